@@ -1,1 +1,1 @@
-"""Programs to learn from: a simulated support bot and its archive."""
+"""Example programs: a simulated support desk, an instrumented bot, and the pipeline on one machine."""

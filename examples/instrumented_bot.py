@@ -2,9 +2,9 @@
 
     python -m tracline.examples.instrumented_bot --sessions 20 --endpoint http://127.0.0.1:4318
 
-Each conversation is a task of its own, a few at a time; each turn of a customer is a trace, with spans and
-attributes as OpenTelemetry's conventions for generative AI name them. Standard output has one JSON line for
-each rule that a session breaks: what an audit of the spans must find.
+Each conversation is a separate task, a few at a time; each turn is a trace, with the spans and attributes of
+OpenTelemetry's conventions for generative AI. Standard output has one JSON line for each rule that a session
+breaks: an audit of the spans must find these.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
 QUEUE_SPANS_MAX = 1_000_000
-"""Spans that may wait to be sent; the SDK drops what is more, without a word."""
+"""Maximum queued spans; the SDK silently drops further ones."""
 DELAY_MS = 200
-"""How long the SDK may hold spans back to send them together."""
+"""Delay before the SDK sends a batch."""
 CONNECT_S = 3.0
 CAPTURED = Manner()
 
 
 @dataclass(slots=True)
 class Receipts:
-    """An exporter that passes spans on to another and counts those that were not accepted."""
+    """An exporter that forwards spans to another one and counts accepted and rejected spans."""
 
     inner: SpanExporter
     sent: int = 0
@@ -57,33 +57,33 @@ class Receipts:
         return result
 
     def shutdown(self) -> None:
-        """Send no more."""
+        """Shut the inner exporter down."""
         self.inner.shutdown()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Return whether what was exported is on its way; nothing is kept here."""
+        """Flush the inner exporter."""
         return self.inner.force_flush(timeout_millis)
 
 
 @dataclass(frozen=True, slots=True)
 class Bot:
-    """An agent that plays one conversation; `pace_s` is how long a second of it lasts."""
+    """An agent that plays one conversation; a second of it lasts `pace_s`."""
 
     tracer: Tracer
     session: Script
     pace_s: float
 
     async def run(self) -> None:
-        """Have the whole conversation, turn by turn."""
+        """Play the whole conversation, turn by turn."""
         lines = self.session.lines
         bounds = list(turn_bounds(lines))
         for start, end in bounds:
             await self.turn(lines, start, end, is_last=(start, end) == bounds[-1])
 
     async def turn(self, lines: Sequence[ScriptLine], start: int, end: int, *, is_last: bool) -> None:
-        """Answer what the customer said: ask the model, and run the tools that it calls until it is done."""
-        heard = [line.time for line in lines[start:end] if line.role is Role.USER]
-        await self.wait(lines[start - 1].time if start else 0, max(heard, default=0))
+        """Answer the customer: call the model, and run the tools that it calls, until it is done."""
+        asked = [line.time for line in lines[start:end] if line.role is Role.USER]
+        await self.wait(lines[start - 1].time if start else 0, max(asked, default=0))
         attributes = {
             "gen_ai.operation.name": "invoke_agent",
             "gen_ai.agent.name": self.session.agent,
@@ -100,7 +100,7 @@ class Bot:
                 span.set_attribute("tracline.session.end", True)
 
     async def play(self, lines: Sequence[ScriptLine], place: int, model: str) -> None:
-        """Play one message: the model says it or a tool returns it; a customer's is told by the next call."""
+        """Play a message of the model or a tool; the next model call has the customer's as input."""
         line = lines[place]
         before = lines[place - 1].time if place else 0
         if line.role is Role.ASSISTANT:
@@ -108,17 +108,19 @@ class Bot:
         elif line.answers is not None and not line.again:
             await self.execute(line.answers, line, before)
 
-    async def chat(self, heard: Sequence[ScriptLine], said: ScriptLine, model: str, before: int) -> None:
-        """Call the model, which is told the whole conversation."""
-        with self.tracer.start_as_current_span(f"chat {model}", attributes=_chat(heard, model)) as span:
-            await self.wait(before, said.time)
-            reason = "tool_call" if said.calls else "stop"
-            output = [{**genai_message(said, CAPTURED), "finish_reason": reason}]
+    async def chat(
+        self, history: Sequence[ScriptLine], output_line: ScriptLine, model: str, before: int
+    ) -> None:
+        """Call the model with the whole conversation as input."""
+        with self.tracer.start_as_current_span(f"chat {model}", attributes=_chat(history, model)) as span:
+            await self.wait(before, output_line.time)
+            reason = "tool_call" if output_line.calls else "stop"
+            output = [{**genai_message(output_line, CAPTURED), "finish_reason": reason}]
             span.set_attribute("gen_ai.output.messages", json.dumps(output))
             span.set_attribute("gen_ai.response.finish_reasons", [reason])
 
     async def execute(self, call: ScriptCall, answer: ScriptLine, before: int) -> None:
-        """Run a tool; where an assistant of the agent's own does its work, that is an agent inside it."""
+        """Run a tool; a sub-agent that does its work is an agent inside the tool's span."""
         attributes = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": call.tool,
@@ -135,31 +137,31 @@ class Bot:
                 _fail(span, answer.error)
 
     async def consult(self, lines: Sequence[ScriptLine]) -> None:
-        """Have an assistant of the agent's own answer a question."""
+        """Have a sub-agent answer a question."""
         attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "policy-desk"}
         with self.tracer.start_as_current_span("invoke_agent policy-desk", attributes=attributes):
             for place in range(len(lines)):
                 await self.play(lines, place, "birch-2")
 
-    def fail(self, heard: Sequence[ScriptLine]) -> None:
-        """Call the model in vain: the customer gets no answer."""
+    def fail(self, history: Sequence[ScriptLine]) -> None:
+        """Call the model, which fails: the customer gets no answer."""
         model = self.session.model
-        with self.tracer.start_as_current_span(f"chat {model}", attributes=_chat(heard, model)) as span:
+        with self.tracer.start_as_current_span(f"chat {model}", attributes=_chat(history, model)) as span:
             _fail(span, "timeout")
 
     async def wait(self, before: int, after: int) -> None:
-        """Let as much time pass as passed in the conversation, at its pace."""
+        """Wait for the time between two messages, at the pace of the bot."""
         seconds = (after - before) / 1e9 if before and after else 0.0
         await asyncio.sleep(max(seconds, 0.0) * self.pace_s)
 
 
-def _chat(heard: Sequence[ScriptLine], model: str) -> dict[str, str]:
-    """The attributes of a model call before it answers."""
+def _chat(history: Sequence[ScriptLine], model: str) -> dict[str, str]:
+    """Return the attributes of a model call before its output."""
     return {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "lumen",
         "gen_ai.request.model": model,
-        "gen_ai.input.messages": json.dumps([genai_message(line, CAPTURED) for line in heard]),
+        "gen_ai.input.messages": json.dumps([genai_message(line, CAPTURED) for line in history]),
     }
 
 
@@ -171,28 +173,28 @@ def _fail(span: Span, error: str) -> None:
 
 
 async def converse(
-    told: Sequence[DeskConversation], provider: TracerProvider, pace_s: float, at_once: int, prefix: str
+    chats: Sequence[DeskConversation], provider: TracerProvider, pace_s: float, at_once: int, prefix: str
 ) -> None:
-    """Have all conversations, so many at a time."""
-    room = asyncio.Semaphore(at_once)
+    """Play all conversations, `at_once` of them concurrently."""
+    limit = asyncio.Semaphore(at_once)
     tracer = provider.get_tracer("tracline.examples.instrumented_bot")
 
-    async def one(conversation: DeskConversation) -> None:
-        async with room:
+    async def play(conversation: DeskConversation) -> None:
+        async with limit:
             await Bot(tracer, named(conversation, prefix), pace_s).run()
 
-    await asyncio.gather(*map(one, told))
+    await asyncio.gather(*map(play, chats))
 
 
 def named(conversation: DeskConversation, prefix: str) -> Script:
-    """The conversation under an id of this run, so that two runs have no session in common."""
+    """Return the conversation under an id of this run, so that two runs share no session."""
     session = support_session(conversation)
     number = session.session_id.rpartition("-")[2]
     return Script(f"{prefix}-{number}", session.agent, session.model, session.service, session.lines)
 
 
 def check_endpoint(endpoint: str) -> None:
-    """See that somebody listens at the endpoint. Raises click's usage error where nobody does."""
+    """Check that a receiver listens at the endpoint. Raises click's usage error if none does."""
     parts = urlsplit(endpoint)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise click.UsageError(
@@ -204,14 +206,14 @@ def check_endpoint(endpoint: str) -> None:
     except OSError as error:
         reason = error.strerror or "no answer"
         raise click.UsageError(
-            f"nobody receives at {endpoint} ({reason}); start `tracline serve`, or name another --endpoint"
+            f"no receiver at {endpoint} ({reason}); start `tracline serve`, or choose another --endpoint"
         ) from None
 
 
 def send(
-    told: Sequence[DeskConversation], endpoint: str, pace_s: float, at_once: int, prefix: str
+    chats: Sequence[DeskConversation], endpoint: str, pace_s: float, at_once: int, prefix: str
 ) -> Receipts:
-    """Have the conversations and send their spans; returns when all of them were sent or given up."""
+    """Play the conversations and send their spans; return when all spans were sent or rejected."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
@@ -221,7 +223,7 @@ def send(
     processor = BatchSpanProcessor(cast("SpanExporter", receipts), QUEUE_SPANS_MAX, DELAY_MS)
     provider = TracerProvider(resource=Resource.create({"service.name": "support-desk"}))
     provider.add_span_processor(processor)
-    asyncio.run(converse(told, provider, pace_s, at_once, prefix))
+    asyncio.run(converse(chats, provider, pace_s, at_once, prefix))
     provider.force_flush()
     provider.shutdown()
     return receipts
@@ -234,18 +236,16 @@ def send(
     default=20,
     show_default=True,
     metavar="N",
-    help="How many conversations to have.",
+    help="The number of conversations.",
 )
 @click.option(
     "--endpoint",
     default="http://127.0.0.1:4318",
     show_default=True,
     metavar="URL",
-    help="Where an OTLP/HTTP receiver listens.",
+    help="The address of an OTLP/HTTP receiver.",
 )
-@click.option(
-    "--seed", type=int, metavar="N", help="Which conversations to have; without it other ones each time."
-)
+@click.option("--seed", type=int, metavar="N", help="The seed of the conversations.  [default: the time]")
 @click.option(
     "--break",
     "rate",
@@ -253,7 +253,7 @@ def send(
     default=0.3,
     show_default=True,
     metavar="RATE",
-    help="The share of conversations in which the agent sets out to break a rule.",
+    help="The share of conversations in which the agent tries to break a rule.",
 )
 @click.option(
     "--pace",
@@ -261,7 +261,7 @@ def send(
     default=0.002,
     show_default=True,
     metavar="SECONDS",
-    help="How long a second of a conversation lasts.",
+    help="The duration of one second of a conversation.",
 )
 @click.option(
     "--at-once",
@@ -269,22 +269,22 @@ def send(
     default=4,
     show_default=True,
     metavar="N",
-    help="How many conversations to have at a time.",
+    help="The number of concurrent conversations.",
 )
 def main(sessions: int, endpoint: str, seed: int | None, rate: float, pace: float, at_once: int) -> None:
-    """Have simulated support conversations and send their spans to an OTLP/HTTP receiver."""
+    """Play simulated support conversations and send their spans to an OTLP/HTTP receiver."""
     check_endpoint(endpoint)
     seed = int(time.time()) if seed is None else seed
     desk = Desk(sessions=sessions, seed=seed, rates=dict.fromkeys(Break, rate / len(Break)), spike=None)
-    told, prefix = list(conversations(desk)), f"bot-{seed}"
-    receipts = send(told, endpoint, pace, at_once, prefix)
-    for conversation in told:
+    chats, prefix = list(conversations(desk)), f"bot-{seed}"
+    receipts = send(chats, endpoint, pace, at_once, prefix)
+    for conversation in chats:
         session_id = named(conversation, prefix).session_id
         for pack, rule in sorted(kind.value for kind in conversation.breaks):
             click.echo(json.dumps({"session_id": session_id, "pack": pack, "rule": rule}))
     click.echo(f"{sessions} sessions, {receipts.sent} spans sent to {endpoint}", err=True)
     if receipts.lost:
-        raise click.ClickException(f"{receipts.lost} spans were not accepted; see the receiver's log")
+        raise click.ClickException(f"the receiver rejected {receipts.lost} spans; see its log")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""A real Apache Kafka on this machine: one KRaft node, which can be killed and comes back with its data.
+"""A real Apache Kafka on this machine: one KRaft node that can be killed and restarted with its data.
 
-The jars are in `.kafka/libs` (`make kafka`); the machine's Java runs them. Run as a program, it keeps in
-`.kafka` what Java makes of their classes, from which every node here starts in two thirds of the time.
+The jars are in `.kafka/libs` (`make kafka`); the machine's Java runs them. As a program, this module writes
+Java's class data archive to `.kafka`, with which every node starts in two thirds of the time.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from kafka.errors import KafkaError
 
 LIBS = Path(__file__).parents[1] / ".kafka" / "libs"
 CLASSES = LIBS.with_name("classes.jsa")
-"""Where Java keeps what it made of the classes; where there is none, or another Java's, it does so anew."""
+"""Java's class data archive; Java ignores one of another Java."""
 WAIT_S = 120.0
-"""How long a broker may take to answer after its start, and to end when asked to."""
+"""Maximum seconds for a broker to start and to stop."""
 POLL_S = 0.1
 JAVA = (
     "-Xmx1g",
@@ -36,7 +36,7 @@ JAVA = (
     "-XX:TieredStopAtLevel=1",
     "-Dlog4j2.configurationFile=log4j2.properties",
 )
-"""A quick start and little memory; the second matter more to tests than the last third of speed."""
+"""Options for a quick start and little memory."""
 PROPERTIES: Mapping[str, object] = {
     "process.roles": "broker,controller",
     "node.id": 1,
@@ -51,18 +51,18 @@ PROPERTIES: Mapping[str, object] = {
     "transaction.state.log.num.partitions": 4,
     "share.coordinator.state.topic.replication.factor": 1,
     "share.coordinator.state.topic.min.isr": 1,
-    # A killed node is let in again only when its controller has missed it for this long.
+    # The controller admits a restarted node only after the session of the killed one has timed out.
     "broker.session.timeout.ms": 3000,
     "broker.heartbeat.interval.ms": 500,
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 500,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
     "log.cleaner.dedupe.buffer.size": 4_194_304,
-    # Else what is too old to be kept is deleted every five minutes: by chance, in the midst of something.
+    # By default Kafka deletes expired records every five minutes, possibly in the middle of a test.
     "log.initial.task.delay.ms": 1000,
     "log.retention.check.interval.ms": 1000,
 }
-"""What a node on a laptop needs, and what makes tests quick: who is killed must be missed soon."""
+"""The properties of a node on a laptop, with short timeouts, so that a killed process is detected soon."""
 LOGGING = """
 rootLogger.level = WARN
 rootLogger.appenderRef.out.ref = OUT
@@ -74,16 +74,16 @@ appender.out.layout.pattern = %d %p %m (%c)%n%throwable
 
 
 def missing() -> str | None:
-    """Return what is missing here for a broker of our own, and what to do; None where nothing is."""
+    """Return what a broker on this machine lacks, and how to install it; None if nothing is missing."""
     if shutil.which("java") is None:
-        return "there is no Java here: apt-get install default-jdk-headless maven, then make kafka"
+        return "Java is not installed: apt-get install default-jdk-headless maven, then make kafka"
     if not any(LIBS.glob("kafka_*.jar")):
         return "Apache Kafka's jars are not in .kafka/libs: make kafka"
     return None
 
 
 def free_port() -> int:
-    """A port on which nobody listens."""
+    """Return a free port."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return taken.getsockname()[1]
@@ -91,9 +91,9 @@ def free_port() -> int:
 
 @dataclass
 class Broker:
-    """One node, whose configuration, data and log are in `folder`; it listens on 127.0.0.1.
+    """One node on 127.0.0.1, with its configuration, data and log in `folder`.
 
-    `properties` are added to, and win over, those of every broker here; `java` is added to its options.
+    `properties` override `PROPERTIES`; `java` are further options of Java.
     """
 
     folder: Path
@@ -105,17 +105,17 @@ class Broker:
 
     @property
     def bootstrap(self) -> str:
-        """The address, as clients want it."""
+        """Return the address for clients."""
         return f"127.0.0.1:{self.port}"
 
     @property
     def log(self) -> Path:
-        """Return what the broker has said since it was first started."""
+        """Return the log file of the broker."""
         return self.folder / "broker.log"
 
     def start(self, *, wait: bool = True) -> None:
-        """Start the node, with empty topics or those of its folder, and wait until it answers."""
-        assert self.process is None, "it runs already"
+        """Start the node with the topics of its folder, and wait until it answers."""
+        assert self.process is None, "the broker is running"
         config = self.folder / "server.properties"
         if not config.exists():
             self._format(config)
@@ -124,25 +124,25 @@ class Broker:
             self.answering()
 
     def answering(self) -> None:
-        """Wait until the broker answers; AssertionError with its last words where it does not."""
+        """Wait until the broker answers. Raises AssertionError with the end of its log if it does not."""
         until = time.monotonic() + WAIT_S
         while not answers(self.bootstrap):
-            assert self.process is not None, "it was not started"
+            assert self.process is not None, "the broker was not started"
             assert time.monotonic() < until, f"no answer:\n{self.log.read_text()[-4000:]}"
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(POLL_S)
-                raise AssertionError(f"it has ended:\n{self.log.read_text()[-4000:]}")
+                raise AssertionError(f"the broker has exited:\n{self.log.read_text()[-4000:]}")
 
     def kill(self) -> None:
-        """End the node as a power cut does; what it had acknowledged is in its folder."""
+        """Kill the node; acknowledged records are in its folder."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """Ask the node to end, and wait for that."""
+        """Stop the node, and wait until it has exited."""
         self._end(signal.SIGTERM)
 
     def restart(self) -> None:
-        """Kill the node where it runs, and start it over the same data on the same port."""
+        """Kill the node if it runs, and start it with the same data on the same port."""
         self.kill()
         self.start()
 
@@ -153,8 +153,8 @@ class Broker:
             self.process = None
 
     def _format(self, config: Path) -> None:
-        """Write the configuration, and make the data folder what the node expects."""
-        own = {
+        """Write the configuration, and format the data folder."""
+        addresses = {
             "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self.controller_port}",
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
             "controller.quorum.bootstrap.servers": f"127.0.0.1:{self.controller_port}",
@@ -162,19 +162,19 @@ class Broker:
         }
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "log4j2.properties").write_text(LOGGING)
-        every = {**PROPERTIES, **own, **self.properties}
-        config.write_text("".join(f"{name}={value}\n" for name, value in every.items()))
+        properties = {**PROPERTIES, **addresses, **self.properties}
+        config.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
         node = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         tool = ("kafka.tools.StorageTool", "format", "--standalone")
         formatting = self._java(*tool, f"--cluster-id={node}", "-c", config.name)
         assert formatting.wait(WAIT_S) == 0, self.log.read_text()
 
     def _java(self, *arguments: str) -> subprocess.Popen[bytes]:
-        """Run a class of the jars in the folder; what it says goes to the log."""
-        kept = (f"-XX:SharedArchiveFile={CLASSES}",) if CLASSES.exists() else ()
+        """Run a class of the jars in the folder, with its output in the log."""
+        classes = (f"-XX:SharedArchiveFile={CLASSES}",) if CLASSES.exists() else ()
         with self.log.open("ab") as log:
             return subprocess.Popen(
-                ["java", *JAVA, *kept, *self.java, "-cp", f"{LIBS}/*", *arguments],
+                ["java", *JAVA, *classes, *self.java, "-cp", f"{LIBS}/*", *arguments],
                 cwd=self.folder,
                 env={name: value for name, value in os.environ.items() if name != "CLASSPATH"},
                 stdin=subprocess.DEVNULL,
@@ -184,12 +184,12 @@ class Broker:
 
 
 def answers(bootstrap: str, *, within_s: float = 1.0) -> bool:
-    """Return whether a broker at that address says that it is part of a cluster."""
+    """Return whether a broker at that address is part of a cluster."""
     host, _, port = bootstrap.partition(":")
     try:
         # kafka-python leaves a socket open for each connection that is refused.
         socket.create_connection((host, int(port)), timeout=within_s).close()
-        # A broker that starts lets connections in before it takes requests.
+        # A starting broker accepts connections before it handles requests.
         options: dict[str, Any] = {"bootstrap_timeout_ms": int(within_s * 1000)}
         admin: Any = KafkaAdminClient(bootstrap_servers=bootstrap, **options)
     except (OSError, KafkaError):
@@ -202,23 +202,20 @@ def answers(bootstrap: str, *, within_s: float = 1.0) -> bool:
         admin.close()
 
 
-def keep_classes() -> None:
-    """Have a node start and end, and keep in `CLASSES` what Java made of the classes that it needed.
-
-    Where Java cannot keep it nothing is kept.
-    """
+def archive_classes() -> None:
+    """Start and stop a node, and store Java's class data archive as `CLASSES`, if Java writes one."""
     CLASSES.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(dir=LIBS.parent) as name:
-        kept = Path(name) / CLASSES.name
-        broker = Broker(Path(name) / "kafka", java=(f"-XX:ArchiveClassesAtExit={kept}",))
+        written = Path(name) / CLASSES.name
+        broker = Broker(Path(name) / "kafka", java=(f"-XX:ArchiveClassesAtExit={written}",))
         try:
             broker.start()
             broker.stop()
         finally:
             broker.kill()
-        if kept.exists():
-            kept.replace(CLASSES)
+        if written.exists():
+            written.replace(CLASSES)
 
 
 if __name__ == "__main__":
-    keep_classes()
+    archive_classes()

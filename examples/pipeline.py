@@ -1,9 +1,9 @@
-"""The whole Kafka pipeline on this machine, and the simulated bot in it: `make pipeline`.
+"""The whole Kafka pipeline on this machine, with the simulated bot: `make pipeline`.
 
-Starts Apache Kafka, makes the topics, learns from a simulated past what is usual, starts `rekey`, `monitor`,
-`archive` and `alerts` as processes, and has the bot hold conversations through `KafkaSpanExporter`, in which
-it breaks one rule far more often for a while. Then it says what was found, and stops everything. The exit
-code is 1 where something was not found.
+The program starts Apache Kafka, creates the topics, learns the tolerated rates from simulated conversations,
+and starts the processes `rekey`, `monitor`, `archive` and `alerts`. The bot then sends conversations through
+`KafkaSpanExporter`, and breaks one rule far more often for a while. The program reports the breaches that
+were found, and stops everything. It exits 1 if a planted breach was not found.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .pipeline_bot import PLAN, BotReport, Breach, past_archive, talk
 SESSIONS = {"lateness_s": 1.0, "tick_s": 0.5, "idle_s": 60.0, "hold_s": 10.0}
 ALERT_TICK_S = 1
 ARL_TICKS = 3_600
-"""An hour of this time between two false alarms of a rule and agent, in the mean."""
+"""A mean of one hour between two false alarms of a rule and agent."""
 PARTITIONS = 4
 WAIT_S = 120.0
 POLL_S = 0.1
@@ -43,29 +43,30 @@ TRACLINE = Path(sys.executable).with_name("tracline")
 
 @dataclass
 class Process:
-    """A process of the pipeline; what it says goes to its log."""
+    """A process of the pipeline, and its log."""
 
     name: str
     running: subprocess.Popen[bytes]
     log: Path
 
     def until(self, what: str, holds: Callable[[], bool]) -> None:
-        """Wait until that holds. Raises click's error where the process ends before, or it takes too long."""
+        """Wait until a condition holds. Raises click's error if the process exits first, or on a timeout."""
         limit = time.monotonic() + WAIT_S
         while not holds():
             if self.running.poll() is not None or time.monotonic() > limit:
-                raise click.ClickException(f"{self.name}: {what} never came\n{self.log.read_text()[-2000:]}")
+                log = self.log.read_text()[-2000:]
+                raise click.ClickException(f"{self.name}: waited in vain for: {what}\n{log}")
             time.sleep(POLL_S)
 
     def stop(self) -> None:
-        """Ask it to end, and wait for that."""
+        """Stop the process, and wait until it has exited."""
         self.running.terminate()
         self.running.wait(WAIT_S)
 
 
 @dataclass
 class PipelineRun:
-    """Where everything is: the broker, a folder for what is made, and the processes."""
+    """A run of the pipeline: its folder, its broker and its processes."""
 
     folder: Path
     broker: Broker
@@ -73,13 +74,13 @@ class PipelineRun:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return what processes are told: nothing of what the settings of whoever runs this would say."""
+        """Return the environment of the processes, without the user's settings of tracline."""
         rest = {name: value for name, value in os.environ.items() if not name.startswith("TRACLINE_")}
-        named = {f"TRACLINE_SESSIONS_{name.upper()}": str(value) for name, value in SESSIONS.items()}
-        return rest | named | {"TRACLINE_KAFKA_BOOTSTRAP_SERVERS": self.broker.bootstrap}
+        sessions = {f"TRACLINE_SESSIONS_{name.upper()}": str(value) for name, value in SESSIONS.items()}
+        return rest | sessions | {"TRACLINE_KAFKA_BOOTSTRAP_SERVERS": self.broker.bootstrap}
 
     def tracline(self, *arguments: str | Path) -> str:
-        """Return what `tracline` says with these arguments. Raises click's error where it fails."""
+        """Run `tracline`, and return its standard output. Raises click's error if it fails."""
         done = subprocess.run(
             [TRACLINE, *arguments],
             cwd=self.folder,
@@ -94,12 +95,12 @@ class PipelineRun:
 
     @contextmanager
     def process(self, name: str, *arguments: str | Path) -> Generator[Process]:
-        """Run a process of the pipeline, which does not outlive the block."""
+        """Run a process of the pipeline inside the block."""
         log = self.folder / f"{name}.log"
-        with log.open("wb") as said:
+        with log.open("wb") as output:
             command = [TRACLINE, "stream", name, *arguments]
             running = subprocess.Popen(
-                command, cwd=self.folder, env=self.environment, stdout=said, stderr=said
+                command, cwd=self.folder, env=self.environment, stdout=output, stderr=output
             )
         try:
             yield Process(name, running, log)
@@ -110,24 +111,24 @@ class PipelineRun:
 
 @contextmanager
 def webhook() -> Generator[tuple[str, list[dict[str, Any]]]]:
-    """The address of a web server, and the alerts that were posted to it."""
-    told: list[dict[str, Any]] = []
+    """Run a web server, and yield its address and the alerts that were posted to it."""
+    posted: list[dict[str, Any]] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            told.extend(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["alerts"])
+            posted.extend(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["alerts"])
             self.send_response(200)
             self.send_header("Content-Length", "0")
             self.end_headers()
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}/", told
+            yield f"http://127.0.0.1:{server.server_port}/", posted
         finally:
             server.shutdown()
             thread.join()
@@ -135,29 +136,29 @@ def webhook() -> Generator[tuple[str, list[dict[str, Any]]]]:
 
 @click.command()
 def main() -> None:
-    """Run the pipeline with the simulated bot in it, and say what it found."""
+    """Run the pipeline with the simulated bot, and report what it found."""
     if lack := missing():
         raise click.ClickException(lack)
-    began = time.monotonic()
+    start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="tracline-pipeline-") as name:
         folder = Path(name)
         broker = Broker(folder / "kafka")
         try:
             broker.start()
-            click.echo(f"Kafka is up at {broker.bootstrap}", err=True)
+            click.echo(f"Kafka runs at {broker.bootstrap}", err=True)
             found = _run(PipelineRun(folder, broker))
         finally:
             broker.kill()
-    click.echo(f"all is stopped, after {time.monotonic() - began:.0f} s", err=True)
+    click.echo(f"stopped after {time.monotonic() - start:.0f} s", err=True)
     sys.exit(0 if found else 1)
 
 
-def _run(place: PipelineRun) -> bool:
-    """Everything between the broker's start and its end; whether all was found."""
-    place.tracline("stream", "topics", "--create", "--partitions", str(PARTITIONS))
+def _run(run: PipelineRun) -> bool:
+    """Run the processes and the bot, and return whether the pipeline found everything."""
+    run.tracline("stream", "topics", "--create", "--partitions", str(PARTITIONS))
     with ExitStack() as stack:
         url, posted = stack.enter_context(webhook())
-        archive, rates = place.folder / "archive", place.folder / "rates.json"
+        archive, rates = run.folder / "archive", run.folder / "rates.json"
         packs = shipped_packs()
         ways: dict[str, tuple[str | Path, ...]] = {
             "rekey": (),
@@ -165,64 +166,64 @@ def _run(place: PipelineRun) -> bool:
             "archive": ("--archive", archive, "--every-s", "2"),
         }
         for name, arguments in ways.items():
-            place.processes[name] = stack.enter_context(place.process(name, *arguments))
-        past = place.folder / "past"
+            run.processes[name] = stack.enter_context(run.process(name, *arguments))
+        past = run.folder / "past"
         past_archive(past)
-        place.tracline(
+        run.tracline(
             "alerts", "rates", past, "--rules", *packs, "--tick-s", str(ALERT_TICK_S), "--out", rates
         )
         alerting = ("--rates", rates, "--arl", str(ARL_TICKS), "--webhook", url)
-        place.processes["alerts"] = stack.enter_context(place.process("alerts", *alerting))
-        click.echo(f"what is usual was learned from {PLAN.past:,} conversations", err=True)
-        for one in place.processes.values():
-            words = "is at work" if one.name == "alerts" else "goes on with"
-            one.until(words, lambda one=one, words=words: words in one.log.read_text())
-        click.echo(f"{', '.join(PROCESSES)} are at work; the bot talks", err=True)
-        talked = talk(place.broker.bootstrap)
-        _finish(place)
-        live = _verdicts(place)
-        audited = _audited(place, archive, packs)
-    told = (_told_broken(talked, live), _told_alerts(talked, posted), _told_archive(live, audited))
-    return all(told)
+        run.processes["alerts"] = stack.enter_context(run.process("alerts", *alerting))
+        click.echo(f"learned the tolerated rates from {PLAN.past:,} conversations", err=True)
+        for process in run.processes.values():
+            words = "is at work" if process.name == "alerts" else "goes on with"
+            process.until(words, lambda process=process, words=words: words in process.log.read_text())
+        click.echo(f"{', '.join(PROCESSES)} are running; the bot sends conversations", err=True)
+        sent = talk(run.broker.bootstrap)
+        _finish(run)
+        live = _verdicts(run)
+        audited = _audited(run, archive, packs)
+    found = (_report_breaches(sent, live), _report_alerts(sent, posted), _report_audit(live, audited))
+    return all(found)
 
 
-def _finish(place: PipelineRun) -> None:
-    """Let the pipeline work off what there is, and stop its processes one after the other."""
+def _finish(run: PipelineRun) -> None:
+    """Wait until each process has read everything, and stop the processes one after the other."""
     from ..stream.kafka.lag import lags
     from ..stream.kafka.settings import KafkaSettings
     from ..stream.kafka.topics import administering
 
-    kafka = KafkaSettings((place.broker.bootstrap,))
+    kafka = KafkaSettings((run.broker.bootstrap,))
 
     def is_done(name: str) -> bool:
-        # Behind the last record may stand a transaction's mark.
-        mark = 1 if name in ("rekey", "monitor") else 0
+        # The marker of a transaction may follow the last record.
+        marker = 1 if name in ("rekey", "monitor") else 0
         with administering(kafka, "example") as admin:
-            return all(one.lag <= mark for one in lags(admin, kafka) if one.process == name)
+            return all(lag.lag <= marker for lag in lags(admin, kafka) if lag.process == name)
 
-    # A span is held for `lateness_s`, and the time that passes it comes with a tick.
+    # A span waits for `lateness_s`, and a tick advances the time beyond it.
     time.sleep(SESSIONS["lateness_s"] + 4 * SESSIONS["tick_s"])
     for name in PROCESSES:
-        one = place.processes[name]
-        one.until("the end of what it reads", lambda name=name: is_done(name))
-        one.stop()
+        process = run.processes[name]
+        process.until("no lag", lambda name=name: is_done(name))
+        process.stop()
 
 
-def _verdicts(place: PipelineRun) -> list[dict[str, Any]]:
-    """The verdicts that the monitor gave."""
+def _verdicts(run: PipelineRun) -> list[dict[str, Any]]:
+    """Return the monitor's verdicts."""
     from ..stream.kafka.settings import KafkaSettings
     from ..stream.messages.codec import decode_verdicts
     from ..stream.messages.topics import Topic
 
     return [
-        one
-        for value in _values(place.broker, KafkaSettings().topic(Topic.VERDICTS))
-        for one in decode_verdicts(value)["verdicts"]
+        verdict
+        for value in _values(run.broker, KafkaSettings().topic(Topic.VERDICTS))
+        for verdict in decode_verdicts(value)["verdicts"]
     ]
 
 
 def _values(broker: Broker, topic: str) -> list[bytes]:
-    """Everything in a topic."""
+    """Return the values of all records in a topic."""
     from kafka import KafkaConsumer
     from kafka.structs import TopicPartition
 
@@ -232,62 +233,62 @@ def _values(broker: Broker, topic: str) -> list[bytes]:
     consumer.assign(places)
     ends = consumer.end_offsets(places)
     values: list[bytes] = []
-    while any(consumer.position(one) < ends[one] for one in places):
-        values += [record.value for some in consumer.poll(200).values() for record in some]
+    while any(consumer.position(partition) < ends[partition] for partition in places):
+        values += [record.value for records in consumer.poll(200).values() for record in records]
     consumer.close()
     return values
 
 
-def _audited(place: PipelineRun, archive: Path, packs: tuple[str, ...]) -> list[dict[str, Any]]:
-    """The verdicts that an audit of the live archive gives."""
-    bundle = place.folder / "bundle"
-    place.tracline("audit", archive, "--rules", *packs, "--out", bundle)
+def _audited(run: PipelineRun, archive: Path, packs: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Audit the live archive, and return the verdicts."""
+    bundle = run.folder / "bundle"
+    run.tracline("audit", archive, "--rules", *packs, "--out", bundle)
     return [json.loads(line) for line in (bundle / "verdicts.jsonl").read_text().splitlines()]
 
 
-def _told_broken(talked: BotReport, live: list[dict[str, Any]]) -> bool:
-    """Say which of the planted breaks were found."""
-    broken = (one for one in live if one["verdict"] in BROKEN)
-    found = frozenset[Breach]((one["pack"], one["rule"], one["session_id"]) for one in broken)
-    others = len(found - talked.breaks)
+def _report_breaches(sent: BotReport, live: list[dict[str, Any]]) -> bool:
+    """Report the planted breaches that were found, and return whether these are all."""
+    broken = (verdict for verdict in live if verdict["verdict"] in BROKEN)
+    found = frozenset[Breach]((row["pack"], row["rule"], row["session_id"]) for row in broken)
+    extra = len(found - sent.breaks)
     click.echo(
-        f"{talked.sessions:,} conversations, {talked.spans:,} spans through Kafka in {talked.took_s:.0f} s.\n"
-        f"The bot broke a rule {len(talked.breaks):,} times, counting a rule once in a conversation.\n"
-        f"The monitor found {len(talked.breaks & found):,} of these and {others or 'no'} others."
+        f"{sent.sessions:,} conversations, {sent.spans:,} spans through Kafka in {sent.took_s:.0f} s.\n"
+        f"The bot broke a rule {len(sent.breaks):,} times, counting a rule once in a conversation.\n"
+        f"The monitor found {len(sent.breaks & found):,} of these and {extra or 'no'} others."
     )
-    return found == talked.breaks
+    return found == sent.breaks
 
 
-def _told_alerts(talked: BotReport, posted: list[dict[str, Any]]) -> bool:
-    """Say which alerts came to the webhook, and whether one is of the spike."""
+def _report_alerts(sent: BotReport, posted: list[dict[str, Any]]) -> bool:
+    """Report the alerts that the webhook received, and return whether one is of the spike."""
     first: dict[str, dict[str, Any]] = {}
-    for one in posted:
-        first.setdefault(one["id"], one)
-    resolved = {one["id"] for one in posted if one["status"] == "resolved"}
-    since, until = talked.spike
-    click.echo(f"\nFor {(until - since) / NS:.0f} s the bot set out to break {PLAN.rule[1]} far more often.")
+    for alert in posted:
+        first.setdefault(alert["id"], alert)
+    resolved = {alert["id"] for alert in posted if alert["status"] == "resolved"}
+    since, until = sent.spike
+    click.echo(f"\nFor {(until - since) / NS:.0f} s the bot broke {PLAN.rule[1]} far more often.")
     is_found = False
-    for one in first.values():
-        starts = parse_time(one["starts_at"]) or 0
-        is_spike = (one["pack"], one["rule"]) == PLAN.rule and since - NS <= starts <= until + 10 * NS
+    for alert in first.values():
+        starts = parse_time(alert["starts_at"]) or 0
+        is_spike = (alert["pack"], alert["rule"]) == PLAN.rule and since - NS <= starts <= until + 10 * NS
         is_found |= is_spike
         click.echo(
-            f"Alert: {one['rule']} by {one['agent']}, from {(starts - since) / NS:.0f} s after that began;"
-            f" {one['violating']} of {one['applicable']} sessions"
-            f"{', over by the end' if one['id'] in resolved else ''}."
+            f"Alert: {alert['rule']} by {alert['agent']}, {(starts - since) / NS:.0f} s after the start;"
+            f" {alert['violating']} of {alert['applicable']} sessions"
+            f"{', resolved' if alert['id'] in resolved else ''}."
         )
     if not is_found:
-        click.echo("No alert came of that.")
+        click.echo("No alert for the spike.")
     return is_found
 
 
-def _told_archive(live: list[dict[str, Any]], audited: list[dict[str, Any]]) -> bool:
-    """Say whether the audit of the archive gives the same verdicts."""
-    ids, again = {one["id"] for one in live}, {one["id"] for one in audited}
+def _report_audit(live: list[dict[str, Any]], audited: list[dict[str, Any]]) -> bool:
+    """Report the verdicts of the audit, and return whether they equal the monitor's."""
+    ids, again = {verdict["id"] for verdict in live}, {verdict["id"] for verdict in audited}
     is_same = ids == again and len(ids) == len(live) == len(audited)
     words = "the same ids" if is_same else f"{len(ids & again):,} of these ids"
     click.echo(
-        f"\nThe monitor gave {len(live):,} verdicts; an audit of what was archived gives {len(audited):,},"
+        f"\nThe monitor gave {len(live):,} verdicts; an audit of the archive gives {len(audited):,},"
         f" with {words}."
     )
     return is_same

@@ -1,4 +1,4 @@
-"""The simulated bot for `pipeline.py`: conversations that last seconds, a spike among them, and a past."""
+"""The simulated bot of `pipeline.py`: past conversations, and live ones of a few seconds with a spike."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Breach = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Plan:
-    """How many conversations there are: in the past, and before, during and after the spike.
+    """The numbers of conversations: in the past, and before, during and after the spike.
 
-    `rate` is the share of conversations in which the agent sets out to break some rule, `spike_rate` that in
-    which it breaks the spike's one during the spike. A second of a conversation lasts `pace_s`.
+    `rate` is the share of conversations in which the agent tries to break some rule, `spike_rate` that in
+    which it breaks the spike's rule during the spike. A second of a conversation lasts `pace_s`.
     """
 
     past: int = 1_000
@@ -38,12 +38,12 @@ class Plan:
 
     @property
     def rule(self) -> tuple[str, str]:
-        """Pack and rule of the spike."""
+        """Return the pack and rule of the spike."""
         return cast("tuple[str, str]", self.kind.value)
 
     @property
     def rates(self) -> Mapping[Break, float]:
-        """The share of each break when there is no spike."""
+        """Return the share of each break outside the spike."""
         return dict.fromkeys(Break, self.rate / len(Break))
 
 
@@ -52,7 +52,7 @@ PLAN = Plan()
 
 @dataclass(frozen=True)
 class BotReport:
-    """What the bot did: the rules it broke, when the spike began and ended (ns), and how much it sent."""
+    """The bot's report: the rules that it broke, the start and end of the spike (ns), and its totals."""
 
     breaks: frozenset[Breach]
     spike: tuple[int, int]
@@ -62,29 +62,29 @@ class BotReport:
 
 
 def past_archive(folder: Path) -> None:
-    """An archive of conversations without a spike, at the pace of those to come."""
+    """Write an archive of conversations without a spike, at the pace of the live ones."""
     from ..archive.manifest import ManifestSource
     from ..archive.writer import archive_writer
     from .desk.formats import event_frame
 
-    told = list(_past())
+    chats = list(_past())
     with archive_writer(folder) as writer:
-        writer.write(event_frame(told), ManifestSource("past", "0" * 64), (0, len(told) - 1))
+        writer.write(event_frame(chats), ManifestSource("past", "0" * 64), (0, len(chats) - 1))
 
 
 def _past() -> Iterator[DeskConversation]:
-    """The conversations of the past, a few at a time; all are over by now."""
+    """Yield the past conversations, a few concurrent ones; all have ended."""
     desk = Desk(sessions=PLAN.past, seed=1, rates=PLAN.rates, spike=None)
-    told = list(conversations(desk))
-    lasting = [(one.steps[-1].time_ns - one.start_ns) * PLAN.pace_s for one in told]
-    apart = round(sum(lasting) / len(told) / PLAN.at_once)
-    first = time.time_ns() - 2 * apart * len(told) - 600 * NS
-    for number, one in enumerate(told):
-        yield _at(one, first + number * apart)
+    chats = list(conversations(desk))
+    durations = [(chat.steps[-1].time_ns - chat.start_ns) * PLAN.pace_s for chat in chats]
+    interval = round(sum(durations) / len(chats) / PLAN.at_once)
+    first = time.time_ns() - 2 * interval * len(chats) - 600 * NS
+    for number, chat in enumerate(chats):
+        yield _at(chat, first + number * interval)
 
 
 def _at(conversation: DeskConversation, start: int) -> DeskConversation:
-    """The conversation at that time, as quick as all."""
+    """Return the conversation at another time, at the pace of the plan."""
 
     def moved(at: int) -> int:
         return start + round((at - conversation.start_ns) * PLAN.pace_s)
@@ -94,7 +94,7 @@ def _at(conversation: DeskConversation, start: int) -> DeskConversation:
 
 
 def talk(bootstrap: str) -> BotReport:
-    """Hold the conversations, and send their spans to Kafka; returns when all have arrived there."""
+    """Play the conversations, and send their spans to Kafka; return when Kafka has acknowledged all."""
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
@@ -106,30 +106,30 @@ def talk(bootstrap: str) -> BotReport:
     provider = TracerProvider(resource=Resource.create({"service.name": "support-desk"}))
     provider.add_span_processor(BatchSpanProcessor(cast("SpanExporter", receipts), QUEUE_SPANS_MAX, DELAY_MS))
     spiking = {**PLAN.rates, PLAN.kind: PLAN.spike_rate}
-    stretches = (
+    phases = (
         ("before", Desk(sessions=PLAN.before, seed=2, rates=PLAN.rates, spike=None)),
         ("spike", Desk(sessions=PLAN.spike, seed=3, rates=spiking, spike=None)),
         ("after", Desk(sessions=PLAN.after, seed=4, rates=PLAN.rates, spike=None)),
     )
     breaks: set[Breach] = set()
     times = [time.time_ns()]
-    for prefix, desk in stretches:
-        told = list(conversations(desk))
-        asyncio.run(converse(told, provider, PLAN.pace_s, PLAN.at_once, prefix))
+    for prefix, desk in phases:
+        chats = list(conversations(desk))
+        asyncio.run(converse(chats, provider, PLAN.pace_s, PLAN.at_once, prefix))
         times.append(time.time_ns())
-        breaks |= _breaks(told, prefix)
+        breaks |= _breaks(chats, prefix)
     provider.force_flush()
     provider.shutdown()
-    assert not receipts.lost, "Kafka did not take all spans"
+    assert not receipts.lost, "Kafka rejected spans"
     took_s = (times[-1] - times[0]) / NS
     sessions = PLAN.before + PLAN.spike + PLAN.after
     return BotReport(frozenset(breaks), (times[1], times[2]), sessions, receipts.sent, took_s)
 
 
-def _breaks(told: Sequence[DeskConversation], prefix: str) -> set[Breach]:
-    """The rules that were broken in these conversations."""
+def _breaks(chats: Sequence[DeskConversation], prefix: str) -> set[Breach]:
+    """Return the rules that were broken in these conversations."""
     return {
-        (*cast("tuple[str, str]", kind.value), named(one, prefix).session_id)
-        for one in told
-        for kind in one.breaks
+        (*cast("tuple[str, str]", kind.value), named(chat, prefix).session_id)
+        for chat in chats
+        for kind in chat.breaks
     }

@@ -1,1 +1,1 @@
-"""Surveys of a source: its sessions, its instrumentations, its tools, and a pack to begin with."""
+"""Surveys of a source: its sessions, instrumentations and tools, and a first pack for it."""

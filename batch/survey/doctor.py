@@ -1,4 +1,4 @@
-"""The instrumentations whose spans a source holds, and what each of them lacks: `tracline doctor`."""
+"""The instrumentations of the spans in a source, and what each lacks: `tracline doctor`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..sources.event_files import reading, scan
 from ..sources.span_files import requests
 
 SPANS_AT_ONCE = 50_000
-"""Spans whose ids are held as text before they become numbers."""
+"""Spans whose ids are stored as text before they are hashed."""
 
 _KEY = pl.concat_str("trace_id", "span_id").hash().alias("key")
 _EVENT = ("kind", "content", "session_id", "trace_id", "call_id")
@@ -29,14 +29,13 @@ def diagnose(
 ) -> list[Diagnosed]:
     """Return the instrumentations of the spans in a source, by scope and version.
 
-    `scratch` is an empty folder of the caller's. What cannot be read is counted in the population. Raises
-    SourceError where there is nothing to read, or no spans (TRL411).
+    `scratch` is an empty folder of the caller. The population counts rejects. Raises SourceError if there is
+    nothing to read, or no span (TRL411).
     """
     spans = [part for part in discover(source, Population()) if part.format is FileFormat.SPANS]
     if not spans:
-        what = "holds no spans: only these say which instrumentation they come from"
-        hint = "name OTLP dumps, not chat logs or an archive, or the address of a running `tracline serve`"
-        raise SourceError("TRL411", str(source), what, hint)
+        hint = "choose OTLP dumps instead of chat logs or an archive, or a running `tracline serve`"
+        raise SourceError("TRL411", str(source), "contains no spans, which name their instrumentation", hint)
     found = Instrumentations()
     senders = _senders(spans, found)
     for part in prepare(source, scratch, population, options):
@@ -45,13 +44,13 @@ def diagnose(
                 _add_events(scan(part), senders, found)
     found.log_records = population.log_records.content > 0
     if senders.is_empty() and not population.rejected:
-        hint = "name a dump of a time at which agents worked"
-        raise SourceError("TRL411", str(source), "holds requests, and not one span in them", hint)
+        hint = "choose a dump of a time in which agents were active"
+        raise SourceError("TRL411", str(source), "contains requests without any span", hint)
     return found.diagnosed()
 
 
 def _senders(parts: Iterable[SourceFile], found: Instrumentations) -> pl.DataFrame:
-    """Return the number of each span's instrumentation by a key of the span's ids, and count the spans."""
+    """Count the spans, and return the number of each span's instrumentation by a hash of its ids."""
     whole = pl.DataFrame(schema={"key": pl.UInt64, "number": pl.UInt16})
     ids: list[tuple[str, str, int]] = []
     for part in parts:
@@ -61,7 +60,7 @@ def _senders(parts: Iterable[SourceFile], found: Instrumentations) -> pl.DataFra
             ]
             if len(ids) >= SPANS_AT_ONCE:
                 whole, ids = whole.vstack(_keyed(ids)), []
-    # A span that was sent twice is one.
+    # A span may have been sent twice.
     return whole.vstack(_keyed(ids)).unique("key", keep="first", maintain_order=True)
 
 
@@ -71,8 +70,8 @@ def _keyed(ids: list[tuple[str, str, int]]) -> pl.DataFrame:
 
 
 def _add_events(events: pl.LazyFrame, senders: pl.DataFrame, found: Instrumentations) -> None:
-    """Count the events of spans of the source."""
-    told = events.filter(pl.col("span_id").is_not_null()).with_columns(_KEY)
-    rows = told.join(senders.lazy(), on="key").select("number", *_EVENT).collect()
+    """Count the events of the spans by instrumentation."""
+    keyed = events.filter(pl.col("span_id").is_not_null()).with_columns(_KEY)
+    rows = keyed.join(senders.lazy(), on="key").select("number", *_EVENT).collect()
     for number, kind, content, session_id, trace_id, call_id in rows.iter_rows():
         found.add_event(number, Kind(kind), Content(content), session_id, trace_id, call_id)

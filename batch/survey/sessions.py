@@ -1,4 +1,4 @@
-"""The sessions of any source as an audit judges them: all of them in brief, or one with its events."""
+"""The sessions of any source as an audit judges them: a list of all, or one with its events."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ from ..sources.discover import Population, SourceFile
 from ..sources.event_files import reading
 
 NEAR_MAX = 3
-"""Session ids that an error names where the one asked for is not there."""
+"""Similar session ids that the error for an unknown session suggests."""
 COMPARED_MAX = 20_000
 COMPARED_CHARS_MAX = 200
-"""How many session ids, of how many characters, are looked through for near ones."""
+"""Maximum number, and length, of the session ids that are compared."""
 
-_KEPT = (*JUDGED_COLUMNS, "tool")
+_COLUMNS = (*JUDGED_COLUMNS, "tool")
 _VERDICT = ("pack", "rule", "verdict", "seq", "event_id", "slice", "history")
-"""What is shown of a verdict, of the columns of `verdicts.jsonl`."""
-_READING = ("time", "kind", "text", "tool", "call_id", "args", "result", "error", "content")
+"""The fields of a verdict that are shown."""
+_CLAIM = ("time", "kind", "text", "tool", "call_id", "args", "result", "error", "content")
 _SPAN = ("trace_id", "span_id", "agent", "model", "service", "nested")
 
 
 @dataclass(frozen=True, slots=True)
 class SessionLine:
-    """One occurrence of a session in brief. `verdicts` is None where no rules are asked for."""
+    """The summary of one occurrence of a session. `verdicts` is None without rules."""
 
     session_id: str
     occurrence: str
@@ -62,10 +62,9 @@ class SessionLine:
 class SessionView:
     """One session: its occurrences, and its events in judged order.
 
-    `events` are rows of the event frame, without `end` rows, with times as text and `spans`: those that say
-    the event, the one that gave the fields first. `dropped` are the claims that are no events, where they
-    were asked for. `was_judged` is whether the source holds events that were read from spans before: what
-    was dropped then is not in it.
+    `events` are rows of the event frame, without `end` rows, with times as text and `spans`: those that claim
+    the event, first the one that the fields are from. `dropped` are the dropped claims, if requested. With
+    `was_judged` the source has events that were judged before, without the claims dropped at that time.
     """
 
     occurrences: tuple[SessionLine, ...]
@@ -81,15 +80,15 @@ def sessions(
     options: AuditOptions | None = None,
     rule_set: RuleSet | None = None,
 ) -> Iterator[SessionLine]:
-    """Yield every occurrence of the sessions of a source in brief, by session id and time.
+    """Yield a summary of every occurrence of the sessions of a source, by session id and time.
 
-    With rules each has its verdicts, those of an audit. `scratch` is an empty folder of the caller's, which
-    is to stay until all was read. Raises SourceError where there is nothing to read.
+    With rules each has the verdicts of an audit. `scratch` is an empty folder of the caller, which must exist
+    until the iterator is exhausted. Raises SourceError if there is nothing to read.
     """
     options, known = options or AuditOptions(), WitnessCache()
     compiled = compile_rule_set(rule_set or RuleSet((), {}))
     runs, briefs = Runs(scratch), list[pl.DataFrame]()
-    for judged in judged_batches(source, compiled, scratch, options, population, keep=_KEPT):
+    for judged in judged_batches(source, compiled, scratch, options, population, keep=_COLUMNS):
         briefs.append(_briefs(judged))
         for record in records(compiled, judged, known):
             runs.add(record)
@@ -112,9 +111,8 @@ def session(
 ) -> SessionView:
     """Return one session of a source with its events, as an audit judges them.
 
-    With rules each event has `verdicts`, those that stand at it; with `repeats` what was dropped is there,
-    too. `scratch` is an empty folder of the caller's. Raises SourceError where there is nothing to read, or
-    no session of that id (TRL410).
+    With rules each event has its `verdicts`; with `repeats` the view has the dropped claims. `scratch` is an
+    empty folder of the caller. Raises SourceError if there is nothing to read, or no such session (TRL410).
     """
     options, claim_log = options or AuditOptions(), ClaimLog(session_id)
     parts = prepare(source, scratch, population, options, claim_log)
@@ -122,8 +120,8 @@ def session(
     if rows.is_empty():
         raise _unknown(source, session_id, parts, options.as_of)
     compiled = compile_rule_set(rule_set or RuleSet((), {}))
-    fields = list(dict.fromkeys([*_KEPT, *compiled.labeler.fields]))
-    labelled = compiled.labeler.label(rows.lazy().select(fields), keep=_KEPT).collect()
+    fields = list(dict.fromkeys([*_COLUMNS, *compiled.labeler.fields]))
+    labelled = compiled.labeler.label(rows.lazy().select(fields), keep=_COLUMNS).collect()
     judged = judge(compiled, labelled, Clock(last=last, idle=round(options.idle_s * NS)), satisfied=False)
     found = Runs(scratch)
     for record in records(compiled, judged, {}):
@@ -145,7 +143,7 @@ def session(
 
 
 def _briefs(judged: Judged) -> pl.DataFrame:
-    """Return a row for each occurrence of a bucket: who, how many events, which tools, closed or not."""
+    """Return a summary row for each occurrence of a bucket."""
     begins = judged.sessions.bounds[:-1]
     names = ("session_id", "occurrence")
     sessions = pl.DataFrame({name: judged.column(name, begins) for name in names}).with_columns(
@@ -164,12 +162,12 @@ def _lines(
     for row in briefs.with_columns(pl.col("occurrence").to_physical()).iter_rows(named=True):
         row["occurrence"] = rfc3339(row["occurrence"])
         row["tools"] = tuple(row.pop("tool") or ())
-        own: tuple[Mapping[str, Any], ...] = ()
-        named = (row["session_id"], row["occurrence"])
-        if verdicts is not None and following is not None and following[0] == named:
-            own = tuple(_verdict(line) for _, line in following[1])
+        found: tuple[Mapping[str, Any], ...] = ()
+        key = (row["session_id"], row["occurrence"])
+        if verdicts is not None and following is not None and following[0] == key:
+            found = tuple(_verdict(line) for _, line in following[1])
             following = next(verdicts, None)
-        yield SessionLine(**row, verdicts=None if verdicts is None else own)
+        yield SessionLine(**row, verdicts=None if verdicts is None else found)
 
 
 def _occurrence_of(found: PlacedLine) -> tuple[str, str]:
@@ -184,11 +182,11 @@ def _verdict(line: bytes) -> dict[str, Any]:
 def _read(session_id: str, parts: Sequence[SourceFile], as_of: int | None) -> tuple[pl.DataFrame, int]:
     """Return the rows of one session, and the latest time of all sessions."""
     found, latest = [pl.DataFrame(schema=EVENT_SCHEMA)], 0
-    for some in spill.passes(parts):
-        own = until(some.frame.filter(pl.col("session_id") == session_id), as_of)
-        times = until(some.frame.select(pl.col("time")), as_of).max()
-        with reading(some.parts):
-            rows, last = pl.collect_all([own, times], engine="streaming")
+    for one_pass in spill.passes(parts):
+        events = until(one_pass.frame.filter(pl.col("session_id") == session_id), as_of)
+        times = until(one_pass.frame.select(pl.col("time")), as_of).max()
+        with reading(one_pass.parts):
+            rows, last = pl.collect_all([events, times], engine="streaming")
         found.append(rows)
         latest = max(latest, last["time"].to_physical()[0] or 0)
     return pl.concat(found), latest if as_of is None else as_of
@@ -197,37 +195,37 @@ def _read(session_id: str, parts: Sequence[SourceFile], as_of: int | None) -> tu
 def _unknown(
     source: str | Path, session_id: str, parts: Sequence[SourceFile], as_of: int | None
 ) -> SourceError:
-    """Return the error for a session that is not there, with the ids that are most like the one asked for."""
+    """Return the error for an unknown session, with similar ids."""
     ids: set[str] = set()
-    for some in spill.passes(parts):
-        with reading(some.parts):
-            own = until(some.frame, as_of).select(pl.col("session_id").unique())
-            ids.update(own.collect(engine="streaming")["session_id"])
-    comparable = sorted(one for one in ids if len(one) <= COMPARED_CHARS_MAX)
-    near = [one for one in comparable if session_id and session_id in one][:NEAR_MAX]
+    for one_pass in spill.passes(parts):
+        with reading(one_pass.parts):
+            unique = until(one_pass.frame, as_of).select(pl.col("session_id").unique())
+            ids.update(unique.collect(engine="streaming")["session_id"])
+    comparable = sorted(known for known in ids if len(known) <= COMPARED_CHARS_MAX)
+    near = [known for known in comparable if session_id and session_id in known][:NEAR_MAX]
     if not near and len(session_id) <= COMPARED_CHARS_MAX:
         near = get_close_matches(session_id, comparable[:COMPARED_MAX], n=NEAR_MAX)
-    hint = "without --session every session is listed"
+    hint = "run without --session to list all sessions"
     if near:
         hint = f"did you mean {' or '.join(near)}? {hint}"
-    what = f"holds no session {session_id} among its {len(ids):,}"
+    what = f"no session {session_id} among {len(ids):,} sessions"
     return SourceError("TRL410", str(source), what, hint)
 
 
 def _shown(rows: pl.DataFrame, claim_log: ClaimLog) -> list[dict[str, Any]]:
-    """Return events as they are shown: times as text, and the spans that say each."""
+    """Return events with times as text and their spans."""
     times = [pl.col(name).to_physical() for name in ("occurrence", "time")]
     spans = claim_log.spans()
     shown: list[dict[str, Any]] = []
     for row in rows.with_columns(times).iter_rows(named=True):
-        own = [row["span_id"]] if row["span_id"] else []
+        span = [row["span_id"]] if row["span_id"] else []
         shown.append(
             {
                 **row,
                 "occurrence": rfc3339(row["occurrence"]),
                 "time": rfc3339(row["time"]),
                 "attributes": dict(row["attributes"] or {}),
-                "spans": spans.get(row["event_id"], own),
+                "spans": spans.get(row["event_id"], span),
             }
         )
     return shown
@@ -236,23 +234,24 @@ def _shown(rows: pl.DataFrame, claim_log: ClaimLog) -> list[dict[str, Any]]:
 def _every_dropped(
     claim_log: ClaimLog, rows: pl.DataFrame, judged: Judged, as_of: int | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield what is no event: the claims of spans, and the rows of an archive."""
-    for one in claim_log.dropped():
-        if as_of is None or one.claim.time <= as_of:
-            yield _dropped(one)
+    """Yield the dropped claims of spans, then the dropped rows of an archive."""
+    for dropped in claim_log.dropped():
+        if as_of is None or dropped.claim.time <= as_of:
+            yield _dropped(dropped)
     yield from _dropped_rows(rows, judged)
 
 
-def _dropped(one: DroppedClaim) -> dict[str, Any]:
-    """Return a dropped claim as it is shown."""
-    read: dict[str, Any] = {name: getattr(one.claim, name) for name in _READING}
-    read |= {name: getattr(one.candidate, name) for name in _SPAN}
-    read["time"] = rfc3339(one.claim.time)
-    return {"dropped": one.reason.value, "of": one.of, "session_id": one.candidate.session_id, **read}
+def _dropped(dropped: DroppedClaim) -> dict[str, Any]:
+    """Return the fields of a dropped claim."""
+    fields: dict[str, Any] = {name: getattr(dropped.claim, name) for name in _CLAIM}
+    fields |= {name: getattr(dropped.candidate, name) for name in _SPAN}
+    fields["time"] = rfc3339(dropped.claim.time)
+    session_id = dropped.candidate.session_id
+    return {"dropped": dropped.reason.value, "of": dropped.of, "session_id": session_id, **fields}
 
 
 def _dropped_rows(rows: pl.DataFrame, judged: Judged) -> Iterator[dict[str, Any]]:
-    """Yield the rows that are no events since they repeat one of an archive, or have the place of one."""
+    """Yield the rows of an archive that repeat an event, or have the place of another one."""
     events = set(judged.column("event_id"))
     rest = rows.with_row_index("row").filter(
         ~pl.col("row").is_in(judged.order.rows) & (pl.col("kind") != Kind.END.value)
@@ -260,6 +259,6 @@ def _dropped_rows(rows: pl.DataFrame, judged: Judged) -> Iterator[dict[str, Any]
     for row in rest.with_columns(pl.col("time").to_physical()).iter_rows(named=True):
         again = row["event_id"] in events
         reason, of = (DropReason.COPY, row["event_id"]) if again else (DropReason.CONFLICT, None)
-        read = {name: row[name] for name in (*_READING, *_SPAN)}
-        read["time"] = rfc3339(row["time"])
-        yield {"dropped": reason.value, "of": of, "session_id": row["session_id"], **read}
+        fields = {name: row[name] for name in (*_CLAIM, *_SPAN)}
+        fields["time"] = rfc3339(row["time"])
+        yield {"dropped": reason.value, "of": of, "session_id": row["session_id"], **fields}

@@ -1,4 +1,4 @@
-"""The use of tools in a source, its agents, and its kinds of events."""
+"""The usage of a source: its tools, its agents and its kinds of events."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from ..sources.discover import Population
 from ..sources.event_files import reading
 
 CALLS_READ = 200
-"""Calls of each tool, in each pass over the source, whose arguments' names are looked at."""
+"""Calls of each tool per pass whose argument names are read."""
 
 _CALL, _RESULT = Kind.TOOL_CALL.value, Kind.TOOL_RESULT.value
 
 
 @dataclass(frozen=True, slots=True)
 class ToolUsage:
-    """How a tool is used: calls, results, failed results, sessions, and sessions in which it comes first.
+    """The usage of a tool: calls, results, failed results, sessions, and sessions in which it is first.
 
-    `arguments` are the names of arguments that calls were seen with, the most frequent first.
+    `arguments` are the names of the calls' arguments, the most frequent first.
     """
 
     name: str
@@ -42,7 +42,7 @@ class ToolUsage:
 
 @dataclass(frozen=True, slots=True)
 class SourceUsage:
-    """The events of a source by kind and by agent (None: not named), and its tools, the most called first."""
+    """The events of a source by kind and by agent (None: unnamed), and its tools, the most called first."""
 
     events: int
     sessions: int
@@ -53,9 +53,9 @@ class SourceUsage:
 
 
 def usage(source: str | Path, scratch: Path, options: AuditOptions) -> SourceUsage:
-    """Return the usage of a source; `scratch` is an empty folder for files of its own.
+    """Return the usage of a source; `scratch` is an empty folder of the caller.
 
-    Raises SourceError where there is nothing to read.
+    Raises SourceError if there is nothing to read.
     """
     population = Population()
     parts = prepare(source, scratch, population, options)
@@ -63,9 +63,9 @@ def usage(source: str | Path, scratch: Path, options: AuditOptions) -> SourceUsa
     arguments: dict[str, Counter[str]] = {}
     sessions: list[pl.DataFrame] = []
     tools: list[pl.DataFrame] = []
-    for some in passes(parts):
-        with reading(some.parts):
-            rows = _rows(some.frame).collect(engine="streaming")
+    for one_pass in passes(parts):
+        with reading(one_pass.parts):
+            rows = _rows(one_pass.frame).collect(engine="streaming")
         kinds.update(dict(rows["kind"].value_counts().iter_rows()))
         agents.update(dict(rows["agent"].value_counts().iter_rows()))
         sessions.append(rows.select(pl.col("session").unique()))
@@ -84,7 +84,7 @@ def usage(source: str | Path, scratch: Path, options: AuditOptions) -> SourceUsa
 
 
 def _rows(events: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the events, without `end` rows, with the columns that are counted."""
+    """Return the events without `end` rows, with the counted columns."""
     result = pl.col("result").str.starts_with("Error").fill_null(False)
     return events.filter(pl.col("kind") != Kind.END.value).select(
         pl.col("kind").cast(pl.String),
@@ -98,7 +98,7 @@ def _rows(events: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _counts() -> list[pl.Expr]:
-    """Return the counts of a tool in a session."""
+    """Return the expressions that count a tool in a session."""
     is_call = pl.col("kind") == _CALL
     return [
         is_call.sum().alias("calls"),
@@ -124,7 +124,8 @@ def _names(args: str) -> list[str]:
 
 
 def _tools(found: pl.DataFrame, arguments: Mapping[str, Counter[str]]) -> list[ToolUsage]:
-    """Return the tools, from their counts in each session."""
+    """Return the tools, given their counts in each session."""
+
     by_session = found.group_by("tool", "session").agg(
         pl.col("calls", "results", "failed").sum(), pl.col("first").min()
     )

@@ -5,9 +5,8 @@
     for conversation in conversations(Desk(sessions=1000, seed=7)):
         print(conversation.session_id, sorted(kind.name for kind in conversation.breaks))
 
-What happened (here) is kept apart from how it is told (`support_telling`): the same conversations become
-event frames, archives and chat logs. A conversation depends on the desk and its own number only, so any one
-of them can be made alone and in any order.
+`formats` converts the conversations to event frames and chat logs. A conversation depends only on the desk
+and its number, so conversations can be made in any order.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from .requests import play
 from .scene import Break, Scene, SceneStep
 
 HOURS = (1, 1, 1, 1, 1, 2, 4, 7, 11, 13, 13, 12, 11, 12, 13, 13, 12, 11, 10, 9, 8, 5, 3, 2)
-"""How busy the desk is at each hour of the day."""
+"""The relative load of each hour of the day."""
 WEEKDAYS = (12, 11, 10, 10, 11, 7, 6)
-"""How busy it is from Monday to Sunday."""
+"""The relative load of each day from Monday to Sunday."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ AGENTS = (
 
 @dataclass(frozen=True, slots=True)
 class BreakSpike:
-    """A day (counted from 0) on which one kind of break is far more common than otherwise."""
+    """A day (from 0) on which one kind of break is far more common than on others."""
 
     day: int = 9
     kind: Break = Break.CONFIRM_REFUND
@@ -57,10 +56,10 @@ class BreakSpike:
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What to simulate: how many conversations over how many days, and how often each rule is broken.
+    """The parameters of a simulation: conversations, days, and how often each rule is broken.
 
-    `rates` gives, for each kind of break, the share of conversations in which the agent sets out to do it;
-    together they may not be above 1. `spike` raises one of them on one day.
+    `rates` is the share of conversations for each kind of break; the sum is at most 1. `spike` raises one
+    rate on one day.
     """
 
     sessions: int = 3000
@@ -73,7 +72,7 @@ class Desk:
 
 @dataclass(frozen=True, slots=True)
 class DeskConversation:
-    """One finished conversation and the truth about it: `breaks` are exactly the rules it broke."""
+    """A finished conversation; `breaks` are exactly the rules that it broke."""
 
     session_id: str
     agent: Agent
@@ -83,14 +82,14 @@ class DeskConversation:
 
 
 def conversations(desk: Desk) -> Iterator[DeskConversation]:
-    """All conversations of the desk, by number (which is not the order of their times)."""
+    """Return all conversations of the desk by number, which is not the order of their times."""
     return (conversation(desk, number) for number in range(desk.sessions))
 
 
 def conversation(desk: Desk, number: int) -> DeskConversation:
-    """The conversation of that number, the same on every call.
+    """Return the conversation of that number, the same on every call.
 
-    Raises ValueError when the desk's rates are no probabilities.
+    Raises ValueError if the desk's rates are not probabilities.
     """
     rng = Random(f"support desk {desk.seed} {number}")
     busy = [WEEKDAYS[(desk.start.weekday() + day) % 7] for day in range(desk.days)]
@@ -106,16 +105,16 @@ def conversation(desk: Desk, number: int) -> DeskConversation:
 
 
 def expected_breaks(desk: Desk) -> Mapping[tuple[str, str], frozenset[str]]:
-    """Which sessions break which rule: session ids by (pack, rule), every kind of break present."""
+    """Return the ids of the sessions that break each rule, by (pack, rule), for every kind of break."""
     found: dict[tuple[str, str], set[str]] = {kind.value: set() for kind in Break}
-    for told in conversations(desk):
-        for kind in told.breaks:
-            found[kind.value].add(told.session_id)
+    for chat in conversations(desk):
+        for kind in chat.breaks:
+            found[kind.value].add(chat.session_id)
     return {rule: frozenset(sessions) for rule, sessions in found.items()}
 
 
 def spike_day(desk: Desk) -> date | None:
-    """The day of the desk's spike, where it has one."""
+    """Return the day of the desk's spike, or None."""
     return None if desk.spike is None else desk.start + timedelta(days=desk.spike.day)
 
 
@@ -126,7 +125,7 @@ def _start_ns(day: date, rng: Random) -> int:
 
 
 def _fault(desk: Desk, day: int, rng: Random) -> Break | None:
-    """Return what the agent sets out to do wrongly, if anything."""
+    """Choose the kind of break that the agent tries, or None."""
     rates = dict(desk.rates)
     if desk.spike is not None and day == desk.spike.day:
         rates[desk.spike.kind] = desk.spike.rate

@@ -1,4 +1,4 @@
-"""How simulated conversations are told: as judged events, as an event frame, as OpenAI-style chat logs."""
+"""Simulated conversations as judged events, event frames and OpenAI-style chat logs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .scene import SceneStep
 
 
 def events(conversation: DeskConversation) -> tuple[Event, ...]:
-    """The conversation as judged events, `seq` from 1, with an `end` row last."""
+    """Return the conversation as judged events, `seq` from 1, with an `end` row last."""
     start = conversation.start_ns
     equals: Counter[str] = Counter()
     rows: list[Event] = []
@@ -47,18 +47,18 @@ def events(conversation: DeskConversation) -> tuple[Event, ...]:
     return (*rows, end_event(last.session_id, start, last.time, last.seq + 1, {"end": "complete"}))
 
 
-def event_frame(told: Iterable[DeskConversation]) -> pl.DataFrame:
-    """The conversations, one after the other, as rows of the event frame."""
-    return frame.event_frame([event for conversation in told for event in events(conversation)])
+def event_frame(chats: Iterable[DeskConversation]) -> pl.DataFrame:
+    """Return the conversations in sequence as rows of the event frame."""
+    return frame.event_frame([event for conversation in chats for event in events(conversation)])
 
 
 def chat_log(conversation: DeskConversation) -> dict[str, object]:
-    """The conversation as an object with `id`, `agent`, `model`, `service` and OpenAI-style `messages`.
+    """Return the conversation as an object with `id`, `agent`, `model`, `service` and chat `messages`.
 
-    What passed between the agent and assistants of its own is not in it, as in a real log.
+    It has no messages between the agent and its sub-agents, like a real log.
     """
-    own = (step for step in conversation.steps if not step.nested)
-    messages = [_message(list(steps)) for _, steps in groupby(own, key=lambda step: step.message)]
+    visible = (step for step in conversation.steps if not step.nested)
+    messages = [_message(list(steps)) for _, steps in groupby(visible, key=lambda step: step.message)]
     return {
         "id": conversation.session_id,
         "agent": conversation.agent.name,

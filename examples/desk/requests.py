@@ -1,4 +1,4 @@
-"""What the simulated agent does in a conversation: find the customer, carry out the request, say goodbye."""
+"""The course of a simulated conversation: find the customer, carry out the request, say goodbye."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ INTENTS = {
     Break.FALSE_CLAIM: tuple(TOOLS),
     Break.SURVEYED_TWICE: (*TOOLS, "question"),
 }
-"""The requests in which a kind of break can be played; all where it is not listed."""
+"""The intents that allow a kind of break; a kind that is not listed is possible with all."""
 
 
 @dataclass(frozen=True, slots=True)
 class CustomerRequest:
-    """What the customer wants, with everything the tools and the texts need of it."""
+    """A customer's request, with the values that tools and texts need."""
 
     intent: str
     first: str
@@ -57,7 +57,7 @@ class CustomerRequest:
 
     @property
     def slots(self) -> dict[str, str]:
-        """The words that fill the slots of a text."""
+        """Return the values for the slots of a text."""
         return {
             "first": self.first, "last": self.last, "zip": self.zip, "email": self.email,
             "order": self.order, "good": self.good, "option": self.option, "price": f"${self.price:.2f}",
@@ -66,7 +66,7 @@ class CustomerRequest:
 
 
 def play(scene: Scene, fault: Break | None) -> None:
-    """Play a whole conversation in the scene, with that fault if one is given and no other."""
+    """Play a whole conversation in the scene, with that fault only."""
     rng = scene.rng
     request = _request(rng, fault)
     if rng.random() < 0.6:
@@ -108,7 +108,7 @@ def _wait_in_vain(scene: Scene, messages: int) -> None:
 
 
 def _find_customer(scene: Scene, request: CustomerRequest, fault: Break | None) -> None:
-    """Ask who it is and look the account up; one in eight mistypes at first."""
+    """Ask for the customer's identity and look the account up; one in eight customers mistypes it."""
     rng = scene.rng
     if fault is Break.READ:
         _look_up(scene, request)
@@ -160,7 +160,7 @@ def _order(request: CustomerRequest) -> Mapping[str, object]:
 
 
 def _use_flaky(scene: Scene, tool: str, args: Mapping[str, object], result: object) -> None:
-    """Use a tool that times out now and then, trying again as often as is allowed."""
+    """Use a tool that sometimes times out, with the permitted number of retries."""
     for _ in range(RETRIES if scene.rng.random() < 0.04 else 0):
         scene.use(tool, args, "Error: the service did not answer in time", error="timeout")
     scene.use(tool, args, result)
@@ -191,7 +191,7 @@ def _hand_over(scene: Scene, request: CustomerRequest, fault: Break | None) -> N
 
 
 def _change(scene: Scene, request: CustomerRequest, fault: Break | None) -> None:
-    """Look at the order, have the change approved and agreed to, make it, say how it went."""
+    """Look at the order, get approval and agreement, make the change, and report the result."""
     rng, tool, args = scene.rng, TOOLS[request.intent], _args(request, scene.rng)
     if fault is not Break.UNSEEN:
         _look_up(scene, request)
@@ -223,7 +223,7 @@ def _change(scene: Scene, request: CustomerRequest, fault: Break | None) -> None
 
 
 def _args(request: CustomerRequest, rng: Random) -> dict[str, object]:
-    """The arguments of the tool; models write an amount as a number or as text."""
+    """Return the arguments of the tool; models write an amount as a number or as text."""
     args: dict[str, object] = {"order_id": request.order}
     item = request.order[2:] + "001"
     payment = f"credit_card_{request.card[-4:]}"
@@ -240,7 +240,7 @@ def _args(request: CustomerRequest, rng: Random) -> dict[str, object]:
 
 
 def _approval(scene: Scene, request: CustomerRequest, fault: Break | None) -> bool:
-    """Return whether the change may be made at all: a large refund needs a supervisor's yes."""
+    """Return whether the agent continues with the change; a large refund needs a supervisor's approval."""
     if request.intent != "refund" or request.price <= REFUND_LIMIT:
         return True
     if fault is Break.UNAPPROVED and scene.rng.random() < 0.5:
@@ -260,7 +260,7 @@ def _approval(scene: Scene, request: CustomerRequest, fault: Break | None) -> bo
 
 
 def _agreement(scene: Scene, request: CustomerRequest, tool: str, fault: Break | None) -> bool:
-    """List the action and ask; the answer decides whether the agent goes on."""
+    """List the action and ask the customer; return whether the agent continues."""
     rng = scene.rng
     careless = fault in (Break.CONFIRM_CHANGE, Break.CONFIRM_REFUND)
     if careless and rng.random() < 0.4:
@@ -285,7 +285,7 @@ def _agreement(scene: Scene, request: CustomerRequest, tool: str, fault: Break |
 
 
 def _mishap(scene: Scene, request: CustomerRequest, fault: Break | None) -> None:
-    """Play the faults that need no particular request."""
+    """Play a fault that is possible with any request."""
     order = {"order_id": request.order}
     mishaps: dict[Break, Callable[[], None]] = {
         Break.LOST_RESULT: lambda: _lose_a_result(scene, order),

@@ -1,8 +1,7 @@
-"""One simulated conversation as it unfolds: its steps, and a ledger of what was done wrongly in it.
+"""One simulated conversation: its steps, and a ledger of the rules that it breaks.
 
-The ledger keeps the simulation's own books (who is authenticated, what was agreed to, which calls are open)
-and notes a break where one happens. It knows neither the rule language nor the shipped packs' expressions, so
-an audit can be compared with it.
+The ledger tracks the state of the conversation (authentication, agreements, open calls) and records each
+break. It uses neither the rule language nor the shipped packs, so that an audit can be compared with it.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from random import Random
 from ...schemas.time import NS
 
 REFUND_LIMIT = 500
-"""What may be refunded without a supervisor's approval."""
+"""Maximum refund without a supervisor's approval."""
 PATIENCE = 3
-"""How many messages a customer may write in a row before having gone unanswered."""
+"""Messages that a customer may write in a row without an answer."""
 RETRIES = 2
-"""How often a failed call may be repeated unchanged."""
+"""Permitted unchanged repetitions of a failed call."""
 
 REFUNDS = frozenset({"issue_refund"})
 ITEM_CHANGES = frozenset({"exchange_delivered_order_items", "modify_pending_order_items"})
@@ -61,10 +60,10 @@ class Break(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SceneStep:
-    """One thing that happened: `kind` is `user`, `assistant`, `tool_call` or `tool_result`.
+    """One step of a conversation: `kind` is `user`, `assistant`, `tool_call` or `tool_result`.
 
-    `message` numbers the chat message the step belongs to (two calls asked for at once share one), `args` is
-    JSON text, `nested` says that it passed between the agent and an assistant of its own.
+    `message` is the number of the step's chat message (parallel calls share one), `args` is JSON text, and
+    `nested` marks a step between the agent and a sub-agent.
     """
 
     kind: str
@@ -81,7 +80,7 @@ class SceneStep:
 
 @dataclass(slots=True)
 class _Call:
-    """A call that was made: what it asked, and how often it was answered."""
+    """A call, and the number of its answers."""
 
     tool: str
     args: str
@@ -91,7 +90,7 @@ class _Call:
 
 @dataclass(slots=True)
 class Scene:
-    """A conversation being played; `steps` and `breaks` are what comes of it."""
+    """A conversation in progress; `steps` and `breaks` are the result."""
 
     rng: Random
     now_ns: int
@@ -112,15 +111,15 @@ class Scene:
     calls: dict[str, _Call] = field(default_factory=dict[str, _Call])
 
     def pick(self, texts: tuple[str, ...], **slots: str) -> str:
-        """One of the texts, its slots filled in."""
+        """Choose one of the texts and fill its slots."""
         return self.rng.choice(texts).format(**slots)
 
     def wait(self, seconds: float) -> None:
-        """Let about that much time pass (never none, so that no two steps share a time)."""
+        """Advance the time by about so many seconds, at least a little: no two steps share a time."""
         self.now_ns += int(seconds * self.rng.uniform(0.5, 2.0) * NS) + 1_000_000
 
     def customer(self, text: str, *, agrees: bool = False, closes: bool = False) -> None:
-        """The customer writes; `agrees` says yes to what was offered, `closes` that no answer is due."""
+        """Add a message of the customer, who `agrees` to an offer or `closes` the conversation."""
         self.wait(20.0)
         self.message += 1
         self.steps.append(SceneStep("user", self.now_ns, self.message, text=text))
@@ -132,7 +131,7 @@ class Scene:
             self.breaks.add(Break.UNANSWERED)
 
     def agent(self, text: str, *, offers: bool = False, claims: bool = False) -> None:
-        """The agent writes; `offers` lists an action and asks for a yes, `claims` says that one was done."""
+        """Add a message of the agent, which `offers` an action or `claims` that it was done."""
         self.wait(3.0)
         self.message += 1
         self.steps.append(SceneStep("assistant", self.now_ns, self.message, text=text))
@@ -142,20 +141,20 @@ class Scene:
             self.breaks.add(Break.FALSE_CLAIM)
 
     def survey(self, text: str) -> None:
-        """The agent asks for a rating."""
+        """Ask the customer for a rating."""
         self.agent(text)
         self.surveys += 1
         if self.surveys > 1:
             self.breaks.add(Break.SURVEYED_TWICE)
 
     def consult(self, question: str, answer: str) -> None:
-        """The agent puts a question to an assistant of its own, which answers."""
+        """Add a question of the agent to a sub-agent, and its answer."""
         for kind, text in (("user", question), ("assistant", answer)):
             self.wait(1.0)
             self.steps.append(SceneStep(kind, self.now_ns, self.message, text=text, nested=True))
 
     def call(self, tool: str, args: Mapping[str, object], *, same_message: bool = False) -> str:
-        """The agent calls a tool; the call's id is returned. `same_message`: together with the last call."""
+        """Add a tool call, in the message of the last call with `same_message`, and return its id."""
         if not same_message:
             self.wait(2.0)
             self.message += 1
@@ -171,12 +170,12 @@ class Scene:
         return call_id
 
     def answer(self, call_id: str, result: object, *, error: str | None = None) -> None:
-        """The tool answers: `result` is text as it is, anything else as JSON; `error` is its error type."""
+        """Add a tool's answer: `result` is text, or a value for JSON; `error` is the error type."""
         self.wait(0.4)
         self.message += 1
         call = self.calls[call_id]
         text = result if isinstance(result, str) else json.dumps(result)
-        # A call that was answered is settled: no log tells which call a second answer is to.
+        # A second answer has no arguments: no log states which call it answers.
         args = None if call.answers else call.args
         self.steps.append(
             SceneStep("tool_result", self.now_ns, self.message, None, call.tool, call_id, args, text, error)
@@ -187,11 +186,11 @@ class Scene:
         self._book_answer(call, error)
 
     def use(self, tool: str, args: Mapping[str, object], result: object, *, error: str | None = None) -> None:
-        """Call a tool and have it answer."""
+        """Add a tool call and its answer."""
         self.answer(self.call(tool, args), result, error=error)
 
     def finish(self) -> None:
-        """Settle what only the end can show: calls and questions left without an answer."""
+        """Record the breaks that only the end shows: calls and questions without an answer."""
         if any(call.answers == 0 for call in self.calls.values()):
             self.breaks.add(Break.LOST_RESULT)
         if self.unanswered:

@@ -1,4 +1,4 @@
-"""Secrets that are none: made-up keys, passwords and card numbers of the right shape, and how they slip."""
+"""Made-up keys, passwords and card numbers of the right shape, and messages that leak them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PREFIXES = ("4", "51", "55", "34", "37", "6011")
 
 
 def card_number(rng: Random) -> str:
-    """A card number of the right length and check digit (ISO/IEC 7812-1), sometimes written in groups."""
+    """Return a card number with a valid length and check digit (ISO/IEC 7812-1), sometimes in groups."""
     prefix = rng.choice(PREFIXES)
     length = 15 if prefix.startswith("3") else 16
     body = prefix + "".join(str(rng.randrange(10)) for _ in range(length - 1 - len(prefix)))
@@ -26,7 +26,7 @@ def card_number(rng: Random) -> str:
 
 
 def leak(scene: Scene, fault: Break, card: str) -> None:
-    """Have the agent say what it must not say, where that is the fault; other faults are left alone."""
+    """Have the agent leak a secret if that is the fault; ignore other faults."""
     rng = scene.rng
     leaks = {
         Break.API_KEY: (words.LEAKS_API_KEY, _api_key(rng)),

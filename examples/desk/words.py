@@ -1,4 +1,4 @@
-"""What the simulated support desk talks about: its people, its goods and the many ways of saying a thing."""
+"""The texts of the simulated support desk: names, goods, and phrases for each situation."""
 
 from __future__ import annotations
 

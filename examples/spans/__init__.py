@@ -1,1 +1,1 @@
-"""Spans of the simulated desk, as instrumentations of every dialect send them."""
+"""Spans of simulated conversations, as instrumentations of several dialects send them."""

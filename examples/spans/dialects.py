@@ -1,6 +1,6 @@
-"""What instrumented agents write on their spans, in the attribute names of four conventions.
+"""The span attributes of four conventions.
 
-Kept apart from the names that the product reads by, so that a slip in those shows.
+The names are separate from those that the product reads, so that a mistake in either shows.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ Attributes = dict[str, Value]
 
 @dataclass(frozen=True, slots=True)
 class Conversing:
-    """What a model call, or an agent's whole turn, heard and said; `error` where it failed."""
+    """The input and output of a model call or an agent's turn, or its `error`."""
 
     agent: str
     model: str
     instructions: str
-    heard: Sequence[ScriptLine]
-    said: ScriptLine | None
+    inputs: Sequence[ScriptLine]
+    output: ScriptLine | None
     error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What a tool was asked and returned."""
+    """The call and result of a tool, or its error."""
 
     call: ScriptCall
     result: str | None
@@ -41,11 +41,11 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class DialectWriter:
-    """How a dialect names spans and attributes: of a model call, of a tool's run, of an agent's turn.
+    """The names and attributes of a dialect's spans for model calls, tool runs and agents' turns.
 
-    `session_key` and `agent_key` are the attributes with which any span may say its session and agent,
-    `scope` is what instruments. `agent_model` and `run_ids` are whether agents' spans say the model and
-    tools' spans the call's id.
+    `session_key` and `agent_key` are the attributes that name the session and agent on any span; `scope` is
+    the instrumentation scope. `agent_model` and `run_ids` state whether spans of agents have the model and
+    spans of tools the id of the call.
     """
 
     chat: Callable[[Conversing, Manner], tuple[str, Attributes]]
@@ -62,13 +62,13 @@ def _call_id(call: ScriptCall | None, manner: Manner) -> str | None:
     return call.call_id if call is not None and manner.call_ids else None
 
 
-def _told(**found: Value) -> dict[str, Value]:
-    """The fields that have a value."""
+def _present(**found: Value) -> dict[str, Value]:
+    """Return the fields that have a value."""
     return {name: value for name, value in found.items() if value is not None}
 
 
 def _value(text: str) -> Value:
-    """The value of JSON text; other text as it is."""
+    """Return the value of JSON text, or other text unchanged."""
     try:
         return cast("Value", json.loads(text))
     except ValueError:
@@ -78,38 +78,38 @@ def _value(text: str) -> Value:
 # OpenTelemetry GenAI
 
 
-def _genai_chat(told: Conversing, manner: Manner) -> tuple[str, Attributes]:
+def _genai_chat(turn: Conversing, manner: Manner) -> tuple[str, Attributes]:
     attributes: Attributes = {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "lumen",
-        "gen_ai.request.model": told.model,
+        "gen_ai.request.model": turn.model,
     }
-    if told.error is not None:
-        attributes["error.type"] = told.error
-    return f"chat {told.model}", attributes | _genai_messages(told, manner)
+    if turn.error is not None:
+        attributes["error.type"] = turn.error
+    return f"chat {turn.model}", attributes | _genai_messages(turn, manner)
 
 
-def _genai_messages(told: Conversing, manner: Manner) -> Attributes:
+def _genai_messages(turn: Conversing, manner: Manner) -> Attributes:
     if not manner.captured:
         return {}
     messages: Attributes = {}
     if manner.inputs_captured:
-        messages["gen_ai.system_instructions"] = [{"type": "text", "content": told.instructions}]
-        messages["gen_ai.input.messages"] = [genai_message(line, manner) for line in told.heard]
-    if told.said is not None:
-        reason = "tool_call" if told.said.calls else "stop"
-        messages["gen_ai.output.messages"] = [{**genai_message(told.said, manner), "finish_reason": reason}]
+        messages["gen_ai.system_instructions"] = [{"type": "text", "content": turn.instructions}]
+        messages["gen_ai.input.messages"] = [genai_message(line, manner) for line in turn.inputs]
+    if turn.output is not None:
+        reason = "tool_call" if turn.output.calls else "stop"
+        messages["gen_ai.output.messages"] = [{**genai_message(turn.output, manner), "finish_reason": reason}]
     return messages if manner.structured else {name: json.dumps(value) for name, value in messages.items()}
 
 
 def genai_message(line: ScriptLine, manner: Manner) -> dict[str, Value]:
-    """A message as the GenAI conventions write it (`gen_ai.input.messages`)."""
+    """Return a message in the format of the GenAI conventions (`gen_ai.input.messages`)."""
     if line.role is Role.TOOL:
-        response = _told(type="tool_call_response", id=_call_id(line.answers, manner), response=line.text)
+        response = _present(type="tool_call_response", id=_call_id(line.answers, manner), response=line.text)
         return {"role": "tool", "parts": [response]}
     parts: list[Value] = [] if line.text is None else [{"type": "text", "content": line.text}]
     for call in line.calls:
-        asked = _told(
+        asked = _present(
             type="tool_call", id=_call_id(call, manner), name=call.tool, arguments=_value(call.args)
         )
         parts.append(asked)
@@ -135,32 +135,32 @@ def _genai_tool(run: Running, manner: Manner) -> tuple[str, Attributes]:
     return f"execute_tool {run.call.tool}", attributes
 
 
-def _genai_agent(told: Conversing, manner: Manner) -> tuple[str, Attributes]:
+def _genai_agent(turn: Conversing, manner: Manner) -> tuple[str, Attributes]:
     attributes: Attributes = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.provider.name": "lumen",
-        "gen_ai.agent.name": told.agent,
-        "gen_ai.request.model": told.model,
+        "gen_ai.agent.name": turn.agent,
+        "gen_ai.request.model": turn.model,
     }
-    if told.error is not None:
-        attributes["error.type"] = told.error
-    messages = _genai_messages(told, manner) if manner.agent_tells else {}
-    return f"invoke_agent {told.agent}", attributes | messages
+    if turn.error is not None:
+        attributes["error.type"] = turn.error
+    messages = _genai_messages(turn, manner) if manner.agent_tells else {}
+    return f"invoke_agent {turn.agent}", attributes | messages
 
 
 # OpenInference
 
 
-def _openinference_chat(told: Conversing, manner: Manner) -> tuple[str, Attributes]:
-    attributes: Attributes = {"openinference.span.kind": "LLM", "llm.model_name": told.model}
+def _openinference_chat(turn: Conversing, manner: Manner) -> tuple[str, Attributes]:
+    attributes: Attributes = {"openinference.span.kind": "LLM", "llm.model_name": turn.model}
     if manner.captured:
-        system = {"message.role": "system", "message.content": told.instructions}
-        heard = [system, *(_openinference_message(line, manner) for line in told.heard)]
+        system = {"message.role": "system", "message.content": turn.instructions}
+        inputs = [system, *(_openinference_message(line, manner) for line in turn.inputs)]
         attributes |= (
-            _flat("llm.input_messages", heard) if manner.inputs_captured else {"input.value": "__REDACTED__"}
+            _flat("llm.input_messages", inputs) if manner.inputs_captured else {"input.value": "__REDACTED__"}
         )
-        if told.said is not None:
-            attributes |= _flat("llm.output_messages", [_openinference_message(told.said, manner)])
+        if turn.output is not None:
+            attributes |= _flat("llm.output_messages", [_openinference_message(turn.output, manner)])
     return "ChatCompletion", attributes
 
 
@@ -170,9 +170,9 @@ def _openinference_message(line: ScriptLine, manner: Manner) -> Attributes:
         message["message.content"] = line.text
     if line.answers is not None:
         message["message.name"] = line.answers.tool
-        message |= _told(**{"message.tool_call_id": _call_id(line.answers, manner)})
+        message |= _present(**{"message.tool_call_id": _call_id(line.answers, manner)})
     calls = [
-        _told(
+        _present(
             **{
                 "tool_call.id": _call_id(call, manner),
                 "tool_call.function.name": call.tool,
@@ -185,8 +185,8 @@ def _openinference_message(line: ScriptLine, manner: Manner) -> Attributes:
 
 
 def _flat(prefix: str, objects: Sequence[Mapping[str, Value]]) -> Attributes:
-    """A list of objects as attributes `prefix.index.name`."""
-    return {f"{prefix}.{i}.{name}": value for i, one in enumerate(objects) for name, value in one.items()}
+    """Return a list of objects as attributes `prefix.index.name`."""
+    return {f"{prefix}.{i}.{name}": value for i, item in enumerate(objects) for name, value in item.items()}
 
 
 def _openinference_tool(run: Running, manner: Manner) -> tuple[str, Attributes]:
@@ -200,38 +200,38 @@ def _openinference_tool(run: Running, manner: Manner) -> tuple[str, Attributes]:
     return run.call.tool, attributes
 
 
-def _openinference_agent(told: Conversing, manner: Manner) -> tuple[str, Attributes]:
-    attributes: Attributes = {"openinference.span.kind": "AGENT", "agent.name": told.agent}
+def _openinference_agent(turn: Conversing, manner: Manner) -> tuple[str, Attributes]:
+    attributes: Attributes = {"openinference.span.kind": "AGENT", "agent.name": turn.agent}
     if manner.agent_tells and manner.captured and manner.inputs_captured:
-        asked = [line.text for line in told.heard if line.role is Role.USER]
-        attributes |= _told(**{"input.value": asked[-1] if asked else None})
-        attributes |= _told(**{"output.value": told.said.text if told.said else None})
-    return told.agent, attributes
+        asked = [line.text for line in turn.inputs if line.role is Role.USER]
+        attributes |= _present(**{"input.value": asked[-1] if asked else None})
+        attributes |= _present(**{"output.value": turn.output.text if turn.output else None})
+    return turn.agent, attributes
 
 
 # OpenLLMetry
 
 
-def _openllmetry_chat(told: Conversing, manner: Manner) -> tuple[str, Attributes]:
+def _openllmetry_chat(turn: Conversing, manner: Manner) -> tuple[str, Attributes]:
     attributes: Attributes = {
         "llm.request.type": "chat",
         "gen_ai.system": "lumen",
-        "gen_ai.request.model": told.model,
+        "gen_ai.request.model": turn.model,
     }
     if manner.captured:
-        system = {"role": "system", "content": told.instructions}
-        heard = [system, *(_openllmetry_message(line, manner) for line in told.heard)]
-        attributes |= _flat("gen_ai.prompt", heard if manner.inputs_captured else [])
-        if told.said is not None:
-            reason = "tool_calls" if told.said.calls else "stop"
-            said = _openllmetry_message(told.said, manner) | {"finish_reason": reason}
-            attributes |= _flat("gen_ai.completion", [said])
+        system = {"role": "system", "content": turn.instructions}
+        inputs = [system, *(_openllmetry_message(line, manner) for line in turn.inputs)]
+        attributes |= _flat("gen_ai.prompt", inputs if manner.inputs_captured else [])
+        if turn.output is not None:
+            reason = "tool_calls" if turn.output.calls else "stop"
+            output = _openllmetry_message(turn.output, manner) | {"finish_reason": reason}
+            attributes |= _flat("gen_ai.completion", [output])
     return "lumen.chat", attributes
 
 
 def _openllmetry_message(line: ScriptLine, manner: Manner) -> Attributes:
-    calls = [_told(id=_call_id(call, manner), name=call.tool, arguments=call.args) for call in line.calls]
-    message = _told(role=line.role.value, content=line.text, tool_call_id=_call_id(line.answers, manner))
+    calls = [_present(id=_call_id(call, manner), name=call.tool, arguments=call.args) for call in line.calls]
+    message = _present(role=line.role.value, content=line.text, tool_call_id=_call_id(line.answers, manner))
     return message | _flat("tool_calls", calls)
 
 
@@ -243,40 +243,40 @@ def _openllmetry_tool(run: Running, manner: Manner) -> tuple[str, Attributes]:
     return f"{run.call.tool}.tool", attributes
 
 
-def _openllmetry_agent(told: Conversing, manner: Manner) -> tuple[str, Attributes]:
-    attributes: Attributes = {"traceloop.span.kind": "agent", "traceloop.entity.name": told.agent}
+def _openllmetry_agent(turn: Conversing, manner: Manner) -> tuple[str, Attributes]:
+    attributes: Attributes = {"traceloop.span.kind": "agent", "traceloop.entity.name": turn.agent}
     if manner.agent_tells and manner.captured and manner.inputs_captured:
-        asked = [line.text for line in told.heard if line.role is Role.USER]
+        asked = [line.text for line in turn.inputs if line.role is Role.USER]
         attributes["traceloop.entity.input"] = json.dumps({"args": asked[-1:], "kwargs": {}})
-        attributes["traceloop.entity.output"] = json.dumps(told.said.text if told.said else None)
-    return f"{told.agent}.agent", attributes
+        attributes["traceloop.entity.output"] = json.dumps(turn.output.text if turn.output else None)
+    return f"{turn.agent}.agent", attributes
 
 
 # Vercel AI SDK
 
 
-def _vercel_chat(told: Conversing, manner: Manner) -> tuple[str, Attributes]:
-    attributes = _vercel_operation("ai.generateText.doGenerate", told) | {
+def _vercel_chat(turn: Conversing, manner: Manner) -> tuple[str, Attributes]:
+    attributes = _vercel_operation("ai.generateText.doGenerate", turn) | {
         "gen_ai.system": "lumen.chat",
-        "gen_ai.request.model": told.model,
+        "gen_ai.request.model": turn.model,
     }
     if manner.captured:
-        system: Value = {"role": "system", "content": told.instructions}
-        heard: list[Value] = [system, *(_vercel_message(line, manner) for line in told.heard)]
+        system: Value = {"role": "system", "content": turn.instructions}
+        inputs: list[Value] = [system, *(_vercel_message(line, manner) for line in turn.inputs)]
         if manner.inputs_captured:
-            attributes["ai.prompt.messages"] = json.dumps(heard)
-        attributes |= _vercel_response(told.said, manner)
+            attributes["ai.prompt.messages"] = json.dumps(inputs)
+        attributes |= _vercel_response(turn.output, manner)
     return "ai.generateText.doGenerate", attributes
 
 
-def _vercel_operation(operation: str, told: Conversing) -> Attributes:
+def _vercel_operation(operation: str, turn: Conversing) -> Attributes:
     return {
-        "operation.name": f"{operation} {told.agent}",
-        "resource.name": told.agent,
+        "operation.name": f"{operation} {turn.agent}",
+        "resource.name": turn.agent,
         "ai.operationId": operation,
-        "ai.telemetry.functionId": told.agent,
+        "ai.telemetry.functionId": turn.agent,
         "ai.model.provider": "lumen.chat",
-        "ai.model.id": told.model,
+        "ai.model.id": turn.model,
     }
 
 
@@ -285,26 +285,26 @@ def _vercel_message(line: ScriptLine, manner: Manner) -> dict[str, Value]:
     if line.answers is not None:
         output: Value = {"type": "text", "value": line.text}
         call_id, tool = _call_id(line.answers, manner), line.answers.tool
-        content.append(_told(type="tool-result", toolCallId=call_id, toolName=tool, output=output))
+        content.append(_present(type="tool-result", toolCallId=call_id, toolName=tool, output=output))
     elif line.text is not None:
         content.append({"type": "text", "text": line.text})
     for call in line.calls:
         call_id = _call_id(call, manner)
-        asked = _told(type="tool-call", toolCallId=call_id, toolName=call.tool, input=_value(call.args))
+        asked = _present(type="tool-call", toolCallId=call_id, toolName=call.tool, input=_value(call.args))
         content.append(asked)
     return {"role": line.role.value, "content": content}
 
 
-def _vercel_response(said: ScriptLine | None, manner: Manner) -> Attributes:
-    if said is None:
+def _vercel_response(output: ScriptLine | None, manner: Manner) -> Attributes:
+    if output is None:
         return {}
-    response: Attributes = {"ai.response.finishReason": "tool-calls" if said.calls else "stop"}
-    if said.text is not None:
-        response["ai.response.text"] = said.text
-    if said.calls:
+    response: Attributes = {"ai.response.finishReason": "tool-calls" if output.calls else "stop"}
+    if output.text is not None:
+        response["ai.response.text"] = output.text
+    if output.calls:
         calls = [
-            _told(toolCallId=_call_id(call, manner), toolName=call.tool, input=call.args)
-            for call in said.calls
+            _present(toolCallId=_call_id(call, manner), toolName=call.tool, input=call.args)
+            for call in output.calls
         ]
         response["ai.response.toolCalls"] = json.dumps(calls)
     return response
@@ -312,20 +312,20 @@ def _vercel_response(said: ScriptLine | None, manner: Manner) -> Attributes:
 
 def _vercel_tool(run: Running, manner: Manner) -> tuple[str, Attributes]:
     attributes: Attributes = {"ai.operationId": "ai.toolCall", "ai.toolCall.name": run.call.tool}
-    attributes |= _told(**{"ai.toolCall.id": _call_id(run.call, manner)})
+    attributes |= _present(**{"ai.toolCall.id": _call_id(run.call, manner)})
     if manner.captured:
         attributes["ai.toolCall.args"] = run.call.args
         attributes["ai.toolCall.result"] = json.dumps(run.result)
     return "ai.toolCall", attributes
 
 
-def _vercel_agent(told: Conversing, manner: Manner) -> tuple[str, Attributes]:
-    attributes = _vercel_operation("ai.generateText", told)
+def _vercel_agent(turn: Conversing, manner: Manner) -> tuple[str, Attributes]:
+    attributes = _vercel_operation("ai.generateText", turn)
     if manner.captured:
-        heard = [_vercel_message(line, manner) for line in told.heard]
+        inputs = [_vercel_message(line, manner) for line in turn.inputs]
         if manner.inputs_captured:
-            attributes["ai.prompt"] = json.dumps({"system": told.instructions, "messages": heard})
-        attributes |= _vercel_response(told.said, manner)
+            attributes["ai.prompt"] = json.dumps({"system": turn.instructions, "messages": inputs})
+        attributes |= _vercel_response(turn.output, manner)
     return "ai.generateText", attributes
 
 
@@ -366,4 +366,4 @@ WORDS: Mapping[Dialect, DialectWriter] = {
         scope="ai",
     ),
 }
-"""How each dialect is spoken."""
+"""The writer of each dialect."""

@@ -1,4 +1,4 @@
-"""When an instrumented agent did what a conversation says, and what went wrong in the telling of it."""
+"""The plan of a conversation's spans: when each call ran, and the faults of instrumentation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Dialect(StrEnum):
 
 
 class ClockFault(StrEnum):
-    """What a span's clock did wrong."""
+    """A fault of a span's clock."""
 
     NO_START = "no start"
     NO_END = "no end"
@@ -29,7 +29,7 @@ class ClockFault(StrEnum):
 
 
 class Keys(StrEnum):
-    """Which spans say whose session it is."""
+    """The spans that name the session."""
 
     ROOTS = "roots"
     EVERYWHERE = "everywhere"
@@ -39,23 +39,22 @@ class Keys(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a conversation is told as spans. Without settings: as a well-instrumented agent would.
+    """The manner in which an agent is instrumented; the default is a well-instrumented agent.
 
-    `structured` gives the messages of GenAI as values, not as JSON text. `captured` is whether messages,
-    arguments and results are told, `inputs_captured` whether what models hear is, too. `one_trace` puts all
-    turns into one trace and under one root; else each turn is a trace. `keys` are the spans that say the
-    session (everywhere: and the agent), `session_key` its attribute where it is not the dialect's.
-    `tool_spans` is whether tools have spans; `call_ids` whether calls have ids, without which the truth is
-    that of `tidy` sessions only. `end_mark` has the last root say that the session is over. `agent_tells`
-    has the agent's spans tell the turn's messages, too. `skip_turns` begins late: the first turns are told
-    only as the history of the first model call. `window` is how many messages a model hears at least, all
-    that is new among them; 0 is all there are. (Two calls that hear the same through it look like a retry:
-    the truth is that of conversations which do not repeat themselves.)
+    `structured` writes GenAI messages as values instead of JSON text. `captured` spans have messages,
+    arguments and results; `inputs_captured` ones also have the input of models. `one_trace` puts all turns
+    into one trace with one root; otherwise each turn is a trace. `keys` are the spans that name the session
+    (everywhere: also the agent), `session_key` is the attribute if it is not the dialect's. `tool_spans`
+    states whether tools have spans, `call_ids` whether calls have ids; without ids the expected events hold
+    only for `tidy` sessions. `end_mark` marks the end of the session on the last root. `agent_tells` adds the
+    turn's messages to the agent's spans. `skip_turns` omits the first turns, which are then only in the
+    history of the first model call. `window` is the minimum number of input messages of a model, all new ones
+    included; 0 is all. (Two calls with equal input look like a retry: the expected events hold only for
+    conversations that do not repeat themselves.)
 
-    The rest are shares of model calls and tools' runs to which something happens: `wrapped` by a second
-    instrumentation (models in the dialect `wrapper`), `clock_faults`; of model calls alone `retried` after a
-    failure, `doubled` by a second call beside them that is told the same. `seed` decides which, and all
-    times and ids.
+    The rest are rates of faults of model calls and tool runs: `wrapped` by a second instrumentation (models
+    in the dialect `wrapper`) and `clock_faults`; for model calls only, `retried` after a failure, `doubled`
+    by a parallel call with the same input. `seed` determines the faults, and all times and ids.
     """
 
     dialect: Dialect = Dialect.GENAI
@@ -81,7 +80,7 @@ class Manner:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try at a model call: when it ran, and the error type where it failed."""
+    """One attempt at a model call: its time, and its error type if it failed."""
 
     start: int
     end: int
@@ -91,20 +90,20 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """The model hears all `heard` and says `said` (None: it failed).
+    """A model call with the input `inputs` and the output `output` (None: it failed).
 
-    `outer` is when the span of a second instrumentation around all attempts ran.
+    `outer` is the time of a second instrumentation's span that encloses all attempts.
     """
 
-    heard: tuple[ScriptLine, ...]
-    said: ScriptLine | None
+    inputs: tuple[ScriptLine, ...]
+    output: ScriptLine | None
     attempts: tuple[Attempt, ...]
     outer: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRun:
-    """A tool at work on a call; `inner` is what a sub-agent did for it, `outer` as in a model call."""
+    """A tool's run; `inner` is the turn of a sub-agent that does its work, `outer` as in a model call."""
 
     call: ScriptCall
     answer: ScriptLine
@@ -117,7 +116,7 @@ class ToolRun:
 
 @dataclass(frozen=True, slots=True)
 class AgentTurn:
-    """What an agent does from one word of the customer to the next; `lines` are what was said."""
+    """An agent's turn, from one message of the customer to the next; `lines` are its messages."""
 
     agent: str
     model: str
@@ -129,7 +128,7 @@ class AgentTurn:
 
 @dataclass(slots=True)
 class _Clock:
-    """Time as it passes: every instant is used once. Each trouble has dice of its own."""
+    """A simulated clock that uses every instant once, with a random generator per fault."""
 
     manner: Manner
     session_id: str
@@ -137,30 +136,30 @@ class _Clock:
     dice: dict[str, Random] = field(default_factory=dict[str, Random])
 
     def tick(self, most_us: int = 200) -> int:
-        """A moment later."""
+        """Advance the time a little, and return it."""
         self.now += self.roll("times").randint(1_000, most_us * 1_000)
         return self.now
 
     def reach(self, time: int) -> int:
-        """That time, where it is not past; else a moment later."""
+        """Advance to that time, or a little if it has passed, and return the time."""
         self.now = max(self.now + 1_000, time)
         return self.now
 
     def roll(self, what: str) -> Random:
-        """The dice for one purpose."""
+        """Return the random generator for one purpose."""
         if what not in self.dice:
             self.dice[what] = Random(f"{what} {self.manner.seed} {self.session_id}")
         return self.dice[what]
 
     def happens(self, what: str, rate: float) -> bool:
-        """Return whether something of that rate happens now."""
+        """Return whether a fault of that rate occurs now."""
         return self.roll(what).random() < rate
 
 
 def plan(session: Script, manner: Manner) -> tuple[AgentTurn, ...]:
-    """The session's turns in the order of time, those that the manner skips left out.
+    """Return the session's turns in time order, without those that the manner skips.
 
-    The same session and manner give the same plan. Raises ValueError where all turns would be skipped.
+    The same session and manner give the same plan. Raises ValueError if all turns would be skipped.
     """
     first = next((line.time for line in session.lines if line.time), START_NS)
     clock = _Clock(manner, session.session_id, first - 1_000_000)
@@ -175,7 +174,7 @@ def plan(session: Script, manner: Manner) -> tuple[AgentTurn, ...]:
 
 
 def turn_bounds(lines: Sequence[ScriptLine]) -> Iterator[tuple[int, int]]:
-    """Return where turns begin and end: each with the first word of the customer after others."""
+    """Return the bounds of turns; each begins with the customer's first message after other messages."""
     starts = [
         i
         for i, line in enumerate(lines)
@@ -187,7 +186,7 @@ def turn_bounds(lines: Sequence[ScriptLine]) -> Iterator[tuple[int, int]]:
 def _turn(
     lines: Sequence[ScriptLine], first: int, last: int, agent: str, model: str, clock: _Clock
 ) -> AgentTurn:
-    """The turn of `lines[first:last]`; its model calls hear all lines before as well."""
+    """Return the turn of `lines[first:last]`; the input of its model calls includes all earlier lines."""
     acts: list[ModelCall | ToolRun] = []
     if lines[first].role is not Role.ASSISTANT:
         clock.reach(lines[first].time)
@@ -196,7 +195,7 @@ def _turn(
     while place < last:
         line = lines[place]
         if line.role is Role.ASSISTANT:
-            acts.append(_model_call(_heard(lines, place, clock.manner), line, clock))
+            acts.append(_model_call(_inputs(lines, place, clock.manner), line, clock))
         elif line.role is Role.TOOL:
             results = _results(lines, place, last)
             acts += _tool_runs(results, clock)
@@ -205,12 +204,12 @@ def _turn(
             clock.reach(line.time)
         place += 1
     if lines[last - 1].role is Role.USER:
-        acts.append(_model_call(_heard(lines, last, clock.manner), None, clock))
+        acts.append(_model_call(_inputs(lines, last, clock.manner), None, clock))
     return AgentTurn(agent, model, start, clock.tick(), tuple(acts), tuple(lines[first:last]))
 
 
-def _heard(lines: Sequence[ScriptLine], end: int, manner: Manner) -> tuple[ScriptLine, ...]:
-    """Return what a model hears of the lines before: no result without its call, nothing new left out."""
+def _inputs(lines: Sequence[ScriptLine], end: int, manner: Manner) -> tuple[ScriptLine, ...]:
+    """Return a model's input from the lines before: no result without its call, and all new lines."""
     first = max(0, end - manner.window) if manner.window else 0
     answers = [place for place in range(end) if lines[place].role is Role.ASSISTANT]
     first = min(first, answers[-1] if answers else 0)
@@ -226,8 +225,8 @@ def _results(lines: Sequence[ScriptLine], place: int, last: int) -> Sequence[Scr
     return lines[place:end]
 
 
-def _model_call(heard: tuple[ScriptLine, ...], said: ScriptLine | None, clock: _Clock) -> ModelCall:
-    """One call of a model, with what happens to it; without `said` it fails."""
+def _model_call(inputs: tuple[ScriptLine, ...], output: ScriptLine | None, clock: _Clock) -> ModelCall:
+    """Plan a model call with its faults; without `output` it fails."""
     manner = clock.manner
     wrapped = clock.happens("wrapped", manner.wrapped)
     outer_start = clock.tick()
@@ -235,14 +234,14 @@ def _model_call(heard: tuple[ScriptLine, ...], said: ScriptLine | None, clock: _
     if clock.happens("retried", manner.retried):
         attempts.append(Attempt(clock.tick(), clock.tick(), "rate_limited"))
     start = clock.tick()
-    if said is None:
+    if output is None:
         attempts.append(Attempt(start, clock.tick(), "timeout"))
     elif clock.happens("doubled", manner.doubled):
         beside = clock.tick()
-        attempts += [Attempt(start, clock.reach(said.time)), Attempt(beside, clock.tick())]
+        attempts += [Attempt(start, clock.reach(output.time)), Attempt(beside, clock.tick())]
     else:
-        attempts.append(Attempt(start, clock.reach(said.time), fault=_fault(clock)))
-    return ModelCall(heard, said, tuple(attempts), (outer_start, clock.tick()) if wrapped else None)
+        attempts.append(Attempt(start, clock.reach(output.time), fault=_fault(clock)))
+    return ModelCall(inputs, output, tuple(attempts), (outer_start, clock.tick()) if wrapped else None)
 
 
 def _fault(clock: _Clock) -> ClockFault | None:
@@ -252,7 +251,7 @@ def _fault(clock: _Clock) -> ClockFault | None:
 
 
 def _tool_runs(answers: Sequence[ScriptLine], clock: _Clock) -> Iterator[ToolRun]:
-    """The tools' runs, one after the other or (where no sub-agent is at work) side by side."""
+    """Plan the tools' runs, in sequence or (without a sub-agent) in parallel."""
     runs = [line for line in answers if not line.again and line.answers is not None]
     side_by_side = clock.roll("times").random() < 0.5 and not any(line.inner for line in runs)
     outers = [clock.tick() if clock.happens("wrapped", clock.manner.wrapped) else 0 for _ in runs]
@@ -269,7 +268,7 @@ def _tool_runs(answers: Sequence[ScriptLine], clock: _Clock) -> Iterator[ToolRun
 
 
 def shown(start: int, end: int, fault: ClockFault | None) -> tuple[int, int]:
-    """The times that a span shows, given when it ran and what its clock did wrong."""
+    """Return the times on a span, given its true times and the fault of its clock."""
     if fault is ClockFault.NO_START:
         return 0, end
     if fault is ClockFault.NO_END:
@@ -278,7 +277,7 @@ def shown(start: int, end: int, fault: ClockFault | None) -> tuple[int, int]:
 
 
 def believed(start: int, end: int, fault: ClockFault | None) -> tuple[int, int]:
-    """The times that can be believed of what a span shows: where one is wrong, the end, else the start."""
+    """Return the plausible times of a span: if one time is wrong, both are the end, else the start."""
     start, end = shown(start, end, fault)
     if end == 0:
         return start, start

@@ -1,4 +1,4 @@
-"""Conversations to be told as spans (`span_telling`): the simulated desk's, chat messages, random ones."""
+"""Scripts of conversations for spans: from the simulated desk, from chat messages, and random ones."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ..desk.bot import DeskConversation
 from ..desk.scene import SceneStep
 
 START_NS = 1_772_438_400_000_000_000
-"""When a conversation without times begins: 2026-03-02 08:00 UTC."""
+"""The start of a conversation without times: 2026-03-02 08:00 UTC."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptCall:
-    """A tool call that the agent asks for; `args` is JSON text."""
+    """A tool call of the agent; `args` is JSON text."""
 
     call_id: str | None
     tool: str
@@ -30,11 +30,11 @@ class ScriptCall:
 
 @dataclass(frozen=True, slots=True)
 class ScriptLine:
-    """One message of a conversation, at `time` nanoseconds since the epoch (0: not known).
+    """One message of a conversation, at `time` nanoseconds since the epoch (0: unknown).
 
-    A tool's line has the call that it answers and the result as `text`; `again` says that the call was
-    answered before, `error` is the error type of a failed run, and `inner` what the customer never sees: the
-    conversation of a sub-agent that did the tool's work.
+    A tool's line has the call that it answers, and the result as `text`. `again` marks a second answer,
+    `error` is the error type of a failed run, and `inner` is the conversation of a sub-agent that did the
+    tool's work.
     """
 
     role: Role
@@ -49,7 +49,7 @@ class ScriptLine:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A conversation and who had it."""
+    """A conversation, with its agent, model and service."""
 
     session_id: str
     agent: str
@@ -59,19 +59,19 @@ class Script:
 
 
 def support_session(conversation: DeskConversation) -> Script:
-    """A conversation of the simulated support desk, with its times and what its assistants were asked."""
+    """Return the script of a conversation of the simulated desk, with its times and sub-agents."""
     lines: list[ScriptLine] = []
     calls: dict[str | None, ScriptCall] = {}
     for _, group in groupby(conversation.steps, key=lambda step: step.message):
         steps = list(group)
-        own = [step for step in steps if not step.nested]
-        calls |= {step.call_id: _call(step) for step in own if step.kind == "tool_call"}
-        lines.append(_support_line(own, calls, lines))
+        visible = [step for step in steps if not step.nested]
+        calls |= {step.call_id: _call(step) for step in visible if step.kind == "tool_call"}
+        lines.append(_support_line(visible, calls, lines))
         inner = tuple(
             ScriptLine(Role(step.kind), step.text, time=step.time_ns) for step in steps if step.nested
         )
         if inner:
-            # They passed while the call that stands before them ran: its result carries them.
+            # These steps ran during the call before them: the result of the call gets them.
             lines[-1] = replace(lines[-1], inner=inner)
     agent = conversation.agent
     return Script(
@@ -97,7 +97,7 @@ def _call(step: SceneStep) -> ScriptCall:
 
 
 def _inner_to_results(lines: Sequence[ScriptLine]) -> Iterator[ScriptLine]:
-    """The lines, what stands inside a message with a call moved to the result behind it."""
+    """Yield the lines, with inner conversations moved from the call to its result."""
     waiting: tuple[ScriptLine, ...] = ()
     for line in lines:
         if line.role is Role.TOOL:
@@ -116,11 +116,10 @@ def chat_session(
     model: str = "lumen-4",
     service: str = "shop-web",
 ) -> Script:
-    """A conversation given as OpenAI-style chat messages; instructions are left out.
+    """Return the script of OpenAI-style chat messages, without instructions.
 
-    Calls are nested (`function`) or flat, arguments JSON text or an object. A result belongs to the nearest
-    earlier unanswered call of its id, else it answers the last of its id again; one whose id no call has is
-    left out.
+    Calls are nested (`function`) or flat; arguments are JSON text or an object. A result answers the nearest
+    earlier open call of its id, or else the last call of its id again; a result without a call is dropped.
     """
     lines: list[ScriptLine] = []
     asked: list[ScriptCall] = []
@@ -160,7 +159,7 @@ def _chat_call(asked: Mapping[str, object]) -> ScriptCall:
 def _result_line(
     line: ScriptLine, message: Mapping[str, object], asked: list[ScriptCall], waiting: list[ScriptCall]
 ) -> Iterator[ScriptLine]:
-    """The line of a tool's message, if a call has its id; a call that waits for it waits no more."""
+    """Yield the line of a tool's message if a call has its id, and close that call."""
     call_id, error = message.get("tool_call_id"), message.get("error")
     place = max((i for i, call in enumerate(waiting) if call.call_id == call_id), default=None)
     called = [call for call in asked if call.call_id == call_id]
@@ -183,10 +182,10 @@ _RESULTS = ("ok", '{"status": "done", "items": [1, 2]}', "Error: no answer", "[]
 
 
 def random_session(seed: int, turns: int = 6) -> Script:
-    """A short conversation that says the same again and again: equal texts, calls and results.
+    """Return a short random conversation with many equal texts, calls and results.
 
-    Calls of one message stand side by side, fail, stay unanswered, are answered twice or by a sub-agent; the
-    customer writes twice in a row. Every call has an id of its own.
+    Calls run in parallel, fail, stay unanswered, or are answered twice or by a sub-agent; the customer
+    sometimes writes twice in a row. Every call has a unique id.
     """
     rng = Random(f"random session {seed}")
     lines: list[ScriptLine] = []
@@ -226,22 +225,22 @@ def _random_calls(rng: Random) -> Iterator[ScriptLine]:
 
 
 def tidy(session: Script) -> Script:
-    """The session without calls that nobody answers and without second answers.
+    """Return the session without unanswered calls and without second answers.
 
-    Where calls have no ids, nobody could tell what else a result answers. Messages left without text and
-    calls are left out.
+    Without ids, these leave open which call a result answers. Messages without text and calls are dropped.
     """
     answered = [line.answers for line in session.lines if line.answers is not None]
-    kept = [replace(line, calls=tuple(c for c in line.calls if c in answered)) for line in session.lines]
-    lines = tuple(line for line in kept if not line.again and (line.text is not None or line.calls))
+    pruned = [replace(line, calls=tuple(c for c in line.calls if c in answered)) for line in session.lines]
+    lines = tuple(line for line in pruned if not line.again and (line.text is not None or line.calls))
     return replace(session, lines=lines)
 
 
 def later(session: Script, by_ns: int) -> Script:
-    """The same conversation that much later, under the same id; it must have times.
+    """Return the same conversation later, under the same id; it must have times.
 
-    Its spans have ids of their own.
+    Its spans have different ids.
     """
+
     return replace(session, lines=_later(session.lines, by_ns))
 
 

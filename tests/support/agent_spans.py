@@ -1,4 +1,4 @@
-"""Conversations told as spans, as an instrumented agent would send them, and the truth next to it.
+"""The spans that an instrumented agent sends for a conversation, and the events expected from them.
 
     from tracline.examples.spans.plan import Dialect, Manner
     from tracline.examples.spans.sessions import support_session
@@ -8,8 +8,8 @@
     sent = spans(session, manner)
     truth = expected(session, manner)
 
-`spans` and `expected` both follow the plan of `span_plan`, and neither the other: what is expected is made
-from the conversation. Nothing here reads a clock; the same session and manner give the same spans.
+`spans` and `expected` both follow the plan in `plan`, and neither the other: the expected events come from
+the conversation. No function reads a clock; the same session and manner give the same spans.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from tracline.schemas.span_content import Role
 
 
 def spans(session: Script, manner: Manner | None = None) -> list[Span]:
-    """The session's spans in the order in which they ended, which is the order of an exporter.
+    """Return the session's spans in the order of their ends, like an exporter.
 
-    Each turn is an agent's span with the model calls and tool runs below it; a model call tells the whole
-    conversation up to there. Raises ValueError where the manner skips every turn.
+    Each turn is an agent's span above its model calls and tool runs; a model call has the whole conversation
+    so far as input. Raises ValueError if the manner skips every turn.
     """
     manner = manner or Manner()
     turns = plan(session, manner)
-    teller = _Teller(session, manner)
+    writer = _SpanWriter(session, manner)
     if manner.one_trace:
         whole = replace(
             turns[0],
@@ -56,16 +56,16 @@ def spans(session: Script, manner: Manner | None = None) -> list[Span]:
             acts=tuple(act for turn in turns for act in turn.acts),
             lines=tuple(line for turn in turns for line in turn.lines),
         )
-        teller.root(whole, is_last=True)
+        writer.root(whole, is_last=True)
     else:
         for turn in turns:
-            teller.root(turn, is_last=turn is turns[-1])
-    return [span for _, span in sorted(teller.made, key=lambda made: made[0])]
+            writer.root(turn, is_last=turn is turns[-1])
+    return [span for _, span in sorted(writer.made, key=lambda made: made[0])]
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a span stands: its trace, the span above (None: it is a root), and the agent at work."""
+    """The place of a span: its trace, its parent (None for a root), and its agent."""
 
     trace: str
     parent: str | None
@@ -73,8 +73,8 @@ class _Place:
 
 
 @dataclass(slots=True)
-class _Teller:
-    """Makes spans: `made`, each with the time at which it truly ended; `keyed` traces have a first call."""
+class _SpanWriter:
+    """Writes spans: `made`, each with its true end; `keyed` are the traces with a first model call."""
 
     session: Script
     manner: Manner
@@ -87,7 +87,7 @@ class _Teller:
         self.dice = Random(f"ids {self.manner.seed} {self.session.session_id} {began}")
 
     def root(self, turn: AgentTurn, *, is_last: bool) -> None:
-        """An agent's turn as a trace; the last one may say that the session is over."""
+        """Write an agent's turn as a trace; the last one may have an end mark."""
         extra: Attributes = {"tracline.session.end": True} if is_last and self.manner.end_mark else {}
         if self.manner.keys is Keys.ROOTS:
             extra |= self._key()
@@ -96,9 +96,9 @@ class _Teller:
     def _turn(self, turn: AgentTurn, place: _Place, extra: Attributes) -> None:
         words = WORDS[self.manner.dialect]
         calls = [act for act in turn.acts if isinstance(act, ModelCall)]
-        heard, said = (calls[-1].heard, calls[-1].said) if calls else (turn.lines, None)
+        inputs, output = (calls[-1].inputs, calls[-1].output) if calls else (turn.lines, None)
         error = calls[-1].attempts[-1].error if calls else None
-        told = Conversing(turn.agent, turn.model, _instructions(turn.agent, 0), heard, said, error)
+        told = Conversing(turn.agent, turn.model, _instructions(turn.agent, 0), inputs, output, error)
         name, attributes = words.agent(told, self.manner)
         here = self._add((name, attributes | extra), Attempt(turn.start, turn.end, error), place, words)
         for number, act in enumerate(turn.acts):
@@ -117,9 +117,9 @@ class _Teller:
     def _attempt(
         self, act: ModelCall, attempt: Attempt, model: str, number: int, place: _Place, dialect: Dialect
     ) -> _Place:
-        said = act.said if attempt.error is None else None
+        output = act.output if attempt.error is None else None
         instructions = _instructions(place.agent, number)
-        told = Conversing(place.agent, model, instructions, act.heard, said, attempt.error)
+        told = Conversing(place.agent, model, instructions, act.inputs, output, attempt.error)
         name, attributes = WORDS[dialect].chat(told, self.manner)
         if self.manner.keys is Keys.FIRST_CALLS and place.trace not in self.keyed:
             attributes |= self._key()
@@ -138,7 +138,7 @@ class _Teller:
             self._turn(act.inner, replace(place, agent=act.inner.agent), {})
 
     def _add(self, told: tuple[str, Attributes], ran: Attempt, place: _Place, words: DialectWriter) -> _Place:
-        """Add a span with that name and those attributes; the place below it is given back."""
+        """Add a span, and return the place below it."""
         name, attributes = told
         start, end = shown(ran.start, ran.end, ran.fault)
         if self.manner.keys is Keys.EVERYWHERE:
@@ -165,24 +165,24 @@ class _Teller:
 
 
 def _instructions(agent: str, number: int) -> str:
-    """What the model is told to be: not the same at any two attempts, as where it holds the time of day."""
+    """Return the model's instructions, which differ at each attempt as if they had the time of day."""
     return f"You are {agent}, a careful assistant of a shop. Conversation step {number}."
 
 
 def _exception(ran: Attempt) -> tuple[SpanEvent, ...]:
-    """Return how most dialects say that something failed, and why."""
+    """Return the span event with which most dialects report a failure."""
     attributes: dict[str, Value] = {"exception.type": ran.error, "exception.message": "it did not work"}
     return () if ran.error is None else (SpanEvent("exception", ran.end, attributes),)
 
 
-# The truth
+# The expected events
 
 
 def expected(session: Script, manner: Manner | None = None) -> tuple[Event, ...]:
-    """The events that the spans must become, in judged order, with an `end` row where there is a mark.
+    """Return the events that the spans must become, in judged order, with an `end` row for an end mark.
 
-    They have no trace, span and attributes. What no span tells is not among them: turns that were skipped
-    and are no history, results that no tool's span and no later model call tells.
+    They have no trace, span and attributes. They do not include what no span states: skipped turns that are
+    in no history, and results in no tool's span and no later model call.
     """
     manner = manner or Manner()
     turns = plan(session, manner)
@@ -200,7 +200,7 @@ def expected(session: Script, manner: Manner | None = None) -> tuple[Event, ...]
 
 
 def _turn_events(turn: AgentTurn, who: Event, manner: Manner, *, is_first: bool = False) -> Iterator[Event]:
-    """Yield what a turn's spans tell; `who` says whose they are where no model does."""
+    """Yield the events of a turn's spans; `who` has the fields of events without a model."""
     ids = _run_ids(turn, manner)
     for number, act in enumerate(turn.acts):
         if isinstance(act, ModelCall):
@@ -216,9 +216,9 @@ def _turn_events(turn: AgentTurn, who: Event, manner: Manner, *, is_first: bool 
 
 
 def _call_events(act: ModelCall, who: Event, manner: Manner, *, is_first: bool) -> Iterator[Event]:
-    """Yield what a model call tells: what it hears, and what it says when it first succeeds."""
+    """Yield the events of a model call: its new input, and its output when it first succeeds."""
     if manner.captured and manner.inputs_captured:
-        yield from _heard_events(act, who, manner, is_first=is_first)
+        yield from _input_events(act, who, manner, is_first=is_first)
     else:
         says_so = manner.captured and manner.dialect is Dialect.OPENINFERENCE
         content = Content.REDACTED if says_so else Content.ABSENT
@@ -226,31 +226,31 @@ def _call_events(act: ModelCall, who: Event, manner: Manner, *, is_first: bool) 
     ends = [_believed(attempt)[1] for attempt in act.attempts if attempt.error is None]
     if not manner.captured:
         yield from (_unknown(who, end, Content.ABSENT) for end in ends)
-    elif act.said is not None:
-        yield from _line_events(act.said, replace(who, time=min(ends)), manner)
+    elif act.output is not None:
+        yield from _line_events(act.output, replace(who, time=min(ends)), manner)
 
 
-def _heard_events(act: ModelCall, who: Event, manner: Manner, *, is_first: bool) -> Iterator[Event]:
-    """Yield what is new since the last answer when the call is first tried, less what a tool's span has told.
+def _input_events(act: ModelCall, who: Event, manner: Manner, *, is_first: bool) -> Iterator[Event]:
+    """Yield the input since the last answer at the first attempt, except results that have a tool's span.
 
-    The session's first call tells all that was before it, too.
+    The input of the session's first call is the whole history.
     """
-    heard = replace(who, time=min(_believed(attempt)[0] for attempt in act.attempts))
-    answers = [place for place, line in enumerate(act.heard) if line.role is Role.ASSISTANT]
+    inputs = replace(who, time=min(_believed(attempt)[0] for attempt in act.attempts))
+    answers = [place for place, line in enumerate(act.inputs) if line.role is Role.ASSISTANT]
     new = answers[-1] + 1 if answers else 0
-    for place, line in enumerate(act.heard):
+    for place, line in enumerate(act.inputs):
         has_span = line.role is Role.TOOL and not line.again and manner.tool_spans
         if is_first or (place >= new and not has_span):
-            yield from _line_events(line, replace(heard, history=place < new), manner)
+            yield from _line_events(line, replace(inputs, history=place < new), manner)
 
 
 def _unknown(who: Event, time: int, content: Content) -> Event:
-    """Something was heard or said then, and nobody knows what."""
+    """Return an unknown event: a message whose content was not captured."""
     return replace(who, time=time, content=content)
 
 
 def _line_events(line: ScriptLine, who: Event, manner: Manner) -> Iterator[Event]:
-    """The events of one message, in their order; a result's error is known to its tool's span alone."""
+    """Yield the events of one message in their order; only a tool's span has the error of a result."""
     captured = replace(who, content=Content.CAPTURED)
     if line.answers is not None:
         call = line.answers
@@ -272,9 +272,9 @@ def _line_events(line: ScriptLine, who: Event, manner: Manner) -> Iterator[Event
 
 
 def _run_events(act: ToolRun, who: Event, manner: Manner) -> Iterator[Event]:
-    """Yield what a tool's span tells that no model told before: the result, and without messages the call.
+    """Yield the events that only a tool's span has: the result, and the call if messages are not captured.
 
-    `who` says the id of the call, too.
+    `who` has the id of the call.
     """
     start, end = believed(act.start, act.end, act.fault)
     run = replace(who, tool=act.call.tool)
@@ -287,10 +287,9 @@ def _run_events(act: ToolRun, who: Event, manner: Manner) -> Iterator[Event]:
 
 
 def _run_ids(turn: AgentTurn, manner: Manner) -> dict[int, str | None]:
-    """The id that the result of each run has, by the number of the act.
+    """Return the call id of each run's result, by the number of the act.
 
-    Where the span says none it is that of the call which a model told; of equal calls in one message nothing
-    says which one ran, so that they run in their order.
+    A span without an id gets that of the model's call; equal calls of one message run in their order.
     """
     runs = [(number, act) for number, act in enumerate(turn.acts) if isinstance(act, ToolRun)]
     if WORDS[manner.dialect].run_ids:
@@ -301,7 +300,7 @@ def _run_ids(turn: AgentTurn, manner: Manner) -> dict[int, str | None]:
     runs.sort(key=lambda one: believed(one[1].start, one[1].end, one[1].fault))
     for number, act in runs:
         asked = [
-            one.said for one in turn.acts[:number] if isinstance(one, ModelCall) and one.said is not None
+            one.output for one in turn.acts[:number] if isinstance(one, ModelCall) and one.output is not None
         ]
         calls = [one for one in (asked[-1].calls if asked else ()) if _is_alike(one, act.call)]
         free = [one.call_id for one in calls if one.call_id not in ids.values()]
@@ -322,7 +321,7 @@ def _believed(attempt: Attempt) -> tuple[int, int]:
 
 
 def _numbered(told: Sequence[Event]) -> Iterator[Event]:
-    """The events with occurrence, place and id."""
+    """Yield the events with occurrence, place and id."""
     equals: Counter[str] = Counter()
     for seq, event in enumerate(told, start=1):
         content = event_content(

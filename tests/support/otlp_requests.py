@@ -1,4 +1,4 @@
-"""Spans as they travel: OTLP requests in protobuf and in JSON."""
+"""Spans as OTLP requests in protobuf and JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _IDS = ("traceId", "spanId", "parentSpanId")
 
 
 def to_otlp(spans: Iterable[Span]) -> ExportTraceServiceRequest:
-    """One request with the spans; neighbours of one resource and scope share their part of it."""
+    """Return a request with the spans; adjacent spans of one resource and scope share its messages."""
     request = ExportTraceServiceRequest()
     for _, same_resource in groupby(spans, key=lambda span: span.resource):
         resource_spans = request.resource_spans.add()
@@ -32,14 +32,14 @@ def to_otlp(spans: Iterable[Span]) -> ExportTraceServiceRequest:
 
 
 def requests(spans: Iterable[Span], size: int = 512) -> Iterator[ExportTraceServiceRequest]:
-    """The spans as requests of that many, as an exporter that sends in batches makes them."""
+    """Yield the spans as requests of `size` spans, like a batching exporter."""
     left = iter(spans)
     while batch := list(islice(left, size)):
         yield to_otlp(batch)
 
 
 def to_otlp_json(request: ExportTraceServiceRequest) -> dict[str, object]:
-    """The request as OTLP/JSON writes it: ids in hex, times as decimal text, enums as numbers."""
+    """Return the request as OTLP/JSON: ids in hex, times as decimal text, enums as numbers."""
     value = MessageToDict(request, use_integers_for_enums=True)
     _hex_ids(value)
     return value

@@ -1,4 +1,4 @@
-"""Event frames by the million, for benchmarks: a few simulated conversations told again and again."""
+"""Millions of events for benchmarks, from repetitions of a few simulated conversations."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tracline.examples.desk.formats import event_frame
 from tracline.schemas.time import NS
 
 TEMPLATES = 2_000
-"""How many conversations are simulated; every other one repeats one of them with its own ids and times."""
+"""Simulated conversations; all others repeat one of them with other ids and times."""
 SPAN_S = 30 * 86_400
-"""Over how long the conversations begin, in seconds."""
+"""Seconds over which the conversations start."""
 CHUNK_EVENTS = 250_000
 
 Integers = np.ndarray[Any, np.dtype[np.int64]]
@@ -24,7 +24,7 @@ Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True, slots=True)
 class _Bank:
-    """The simulated conversations: their rows, and where each one's rows begin and how many they are."""
+    """The simulated conversations: their rows, and the first row and number of rows of each."""
 
     rows: pl.DataFrame
     first: Integers
@@ -32,13 +32,13 @@ class _Bank:
 
 
 def synthetic_events(n_events: int, seed: int, *, chunk_events: int = CHUNK_EVENTS) -> Iterator[pl.DataFrame]:
-    """At least `n_events` rows with the columns of `EVENT_SCHEMA`, in order of time, in chunks.
+    """Yield at least `n_events` rows with the columns of `EVENT_SCHEMA`, in order of time, in chunks.
 
-    Conversations overlap in time, are whole (so there may be up to one conversation's rows too many, `end`
-    rows are counted) and may go on in the next chunk. Session ids, order numbers, call ids, times and event
-    ids are each conversation's own; what else is said repeats after `TEMPLATES` conversations. Event ids are
-    random here and no digests of their events. The same seed gives the same rows however they are cut into
-    chunks (event ids aside). At any time about two chunks are in memory.
+    Conversations overlap in time, are whole (the rows may exceed `n_events` by one conversation, and include
+    `end` rows) and may continue in the next chunk. Session ids, order numbers, call ids, times and event ids
+    are unique to a conversation; other content repeats after `TEMPLATES` conversations. Event ids are random
+    instead of digests. The same seed gives the same rows for any chunk size, except for event ids. About two
+    chunks are in memory at a time.
     """
     if n_events <= 0 or chunk_events <= 0:
         raise ValueError("the numbers of events and of events in a chunk must be above 0")
@@ -54,7 +54,7 @@ def synthetic_events(n_events: int, seed: int, *, chunk_events: int = CHUNK_EVEN
         before = int(ends[done - 1]) if done else 0
         until = max(int(np.searchsorted(ends, before + chunk_events)), done + 1)
         part = slice(done, until)
-        rows = _tell(bank, chosen[part], starts[part], orders[part], done)
+        rows = _rows_of(bank, chosen[part], starts[part], orders[part], done)
         rows = rows if carried is None else pl.concat([carried, rows])
         rows = rows.sort("time", "session_id", "seq")
         if until < len(chosen):
@@ -72,19 +72,20 @@ def _bank(seed: int) -> _Bank:
 
 
 def _choose(rng: np.random.Generator, bank: _Bank, n_events: int) -> Integers:
-    """Which conversations are told, in order, so that their rows are enough and one fewer would not be."""
+    """Choose the smallest number of conversations with enough rows, in order."""
     chosen = rng.integers(0, len(bank.first), n_events // int(bank.length.min()) + 1)
     enough = int(np.searchsorted(np.cumsum(bank.length[chosen]), n_events)) + 1
     return chosen[:enough]
 
 
 def _epoch(bank: _Bank) -> int:
-    """The time of the bank's first conversation, from which all are counted anew."""
+    """Return the time of the bank's first conversation, the origin of all times."""
     return int(bank.rows["occurrence"].to_physical().min())  # pyright: ignore[reportArgumentType]
 
 
-def _tell(bank: _Bank, chosen: Integers, starts: Integers, orders: Integers, number: int) -> pl.DataFrame:
-    """The rows of those conversations, numbered from `number`, with their own ids, times and orders."""
+def _rows_of(bank: _Bank, chosen: Integers, starts: Integers, orders: Integers, number: int) -> pl.DataFrame:
+    """Return the rows of the chosen conversations, numbered from `number`, with new ids, times and orders."""
+
     length = bank.length[chosen]
     offset = np.repeat(bank.first[chosen] - (np.cumsum(length) - length), length)
     rows = bank.rows[offset + np.arange(len(offset))]

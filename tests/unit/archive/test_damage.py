@@ -81,7 +81,7 @@ def test_a_damaged_page_names_its_file(tmp_path: Path) -> None:
     log().write_parquet(source / "good.parquet")
     log().write_parquet(source / "torn.parquet")
     damaged(source / "torn.parquet", "text")
-    with pytest.raises(SourceError, match=r"torn\.parquet: TRL401 is not readable as Parquet"):
+    with pytest.raises(SourceError, match=r"torn\.parquet: TRL401 cannot be read as Parquet"):
         prepared(tmp_path)
 
 

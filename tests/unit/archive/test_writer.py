@@ -88,9 +88,9 @@ def test_spellings_of_types_are_read(tmp_path: Path, unit: Any) -> None:
 @pytest.mark.parametrize(
     ("column", "values", "said"),
     [
-        ("session_id", None, "lacks the column session_id"),
-        ("time", None, "lacks the column time"),
-        ("kind", None, "lacks the column kind"),
+        ("session_id", None, "has no column session_id"),
+        ("time", None, "has no column time"),
+        ("kind", None, "has no column kind"),
         ("session_id", [1], "has the column session_id as Int64, not as String"),
         ("time", ["2026"], "has the column time as String"),
         ("args", [{"a": 1}], "has the column args as Struct"),

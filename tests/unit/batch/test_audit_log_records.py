@@ -122,11 +122,11 @@ def test_log_records_without_their_spans_are_said(tmp_path: Path) -> None:
     unjoined = population["log_records"]["unjoined"]
     assert 0 < unjoined < population["log_records"]["content"] == 158
     printed = run("audit", source, "--rules", *PACKS, "--out", tmp_path / "bundle")
-    assert f"{unjoined} log records with content and without their span" in " ".join(printed.split())
+    assert f"{unjoined} log records with content but without their span" in " ".join(printed.split())
     imported = json.loads(run("import", source, "--out", tmp_path / "archive", "--format", "json"))
     assert imported["log_records"] == population["log_records"]
     table = run("import", source, "--out", tmp_path / "other")
-    assert f"{unjoined} of these without a span in the source that they add to" in table
+    assert f"{unjoined} of these, log records whose span is not in the source" in table
 
 
 def test_spans_without_their_log_records_are_unknown_and_not_clean(tmp_path: Path) -> None:

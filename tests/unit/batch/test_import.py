@@ -361,4 +361,4 @@ def test_an_import_of_nothing_is_an_error(tmp_path: Path) -> None:
     """The code, the place and what to do, on standard error; exit 2."""
     code, out, error = run(str(tmp_path / "nowhere"), "--out", str(tmp_path / "a"))
     assert (code, out) == (2, "")
-    assert "TRL401 there is no such file or folder" in error
+    assert "TRL401 no such file or folder" in error

@@ -105,7 +105,7 @@ def test_a_name_that_is_no_text_is_rejected_and_nothing_is_left(tmp_path: Path) 
     (source / os.fsdecode(b"r\xffadme")).write_text("no telemetry", encoding="utf-8")
     refused = run("import", source, "--out", tmp_path / "out")
     assert refused.exit_code == 2
-    assert "bad\\xff.json: whole file: source-name: has a name" in refused.stderr
+    assert "bad\\xff.json: whole file: source-name: has a path" in refused.stderr
     assert "\x1b" not in refused.output + refused.stderr
     assert audited(source, tmp_path).exit_code == 2
     again = run("import", source, "--out", tmp_path / "out", "--allow-rejected", "1", "--format", "json")
@@ -119,7 +119,7 @@ def test_a_name_that_is_no_text_is_rejected_and_nothing_is_left(tmp_path: Path) 
 def test_an_argument_that_is_no_text_is_refused(tmp_path: Path) -> None:
     """TRL604 for any command, before it does anything."""
     result = run("import", tmp_path, "--out", os.fsdecode(b"out\xff"))
-    assert (result.exit_code, result.stderr.split(" is ")[0]) == (2, "out\\xff: TRL604")
+    assert (result.exit_code, result.stderr.split(" is ")[0]) == (2, "out\\xff: TRL604 the argument")
 
 
 def test_an_import_that_fails_leaves_no_file(tmp_path: Path) -> None:

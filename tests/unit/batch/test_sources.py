@@ -101,7 +101,7 @@ def test_a_file_of_an_archive_that_was_replaced_is_an_error(tmp_path: Path) -> N
     import_source(chat(tmp_path / "log.json", "a"), tmp_path / "out")
     (file,) = (tmp_path / "out").rglob("*.parquet")
     file.write_bytes(file.read_bytes() + b"x")
-    with pytest.raises(SourceError, match=rf"{MANIFEST}: TRL403 .* has \d+ bytes and not \d+"):
+    with pytest.raises(SourceError, match=rf"{MANIFEST}: TRL403 .* has \d+ bytes instead of \d+"):
         discover(tmp_path / "out", Population())
 
 
@@ -114,7 +114,7 @@ def test_unreadable_parquet_is_covered_by_allow_rejected(tmp_path: Path) -> None
     words = (str(source), "--rules", str(tmp_path / "pack.yaml"), "--out", str(tmp_path / "out"))
     code, error = run(*words)
     assert code == 2
-    assert "junk.parquet: whole file: parquet: is not readable as Parquet" in error
+    assert "junk.parquet: whole file: parquet: cannot be read as Parquet" in error
     assert "1 rejected, more than --allow-rejected 0" in error
     assert run(*words, "--allow-rejected", "1")[0] == 0
     assert b'"violated"' in (tmp_path / "out" / "verdicts.jsonl").read_bytes()

@@ -133,11 +133,11 @@ def test_a_session_behind_resource_attributes_may_still_be_the_trace(
         (
             "chat.json",
             '[{"role": "user", "content": "Hello"}]',
-            "TRL411 holds no spans",
+            "TRL411 contains no spans",
         ),
-        ("spans.json", '{"resourceSpans": []}', "TRL411 holds requests, and not one span"),
+        ("spans.json", '{"resourceSpans": []}', "TRL411 contains requests without any span"),
         ("spans.json", '{"spans": [{"traceId": "xyz", "spanId": "00"}]}', "TRL603"),
-        ("notes.txt", "nothing", "TRL411 holds no spans"),
+        ("notes.txt", "nothing", "TRL411 contains no spans"),
         ("empty", None, "TRL401"),
     ],
 )

@@ -115,10 +115,8 @@ def test_comments_say_why_and_what_would_be_flagged(other_desk: Path) -> None:
     flagged = f"{row['sessions_violating']} of {row['sessions_applicable']} sessions: chat-"
     (line,) = [line for line in text.splitlines() if line.startswith("#   critical  confirm-before-refund")]
     assert flagged in line
-    assert (
-        "# no tool was seen for `booking_change`: nothing could break it\n  - identify-before-booking" in text
-    )
-    assert "privacy names no tools and can be used as it is" in text
+    assert "# no tool for `booking_change`: no session could break it\n  - identify-before-booking" in text
+    assert "privacy names no tools; use it unchanged" in text
 
 
 def test_the_same_source_gives_the_same_pack(desk: Path) -> None:
@@ -155,14 +153,14 @@ def test_an_amount_of_another_name_is_asked_for(tmp_path: Path) -> None:
     )
     text = written(write(tmp_path / "rows.parquet", rows)).read_text()
     assert 'tool == "refund_order" and args.refundTotal > 500' in text
-    assert "judged for each `order_id`, which these do not take: `refund_order`" in text
+    assert "judged for each `order_id`, which these tools do not take: `refund_order`" in text
 
 
 def test_a_source_without_tools_gives_a_pack_of_rules_on_words(tmp_path: Path) -> None:
     """All rules that need tools are left out, and what is left is sound."""
     pack = written(write(tmp_path / "rows.parquet", session("s", user("hello"))))
     assert {rule.id for rule in load_packs(pack).rules} == {"answer-within-three-turns", "survey-once"}
-    assert "# No tool was seen that a proposition of customer-service could mean." in pack.read_text()
+    assert "# No tool of the source matches a proposition of customer-service." in pack.read_text()
     assert run("check", pack).stdout.splitlines()[-1] == "1 pack, 2 rules, 0 errors, 0 warnings"
 
 

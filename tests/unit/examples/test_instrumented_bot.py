@@ -117,7 +117,7 @@ def test_nobody_at_the_endpoint_is_an_error() -> None:
         port = receiver.port
     done = CliRunner().invoke(main, [*ARGS, "--endpoint", f"http://127.0.0.1:{port}"])
     assert done.exit_code == 2
-    assert f"nobody receives at http://127.0.0.1:{port}" in done.output
+    assert f"no receiver at http://127.0.0.1:{port}" in done.output
     assert CliRunner().invoke(main, [*ARGS, "--endpoint", "127.0.0.1:4318"]).exit_code == 2
 
 

@@ -173,8 +173,8 @@ def test_a_window_hides_the_past_and_nothing_new() -> None:
         for turn in plan(session, Manner(window=2)):
             for act in turn.acts:
                 if isinstance(act, ModelCall):
-                    assert not act.heard or act.heard[0].role is not Role.TOOL
-                    assert act.heard == session.lines[: len(act.heard)] or len(act.heard) >= 2
+                    assert not act.inputs or act.inputs[0].role is not Role.TOOL
+                    assert act.inputs == session.lines[: len(act.inputs)] or len(act.inputs) >= 2
         assert list(map(said, expected(session, Manner(window=2)))) == list(map(said, expected(session)))
 
 
@@ -190,7 +190,7 @@ def test_a_session_that_begins_in_the_middle_has_a_history() -> None:
         assert isinstance(first, ModelCall)
         assert {event.time for event in past} == {truth[0].time}
         heard = [event for event in truth if event.time == truth[0].time and event.kind == Kind.USER]
-        assert [e.text for e in heard] == [line.text for line in first.heard if line.role is Role.USER]
+        assert [e.text for e in heard] == [line.text for line in first.inputs if line.role is Role.USER]
         whole = [
             event
             for event in expected(session, Manner())

@@ -317,7 +317,7 @@ def test_a_webhook_knows_who_sent_what_and_when() -> None:
 def test_answers_say_whether_the_alert_or_the_receiver_is_at_fault(
     status: int, missed: DeliveryFailure
 ) -> None:
-    """RefusalMeter are distinguished from passing failures, and no redirection is followed."""
+    """Refusals are distinguished from passing failures, and no redirection is followed."""
     with hook() as received, httpx.Client() as client:
         received.status = status
         with pytest.raises(NotDelivered, match=str(status)) as caught:
