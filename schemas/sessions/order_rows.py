@@ -46,11 +46,7 @@ def judged_order(candidates: pl.DataFrame, idle_s: float) -> OrderedEvents:
     without an event id gets one; rows with equal content and no id all stay.
     """
     frame = candidates.with_columns(
-        *(
-            pl.lit(None, dtype).alias(name)
-            for name, dtype in PLACES.items()
-            if name not in candidates.columns
-        ),
+        *(pl.lit(None, dtype).alias(name) for name, dtype in PLACES.items() if name not in candidates.columns)
     ).with_columns(_said(candidates))
     ordered = frame.sort(
         "session_id",
