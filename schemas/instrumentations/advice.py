@@ -189,10 +189,7 @@ _BY_SCOPE = MappingProxyType(
         ),
         "mlflow.tracing.": Advice("always sent", "none: `mlflow.trace.session` is not sent over OTLP"),
         "haystack": Advice("HAYSTACK_CONTENT_TRACING_ENABLED=true", _OWN_SPAN),
-        "openlit.": Advice(
-            "do not set `capture_message_content` of `openlit.init` to False",
-            _OWN_SPAN,
-        ),
+        "openlit.": Advice("do not set `capture_message_content` of `openlit.init` to False", _OWN_SPAN),
     }
 )
 """By the scope's whole name, or by a prefix up to a dot or slash."""

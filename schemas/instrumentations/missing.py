@@ -10,11 +10,7 @@ from .advice import advice_for
 
 LIMITS = "raise the SDK's limits, OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT and OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT"
 """The setting for content that was cut off."""
-_STATES = {
-    Content.ABSENT: "not captured",
-    Content.TRUNCATED: "cut off",
-    Content.REDACTED: "redacted",
-}
+_STATES = {Content.ABSENT: "not captured", Content.TRUNCATED: "cut off", Content.REDACTED: "redacted"}
 _ASSIGNMENT = re.compile(r"[A-Z][A-Z0-9_]*=")
 
 

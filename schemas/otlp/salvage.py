@@ -27,12 +27,7 @@ _CHILDREN: dict[type[Message], dict[int, tuple[str, type[Message]]]] = {
     Resource: {1: ("attribute", KeyValue)},
     ScopeSpans: {1: ("", InstrumentationScope), 2: ("span", Span)},
     InstrumentationScope: {3: ("scope attribute", KeyValue)},
-    Span: {
-        9: ("attribute", KeyValue),
-        11: ("event", Span.Event),
-        13: ("link", Span.Link),
-        15: ("", Status),
-    },
+    Span: {9: ("attribute", KeyValue), 11: ("event", Span.Event), 13: ("link", Span.Link), 15: ("", Status)},
     Span.Event: {3: ("attribute", KeyValue)},
     KeyValue: {2: ("", AnyValue)},
     LogsData: {1: ("resource", ResourceLogs)},

@@ -46,19 +46,15 @@ def judged_order(candidates: pl.DataFrame, idle_s: float) -> OrderedEvents:
     without an event id gets one; rows with equal content and no id all stay.
     """
     frame = candidates.with_columns(
-        *(
-            pl.lit(None, dtype).alias(name)
-            for name, dtype in PLACES.items()
-            if name not in candidates.columns
-        ),
-    ).with_columns(_said(candidates))
+        *(pl.lit(None, dtype).alias(name) for name, dtype in PLACES.items() if name not in candidates.columns)
+    ).with_columns(_content_digests(candidates))
     ordered = frame.sort(
         "session_id",
         "time",
         pl.when(pl.col("kind") == Kind.END).then(None).otherwise(pl.col("conversation_place")),
         "kind",
         "message_place",
-        pl.coalesce("event_id", "said"),
+        pl.coalesce("event_id", "content_digest"),
         *_TIES,
         _attributes(),
         nulls_last=True,
@@ -89,9 +85,9 @@ def numbered_order(rows: pl.DataFrame) -> OrderedEvents:
     Rows without an event id get one.
     """
     named = _name_ends(rows)
-    frame = named.with_columns(_said(named))
+    frame = named.with_columns(_content_digests(named))
     place = ("session_id", "occurrence", "seq", "kind")
-    who = pl.coalesce("event_id", "said")
+    who = pl.coalesce("event_id", "content_digest")
     ordered = frame.sort(*place, "time", who, *_TIES, _attributes(), nulls_last=True)
     kept = ordered.filter(pl.struct(*place, "time", who.alias("who")).is_first_distinct())
     key, is_end = ("session_id", "occurrence"), pl.col("kind") == Kind.END
@@ -148,14 +144,14 @@ def _opens(idle_s: float) -> pl.Expr:
     return (before.is_null() | idle | ended).cast(pl.UInt32)
 
 
-def _said(frame: pl.DataFrame) -> pl.Series:
+def _content_digests(frame: pl.DataFrame) -> pl.Series:
     """Return a digest of each row's content; null where every id is known."""
     if not frame["event_id"].has_nulls():
-        return pl.repeat(None, frame.height, dtype=pl.String, eager=True).alias("said")
+        return pl.repeat(None, frame.height, dtype=pl.String, eager=True).alias("content_digest")
     # Rows come a few at a time: as Python's texts they are many times as large.
     rows: Any = frame.select(_CONTENT).iter_rows(named=True)
     digests = [hashlib.blake2b(orjson.dumps(_content(row)), digest_size=16).hexdigest() for row in rows]
-    return pl.Series("said", digests, dtype=pl.String)
+    return pl.Series("content_digest", digests, dtype=pl.String)
 
 
 def _content(row: dict[str, Any]) -> list[str | None]:
@@ -165,7 +161,7 @@ def _content(row: dict[str, Any]) -> list[str | None]:
 def _with_ids(events: pl.DataFrame) -> pl.DataFrame:
     if not events["event_id"].has_nulls():
         return events
-    equals = ("session_id", "occurrence", "nth", "kind", "said")
+    equals = ("session_id", "occurrence", "nth", "kind", "content_digest")
     rows: Any = events.select(
         "session_id",
         pl.col("occurrence").to_physical(),

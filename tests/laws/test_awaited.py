@@ -75,19 +75,19 @@ def chat(number: int, start: int, end: int, heard: list[Message], said: Message)
 def tool(number: int, start: int, end: int, call: ToolCall, run: Run, result: str) -> Candidate:
     """A tool's run."""
     if run.is_captured:
-        step = SpanContent(SpanRole.TOOL, call=call, result=ToolResult(call.call_id, call.tool, result))
+        content = SpanContent(SpanRole.TOOL, call=call, result=ToolResult(call.call_id, call.tool, result))
     else:
         nothing = ToolResult(call.call_id, call.tool, None, content=Content.ABSENT)
-        step = SpanContent(
+        content = SpanContent(
             SpanRole.TOOL, call=ToolCall(call.call_id, call.tool, None, Content.ABSENT), result=nothing
         )
-    return candidate(number, start, end, step)
+    return candidate(number, start, end, content)
 
 
-def candidate(number: int, start: int, end: int, step: SpanContent) -> Candidate:
+def candidate(number: int, start: int, end: int, content: SpanContent) -> Candidate:
     """Return the content of a span."""
-    told, digest = claims_of(step, start + 1, end + 1)
-    return Candidate("s", step.role, start + 1, end + 1, told, "t", f"{number:03}", digest)
+    told, digest = claims_of(content, start + 1, end + 1)
+    return Candidate("s", content.role, start + 1, end + 1, told, "t", f"{number:03}", digest)
 
 
 def live(sent: list[Candidate], random: Random) -> tuple[list[Event], int]:

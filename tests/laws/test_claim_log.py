@@ -110,8 +110,8 @@ def test_recordings_lose_no_reading_and_are_shown_as_judged(source: Path, tmp_pa
         (tmp_path / name).mkdir()
         view = session(source, name, tmp_path / name, Population(), repeats=True)
         said.update((row["span_id"], row["kind"]) for row in (*view.events, *view.dropped))
-        told = {event["event_id"]: event["spans"] for event in view.events}
-        assert all(row["of"] is None or row["span_id"] in told[row["of"]] for row in view.dropped)
+        attributes = {event["event_id"]: event["spans"] for event in view.events}
+        assert all(row["of"] is None or row["span_id"] in attributes[row["of"]] for row in view.dropped)
         assert all(event["spans"][0] == event["span_id"] for event in view.events)
         events += map(place, view.events)
     assert said == all_readings(heard_in(source))

@@ -274,6 +274,6 @@ SPANS = st.builds(
 @settings(max_examples=60, deadline=None)
 def test_nothing_that_telemetry_may_hold_is_refused(span: Span) -> None:
     """Known names with any value give a step, and one that can be written down; so does what follows."""
-    step = read_content(span)
-    assert orjson.dumps(msgspec.to_builtins(step))
+    content = read_content(span)
+    assert orjson.dumps(msgspec.to_builtins(content))
     assembled([span])

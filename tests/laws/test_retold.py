@@ -12,7 +12,7 @@ from tracline.examples.spans.plan import Dialect, Manner
 from tracline.examples.spans.sessions import random_session, support_session
 from tracline.schemas.dialects import read_content
 from tracline.schemas.dialects.parts import messages
-from tracline.schemas.dialects.parts.messages import KEPT_BYTES_MAX, message_of
+from tracline.schemas.dialects.parts.messages import CACHED_BYTES_MAX, message_of
 from tracline.schemas.span import Span, Value
 from tracline.schemas.span_content import Message, Role, SpanContent
 
@@ -30,7 +30,7 @@ def conversing(manner: Manner) -> Iterator[list[Span]]:
 def anew(span: Span) -> SpanContent:
     """Return the span's content without cached messages."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(messages, "KEPT_BYTES_MAX", -1)
+        patch.setattr(messages, "CACHED_BYTES_MAX", -1)
         return read_content(span)
 
 
@@ -59,7 +59,7 @@ def test_repeated_messages_are_not_read_again(dialect: Dialect) -> None:
 
 def test_a_long_message_is_not_remembered() -> None:
     """What many long messages take is bounded: one beyond the limit is read each time."""
-    short, long = ({"role": "user", "content": "x" * size} for size in (10, KEPT_BYTES_MAX))
+    short, long = ({"role": "user", "content": "x" * size} for size in (10, CACHED_BYTES_MAX))
     assert message_of(dict(short), Role.USER) is message_of(dict(short), Role.USER)
     assert message_of(dict(long), Role.USER) == message_of(dict(long), Role.USER)
     assert message_of(dict(long), Role.USER) is not message_of(dict(long), Role.USER)
@@ -75,7 +75,7 @@ def test_values_that_look_alike_are_distinguished(one: Value, other: Value) -> N
     for value in (one, other, one):
         for message in ({"role": "user", "content": value}, {"role": "tool", "content": value}):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(messages, "KEPT_BYTES_MAX", -1)
+                patch.setattr(messages, "CACHED_BYTES_MAX", -1)
                 alone = message_of(message, Role.USER)
             assert message_of(message, Role.USER) == alone
 
@@ -86,7 +86,7 @@ def test_any_message_is_read_alike_with_and_without_the_cache(values: list[Value
     """Any values, each twice, have the same content as without a cache."""
     told = [message_of(value, speaker) for value in (*values, *values)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(messages, "KEPT_BYTES_MAX", -1)
+        patch.setattr(messages, "CACHED_BYTES_MAX", -1)
         assert told == [message_of(value, speaker) for value in (*values, *values)]
 
 

@@ -19,10 +19,10 @@ IDS = ["again", "own", "none", "run has none"]
 Truth = list[tuple[Kind, str | None, str | None, str | None]]
 
 
-def candidate(number: int, start: int, end: int, step: SpanContent) -> Candidate:
+def candidate(number: int, start: int, end: int, content: SpanContent) -> Candidate:
     """A span of the session; times in seconds."""
-    told, digest = claims_of(step, start * NS, end * NS)
-    return Candidate("s", step.role, start * NS, end * NS, told, "t", str(number), digest)
+    told, digest = claims_of(content, start * NS, end * NS)
+    return Candidate("s", content.role, start * NS, end * NS, told, "t", str(number), digest)
 
 
 def conversation(random: Random, ids: str) -> tuple[list[Candidate], Truth]:

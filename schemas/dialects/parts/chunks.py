@@ -65,9 +65,7 @@ def _together(begun: Message, message: Message, *, is_last: bool) -> Message:
     known = [call for call in begun.calls if not any(_is_repeat(call, later) for later in message.calls)]
     is_whole = is_last and text.startswith(so_far)
     return replace(
-        message,
-        text=(text if is_whole else so_far + text) or message.text,
-        calls=(*known, *message.calls),
+        message, text=(text if is_whole else so_far + text) or message.text, calls=(*known, *message.calls)
     )
 
 

@@ -24,7 +24,7 @@ from tracline.examples.desk.bot import (
 from tracline.examples.desk.formats import chat_log, event_frame, events
 from tracline.examples.desk.secrets import PREFIXES, card_number
 from tracline.schemas.chat.decode import decode
-from tracline.schemas.chat.find import RecordedConversation as ChatLog
+from tracline.schemas.chat.find import RecordedConversation
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.frames.events import EVENT_SCHEMA
 
@@ -114,7 +114,7 @@ def test_a_conversation_told_as_a_chat_log_is_read_back_as_its_own_events() -> N
     told = list(conversations(replace(DESK, rates=dict.fromkeys(Break, 0.03))))
     for one in told:
         log = json.loads(json.dumps(chat_log(one)))
-        read = decode(ChatLog(log["messages"], log, "log"))
+        read = decode(RecordedConversation(log["messages"], log, "log"))
         assert read.flaws == ()
         direct = [event for event in events(one) if not event.nested]
         assert [content(event) for event in read.events] == [content(event) for event in direct]

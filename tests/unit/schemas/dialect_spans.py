@@ -11,7 +11,7 @@ from tracline.schemas.span_content import Message, SpanContent
 SpokenEvent = tuple[str, dict[str, Any]]
 
 
-def step_of(
+def content_of(
     attributes: dict[str, Any],
     *events: SpokenEvent,
     name: str = "span",
@@ -28,8 +28,8 @@ def step_of(
 
 def chat(**more: Any) -> dict[str, Any]:
     """The attributes of a model's call in the GenAI conventions; `__` in a name is a dot."""
-    told = {name.replace("__", "."): value for name, value in more.items()}
-    return {"gen_ai.operation.name": "chat", "gen_ai.request.model": "birch-2", **told}
+    attributes = {name.replace("__", "."): value for name, value in more.items()}
+    return {"gen_ai.operation.name": "chat", "gen_ai.request.model": "birch-2", **attributes}
 
 
 def words(messages: tuple[Message, ...] | None) -> list[tuple[Any, ...]] | None:

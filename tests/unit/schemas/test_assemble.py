@@ -48,11 +48,11 @@ def answer(*results: ToolResult) -> Message:
 
 
 def heard(
-    span: str, start: float, end: float, step: SpanContent, parent: str | None = "root", **more: Any
+    span: str, start: float, end: float, content: SpanContent, parent: str | None = "root", **more: Any
 ) -> SpanReading:
     """A span of the trace `t`; times in seconds."""
     trace = more.pop("trace", "t")
-    return SpanReading(trace, span, parent, round(start * NS), round(end * NS), step, **more)
+    return SpanReading(trace, span, parent, round(start * NS), round(end * NS), content, **more)
 
 
 def root(end: float = 100, **more: Any) -> SpanReading:
@@ -65,13 +65,13 @@ def chat(
 ) -> SpanReading:
     """Return a model's call; without `said` its messages were not captured."""
     heard_ = {key: more.pop(key) for key in ("parent", "trace", "scope", "record_time") if key in more}
-    step = SpanContent(
+    content = SpanContent(
         SpanRole.CHAT,
         input=None if said is None else tuple(said),
         output=None if said is None else spoken,
         **more,
     )
-    return heard(span, start, end, step, **heard_)
+    return heard(span, start, end, content, **heard_)
 
 
 def run(span: str, start: float, end: float, call: ToolCall, result: ToolResult, **more: Any) -> SpanReading:
@@ -236,17 +236,21 @@ def test_of_wrapped_model_calls_the_innermost_counts() -> None:
 
 def test_an_agents_messages_count_where_no_model_call_has_them() -> None:
     """An agent span with messages stands for the calls below it, if there are any."""
-    step = SpanContent(SpanRole.AGENT, session="s", agent="bot", input=(user("hi"),), output=(agent("done"),))
-    alone = heard("root", 1, 9, step, parent=None)
+    content = SpanContent(
+        SpanRole.AGENT, session="s", agent="bot", input=(user("hi"),), output=(agent("done"),)
+    )
+    alone = heard("root", 1, 9, content, parent=None)
     assert told(events(alone)) == ["user: hi", "assistant: done"]
     assert told(events(alone, *TURN)) == TOLD
 
 
 def test_a_tool_that_hands_over_to_an_agent_hides_nothing_of_its_caller() -> None:
     """The caller's messages are events beside those of the sub-agent, which are nested."""
-    step = SpanContent(SpanRole.AGENT, session="s", agent="bot", input=(user("hi"),), output=(agent("done"),))
+    content = SpanContent(
+        SpanRole.AGENT, session="s", agent="bot", input=(user("hi"),), output=(agent("done"),)
+    )
     found = events(
-        heard("root", 1, 9, step, parent=None),
+        heard("root", 1, 9, content, parent=None),
         run("b", 3, 6, LOOK_UP, FOUND),
         chat("n", 4, 5, [user("look it up")], agent("found")),
         chat("n2", 4, 5, [user("look it up well")], agent("found"), parent="b"),

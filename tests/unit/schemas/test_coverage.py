@@ -26,10 +26,10 @@ NOTHING = ToolResult(None, "look", None, content=Content.ABSENT)
 
 
 def span(
-    name: str, start: float, end: float, step: SpanContent, parent: str | None = "root", **more: Any
+    name: str, start: float, end: float, content: SpanContent, parent: str | None = "root", **more: Any
 ) -> SpanReading:
     """A span of one trace; times in seconds."""
-    return SpanReading("t", name, parent, round(start * NS), round(end * NS), step, **more)
+    return SpanReading("t", name, parent, round(start * NS), round(end * NS), content, **more)
 
 
 def chat(name: str, start: float, end: float, parent: str = "root", **more: Any) -> SpanReading:
@@ -226,13 +226,13 @@ def gone_without_root(*spans: SpanReading) -> bool:
 
 def test_an_agents_own_spans_do_not_wait_for_its_root() -> None:
     """All earlier model calls of the trace have the same conversation: there is no caller."""
-    step = SpanContent(
+    content = SpanContent(
         SpanRole.CHAT, session="s", agent="desk", own_conversation=True, input=HI, output=HELLO
     )
-    first, second = span("a", 1, 2, step, "agent"), span("b", 3, 4, step, "agent")
+    first, second = span("a", 1, 2, content, "agent"), span("b", 3, 4, content, "agent")
     assert gone_without_root(first)
     assert gone_without_root(first, second)
-    other = replace(first, content=replace(step, session="other"))
+    other = replace(first, content=replace(content, session="other"))
     assert not gone_without_root(other, second)
 
 

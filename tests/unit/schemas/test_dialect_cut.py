@@ -43,27 +43,27 @@ OPENLLMETRY = {
 BOTH = pytest.mark.parametrize("told", [OPENINFERENCE, OPENLLMETRY], ids=["OpenInference", "OpenLLMetry"])
 
 
-def step_of(attributes: dict[str, Any], **more: Any) -> SpanContent:
+def content_of(attributes: dict[str, Any], **more: Any) -> SpanContent:
     """Return the content of a span with these attributes."""
     return read_content(Span("1" * 32, "2" * 16, None, "a call", 1, 2, attributes, **more))
 
 
-def said(step: SpanContent) -> list[str | None]:
+def said(content: SpanContent) -> list[str | None]:
     """The texts of a step's output."""
-    assert step.output is not None
-    return [message.text for message in step.output]
+    assert content.output is not None
+    return [message.text for message in content.output]
 
 
 @BOTH
 def test_all_of_the_attributes_are_all_of_the_messages(told: dict[str, Any]) -> None:
     """Nothing was cut: the input is there."""
-    step = step_of(told)
-    assert step.input is not None
-    assert [(message.role, message.text) for message in step.input][1:] == [
+    content = content_of(told)
+    assert content.input is not None
+    assert [(message.role, message.text) for message in content.input][1:] == [
         (Role(role), text) for role, text in LINES[1:]
     ]
-    assert said(step) == ["gladly"]
-    assert step.content is Content.CAPTURED
+    assert said(content) == ["gladly"]
+    assert content.content is Content.CAPTURED
 
 
 @BOTH
@@ -79,28 +79,28 @@ def test_what_pythons_sdk_forgets_is_not_taken_for_nothing(
         span.set_attribute(name, value)
     left = dict(span.attributes)
     assert len(left) == kept < len(told)
-    step = step_of(left, dropped_attributes=span.dropped_attributes)
-    assert (step.role, step.input) == (SpanRole.CHAT, None)
-    assert step.content in (Content.TRUNCATED, Content.ABSENT)
+    content = content_of(left, dropped_attributes=span.dropped_attributes)
+    assert (content.role, content.input) == (SpanRole.CHAT, None)
+    assert content.content in (Content.TRUNCATED, Content.ABSENT)
 
 
 def test_a_dump_that_counts_nothing_is_cut_where_it_has_as_many_attributes_as_are_kept() -> None:
     """Python's SDK keeps 128 attributes and forgets the first; its dumps have no count of the dropped."""
-    told = {f"llm.input_messages.{place}.message.content": "x" for place in range(1, 127)}
-    full = {"openinference.span.kind": "LLM", **told, "llm.output_messages.0.message.content": "gladly"}
-    step = step_of(full)
-    assert (step.input, step.content, said(step)) == (None, Content.TRUNCATED, ["gladly"])
+    attributes = {f"llm.input_messages.{place}.message.content": "x" for place in range(1, 127)}
+    full = {"openinference.span.kind": "LLM", **attributes, "llm.output_messages.0.message.content": "gladly"}
+    content = content_of(full)
+    assert (content.input, content.content, said(content)) == (None, Content.TRUNCATED, ["gladly"])
     roles = {f"llm.input_messages.{place}.message.role": "user" for place in range(1, 3)}
-    assert step_of({"openinference.span.kind": "LLM", **roles}).input is not None
+    assert content_of({"openinference.span.kind": "LLM", **roles}).input is not None
 
 
 @BOTH
 def test_a_span_that_lost_all_its_input_had_one(told: dict[str, Any]) -> None:
     """Only the answer is left of it, and not even the kind of the span."""
-    step = step_of(dict(list(told.items())[-2:]))
-    assert step.role is SpanRole.CHAT
-    assert (step.input, step.content) == (None, Content.ABSENT)
-    assert said(step) == ["gladly"]
+    content = content_of(dict(list(told.items())[-2:]))
+    assert content.role is SpanRole.CHAT
+    assert (content.input, content.content) == (None, Content.ABSENT)
+    assert said(content) == ["gladly"]
 
 
 @BOTH
@@ -108,9 +108,9 @@ def test_a_span_that_lost_all_its_input_had_one(told: dict[str, Any]) -> None:
 def test_a_span_that_lost_attributes_has_no_whole_list(told: dict[str, Any], kept: int | None) -> None:
     """Most SDKs forget what was set last, which leaves no hole; only the span's count shows it."""
     left = dict(list(told.items())[:kept])
-    step = step_of(left, dropped_attributes=1)
-    assert (step.role, step.input, step.output) == (SpanRole.CHAT, None, None)
-    assert step.content in (Content.TRUNCATED, Content.ABSENT)
+    content = content_of(left, dropped_attributes=1)
+    assert (content.role, content.input, content.output) == (SpanRole.CHAT, None, None)
+    assert content.content in (Content.TRUNCATED, Content.ABSENT)
 
 
 MESSAGES = json.dumps([{"role": "user", "content": "hi"}])
@@ -122,12 +122,12 @@ VERCEL = {"ai.operationId": "ai.generateText.doGenerate", "ai.prompt.messages": 
 def test_a_list_in_one_attribute_is_whole_though_others_were_dropped() -> None:
     """Messages as JSON are there or not: those that are not were not captured."""
     for told in (GENAI, VERCEL):
-        step = step_of(told, dropped_attributes=9)
-        assert step.input is not None
-        assert [message.text for message in step.input] == ["hi"]
-        assert (step.output, step.content) == (None, Content.ABSENT)
-    step = step_of({**GENAI, "gen_ai.output.messages": ANSWER}, dropped_attributes=9)
-    assert (said(step), step.content) == (["hello"], Content.CAPTURED)
+        content = content_of(told, dropped_attributes=9)
+        assert content.input is not None
+        assert [message.text for message in content.input] == ["hi"]
+        assert (content.output, content.content) == (None, Content.ABSENT)
+    content = content_of({**GENAI, "gen_ai.output.messages": ANSWER}, dropped_attributes=9)
+    assert (said(content), content.content) == (["hello"], Content.CAPTURED)
 
 
 @pytest.mark.parametrize(
@@ -140,50 +140,50 @@ def test_a_list_in_one_attribute_is_whole_though_others_were_dropped() -> None:
 )
 def test_a_text_without_its_calls_is_not_the_whole_message(told: dict[str, Any]) -> None:
     """The attribute with the calls may be among the dropped."""
-    assert said(step_of(told)) == ["hello"]
-    step = step_of(told, dropped_attributes=1)
-    assert (step.output, step.content) == (None, Content.TRUNCATED)
+    assert said(content_of(told)) == ["hello"]
+    content = content_of(told, dropped_attributes=1)
+    assert (content.output, content.content) == (None, Content.TRUNCATED)
 
 
 def test_the_ai_sdks_text_and_calls_are_the_whole_answer() -> None:
     """Where both are there, nothing of the answer can have been dropped."""
     calls = json.dumps([{"toolCallId": "c", "toolName": "pay", "args": "{}"}])
-    told = {**VERCEL, "ai.response.text": "", "ai.response.toolCalls": calls}
-    step = step_of(told, dropped_attributes=1)
-    assert step.output is not None
-    assert [call.tool for message in step.output for call in message.calls] == ["pay"]
+    attributes = {**VERCEL, "ai.response.text": "", "ai.response.toolCalls": calls}
+    content = content_of(attributes, dropped_attributes=1)
+    assert content.output is not None
+    assert [call.tool for message in content.output for call in message.calls] == ["pay"]
 
 
 def test_a_model_with_a_possibly_dropped_input_had_one() -> None:
     """Without an attribute of its input OpenInference's model had none, unless some were dropped."""
-    told = {name: value for name, value in OPENINFERENCE.items() if "input" not in name}
-    assert step_of(told).input == ()
-    assert step_of(told, dropped_attributes=1).input is None
+    attributes = {name: value for name, value in OPENINFERENCE.items() if "input" not in name}
+    assert content_of(attributes).input == ()
+    assert content_of(attributes, dropped_attributes=1).input is None
 
 
 def test_what_failed_may_have_spoken_where_something_was_dropped() -> None:
     """A failed call without an output had none, and a failed tool returned nothing, if nothing is missing."""
-    assert step_of(GENAI, failed=True).output == ()
+    assert content_of(GENAI, failed=True).output == ()
     run = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": "f",
         "gen_ai.tool.call.arguments": "{}",
     }
-    returned = step_of(run, failed=True).result
+    returned = content_of(run, failed=True).result
     assert returned is not None
     assert returned.content is Content.CAPTURED
     for name in ("dropped_attributes", "dropped_events"):
-        step = step_of(GENAI, failed=True, **{name: 1})
-        assert (step.output, step.content) == (None, Content.ABSENT)
-        returned = step_of(run, failed=True, **{name: 1}).result
+        content = content_of(GENAI, failed=True, **{name: 1})
+        assert (content.output, content.content) == (None, Content.ABSENT)
+        returned = content_of(run, failed=True, **{name: 1}).result
         assert returned is not None
         assert returned.content is Content.ABSENT
 
 
 def test_an_output_that_was_cut_is_missing_though_the_call_failed() -> None:
     """It answered something before it failed."""
-    step = step_of({**GENAI, "gen_ai.output.messages": ANSWER[:-5]}, failed=True)
-    assert (step.output, step.content) == (None, Content.TRUNCATED)
+    content = content_of({**GENAI, "gen_ai.output.messages": ANSWER[:-5]}, failed=True)
+    assert (content.output, content.content) == (None, Content.TRUNCATED)
 
 
 SPOKEN = (
@@ -195,20 +195,20 @@ SYSTEM = {"gen_ai.operation.name": "chat", "gen_ai.system": "openai"}
 
 def test_events_of_which_some_were_dropped_are_not_the_conversation() -> None:
     """SDKs keep 128 events of a span; and of an event not all attributes."""
-    step = step_of(SYSTEM, events=SPOKEN)
-    assert said(step) == ["hello"]
-    step = step_of(SYSTEM, events=SPOKEN, dropped_events=1)
-    assert (step.input, step.output, step.content) == (None, None, Content.TRUNCATED)
-    step = step_of(SYSTEM, events=(replace(SPOKEN[0], dropped=1), SPOKEN[1]))
-    assert (step.input, step.content) == (None, Content.TRUNCATED)
-    assert said(step) == ["hello"]
+    content = content_of(SYSTEM, events=SPOKEN)
+    assert said(content) == ["hello"]
+    content = content_of(SYSTEM, events=SPOKEN, dropped_events=1)
+    assert (content.input, content.output, content.content) == (None, None, Content.TRUNCATED)
+    content = content_of(SYSTEM, events=(replace(SPOKEN[0], dropped=1), SPOKEN[1]))
+    assert (content.input, content.content) == (None, Content.TRUNCATED)
+    assert said(content) == ["hello"]
 
 
 def test_one_event_for_all_messages_is_whole_though_others_were_dropped() -> None:
     """It is there or it is not."""
-    told = {"gen_ai.input.messages": MESSAGES, "gen_ai.output.messages": ANSWER}
-    event = SpanEvent("gen_ai.client.inference.operation.details", 1, told)
-    assert said(step_of(SYSTEM, events=(event,), dropped_events=3)) == ["hello"]
+    attributes = {"gen_ai.input.messages": MESSAGES, "gen_ai.output.messages": ANSWER}
+    event = SpanEvent("gen_ai.client.inference.operation.details", 1, attributes)
+    assert said(content_of(SYSTEM, events=(event,), dropped_events=3)) == ["hello"]
 
 
 @BOTH
@@ -216,15 +216,15 @@ def test_a_message_that_lost_its_role_has_none(told: dict[str, Any]) -> None:
     """Of several messages each has a role; the one without may be anybody's."""
     for name in told:
         if name.endswith(".role") and ("prompt" in name or "input" in name):
-            step = step_of({key: value for key, value in told.items() if key != name})
-            assert (step.input, step.content) == (None, Content.TRUNCATED)
+            content = content_of({key: value for key, value in told.items() if key != name})
+            assert (content.input, content.content) == (None, Content.TRUNCATED)
 
 
 def test_a_prompt_alone_needs_no_role() -> None:
     """Completions have one prompt and no roles."""
-    step = step_of({**REQUEST, "gen_ai.prompt.0.content": "Once upon"})
-    assert step.input is not None
-    assert [(message.role, message.text) for message in step.input] == [(Role.USER, "Once upon")]
+    content = content_of({**REQUEST, "gen_ai.prompt.0.content": "Once upon"})
+    assert content.input is not None
+    assert [(message.role, message.text) for message in content.input] == [(Role.USER, "Once upon")]
 
 
 def test_events_in_an_attribute_are_messages_and_no_attribute() -> None:
@@ -235,12 +235,12 @@ def test_events_in_an_attribute_are_messages_and_no_attribute() -> None:
         {"event.name": "gen_ai.tool.message", "id": "c", "name": "look_up", "content": "42"},
         {"event.name": "gen_ai.choice", "index": 0, "message": {"role": "assistant", "content": "so"}},
     ]
-    step = step_of({"gen_ai.operation.name": "chat", "events": json.dumps(events)})
-    assert step.input is not None
-    assert [message.role for message in step.input] == [Role.INSTRUCTION, Role.USER, Role.TOOL]
-    assert [(one.call_id, one.result) for one in step.input[2].results] == [("c", "42")]
-    assert said(step) == ["so"]
-    assert step.attributes == {"gen_ai.operation.name": "chat"}
+    content = content_of({"gen_ai.operation.name": "chat", "events": json.dumps(events)})
+    assert content.input is not None
+    assert [message.role for message in content.input] == [Role.INSTRUCTION, Role.USER, Role.TOOL]
+    assert [(one.call_id, one.result) for one in content.input[2].results] == [("c", "42")]
+    assert said(content) == ["so"]
+    assert content.attributes == {"gen_ai.operation.name": "chat"}
 
 
 def runs(args: str) -> list[dict[str, Any]]:
@@ -270,8 +270,8 @@ def asked(args: str) -> list[dict[str, Any]]:
 
 def calls_with(args: str) -> list[tuple[str | None, Content]]:
     """Return the arguments of the calls in these attributes."""
-    calls = [step_of(run).call for run in runs(args)]
-    outputs = [step_of(told).output or () for told in asked(args)]
+    calls = [content_of(run).call for run in runs(args)]
+    outputs = [content_of(told).output or () for told in asked(args)]
     calls += [call for output in outputs for message in output for call in message.calls]
     assert len(calls) == 6
     return [(call.args, call.content) for call in calls if call is not None]

@@ -9,7 +9,7 @@ import pytest
 from tracline.schemas.event import Content
 from tracline.schemas.span_content import SpanContent
 
-from .dialect_spans import chat, step_of, words
+from .dialect_spans import chat, content_of, words
 
 RESULT = {"type": "tool_result", "tool_use_id": "c1", "name": "verify", "content": "ok"}
 CALL = {"type": "tool_use", "id": "c1", "name": "verify", "input": {}}
@@ -17,21 +17,21 @@ CALL = {"type": "tool_use", "id": "c1", "name": "verify", "input": {}}
 
 def flat(*said: tuple[str, str]) -> SpanContent:
     """Return OpenLLMetry's attributes for these roles and contents."""
-    told: dict[str, Any] = {"llm.request.type": "chat"}
+    attributes: dict[str, Any] = {"llm.request.type": "chat"}
     for place, (role, content) in enumerate(said):
-        told |= {f"gen_ai.prompt.{place}.role": role, f"gen_ai.prompt.{place}.content": content}
-    return step_of(told)
+        attributes |= {f"gen_ai.prompt.{place}.role": role, f"gen_ai.prompt.{place}.content": content}
+    return content_of(attributes)
 
 
 def events(*said: tuple[str, str]) -> SpanContent:
     """The same in span events, contents in an attribute."""
-    return step_of(chat(), *((f"gen_ai.{role}.message", {"content": content}) for role, content in said))
+    return content_of(chat(), *((f"gen_ai.{role}.message", {"content": content}) for role, content in said))
 
 
 def bodies(*said: tuple[str, str]) -> SpanContent:
     """The same in span events, contents in the body of a log record."""
     told = [(role, json.dumps({"role": role, "content": content})) for role, content in said]
-    return step_of(
+    return content_of(
         chat(), *((f"gen_ai.{role}.message", {"gen_ai.event.content": body}) for role, body in told)
     )
 
@@ -53,8 +53,8 @@ def test_what_a_customer_wrote_is_text(told_by: Any, made_up: list[dict[str, Any
 @TELLINGS
 def test_a_result_for_an_earlier_call_is_one(told_by: Any) -> None:
     """Anthropic's and Bedrock's results come in messages of the user."""
-    step = told_by(("user", "hi"), ("assistant", json.dumps([CALL])), ("user", json.dumps([RESULT])))
-    assert words(step.input) == [
+    content = told_by(("user", "hi"), ("assistant", json.dumps([CALL])), ("user", json.dumps([RESULT])))
+    assert words(content.input) == [
         ("user", "hi", [], []),
         ("assistant", None, [("c1", "verify", "{}")], []),
         ("user", None, [], [("c1", "verify", "ok")]),
@@ -64,8 +64,8 @@ def test_a_result_for_an_earlier_call_is_one(told_by: Any) -> None:
 @TELLINGS
 def test_parts_of_text_are_opened(told_by: Any) -> None:
     """Nothing can be made up with them."""
-    step = told_by(("user", json.dumps([{"type": "text", "text": "hi"}])))
-    assert words(step.input) == [("user", "hi", [], [])]
+    content = told_by(("user", json.dumps([{"type": "text", "text": "hi"}])))
+    assert words(content.input) == [("user", "hi", [], [])]
 
 
 @pytest.mark.parametrize("wrap", [lambda text: {"args": [text], "kwargs": {}}, lambda text: text])
@@ -74,8 +74,8 @@ def test_a_functions_argument_is_not_json_again(wrap: Any) -> None:
     text = json.dumps(
         {"messages": [{"role": "tool", "tool_call_id": "c1", "name": "verify", "content": "ok"}]}
     )
-    told = {"traceloop.span.kind": "agent", "traceloop.entity.input": json.dumps(wrap(text))}
-    assert words(step_of(told).input) == [("user", text, [], [])]
+    attributes = {"traceloop.span.kind": "agent", "traceloop.entity.input": json.dumps(wrap(text))}
+    assert words(content_of(attributes).input) == [("user", text, [], [])]
 
 
 CONVERSATION = json.dumps(
@@ -93,14 +93,14 @@ CONVERSATION = json.dumps(
 )
 def test_a_model_forges_no_other_role(answered: dict[str, Any]) -> None:
     """An answer that looks like a conversation is none, and what it was is not known."""
-    step = step_of(answered)
-    assert step.output is None
-    assert step.content is not Content.CAPTURED
+    content = content_of(answered)
+    assert content.output is None
+    assert content.content is not Content.CAPTURED
 
 
 def test_a_model_returns_no_results() -> None:
     """JSON that a model wrote may look like one."""
     content = json.dumps([RESULT])
-    told = {"gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": content}
-    step = step_of({"llm.request.type": "chat", **told})
+    attributes = {"gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": content}
+    step = content_of({"llm.request.type": "chat", **attributes})
     assert words(step.output) == [("assistant", content, [], [])]

@@ -10,7 +10,7 @@ from tracline.schemas.dialects.parts.messages import MESSAGES_MAX
 from tracline.schemas.event import Content
 from tracline.schemas.span_content import SpanRole, ToolCall, ToolResult
 
-from .dialect_spans import SpokenEvent, chat, step_of, words
+from .dialect_spans import SpokenEvent, chat, content_of, words
 
 ASKED = {"type": "tool_call", "id": "c1", "name": "get_weather", "arguments": {"city": "Paris"}}
 CONVERSATION: list[dict[str, Any]] = [
@@ -32,16 +32,18 @@ SAID = [("assistant", "Rain.", [], [])]
 @pytest.mark.parametrize("write", [json.dumps, list], ids=["JSON text", "structured"])
 def test_messages_are_read_from_json_and_from_structured_values(write: Any) -> None:
     """Both forms of `gen_ai.input.messages` in the conventions are read alike."""
-    step = step_of(chat(gen_ai__input__messages=write(CONVERSATION), gen_ai__output__messages=write(ANSWER)))
-    assert step.role is SpanRole.CHAT
-    assert words(step.input) == HEARD
-    assert words(step.output) == SAID
-    assert (step.model, step.content) == ("birch-2", Content.CAPTURED)
+    content = content_of(
+        chat(gen_ai__input__messages=write(CONVERSATION), gen_ai__output__messages=write(ANSWER))
+    )
+    assert content.role is SpanRole.CHAT
+    assert words(content.input) == HEARD
+    assert words(content.output) == SAID
+    assert (content.model, content.content) == ("birch-2", Content.CAPTURED)
 
 
 def test_the_answering_model_goes_before_the_one_asked_for() -> None:
     """`gen_ai.response.model` is who spoke."""
-    assert step_of(chat(gen_ai__response__model="birch-2-0613")).model == "birch-2-0613"
+    assert content_of(chat(gen_ai__response__model="birch-2-0613")).model == "birch-2-0613"
 
 
 PLAIN = [
@@ -114,9 +116,9 @@ LANGCHAIN = [
 @pytest.mark.parametrize("spelling", [PLAIN, ANTHROPIC, BEDROCK, GEMINI, RESPONSES, LANGCHAIN])
 def test_messages_may_be_written_as_a_models_interface_has_them(spelling: list[dict[str, Any]]) -> None:
     """OpenAI's chat and responses, Anthropic's, Bedrock's, Gemini's and LangChain's messages agree."""
-    step = step_of(chat(gen_ai__input__messages=json.dumps(spelling)))
-    assert step.input is not None
-    told = [(row[0], row[1] or None, *row[2:]) for row in words(step.input) or []]
+    content = content_of(chat(gen_ai__input__messages=json.dumps(spelling)))
+    assert content.input is not None
+    told = [(row[0], row[1] or None, *row[2:]) for row in words(content.input) or []]
     assert told == [
         ("user", "Weather in Paris?", [], []),
         ("assistant", None, [("c1", "get_weather", '{"city": "Paris"}')], []),
@@ -128,8 +130,8 @@ def test_messages_may_be_written_as_a_models_interface_has_them(spelling: list[d
 def test_a_result_stands_under_any_of_its_names(field: str) -> None:
     """The conventions have `response`; earlier versions and others have other names."""
     parts = [{"type": "tool_call_response", "id": "c1", field: {"sky": "grey"}}]
-    step = step_of(chat(gen_ai__input__messages=[{"role": "tool", "parts": parts}]))
-    assert words(step.input) == [("tool", None, [], [("c1", None, '{"sky":"grey"}')])]
+    content = content_of(chat(gen_ai__input__messages=[{"role": "tool", "parts": parts}]))
+    assert words(content.input) == [("tool", None, [], [("c1", None, '{"sky":"grey"}')])]
 
 
 def test_text_parts_are_lines_and_thoughts_and_pictures_are_not() -> None:
@@ -141,8 +143,8 @@ def test_text_parts_are_lines_and_thoughts_and_pictures_are_not() -> None:
         {"type": "text", "content": "two"},
     ]
     picture = {"role": "user", "parts": [parts[2]]}
-    step = step_of(chat(gen_ai__input__messages=[{"role": "user", "parts": parts}, picture]))
-    assert words(step.input) == [("user", "one\ntwo", [], []), ("user", "", [], [])]
+    content = content_of(chat(gen_ai__input__messages=[{"role": "user", "parts": parts}, picture]))
+    assert words(content.input) == [("user", "one\ntwo", [], []), ("user", "", [], [])]
 
 
 def test_calls_of_the_models_own_tools_are_calls() -> None:
@@ -151,9 +153,9 @@ def test_calls_of_the_models_own_tools_are_calls() -> None:
         {"type": "server_tool_call", "id": "s1", "name": "search", "server_tool_call": {"query": "x"}},
         {"type": "server_tool_call_response", "id": "s1", "server_tool_call_response": {"hits": 2}},
     ]
-    step = step_of(chat(gen_ai__output__messages=[{"role": "assistant", "parts": parts}]))
+    content = content_of(chat(gen_ai__output__messages=[{"role": "assistant", "parts": parts}]))
     calls, results = [("s1", "search", '{"query":"x"}')], [("s1", None, '{"hits":2}')]
-    assert words(step.output) == [("assistant", None, calls, results)]
+    assert words(content.output) == [("assistant", None, calls, results)]
 
 
 @pytest.mark.parametrize(
@@ -167,9 +169,9 @@ def test_calls_of_the_models_own_tools_are_calls() -> None:
 def test_a_flagged_result_failed(flag: dict[str, Any], error: str) -> None:
     """What a message flags is its result's error; text that reads like one is not."""
     part = {"type": "tool_result", "tool_use_id": "c1", "content": "Error: no", **flag}
-    step = step_of(chat(gen_ai__input__messages=[{"role": "user", "content": [part]}]))
-    assert step.input is not None
-    assert step.input[0].results[0] == ToolResult("c1", None, "Error: no", error)
+    content = content_of(chat(gen_ai__input__messages=[{"role": "user", "content": [part]}]))
+    assert content.input is not None
+    assert content.input[0].results[0] == ToolResult("c1", None, "Error: no", error)
 
 
 # What is not there
@@ -177,35 +179,35 @@ def test_a_flagged_result_failed(flag: dict[str, Any], error: str) -> None:
 
 def test_uncaptured_and_empty_content_differ() -> None:
     """Without the attribute the messages are not known; `[]` means that there were none."""
-    step = step_of(chat())
-    assert (step.input, step.output, step.content) == (None, None, Content.ABSENT)
-    step = step_of(chat(gen_ai__input__messages="[]", gen_ai__output__messages=ANSWER))
-    assert (step.input, step.content) == ((), Content.CAPTURED)
+    content = content_of(chat())
+    assert (content.input, content.output, content.content) == (None, None, Content.ABSENT)
+    content = content_of(chat(gen_ai__input__messages="[]", gen_ai__output__messages=ANSWER))
+    assert (content.input, content.content) == ((), Content.CAPTURED)
 
 
 @pytest.mark.parametrize("cut", range(1, 40, 6))
 def test_messages_cut_at_a_limit_are_truncated(cut: int) -> None:
     """JSON that an attribute limit cut is none, wherever it was cut."""
-    step = step_of(chat(gen_ai__input__messages=json.dumps(CONVERSATION)[:cut]))
-    assert (step.input, step.content) == (None, Content.ABSENT)
-    step = step_of(
+    content = content_of(chat(gen_ai__input__messages=json.dumps(CONVERSATION)[:cut]))
+    assert (content.input, content.content) == (None, Content.ABSENT)
+    content = content_of(
         chat(gen_ai__input__messages=json.dumps(CONVERSATION)[:cut], gen_ai__output__messages=ANSWER)
     )
-    assert (step.input, step.content) == (None, Content.TRUNCATED)
+    assert (content.input, content.content) == (None, Content.TRUNCATED)
 
 
 def test_hidden_messages_and_texts_are_redacted() -> None:
     """A whole attribute, one text or one call's arguments may be hidden."""
-    step = step_of(chat(gen_ai__input__messages="[REDACTED]", gen_ai__output__messages=ANSWER))
-    assert (step.input, step.content) == (None, Content.REDACTED)
+    content = content_of(chat(gen_ai__input__messages="[REDACTED]", gen_ai__output__messages=ANSWER))
+    assert (content.input, content.content) == (None, Content.REDACTED)
     hidden = [
         {"role": "user", "parts": [{"type": "text", "content": "__REDACTED__"}]},
         {"role": "assistant", "parts": [{**ASKED, "arguments": "[REDACTED]"}]},
     ]
-    step = step_of(chat(gen_ai__input__messages=hidden))
-    assert step.input is not None
-    assert (step.input[0].text, step.input[0].content) == (None, Content.REDACTED)
-    assert step.input[1].calls == (ToolCall("c1", "get_weather", None, Content.REDACTED),)
+    content = content_of(chat(gen_ai__input__messages=hidden))
+    assert content.input is not None
+    assert (content.input[0].text, content.input[0].content) == (None, Content.REDACTED)
+    assert content.input[1].calls == (ToolCall("c1", "get_weather", None, Content.REDACTED),)
 
 
 def test_parts_without_their_content_were_not_captured() -> None:
@@ -215,20 +217,20 @@ def test_parts_without_their_content_were_not_captured() -> None:
         {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "get_weather"}]},
         {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "name": "get_weather"}]},
     ]
-    step = step_of(chat(gen_ai__input__messages=told))
-    assert step.input is not None
-    assert (step.input[0].text, step.input[0].content) == (None, Content.ABSENT)
-    assert step.input[1].calls == (ToolCall("c1", "get_weather", None, Content.ABSENT),)
-    assert step.input[2].results == (ToolResult("c1", "get_weather", None, content=Content.ABSENT),)
+    content = content_of(chat(gen_ai__input__messages=told))
+    assert content.input is not None
+    assert (content.input[0].text, content.input[0].content) == (None, Content.ABSENT)
+    assert content.input[1].calls == (ToolCall("c1", "get_weather", None, Content.ABSENT),)
+    assert content.input[2].results == (ToolResult("c1", "get_weather", None, content=Content.ABSENT),)
 
 
 @pytest.mark.parametrize("error", ["no such order " * 100, "half of \udc00", {"type": ["x"]}, True])
 def test_a_result_that_is_flagged_failed_whatever_its_error_is_called(error: object) -> None:
     """An error that is no type's name, or too long for one, is none the less one."""
     message = {"role": "tool", "tool_call_id": "c1", "content": "", "error": error}
-    step = step_of(chat(gen_ai__input__messages=[message]))
-    assert step.input is not None
-    assert [one.error for one in step.input[0].results] == ["tool_error"]
+    content = content_of(chat(gen_ai__input__messages=[message]))
+    assert content.input is not None
+    assert [one.error for one in content.input[0].results] == ["tool_error"]
 
 
 @pytest.mark.parametrize(
@@ -242,22 +244,22 @@ def test_a_result_that_is_flagged_failed_whatever_its_error_is_called(error: obj
 )
 def test_roles_in_the_spellings_of_frameworks(role: str, read: tuple[str, str | None]) -> None:
     """Enumerations, capitals, and what some models call their speakers."""
-    step = step_of(chat(gen_ai__input__messages=[{"role": role, "content": "yes"}]))
-    assert step.input is not None
-    assert [(one.role.value, one.text) for one in step.input] == [read]
+    content = content_of(chat(gen_ai__input__messages=[{"role": role, "content": "yes"}]))
+    assert content.input is not None
+    assert [(one.role.value, one.text) for one in content.input] == [read]
 
 
 def test_no_unknown_role_passes_for_the_customer() -> None:
     """A message with an unknown role does not pass for the customer's."""
     told = [{"role": "critic", "content": "yes, go ahead"}, {"role": "user", "content": "no"}]
-    step = step_of(chat(gen_ai__input__messages=told))
-    assert step.input is not None
-    assert [(one.text, one.content) for one in step.input] == [
+    content = content_of(chat(gen_ai__input__messages=told))
+    assert content.input is not None
+    assert [(one.text, one.content) for one in content.input] == [
         (None, Content.ABSENT),
         ("no", Content.CAPTURED),
     ]
-    step = step_of(chat(gen_ai__output__messages=[{"role": "writer", "content": "so"}]))
-    assert words(step.output) == [("assistant", "so", [], [])]
+    content = content_of(chat(gen_ai__output__messages=[{"role": "writer", "content": "so"}]))
+    assert words(content.output) == [("assistant", "so", [], [])]
 
 
 PAY = {"id": "c", "function": {"name": "pay", "arguments": "{}"}}
@@ -275,8 +277,8 @@ PAY = {"id": "c", "function": {"name": "pay", "arguments": "{}"}}
 )
 def test_calls_are_read_in_any_wrapping(asked: dict[str, Any]) -> None:
     """A list, one call, or JSON of either in a field of its own."""
-    step = step_of(chat(gen_ai__output__messages=[{"role": "assistant", "content": "so", **asked}]))
-    assert words(step.output) == [("assistant", "so", [("c", "pay", "{}")], [])]
+    content = content_of(chat(gen_ai__output__messages=[{"role": "assistant", "content": "so", **asked}]))
+    assert words(content.output) == [("assistant", "so", [("c", "pay", "{}")], [])]
 
 
 @pytest.mark.parametrize("field", ["tool_calls", "function_call"])
@@ -293,7 +295,7 @@ def test_calls_are_read_in_any_wrapping(asked: dict[str, Any]) -> None:
 )
 def test_a_message_without_its_calls_is_not_whole(field: str, asked: object, content: Content) -> None:
     """Something was requested, but it is not known what; an empty list is nothing."""
-    step = step_of(chat(gen_ai__output__messages=[{"role": "assistant", "content": "so", field: asked}]))
+    step = content_of(chat(gen_ai__output__messages=[{"role": "assistant", "content": "so", field: asked}]))
     assert step.output is not None
     assert [(one.calls, one.content) for one in step.output] == [((), content)]
 
@@ -301,31 +303,31 @@ def test_a_message_without_its_calls_is_not_whole(field: str, asked: object, con
 def test_fields_that_are_null_hide_no_content() -> None:
     """Frameworks write out all fields that a message may have."""
     message = {"role": "user", "contents": None, "parts": None, "content": "hi"}
-    assert words(step_of(chat(gen_ai__input__messages=[message])).input) == [("user", "hi", [], [])]
+    assert words(content_of(chat(gen_ai__input__messages=[message])).input) == [("user", "hi", [], [])]
 
 
 def test_a_call_that_fails_before_an_answer_has_its_input() -> None:
     """Its output is not missing: there was none."""
-    step = step_of(chat(gen_ai__input__messages=CONVERSATION, error__type="timeout"), failed=True)
-    assert (step.error, step.output, step.content) == ("timeout", (), Content.CAPTURED)
+    content = content_of(chat(gen_ai__input__messages=CONVERSATION, error__type="timeout"), failed=True)
+    assert (content.error, content.output, content.content) == ("timeout", (), Content.CAPTURED)
 
 
 def test_more_messages_than_the_limit_are_not_read() -> None:
     """The limit is named, and what exceeds it is marked as cut."""
     many = [{"role": "user", "content": "x"}] * (MESSAGES_MAX + 1)
-    step = step_of(chat(gen_ai__input__messages=many, gen_ai__output__messages=ANSWER))
-    assert (step.input, step.content) == (None, Content.TRUNCATED)
-    step = step_of(chat(gen_ai__input__messages=many[1:], gen_ai__output__messages=ANSWER))
-    assert step.input is not None
-    assert len(step.input) == MESSAGES_MAX
+    content = content_of(chat(gen_ai__input__messages=many, gen_ai__output__messages=ANSWER))
+    assert (content.input, content.content) == (None, Content.TRUNCATED)
+    content = content_of(chat(gen_ai__input__messages=many[1:], gen_ai__output__messages=ANSWER))
+    assert content.input is not None
+    assert len(content.input) == MESSAGES_MAX
 
 
 def test_half_an_emoji_and_numbers_beyond_json_do_not_lose_a_message() -> None:
     """What JSON in UTF-8 cannot carry is replaced, and all around it stays."""
     told = '[{"role": "user", "content": "ok \\ud83d"}, {"role": "assistant", "content": null, "tool_calls": '
     told += '[{"id": "c1", "name": "pay", "arguments": {"amount": NaN}}]}]'
-    step = step_of(chat(gen_ai__input__messages=told))
-    assert words(step.input) == [
+    content = content_of(chat(gen_ai__input__messages=told))
+    assert words(content.input) == [
         ("user", "ok \N{REPLACEMENT CHARACTER}", [], []),
         ("assistant", None, [("c1", "pay", '{"amount":"NaN"}')], []),
     ]
@@ -336,11 +338,11 @@ def test_arguments_too_deep_for_json_are_cut_and_the_call_stays() -> None:
     deep: list[Any] = []
     for _ in range(300):
         deep = [deep]
-    step = step_of(
+    content = content_of(
         chat(gen_ai__output__messages=[{"role": "assistant", "parts": [{**ASKED, "arguments": deep}]}])
     )
-    assert step.output is not None
-    assert step.output[0].calls == (ToolCall("c1", "get_weather", None, Content.TRUNCATED),)
+    assert content.output is not None
+    assert content.output[0].calls == (ToolCall("c1", "get_weather", None, Content.TRUNCATED),)
 
 
 # Other places, other names
@@ -359,8 +361,8 @@ def test_arguments_too_deep_for_json_are_cut_and_the_call_stays() -> None:
 )
 def test_the_attributes_of_before_are_read(heard: str, said: str) -> None:
     """`gen_ai.prompt` and `gen_ai.completion` held requests, responses, messages, or text."""
-    step = step_of(chat(gen_ai__prompt=heard, gen_ai__completion=said))
-    assert (words(step.input), words(step.output)) == (HEARD, SAID)
+    content = content_of(chat(gen_ai__prompt=heard, gen_ai__completion=said))
+    assert (words(content.input), words(content.output)) == (HEARD, SAID)
 
 
 def opened(value: Any) -> Any:
@@ -404,54 +406,58 @@ PROMPTS: list[SpokenEvent] = [
 )
 def test_messages_in_span_events_are_read(events: list[SpokenEvent]) -> None:
     """An event a message, as fields or as a JSON body; one event for all; the two of 1.27."""
-    step = step_of(chat(), *events)
-    assert (words(step.input), words(step.output)) == (HEARD, SAID)
+    content = content_of(chat(), *events)
+    assert (words(content.input), words(content.output)) == (HEARD, SAID)
 
 
 def test_parts_in_a_message_event_are_opened() -> None:
     """Strands writes Bedrock's parts as JSON into each event."""
     used = json.dumps([{"text": "I look."}, {"toolUse": {"toolUseId": "c1", "name": "look", "input": {}}}])
-    step = step_of(
+    content = content_of(
         chat(),
         ("gen_ai.user.message", {"content": '[{"text": "Hi"}]'}),
         ("gen_ai.choice", {"message": used, "finish_reason": "tool_use"}),
     )
-    assert words(step.input) == [("user", "Hi", [], [])]
-    assert words(step.output) == [("assistant", "I look.", [("c1", "look", "{}")], [])]
+    assert words(content.input) == [("user", "Hi", [], [])]
+    assert words(content.output) == [("assistant", "I look.", [("c1", "look", "{}")], [])]
 
 
 def test_text_that_looks_like_json_stays_text() -> None:
     """A customer may write brackets, and a model may answer in JSON."""
-    step = step_of(chat(), ("gen_ai.user.message", {"content": "[urgent] help"}))
-    assert words(step.input) == [("user", "[urgent] help", [], [])]
+    content = content_of(chat(), ("gen_ai.user.message", {"content": "[urgent] help"}))
+    assert words(content.input) == [("user", "[urgent] help", [], [])]
     answer = '{"prompt": "draw a cat", "role": "admin"}'
-    assert words(step_of(chat(gen_ai__completion=answer)).output) == [("assistant", answer, [], [])]
+    assert words(content_of(chat(gen_ai__completion=answer)).output) == [("assistant", answer, [], [])]
 
 
 def test_any_agents_outputs_are_calls_or_text() -> None:
     """`gen_ai.output` of any-agent lists calls by `tool.name` and `tool.args`, or is the model's answer."""
     calls = json.dumps([{"tool.name": "write", "tool.args": {"text": "2025"}}, {"tool.name": "stop"}])
-    step = step_of({"gen_ai.operation.name": "call_llm", "gen_ai.output": calls})
-    assert step.role is SpanRole.CHAT
-    assert words(step.output) == [
+    content = content_of({"gen_ai.operation.name": "call_llm", "gen_ai.output": calls})
+    assert content.role is SpanRole.CHAT
+    assert words(content.output) == [
         ("assistant", None, [(None, "write", '{"text":"2025"}')], []),
         ("assistant", None, [(None, "stop", None)], []),
     ]
-    step = step_of({"gen_ai.operation.name": "call_llm", "gen_ai.output": '{"steps": [1, 2]}'})
-    assert words(step.output) == [("assistant", '{"steps": [1, 2]}', [], [])]
+    content = content_of({"gen_ai.operation.name": "call_llm", "gen_ai.output": '{"steps": [1, 2]}'})
+    assert words(content.output) == [("assistant", '{"steps": [1, 2]}', [], [])]
 
 
 def test_googles_adk_is_read() -> None:
     """Its model spans have no operation; `{}` stands where content was not to be captured."""
     request = {"model": "m", "contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}
     response = {"content": {"role": "model", "parts": [{"function_call": {"name": "look", "args": {}}}]}}
-    told = {"gen_ai.system": "gcp.vertex.agent", "gen_ai.request.model": "m", "gen_ai.usage.output_tokens": 3}
+    attributes = {
+        "gen_ai.system": "gcp.vertex.agent",
+        "gen_ai.request.model": "m",
+        "gen_ai.usage.output_tokens": 3,
+    }
     names = ("gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response")
-    step = step_of({**told, names[0]: json.dumps(request), names[1]: json.dumps(response)})
-    assert words(step.input) == [("user", "Hi", [], [])]
-    assert words(step.output) == [("assistant", None, [(None, "look", "{}")], [])]
-    step = step_of({**told, names[0]: "{}", names[1]: "{}"})
-    assert (step.role, step.input, step.output) == (SpanRole.CHAT, None, None)
+    content = content_of({**attributes, names[0]: json.dumps(request), names[1]: json.dumps(response)})
+    assert words(content.input) == [("user", "Hi", [], [])]
+    assert words(content.output) == [("assistant", None, [(None, "look", "{}")], [])]
+    content = content_of({**attributes, names[0]: "{}", names[1]: "{}"})
+    assert (content.role, content.input, content.output) == (SpanRole.CHAT, None, None)
 
 
 # Parts
@@ -477,16 +483,18 @@ def test_googles_adk_is_read() -> None:
 )
 def test_a_span_has_the_role_of_its_operation(attributes: dict[str, Any], part: SpanRole) -> None:
     """Unknown operations are model calls if a model answered."""
-    assert step_of(attributes).role is part
+    assert content_of(attributes).role is part
 
 
 def test_an_agents_output_does_not_repeat_its_input() -> None:
     """Graphs return the whole conversation; their output is what follows the customer's message."""
-    told = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"}
+    attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"}
     messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
-    step = step_of({**told, "gen_ai.input.messages": messages[:1], "gen_ai.output.messages": messages})
-    assert (step.role, step.agent) == (SpanRole.AGENT, "desk")
-    assert (words(step.input), words(step.output)) == (
+    content = content_of(
+        {**attributes, "gen_ai.input.messages": messages[:1], "gen_ai.output.messages": messages}
+    )
+    assert (content.role, content.agent) == (SpanRole.AGENT, "desk")
+    assert (words(content.input), words(content.output)) == (
         [("user", "Hi", [], [])],
         [("assistant", "Hello", [], [])],
     )
@@ -511,24 +519,24 @@ TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look", "ge
 )
 def test_a_tools_run_is_read_by_all_names(given: str, returned: str) -> None:
     """Text stays as it was written, a structured value becomes JSON text."""
-    step = step_of({**TOOL, given: '{"id": 1}', returned: {"found": True}})
-    assert step.call == ToolCall("c1", "look", '{"id": 1}')
-    assert step.result == ToolResult("c1", "look", '{"found":true}')
-    assert (step.role, step.input, step.output) == (SpanRole.TOOL, None, None)
+    content = content_of({**TOOL, given: '{"id": 1}', returned: {"found": True}})
+    assert content.call == ToolCall("c1", "look", '{"id": 1}')
+    assert content.result == ToolResult("c1", "look", '{"found":true}')
+    assert (content.role, content.input, content.output) == (SpanRole.TOOL, None, None)
 
 
 def test_a_run_without_content_names_its_tool() -> None:
     """Capture is off in most: tool, id, error and time are there all the same."""
-    step = step_of({**TOOL, "error.type": "timeout"}, failed=True)
-    assert step.call == ToolCall("c1", "look", None, Content.ABSENT)
-    assert step.result == ToolResult("c1", "look", None, content=Content.ABSENT)
-    assert step.error == "timeout"
+    content = content_of({**TOOL, "error.type": "timeout"}, failed=True)
+    assert content.call == ToolCall("c1", "look", None, Content.ABSENT)
+    assert content.result == ToolResult("c1", "look", None, content=Content.ABSENT)
+    assert content.error == "timeout"
 
 
 def test_a_run_that_failed_returned_nothing() -> None:
     """Where its arguments were captured, a missing result of a failed run is none, not one unknown."""
-    step = step_of({**TOOL, "gen_ai.tool.call.arguments": "{}", "error.type": "timeout"}, failed=True)
-    assert step.result == ToolResult("c1", "look", None, content=Content.CAPTURED)
+    content = content_of({**TOOL, "gen_ai.tool.call.arguments": "{}", "error.type": "timeout"}, failed=True)
+    assert content.result == ToolResult("c1", "look", None, content=Content.CAPTURED)
 
 
 @pytest.mark.parametrize(
@@ -572,7 +580,7 @@ def test_a_run_that_failed_returned_nothing() -> None:
 )
 def test_a_run_in_span_events_is_read(events: list[SpokenEvent]) -> None:
     """Strands writes a tool's arguments and result as messages, in its older and its newer way."""
-    step = step_of(TOOL, *events)
-    assert step.call == ToolCall("c1", "look", '{"id": 1}')
-    assert step.result is not None
-    assert (step.result.call_id, step.result.result) == ("c1", "found")
+    content = content_of(TOOL, *events)
+    assert content.call == ToolCall("c1", "look", '{"id": 1}')
+    assert content.result is not None
+    assert (content.result.call_id, content.result.result) == ("c1", "found")

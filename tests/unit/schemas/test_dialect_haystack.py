@@ -12,7 +12,7 @@ from tracline.schemas.dialects.names import scopes
 from tracline.schemas.event import Content
 from tracline.schemas.span_content import SpanContent, SpanRole
 
-from .dialect_spans import step_of, words
+from .dialect_spans import content_of, words
 
 
 class ChatRole(StrEnum):
@@ -86,9 +86,11 @@ SPOKEN = [
 
 def component(name: str, kind: str, given: Any, back: Any, scope: str = scopes.HAYSTACK) -> SpanContent:
     """Return the content of a component's span."""
-    told = {"openinference.span.kind": kind, "input.mime_type": "application/json"}
+    attributes = {"openinference.span.kind": kind, "input.mime_type": "application/json"}
     values = {"input.value": json.dumps(given), "output.value": json.dumps(back)}
-    return step_of({**told, **values, "output.mime_type": "application/json"}, name=name, scope=scope)
+    return content_of(
+        {**attributes, **values, "output.mime_type": "application/json"}, name=name, scope=scope
+    )
 
 
 def shown(messages: list[ChatMessage]) -> list[str]:
@@ -99,19 +101,19 @@ def shown(messages: list[ChatMessage]) -> list[str]:
 def test_an_agents_run_has_all_messages_in_it() -> None:
     """Its output holds the conversation before it, too: what is new stands behind the last user's message."""
     given = {"messages": shown(TALK[:1]), "streaming_callback": None}
-    step = component("Agent.run", "CHAIN", given, {"messages": shown(TALK), "last_message": "x"})
-    assert (step.role, words(step.input)) == (SpanRole.AGENT, [("user", ODD, [], [])])
-    assert words(step.output) == SPOKEN
-    assert [one.error for message in step.output or () for one in message.results] == [None, "tool_error"]
+    content = component("Agent.run", "CHAIN", given, {"messages": shown(TALK), "last_message": "x"})
+    assert (content.role, words(content.input)) == (SpanRole.AGENT, [("user", ODD, [], [])])
+    assert words(content.output) == SPOKEN
+    assert [one.error for message in content.output or () for one in message.results] == [None, "tool_error"]
 
 
 def test_a_generator_has_calls_and_results() -> None:
     """OpenInference's flattened messages leave out what is no text."""
-    step = component(
+    content = component(
         "OpenAIChatGenerator.run", "LLM", {"messages": shown(TALK[:3])}, {"replies": shown(TALK[-1:])}
     )
-    assert (step.role, words(step.input)) == (SpanRole.CHAT, [("user", ODD, [], []), *SPOKEN[:2]])
-    assert words(step.output) == SPOKEN[-1:]
+    assert (content.role, words(content.input)) == (SpanRole.CHAT, [("user", ODD, [], []), *SPOKEN[:2]])
+    assert words(content.output) == SPOKEN[-1:]
 
 
 def test_other_spans_are_no_agents() -> None:
@@ -125,5 +127,5 @@ def test_other_spans_are_no_agents() -> None:
 def test_messages_that_were_cut_are_none(cut: int) -> None:
     """What is left of one is not read as all of it."""
     broken = [repr(TALK[1])[:cut] if cut > 50 else "ChatMessage(" + "[" * 100_000]
-    step = component("X.run", "LLM", {"messages": broken}, {"replies": shown(TALK[-1:])})
-    assert (step.input, step.content) == (None, Content.TRUNCATED if cut > 50 else Content.ABSENT)
+    content = component("X.run", "LLM", {"messages": broken}, {"replies": shown(TALK[-1:])})
+    assert (content.input, content.content) == (None, Content.TRUNCATED if cut > 50 else Content.ABSENT)

@@ -8,7 +8,7 @@ from typing import Any
 from tracline.schemas.event import Content
 from tracline.schemas.span_content import SpanContent, SpanRole
 
-from .dialect_spans import step_of, words
+from .dialect_spans import content_of, words
 
 CALL = {"toolCallId": "c1", "toolName": "look", "args": {"id": 1}}
 CALLED = [("assistant", None, [("c1", "look", '{"id":1}')], [])]
@@ -23,25 +23,30 @@ PROMPT = {
 def mastra(kind: str, said: dict[str, Any], **more: Any) -> SpanContent:
     """Return the content of a span of a type; `said` are the attributes under the type."""
     own = {f"mastra.{kind}.{name}": json.dumps(value) for name, value in said.items()}
-    return step_of({"mastra.span.type": kind, "gen_ai.operation.name": kind, **own, **more})
+    return content_of({"mastra.span.type": kind, "gen_ai.operation.name": kind, **own, **more})
 
 
 def test_a_generation_has_the_conversation() -> None:
     """It has the messages as the model got them, and the answer with all calls made for it."""
-    step = mastra("model_generation", {"input": PROMPT, "output": {"text": "Hello", "toolCalls": [CALL]}})
-    assert (step.role, words(step.input)) == (
+    content = mastra("model_generation", {"input": PROMPT, "output": {"text": "Hello", "toolCalls": [CALL]}})
+    assert (content.role, words(content.input)) == (
         SpanRole.CHAT,
         [("instruction", "Be brief.", [], []), ("user", "Hi", [], [])],
     )
-    assert words(step.output) == [("assistant", "Hello", CALLED[0][2], [])]
+    assert words(content.output) == [("assistant", "Hello", CALLED[0][2], [])]
 
 
 def test_a_step_has_the_models_output_of_one_call() -> None:
     """Its input is an outline, in which calls are text: it is not read."""
     outline = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "[tool: look]"}]
     model = {"mastra.metadata.modelMetadata": '{"modelId": "birch-2"}'}
-    step = mastra("model_step", {"input": outline, "output": {"text": "", "toolCalls": [CALL]}}, **model)
-    assert (step.role, step.model, step.input, words(step.output)) == (SpanRole.CHAT, "birch-2", None, CALLED)
+    content = mastra("model_step", {"input": outline, "output": {"text": "", "toolCalls": [CALL]}}, **model)
+    assert (content.role, content.model, content.input, words(content.output)) == (
+        SpanRole.CHAT,
+        "birch-2",
+        None,
+        CALLED,
+    )
     spoken = mastra("model_step", {"output": {"text": "Hello", "toolCalls": []}})
     assert words(spoken.output) == [("assistant", "Hello", [], [])]
 
@@ -63,13 +68,13 @@ def test_an_agents_run_has_request_and_answer() -> None:
     """The names of agents and sessions stand where the conventions and Mastra's metadata have them."""
     named = {"gen_ai.agent.name": "desk", "mastra.metadata.sessionId": "s1"}
     said = {"input": [{"role": "user", "content": "Hi"}], "output": {"text": "Hello", "files": []}}
-    step = mastra("agent_run", said, **{**named, "gen_ai.operation.name": "invoke_agent"})
-    assert (step.role, step.agent, step.session) == (SpanRole.AGENT, "desk", "s1")
-    assert (words(step.input), words(step.output)) == (
+    content = mastra("agent_run", said, **{**named, "gen_ai.operation.name": "invoke_agent"})
+    assert (content.role, content.agent, content.session) == (SpanRole.AGENT, "desk", "s1")
+    assert (words(content.input), words(content.output)) == (
         [("user", "Hi", [], [])],
         [("assistant", "Hello", [], [])],
     )
-    assert not any(name.startswith("mastra.agent_run") for name in step.attributes)
+    assert not any(name.startswith("mastra.agent_run") for name in content.attributes)
 
 
 def test_earlier_versions_write_messages_of_a_generation() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tracline.schemas.event import Content
 from tracline.schemas.span_content import SpanRole, ToolCall, ToolResult
 
-from .dialect_spans import step_of, words
+from .dialect_spans import content_of, words
 
 CHAT: dict[str, Any] = {"llm.request.type": "chat", "gen_ai.system": "x", "gen_ai.request.model": "birch-2"}
 PROMPT: dict[str, Any] = {
@@ -43,16 +43,16 @@ def test_flattened_prompts_and_completions_are_read(old: bool) -> None:
     told = dict(PROMPT)
     for new, before in names.items():
         told = {key.replace(new, before): value for key, value in told.items()}
-    step = step_of({**CHAT, **told})
-    assert (step.role, step.model, step.content) == (SpanRole.CHAT, "birch-2", Content.CAPTURED)
-    assert words(step.input) == HEARD
-    assert words(step.output) == [("assistant", "Two.", [], [])]
+    content = content_of({**CHAT, **told})
+    assert (content.role, content.model, content.content) == (SpanRole.CHAT, "birch-2", Content.CAPTURED)
+    assert words(content.input) == HEARD
+    assert words(content.output) == [("assistant", "Two.", [], [])]
 
 
 def test_flattened_prompts_are_read_under_an_operations_name_too() -> None:
     """Newer versions name the operation and may still flatten the messages."""
-    step = step_of({"gen_ai.operation.name": "chat", **PROMPT})
-    assert words(step.input) == HEARD
+    content = content_of({"gen_ai.operation.name": "chat", **PROMPT})
+    assert words(content.input) == HEARD
 
 
 @pytest.mark.parametrize(
@@ -61,15 +61,25 @@ def test_flattened_prompts_are_read_under_an_operations_name_too() -> None:
 )
 def test_the_type_of_the_request_decides_the_role(request_type: str, part: SpanRole) -> None:
     """What was embedded is no conversation, though it stands in `gen_ai.prompt`, too."""
-    told = {"llm.request.type": request_type, "gen_ai.prompt.0.content": "x", "gen_ai.request.model": "m"}
-    assert step_of(told).role is part
+    attributes = {
+        "llm.request.type": request_type,
+        "gen_ai.prompt.0.content": "x",
+        "gen_ai.request.model": "m",
+    }
+    assert content_of(attributes).role is part
 
 
 @pytest.mark.parametrize("kind", ["workflow", "task", "unknown"])
 def test_workflows_and_tasks_are_others(kind: str) -> None:
     """They are functions of the program."""
-    step = step_of({"traceloop.span.kind": kind, "traceloop.entity.input": '{"args": ["Hi"], "kwargs": {}}'})
-    assert (step.role, step.input, step.attributes) == (SpanRole.OTHER, None, {"traceloop.span.kind": kind})
+    content = content_of(
+        {"traceloop.span.kind": kind, "traceloop.entity.input": '{"args": ["Hi"], "kwargs": {}}'}
+    )
+    assert (content.role, content.input, content.attributes) == (
+        SpanRole.OTHER,
+        None,
+        {"traceloop.span.kind": kind},
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,8 +95,12 @@ def test_workflows_and_tasks_are_others(kind: str) -> None:
 )
 def test_a_tools_arguments_are_taken_out_of_the_functions_call(given: str, args: str) -> None:
     """Arguments by name are the tool's; those by place stay as they were written."""
-    told = {"traceloop.span.kind": "tool", "traceloop.entity.name": "look", "traceloop.entity.input": given}
-    assert step_of(told).call == ToolCall(None, "look", args)
+    attributes = {
+        "traceloop.span.kind": "tool",
+        "traceloop.entity.name": "look",
+        "traceloop.entity.input": given,
+    }
+    assert content_of(attributes).call == ToolCall(None, "look", args)
 
 
 @pytest.mark.parametrize(
@@ -102,12 +116,12 @@ def test_a_tools_arguments_are_taken_out_of_the_functions_call(given: str, args:
 )
 def test_a_tools_result_is_read_as_its_message(returned: str, result: str) -> None:
     """A string loses its quotes, other JSON stays as it was written."""
-    told = {
+    attributes = {
         "traceloop.span.kind": "tool",
         "traceloop.entity.name": "look",
         "traceloop.entity.output": returned,
     }
-    assert step_of(told).result == ToolResult(None, "look", result)
+    assert content_of(attributes).result == ToolResult(None, "look", result)
 
 
 def test_a_langchain_tools_message_names_its_call() -> None:
@@ -116,9 +130,11 @@ def test_a_langchain_tools_message_names_its_call() -> None:
         "id": ["langchain", "schema", "messages", "ToolMessage"],
         "kwargs": {"content": "ok", "tool_call_id": "c1"},
     }
-    told = {"traceloop.span.kind": "tool", "traceloop.entity.name": "look"}
-    step = step_of({**told, "traceloop.entity.output": json.dumps({"output": made, "kwargs": {}})})
-    assert (step.call, step.result) == (
+    attributes = {"traceloop.span.kind": "tool", "traceloop.entity.name": "look"}
+    content = content_of(
+        {**attributes, "traceloop.entity.output": json.dumps({"output": made, "kwargs": {}})}
+    )
+    assert (content.call, content.result) == (
         ToolCall("c1", "look", None, Content.ABSENT),
         ToolResult("c1", "look", "ok"),
     )
@@ -126,21 +142,21 @@ def test_a_langchain_tools_message_names_its_call() -> None:
 
 def test_agents_have_a_name_and_may_have_messages() -> None:
     """One text is a message; arguments of other kinds are not."""
-    told = {"traceloop.span.kind": "agent", "traceloop.entity.name": "desk"}
-    step = step_of(
+    attributes = {"traceloop.span.kind": "agent", "traceloop.entity.name": "desk"}
+    content = content_of(
         {
-            **told,
+            **attributes,
             "traceloop.entity.input": '{"args": ["Hi"], "kwargs": {}}',
             "traceloop.entity.output": '"Hello"',
         }
     )
-    assert (step.role, step.agent) == (SpanRole.AGENT, "desk")
-    assert (words(step.input), words(step.output)) == (
+    assert (content.role, content.agent) == (SpanRole.AGENT, "desk")
+    assert (words(content.input), words(content.output)) == (
         [("user", "Hi", [], [])],
         [("assistant", "Hello", [], [])],
     )
     graph = {"inputs": {"messages": [{"role": "user", "content": "Hi"}]}, "tags": []}
-    step = step_of(
-        {**told, "traceloop.entity.input": json.dumps(graph), "traceloop.entity.output": '{"n": 1}'}
+    content = content_of(
+        {**attributes, "traceloop.entity.input": json.dumps(graph), "traceloop.entity.output": '{"n": 1}'}
     )
-    assert (words(step.input), step.output) == ([("user", "Hi", [], [])], None)
+    assert (words(content.input), content.output) == ([("user", "Hi", [], [])], None)

@@ -10,7 +10,7 @@ from tracline.schemas.dialects.names import scopes
 from tracline.schemas.event import Content
 from tracline.schemas.span_content import SpanRole, ToolCall, ToolResult
 
-from .dialect_spans import step_of
+from .dialect_spans import content_of
 
 STRANDS = "strands.telemetry.tracer"
 LLAMA_INDEX = "openinference.instrumentation.llama_index"
@@ -22,7 +22,7 @@ GENAI_TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look
 
 def arguments(told: dict[str, Any], scope: str) -> Any:
     """Return the arguments of the call on a tool's span."""
-    call = step_of({**TOOL, **told}, scope=scope).call
+    call = content_of({**TOOL, **told}, scope=scope).call
     assert call is not None
     return None if call.args is None else json.loads(call.args)
 
@@ -43,16 +43,16 @@ def arguments(told: dict[str, Any], scope: str) -> Any:
 )
 def test_strands_writes_the_parts_that_the_model_gets(written: str, told: str) -> None:
     """They hold the tool's result; what is not text stays as it was written."""
-    step = step_of({**GENAI_TOOL, "gen_ai.tool.call.result": written}, scope=STRANDS)
-    assert step.result == ToolResult(None, "look", told)
+    content = content_of({**GENAI_TOOL, "gen_ai.tool.call.result": written}, scope=STRANDS)
+    assert content.result == ToolResult(None, "look", told)
 
 
 def test_results_of_others_stay_as_they_were_written() -> None:
     """A tool may return what looks like parts; only its own quotes are taken off a text."""
     for written in ('[{"text": "user_1"}]', '{"result": "user_1"}'):
-        step = step_of({**GENAI_TOOL, "gen_ai.tool.call.result": written})
-        assert step.result == ToolResult(None, "look", written)
-    quoted = step_of({**GENAI_TOOL, "gen_ai.tool.call.result": '"Error: no such user"'})
+        content = content_of({**GENAI_TOOL, "gen_ai.tool.call.result": written})
+        assert content.result == ToolResult(None, "look", written)
+    quoted = content_of({**GENAI_TOOL, "gen_ai.tool.call.result": '"Error: no such user"'})
     assert quoted.result == ToolResult(None, "look", "Error: no such user")
 
 
@@ -65,17 +65,17 @@ def test_results_of_others_stay_as_they_were_written() -> None:
 )
 def test_llama_indexs_tool_output_is_opened(body: dict[str, Any], error: str | None) -> None:
     """The text that the model gets is the result, and the flag is whether the tool failed."""
-    told = {**TOOL, "output.value": json.dumps({**body, "tool_name": "look", "raw_input": {}})}
-    assert step_of(told, scope=LLAMA_INDEX).result == ToolResult(None, "look", "user_1", error)
+    attributes = {**TOOL, "output.value": json.dumps({**body, "tool_name": "look", "raw_input": {}})}
+    assert content_of(attributes, scope=LLAMA_INDEX).result == ToolResult(None, "look", "user_1", error)
 
 
 def test_googles_function_response_is_opened() -> None:
     """It names the call that it answers; a result of any other name is the tool's own."""
     response = {"id": "c1", "name": "look", "response": {"result": "user_1"}}
-    step = step_of({**TOOL, "output.value": json.dumps(response)})
-    assert step.result == ToolResult("c1", "look", '{"result":"user_1"}')
+    content = content_of({**TOOL, "output.value": json.dumps(response)})
+    assert content.result == ToolResult("c1", "look", '{"result":"user_1"}')
     other = json.dumps({**response, "name": "other"})
-    assert step_of({**TOOL, "output.value": other}).result == ToolResult(None, "look", other)
+    assert content_of({**TOOL, "output.value": other}).result == ToolResult(None, "look", other)
 
 
 # Arguments
@@ -105,11 +105,11 @@ def test_arguments_without_names_stay_as_they_were_written() -> None:
 
 def test_langchains_only_argument_has_lost_its_name() -> None:
     """The bare value is no arguments: they are absent. What is an object is all of them."""
-    step = step_of({**TOOL, "input.value": "#W3003"}, scope=LANGCHAIN)
-    assert step.call == ToolCall(None, "look", None, Content.ABSENT)
+    content = content_of({**TOOL, "input.value": "#W3003"}, scope=LANGCHAIN)
+    assert content.call == ToolCall(None, "look", None, Content.ABSENT)
     assert arguments({"input.value": '{"id": 1, "now": true}'}, LANGCHAIN) == {"id": 1, "now": True}
-    step = step_of({**TOOL, "input.value": "__REDACTED__"}, scope=LANGCHAIN)
-    assert step.call == ToolCall(None, "look", None, Content.REDACTED)
+    content = content_of({**TOOL, "input.value": "__REDACTED__"}, scope=LANGCHAIN)
+    assert content.call == ToolCall(None, "look", None, Content.REDACTED)
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
@@ -117,22 +117,26 @@ def test_the_node_of_a_graph_names_its_call(wrapped: bool) -> None:
     """LangGraph gives a node one call, from 1.0 on with its state; only LangChain's spans are asked."""
     call = {"name": "look", "args": {"id": 1}, "id": "c1", "type": "tool_call"}
     given = json.dumps({"tool_call": call, "state": {}} if wrapped else [call])
-    told = {"openinference.span.kind": "CHAIN", "input.value": given}
-    step = step_of(told, scope=LANGCHAIN)
-    assert (step.role, step.call) == (SpanRole.OTHER, ToolCall("c1", "look", '{"id":1}'))
-    assert step_of(told).call is None
-    assert step_of({**told, "input.value": json.dumps([call, call])}, scope=LANGCHAIN).call is None
+    attributes = {"openinference.span.kind": "CHAIN", "input.value": given}
+    content = content_of(attributes, scope=LANGCHAIN)
+    assert (content.role, content.call) == (SpanRole.OTHER, ToolCall("c1", "look", '{"id":1}'))
+    assert content_of(attributes).call is None
+    assert content_of({**attributes, "input.value": json.dumps([call, call])}, scope=LANGCHAIN).call is None
 
 
 @pytest.mark.parametrize("method", ["__call__", "acall"])
 def test_dspys_tools_have_the_names_of_their_spans(method: str) -> None:
     """Behind the tool's name stands the method; other instrumentations name spans as they like."""
-    told = {"openinference.span.kind": "TOOL", "input.value": '{"kwargs": {"id": 1}}', "output.value": '"x"'}
-    step = step_of(told, name=f"shop.look.{method}", scope=scopes.DSPY)
-    assert (step.call, step.result) == (
+    attributes = {
+        "openinference.span.kind": "TOOL",
+        "input.value": '{"kwargs": {"id": 1}}',
+        "output.value": '"x"',
+    }
+    content = content_of(attributes, name=f"shop.look.{method}", scope=scopes.DSPY)
+    assert (content.call, content.result) == (
         ToolCall(None, "shop.look", '{"id":1}'),
         ToolResult(None, "shop.look", "x"),
     )
-    other = step_of(told, name=f"look.{method}").call
+    other = content_of(attributes, name=f"look.{method}").call
     assert other is not None
     assert other.tool == f"look.{method}"

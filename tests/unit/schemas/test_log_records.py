@@ -199,7 +199,9 @@ def test_a_deep_or_damaged_body_takes_no_other_record_along() -> None:
     assert "llo" not in str(damaged.flaws)
 
 
-def step(*told: tuple[str, Value], attributes: dict[str, Value] | None = None, **more: Any) -> SpanContent:
+def joined_content(
+    *told: tuple[str, Value], attributes: dict[str, Value] | None = None, **more: Any
+) -> SpanContent:
     """Return the content of a model's call from these log records."""
     about: dict[str, Value] = {"gen_ai.operation.name": "chat", **(attributes or {})}
     span = Span(TRACE, SPAN, None, "chat", START, START + 9, attributes=about, **more)
@@ -222,13 +224,13 @@ def test_what_the_span_has_itself_is_not_repeated() -> None:
         ("gen_ai.user.message", {"content": "theirs"}),
         ("gen_ai.choice", {"message": {"content": "yes"}}),
     )
-    assert said(step(*told, attributes=own)) == [("user", "mine"), ("assistant", "yes")]
-    assert said(step(*told)) == [("user", "theirs"), ("assistant", "yes")]
+    assert said(joined_content(*told, attributes=own)) == [("user", "mine"), ("assistant", "yes")]
+    assert said(joined_content(*told)) == [("user", "theirs"), ("assistant", "yes")]
 
 
 def test_records_without_content_leave_the_half_absent() -> None:
     """Where capture is off they only show that there was a message."""
-    one = step(
+    one = joined_content(
         ("gen_ai.user.message", None), ("gen_ai.choice", {"index": 0, "message": {"role": "assistant"}})
     )
     assert (one.input, one.output, one.content) == (None, None, Content.ABSENT)
@@ -252,10 +254,10 @@ def test_a_prompt_of_which_a_place_is_missing_is_truncated() -> None:
 
 def test_a_prompt_without_its_answer_may_not_be_whole() -> None:
     """Exporters send in order, and the answer comes last: some of the prompt may be on its way, too."""
-    one = step(("gen_ai.user.message", {"content": "hi"}))
+    one = joined_content(("gen_ai.user.message", {"content": "hi"}))
     assert (one.input, one.output) == (None, None)
     own: dict[str, Value] = {"gen_ai.output.messages": '[{"role": "assistant", "content": "yes"}]'}
-    assert said(step(("gen_ai.user.message", {"content": "hi"}), attributes=own)) == [
+    assert said(joined_content(("gen_ai.user.message", {"content": "hi"}), attributes=own)) == [
         ("user", "hi"),
         ("assistant", "yes"),
     ]
@@ -263,7 +265,7 @@ def test_a_prompt_without_its_answer_may_not_be_whole() -> None:
 
 def test_a_failed_call_with_its_prompt_in_records_has_no_answer() -> None:
     """The input is known, and the output is empty, not absent."""
-    one = step(("gen_ai.user.message", {"content": "hi"}), failed=True)
+    one = joined_content(("gen_ai.user.message", {"content": "hi"}), failed=True)
     assert (said(one), one.output, one.content) == ([("user", "hi")], (), Content.CAPTURED)
 
 
@@ -282,7 +284,7 @@ def test_the_records_of_the_adk_are_read() -> None:
         {"role": "model", "parts": [{**empty, "text": None, "function_call": call}]},
         {"role": "user", "parts": [{**empty, "text": None, "function_response": answer}]},
     ]
-    one = step(
+    one = joined_content(
         ("gen_ai.system.message", adk("be kind")),
         *(("gen_ai.user.message", adk(content)) for content in contents),
         ("gen_ai.choice", {**adk({"role": "model", "parts": [{**empty, "text": "here"}]}), "index": 0}),  # pyright: ignore
@@ -318,7 +320,7 @@ def test_parts_of_a_streamed_choice_are_one_message(
     choices: list[tuple[str, Value]], expected: list[str]
 ) -> None:
     """They have one index and no reason to finish; choices with other indices, or without any, are others."""
-    one = step(("gen_ai.user.message", {"content": "hi"}), *choices)
+    one = joined_content(("gen_ai.user.message", {"content": "hi"}), *choices)
     assert [message.text for message in one.output or ()] == expected
 
 
@@ -326,7 +328,7 @@ def test_a_call_in_parts_of_a_streamed_choice_is_one_call() -> None:
     """The parts name it before its arguments are there."""
     begun = {"id": "c1", "name": "look", "args": None, "will_continue": True}
     whole = {"id": "c1", "name": "look", "args": {"n": 1}}
-    one = step(
+    one = joined_content(
         ("gen_ai.user.message", {"content": "hi"}),
         choice(None, function_call=begun),
         choice(None, function_call=begun),
@@ -342,7 +344,7 @@ def test_parts_of_a_streamed_answer_in_the_details_are_one_message() -> None:
         {"role": "assistant", "parts": [{"type": "text", "content": text}], "finish_reason": reason}
         for text, reason in (("Good", ""), ("bye", ""), ("Goodbye", "stop"))
     ]
-    one = step((DETAILS, {"gen_ai.input.messages": SAID, "gen_ai.output.messages": told}))
+    one = joined_content((DETAILS, {"gen_ai.input.messages": SAID, "gen_ai.output.messages": told}))
     assert said(one) == [("user", "héllo"), ("assistant", "Goodbye")]
 
 
@@ -356,9 +358,9 @@ def test_a_result_in_the_adks_records_shows_that_its_tool_failed(scope: str, err
     content = adk({"role": "user", "parts": [{"function_response": response}]})
     on_span: dict[str, Value] = {"gen_ai.input.messages": json.dumps(listed)}
     for one in (
-        step(("gen_ai.user.message", content), answer, scope=scope),
-        step((DETAILS, {"gen_ai.input.messages": listed}), answer, scope=scope),
-        step(answer, attributes=on_span, scope=scope),
+        joined_content(("gen_ai.user.message", content), answer, scope=scope),
+        joined_content((DETAILS, {"gen_ai.input.messages": listed}), answer, scope=scope),
+        joined_content(answer, attributes=on_span, scope=scope),
     ):
         results = [result for message in one.input or () for result in message.results]
         assert [(result.result, result.error) for result in results] == [
@@ -368,7 +370,7 @@ def test_a_result_in_the_adks_records_shows_that_its_tool_failed(scope: str, err
 
 def test_what_the_adk_elides_is_redacted() -> None:
     """It writes a placeholder where capture of content is off."""
-    one = step(
+    one = joined_content(
         ("gen_ai.system.message", adk("<elided>")),
         ("gen_ai.user.message", adk("<elided>")),
         ("gen_ai.choice", {"content": "<elided>", "index": 0}),

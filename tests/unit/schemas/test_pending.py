@@ -32,9 +32,15 @@ def little(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def waiting(n: int, *, of: str | None = None, end: int | None = None) -> SpanReading:
     """A span that came as the n-th, a second after the one before, and asks for a root."""
-    step = SpanContent(SpanRole.CHAT, input=(Message(Role.USER, TEXT),), output=())
+    content = SpanContent(SpanRole.CHAT, input=(Message(Role.USER, TEXT),), output=())
     return SpanReading(
-        of or f"t{n}", f"s{n}", "root", n * NS, n * NS + 1 if end is None else end, step, record_time=n * NS
+        of or f"t{n}",
+        f"s{n}",
+        "root",
+        n * NS,
+        n * NS + 1 if end is None else end,
+        content,
+        record_time=n * NS,
     )
 
 

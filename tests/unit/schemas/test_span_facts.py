@@ -9,7 +9,7 @@ from tracline.schemas.chat.message import ATTRIBUTE_CHARS_MAX, ATTRIBUTES_MAX, I
 from tracline.schemas.dialects.session_key import SESSION_KEYS
 from tracline.schemas.dialects.span_facts import CONTENTS
 
-from .dialect_spans import chat, step_of
+from .dialect_spans import chat, content_of
 
 
 @pytest.mark.parametrize(
@@ -24,18 +24,18 @@ from .dialect_spans import chat, step_of
 )
 def test_known_keys_name_the_session(key: str) -> None:
     """On a span of any part; a number is its digits; resources, which outlive sessions, are not asked."""
-    assert step_of({key: "s1"}).session == "s1"
-    assert step_of({**chat(), key: 17}).session == "17"
-    assert step_of({}, resource={key: "s1"}).session is None
+    assert content_of({key: "s1"}).session == "s1"
+    assert content_of({**chat(), key: 17}).session == "17"
+    assert content_of({}, resource={key: "s1"}).session is None
 
 
 def test_keys_are_asked_in_their_order() -> None:
     """Of several the one that names a conversation best; one that is no key is passed over."""
-    told: dict[str, Any] = {key: f"s{place}" for place, key in reversed(list(enumerate(SESSION_KEYS)))}
+    attributes: dict[str, Any] = {key: f"s{place}" for place, key in reversed(list(enumerate(SESSION_KEYS)))}
     for place, key in enumerate(SESSION_KEYS):
-        assert step_of(told).session == f"s{place}"
-        told[key] = ["", "x" * (ID_CHARS_MAX + 1), None, True, ["s"], "\ud800"][place % 6]
-    assert step_of(told).session is None
+        assert content_of(attributes).session == f"s{place}"
+        attributes[key] = ["", "x" * (ID_CHARS_MAX + 1), None, True, ["s"], "\ud800"][place % 6]
+    assert content_of(attributes).session is None
 
 
 @pytest.mark.parametrize(
@@ -44,25 +44,25 @@ def test_keys_are_asked_in_their_order() -> None:
 )
 def test_the_end_and_nesting_are_truth_values_or_text(value: Any, truth: bool | None) -> None:
     """Exporters without truth values write text."""
-    step = step_of({"tracline.session.end": value, "tracline.nested": value})
-    assert (step.ends, step.nested, step.attributes) == (truth is True, truth, {})
+    content = content_of({"tracline.session.end": value, "tracline.nested": value})
+    assert (content.ends, content.nested, content.attributes) == (truth is True, truth, {})
 
 
 def test_a_failed_span_has_its_error() -> None:
     """`error.type`, else the last exception's, else only that it failed."""
     first, last = ({"exception.type": name} for name in ("TimeoutError", "KeyError"))
     events = [("exception", first), ("exception", last)]
-    assert step_of({"error.type": "429"}, *events, failed=True).error == "429"
-    assert step_of({}, *events, failed=True).error == "KeyError"
-    assert step_of({}, ("exception", {}), failed=True).error == "error"
-    assert step_of({}, failed=True).error == "error"
+    assert content_of({"error.type": "429"}, *events, failed=True).error == "429"
+    assert content_of({}, *events, failed=True).error == "KeyError"
+    assert content_of({}, ("exception", {}), failed=True).error == "error"
+    assert content_of({}, failed=True).error == "error"
 
 
 def test_an_exception_that_was_overcome_is_no_error() -> None:
     """Retries record exceptions on spans that succeed; one that left the span did not."""
     caught = {"exception.type": "TimeoutError"}
-    assert step_of({}, ("exception", caught)).error is None
-    assert step_of({}, ("exception", {**caught, "exception.escaped": True})).error == "TimeoutError"
+    assert content_of({}, ("exception", caught)).error is None
+    assert content_of({}, ("exception", {**caught, "exception.escaped": True})).error == "TimeoutError"
 
 
 @pytest.mark.parametrize(
@@ -71,23 +71,30 @@ def test_an_exception_that_was_overcome_is_no_error() -> None:
 )
 def test_the_service_is_one_that_somebody_named(name: Any, service: str | None) -> None:
     """SDKs fill in a default name."""
-    assert step_of({}, resource={"service.name": name}).service == service
+    assert content_of({}, resource={"service.name": name}).service == service
 
 
 def test_other_plain_attributes_are_kept_as_text() -> None:
     """The span's, then the resource's; lists, values without text, and what columns hold are not."""
     own = {"a": "x", "b": 1, "c": 0.5, "d": True, "e": "", "f": [1], "g": None, "h": b"x", "i": float("nan")}
-    step = step_of(
+    content = content_of(
         {**own, "gen_ai.agent.name": "desk"}, resource={"a": "other", "zone": "eu", "service.name": "s"}
     )
-    assert step.attributes == {"a": "x", "b": "1", "c": "0.5", "d": "true", "e": "", "zone": "eu"}
+    assert content.attributes == {"a": "x", "b": "1", "c": "0.5", "d": "true", "e": "", "zone": "eu"}
 
 
 def test_attributes_that_are_too_long_or_no_text_are_left_out() -> None:
     """So are those beyond the limit of their number."""
-    told = {"long": "x" * (ATTRIBUTE_CHARS_MAX + 1), "x" * 1001: "long", "half": "\ud83d", "\ud83d": "half"}
-    assert step_of({**told, "": "no name", "is": "x" * ATTRIBUTE_CHARS_MAX}).attributes.keys() == {"is"}
-    assert len(step_of({str(n): n for n in range(ATTRIBUTES_MAX + 9)}).attributes) == ATTRIBUTES_MAX
+    attributes = {
+        "long": "x" * (ATTRIBUTE_CHARS_MAX + 1),
+        "x" * 1001: "long",
+        "half": "\ud83d",
+        "\ud83d": "half",
+    }
+    assert content_of({**attributes, "": "no name", "is": "x" * ATTRIBUTE_CHARS_MAX}).attributes.keys() == {
+        "is"
+    }
+    assert len(content_of({str(n): n for n in range(ATTRIBUTES_MAX + 9)}).attributes) == ATTRIBUTES_MAX
 
 
 def test_no_attribute_holds_message_content() -> None:
@@ -105,18 +112,18 @@ def test_no_attribute_holds_message_content() -> None:
         **dict.fromkeys(["llm.prompt_template.variables", "llm.tools.0.tool.json_schema"], "said"),
     }
     for attributes in (chat(), {"openinference.span.kind": "CHAIN"}, {}):
-        step = step_of(
+        content = content_of(
             {**attributes, **dict.fromkeys(CONTENTS, "said"), **flattened, "gen_ai.prompt.name": "p"}
         )
-        assert "said" not in step.attributes.values()
-        assert step.attributes["gen_ai.prompt.name"] == "p"
+        assert "said" not in content.attributes.values()
+        assert content.attributes["gen_ai.prompt.name"] == "p"
 
 
 @pytest.mark.parametrize("key", ["gen_ai.agent.name", "agent.name", "ai.telemetry.functionId"])
 def test_a_span_of_any_part_may_name_its_agent(key: str) -> None:
     """A model's call and a tool's run have it where the instrumentation knows it."""
     for attributes in ({}, chat(), {"openinference.span.kind": "LLM"}, {"ai.operationId": "ai.toolCall"}):
-        assert step_of({**attributes, key: "desk"}).agent == "desk"
+        assert content_of({**attributes, key: "desk"}).agent == "desk"
 
 
 @pytest.mark.parametrize(
@@ -134,4 +141,4 @@ def test_a_span_of_any_part_may_name_its_agent(key: str) -> None:
 )
 def test_an_error_type_of_any_kind_is_an_error(given: object, error: str | None) -> None:
     """Some write a status code, or a whole message; an empty one is none."""
-    assert step_of({"gen_ai.operation.name": "chat", "error.type": given}).error == error
+    assert content_of({"gen_ai.operation.name": "chat", "error.type": given}).error == error

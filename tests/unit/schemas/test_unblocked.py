@@ -40,16 +40,16 @@ def chat(number: int, start: float, end: float, heard: str, answered: str) -> Sp
         orjson.dumps([{"role": role, "content": text}]).decode()
         for role, text in (("user", heard), ("assistant", answered))
     ]
-    told: dict[str, Value] = {"gen_ai.operation.name": "chat"}
-    told |= {"gen_ai.input.messages": messages[0], "gen_ai.output.messages": messages[1]}
-    return span(number, start, end, told)
+    attributes: dict[str, Value] = {"gen_ai.operation.name": "chat"}
+    attributes |= {"gen_ai.input.messages": messages[0], "gen_ai.output.messages": messages[1]}
+    return span(number, start, end, attributes)
 
 
 def run(number: int, start: float, end: float) -> Span:
     """A tool's run."""
-    told: dict[str, Value] = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look"}
-    told |= {"gen_ai.tool.call.arguments": f'{{"n": {number}}}', "gen_ai.tool.call.result": "ok"}
-    return span(number, start, end, told)
+    attributes: dict[str, Value] = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look"}
+    attributes |= {"gen_ai.tool.call.arguments": f'{{"n": {number}}}', "gen_ai.tool.call.result": "ok"}
+    return span(number, start, end, attributes)
 
 
 TRACE = (
