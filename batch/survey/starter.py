@@ -81,7 +81,11 @@ def _reason(rule: Rule, missing: set[str]) -> str | None:
     left = reachable_verdicts(rule, lacks)
     if left.can_violate and left.can_hold:
         return None
-    why = "every session to which it applies would break it" if left.can_violate else "no session could break it"
+    why = (
+        "every session to which it applies would break it"
+        if left.can_violate
+        else "no session could break it"
+    )
     return f"no tool for {_listed(lacks)}: {why}"
 
 
