@@ -227,7 +227,7 @@ class Pipeline:
         ]
         readings = self._source.hear(work.decoded, work.received, signal=work.signal)
         for span, reading in zip(work.decoded.spans, readings, strict=True):
-            batch.spans.append((span, reading.step))
+            batch.spans.append((span, reading.content))
             batch.census.count(span.scope, 1, reading.has_claims)
         batch.log_records = batch.log_records or bool(work.decoded.records)
 
