@@ -27,7 +27,7 @@ from ..group.transactional import TransactionalPolicy, TransactionalStage, Trans
 from ..messages.topics import Topic
 from ..process.faultpoints import AlertFault, reach
 from ..process.metrics import AlertMetrics
-from ..stages.alert import CODE, PROCESS, Alerting, AlertsResult
+from ..stages.alert import CODE, PROCESS, Alerting, AlertsResult, dead_letter
 from ..stages.rekey import Record
 from .assignment import group_refusal
 from .client import KafkaClient
@@ -91,6 +91,7 @@ class AlertsStage(TransactionalStage[AlertsResult]):
         self._alerting, self._delivery = runtime.alerting(partitions), runtime.delivery()
         self._delivering: int | None = None
         self._undelivered: deque[tuple[int, Alert | None]] = deque()
+        self._refused: deque[AlertsResult] = deque()
 
     def status(self, owned: frozenset[int]) -> str:
         """Return the report about an assignment."""
@@ -107,7 +108,8 @@ class AlertsStage(TransactionalStage[AlertsResult]):
             try:
                 alert = decode(record.value or b"")
             except StreamError as error:
-                self._alerting.letter(_record(record), self._alerts.topic, error.code, str(error))
+                refused = dead_letter(_record(record), self._alerts.topic, error.code, str(error))
+                self._refused.append(refused)
                 self._undelivered.append((record.offset, None))
                 continue
             self._delivery.offer(alert)
@@ -129,6 +131,7 @@ class AlertsStage(TransactionalStage[AlertsResult]):
         for alert in self._alerting.firing.values():
             self._delivery.resume(alert)
         self._undelivered.clear()
+        self._refused.clear()
         return True
 
     def first_offset(self, place: TopicPartition) -> int:
@@ -152,11 +155,9 @@ class AlertsStage(TransactionalStage[AlertsResult]):
 
         Raises StreamError (TRL766) where messages were dropped for marks of other events.
         """
-        for record in records:
-            self._alerting.take(_record(record))
-        turned = self._alerting.turn()
-        self._compare_marks(turned.repeated)
-        return turned
+        result = self._alerting.step(map(_record, records))
+        self._compare_marks(result.repeated)
+        return result
 
     def refuse(self, record: ClientRecord, error: Exception) -> AlertsResult:  # noqa: ARG002
         """Raise the error: a message of verdicts that cannot be read never comes to this."""
@@ -176,9 +177,10 @@ class AlertsStage(TransactionalStage[AlertsResult]):
 
     def between(self, commit: Callable[[AlertsResult], None]) -> None:
         """Deliver what is due, and commit the offset of the alerts that every receiver took."""
-        if self._alerting.has_dead_letters:
+        while self._refused:
             # A dead letter is committed before the offset of the alert that it is about.
-            commit(self._alerting.turn())
+            commit(self._refused[0])
+            self._refused.popleft()
         self._delivery.work(self._runtime.now())
         done: int | None = None
         while self._undelivered:

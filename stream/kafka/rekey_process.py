@@ -145,7 +145,7 @@ class RekeyStage(TransactionalStage[RekeyResult]):
 
     def step(self, records: Sequence[ClientRecord]) -> RekeyResult:
         """Return the candidates that come of records, and dead letters of those that cannot be span data."""
-        result = self._rekeyer.take([self._record(record) for record in records if not _refusal(record)])
+        result = self._rekeyer.step([self._record(record) for record in records if not _refusal(record)])
         for record in records:
             if (refusal := _refusal(record)) is not None:
                 result.add(self._rekeyer.refuse(self._record(record), refusal[1], code=refusal[0]))

@@ -223,15 +223,15 @@ def test_a_record_that_breaks_the_stage_is_put_aside_alone(monkeypatch: pytest.M
     """The others of its transaction are taken, each once."""
     from tracline.stream.stages.rekey import Record, Rekeyer, RekeyResult
 
-    take = Rekeyer.take
+    step = Rekeyer.step
 
     def fragile(self: Rekeyer, records: Sequence[Record]) -> RekeyResult:
-        result = take(self, records)
+        result = step(self, records)
         if any(record.value == b"poison" for record in records):
             raise KeyError("what a customer wrote")
         return result
 
-    monkeypatch.setattr(Rekeyer, "take", fragile)
+    monkeypatch.setattr(Rekeyer, "step", fragile)
     bed = Bed()
     with rekeyer(bed) as slot:
         first, second = spans(2)

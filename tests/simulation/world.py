@@ -429,9 +429,8 @@ class World:
     def expected_alerts(self) -> Counter[tuple[str, str]]:
         """Return the alerts of a stage that takes all verdicts at once."""
         stage = Alerting(TOLERANCE, ALERTING, self.layout.partitions, NAMES[Topic.VERDICTS])
-        for record in self._read(Topic.VERDICTS):
-            stage.take(record)
-        return Counter((alert.id, alert.status) for alert in stage.turn().alerts)
+        alerts = stage.step(self._read(Topic.VERDICTS)).alerts
+        return Counter((alert.id, alert.status) for alert in alerts)
 
     def letters(self) -> set[tuple[Topic, int, int]]:
         """Return where what could not be read stands, by the dead letters."""
