@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Mapping
 from typing import Any
 
+from ...archive.shared_writer import LiveArchive
+from ..group.archive import ArchiveRuntime, ManifestPolicy
 from ..group.client import GroupClient
-from ..group.manifest import Archive, ManifestPolicy
 from ..group.process import GroupProcess
 from ..messages.topics import Topic
-from ..process.faultpoints import reach
-from ..process.metrics import ArchiveMetrics
 from ..stages.archive import Pace
 from .assignment import group_refusal
 from .client import KafkaClient
@@ -26,31 +21,15 @@ DEAD_LETTER_CODES = ("TRL731",)
 """The codes of the archiver's dead letters."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArchiveRuntime:
-    """The runtime of the process: its clock, reports and metrics; it ends when `stopping` is set.
-
-    `timeout_s` is how long it may be silent before the group assigns its partitions to others. `reach` marks
-    fault points.
-    """
-
-    metrics: ArchiveMetrics
-    report: Callable[[str], None]
-    stopping: threading.Event
-    timeout_s: float = 45.0
-    clock: Callable[[], float] = time.monotonic
-    reach: Callable[[StrEnum], None] = reach
-
-
 def archive_over(
-    client: GroupClient, names: Mapping[Topic, str], archive: Archive, runtime: ArchiveRuntime, pace: Pace
+    client: GroupClient, names: Mapping[Topic, str], archive: LiveArchive, runtime: ArchiveRuntime, pace: Pace
 ) -> GroupProcess:
     """Return the process over a client of the topic of judged events."""
     return GroupProcess(client, ManifestPolicy(client, names, archive, runtime, pace), runtime, group_refusal)
 
 
 def archive_process(
-    kafka: KafkaSettings, archive: Archive, runtime: ArchiveRuntime, pace: Pace
+    kafka: KafkaSettings, archive: LiveArchive, runtime: ArchiveRuntime, pace: Pace
 ) -> GroupProcess:
     """Return the process over Kafka. It raises StreamError (TRL731, TRL751), and what the archive raises."""
     names = {topic: kafka.topic(topic) for topic in Topic}

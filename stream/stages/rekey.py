@@ -267,7 +267,7 @@ class Rekeyer:
         return result
 
     def tick(self, idle: Collection[Input], now: int) -> RekeyResult:
-        """Return a tick for every events partition; the time of `idle` inputs, which are at their end, is `now`."""
+        """Return a tick for every events partition; the time of `idle` inputs, read to the end, is `now`."""
         result = RekeyResult()
         for number in sorted({one.partition for one in idle}):
             source = self._open[number]

@@ -20,7 +20,10 @@ from tracline.stream.alerts.delivery import Delivery
 from tracline.stream.alerts.detector import Settings
 from tracline.stream.alerts.rates import Tolerance
 from tracline.stream.error import StreamError
+from tracline.stream.group.alerts import AlertsRuntime
+from tracline.stream.group.archive import ArchiveRuntime
 from tracline.stream.group.process import GroupProcess
+from tracline.stream.group.rekey import RekeyRuntime
 from tracline.stream.group.state import Latest
 from tracline.stream.kafka import alerts_process as alerts
 from tracline.stream.kafka import archive_process as archive
@@ -143,7 +146,7 @@ def rekey_slot(name: str, setting: Setting, sessions: SessionSettings) -> Slot:
         metrics = RekeyMetrics(
             [spans, logs], [NAMES[topic] for topic in rekey.SENDS], rekey.DEAD_LETTER_CODES
         )
-        runtime = rekey.RekeyRuntime(
+        runtime = RekeyRuntime(
             instance,
             TIMEOUT_S,
             metrics,
@@ -168,7 +171,7 @@ def archive_slot(name: str, setting: Setting, root: Path, pace: Pace) -> Slot:
         judged = NAMES[Topic.JUDGED]
         client = MemoryClient(setting.broker, KAFKA.group("archive"), client_name, judged, TIMEOUT_S)
         metrics = ArchiveMetrics([judged], archive.DEAD_LETTER_CODES)
-        runtime = archive.ArchiveRuntime(
+        runtime = ArchiveRuntime(
             metrics, report, stopping, TIMEOUT_S, setting.clock, lambda fault: setting.gap(instance, fault)
         )
         files = LiveArchive(root, f"kafka-{judged}", "0" * 64)
@@ -196,7 +199,7 @@ def alerts_slot(
         metrics = AlertMetrics(
             [verdicts], [NAMES[topic] for topic in alerts.SENDS], (), alerts.DEAD_LETTER_CODES
         )
-        runtime = alerts.AlertsRuntime(
+        runtime = AlertsRuntime(
             instance,
             TIMEOUT_S,
             metrics,

@@ -98,7 +98,8 @@ def command(
     from ....stream.alerts.detector import Settings
     from ....stream.alerts.receivers import TIMEOUT_S as ANSWER_S
     from ....stream.alerts.receivers import Alertmanager, Webhook
-    from ....stream.kafka.alerts_process import DEAD_LETTER_CODES, SENDS, AlertsRuntime, alerts_process
+    from ....stream.group.alerts import AlertsRuntime
+    from ....stream.kafka.alerts_process import DEAD_LETTER_CODES, SENDS, alerts_process
     from ....stream.kafka.health import serving
     from ....stream.messages.topics import Topic
     from ....stream.process.metrics import AlertMetrics

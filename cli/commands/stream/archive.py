@@ -66,7 +66,8 @@ def command(
     from hashlib import sha256
 
     from ....archive.shared_writer import LiveArchive
-    from ....stream.kafka.archive_process import DEAD_LETTER_CODES, ArchiveRuntime, archive_process, source_of
+    from ....stream.group.archive import ArchiveRuntime
+    from ....stream.kafka.archive_process import DEAD_LETTER_CODES, archive_process, source_of
     from ....stream.kafka.health import serving
     from ....stream.kafka.topics import StartWait
     from ....stream.messages.topics import Topic

@@ -36,8 +36,9 @@ def command(
     is lost or sent twice when one is killed. On SIGTERM or Ctrl-C the process finishes its transaction,
     leaves the group and exits 0.
     """
+    from ....stream.group.rekey import RekeyRuntime
     from ....stream.kafka.health import serving
-    from ....stream.kafka.rekey_process import DEAD_LETTER_CODES, SENDS, RekeyRuntime, rekey_process
+    from ....stream.kafka.rekey_process import DEAD_LETTER_CODES, SENDS, rekey_process
     from ....stream.messages.topics import Topic
     from ....stream.process.metrics import RekeyMetrics
 

@@ -8,19 +8,23 @@ for those who look at the group's lag.
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
 from kafka.errors import IllegalStateError, KafkaError
 from kafka.structs import TopicPartition
 
-from ...archive.chunk import Piece, RuleTexts, Standing
+from ...archive.chunk import Piece, Standing
+from ...archive.shared_writer import LiveArchive
 from ..error import StreamError
 from ..messages.codec import DeadLetter, encode_letter
 from ..messages.topics import Topic
-from ..process.faultpoints import ArchiveFault
+from ..process.faultpoints import ArchiveFault, reach
 from ..process.metrics import ArchiveMetrics
 from ..stages.archive import ChunkBuffer, Pace, resumed, too_many
 from ..stages.rekey import Record
@@ -29,57 +33,20 @@ from .inputs import Inputs, place_of
 from .process import BatchLimits, GoingOn, GroupStage
 
 
-class Entered(Protocol):
-    """The files that were entered into a manifest, their bytes and rows."""
+@dataclass(frozen=True, slots=True)
+class ArchiveRuntime:
+    """The runtime of the process: its clock, reports and metrics; it ends when `stopping` is set.
 
-    @property
-    def files(self) -> int: ...  # noqa: D102
-    @property
-    def bytes(self) -> int: ...  # noqa: D102
-    @property
-    def rows(self) -> int: ...  # noqa: D102
+    `timeout_s` is how long it may be silent before the group assigns its partitions to others. `reach` marks
+    fault points.
+    """
 
-
-class Archive(Protocol):
-    """An archive to which several processes add in turns."""
-
-    def turn(self) -> AbstractContextManager[None]:
-        """Wait for the turn, and have it: every other method but `standing` is called inside."""
-        ...
-
-    def standing(self, partition: int) -> Standing | None:
-        """Return how far the archive has come with a partition, None where it has nothing of it."""
-        ...
-
-    def keep_rules(self, digest: str, packs: RuleTexts) -> None:
-        """Write a rule set; once is enough."""
-
-    def begin(self, piece: Piece) -> None:
-        """Enter that files of the piece are written next."""
-
-    def put(self, piece: Piece) -> None:
-        """Write the files of the piece, but for those that were entered before."""
-
-    def enter(self) -> Entered:
-        """Enter the files that were put."""
-        ...
-
-    def finish(self, piece: Piece) -> Standing:
-        """Enter that the piece is in the archive."""
-        ...
-
-
-class ManifestRuntime(Protocol):
-    """The runtime of the policy: metrics, reports, a clock in seconds, and what marks fault points."""
-
-    @property
-    def metrics(self) -> ArchiveMetrics: ...  # noqa: D102
-    @property
-    def report(self) -> Callable[[str], None]: ...  # noqa: D102
-    @property
-    def clock(self) -> Callable[[], float]: ...  # noqa: D102
-    @property
-    def reach(self) -> Callable[[StrEnum], None]: ...  # noqa: D102
+    metrics: ArchiveMetrics
+    report: Callable[[str], None]
+    stopping: threading.Event
+    timeout_s: float = 45.0
+    clock: Callable[[], float] = time.monotonic
+    reach: Callable[[StrEnum], None] = reach
 
 
 class ArchiveStage(GroupStage):
@@ -107,8 +74,8 @@ class ManifestPolicy:
         self,
         client: GroupClient,
         names: Mapping[Topic, str],
-        archive: Archive,
-        runtime: ManifestRuntime,
+        archive: LiveArchive,
+        runtime: ArchiveRuntime,
         pace: Pace,
     ) -> None:
         self.stage = ArchiveStage(names[Topic.JUDGED], runtime.metrics)
@@ -218,7 +185,7 @@ class ManifestPolicy:
 
     def _archive_one(self, number: int) -> bool:
         """Archive what was gathered of a partition; return False where another process has done so."""
-        gathering, reach = self._open[number], self._runtime.reach
+        gathering = self._open[number]
         piece = gathering.piece()
         with self._archive.turn():
             if self._archive.standing(number) != self._bases[number]:
@@ -232,18 +199,18 @@ class ManifestPolicy:
         with suppress(KafkaError):
             self._client.commit({TopicPartition(self._topic, number): standing.next})
         self.commits += 1
-        reach(ArchiveFault.COMMITTED)
+        self._runtime.reach(ArchiveFault.COMMITTED)
         return True
 
     def _write(self, piece: Piece) -> None:
         """Write and enter the files of a piece."""
-        reach, metrics = self._runtime.reach, self._runtime.metrics
+        metrics = self._runtime.metrics
         self._archive.begin(piece)
-        reach(ArchiveFault.WRITING)
+        self._runtime.reach(ArchiveFault.WRITING)
         self._archive.put(piece)
-        reach(ArchiveFault.WRITTEN)
+        self._runtime.reach(ArchiveFault.WRITTEN)
         entered = self._archive.enter()
-        reach(ArchiveFault.ENTERED)
+        self._runtime.reach(ArchiveFault.ENTERED)
         metrics.files.inc(entered.files)
         metrics.bytes.inc(entered.bytes)
         metrics.rows.inc(entered.rows)
