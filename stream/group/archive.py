@@ -26,7 +26,7 @@ from ..messages.codec import DeadLetter, encode_letter
 from ..messages.topics import Topic
 from ..process.faultpoints import ArchiveFault, reach
 from ..process.metrics import ArchiveMetrics
-from ..stages.archive import ChunkBuffer, Pace, resumed, too_many
+from ..stages.archive import ChunkBuffer, ChunkLimits, resumed, too_many
 from ..stages.rekey import Record
 from .client import ClientRecord, GroupClient, Loss, OutgoingRecord
 from .inputs import Inputs, place_of
@@ -76,13 +76,13 @@ class ManifestPolicy:
         names: Mapping[Topic, str],
         archive: LiveArchive,
         runtime: ArchiveRuntime,
-        pace: Pace,
+        limits: ChunkLimits,
     ) -> None:
         self.stage = ArchiveStage(names[Topic.JUDGED], runtime.metrics)
         self.inputs = Inputs(client, runtime.metrics.kafka, runtime.report, _archive_error)
         self.commits = 0
         self._topic, self._names = names[Topic.JUDGED], names
-        self._client, self._archive, self._runtime, self._pace = client, archive, runtime, pace
+        self._client, self._archive, self._runtime, self._limits = client, archive, runtime, limits
         self._open: dict[int, ChunkBuffer] = {}
         self._bases: dict[int, Standing | None] = {}
         self._active = runtime.clock()
@@ -106,7 +106,7 @@ class ManifestPolicy:
             begin = Standing(first, first) if base is None else resumed(base, first)
             if base is not None:
                 self.inputs.report_deleted(place, base.next, begin.next)
-            self._open[number] = ChunkBuffer(self._topic, number, begin, self._pace)
+            self._open[number] = ChunkBuffer(self._topic, number, begin, self._limits)
             offsets[place] = begin.next
         self._active = self._runtime.clock()
         return offsets if going_on() else None
@@ -126,7 +126,7 @@ class ManifestPolicy:
     def between(self, member: Any) -> bool:  # noqa: ARG002
         """Archive what is too much to hold, and everything where no message tells the time any more."""
         is_going_on = all(map(self._archive_one, too_many(self._open)))
-        patience_s = min((one.patience_s for one in self._open.values()), default=self._pace.every_s)
+        patience_s = min((one.patience_s for one in self._open.values()), default=self._limits.every_s)
         if self._runtime.clock() - self._active >= patience_s:
             is_going_on = self._archive_ready() and is_going_on
         self._count()

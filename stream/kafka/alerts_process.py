@@ -44,8 +44,8 @@ def alerts_process(kafka: KafkaSettings, runtime: AlertsRuntime, wait_s: float) 
 
     Raises StreamError: TRL721 to TRL724 where settings, brokers or topics are not as they must be.
     """
-    patience = StartWait(wait_s, runtime.stopping, runtime.report)
-    found = ask_when_reachable(kafka, PROCESS, patience, lambda admin: look(admin, kafka))
+    wait = StartWait(wait_s, runtime.stopping, runtime.report)
+    found = ask_when_reachable(kafka, PROCESS, wait, lambda admin: look(admin, kafka))
     if found is None:
         return None
     require(found, kafka, Topic.VERDICTS, *SENDS)

@@ -30,7 +30,7 @@ FIRST_S = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class ChunkLimits:
     """How much is gathered of a partition at most, and for how long in the end (seconds of record time)."""
 
     rows: int = ROWS_MAX
@@ -59,14 +59,16 @@ class ChunkBuffer:
     it gathers now: someone who has just begun wants to see something.
     """
 
-    def __init__(self, topic: str, partition: int, standing: Standing, pace: Pace | None = None) -> None:
+    def __init__(
+        self, topic: str, partition: int, standing: Standing, limits: ChunkLimits | None = None
+    ) -> None:
         """Go on with a partition of that topic where an archive stands; nothing is gathered."""
         self._topic, self._partition = topic, partition
-        self._pace = pace or Pace()
+        self._limits = limits or ChunkLimits()
         self.standing = standing
         self.repeats = 0
         self.watermark: int | None = None
-        self.patience_s = min(FIRST_S, self._pace.every_s)
+        self.patience_s = min(FIRST_S, self._limits.every_s)
         self._begin(standing)
 
     def _begin(self, standing: Standing) -> None:
@@ -103,7 +105,7 @@ class ChunkBuffer:
             return False
         if self._until is not None or self._cut:
             return True
-        if self.rows >= self._pace.rows or self.bytes >= self._pace.bytes:
+        if self.rows >= self._limits.rows or self.bytes >= self._limits.bytes:
             return True
         return self._begun is not None and self._now - self._begun >= self.patience_s * NS
 
@@ -157,7 +159,7 @@ class ChunkBuffer:
     def archived(self, standing: Standing) -> None:
         """The piece is archived; gather what follows."""
         self.standing = standing
-        self.patience_s = min(2 * self.patience_s, self._pace.every_s)
+        self.patience_s = min(2 * self.patience_s, self._limits.every_s)
         self._begin(standing)
 
     def _letter(self, record: Record, reason: str) -> DeadLetter:

@@ -1,7 +1,7 @@
 """The production processes over the broker in memory, one turn at a time, and the monitor's order of writes.
 
 The rekeyer, the archiver and the alerts are those of `tracline stream`, each begun again when it crashed.
-Faust runs the monitor on its own loop, so `MonitorProcess` stands for it: the same stage, in the same order.
+Faust runs the monitor on its own loop, so `SimulatedMonitor` stands for it: the same stage and order.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from tracline.stream.memory.client import MemoryClient
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.metrics import AlertMetrics, ArchiveMetrics, RekeyMetrics
 from tracline.stream.stages.alert import Alerting
-from tracline.stream.stages.archive import Pace
-from tracline.stream.stages.monitor import MonitorStage, Terms
+from tracline.stream.stages.archive import ChunkLimits
+from tracline.stream.stages.monitor import MonitorOptions, MonitorStage
 from tracline.stream.stages.rekey import Record, Rekeyer
 
 KAFKA = KafkaSettings()
@@ -162,7 +162,7 @@ def rekey_slot(name: str, setting: Setting, sessions: SessionSettings) -> Slot:
     return Slot(name, start, setting.hits)
 
 
-def archive_slot(name: str, setting: Setting, root: Path, pace: Pace) -> Slot:
+def archive_slot(name: str, setting: Setting, root: Path, limits: ChunkLimits) -> Slot:
     """Return a slot of the archiver, which writes to that folder."""
 
     def start(
@@ -175,7 +175,7 @@ def archive_slot(name: str, setting: Setting, root: Path, pace: Pace) -> Slot:
             metrics, report, stopping, TIMEOUT_S, setting.clock, lambda fault: setting.gap(instance, fault)
         )
         files = LiveArchive(root, f"kafka-{judged}", "0" * 64)
-        return client, archive.archive_over(client, NAMES, files, runtime, pace)
+        return client, archive.archive_over(client, NAMES, files, runtime, limits)
 
     return Slot(name, start, setting.hits)
 
@@ -217,18 +217,18 @@ def alerts_slot(
 
 
 @dataclass
-class MonitorProcess:
+class SimulatedMonitor:
     """Outputs, all acknowledged; then the changelog, write by write; then, now and then, the offset."""
 
     setting: Setting
-    terms: Terms
+    options: MonitorOptions
     committed: dict[int, int]
     """The offsets of the group, which all its processes share."""
     table: dict[str, bytes] = field(default_factory=dict)
     positions: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.monitoring = MonitorStage(self.terms, self.table)
+        self.monitoring = MonitorStage(self.options, self.table)
 
     def assign(self, partitions: Iterable[int]) -> None:
         """Take partitions over, from the changelog and the committed offsets."""

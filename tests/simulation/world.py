@@ -38,8 +38,8 @@ from tracline.stream.messages.codec import (
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.metrics import AlertMetrics
 from tracline.stream.stages.alert import Alerting
-from tracline.stream.stages.archive import Pace
-from tracline.stream.stages.monitor import Terms
+from tracline.stream.stages.archive import ChunkLimits
+from tracline.stream.stages.monitor import MonitorOptions
 from tracline.stream.stages.rekey import Record
 from tracline.stream.stages.resolve import Source
 
@@ -54,8 +54,8 @@ from .processes import (
     TOPICS,
     Crash,
     Layout,
-    MonitorProcess,
     Setting,
+    SimulatedMonitor,
     Slot,
     alerts_slot,
     archive_slot,
@@ -123,21 +123,21 @@ class World:
         )
         self.planted: list[tuple[Topic, int, int]] = []
         self.records: list[tuple[int, int, bytes]] = []
-        pace = Pace(rows=choose((5, 50)), every_s=choose((5.0, 60.0)))
+        limits = ChunkLimits(rows=choose((5, 50)), every_s=choose((5.0, 60.0)))
         self.archive = self.folder / "archive"
         self.rekeyers = [rekey_slot(f"rekey-{number}", self.setting, SETTINGS) for number in range(2)]
         self.archivers = [
-            archive_slot(f"archive-{number}", self.setting, self.archive, pace) for number in range(2)
+            archive_slot(f"archive-{number}", self.setting, self.archive, limits) for number in range(2)
         ]
         self.alerters = [
             alerts_slot(f"alerts-{number}", self.setting, TOLERANCE, ALERTING, self._delivery)
             for number in range(2)
         ]
-        self.monitors: dict[int, MonitorProcess] = {}
+        self.monitors: dict[int, SimulatedMonitor] = {}
         self.judged_up_to: dict[int, int] = {}
         self.partition_owner = dict.fromkeys(range(self.layout.partitions), 0)
         first = load_packs([self.packs[0]])
-        self.terms = Terms(
+        self.options = MonitorOptions(
             SETTINGS,
             self.layout.partitions,
             # Small, so that states stand in pieces, and what is judged in several messages.
@@ -324,9 +324,9 @@ class World:
                 if slot.running is not None:
                     slot.turn()
 
-    def _monitor_of(self, owner: int) -> MonitorProcess:
+    def _monitor_of(self, owner: int) -> SimulatedMonitor:
         if owner not in self.monitors:
-            process = MonitorProcess(self.setting, self.terms, self.judged_up_to)
+            process = SimulatedMonitor(self.setting, self.options, self.judged_up_to)
             process.assign(one for one, by in self.partition_owner.items() if by == owner)
             self.monitors[owner] = process
         return self.monitors[owner]

@@ -72,7 +72,7 @@ def command(
     from ....stream.kafka.topics import StartWait
     from ....stream.messages.topics import Topic
     from ....stream.process.metrics import ArchiveMetrics
-    from ....stream.stages.archive import Pace
+    from ....stream.stages.archive import ChunkLimits
 
     kafka = kafka_settings({"bootstrap_servers": bootstrap_servers})
     judged = kafka.topic(Topic.JUDGED)
@@ -88,7 +88,7 @@ def command(
         return
     name, identity = source
     files = LiveArchive(archive, name, sha256(identity.encode()).hexdigest())
-    process = archive_process(kafka, files, runtime, Pace(rows=rows, every_s=every_s))
+    process = archive_process(kafka, files, runtime, ChunkLimits(rows=rows, every_s=every_s))
     with serving(metrics.kafka, address, lambda: process.is_ready) as port:
         note(f"archive: reads {judged}; metrics and health on {address.url(port)}")
         process.run()

@@ -15,7 +15,7 @@ from ..audit.audit import Instant
 from .group import broker_option
 
 if TYPE_CHECKING:
-    from ....stream.kafka.care.dead_letters import DeadLetterRecord, Outcome, Place
+    from ....stream.kafka.care.dead_letters import DeadLetterRecord, RecordPlace, ReplayOutcome
 
 
 class Numbers(click.ParamType):
@@ -64,13 +64,13 @@ def command(
     once more, as an occurrence of its own.
     """
     from ....rules.model.problem import counted
-    from ....stream.kafka.care.dead_letters import Choice, Outcome, read_dead_letters
+    from ....stream.kafka.care.dead_letters import DeadLetterFilter, ReplayOutcome, read_dead_letters
     from ....stream.kafka.care.dead_letters import replay as send
 
     if replay and code is None and process is None and numbers is None:
         raise click.UsageError("--replay needs --code, --process or --numbers: say which.")
     kafka = kafka_settings({"bootstrap_servers": bootstrap_servers})
-    read = read_dead_letters(kafka, Choice(code, process, since, numbers))
+    read = read_dead_letters(kafka, DeadLetterFilter(code, process, since, numbers))
     if read.damaged:
         note(f"{counted(read.damaged, 'record')} of the topic: no dead letter; look who else writes to it")
     if not replay:
@@ -78,7 +78,7 @@ def command(
         return
     told = send(kafka, read.letters)
     _write([_outcome(place, outcome) for place, outcome in told], format)
-    replayed = sum(outcome is Outcome.REPLAYED for _, outcome in told)
+    replayed = sum(outcome is ReplayOutcome.REPLAYED for _, outcome in told)
     note(f"replayed {replayed} of {counted(len(told), 'record')}")
     if replayed < len(told):
         click.get_current_context().exit(1)
@@ -103,7 +103,7 @@ def _row(one: DeadLetterRecord) -> dict[str, object]:
     }
 
 
-def _outcome(place: Place, outcome: Outcome) -> dict[str, object]:
+def _outcome(place: RecordPlace, outcome: ReplayOutcome) -> dict[str, object]:
     """Return what became of a record, as it is shown."""
     return {
         "topic": place.topic,

@@ -64,7 +64,12 @@ def command(
     import logging
 
     from ....rules.packs.load import load_packs
-    from ....stream.kafka.faust.monitor_process import DEAD_LETTER_CODES, SENDS, Surroundings, monitoring
+    from ....stream.kafka.faust.monitor_process import (
+        DEAD_LETTER_CODES,
+        SENDS,
+        MonitorRuntime,
+        monitor_process,
+    )
     from ....stream.kafka.faust.state_store import locked
     from ....stream.kafka.health import serving
     from ....stream.messages.topics import Topic
@@ -80,11 +85,11 @@ def command(
     trials = Trials()
     named = [(rule.pack, rule.id) for rule in packs.rules] if packs else []
     metrics = MonitorMetrics([kafka.topic(Topic.EVENTS)], map(kafka.topic, SENDS), named, DEAD_LETTER_CODES)
-    around = Surroundings(timeout_s, metrics, lambda text: note(f"monitor: {text}"), _fail, stopping())
+    runtime = MonitorRuntime(timeout_s, metrics, lambda text: note(f"monitor: {text}"), _fail, stopping())
     with ExitStack() as stack:
         if kafka.store == "rocksdict":
             stack.enter_context(locked(Path(kafka.data_folder)))
-        process = monitoring(kafka, sessions, packs, around, trials, wait_s)
+        process = monitor_process(kafka, sessions, packs, runtime, trials, wait_s)
         if process is None:
             return
         if trial is not None:
