@@ -1,34 +1,21 @@
-"""The alerts process: reads verdicts, writes alerts and state in transactions, delivers what it has written.
+"""The alerts process: reads verdicts, writes alerts, and delivers what it has written.
 
 The group divides the topic of alerts, which has one partition: the process that owns it works, and others
 wait to take over. Verdicts' offsets, the state behind them and the alerts that come of them are in one
-transaction. The process reads the committed alerts back, and commits their offset once every receiver took
-them: what a crash interrupts is delivered again, with the same id.
+transaction.
 """
 
 from __future__ import annotations
 
-import threading
-import time
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Mapping
 
-from kafka.structs import TopicPartition
-
-from ..alerts.alert import Alert, decode
-from ..alerts.delivery import Delivery
-from ..error import StreamError
-from ..group.client import ClientRecord, GroupClient
+from ..group.alerts import AlertsRuntime, AlertsStage
+from ..group.client import GroupClient
 from ..group.inputs import Inputs
-from ..group.process import POLL_S, BatchLimits, GroupProcess
-from ..group.transactional import TransactionalPolicy, TransactionalStage, TransactionFaults
+from ..group.process import GroupProcess
+from ..group.transactional import TransactionalPolicy
 from ..messages.topics import Topic
-from ..process.alert_metrics import AlertMetrics
-from ..process.faultpoints import AlertFault, fault_point
-from ..stages.alert import CODE, PROCESS, Alerting, AlertsResult
-from ..stages.rekey import Record
+from ..stages.alert import CODE, PROCESS
 from .assignment import group_refusal
 from .client import KafkaClient
 from .settings import KafkaSettings
@@ -38,177 +25,8 @@ SENDS = (Topic.ALERTS, Topic.ALERTS_STATE, Topic.DEAD_LETTER)
 """The topics that the process writes."""
 DEAD_LETTER_CODES = (CODE, "TRL764")
 """The codes of its dead letters."""
-ALERTS_POLLED = 1_000
-"""Alerts that a process that waits takes from the client at a time."""
 REFUSALS_MAX = 5
 """How often in a row Kafka may refuse something for a reason that waiting does not mend."""
-
-
-@dataclass(frozen=True, slots=True)
-class AlertsRuntime:
-    """The runtime of the process: its time of day (ns since the epoch), clock, reports and metrics.
-
-    `instance` names the process: its successor of that name need not wait for a transaction it left open.
-    `timeout_s` is how long it may be silent before another takes over, and how long a transaction may take.
-    `alerting` and `delivery` make what the process begins with, whenever it takes over. `fault_point` marks fault
-    points.
-    """
-
-    instance: str
-    timeout_s: float
-    metrics: AlertMetrics
-    report: Callable[[str], None]
-    stopping: threading.Event
-    alerting: Callable[[int], Alerting]
-    delivery: Callable[[], Delivery]
-    now: Callable[[], int] = time.time_ns
-    clock: Callable[[], float] = time.monotonic
-    fault_point: Callable[[StrEnum], None] = fault_point
-
-
-class AlertsStage(TransactionalStage[AlertsResult]):
-    """The watch over verdicts with its topics, and the delivery of the alerts that were committed."""
-
-    process = PROCESS
-    limits = BatchLimits(records=1_000)
-    state_topic = Topic.ALERTS_STATE
-    faults = TransactionFaults(AlertFault.RECEIVED, AlertFault.STEPPED, AlertFault.PRODUCED)
-
-    def __init__(
-        self,
-        client: GroupClient,
-        names: Mapping[Topic, str],
-        partitions: int,
-        inputs: Inputs,
-        runtime: AlertsRuntime,
-    ) -> None:
-        """`partitions` are how many the topic of verdicts has."""
-        self.topics = (names[Topic.VERDICTS],)
-        self._client, self._names, self._partitions = client, names, partitions
-        self._inputs, self._runtime = inputs, runtime
-        self._alerts = TopicPartition(names[Topic.ALERTS], 0)
-        self._verdicts = [TopicPartition(names[Topic.VERDICTS], number) for number in range(partitions)]
-        self._alerting, self._delivery = runtime.alerting(partitions), runtime.delivery()
-        self._delivering: int | None = None
-        self._undelivered: deque[tuple[int, Alert | None]] = deque()
-
-    def status(self, owned: frozenset[int]) -> str:
-        """Return the report about an assignment."""
-        return "is at work" if owned else "waits: another process is at work"
-
-    def poll_beside(self, *, is_working: bool) -> None:
-        """Read what was committed to the topic of alerts, as far as there is room for it."""
-        if not is_working:
-            # What comes before the state is restored is polled again from its offset.
-            self._client.poll(self._alerts.topic, POLL_S, ALERTS_POLLED)
-            return
-        self._client.pause(self._alerts, is_paused=not self._delivery.has_room())
-        for record in self._client.poll(self._alerts.topic, 0, 1):
-            try:
-                alert = decode(record.value or b"")
-            except StreamError as error:
-                self._alerting.letter(_record(record), self._alerts.topic, error.code, str(error))
-                self._undelivered.append((record.offset, None))
-                continue
-            self._delivery.offer(alert)
-            self._undelivered.append((record.offset, alert))
-
-    def inputs_of(self, owned: frozenset[int]) -> list[TopicPartition]:
-        """Return all partitions of verdicts, and the one of alerts."""
-        return [*self._verdicts, self._alerts] if owned else []
-
-    def restore(self, owned: frozenset[int], state: Mapping[int, Mapping[str, bytes]]) -> bool:
-        """Go on from the state of the last transaction."""
-        if not owned:
-            return True
-        self._alerting = self._runtime.alerting(self._partitions)
-        self._alerting.restore(state[0])
-        if self._delivering != self._client.assignment.count:
-            # Another process may have resolved alerts that were firing here.
-            self._delivery, self._delivering = self._runtime.delivery(), self._client.assignment.count
-        for alert in self._alerting.firing.values():
-            self._delivery.resume(alert)
-        self._undelivered.clear()
-        return True
-
-    def first_offset(self, place: TopicPartition) -> int:
-        """Return the first record."""
-        return self._client.first(place)
-
-    def rest(self) -> None:
-        """Set the metrics of a process that waits."""
-        self._runtime.metrics.clear()
-
-    def wait(self, *, is_assigned: bool) -> None:
-        """Deliver while the broker does not answer, unless the group has moved the work to another process.
-
-        Alertmanager takes an alert for over that is not sent again for long, while it may still fire.
-        """
-        if is_assigned and self._delivering == self._client.assignment.count:
-            self._delivery.work(self._runtime.now())
-
-    def step(self, records: Sequence[ClientRecord]) -> AlertsResult:
-        """Return the alerts and the state that come of messages of verdicts.
-
-        Raises StreamError (TRL766) where messages were dropped for marks of other events.
-        """
-        for record in records:
-            self._alerting.take(_record(record))
-        turned = self._alerting.turn()
-        self._compare_marks(turned.repeated)
-        return turned
-
-    def refuse(self, record: ClientRecord, error: Exception) -> AlertsResult:  # noqa: ARG002
-        """Raise the error: a message of verdicts that cannot be read never comes to this."""
-        raise error
-
-    def _compare_marks(self, repeated: Mapping[int, int]) -> None:
-        """Raise StreamError (TRL766) where marks for which messages were dropped are of other events.
-
-        Everything judged of a recreated topic would be dropped until its offsets have caught up.
-        """
-        if not repeated:
-            return
-        judged = {number: offset + 1 for number, offset in repeated.items()}
-        if (loss := self._client.find_loss(self._names[Topic.EVENTS], judged)) is not None:
-            hint = "its new verdicts would be dropped as repeats: let the alerts begin with an empty state"
-            raise StreamError("TRL766", loss.what, hint)
-
-    def between(self, commit: Callable[[AlertsResult], None]) -> None:
-        """Deliver what is due, and commit the offset of the alerts that every receiver took."""
-        if self._alerting.has_dead_letters:
-            # A dead letter is committed before the offset of the alert that it is about.
-            commit(self._alerting.turn())
-        self._delivery.work(self._runtime.now())
-        done: int | None = None
-        while self._undelivered:
-            offset, alert = self._undelivered[0]
-            if alert is not None and not self._delivery.is_settled(alert):
-                break
-            done = offset + 1
-            self._undelivered.popleft()
-        if done is not None:
-            self._runtime.fault_point(AlertFault.DELIVERED)
-            self._client.commit({self._alerts: done})
-
-    def committed(self, result: AlertsResult, records: Sequence[ClientRecord]) -> None:  # noqa: ARG002
-        """Count what was committed."""
-        if result.alerts:
-            self._runtime.fault_point(AlertFault.COMMITTED)
-        metrics = self._runtime.metrics
-        metrics.statuses.inc(result.statuses)
-        metrics.repeats.inc(result.repeats)
-        for alert in result.alerts:
-            (metrics.raised if alert.ends is None else metrics.resolved).inc()
-        metrics.firing.set(len(self._alerting.firing))
-        metrics.series.set(self._alerting.series)
-        if (watermark := self._alerting.watermark) is not None:
-            metrics.progress.watermark(watermark)
-        behind = {
-            (place.topic, place.partition): max(0, (self._client.high_water(place) or 0) - offset)
-            for place, offset in self._inputs.next.items()
-        }
-        metrics.kafka.lag(behind)
 
 
 def alerts_over(
@@ -228,8 +46,8 @@ def alerts_process(kafka: KafkaSettings, runtime: AlertsRuntime, wait_s: float) 
 
     Raises StreamError: TRL721 to TRL724 where settings, brokers or topics are not as they must be.
     """
-    patience = StartWait(wait_s, runtime.stopping, runtime.report)
-    found = ask_when_reachable(kafka, PROCESS, patience, lambda admin: look(admin, kafka))
+    wait = StartWait(wait_s, runtime.stopping, runtime.report)
+    found = ask_when_reachable(kafka, PROCESS, wait, lambda admin: look(admin, kafka))
     if found is None:
         return None
     require(found, kafka, Topic.VERDICTS, *SENDS)
@@ -238,7 +56,3 @@ def alerts_process(kafka: KafkaSettings, runtime: AlertsRuntime, wait_s: float) 
         kafka, PROCESS, names[Topic.ALERTS], runtime.timeout_s, names[Topic.VERDICTS], runtime.instance
     )
     return alerts_over(client, names, found[Topic.VERDICTS].partitions, runtime)
-
-
-def _record(record: ClientRecord) -> Record:
-    return Record(record.partition, record.offset, record.timestamp * 1_000_000, record.value or b"")

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Mapping
 from typing import Any
 
+from ...archive.shared_writer import LiveArchive
+from ..group.archive import ArchiveRuntime, ManifestPolicy
 from ..group.client import GroupClient
-from ..group.manifest import Archive, ManifestPolicy
 from ..group.process import GroupProcess
 from ..messages.topics import Topic
-from ..process.archive_metrics import ArchiveMetrics
-from ..process.faultpoints import fault_point
-from ..stages.archive import Pace
+from ..stages.archive import ChunkLimits
 from .assignment import group_refusal
 from .client import KafkaClient
 from .settings import KafkaSettings
@@ -26,39 +21,29 @@ DEAD_LETTER_CODES = ("TRL731",)
 """The codes of the archiver's dead letters."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArchiveRuntime:
-    """The runtime of the process: its clock, reports and metrics; it ends when `stopping` is set.
-
-    `timeout_s` is how long it may be silent before the group assigns its partitions to others. `fault_point` marks
-    fault points.
-    """
-
-    metrics: ArchiveMetrics
-    report: Callable[[str], None]
-    stopping: threading.Event
-    timeout_s: float = 45.0
-    clock: Callable[[], float] = time.monotonic
-    fault_point: Callable[[StrEnum], None] = fault_point
-
-
 def archive_over(
-    client: GroupClient, names: Mapping[Topic, str], archive: Archive, runtime: ArchiveRuntime, pace: Pace
+    client: GroupClient,
+    names: Mapping[Topic, str],
+    archive: LiveArchive,
+    runtime: ArchiveRuntime,
+    limits: ChunkLimits,
 ) -> GroupProcess:
     """Return the process over a client of the topic of judged events."""
-    return GroupProcess(client, ManifestPolicy(client, names, archive, runtime, pace), runtime, group_refusal)
+    return GroupProcess(
+        client, ManifestPolicy(client, names, archive, runtime, limits), runtime, group_refusal
+    )
 
 
 def archive_process(
-    kafka: KafkaSettings, archive: Archive, runtime: ArchiveRuntime, pace: Pace
+    kafka: KafkaSettings, archive: LiveArchive, runtime: ArchiveRuntime, limits: ChunkLimits
 ) -> GroupProcess:
     """Return the process over Kafka. It raises StreamError (TRL731, TRL751), and what the archive raises."""
     names = {topic: kafka.topic(topic) for topic in Topic}
     client = KafkaClient(kafka, PROCESS, names[Topic.JUDGED], runtime.timeout_s)
-    return archive_over(client, names, archive, runtime, pace)
+    return archive_over(client, names, archive, runtime, limits)
 
 
-def source_of(kafka: KafkaSettings, patience: StartWait) -> tuple[str, str] | None:
+def source_of(kafka: KafkaSettings, wait: StartWait) -> tuple[str, str] | None:
     """Return the name of the topic of judged events as a source, and what identifies it: cluster and topic.
 
     None where the process is to end before a broker answers. Raises StreamError: TRL721 to TRL724 where
@@ -70,5 +55,5 @@ def source_of(kafka: KafkaSettings, patience: StartWait) -> tuple[str, str] | No
         require(look(admin, kafka), kafka, Topic.JUDGED, Topic.DEAD_LETTER)
         return str(admin.describe_cluster()["cluster_id"])
 
-    cluster = ask_when_reachable(kafka, PROCESS, patience, ask)
+    cluster = ask_when_reachable(kafka, PROCESS, wait, ask)
     return None if cluster is None else (f"kafka-{topic}", f"{cluster}/{topic}")

@@ -27,7 +27,7 @@ DAY_MS = 86_400_000
 HOUR_MS = 3_600_000
 
 
-class Count(StrEnum):
+class PartitionCount(StrEnum):
     """What a topic has as many partitions as."""
 
     SPANS = "spans"
@@ -39,28 +39,28 @@ class Count(StrEnum):
 
 
 @dataclass(frozen=True)
-class Spec:
+class TopicSpec:
     """A topic as it must be: `days` of records, or with None the last one of each key.
 
     The pipeline works without one that is `optional`.
     """
 
     topic: Topic
-    count: Count
+    count: PartitionCount
     days: int | None
     optional: bool = False
 
 
 SPECS = (
-    Spec(Topic.SPANS, Count.SPANS, 7),
-    Spec(Topic.LOGS, Count.SPANS, 7, optional=True),
-    Spec(Topic.REKEY_STATE, Count.SPANS, None),
-    Spec(Topic.EVENTS, Count.SESSIONS, 7),
-    Spec(Topic.JUDGED, Count.SESSIONS, 7),
-    Spec(Topic.VERDICTS, Count.SESSIONS, 30),
-    Spec(Topic.DEAD_LETTER, Count.ONE, 30),
-    Spec(Topic.ALERTS, Count.ONE, 30),
-    Spec(Topic.ALERTS_STATE, Count.ONE, None),
+    TopicSpec(Topic.SPANS, PartitionCount.SPANS, 7),
+    TopicSpec(Topic.LOGS, PartitionCount.SPANS, 7, optional=True),
+    TopicSpec(Topic.REKEY_STATE, PartitionCount.SPANS, None),
+    TopicSpec(Topic.EVENTS, PartitionCount.SESSIONS, 7),
+    TopicSpec(Topic.JUDGED, PartitionCount.SESSIONS, 7),
+    TopicSpec(Topic.VERDICTS, PartitionCount.SESSIONS, 30),
+    TopicSpec(Topic.DEAD_LETTER, PartitionCount.ONE, 30),
+    TopicSpec(Topic.ALERTS, PartitionCount.ONE, 30),
+    TopicSpec(Topic.ALERTS_STATE, PartitionCount.ONE, None),
 )
 """Every topic there is. A process that is down for longer than its topic's days loses records."""
 OPTIONAL = frozenset(spec.topic for spec in SPECS if spec.optional)
@@ -70,7 +70,7 @@ OF_COLLECTORS = (Topic.SPANS, Topic.LOGS)
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundTopic:
     """A topic as it is: partitions, replicas of each (the fewest), and its configuration."""
 
     partitions: int
@@ -79,7 +79,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Flaw:
+class TopicFlaw:
     """What of a topic is not as it should be, and what to do; `harmful` where the pipeline would go wrong."""
 
     topic: str
@@ -88,7 +88,7 @@ class Flaw:
     harmful: bool = True
 
 
-def config_of(spec: Spec, settings: KafkaSettings, replicas: int) -> dict[str, str]:
+def config_of(spec: TopicSpec, settings: KafkaSettings, replicas: int) -> dict[str, str]:
     """The topic's configuration. Of three replicas two must have a record before it is acknowledged."""
     config = {
         "cleanup.policy": "compact" if spec.days is None else "delete",
@@ -139,34 +139,34 @@ class StartWait:
 
     wait_s: float
     stopping: threading.Event
-    say: Callable[[str], None]
+    report: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
 
 
 def ask_when_reachable(
-    settings: KafkaSettings, process: str, patience: StartWait, ask: Callable[[Any], Answer]
+    settings: KafkaSettings, process: str, wait: StartWait, ask: Callable[[Any], Answer]
 ) -> Answer | None:
     """Return what `ask` returns of the admin client, once a broker answers; None where the process is to end.
 
     Raises StreamError as `administering`: TRL723 after `wait_s` where no broker answers, and at once where
     one refuses.
     """
-    until, is_said = patience.clock() + patience.wait_s, False
-    while not patience.stopping.is_set():
+    until, is_reported = wait.clock() + wait.wait_s, False
+    while not wait.stopping.is_set():
         try:
             with administering(settings, process) as admin:
                 return ask(admin)
         except BrokerAwayError:
-            if patience.clock() >= until:
+            if wait.clock() >= until:
                 raise
-        if not is_said:
-            patience.say(f"waiting for the broker, for up to {patience.wait_s:g} s")
-            is_said = True
-        patience.stopping.wait(min(RETRY_S, max(0.0, until - patience.clock())))
+        if not is_reported:
+            wait.report(f"waiting for the broker, for up to {wait.wait_s:g} s")
+            is_reported = True
+        wait.stopping.wait(min(RETRY_S, max(0.0, until - wait.clock())))
     return None
 
 
-def look(admin: Any, settings: KafkaSettings) -> dict[Topic, Found]:
+def look(admin: Any, settings: KafkaSettings) -> dict[Topic, FoundTopic]:
     """The topics that are there, as they are."""
     from kafka.admin import ConfigResource, ConfigResourceType
 
@@ -177,7 +177,7 @@ def look(admin: Any, settings: KafkaSettings) -> dict[Topic, Found]:
     asked = [ConfigResource(ConfigResourceType.TOPIC, name) for name in there]
     configs = admin.describe_configs(asked, config_filter="all")["topic"]
     return {
-        names[name]: Found(
+        names[name]: FoundTopic(
             partitions=len(topic["partitions"]),
             replicas=min(len(partition["replica_nodes"]) for partition in topic["partitions"]),
             config={key: told["value"] for key, told in configs[name].items()},
@@ -193,9 +193,9 @@ def create(admin: Any, settings: KafkaSettings, partitions: int = PARTITIONS, re
     Raises StreamError (TRL724) where two of them say different numbers, or the broker will not make one.
     """
     there = look(admin, settings)
-    counts = {Count.SPANS: partitions, Count.SESSIONS: partitions, Count.ONE: 1}
+    counts = {PartitionCount.SPANS: partitions, PartitionCount.SESSIONS: partitions, PartitionCount.ONE: 1}
     for spec in SPECS:
-        if spec.topic in there and spec.count is not Count.ONE:
+        if spec.topic in there and spec.count is not PartitionCount.ONE:
             counts[spec.count] = there[spec.topic].partitions
     if flaws := _uneven(there, settings):
         raise StreamError("TRL724", f"{flaws[0].topic} {flaws[0].what}", flaws[0].hint)
@@ -218,7 +218,7 @@ def create(admin: Any, settings: KafkaSettings, partitions: int = PARTITIONS, re
     return list(missing)
 
 
-def check(found: Mapping[Topic, Found], settings: KafkaSettings) -> list[Flaw]:
+def check(found: Mapping[Topic, FoundTopic], settings: KafkaSettings) -> list[TopicFlaw]:
     """Return what is missing, and what is not as it must be or as `create` would make it, topic by topic."""
     flaws = [_missing(spec, settings) for spec in SPECS if spec.topic not in found]
     flaws += _uneven(found, settings)
@@ -228,7 +228,7 @@ def check(found: Mapping[Topic, Found], settings: KafkaSettings) -> list[Flaw]:
     return flaws
 
 
-def require(found: Mapping[Topic, Found], settings: KafkaSettings, *topics: Topic) -> None:
+def require(found: Mapping[Topic, FoundTopic], settings: KafkaSettings, *topics: Topic) -> None:
     """Raise StreamError (TRL724) where one of the topics is missing, or would make the pipeline go wrong."""
     names = {settings.topic(topic) for topic in topics}
     for flaw in check(found, settings):
@@ -236,25 +236,27 @@ def require(found: Mapping[Topic, Found], settings: KafkaSettings, *topics: Topi
             raise StreamError("TRL724", f"{flaw.topic} {flaw.what}", flaw.hint)
 
 
-def _missing(spec: Spec, settings: KafkaSettings) -> Flaw:
+def _missing(spec: TopicSpec, settings: KafkaSettings) -> TopicFlaw:
     """Return the flaw that a topic is missing."""
     what = "is missing: no log records are read" if spec.optional else "is missing"
     hint = "make it with: tracline stream topics --create"
-    return Flaw(settings.topic(spec.topic), what, hint, harmful=not spec.optional)
+    return TopicFlaw(settings.topic(spec.topic), what, hint, harmful=not spec.optional)
 
 
-def _uneven(found: Mapping[Topic, Found], settings: KafkaSettings) -> list[Flaw]:
+def _uneven(found: Mapping[Topic, FoundTopic], settings: KafkaSettings) -> list[TopicFlaw]:
     """The topics that have another number of partitions than those they go with."""
-    flaws: list[Flaw] = []
-    first: dict[Count, Topic] = {}
+    flaws: list[TopicFlaw] = []
+    first: dict[PartitionCount, Topic] = {}
     for spec in SPECS:
         if spec.topic not in found:
             continue
         other = first.setdefault(spec.count, spec.topic)
-        wanted = 1 if spec.count is Count.ONE else found[other].partitions
+        wanted = 1 if spec.count is PartitionCount.ONE else found[other].partitions
         if (has := found[spec.topic].partitions) == wanted:
             continue
-        why = "and must have 1" if spec.count is Count.ONE else f"and {settings.topic(other)} {wanted}"
+        why = (
+            "and must have 1" if spec.count is PartitionCount.ONE else f"and {settings.topic(other)} {wanted}"
+        )
         what = f"has {has} partitions, {why}"
         hint = (
             "a number of partitions cannot change: choose another prefix, or delete the topics and begin anew"
@@ -264,11 +266,11 @@ def _uneven(found: Mapping[Topic, Found], settings: KafkaSettings) -> list[Flaw]
                 "a record must come to the partition of its span: delete this topic and make it again with: "
             )
             hint += "tracline stream topics --create"
-        flaws.append(Flaw(settings.topic(spec.topic), what, hint))
+        flaws.append(TopicFlaw(settings.topic(spec.topic), what, hint))
     return flaws
 
 
-def _config_flaws(spec: Spec, found: Found, settings: KafkaSettings) -> Iterator[Flaw]:
+def _config_flaws(spec: TopicSpec, found: FoundTopic, settings: KafkaSettings) -> Iterator[TopicFlaw]:
     """Yield where the topic's configuration differs; harmful is what loses records, or refuses them."""
     name = settings.topic(spec.topic)
     for key, wanted in config_of(spec, settings, found.replicas).items():
@@ -281,4 +283,4 @@ def _config_flaws(spec: Spec, found: Found, settings: KafkaSettings) -> Iterator
         # State that is deleted, records that replace each other, or records that are refused.
         harmful = key == "cleanup.policy" or (key == "max.message.bytes" and spec.topic not in OF_COLLECTORS)
         hint = f"set {key}={wanted} with Kafka's own tools" + ("" if harmful else ", unless it is meant so")
-        yield Flaw(name, f"has {key}={has}, not {wanted}", hint, harmful)
+        yield TopicFlaw(name, f"has {key}={has}, not {wanted}", hint, harmful)

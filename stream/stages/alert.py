@@ -1,16 +1,16 @@
-"""The alerts process without its broker: messages of verdicts in, alerts and state out.
+"""The alerts stage: messages of verdicts in, alerts and state out.
 
-What a restart of the monitor makes again has the mark of what was seen, and is dropped. Time is the least
-watermark over all partitions, so no tick is looked at before every partition has told of it. What there is
-to remember are the records of `Watch`, and beside them under `partition` and its number how far each
-partition was heard, under `alert` and a JSON array of pack, rule and agent the alert that fires, under
-`severity` and an array of pack and rule the rule's.
+The stage drops the messages that a restarted monitor sends again, by their marks. Its time is the least
+watermark over all partitions, so it looks at no tick before every partition has passed it. Its state has the
+records of `Watch`; beside them `partition` and a number have the progress in that partition, `alert` and a
+JSON array of pack, rule and agent the alert that fires, `severity` and an array of pack and rule its
+severity.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -38,8 +38,8 @@ UNKNOWN_SEVERITY = "medium"
 _PARTITION, _ALERT, _SEVERITY = "partition ", "alert ", "severity "
 
 
-class Heard(msgspec.Struct, frozen=True, array_like=True):
-    """How far a partition was heard: the last mark's offset and index, and the watermark that it told."""
+class PartitionProgress(msgspec.Struct, frozen=True, array_like=True):
+    """The progress in a partition: offset and index of the last mark, and the last watermark."""
 
     offset: int = -1
     index: int = -1
@@ -48,9 +48,9 @@ class Heard(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(slots=True)
 class AlertsResult:
-    """What came of some messages: records to write, the alerts that began or ended, counts for metrics.
+    """The result of a step: records to write, the alerts that began or ended, counts for metrics.
 
-    Of the partitions in which messages were dropped for their mark `repeated` has the last one's offset.
+    `repeated` has the offset of the last mark in each partition in which messages were dropped for theirs.
     """
 
     outputs: list[Output] = field(default_factory=list[Output])
@@ -62,29 +62,23 @@ class AlertsResult:
 
 
 class Alerting:
-    """Watches the verdicts of all partitions. The same messages in turn give the same alerts."""
+    """The watch over the verdicts of all partitions. The same messages in turn give the same alerts."""
 
     def __init__(self, tolerance: Tolerance, settings: DetectorSettings, partitions: int, topic: str) -> None:
-        """`topic` is the name of the one that is read, for dead letters."""
+        """`topic` is the name of the topic of verdicts, for dead letters."""
         self._watch = Watch(tolerance, settings)
         self._topic = topic
-        self._heard = {number: Heard() for number in range(partitions)}
+        self._progress = {number: PartitionProgress() for number in range(partitions)}
         self._severities: dict[tuple[str, str], str] = {}
         self._changed: dict[str, bytes | None] = {}
-        self._turned = AlertsResult()
+        self._result = AlertsResult()
         self.firing: dict[RateKey, Alert] = {}
 
     @property
     def watermark(self) -> int | None:
         """The least over all partitions; None where one has told none yet."""
-        told = [heard.watermark for heard in self._heard.values()]
-        known = [one for one in told if one is not None]
-        return min(known) if len(known) == len(told) else None
-
-    @property
-    def has_dead_letters(self) -> bool:
-        """Return whether a dead letter waits for the next turn."""
-        return bool(self._turned.dead_letters)
+        known = [one.watermark for one in self._progress.values() if one.watermark is not None]
+        return min(known) if len(known) == len(self._progress) else None
 
     @property
     def series(self) -> int:
@@ -92,7 +86,7 @@ class Alerting:
         return len(self._watch.detectors)
 
     def restore(self, records: Mapping[str, bytes]) -> None:
-        """Stand where the process stood that wrote these records, all of them; nothing was heard yet.
+        """Go on from all the records that an earlier process wrote, before the first step.
 
         Raises StreamError: TRL761, TRL764 where they are none of this release's; TRL763 where ticks had
         another length; TRL732 where there were more partitions.
@@ -100,7 +94,7 @@ class Alerting:
         rest: dict[str, bytes] = {}
         for name, data in records.items():
             if name.startswith(_PARTITION):
-                self._heard[self._number(name)] = _read(data, Heard)
+                self._progress[self._number(name)] = _read(data, PartitionProgress)
             elif name.startswith(_ALERT):
                 key = RateKey(*_read(name.removeprefix(_ALERT).encode(), tuple[str, str, str]))
                 self.firing[key] = alerts.decode(data)
@@ -111,58 +105,53 @@ class Alerting:
                 rest[name] = data
         self._watch.restore(rest)
 
-    def take(self, record: Record) -> None:
-        """Take a message of verdicts in; what comes of it is given by the next `turn`.
+    def step(self, records: Iterable[Record]) -> AlertsResult:
+        """Return the alerts that come of messages of verdicts, and the state behind them.
 
         Raises StreamError (TRL731) for a message of another release.
         """
+        for record in records:
+            self._take(record)
+        result, self._result = self._result, AlertsResult()
+        changed, self._changed = {**self._changed, **self._watch.changes()}, {}
+        result.outputs += [Output(Topic.ALERTS_STATE, 0, name, data) for name, data in changed.items()]
+        result.outputs += [Output(Topic.ALERTS, 0, one.id, alerts.encode(one)) for one in result.alerts]
+        return result
+
+    def _take(self, record: Record) -> None:
+        """Take a message of verdicts in."""
         try:
             message = decode_verdicts(record.value)
-            told = list(read_statuses(message))
+            changes = list(read_statuses(message))
             watermark = _time(message["watermark"])
-            heard = msgspec.convert((message["offset"], message["index"], watermark), Heard)
+            progress = msgspec.convert((message["offset"], message["index"], watermark), PartitionProgress)
         except (Damaged, KeyError, TypeError, ValueError) as error:
-            self._bury(record, error)
+            self._refuse(record, error)
             return
-        last = self._heard[record.partition]
-        if (heard.offset, heard.index) <= (last.offset, last.index):
-            self._turned.repeats += 1
-            self._turned.repeated[record.partition] = last.offset
+        last = self._progress[record.partition]
+        if (progress.offset, progress.index) <= (last.offset, last.index):
+            self._result.repeats += 1
+            self._result.repeated[record.partition] = last.offset
             return
-        for status in told:
-            self._hear(status)
+        for status in changes:
+            self._count(status)
         if watermark is None:
-            heard = Heard(heard.offset, heard.index, last.watermark)
-        self._heard[record.partition] = heard
-        self._changed[f"{_PARTITION}{record.partition}"] = msgspec.json.encode(heard)
+            progress = PartitionProgress(progress.offset, progress.index, last.watermark)
+        self._progress[record.partition] = progress
+        self._changed[f"{_PARTITION}{record.partition}"] = msgspec.json.encode(progress)
         if (least := self.watermark) is not None:
             for change in self._watch.advance(least):
                 self._alert(change)
 
-    def turn(self) -> AlertsResult:
-        """Return what came of the messages since the last call: alerts, and the state behind them."""
-        turned, self._turned = self._turned, AlertsResult()
-        changed, self._changed = {**self._changed, **self._watch.changes()}, {}
-        turned.outputs += [Output(Topic.ALERTS_STATE, 0, name, data) for name, data in changed.items()]
-        turned.outputs += [Output(Topic.ALERTS, 0, one.id, alerts.encode(one)) for one in turned.alerts]
-        return turned
-
-    def letter(self, record: Record, topic: str, code: str, reason: str) -> None:
-        """Put a record aside with the next turn: where it stands, and nothing of what it holds."""
-        digest = hashlib.sha256(record.value).hexdigest()
-        letter = DeadLetter(
-            PROCESS, topic, record.partition, record.offset, record.time, "record", code, reason, digest
-        )
-        self._turned.outputs.append(Output(Topic.DEAD_LETTER, None, None, encode_dead_letter(letter)))
-        self._turned.dead_letters.append(code)
-
-    def _bury(self, record: Record, error: Exception) -> None:
+    def _refuse(self, record: Record, error: Exception) -> None:
         # The text of other errors may quote what was read.
         reason = str(error) if isinstance(error, Damaged) else "a message of verdicts that lacks something"
-        self.letter(record, self._topic, CODE, reason)
+        refused = dead_letter(record, self._topic, CODE, reason)
+        self._result.outputs += refused.outputs
+        self._result.dead_letters += refused.dead_letters
 
-    def _hear(self, status: StatusChange) -> None:
-        self._turned.statuses += 1
+    def _count(self, status: StatusChange) -> None:
+        self._result.statuses += 1
         if status.pack is not None and status.rule is not None and status.severity is not None:
             rule = (status.pack, status.rule)
             if self._severities.get(rule) != status.severity:
@@ -201,15 +190,27 @@ class Alerting:
                 applicable=alarm.applicable,
             )
             self._changed[name] = None
-        self._turned.alerts.append(alert)
+        self._result.alerts.append(alert)
 
     def _number(self, name: str) -> int:
         number = _read(name.removeprefix(_PARTITION).encode(), int)
-        if number not in self._heard:
-            what = f"{self._topic} had more partitions than its {len(self._heard)} when the state was written"
+        if number not in self._progress:
+            what = (
+                f"{self._topic} had more partitions than its {len(self._progress)} when the state was written"
+            )
             hint = "sessions would change their partition: begin with new topics and a new state"
             raise StreamError("TRL732", what, hint)
         return number
+
+
+def dead_letter(record: Record, topic: str, code: str, reason: str) -> AlertsResult:
+    """Return the dead letter of a record of a topic: its place and digest, and nothing of what it holds."""
+    digest = hashlib.sha256(record.value).hexdigest()
+    letter = DeadLetter(
+        PROCESS, topic, record.partition, record.offset, record.time, "record", code, reason, digest
+    )
+    output = Output(Topic.DEAD_LETTER, None, None, encode_letter(letter))
+    return AlertsResult(outputs=[output], dead_letters=[code])
 
 
 def _time(text: object) -> int | None:

@@ -1,8 +1,8 @@
-"""The archiver without its broker and its files: messages of judged events in, pieces to be archived out.
+"""The archive stage: messages of judged events in, chunks to be archived out.
 
-What a restart of the monitor makes again has the mark of what was seen, and is dropped. What a restart of
-the archiver reads again begins where the archive's manifest says; a range that was being written then is
-gathered from the same messages, so that its files are the same.
+The stage drops the messages that a restarted monitor sends again, by their marks. A restarted archiver reads
+from the offset in the archive's manifest; a range that was being written is buffered from the same messages,
+so that its files are the same.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from .rekey import Record
 
 ROWS_MAX = 50_000
 BYTES_MAX = 32 << 20
-"""Rows, and bytes of messages, that are gathered of a partition before they are archived."""
+"""Rows, and bytes of messages, that a partition's buffer may have."""
 HELD_BYTES_MAX = 64 << 20
-"""Bytes of messages that are gathered of all partitions together; memory holds up to three times that."""
+"""Bytes of messages that all buffers may have together; memory holds up to three times that."""
 EVERY_S = 900.0
-"""Record time after which what was gathered is archived, in seconds. Each time makes a file a partition."""
+"""Record time after which a buffer is archived, in seconds. Each time makes a file a partition."""
 FIRST_S = 15.0
-"""The same for what a process gathers first of a partition; each time after that it waits twice as long."""
+"""The same for the first buffer of a partition in a process; each later one waits twice as long."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """How much is gathered of a partition at most, and for how long in the end (seconds of record time)."""
+class ChunkLimits:
+    """The limits of a partition's buffer: rows, bytes, and seconds of record time."""
 
     rows: int = ROWS_MAX
     bytes: int = BYTES_MAX
@@ -50,25 +50,25 @@ def resumed(standing: ArchiveCheckpoint, start: int) -> ArchiveCheckpoint:
 
 
 class ChunkBuffer:
-    """What is gathered of one partition and not archived yet.
+    """The messages of one partition that are not archived yet.
 
-    `take` messages in the order of their offsets; whenever something `is_due`, archive the `piece` before
-    the next message is taken, and say so (`archived`). `next` is the offset behind the last that was taken,
-    `mark` that of the last message gathered, `repeats` how many were dropped for theirs. `watermark` is how
-    far the partition had judged with what was taken, None before it was told. `patience_s` is for how long
-    it gathers now: someone who has just begun wants to see something.
+    Call `take` with messages in the order of their offsets. When the buffer `is_due`, archive its `piece`
+    before the next message, and call `archived`. `next` is the offset behind the last message, `mark` the
+    mark of the last message in the buffer, `repeats` how many messages were dropped for their marks.
+    `watermark` is how far the monitor had judged, None before the first message that has it. `patience_s` is
+    the current limit in seconds: a user who has just started wants to see files soon.
     """
 
     def __init__(
-        self, topic: str, partition: int, standing: ArchiveCheckpoint, pace: Pace | None = None
+        self, topic: str, partition: int, standing: ArchiveCheckpoint, limits: ChunkLimits | None = None
     ) -> None:
         """Go on with a partition of that topic where an archive stands; nothing is gathered."""
         self._topic, self._partition = topic, partition
-        self._pace = pace or Pace()
+        self._limits = limits or ChunkLimits()
         self.standing = standing
         self.repeats = 0
         self.watermark: int | None = None
-        self.patience_s = min(FIRST_S, self._pace.every_s)
+        self.patience_s = min(FIRST_S, self._limits.every_s)
         self._begin(standing)
 
     def _begin(self, standing: ArchiveCheckpoint) -> None:
@@ -105,7 +105,7 @@ class ChunkBuffer:
             return False
         if self._until is not None or self._cut:
             return True
-        if self.rows >= self._pace.rows or self.bytes >= self._pace.bytes:
+        if self.rows >= self._limits.rows or self.bytes >= self._limits.bytes:
             return True
         return self._begun is not None and self._now - self._begun >= self.patience_s * NS
 
@@ -159,7 +159,7 @@ class ChunkBuffer:
     def archived(self, standing: ArchiveCheckpoint) -> None:
         """The piece is archived; gather what follows."""
         self.standing = standing
-        self.patience_s = min(2 * self.patience_s, self._pace.every_s)
+        self.patience_s = min(2 * self.patience_s, self._limits.every_s)
         self._begin(standing)
 
     def _letter(self, record: Record, reason: str) -> DeadLetter:

@@ -71,7 +71,7 @@ class Table(Protocol):
 
 
 @dataclass(slots=True)
-class Step:
+class MonitorStep:
     """What a message gave: outputs, then writes in their order (None: the key is forgotten).
 
     For metrics: what the worker gave, the dead letters by code, and the watermark.
@@ -85,7 +85,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class MonitorOptions:
     """How the monitor works, the same for all partitions.
 
     `finish`: an open occurrence goes on under the rule set that it began with; else it begins anew. `rules`
@@ -110,13 +110,13 @@ class MonitorStage:
     After an exception its memory is spoiled: begin again from the table.
     """
 
-    def __init__(self, terms: Terms, table: Table) -> None:
-        self._terms, self._table = terms, table
+    def __init__(self, options: MonitorOptions, table: Table) -> None:
+        self._options, self._table = options, table
         self._partitions: dict[int, Partition] = {}
         self._states: dict[str, SessionState] = {}
-        self._benches: dict[str, RuleSetJudge] = {}
+        self._judges: dict[str, RuleSetJudge] = {}
         self._compiled: dict[bytes, RuleSetJudge] = {}
-        self._met: list[RuleSetJudge] = []
+        self._judges_in_use: list[RuleSetJudge] = []
         self._renamed: dict[int, RuleTexts] = {}
 
     def assign(self, partitions: Iterable[int], items: Iterable[tuple[str, bytes]]) -> None:
@@ -129,7 +129,7 @@ class MonitorStage:
         for key, value in items:
             kind, name = key[: len(_SESSION)], key[len(_SESSION) :]
             if kind == _SESSION:
-                number = partition_of(name, self._terms.partitions)
+                number = partition_of(name, self._options.partitions)
                 if number in new:
                     head = decode_head(value)
                     new[number].plan(name, head.due)
@@ -170,12 +170,12 @@ class MonitorStage:
 
     def met(self) -> set[tuple[str, str]]:
         """The packs and ids of the rules that are at work here since it was asked last."""
-        met, self._met = self._met, []
-        return {(rule.pack, rule.id) for bench in met for rule in bench.compiled.rules}
+        met, self._judges_in_use = self._judges_in_use, []
+        return {(rule.pack, rule.id) for judge in met for rule in judge.compiled.rules}
 
     def passed_over(self) -> list[int]:
         """The partitions in which other rules are in force than those of the start, if there are any."""
-        rules = self._terms.rules
+        rules = self._options.rules
         active = {number: one.facts.active for number, one in self._partitions.items()}
         told = {n: self._table.get(f"{_RULES}{n}/{key}") for n, key in active.items() if key is not None}
         return [n for n, texts in told.items() if rules is not None and texts != msgspec.json.encode(rules)]
@@ -196,13 +196,13 @@ class MonitorStage:
         """Return how far the time has come in each partition."""
         return {number: one.facts.watermark for number, one in self._partitions.items()}
 
-    def step(self, record: Record, packs: RuleTexts | None = None) -> Step:
+    def step(self, record: Record, packs: RuleTexts | None = None) -> MonitorStep:
         """Take a message in; where it is an activation, `packs` come into force in place of its own.
 
         Raises StreamError where this release may not go on with it.
         """
         partition = self._partitions[record.partition]
-        done = Step(watermark=partition.facts.watermark)
+        done = MonitorStep(watermark=partition.facts.watermark)
         if record.offset <= partition.facts.offset:
             return done
         try:
@@ -211,7 +211,7 @@ class MonitorStage:
                 message = Activation(packs)
             activated = self._activated(record.partition, partition.facts, message, done)
         except Damaged as error:
-            self._bury(done, record, [("record", "damaged", str(error))])
+            self._dead_letter(done, record, [("record", "damaged", str(error))])
             self._write_facts(done, record, msgspec.structs.replace(partition.facts, offset=record.offset))
             return done
         facts = _told(partition.facts, message, record.offset)
@@ -219,12 +219,12 @@ class MonitorStage:
             facts = msgspec.structs.replace(facts, active=next(iter(activated)))
         partition.facts = facts
         forgotten = self._judge(done, record, partition, message)
-        self._say(done, record, message, {self._bench(key).digest: t for key, t in activated.items()})
+        self._outputs_of(done, record, message, {self._bench(key).digest: t for key, t in activated.items()})
         self._write_facts(done, record, facts)
         done.writes += [(key, None) for key in (*forgotten, *self._lost(partition, done))]
         return done
 
-    def _judge(self, done: Step, record: Record, partition: Partition, message: Message) -> list[str]:
+    def _judge(self, done: MonitorStep, record: Record, partition: Partition, message: Message) -> list[str]:
         """Judge the candidates, and what is due; write the sessions' states, and return keys to forget."""
         facts = partition.facts
         candidates = message.candidates if isinstance(message, CandidateBatch) else []
@@ -239,21 +239,21 @@ class MonitorStage:
         if facts.active is None:
             hint = "activate one with `tracline stream activate PACK...`, or start with --rules"
             raise StreamError("TRL742", "no rule set is in force", hint)
-        worker = Worker(self._bench(facts.active), self._bench, finish=self._terms.finish)
+        worker = Worker(self._bench(facts.active), self._bench, finish=self._options.finish)
         forgotten: list[str] = []
         for names, time in ((waiting, _LONG_AGO), (going, until)):
             states = {session_id: self._state(session_id) for session_id in sorted(names)}
             own = [one for one in candidates if one.session_id in names and one.session_id in fresh]
             judged = worker.step_apart(states, own, time, self._stored)
             done.judged.add(judged)
-            self._bury(done, record, [told for one in judged.poison for told in poisoned(one)])
+            self._dead_letter(done, record, [told for one in judged.poison for told in poisoned(one)])
             forgotten += self._remember(done, record, partition, states)
         while len(self._states) > STATES_KEPT_MAX:
             del self._states[next(iter(self._states))]
         return forgotten
 
     def _remember(
-        self, done: Step, record: Record, partition: Partition, states: Mapping[str, SessionState]
+        self, done: MonitorStep, record: Record, partition: Partition, states: Mapping[str, SessionState]
     ) -> Iterator[str]:
         """Write what there is to remember of sessions; gives the keys of what is to be forgotten."""
         for session_id, state in states.items():
@@ -269,19 +269,21 @@ class MonitorStage:
             else:
                 continue
             when = _LONG_AGO if due is None else due
-            data, pieces = encode_session(state, record.offset, when, self._terms.bytes_max)
+            data, pieces = encode_session(state, record.offset, when, self._options.bytes_max)
             keys = _piece_keys(record.partition, session_id, SessionHead(record.offset, when, len(pieces)))
             done.writes += [*zip(keys, pieces, strict=True), (key, data)]
             old = [] if before is None else _piece_keys(record.partition, session_id, decode_head(before))
             yield from (one for one in old if one not in keys)
 
-    def _lost(self, partition: Partition, done: Step) -> list[str]:
+    def _lost(self, partition: Partition, done: MonitorStep) -> list[str]:
         """The pieces that no record counted when the partition was assigned, and that none does now."""
         lost, partition.lost = partition.lost, []
         now = {key for key, _ in done.writes}
         return [key for key in lost if key not in now]
 
-    def _say(self, done: Step, record: Record, message: Message, activated: Mapping[str, RuleTexts]) -> None:
+    def _outputs_of(
+        self, done: MonitorStep, record: Record, message: Message, activated: Mapping[str, RuleTexts]
+    ) -> None:
         """What the topics of judged events and of verdicts hear: at a tick the time, if nothing else."""
         judged, watermark = done.judged, done.watermark
         mark = Mark(record.partition, record.offset, 0)
@@ -291,16 +293,16 @@ class MonitorStage:
             numbers = {digest: number for number, digest in enumerate(digests)}
             sets = [numbers[digest] for digest in judged.digests]
             told = JudgedBatch(mark, watermark, judged.events, digests, sets, dict(activated))
-            for data in judged_messages(told, self._terms.bytes_max):
+            for data in judged_messages(told, self._options.bytes_max):
                 done.outputs.append(Output(Topic.JUDGED, record.partition, None, data))
         if judged.records or judged.statuses or is_tick:
             time = None if watermark is None else rfc3339(watermark)
             statuses = [as_json(one) for one in judged.statuses]
-            for data in verdict_messages(mark, time, judged.records, statuses, self._terms.bytes_max):
+            for data in verdict_messages(mark, time, judged.records, statuses, self._options.bytes_max):
                 done.outputs.append(Output(Topic.VERDICTS, record.partition, None, data))
 
     def _activated(
-        self, number: int, facts: PartitionState, message: Message, done: Step
+        self, number: int, facts: PartitionState, message: Message, done: MonitorStep
     ) -> dict[str, RuleTexts]:
         """The rule set that comes into force with this message, by its key; it is written down.
 
@@ -309,26 +311,26 @@ class MonitorStage:
         """
         texts = message.packs if isinstance(message, Activation) else None
         if texts is None and facts.active is None:
-            texts = self._renamed.get(number, self._terms.rules)
+            texts = self._renamed.get(number, self._options.rules)
         if texts is None:
             return {}
         try:
-            bench = self._made(texts)
+            judge = self._made(texts)
         except RuleError as error:
             if isinstance(message, Activation):
                 raise Damaged(f"activates rules that cannot be used ({type(error).__name__})") from None
             hint = "see what is wrong with them: tracline check PACK..."
             raise StreamError("TRL742", "the rules given at the start cannot be used", hint) from None
-        done.writes.append((f"{_RULES}{number}/{bench.key}", msgspec.json.encode(texts)))
-        return {bench.key: texts}
+        done.writes.append((f"{_RULES}{number}/{judge.key}", msgspec.json.encode(texts)))
+        return {judge.key: texts}
 
     def _made(self, texts: RuleTexts) -> RuleSetJudge:
         """The rule set of these packs; every partition asks for it, and to compile one takes a second."""
         written = msgspec.json.encode(texts)
         if written not in self._compiled:
-            bench = RuleSetJudge(compile_rule_set(load_texts(texts)), satisfied=self._terms.satisfied)
-            self._compiled[written] = self._benches.setdefault(bench.key, bench)
-            self._met.append(bench)
+            judge = RuleSetJudge(compile_rule_set(load_texts(texts)), satisfied=self._options.satisfied)
+            self._compiled[written] = self._judges.setdefault(judge.key, judge)
+            self._judges_in_use.append(judge)
         return self._compiled[written]
 
     def _bench(self, key: str) -> RuleSetJudge:
@@ -336,7 +338,7 @@ class MonitorStage:
 
         Raises StreamError (TRL741) where another release wrote its states, or this one cannot use it.
         """
-        if key not in self._benches:
+        if key not in self._judges:
             kept = (self._table.get(f"{_RULES}{number}/{key}") for number in self._partitions)
             texts = next((one for one in kept if one is not None), None)
             try:
@@ -345,9 +347,9 @@ class MonitorStage:
             except (RuleError, msgspec.MsgspecError):
                 what = "rules that sessions are judged by cannot be used by this release"
                 raise StreamError("TRL741", what, HINT) from None
-        if key not in self._benches:
+        if key not in self._judges:
             raise StreamError("TRL741", "open sessions were labelled by another release", HINT)
-        return self._benches[key]
+        return self._judges[key]
 
     def _state(self, session_id: str) -> SessionState:
         return self._states.get(session_id) or self._stored(session_id)
@@ -356,8 +358,8 @@ class MonitorStage:
         """A session's state as the table has it."""
         data = self._table.get(_SESSION + session_id)
         if data is None:
-            return SessionState(SessionAssembler(session_id, round(self._terms.sessions.idle_s * NS)))
-        keys = _piece_keys(partition_of(session_id, self._terms.partitions), session_id, decode_head(data))
+            return SessionState(SessionAssembler(session_id, round(self._options.sessions.idle_s * NS)))
+        keys = _piece_keys(partition_of(session_id, self._options.partitions), session_id, decode_head(data))
         return decode_session(data, map(self._table.get, keys))
 
     def _is_applied(self, session_id: str, offset: int) -> bool:
@@ -365,15 +367,15 @@ class MonitorStage:
         data = self._table.get(_SESSION + session_id)
         return data is not None and decode_head(data).offset >= offset
 
-    def _write_facts(self, done: Step, record: Record, facts: PartitionState) -> None:
-        facts = msgspec.structs.replace(facts, topic_id=self._terms.events_id)
+    def _write_facts(self, done: MonitorStep, record: Record, facts: PartitionState) -> None:
+        facts = msgspec.structs.replace(facts, topic_id=self._options.events_id)
         self._partitions[record.partition].facts = facts
         done.writes.append((f"{_PARTITION}{record.partition}", encode_partition(facts)))
 
-    def _bury(self, done: Step, record: Record, told: Iterable[tuple[str, str, str]]) -> None:
+    def _dead_letter(self, done: MonitorStep, record: Record, told: Iterable[tuple[str, str, str]]) -> None:
         """Put aside what cannot be read or judged of a message."""
         digest = hashlib.sha256(record.value).hexdigest()
-        at = self._terms.events_topic, record.partition, record.offset, record.time
+        at = self._options.events_topic, record.partition, record.offset, record.time
         for place, code, reason in told:
             letter = DeadLetter("monitor", *at, place, code, reason, digest)
             done.outputs.append(Output(Topic.DEAD_LETTER, None, None, encode_dead_letter(letter)))

@@ -1,16 +1,16 @@
-"""The rekey stage without its broker: spans and log records in; messages by session, and state, out.
+"""The rekey stage: spans and log records in; candidates by session, and state, out.
 
-For each source partition it does stage (a) of session assembly, and sends the candidates to the partition
-of their session. A source has two inputs, the partitions of that number of the topics of spans and of log
-records; there may be none of the latter. What it gives for some records (`RekeyResult`) belongs into one
-transaction with their offsets: then a restart goes on from the stored state as if nothing had happened.
+For each source partition the stage does stage (a) of session assembly, and sends the candidates to the
+partition of their session. A source has two inputs: the partitions of its number of the topics of spans and
+of log records, of which the latter may be missing. A `RekeyResult` and the offsets of its records belong in
+one transaction: then a restart goes on from the stored state as if nothing had happened.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -106,7 +106,7 @@ class RekeyResult:
     dead_letters: list[str] = field(default_factory=list[str])
 
     def add(self, other: RekeyResult) -> None:
-        """Do what the other does, too."""
+        """Append another result to this one."""
         self.outputs += other.outputs
         for source, offset in other.offsets.items():
             self.offsets[source] = max(offset, self.offsets.get(source, 0))
@@ -222,62 +222,61 @@ class Rekeyer:
         self._open.pop(source, None)
         self._chunks.pop(source, None)
 
-    def take(self, records: Iterable[Record]) -> RekeyResult:
-        """Take records in, those of an input in order, and send on what need not wait any more.
+    def step(self, records: Iterable[Record]) -> RekeyResult:
+        """Return what comes of records, those of an input in order: what need not wait any more, and state.
 
         Where it raises, its state is spoiled: revoke and assign the sources again.
         """
         by_source: dict[int, list[Record]] = {}
         for record in records:
             by_source.setdefault(record.partition, []).append(record)
-        done = RekeyResult()
-        for number, own in sorted(by_source.items()):
+        result = RekeyResult()
+        for number, read in sorted(by_source.items()):
             source = self._open[number]
-            before = source.watermark
-            unjoined = source.unjoined
-            for record in own:
-                self._hear(done, source, record)
-                done.offsets[record.input] = record.offset + 1
-            offset = max((one.offset for one in own if one.topic is Topic.SPANS), default=NO_RECORD)
-            self._release(done, number, offset, before)
-            done.unjoined += source.unjoined - unjoined
-        return done
+            before, unjoined = source.watermark, source.unjoined
+            for record in read:
+                result.add(self._decoded(source, record))
+            offset = max((record.offset for record in read if record.topic is Topic.SPANS), default=NO_RECORD)
+            result.add(self._released(number, offset, before))
+            result.unjoined += source.unjoined - unjoined
+        return result
 
-    def _hear(self, done: RekeyResult, source: Source, record: Record) -> None:
-        """Take a record in, or put it aside where it breaks what reads it: no other is read anew for it."""
-        origin = record.origin
+    def _decoded(self, source: Source, record: Record) -> RekeyResult:
+        """Add a record to its source; return a dead letter of one that breaks what decodes it."""
+        result = RekeyResult(offsets={record.input: record.offset + 1})
         encoding = Encoding.JSON if record.value[:1] in (b"{", b"[") else Encoding.PROTOBUF
         try:
             signal = _SIGNALS[record.topic]
             decoded = decode(record.value, encoding, signal)
-            heard = source.hear(decoded, record.time, origin, signal)
+            heard = source.hear(decoded, record.time, record.origin, signal)
         except Exception as error:
             if isinstance(error, PROCESS_ERRORS):
                 raise
             flaw = InputFlaw("record", "internal", type(error).__name__)
-            self._bury(done, record.input, record.time, origin, flaw)
-            return
+            result.add(self._dead_letter(record.input, record.time, record.origin, flaw))
+            return result
         for flaw in decoded.flaws:
-            self._bury(done, record.input, record.time, origin, flaw)
+            result.add(self._dead_letter(record.input, record.time, record.origin, flaw))
         for span, one in zip(decoded.spans, heard, strict=True):
-            done.census.count(span.scope, 1, one.has_claims)
-        done.items[record.topic] += decoded.items
-        done.rejected[record.topic] += decoded.rejected
-        done.unjoined[Unjoined.UNLINKED] += decoded.unlinked
+            result.census.count(span.scope, 1, one.has_claims)
+        result.items[record.topic] += decoded.items
+        result.rejected[record.topic] += decoded.rejected
+        result.unjoined[Unjoined.UNLINKED] += decoded.unlinked
+        return result
 
     def remembered(self) -> int:
         """Return how many traces are remembered."""
         return sum(source.remembered for source in self._open.values())
 
     def refuse(self, record: Record, reason: str, *, code: str = "internal") -> RekeyResult:
-        """Put a record aside that cannot be taken in."""
-        done = RekeyResult(offsets={record.input: record.offset + 1})
-        self._bury(done, record.input, record.time, record.origin, InputFlaw("record", code, reason))
-        return done
+        """Return the dead letter of a record that `step` cannot take."""
+        result = RekeyResult(offsets={record.input: record.offset + 1})
+        result.add(self._dead_letter(record.input, record.time, record.origin, InputFlaw("record", code, reason)))
+        return result
 
     def tick(self, idle: Collection[Input], now: int) -> RekeyResult:
-        """Tell every events partition how late it is; `idle` inputs, read to their end, go by the clock."""
-        done = RekeyResult()
+        """Return a tick for every events partition; the time of `idle` inputs, read to the end, is `now`."""
+        result = RekeyResult()
         for number in sorted({one.partition for one in idle}):
             source = self._open[number]
             before, unjoined = source.watermark, source.unjoined
@@ -285,53 +284,55 @@ class Rekeyer:
                 source.idle_spans(now)
             if Input(Topic.LOGS, number) in idle:
                 source.idle_logs(now)
-            self._release(done, number, NO_RECORD, before)
-            done.unjoined += source.unjoined - unjoined
+            result.add(self._released(number, NO_RECORD, before))
+            result.unjoined += source.unjoined - unjoined
         if self._open:
             data = encode(Tick(self._sources, self.watermarks()))
             for partition in range(self._partitions):
-                done.outputs.append(Output(Topic.EVENTS, partition, None, data))
-        return done
+                result.outputs.append(Output(Topic.EVENTS, partition, None, data))
+        return result
 
-    def _release(self, done: RekeyResult, number: int, offset: int, before: int) -> None:
-        """Send on what need not wait any more at a source, and what is to be remembered of it."""
+    def _released(self, number: int, offset: int, before: int) -> RekeyResult:
+        """Return the candidates of a source that need not wait any more, and its state behind them."""
         source = self._open[number]
+        result = RekeyResult()
         by_partition: dict[int, list[Candidate]] = {}
-        told_by: dict[int, SpanReading] = {}
+        span_of: dict[int, SpanReading] = {}
         for one in source.release(source.record_time):
             if isinstance(one.made, InputFlaw):
-                self._bury_span(done, number, one.reading, one.made)
+                result.add(self._span_dead_letter(number, one.reading, one.made))
                 continue
             target = partition_of(one.made.session_id, self._partitions)
             by_partition.setdefault(target, []).append(one.made)
-            told_by[id(one.made)] = one.reading
-            done.early += one.is_early
-        for target, own in sorted(by_partition.items()):
-            batch = CandidateBatch(number, self._sources, offset, source.watermark, own)
+            span_of[id(one.made)] = one.reading
+            result.early += one.is_early
+        for target, candidates in sorted(by_partition.items()):
+            batch = CandidateBatch(number, self._sources, offset, source.watermark, candidates)
             messages, too_large = candidate_messages(batch, self._bytes_max, before)
-            done.outputs += [Output(Topic.EVENTS, target, None, data) for data in messages]
-            done.candidates += len(own) - len(too_large)
+            result.outputs += [Output(Topic.EVENTS, target, None, data) for data in messages]
+            result.candidates += len(candidates) - len(too_large)
             text = f"tells more than the {self._bytes_max} bytes that a message may have"
-            for one in too_large:
-                flaw = InputFlaw(f"trace {one.trace_id}, span {one.span_id}", "size", text)
-                self._bury_span(done, number, told_by[id(one)], flaw)
-        self._remember(done, number)
+            for candidate in too_large:
+                flaw = InputFlaw(f"trace {candidate.trace_id}, span {candidate.span_id}", "size", text)
+                result.add(self._span_dead_letter(number, span_of[id(candidate)], flaw))
+        result.outputs += self._state(number)
+        return result
 
-    def _remember(self, done: RekeyResult, number: int) -> None:
-        """The records of the state topic that bring it up to date."""
+    def _state(self, number: int) -> Iterator[Output]:
+        """Yield the records of the state topic that bring it up to date."""
         source, chunks = self._open[number], self._chunks[number]
 
-        def put(key: str, value: bytes | None) -> None:
-            done.outputs.append(Output(Topic.REKEY_STATE, number, key, value))
+        def put(key: str, value: bytes | None) -> Output:
+            return Output(Topic.REKEY_STATE, number, key, value)
 
         for trace_id, entry in source.entries().items():
             before = chunks.pop(trace_id, 0)
             count = 0 if entry is None or entry.is_whole else before
             for continues, part in enumerate(_cut(entry.data, self._bytes_max) if entry else ()):
-                put(f"{trace_id}/{count}", bytes([STATE_VERSION, continues > 0]) + part)
+                yield put(f"{trace_id}/{count}", bytes([STATE_VERSION, continues > 0]) + part)
                 count += 1
             for index in range(count, before):
-                put(f"{trace_id}/{index}", None)
+                yield put(f"{trace_id}/{index}", None)
             if count:
                 chunks[trace_id] = count
         facts = _Facts(
@@ -342,18 +343,18 @@ class Rekeyer:
             source.spans_time,
             source.logs_time,
         )
-        put(FACTS, bytes([STATE_VERSION]) + _FACTS_ENCODER.encode(facts))
+        yield put(FACTS, bytes([STATE_VERSION]) + _FACTS_ENCODER.encode(facts))
 
-    def _bury_span(self, done: RekeyResult, number: int, heard: SpanReading, flaw: InputFlaw) -> None:
-        """Tell what cannot be sent on of a span, which may have waited since its record was read."""
+    def _span_dead_letter(self, number: int, heard: SpanReading, flaw: InputFlaw) -> RekeyResult:
+        """Return the dead letter of a span, which may have waited since its record was read."""
         # A former release did not note the record.
         origin = heard.origin or (NO_RECORD, b"")
-        self._bury(done, Input(Topic.SPANS, number), heard.record_time, origin, flaw)
+        return self._dead_letter(Input(Topic.SPANS, number), heard.record_time, origin, flaw)
 
-    def _bury(
-        self, done: RekeyResult, of: Input, time: int, origin: tuple[int, bytes], flaw: InputFlaw
-    ) -> None:
-        """Tell what cannot be read of a record."""
+    def _dead_letter(
+        self, of: Input, time: int, origin: tuple[int, bytes], flaw: InputFlaw
+    ) -> RekeyResult:
+        """Return the dead letter of a record; `origin` is its offset and digest."""
         letter = DeadLetter(
             process="rekey",
             topic=self._names[of.topic],
@@ -365,8 +366,8 @@ class Rekeyer:
             reason=flaw.text,
             sha256=origin[1].hex(),
         )
-        done.outputs.append(Output(Topic.DEAD_LETTER, None, None, encode_dead_letter(letter)))
-        done.dead_letters.append(flaw.code)
+        output = Output(Topic.DEAD_LETTER, None, None, encode_dead_letter(letter))
+        return RekeyResult(outputs=[output], dead_letters=[flaw.code])
 
 
 def _cut(data: bytes, bytes_max: int) -> list[bytes]:

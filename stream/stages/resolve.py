@@ -23,7 +23,7 @@ _CHANGES_DECODER = msgspec.msgpack.Decoder(list[Change])
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TraceEntry:
     """What is to be stored of a trace: all of it, or what follows on the entries that were stored before."""
 
     is_whole: bool
@@ -31,7 +31,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
+class _StoredTrace:
     """The bytes of a trace's entries, and about how many are of spans that went on (`OpenTrace.release`)."""
 
     bytes: int
@@ -64,7 +64,7 @@ class Source:
         """
         self._settings = settings
         hold, keep = (round(seconds * NS) for seconds in (settings.hold_s, settings.idle_s))
-        self._stored: dict[str, _Stored] = {}
+        self._stored: dict[str, _StoredTrace] = {}
         stored = {trace_id: self._restored(trace_id, entries) for trace_id, entries in (traces or {}).items()}
         opened = dict(sorted(stored.items(), key=lambda item: (item[1].touched, item[0])))
         waiting = {trace_id for trace_id, one in opened.items() if one.is_waiting}
@@ -185,7 +185,7 @@ class Source:
         self._traces.changed.clear()
         return changed
 
-    def entries(self) -> dict[str, Entry | None]:
+    def entries(self) -> dict[str, TraceEntry | None]:
         """As `changes`, in less: what is to be stored behind the entries that there are, or instead of them.
 
         A trace is stored anew when as much of it has gone on as is left: so what is written grows no faster
@@ -195,27 +195,27 @@ class Source:
         self._traces.changed.clear()
         return entries
 
-    def _entry(self, trace_id: str, changes: Changes | None) -> Entry | None:
+    def _entry(self, trace_id: str, changes: Changes | None) -> TraceEntry | None:
         opened = self._traces.traces.get(trace_id)
         stored = self._stored.pop(trace_id, None)
         if opened is None:
             return None
         if stored is not None and changes is not None:
             data = _ENCODER.encode(changes.done)
-            grown = _Stored(stored.bytes + len(data), stored.gone + changes.gone)
+            grown = _StoredTrace(stored.bytes + len(data), stored.gone + changes.gone)
             if 2 * grown.gone < grown.bytes:
                 self._stored[trace_id] = grown
-                return Entry(is_whole=False, data=data)
+                return TraceEntry(is_whole=False, data=data)
         data = _ENCODER.encode(opened)
-        self._stored[trace_id] = _Stored(len(data), 0)
-        return Entry(is_whole=True, data=data)
+        self._stored[trace_id] = _StoredTrace(len(data), 0)
+        return TraceEntry(is_whole=True, data=data)
 
     def _restored(self, trace_id: str, entries: Sequence[bytes]) -> OpenTrace:
         """A trace as its entries say that it is."""
         opened, gone = _DECODER.decode(entries[0]), 0
         for entry in entries[1:]:
             gone += sum(opened.replay(change) for change in _CHANGES_DECODER.decode(entry))
-        self._stored[trace_id] = _Stored(sum(map(len, entries)), gone)
+        self._stored[trace_id] = _StoredTrace(sum(map(len, entries)), gone)
         return opened
 
     @property

@@ -149,7 +149,7 @@ def pure(records: Sequence[Record], settings: SessionSettings = SETTINGS) -> Cou
     one = rekeyer(settings)
     for source in range(SOURCES):
         one.assign(source, {})
-    return candidates_of(batches_of(one.take(records)))
+    return candidates_of(batches_of(one.step(records)))
 
 
 def places_of(candidates: Iterable[Candidate], idle_s: float = SETTINGS.idle_s) -> Counter[Place]:

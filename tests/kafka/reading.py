@@ -46,11 +46,12 @@ def is_read(admin: Any, settings: KafkaSettings, process: str) -> bool:
     """
     try:
         parts = [part for topic in READS[process] for part in _partitions(admin, settings.topic(topic))]
+        group = settings.group(process)
+        # The ends come last: a record that is sent meanwhile is not read.
+        committed = admin.list_group_offsets({group: None})[group]
         begins, ends = (
             admin.list_partition_offsets(dict.fromkeys(parts, which)) for which in (EARLIEST, LATEST)
         )
-        group = settings.group(process)
-        committed = admin.list_group_offsets({group: None})[group]
     except KafkaError:
         return False
     at = {part: one.offset for part, one in committed.items() if one.offset >= 0}

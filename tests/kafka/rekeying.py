@@ -17,13 +17,8 @@ from kafka import KafkaProducer
 from tracline.schemas.settings import SessionSettings
 from tracline.stream.error import StreamError
 from tracline.stream.group.process import GroupProcess
-from tracline.stream.kafka.rekey_process import (
-    DEAD_LETTER_CODES,
-    SENDS,
-    RekeyRuntime,
-    rekey_client,
-    rekey_over,
-)
+from tracline.stream.group.rekey import RekeyRuntime
+from tracline.stream.kafka.rekey_process import DEAD_LETTER_CODES, SENDS, rekey_client, rekey_over
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering, create
 from tracline.stream.messages.codec import CandidateBatch, DeadLetter, Message, decode, decode_dead_letter

@@ -193,6 +193,17 @@ def test_a_topic_that_is_created_again_is_another_one(harness: Harness) -> None:
     assert loss.is_recreated
 
 
+def test_a_deleted_topic_takes_the_offsets_of_groups_with_it(harness: Harness) -> None:
+    """One that is created again under its name is read from its beginning."""
+    client = harness.client()
+    join(harness, client)
+    offset = {place(harness, "beside"): 4}
+    client.commit(offset)
+    harness.delete("beside")
+    harness.create("beside")
+    harness.until("the offset is gone", lambda: client.committed(*offset) is None)
+
+
 def test_deleted_records_are_skipped(harness: Harness) -> None:
     """The first record that is there comes next, and its offset shows the gap."""
     harness.send("work", 0, b"a", b"b", b"c")

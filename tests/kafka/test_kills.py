@@ -296,8 +296,10 @@ def expected_alerts(kafka: KafkaSettings) -> Counter[tuple[str, str]]:
     one = Alerting(
         tolerance(default_rates(TICK_S, IDLE_S)), DetectorSettings(arl_ticks=ARL_TICKS), PARTITIONS, name
     )
-    for record in read(kafka, name):
-        one.take(Record(record.partition, record.offset, record.timestamp * 1_000_000, record.value))
-    raised = Counter((alert.id, alert.status) for alert in one.turn().alerts)
+    records = [
+        Record(record.partition, record.offset, record.timestamp * 1_000_000, record.value)
+        for record in read(kafka, name)
+    ]
+    raised = Counter((alert.id, alert.status) for alert in one.step(records).alerts)
     assert raised, "no alert would be shown"
     return raised

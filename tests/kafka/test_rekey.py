@@ -159,10 +159,10 @@ POISON = b"poison"
 class Fragile(Rekeyer):
     """A rekeyer that one record breaks, once it has taken in others."""
 
-    def take(self, records: Iterable[Record]) -> RekeyResult:
+    def step(self, records: Iterable[Record]) -> RekeyResult:
         """Take records in, or break."""
         some = list(records)
-        done = super().take(one for one in some if one.value != POISON)
+        done = super().step(one for one in some if one.value != POISON)
         if any(one.value == POISON for one in some):
             raise KeyError("what a customer wrote")
         return done
@@ -316,12 +316,12 @@ class Overtaken(Rekeyer):
         super().__init__(*how)
         self.meanwhile: Callable[[], None] | None = None
 
-    def take(self, records: Iterable[Record]) -> RekeyResult:
+    def step(self, records: Iterable[Record]) -> RekeyResult:
         """Take records in; before the first of them, the other work."""
         work, self.meanwhile = self.meanwhile, None
         if work is not None:
             work()
-        return super().take(records)
+        return super().step(records)
 
 
 def test_what_kafka_deletes_under_a_process_is_said(kafka: KafkaSettings, done: Work) -> None:

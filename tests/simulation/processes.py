@@ -1,7 +1,7 @@
 """The production processes over the broker in memory, one turn at a time, and the monitor's order of writes.
 
 The rekeyer, the archiver and the alerts are those of `tracline stream`, each begun again when it crashed.
-Faust runs the monitor on its own loop, so `MonitorProcess` stands for it: the same stage, in the same order.
+Faust runs the monitor on its own loop, so `SimulatedMonitor` stands for it: the same stage and order.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from tracline.schemas.settings import SessionSettings
 from tracline.stream.alerts.delivery import Delivery
 from tracline.stream.alerts.rates import Tolerance
 from tracline.stream.error import StreamError
+from tracline.stream.group.alerts import AlertsRuntime
+from tracline.stream.group.archive import ArchiveRuntime
 from tracline.stream.group.process import GroupProcess
+from tracline.stream.group.rekey import RekeyRuntime
 from tracline.stream.group.state import Latest
 from tracline.stream.kafka import alerts_process as alerts
 from tracline.stream.kafka import archive_process as archive
@@ -32,8 +35,8 @@ from tracline.stream.process.alert_metrics import AlertMetrics
 from tracline.stream.process.archive_metrics import ArchiveMetrics
 from tracline.stream.process.rekey_metrics import RekeyMetrics
 from tracline.stream.stages.alert import Alerting
-from tracline.stream.stages.archive import Pace
-from tracline.stream.stages.monitor import MonitorStage, Terms
+from tracline.stream.stages.archive import ChunkLimits
+from tracline.stream.stages.monitor import MonitorOptions, MonitorStage
 from tracline.stream.stages.rekey import Record, Rekeyer
 
 KAFKA = KafkaSettings()
@@ -144,7 +147,7 @@ def rekey_slot(name: str, setting: Setting, sessions: SessionSettings) -> Slot:
         metrics = RekeyMetrics(
             [spans, logs], [NAMES[topic] for topic in rekey.SENDS], rekey.DEAD_LETTER_CODES
         )
-        runtime = rekey.RekeyRuntime(
+        runtime = RekeyRuntime(
             instance,
             TIMEOUT_S,
             metrics,
@@ -160,7 +163,7 @@ def rekey_slot(name: str, setting: Setting, sessions: SessionSettings) -> Slot:
     return Slot(name, start, setting.hits)
 
 
-def archive_slot(name: str, setting: Setting, root: Path, pace: Pace) -> Slot:
+def archive_slot(name: str, setting: Setting, root: Path, limits: ChunkLimits) -> Slot:
     """Return a slot of the archiver, which writes to that folder."""
 
     def start(
@@ -169,11 +172,11 @@ def archive_slot(name: str, setting: Setting, root: Path, pace: Pace) -> Slot:
         judged = NAMES[Topic.JUDGED]
         client = MemoryClient(setting.broker, KAFKA.group("archive"), client_name, judged, TIMEOUT_S)
         metrics = ArchiveMetrics([judged], archive.DEAD_LETTER_CODES)
-        runtime = archive.ArchiveRuntime(
+        runtime = ArchiveRuntime(
             metrics, report, stopping, TIMEOUT_S, setting.clock, lambda fault: setting.gap(instance, fault)
         )
         files = LiveArchive(root, f"kafka-{judged}", "0" * 64)
-        return client, archive.archive_over(client, NAMES, files, runtime, pace)
+        return client, archive.archive_over(client, NAMES, files, runtime, limits)
 
     return Slot(name, start, setting.hits)
 
@@ -197,7 +200,7 @@ def alerts_slot(
         metrics = AlertMetrics(
             [verdicts], [NAMES[topic] for topic in alerts.SENDS], (), alerts.DEAD_LETTER_CODES
         )
-        runtime = alerts.AlertsRuntime(
+        runtime = AlertsRuntime(
             instance,
             TIMEOUT_S,
             metrics,
@@ -215,18 +218,18 @@ def alerts_slot(
 
 
 @dataclass
-class MonitorProcess:
+class SimulatedMonitor:
     """Outputs, all acknowledged; then the changelog, write by write; then, now and then, the offset."""
 
     setting: Setting
-    terms: Terms
+    options: MonitorOptions
     committed: dict[int, int]
     """The offsets of the group, which all its processes share."""
     table: dict[str, bytes] = field(default_factory=dict)
     positions: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.monitoring = MonitorStage(self.terms, self.table)
+        self.monitoring = MonitorStage(self.options, self.table)
 
     def assign(self, partitions: Iterable[int]) -> None:
         """Take partitions over, from the changelog and the committed offsets."""

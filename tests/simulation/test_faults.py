@@ -24,7 +24,7 @@ from tracline.stream.messages.codec import decode as decode_message
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.alert_metrics import AlertMetrics
 from tracline.stream.process.faultpoints import AlertFault
-from tracline.stream.stages.archive import Pace
+from tracline.stream.stages.archive import ChunkLimits
 
 from ..serve.live import SETTINGS, wire
 from ..unit.stream import alert_messages
@@ -223,15 +223,15 @@ def test_a_record_that_breaks_the_stage_is_put_aside_alone(monkeypatch: pytest.M
     """The others of its transaction are taken, each once."""
     from tracline.stream.stages.rekey import Record, Rekeyer, RekeyResult
 
-    take = Rekeyer.take
+    step = Rekeyer.step
 
     def fragile(self: Rekeyer, records: Sequence[Record]) -> RekeyResult:
-        result = take(self, records)
+        result = step(self, records)
         if any(record.value == b"poison" for record in records):
             raise KeyError("what a customer wrote")
         return result
 
-    monkeypatch.setattr(Rekeyer, "take", fragile)
+    monkeypatch.setattr(Rekeyer, "step", fragile)
     bed = Bed()
     with rekeyer(bed) as slot:
         first, second = spans(2)
@@ -249,7 +249,7 @@ def test_a_record_that_breaks_the_stage_is_put_aside_alone(monkeypatch: pytest.M
 def test_a_recreated_topic_ends_the_archiver(tmp_path: Path) -> None:
     """What is archived is of the old topic (TRL751)."""
     bed = Bed()
-    slot = archive_slot("archive-0", bed.setting, tmp_path / "archive", Pace(every_s=0.1))
+    slot = archive_slot("archive-0", bed.setting, tmp_path / "archive", ChunkLimits(every_s=0.1))
     bed.append(Topic.JUDGED, 0, b"no message")
     bed.turn(slot, times=6)
     assert len(bed.values(Topic.DEAD_LETTER)) == 1

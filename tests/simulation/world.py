@@ -20,6 +20,10 @@ from tracline.schemas.event import Event, Kind
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
+from tracline.stream.alerts.alert import decode
+from tracline.stream.alerts.delivery import Delivery
+from tracline.stream.alerts.detector import Settings
+from tracline.stream.alerts.rates import tolerance, unknown
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.memory.broker import MemoryBroker
 from tracline.stream.messages.codec import (
@@ -32,8 +36,10 @@ from tracline.stream.messages.codec import (
     encode,
 )
 from tracline.stream.messages.topics import Topic
-from tracline.stream.stages.archive import Pace
-from tracline.stream.stages.monitor import Terms
+from tracline.stream.process.metrics import AlertMetrics
+from tracline.stream.stages.alert import Alerting
+from tracline.stream.stages.archive import ChunkLimits
+from tracline.stream.stages.monitor import MonitorOptions
 from tracline.stream.stages.rekey import Record
 from tracline.stream.stages.resolve import Source
 
@@ -48,9 +54,10 @@ from .processes import (
     TOPICS,
     Crash,
     Layout,
-    MonitorProcess,
     Setting,
+    SimulatedMonitor,
     Slot,
+    alerts_slot,
     archive_slot,
     make_topics,
     rekey_slot,
@@ -72,6 +79,11 @@ INPUTS = (Topic.SPANS, Topic.LOGS)
 """The topics of which a source has a partition each."""
 ROUNDS_MAX = 500
 """Turns in which everything must be worked off once nothing goes wrong any more."""
+
+
+ALERTING = Settings(arl_ticks=2)
+TOLERANCE = tolerance(unknown(60, 60))
+"""Low, so that there are alerts in few conversations."""
 
 
 @dataclass
@@ -111,17 +123,21 @@ class World:
         )
         self.planted: list[tuple[Topic, int, int]] = []
         self.records: list[tuple[int, int, bytes]] = []
-        pace = Pace(rows=choose((5, 50)), every_s=choose((5.0, 60.0)))
+        limits = ChunkLimits(rows=choose((5, 50)), every_s=choose((5.0, 60.0)))
         self.archive = self.folder / "archive"
         self.rekeyers = [rekey_slot(f"rekey-{number}", self.setting, SETTINGS) for number in range(2)]
         self.archivers = [
-            archive_slot(f"archive-{number}", self.setting, self.archive, pace) for number in range(2)
+            archive_slot(f"archive-{number}", self.setting, self.archive, limits) for number in range(2)
         ]
-        self.monitors: dict[int, MonitorProcess] = {}
+        self.alerters = [
+            alerts_slot(f"alerts-{number}", self.setting, TOLERANCE, ALERTING, self._delivery)
+            for number in range(2)
+        ]
+        self.monitors: dict[int, SimulatedMonitor] = {}
         self.judged_up_to: dict[int, int] = {}
         self.partition_owner = dict.fromkeys(range(self.layout.partitions), 0)
         first = load_packs([self.packs[0]])
-        self.terms = Terms(
+        self.options = MonitorOptions(
             SETTINGS,
             self.layout.partitions,
             # Small, so that states stand in pieces, and what is judged in several messages.
@@ -136,11 +152,15 @@ class World:
             file.write_text(text)
         return files
 
+    def _delivery(self, metrics: AlertMetrics) -> Delivery:
+        return Delivery((), metrics, jitter=self.parting.random, tell=lambda _: None)
+
     def gap(self, slot: str, place: str) -> None:
         """Between two steps of a process: it may crash here, or sleep while others go on."""
         # The others come to far fewer gaps.
-        often = {"rekey": 1, "monitor": 5}.get(slot.partition("-")[0], 20)
-        if self.random.random() < self.crashes * often:
+        others = 5 if place.endswith("received") else 40
+        often = {"rekey": 1, "monitor": 5}.get(slot.partition("-")[0], others)
+        if self.random.random() < min(0.2, self.crashes * often):
             self.hits[place] += 1
             raise Crash(place)
         if slot.startswith("rekey") and not self.depth and self.random.random() < self.crashes / 2:
@@ -242,8 +262,9 @@ class World:
                 self.limits = {NAMES[topic]: most if topic in topics else 0 for topic in INPUTS}
                 self._turn(self.random.choice(self.rekeyers))
                 self.limits = {}
-            elif chance < 0.6:
+            elif chance < 0.7:
                 self._turn(self.random.choice(self.archivers))
+                self._turn(self.random.choice(self.alerters))
             else:
                 self._monitor(self.random.randrange(self.layout.partitions))
 
@@ -272,6 +293,7 @@ class World:
         for partition in range(self.layout.partitions):
             while self._monitor(partition):
                 pass
+        self._until("the alerts", self.alerters, (Topic.VERDICTS,), "alerts")
         for slot in self.archivers:
             self._turn(slot)
 
@@ -298,13 +320,13 @@ class World:
         """Let the memberships and transactions of dead processes time out, but no others."""
         for _ in range(2):
             self.time += TIMEOUT_S * 0.6
-            for slot in (*self.rekeyers, *self.archivers):
+            for slot in (*self.rekeyers, *self.archivers, *self.alerters):
                 if slot.running is not None:
                     slot.turn()
 
-    def _monitor_of(self, owner: int) -> MonitorProcess:
+    def _monitor_of(self, owner: int) -> SimulatedMonitor:
         if owner not in self.monitors:
-            process = MonitorProcess(self.setting, self.terms, self.judged_up_to)
+            process = SimulatedMonitor(self.setting, self.options, self.judged_up_to)
             process.assign(one for one, by in self.partition_owner.items() if by == owner)
             self.monitors[owner] = process
         return self.monitors[owner]
@@ -398,6 +420,17 @@ class World:
             columns = [frame[name].to_physical().to_list() for name in names]
             rows.update(zip(*columns, strict=True))
         return rows
+
+    def alerts(self) -> Counter[tuple[str, str]]:
+        """Return the id and status of each alert that was committed."""
+        alerts = [decode(record.value) for record in self._read(Topic.ALERTS)]
+        return Counter((alert.id, alert.status) for alert in alerts)
+
+    def expected_alerts(self) -> Counter[tuple[str, str]]:
+        """Return the alerts of a stage that takes all verdicts at once."""
+        stage = Alerting(TOLERANCE, ALERTING, self.layout.partitions, NAMES[Topic.VERDICTS])
+        alerts = stage.step(self._read(Topic.VERDICTS)).alerts
+        return Counter((alert.id, alert.status) for alert in alerts)
 
     def letters(self) -> set[tuple[Topic, int, int]]:
         """Return where what could not be read stands, by the dead letters."""

@@ -96,7 +96,8 @@ def command(
     from ....stream.alerts.delivery import Delivery, DeliveryIntervals
     from ....stream.alerts.receivers import TIMEOUT_S as ANSWER_S
     from ....stream.alerts.receivers import Alertmanager, Webhook
-    from ....stream.kafka.alerts_process import DEAD_LETTER_CODES, SENDS, AlertsRuntime, alerts_process
+    from ....stream.group.alerts import AlertsRuntime
+    from ....stream.kafka.alerts_process import DEAD_LETTER_CODES, SENDS, alerts_process
     from ....stream.messages.topics import Topic
     from ....stream.process.alert_metrics import AlertMetrics
     from ....stream.stages.alert import Alerting

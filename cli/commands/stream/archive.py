@@ -56,11 +56,12 @@ def command(
     from hashlib import sha256
 
     from ....archive.shared_writer import LiveArchive
-    from ....stream.kafka.archive_process import DEAD_LETTER_CODES, ArchiveRuntime, archive_process, source_of
+    from ....stream.group.archive import ArchiveRuntime
+    from ....stream.kafka.archive_process import DEAD_LETTER_CODES, archive_process, source_of
     from ....stream.kafka.topics import StartWait
     from ....stream.messages.topics import Topic
     from ....stream.process.archive_metrics import ArchiveMetrics
-    from ....stream.stages.archive import Pace
+    from ....stream.stages.archive import ChunkLimits
 
     kafka = kafka_settings({"bootstrap_servers": bootstrap_servers})
     judged = kafka.topic(Topic.JUDGED)
@@ -76,5 +77,5 @@ def command(
         return
     name, identity = source
     files = LiveArchive(archive, name, sha256(identity.encode()).hexdigest())
-    process = archive_process(kafka, files, runtime, Pace(rows=rows, every_s=every_s))
+    process = archive_process(kafka, files, runtime, ChunkLimits(rows=rows, every_s=every_s))
     run_process("archive", process, metrics.kafka, judged, address)

@@ -15,7 +15,7 @@ from ..audit.audit import Instant
 from .group import broker_option
 
 if TYPE_CHECKING:
-    from ....stream.kafka.care.dead_letters import DeadLetterRecord, Outcome, Place
+    from ....stream.kafka.care.dead_letters import DeadLetterRecord, RecordPlace, ReplayOutcome
 
 
 class Numbers(click.ParamType):
@@ -63,13 +63,13 @@ def command(
     a session that closed long ago is judged as a new occurrence of that session.
     """
     from ....rules.model.problem import counted
-    from ....stream.kafka.care.dead_letters import Choice, Outcome, read_dead_letters
+    from ....stream.kafka.care.dead_letters import DeadLetterFilter, ReplayOutcome, read_dead_letters
     from ....stream.kafka.care.dead_letters import replay as send
 
     if replay and code is None and process is None and numbers is None:
         raise click.UsageError("--replay requires --code, --process or --numbers.")
     kafka = kafka_settings({"bootstrap_servers": bootstrap_servers})
-    read = read_dead_letters(kafka, Choice(code, process, since, numbers))
+    read = read_dead_letters(kafka, DeadLetterFilter(code, process, since, numbers))
     if read.damaged:
         records = counted(read.damaged, "record")
         note(f"skipped {records} of the topic: not a dead letter; check what else writes to the topic")
@@ -78,7 +78,7 @@ def command(
         return
     outcomes = send(kafka, read.letters)
     _write([_outcome(place, outcome) for place, outcome in outcomes], format)
-    replayed = sum(outcome is Outcome.REPLAYED for _, outcome in outcomes)
+    replayed = sum(outcome is ReplayOutcome.REPLAYED for _, outcome in outcomes)
     note(f"replayed {replayed} of {counted(len(outcomes), 'record')}")
     if replayed < len(outcomes):
         click.get_current_context().exit(1)
@@ -103,7 +103,7 @@ def _row(numbered: DeadLetterRecord) -> dict[str, object]:
     }
 
 
-def _outcome(place: Place, outcome: Outcome) -> dict[str, object]:
+def _outcome(place: RecordPlace, outcome: ReplayOutcome) -> dict[str, object]:
     """Return the outcome of a replayed record."""
     return {
         "topic": place.topic,

@@ -61,7 +61,12 @@ def command(
     import logging
 
     from ....rules.packs.load import load_packs
-    from ....stream.kafka.faust.monitor_process import DEAD_LETTER_CODES, SENDS, Surroundings, monitoring
+    from ....stream.kafka.faust.monitor_process import (
+        DEAD_LETTER_CODES,
+        SENDS,
+        MonitorRuntime,
+        monitor_process,
+    )
     from ....stream.kafka.faust.state_store import locked
     from ....stream.messages.topics import Topic
     from ....stream.process.monitor_metrics import MonitorMetrics
@@ -76,11 +81,11 @@ def command(
     trials = RuleTrials()
     named = [(rule.pack, rule.id) for rule in packs.rules] if packs else []
     metrics = MonitorMetrics([kafka.topic(Topic.EVENTS)], map(kafka.topic, SENDS), named, DEAD_LETTER_CODES)
-    around = Surroundings(timeout_s, metrics, lambda text: note(f"monitor: {text}"), _fail, stop_event())
+    runtime = MonitorRuntime(timeout_s, metrics, lambda text: note(f"monitor: {text}"), _fail, stop_event())
     with ExitStack() as stack:
         if kafka.store == "rocksdict":
             stack.enter_context(locked(Path(kafka.data_folder)))
-        process = monitoring(kafka, sessions, packs, around, trials, wait_s)
+        process = monitor_process(kafka, sessions, packs, runtime, trials, wait_s)
         if process is None:
             return
         if trial is not None:

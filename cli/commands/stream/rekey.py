@@ -32,7 +32,8 @@ def command(
     These processes share the work, up to one per partition of the topic of spans. A crash loses and repeats
     nothing. On SIGTERM or Ctrl-C the process finishes its transaction, leaves the group and exits 0.
     """
-    from ....stream.kafka.rekey_process import DEAD_LETTER_CODES, SENDS, RekeyRuntime, rekey_process
+    from ....stream.group.rekey import RekeyRuntime
+    from ....stream.kafka.rekey_process import DEAD_LETTER_CODES, SENDS, rekey_process
     from ....stream.messages.topics import Topic
     from ....stream.process.rekey_metrics import RekeyMetrics
 

@@ -14,7 +14,7 @@ from .group import broker_option
 
 if TYPE_CHECKING:
     from ....stream.kafka.settings import KafkaSettings
-    from ....stream.kafka.topics import Flaw, Found
+    from ....stream.kafka.topics import FoundTopic, TopicFlaw
     from ....stream.messages.topics import Topic
 
 
@@ -61,7 +61,7 @@ def command(
 
 
 def as_data(
-    found: Mapping[Topic, Found], flaws: Sequence[Flaw], settings: KafkaSettings
+    found: Mapping[Topic, FoundTopic], flaws: Sequence[TopicFlaw], settings: KafkaSettings
 ) -> list[dict[str, Any]]:
     """Return each topic with its configuration and flaws; a missing topic has 0 partitions."""
     from ....stream.kafka.topics import SPECS
@@ -85,7 +85,9 @@ def as_data(
     return rows
 
 
-def print_topics(found: Mapping[Topic, Found], flaws: Sequence[Flaw], settings: KafkaSettings) -> None:
+def print_topics(
+    found: Mapping[Topic, FoundTopic], flaws: Sequence[TopicFlaw], settings: KafkaSettings
+) -> None:
     """Print the topics as a table, then their flaws."""
     from rich.table import Table
 

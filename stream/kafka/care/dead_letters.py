@@ -37,7 +37,7 @@ WAIT_S = 30.0
 """How long a record may take to come, in seconds."""
 
 
-class Outcome(StrEnum):
+class ReplayOutcome(StrEnum):
     """What became of a record that was to be sent again."""
 
     REPLAYED = "replayed"
@@ -51,7 +51,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class RecordPlace:
     """Where a record stands."""
 
     topic: str
@@ -67,13 +67,13 @@ class DeadLetterRecord:
     letter: DeadLetter
 
     @property
-    def place(self) -> Place:
+    def place(self) -> RecordPlace:
         """Return where the record stands that it is about."""
-        return Place(self.letter.topic, self.letter.partition, self.letter.offset)
+        return RecordPlace(self.letter.topic, self.letter.partition, self.letter.offset)
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class DeadLetterFilter:
     """Which letters: by code, by process, from a time on (ns), by the first and last number; None is any."""
 
     code: str | None = None
@@ -100,7 +100,7 @@ class Read:
     damaged: int
 
 
-def read_dead_letters(kafka: KafkaSettings, choice: Choice) -> Read:
+def read_dead_letters(kafka: KafkaSettings, choice: DeadLetterFilter) -> Read:
     """The dead letters that there are now, in the order in which they came.
 
     Raises StreamError: TRL721 to TRL724 as `require`, TRL723 where Kafka does not answer.
@@ -130,7 +130,9 @@ def read_dead_letters(kafka: KafkaSettings, choice: Choice) -> Read:
     return Read(tuple(letters), damaged)
 
 
-def replay(kafka: KafkaSettings, letters: Sequence[DeadLetterRecord]) -> list[tuple[Place, Outcome]]:
+def replay(
+    kafka: KafkaSettings, letters: Sequence[DeadLetterRecord]
+) -> list[tuple[RecordPlace, ReplayOutcome]]:
     """Send the records that the letters are about once more, each once, to their topic and partition.
 
     Key, value and headers are as they were, beside `HEADER`. What is sent is acknowledged when this returns;
@@ -138,7 +140,7 @@ def replay(kafka: KafkaSettings, letters: Sequence[DeadLetterRecord]) -> list[tu
     """
     digests = {one.place: one.letter.sha256 for one in letters}
     topics = {kafka.topic(topic) for topic in REPLAYED}
-    told: list[tuple[Place, Outcome]] = []
+    told: list[tuple[RecordPlace, ReplayOutcome]] = []
     consumer, producer = reader_in_no_group(kafka), KafkaProducer(**producing(kafka, PROCESS))
     try:
         for place, sha256 in sorted(digests.items()):
@@ -151,17 +153,19 @@ def replay(kafka: KafkaSettings, letters: Sequence[DeadLetterRecord]) -> list[tu
     return told
 
 
-def _again(consumer: Any, producer: Any, topics: Iterable[str], place: Place, sha256: str) -> Outcome:
+def _again(
+    consumer: Any, producer: Any, topics: Iterable[str], place: RecordPlace, sha256: str
+) -> ReplayOutcome:
     """Send one record again, if it is there and the one that is meant."""
     if place.topic not in topics:
-        return Outcome.REFUSED
+        return ReplayOutcome.REFUSED
     record = _record(consumer, place)
     if record is None:
-        return Outcome.GONE
+        return ReplayOutcome.GONE
     if hashlib.sha256(record.value or b"").hexdigest() != sha256:
-        return Outcome.OTHER
+        return ReplayOutcome.OTHER
     if _activates(record.value or b""):
-        return Outcome.REFUSED
+        return ReplayOutcome.REFUSED
     told = f"{place.topic}/{place.partition}/{place.offset}".encode()
     sent = producer.send(
         place.topic,
@@ -171,7 +175,7 @@ def _again(consumer: Any, producer: Any, topics: Iterable[str], place: Place, sh
         partition=place.partition,
     )
     sent.get(timeout=WAIT_S)
-    return Outcome.REPLAYED
+    return ReplayOutcome.REPLAYED
 
 
 def _activates(value: bytes) -> bool:
@@ -182,7 +186,7 @@ def _activates(value: bytes) -> bool:
         return False
 
 
-def _record(consumer: Any, place: Place) -> Any:
+def _record(consumer: Any, place: RecordPlace) -> Any:
     """The record at a place; None where there is none any more."""
     part = TopicPartition(place.topic, place.partition)
     if place.partition not in (consumer.partitions_for_topic(place.topic) or ()):

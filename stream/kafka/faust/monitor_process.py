@@ -1,11 +1,11 @@
-"""The monitor as a Faust application: judges the events partitions that are assigned to it.
+"""The monitor as a Faust application: judges the events partitions that the group assigns to it.
 
-A message is done with in this order: it is judged; Kafka has acknowledged all outputs; Kafka has
-acknowledged all of the state, sessions first, then how far the partition is. Where to go on is read from
-that state. So wherever a process dies, whoever goes on finds each session before the message or behind it,
-and makes again no outputs but those that were made before, with the same marks.
+The commit policy is outputs, then state. The process judges a message; Kafka acknowledges all outputs; Kafka
+acknowledges the state, the sessions first, then the partition's offset. A process that starts reads that
+state. So wherever a process dies, its successor finds each session before the message or behind it, and
+sends again only outputs that were sent before, with the same marks.
 
-Each partition has a lane of its own: while one waits for Kafka another one is judged.
+Each partition has a queue: while one partition waits for Kafka another one is judged.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from ...messages.topics import Topic
 from ...process.faultpoints import MonitorFault, fault_point
 from ...process.monitor_metrics import MonitorMetrics
 from ...process.trial import RuleTrials
-from ...stages.monitor import MonitorStage, Step, Terms
+from ...stages.monitor import MonitorOptions, MonitorStage, MonitorStep
 from ...stages.rekey import Output, Record
 from ..assignment import group_refusal
 from ..care.activate import activation_of
 from ..settings import KafkaSettings, faust_broker
 from ..topic_checks import TopicChecks, topic_id
-from ..topics import Count, Spec, StartWait, ask_when_reachable, config_of, look, require
+from ..topics import PartitionCount, StartWait, TopicSpec, ask_when_reachable, config_of, look, require
 from .activations import activations_after
 from .queue import PartitionQueue
 from .state_store import DiskPartitionStore, MemoryPartitionStore, PartitionStore, PartitionStores
@@ -73,16 +73,16 @@ REQUEST_S = 40.0
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What the process needs of the world: the time (ns since the epoch), where to say how it goes, metrics.
+class MonitorRuntime:
+    """The runtime of the process: its time (ns since the epoch), reports and metrics.
 
-    `timeout_s` is how long it may be silent before others take its partitions over. `fail` ends the process
-    at once, and says why. It ends by itself when `stopping` is set.
+    `timeout_s` is how long it may be silent before the group assigns its partitions to others. `fail` ends
+    the process at once, and reports why. It ends by itself when `stopping` is set.
     """
 
     timeout_s: float
     metrics: MonitorMetrics
-    say: Callable[[str], None]
+    report: Callable[[str], None]
     fail: Callable[[BaseException], NoReturn]
     stopping: threading.Event
     now: Callable[[], int] = time.time_ns
@@ -91,7 +91,7 @@ class Surroundings:
 class App(faust.App):
     """A Faust app that reads and writes by our own transport, and makes no folders."""
 
-    progress: Monitor
+    progress: MonitorProcess
 
     def _new_transport(self) -> Transport:
         return Transport(self.conf.broker_consumer, self)
@@ -103,7 +103,7 @@ class App(faust.App):
         """Leave the disk alone: what is on it is on the shelves."""
 
 
-class Monitor:
+class MonitorProcess:
     """The process; `run` works until it is to stop."""
 
     def __init__(
@@ -111,88 +111,88 @@ class Monitor:
         kafka: KafkaSettings,
         sessions: SessionSettings,
         rules: RuleSet | None,
-        ground: MonitorTopics,
-        around: Surroundings,
+        topics: MonitorTopics,
+        runtime: MonitorRuntime,
         trials: RuleTrials,
     ) -> None:
         """`rules` are in force until others are activated."""
         self._trials = trials
-        self._kafka, self._ground, self._around = kafka, ground, around
+        self._kafka, self._topics, self._runtime = kafka, topics, runtime
         self._names = {topic: kafka.topic(topic) for topic in Topic}
-        self._shelves = PartitionStores(ground.partitions, self._shelf)
-        terms = Terms(
+        self._stores = PartitionStores(topics.partitions, self._store)
+        terms = MonitorOptions(
             sessions,
-            ground.partitions,
+            topics.partitions,
             kafka.message_bytes_max,
             self._names[Topic.EVENTS],
-            ground.events_id,
+            topics.events_id,
             finish=kafka.on_rule_change == "finish",
             rules=None if rules is None else dict(rules.sources),
         )
-        self._monitoring = MonitorStage(terms, self._shelves)
-        self._checks = TopicChecks(kafka, PROCESS, {ground.events: ground.events_id})
-        self._lanes: dict[int, PartitionQueue] = {}
+        self._stage = MonitorStage(terms, self._stores)
+        self._checks = TopicChecks(kafka, PROCESS, {topics.events: topics.events_id})
+        self._queues: dict[int, PartitionQueue] = {}
         self._next: dict[int, int] = {}
-        self._moves = 0
+        self._assignments = 0
         self._is_ready = False
         self._app: Any = None
         self._table: Any = None
 
     @property
     def is_ready(self) -> bool:
-        """Return whether it goes on with all the partitions that it has (it may have none)."""
+        """Return whether the process judges the partitions of its assignment (there may be none)."""
         return self._is_ready
 
     def run(self) -> None:
-        """Work until told to stop; then finish the messages in hand and leave the group."""
+        """Work until the runtime is stopping; then finish the messages in hand and leave the group."""
         asyncio.run(self._work())
 
     def fail(self, error: BaseException) -> NoReturn:
         """End the process."""
-        self._around.fail(error)
+        self._runtime.fail(error)
 
     def going_on(self) -> Mapping[TP, int]:
-        """The offset to go on from, of each partition that is worked on."""
-        return {TP(self._names[Topic.EVENTS], number): self._next[number] for number in self._lanes}
+        """Return the next offset of each partition that is judged."""
+        return {TP(self._names[Topic.EVENTS], number): self._next[number] for number in self._queues}
 
     async def recovered(self, partitions: frozenset[int]) -> None:
-        """Go on with these partitions, which are all that there are here."""
-        moves, consumer = self._moves, self._app.consumer
-        self._monitoring.revoke(list(self._monitoring.offsets()))
-        self._monitoring.assign(partitions, self._shelves.items(partitions))
-        self._around.metrics.judging.add_rules(self._monitoring.met())
-        offsets = self._monitoring.offsets()
-        held = self._shelves.held(partitions)
-        await check_state(self._ground, self._checks, self._monitoring.topic_ids(), offsets, held)
-        going_on = await where_to_go_on(self._ground, consumer, offsets)
-        if moves != self._moves:
+        """Restore these partitions, which are the whole assignment, and judge them."""
+        assignments, consumer = self._assignments, self._app.consumer
+        self._stage.revoke(list(self._stage.offsets()))
+        self._stage.assign(partitions, self._stores.items(partitions))
+        self._runtime.metrics.judging.add_rules(self._stage.met())
+        offsets = self._stage.offsets()
+        held = self._stores.held(partitions)
+        await check_state(self._topics, self._checks, self._stage.topic_ids(), offsets, held)
+        going_on = await where_to_go_on(self._topics, consumer, offsets)
+        if assignments != self._assignments:
             return
         for number, offset in going_on.items():
-            self._tell_deleted(number, offset - offsets[number] - 1)
-        if passed_over := self._monitoring.passed_over():
+            self._report_deleted(number, offset - offsets[number] - 1)
+        if passed_over := self._stage.passed_over():
             text = f"partitions {_listed(passed_over)} go on under the rules in force there"
             hint = "bring these into force with: tracline stream activate PACK..."
-            self._around.say(f"{text}, not those of --rules; {hint}")
-        # Faust may have told the group more than was done.
+            self._runtime.report(f"{text}, not those of --rules; {hint}")
+        # Faust may have committed offsets of messages that were not judged.
         places = {TP(self._names[Topic.EVENTS], number): offset for number, offset in going_on.items()}
         if places:
             await consumer._thread.seek_wait(places)
-        if moves != self._moves:
+        if assignments != self._assignments:
             return
         self._next = going_on
         for number in partitions:
-            lane = self._lanes[number] = PartitionQueue(
+            queue = self._queues[number] = PartitionQueue(
                 self._app.consumer_generation_id, self._next[number] - 1
             )
-            lane.task = asyncio.get_running_loop().create_task(self._drive(lane))
+            queue.task = asyncio.get_running_loop().create_task(self._drive(queue))
         self._is_ready = True
         text = f"goes on with partitions {_listed(partitions)}" if partitions else "has no partition"
-        self._around.say(text)
+        self._runtime.report(text)
 
     async def _check_events(self) -> None:
         """End the process where the topic of events is not the one that was judged (TRL744)."""
         judged = {place.partition: offset for place, offset in self.going_on().items()}
-        if (loss := await check(self._checks, self._ground.events, judged)) is not None:
+        if (loss := await check(self._checks, self._topics.events, judged)) is not None:
             self.fail(lost_events(loss))
 
     async def _keep_checking(self) -> None:
@@ -207,13 +207,13 @@ class Monitor:
 
     async def finish(self) -> None:
         """Finish the messages in hand, commit, and forget all partitions: the group divides them anew."""
-        self._moves += 1
+        self._assignments += 1
         self._is_ready = False
-        await asyncio.gather(*(lane.close() for lane in self._lanes.values()))
-        if self._lanes:
+        await asyncio.gather(*(queue.close() for queue in self._queues.values()))
+        if self._queues:
             await self._app.consumer.commit()
-        self._monitoring.revoke(list(self._lanes))
-        self._lanes = {}
+        self._stage.revoke(list(self._queues))
+        self._queues = {}
 
     async def _revoked(self, *_: Any, **__: Any) -> None:
         await self.finish()
@@ -222,13 +222,13 @@ class Monitor:
         self._build()
         starting = asyncio.create_task(self._app.start())
         checking = asyncio.create_task(self._keep_checking())
-        while not self._around.stopping.is_set():
+        while not self._runtime.stopping.is_set():
             if starting.done() and (error := starting.exception()) is not None:
                 self.fail(error)
             if self._app.crashed:
                 self.fail(_crashed(self._app.crash_reason))
             if (refusal := self._app.consumer.refusal) is not None:
-                refused = group_refusal(refusal, self._kafka.group(PROCESS), self._around.timeout_s)
+                refused = group_refusal(refusal, self._kafka.group(PROCESS), self._runtime.timeout_s)
                 self.fail(refused or _crashed(refusal))
             self._measure()
             await asyncio.sleep(PULSE_S)
@@ -250,20 +250,20 @@ class Monitor:
         await self._app.stop()
 
     async def _read(self, stream: Any) -> None:
-        """Hand each message to its partition's lane, if it is of the time since the partition is ours."""
+        """Hand each message to its queue, if it is of the time since the partition is ours."""
         try:
             async for event in stream.events():
-                lane = self._lanes.get(event.message.partition)
-                if lane is not None:
-                    await lane.offer(event.message, self._app.consumer.before(event.message))
+                queue = self._queues.get(event.message.partition)
+                if queue is not None:
+                    await queue.offer(event.message, self._app.consumer.before(event.message))
         except Exception as error:
             self.fail(error)
             raise
 
-    async def _drive(self, lane: PartitionQueue) -> None:
-        """Work messages off in their order. What cannot be helped ends the process, and tells no offset."""
+    async def _drive(self, queue: PartitionQueue) -> None:
+        """Judge messages in their order. An error ends the process, before the offset is committed."""
         try:
-            while (message := await lane.queue.get()) is not None:
+            while (message := await queue.messages.get()) is not None:
                 await self._work_off(message)
         except BaseException as error:
             self.fail(error)
@@ -276,9 +276,9 @@ class Monitor:
             await self._check_events()
             self._app.consumer.repeated.discard(place)
         lost = await deleted(self._app.consumer, place, expected, message.offset)
-        self._tell_deleted(message.partition, lost)
+        self._report_deleted(message.partition, lost)
         record = Record(message.partition, message.offset, self._time(message), message.value or b"")
-        step = self._monitoring.step(record, await self._coming_into_force(record))
+        step = self._stage.step(record, await self._coming_into_force(record))
         fault_point(MonitorFault.STEPPED)
         if step.outputs:
             await self._send(step.outputs)
@@ -306,12 +306,12 @@ class Monitor:
             raise StreamError("TRL748", what, hint) from error
         return packs
 
-    def _tell_deleted(self, number: int, count: int) -> None:
-        """Say that messages are lost, if there are any."""
+    def _report_deleted(self, number: int, count: int) -> None:
+        """Report messages that Kafka deleted, if there are any."""
         if count > MARKS:
             text = f"Kafka has deleted up to {count} messages that were not judged"
-            self._around.say(f"partition {number}: {text}; let it keep events for longer")
-            self._around.metrics.kafka.deleted(self._names[Topic.EVENTS], count)
+            self._runtime.report(f"partition {number}: {text}; increase the retention of events")
+            self._runtime.metrics.kafka.deleted(self._names[Topic.EVENTS], count)
 
     async def _send(self, outputs: Iterable[Output]) -> None:
         """Send outputs, and return once Kafka has acknowledged all of them."""
@@ -324,14 +324,14 @@ class Monitor:
         await asyncio.gather(*acknowledged)
 
     def _time(self, message: Any) -> int:
-        """When the message was written; one without a time comes now."""
+        """Return when the message was written; without a timestamp, now."""
         if message.timestamp is None or message.timestamp < 0:
-            return self._around.now()
+            return self._runtime.now()
         return round(message.timestamp * 1000) * 1_000_000
 
-    def _count(self, record: Record, step: Step) -> None:
-        """Tell the metrics of a message that is done with."""
-        metrics, judged = self._around.metrics, step.judged
+    def _count(self, record: Record, step: MonitorStep) -> None:
+        """Count a message that was judged."""
+        metrics, judged = self._runtime.metrics, step.judged
         metrics.kafka.read(self._names[Topic.EVENTS], 1, len(record.value))
         if not step.writes:
             metrics.skipped.inc()
@@ -340,22 +340,22 @@ class Monitor:
         for kind, count in Counter(event.kind for event in judged.events).items():
             metrics.judging.judged(kind, count)
         given = Counter((one["pack"], one["rule"], one["verdict"]) for one in judged.records)
-        metrics.judging.add_rules(self._monitoring.met())
+        metrics.judging.add_rules(self._stage.met())
         for (pack, rule, verdict), count in given.items():
             metrics.judging.verdict(pack, rule, Verdict(verdict), count)
         metrics.judging.late.inc(judged.late)
         metrics.judging.repeats.inc(judged.repeats)
         if judged.events:
-            metrics.judging.delay.observe((self._around.now() - record.time) / NS)
+            metrics.judging.delay.observe((self._runtime.now() - record.time) / NS)
         for code in step.dead_letters:
             metrics.progress.dead_letter(code)
 
     def _measure(self) -> None:
-        """Tell the metrics how it stands."""
-        metrics = self._around.metrics
-        metrics.judging.sessions_open.set(self._monitoring.open_sessions())
-        metrics.state_bytes.set(self._shelves.size())
-        known = [one for one in self._monitoring.watermarks().values() if one is not None]
+        """Set the metrics of state, time and lag."""
+        metrics = self._runtime.metrics
+        metrics.judging.sessions_open.set(self._stage.open_sessions())
+        metrics.state_bytes.set(self._stores.size())
+        known = [one for one in self._stage.watermarks().values() if one is not None]
         metrics.progress.watermark(min(known, default=None))
         name = self._names[Topic.EVENTS]
         behind: dict[tuple[str, int], int] = {}
@@ -365,16 +365,16 @@ class Monitor:
         metrics.kafka.lag(behind)
 
     def _build(self) -> None:
-        """The app, its table and its one agent."""
+        """Build the app, its table and its one agent."""
         app: Any = App(self._kafka.group(PROCESS), **self._options())
         app.progress, self._app = self, app
-        compacted = Spec(Topic.REKEY_STATE, Count.SESSIONS, days=None)
+        compacted = TopicSpec(Topic.REKEY_STATE, PartitionCount.SESSIONS, days=None)
         self._table = StateTable(
             app,
-            shelves=self._shelves,
-            keeper=self,
-            partitions=self._ground.partitions,
-            extra_topic_configs=config_of(compacted, self._kafka, self._ground.replicas),
+            stores=self._stores,
+            monitor=self,
+            partitions=self._topics.partitions,
+            extra_topic_configs=config_of(compacted, self._kafka, self._topics.replicas),
         )
         app.tables.add(self._table)
         raw: Any = {"key_serializer": "raw", "value_serializer": "raw", "allow_empty": True}
@@ -384,15 +384,15 @@ class Monitor:
         app.finalize()
 
     def _options(self) -> dict[str, Any]:
-        timeout_s = self._around.timeout_s
+        timeout_s = self._runtime.timeout_s
         return {
             **faust_broker(self._kafka),
             "autodiscover": False,
             "TableManager": Tables,
             "web_enabled": False,
             "topic_disable_leader": True,
-            "topic_partitions": self._ground.partitions,
-            "topic_replication_factor": self._ground.replicas,
+            "topic_partitions": self._topics.partitions,
+            "topic_replication_factor": self._topics.replicas,
             "processing_guarantee": "at_least_once",
             "table_standby_replicas": 0,
             "stream_wait_empty": True,
@@ -408,38 +408,38 @@ class Monitor:
             "broker_request_timeout": max(REQUEST_S, 2 * timeout_s),
         }
 
-    def _shelf(self, partition: int) -> PartitionStore:
+    def _store(self, partition: int) -> PartitionStore:
         if self._kafka.store == "memory":
             return MemoryPartitionStore()
         folder = Path(self._kafka.data_folder) / self._kafka.group(PROCESS)
-        return DiskPartitionStore(folder / f"partition-{partition}", self._around.now)
+        return DiskPartitionStore(folder / f"partition-{partition}", self._runtime.now)
 
 
-def monitoring(
+def monitor_process(
     kafka: KafkaSettings,
     sessions: SessionSettings,
     rules: RuleSet | None,
-    around: Surroundings,
+    runtime: MonitorRuntime,
     trials: RuleTrials,
     wait_s: float,
-) -> Monitor | None:
-    """The process over the topics as they are; None where it is to end before a broker answers.
+) -> MonitorProcess | None:
+    """Return the process over the topics as they are; None where it is to end before a broker answers.
 
     Raises StreamError: TRL721 to TRL724 where settings, brokers or topics are not as they must be; TRL744
     where the topic of events has more or fewer partitions than the state that is kept of it, TRL734 where
     the rules are too large for a message.
     """
-    patience = StartWait(wait_s, around.stopping, around.say)
-    ground = ask_when_reachable(kafka, PROCESS, patience, lambda admin: _ground(admin, kafka))
-    if ground is None:
+    wait = StartWait(wait_s, runtime.stopping, runtime.report)
+    topics = ask_when_reachable(kafka, PROCESS, wait, lambda admin: _topics(admin, kafka))
+    if topics is None:
         return None
     if rules is not None:
         activation_of(kafka, rules.sources)
-    return Monitor(kafka, sessions, rules, ground, around, trials)
+    return MonitorProcess(kafka, sessions, rules, topics, runtime, trials)
 
 
-def _ground(admin: Any, kafka: KafkaSettings) -> MonitorTopics:
-    """Return the topics that the monitor stands on. Raises StreamError (TRL724, TRL744)."""
+def _topics(admin: Any, kafka: KafkaSettings) -> MonitorTopics:
+    """Return the topics of the monitor. Raises StreamError (TRL724, TRL744)."""
     found = look(admin, kafka)
     require(found, kafka, Topic.EVENTS, *SENDS)
     name, events = kafka.topic(Topic.EVENTS), found[Topic.EVENTS]

@@ -1,4 +1,4 @@
-"""The way of one partition's messages, from Kafka's client to being judged: in their order, each once."""
+"""The queue between Kafka's client and the judging of one partition: in order, each message once."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Any
 
 from ...error import StreamError
 
-LANE_MESSAGES = 4
+QUEUED_MESSAGES_MAX = 4
 """Messages of a partition that wait to be judged."""
 
 
 @dataclass(slots=True)
 class PartitionQueue:
-    """The way of one partition's messages while it is ours, in one generation of the group; None ends it.
+    """The queue of one partition in one generation of the group; None in `messages` ends it.
 
-    `last` is the offset of the message that was handed over last, or the one before which all is done.
+    `last` is the offset of the last message that was offered, or the one before which all is judged.
     """
 
     generation: int
     last: int
-    queue: asyncio.Queue[Any] = field(default_factory=lambda: asyncio.Queue(LANE_MESSAGES))
+    messages: asyncio.Queue[Any] = field(default_factory=lambda: asyncio.Queue(QUEUED_MESSAGES_MAX))
     task: asyncio.Task[None] | None = None
     is_closed: bool = False
 
     async def offer(self, message: Any, before: int | None) -> None:
-        """Hand a message over, unless it is of another generation or came before.
+        """Put a message into the queue, unless it is of another generation or came before.
 
         `before` is the offset of the message before it; raises StreamError (TRL747) where that never came.
         """
@@ -36,20 +36,20 @@ class PartitionQueue:
             return
         if before > self.last:
             what = f"Kafka's client lost messages of partition {message.partition} behind {self.last}"
-            raise StreamError("TRL747", what, "nothing was told as done: start it again")
+            raise StreamError("TRL747", what, "no offset was committed for them: start it again")
         self.last = message.offset
-        await self.queue.put(message)
+        await self.messages.put(message)
 
     async def close(self) -> None:
-        """Return once the message in hand is done with; those that wait are left to whoever comes next."""
+        """Wait for the message that is being judged; drop the others, for the next owner."""
         self.is_closed = True
         self._drop()
-        self.queue.put_nowait(None)
+        self.messages.put_nowait(None)
         if self.task is not None:
             await self.task
-        # Whoever was about to hand one over may go on.
+        # A blocked `offer` may go on.
         self._drop()
 
     def _drop(self) -> None:
-        while not self.queue.empty():
-            self.queue.get_nowait()
+        while not self.messages.empty():
+            self.messages.get_nowait()

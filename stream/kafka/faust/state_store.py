@@ -1,6 +1,6 @@
-"""What the monitor remembers, between two looks into Kafka: a shelf for each partition, in memory or on disk.
+"""What the monitor remembers, between two looks into Kafka: a store for each partition, in memory or on disk.
 
-A shelf never holds more than the changelog: what is put on it was acknowledged there before. Faust's own
+A store never holds more than the changelog: what is put on it was acknowledged there before. Faust's own
 stores write first and send then, so that after a crash a table on disk might hold what no other process
 will ever know.
 """
@@ -21,7 +21,7 @@ from ...error import StreamError
 from ...messages.codec import partition_of
 
 STALE_S = 12 * 3_600
-"""How old a shelf on disk may be: its topic keeps for twice that long what says that a key is forgotten."""
+"""How old a store on disk may be: its topic keeps for twice that long what says that a key is forgotten."""
 WRITE_BUFFER_BYTES = 16 << 20
 _FULL = ("no space left", "file too large", "quota exceeded")
 """How the system calls a disk, or a share of one, that is full."""
@@ -65,7 +65,7 @@ class PartitionStore(Protocol):
 
 
 class MemoryPartitionStore:
-    """A shelf that ends with the process."""
+    """A store that ends with the process."""
 
     def __init__(self) -> None:
         self._held: dict[bytes, bytes] = {}
@@ -100,7 +100,7 @@ class MemoryPartitionStore:
 
 
 class DiskPartitionStore:
-    """A shelf in a RocksDB database, which a restart goes on with.
+    """A store in a RocksDB database, which a restart goes on with.
 
     One that was left alone for longer than `STALE_S` is made anew: what was forgotten meanwhile, the
     changelog may not say any more. `now` is the time in nanoseconds since the epoch.
@@ -225,9 +225,9 @@ def locked(folder: Path) -> Generator[Path]:
 
 
 class PartitionStores:
-    """The shelves of the partitions that this process has; `partitions` is how many there are in all.
+    """The stores of the partitions that this process has; `partitions` is how many there are in all.
 
-    `make` makes or opens the shelf of a partition.
+    `make` makes or opens the store of a partition.
     """
 
     def __init__(self, partitions: int, make: Callable[[int], PartitionStore]) -> None:
@@ -236,8 +236,8 @@ class PartitionStores:
 
     def get(self, key: str) -> bytes | None:
         """Return what is under a key; nothing where its partition is not here."""
-        shelf = self._open.get(self._partition(key))
-        return None if shelf is None else shelf.get(_bytes(key))
+        store = self._open.get(self._partition(key))
+        return None if store is None else store.get(_bytes(key))
 
     def items(self, partitions: Iterable[int]) -> Iterator[tuple[str, bytes]]:
         """All that is remembered of these partitions."""
@@ -246,37 +246,37 @@ class PartitionStores:
                 yield key.decode("utf-8", "surrogatepass"), value
 
     def size(self) -> int:
-        """Return how many bytes are on the shelves that are here, or about."""
-        return sum(shelf.size for shelf in self._open.values())
+        """Return how many bytes are on the stores that are here, or about."""
+        return sum(store.size for store in self._open.values())
 
     def numbers(self) -> list[int]:
-        """The partitions whose shelves are here."""
+        """The partitions whose stores are here."""
         return list(self._open)
 
     def applied(self, partition: int) -> int | None:
-        """Up to where the shelf of a partition holds the changelog; None where it is empty or not here."""
-        shelf = self._open.get(partition)
-        return None if shelf is None or shelf.applied == _NOTHING else shelf.applied
+        """Up to where the store of a partition holds the changelog; None where it is empty or not here."""
+        store = self._open.get(partition)
+        return None if store is None or store.applied == _NOTHING else store.applied
 
     def held(self, partitions: Iterable[int]) -> dict[int, int]:
-        """Up to where the shelves of these partitions hold the changelog, of those that are not empty."""
+        """Up to where the stores of these partitions hold the changelog, of those that are not empty."""
         held = {number: self.applied(number) for number in partitions}
         return {number: applied for number, applied in held.items() if applied is not None}
 
     def open(self, partition: int) -> PartitionStore:
-        """The shelf of a partition. Raises StreamError (TRL743) where it cannot be opened."""
+        """The store of a partition. Raises StreamError (TRL743) where it cannot be opened."""
         if partition not in self._open:
             self._open[partition] = self._make(partition)
         return self._open[partition]
 
     def discard(self, partition: int) -> None:
         """Forget a partition that another process goes on with: here it would grow old."""
-        shelf = self._open.pop(partition, None)
-        if shelf is not None:
-            shelf.discard()
+        store = self._open.pop(partition, None)
+        if store is not None:
+            store.discard()
 
     def close(self) -> None:
-        """Let go of all shelves."""
+        """Let go of all stores."""
         while self._open:
             self._open.popitem()[1].close()
 

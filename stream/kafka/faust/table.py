@@ -1,7 +1,7 @@
 """The monitor's state as a Faust table: changelog and recovery are Faust's, writing is its own.
 
 A write is sent to the changelog, in order and to the partition of the message that it belongs to; the
-process's own shelves take it once Kafka has acknowledged all of it. Assigning to the table, as Faust has
+process's own stores take it once Kafka has acknowledged all of it. Assigning to the table, as Faust has
 it, would only queue the record.
 """
 
@@ -30,7 +30,7 @@ class MonitorRunner(Protocol):
     """Whose state it is."""
 
     async def recovered(self, partitions: frozenset[int]) -> None:
-        """All that is remembered of these partitions is on their shelves; there are no others here."""
+        """All that is remembered of these partitions is on their stores; there are no others here."""
         ...
 
     def fail(self, error: BaseException) -> NoReturn:
@@ -48,26 +48,26 @@ class Tables(TableManager):
 
 
 class ShelfStore(Store[str, bytes]):
-    """The shelves, as Faust's recovery fills them. Faust goes on after an error here; the keeper must not."""
+    """The stores, as Faust's recovery fills them. Faust goes on after an error here; the monitor must not."""
 
     app: Any
     table: Any
 
-    def __init__(self, *args: Any, shelves: PartitionStores, keeper: MonitorRunner, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, stores: PartitionStores, monitor: MonitorRunner, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._shelves, self._keeper = shelves, keeper
+        self._stores, self._monitor = stores, monitor
 
     @contextmanager
     def _sound(self) -> Generator[None]:
         try:
             yield
         except Exception as error:
-            self._keeper.fail(error)
+            self._monitor.fail(error)
             raise
 
     def persisted_offset(self, tp: TP) -> int | None:
         """Up to where the changelog need not be read again."""
-        return self._shelves.applied(tp.partition)
+        return self._stores.applied(tp.partition)
 
     async def on_rebalance(
         self,
@@ -76,14 +76,14 @@ class ShelfStore(Store[str, bytes]):
         newly_assigned: set[TP],  # noqa: ARG002
         generation_id: int = 0,  # noqa: ARG002
     ) -> None:
-        """Open the shelves of partitions that are ours now, and forget those that are not any more."""
+        """Open the stores of partitions that are ours now, and forget those that are not any more."""
         with self._sound():
             for tp in revoked:
                 if self._is_ours(tp):
-                    self._shelves.discard(tp.partition)
+                    self._stores.discard(tp.partition)
             for tp in assigned:
                 if self._is_ours(tp):
-                    self._shelves.open(tp.partition)
+                    self._stores.open(tp.partition)
 
     def apply_changelog_batch(self, batch: Iterable[Any], to_key: Any, to_value: Any) -> None:  # noqa: ARG002
         """Put what was read of the changelog where it belongs."""
@@ -95,20 +95,20 @@ class ShelfStore(Store[str, bytes]):
             ends[message.partition] = message.offset
         with self._sound():
             for number, own in writes.items():
-                self._shelves.open(number).put(own, ends[number])
+                self._stores.open(number).put(own, ends[number])
 
     async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:  # noqa: ARG002
         """All that is remembered of these partitions is here."""
         with self._sound():
-            await self._keeper.recovered(frozenset(tp.partition for tp in active_tps))
+            await self._monitor.recovered(frozenset(tp.partition for tp in active_tps))
 
     async def stop(self) -> None:
-        """Let go of the shelves."""
-        self._shelves.close()
+        """Let go of the stores."""
+        self._stores.close()
         await super().stop()
 
     def reset_state(self) -> None:
-        """Leave the shelves: which of them may stay they know themselves."""
+        """Leave the stores: which of them may stay they know themselves."""
 
     async def backup_partition(self, *_: Any, **__: Any) -> None:
         """Leave it: the changelog is the backup."""
@@ -117,7 +117,7 @@ class ShelfStore(Store[str, bytes]):
         """Leave it: recovery restores the changelog."""
 
     def __getitem__(self, key: str) -> bytes:
-        value = self._shelves.get(key)
+        value = self._stores.get(key)
         if value is None:
             raise KeyError(key)
         return value
@@ -129,7 +129,7 @@ class ShelfStore(Store[str, bytes]):
         raise TypeError("the table is changed by `StateTable.write` alone")
 
     def __iter__(self) -> Iterator[str]:
-        return (key for key, _ in self._shelves.items(self._shelves.numbers()))
+        return (key for key, _ in self._stores.items(self._stores.numbers()))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -143,15 +143,15 @@ class StateTable(faust.Table[str, bytes]):
 
     app: Any
 
-    def __init__(self, app: Any, *, shelves: PartitionStores, keeper: MonitorRunner, **kwargs: Any) -> None:
+    def __init__(self, app: Any, *, stores: PartitionStores, monitor: MonitorRunner, **kwargs: Any) -> None:
         super().__init__(app, name=NAME, key_type=bytes, value_type=bytes, **kwargs)
-        self._shelves, self._keeper = shelves, keeper
+        self._stores, self._monitor = stores, monitor
 
     def _new_store(self) -> ShelfStore:
-        return ShelfStore("shelf://", self.app, self, shelves=self._shelves, keeper=self._keeper)
+        return ShelfStore("store://", self.app, self, stores=self._stores, monitor=self._monitor)
 
     async def write(self, partition: int, writes: Sequence[tuple[str, bytes | None]]) -> None:
-        """Write to the changelog, in order, and return once Kafka and the shelf have all of it."""
+        """Write to the changelog, in order, and return once Kafka and the store have all of it."""
         if not writes:
             return
         topic = self.changelog_topic_name
@@ -162,6 +162,6 @@ class StateTable(faust.Table[str, bytes]):
         fault_point(MonitorFault.WRITTEN)
         ends = await asyncio.gather(*acknowledged)
         fault_point(MonitorFault.ACKNOWLEDGED)
-        shelf = self._shelves.open(partition)
+        store = self._stores.open(partition)
         # Of a record that it has twice Kafka does not say where it is.
-        shelf.put(encoded, max(shelf.applied, *(end.offset for end in ends)))
+        store.put(encoded, max(store.applied, *(end.offset for end in ends)))

@@ -298,7 +298,7 @@ def live_messages() -> list[Message]:
 @pytest.mark.parametrize("finish", [True, False], ids=["finish", "restart"])
 def test_an_audit_as_judged_finds_what_was_found_live(tmp_path: Path, finish: bool) -> None:
     """The monitor's verdicts, over activations, have the ids of the audit of its own archive."""
-    terms = monitoring.Terms(
+    terms = monitoring.MonitorOptions(
         SessionSettings(idle_s=60, lateness_s=0),
         partitions=1,
         bytes_max=100_000,

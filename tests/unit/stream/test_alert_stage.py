@@ -46,8 +46,7 @@ def alerts(alerting: Alerting, read: Iterable[Record]) -> list[Alert]:
     """Return what comes of the records, taken in one by one."""
     raised: list[Alert] = []
     for record in read:
-        alerting.take(record)
-        raised += alerting.turn().alerts
+        raised += alerting.step([record]).alerts
     return raised
 
 
@@ -83,9 +82,7 @@ def test_a_restart_anywhere_gives_the_same_alerts() -> None:
     for start, end in zip([0, *cuts], [*cuts, len(read)], strict=True):
         alerting = anew()
         alerting.restore(kept)
-        for record in read[start:end]:
-            alerting.take(record)
-        turned = alerting.turn()
+        turned = alerting.step(read[start:end])
         raised += turned.alerts
         for output in turned.outputs:
             if output.topic is Topic.ALERTS_STATE and output.key is not None:
@@ -130,8 +127,7 @@ def test_alerts_are_written_with_the_state_behind_them() -> None:
     alerting = anew()
     seen: list[Alert] = []
     for record in records(messages()):
-        alerting.take(record)
-        turned = alerting.turn()
+        turned = alerting.step([record])
         written = [decode(one.value) for one in turned.outputs if one.topic is Topic.ALERTS and one.value]
         assert written == turned.alerts
         seen += written
@@ -147,8 +143,7 @@ def test_alerts_are_written_with_the_state_behind_them() -> None:
 def test_what_is_no_message_is_put_aside(value: bytes) -> None:
     """It becomes a dead letter that says where it stands and nothing of what it holds; all else goes on."""
     alerting = anew()
-    alerting.take(Record(1, 77, BEGAN, value))
-    turned = alerting.turn()
+    turned = alerting.step([Record(1, 77, BEGAN, value)])
     (output,) = (one for one in turned.outputs if one.topic is Topic.DEAD_LETTER)
     assert turned.dead_letters == ["TRL731"]
     letter = decode_dead_letter(output.value or b"")
@@ -171,8 +166,7 @@ def test_a_status_of_wrong_types_is_put_aside(wrong: dict[str, object]) -> None:
     }  # fmt: skip
     (data,) = verdict_messages(Mark(0, 1, 0), None, [], [status, status | wrong], 10_000)
     alerting = anew()
-    alerting.take(Record(0, 7, BEGAN, data))
-    turned = alerting.turn()
+    turned = alerting.step([Record(0, 7, BEGAN, data)])
     assert turned.dead_letters == ["TRL731"]
     assert [one.key for one in turned.outputs] == [None, "tick_s"], "a letter, and what every state has"
 
@@ -182,8 +176,8 @@ def test_a_mark_that_is_no_number_is_put_aside(mark: object) -> None:
     """A mark of nonsense would make repeats of all that comes behind it."""
     message = {**json.loads(records(messages())[0].value), "offset": mark}
     alerting = anew()
-    alerting.take(Record(0, 7, BEGAN, json.dumps(message).encode()))
-    assert alerting.turn().dead_letters == ["TRL731"]
+    turned = alerting.step([Record(0, 7, BEGAN, json.dumps(message).encode())])
+    assert turned.dead_letters == ["TRL731"]
 
 
 def test_another_releases_messages_are_not_skipped() -> None:
@@ -191,7 +185,7 @@ def test_another_releases_messages_are_not_skipped() -> None:
     read = records(messages())
     value = json.dumps({**json.loads(read[0].value), "version": 99}).encode()
     with pytest.raises(StreamError) as caught:
-        anew().take(replace(read[0], value=value))
+        anew().step([replace(read[0], value=value)])
     assert caught.value.code == "TRL731"
 
 

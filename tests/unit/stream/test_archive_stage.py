@@ -22,7 +22,7 @@ from tracline.schemas.event import Event, Kind
 from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
 from tracline.stream.messages.codec import JudgedBatch, Mark, encode, judged_messages
-from tracline.stream.stages.archive import EVERY_S, ROWS_MAX, ChunkBuffer, Pace, resumed, too_many
+from tracline.stream.stages.archive import EVERY_S, ROWS_MAX, ChunkBuffer, ChunkLimits, resumed, too_many
 from tracline.stream.stages.rekey import Record
 
 DAY = 86_400 * NS
@@ -51,7 +51,7 @@ def records(values: Sequence[bytes], first: int = 0) -> Iterator[Record]:
         yield Record(1, number, BEGIN + number * NS, value)
 
 
-def gathering(standing: ArchiveCheckpoint | None = None, pace: Pace | None = None) -> ChunkBuffer:
+def gathering(standing: ArchiveCheckpoint | None = None, pace: ChunkLimits | None = None) -> ChunkBuffer:
     """Return what gathers partition 1."""
     return ChunkBuffer("tracline.judged", 1, standing or ArchiveCheckpoint(0, 0), pace)
 
@@ -93,10 +93,10 @@ def test_what_holds_no_rows_belongs_to_the_range_of_the_next_file() -> None:
 
 @pytest.mark.parametrize(
     ("pace", "taken"),
-    [(Pace(rows=3), 2), (Pace(bytes=1), 1), (Pace(every_s=3.0), 4), (Pace(), 6)],
+    [(ChunkLimits(rows=3), 2), (ChunkLimits(bytes=1), 1), (ChunkLimits(every_s=3.0), 4), (ChunkLimits(), 6)],
     ids=["rows", "bytes", "record time", "none"],
 )
-def test_enough_is_due(pace: Pace, taken: int) -> None:
+def test_enough_is_due(pace: ChunkLimits, taken: int) -> None:
     """So many rows, so many bytes or so many seconds of record time are archived, whatever comes first."""
     one = gathering(pace=pace)
     count = 0
@@ -106,7 +106,7 @@ def test_enough_is_due(pace: Pace, taken: int) -> None:
         if one.is_due:
             break
     assert count == taken
-    assert one.is_due == (pace != Pace())
+    assert one.is_due == (pace != ChunkLimits())
     assert one.is_ready
 
 
@@ -208,7 +208,7 @@ def test_another_releases_message_is_not_skipped() -> None:
 
 def test_a_range_that_was_being_written_is_gathered_whole() -> None:
     """After a crash neither the pace nor idleness ends the first piece: only the messages of its range."""
-    one = gathering(ArchiveCheckpoint(2, 2, (1, 0), pending=(2, 4)), Pace(rows=1))
+    one = gathering(ArchiveCheckpoint(2, 2, (1, 0), pending=(2, 4)), ChunkLimits(rows=1))
     due: list[bool] = []
     for record in records([judged(number, [number]) for number in (2, 3, 4)], first=2):
         one.take(record)

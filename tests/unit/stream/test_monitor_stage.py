@@ -31,14 +31,14 @@ from tracline.stream.messages.codec import (
 from tracline.stream.messages.session_state import SessionState
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages.judge import RuleSetJudge, Worker
-from tracline.stream.stages.monitor import MonitorStage, Step, Terms
+from tracline.stream.stages.monitor import MonitorOptions, MonitorStage, MonitorStep
 from tracline.stream.stages.rekey import Output, Record
 from tracline.stream.stages.schedule import PASSED_MAX, Partition
 
 from ..batch.audit_rows import PACK, START
 
 RULES = pack_text(PACK)
-TERMS = Terms(
+OPTIONS = MonitorOptions(
     SessionSettings(idle_s=60, lateness_s=5), partitions=1, bytes_max=100_000, rules=dict(RULES.sources)
 )
 FIRST, SECOND = "ann", "bob"
@@ -64,16 +64,16 @@ def record(offset: int, message: Message | bytes) -> Record:
 class Monitor:
     """A monitor over a table that outlives it."""
 
-    def __init__(self, terms: Terms = TERMS, table: dict[str, bytes] | None = None) -> None:
-        self.terms, self.table = terms, {} if table is None else table
+    def __init__(self, options: MonitorOptions = OPTIONS, table: dict[str, bytes] | None = None) -> None:
+        self.options, self.table = options, {} if table is None else table
         self.begin()
 
     def begin(self) -> None:
         """Begin from what the table holds."""
-        self.monitoring = MonitorStage(self.terms, self.table)
+        self.monitoring = MonitorStage(self.options, self.table)
         self.monitoring.assign([0], list(self.table.items()))
 
-    def take(self, offset: int, message: Message | bytes, writes: int | None = None) -> Step:
+    def take(self, offset: int, message: Message | bytes, writes: int | None = None) -> MonitorStep:
         """Take a message, and write all of it or only so many writes."""
         step = self.monitoring.step(record(offset, message))
         for key, value in step.writes[:writes]:
@@ -191,14 +191,14 @@ def test_a_large_state_stands_in_pieces_wherever_a_crash_cuts() -> None:
 
     What a session leaves behind goes with it.
     """
-    terms = replace(TERMS, bytes_max=2_000)
-    whole = Monitor(terms)
+    options = replace(OPTIONS, bytes_max=2_000)
+    whole = Monitor(options)
     steps = [whole.take(offset, message) for offset, message in enumerate(LARGE)]
     assert max(len(value or b"") for step in steps for _, value in step.writes) < 2_100
     assert sum(key.startswith("c/") for key in whole.table) > 2
     for offset, step in enumerate(steps[:-1]):
         for cut in range(len(step.writes) + 1):
-            monitor = Monitor(terms)
+            monitor = Monitor(options)
             for before in range(offset):
                 monitor.take(before, LARGE[before])
             monitor.take(offset, LARGE[offset], writes=cut)
@@ -215,7 +215,7 @@ def test_a_large_state_stands_in_pieces_wherever_a_crash_cuts() -> None:
 
 def test_a_state_whose_pieces_are_not_all_there_is_refused() -> None:
     """It is said (TRL741), and not taken for another state."""
-    monitor = Monitor(replace(TERMS, bytes_max=2_000))
+    monitor = Monitor(replace(OPTIONS, bytes_max=2_000))
     monitor.take(0, LARGE[0])
     del monitor.table[next(key for key in monitor.table if key.startswith("c/"))]
     monitor.begin()
@@ -256,7 +256,7 @@ def test_a_message_that_is_done_with_is_left_alone() -> None:
     monitor = Monitor()
     monitor.take(0, SHOUTS[0])
     monitor.begin()
-    assert monitor.take(0, SHOUTS[0]) == Step(watermark=START)
+    assert monitor.take(0, SHOUTS[0]) == MonitorStep(watermark=START)
 
 
 def test_the_time_is_the_least_over_all_sources() -> None:
@@ -333,7 +333,7 @@ def test_a_state_of_another_release_is_refused(kind: str) -> None:
 def test_without_rules_nothing_is_judged() -> None:
     """Before the first activation, and without rules of its own, the monitor says what to do."""
     with pytest.raises(StreamError, match="no rule set") as caught:
-        Monitor(replace(TERMS, rules=None)).take(0, SHOUTS[0])
+        Monitor(replace(OPTIONS, rules=None)).take(0, SHOUTS[0])
     assert caught.value.code == "TRL742"
 
 
@@ -344,7 +344,7 @@ OTHER_TEXTS = dict(pack_text(OTHER).sources)
 @pytest.mark.parametrize(("finish", "rule"), [(True, "calm"), (False, "quiet")])
 def test_other_rules_come_into_force(finish: bool, rule: str) -> None:
     """An open session finishes under its rules or begins anew; a new session is judged by the new ones."""
-    monitor = Monitor(replace(TERMS, finish=finish))
+    monitor = Monitor(replace(OPTIONS, finish=finish))
     monitor.take(0, batch(2, says(FIRST, 1, "hello")))
     activated = monitor.take(1, Activation(OTHER_TEXTS))
     monitor.begin()
@@ -387,7 +387,7 @@ def test_rules_of_the_start_that_others_have_replaced_are_known() -> None:
     monitor.take(0, SHOUTS[0])
     monitor.begin()
     assert monitor.monitoring.passed_over() == []
-    monitor.terms = replace(TERMS, rules=OTHER_TEXTS)
+    monitor.options = replace(OPTIONS, rules=OTHER_TEXTS)
     monitor.begin()
     assert monitor.monitoring.passed_over() == [0]
 
@@ -397,18 +397,18 @@ def test_labels_of_another_version_of_the_semantics_are_not_gone_on_with(
 ) -> None:
     """A release that reads rules otherwise refuses open sessions; once they are over, it goes on."""
     monkeypatch.setattr(digest, "SEMANTICS", "before")
-    old = Monitor(replace(TERMS, rules=None))
+    old = Monitor(replace(OPTIONS, rules=None))
     old.take(0, Activation(OTHER_TEXTS))
     old.take(1, batch(2, says(FIRST, 1, "hello")))
     before = rule_set_digest(pack_text(OTHER))
     monkeypatch.undo()
     with pytest.raises(StreamError, match="labelled by another release") as caught:
-        Monitor(replace(TERMS, rules=None), old.table)
+        Monitor(replace(OPTIONS, rules=None), old.table)
     assert caught.value.code == "TRL741"
     monkeypatch.setattr(digest, "SEMANTICS", "before")
     old.take(2, Tick(1, {0: START + 1_000 * NS}))
     monkeypatch.undo()
-    new = Monitor(replace(TERMS, rules=None), old.table)
+    new = Monitor(replace(OPTIONS, rules=None), old.table)
     done = new.take(3, batch(1_005, says(SECOND, 1_001, "well!")))
     after = rule_set_digest(pack_text(OTHER))
     assert verdicts(done.outputs) == [(SECOND, "quiet", "violated")]
@@ -422,7 +422,7 @@ def test_labels_of_another_version_of_the_semantics_are_not_gone_on_with(
 
 def test_rules_that_mean_the_same_change_nothing() -> None:
     """Activating the same rules in another order leaves open sessions as they are; archives hear of them."""
-    monitor = Monitor(replace(TERMS, finish=False))
+    monitor = Monitor(replace(OPTIONS, finish=False))
     monitor.take(0, batch(2, Candidate("ann", SpanRole.TOOL, START, START, (_asks(0),), "t", "1", "1")))
     lines = PACK.splitlines()
     same = "\n".join([*lines[:4], lines[5], lines[4], *lines[6:]])
@@ -449,7 +449,7 @@ def test_rules_that_cannot_be_used_are_put_aside() -> None:
 def test_rules_of_the_start_that_cannot_be_used_end_the_process() -> None:
     """No message is put aside for rules that the process was started with."""
     with pytest.raises(StreamError, match="given at the start") as caught:
-        Monitor(replace(TERMS, rules={"desk": "pack: desk\nversion: 1\nrules: 7\n"})).take(0, SHOUTS[0])
+        Monitor(replace(OPTIONS, rules={"desk": "pack: desk\nversion: 1\nrules: 7\n"})).take(0, SHOUTS[0])
     assert caught.value.code == "TRL742"
 
 

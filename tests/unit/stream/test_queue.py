@@ -7,23 +7,23 @@ from dataclasses import dataclass
 
 import pytest
 from tracline.stream.error import StreamError
-from tracline.stream.kafka.faust.queue import LANE_MESSAGES, PartitionQueue
+from tracline.stream.kafka.faust.queue import QUEUED_MESSAGES_MAX, PartitionQueue
 
 
 @dataclass(frozen=True)
 class Message:
-    """What a lane looks at in a message."""
+    """What a queue looks at in a message."""
 
     offset: int
     generation_id: int = 2
     partition: int = 0
 
 
-def taken(lane: PartitionQueue) -> list[int]:
-    """The offsets that wait in a lane."""
+def taken(queue: PartitionQueue) -> list[int]:
+    """The offsets that wait in a queue."""
     found: list[int] = []
-    while not lane.queue.empty():
-        found.append(lane.queue.get_nowait().offset)
+    while not queue.messages.empty():
+        found.append(queue.messages.get_nowait().offset)
     return found
 
 
@@ -31,10 +31,10 @@ def test_messages_come_in_their_order_with_the_gaps_of_transactions() -> None:
     """Each follows the one before it, whatever lies between; one that came is not taken again."""
 
     async def hand() -> list[int]:
-        lane = PartitionQueue(generation=2, last=4)
+        queue = PartitionQueue(generation=2, last=4)
         for offset, before in ((6, 4), (7, 6), (6, 4), (9, 7)):
-            await lane.offer(Message(offset), before)
-        return taken(lane)
+            await queue.offer(Message(offset), before)
+        return taken(queue)
 
     assert asyncio.run(hand()) == [6, 7, 9]
 
@@ -44,9 +44,9 @@ def test_messages_of_another_time_are_left_out(message: Message, before: int | N
     """What was read before the partition was ours, or before reading began anew, is read again."""
 
     async def hand() -> list[int]:
-        lane = PartitionQueue(generation=2, last=4)
-        await lane.offer(message, before)
-        return taken(lane)
+        queue = PartitionQueue(generation=2, last=4)
+        await queue.offer(message, before)
+        return taken(queue)
 
     assert asyncio.run(hand()) == []
 
@@ -55,8 +55,8 @@ def test_a_message_whose_predecessor_never_came_is_not_taken() -> None:
     """Kafka's client has lost one: to go on would leave it out for good."""
 
     async def hand() -> None:
-        lane = PartitionQueue(generation=2, last=4)
-        await lane.offer(Message(9), 7)
+        queue = PartitionQueue(generation=2, last=4)
+        await queue.offer(Message(9), 7)
 
     with pytest.raises(StreamError, match="lost messages of partition 0 behind 4") as caught:
         asyncio.run(hand())
@@ -67,26 +67,26 @@ def test_a_full_lane_that_closes_lets_go_of_whoever_waits() -> None:
     """What is in hand is finished, what waits is dropped, and who was about to hand one over goes on."""
 
     async def close() -> list[int]:
-        lane = PartitionQueue(generation=2, last=-1)
+        queue = PartitionQueue(generation=2, last=-1)
         done: list[int] = []
         started = asyncio.Event()
 
         async def drive() -> None:
-            while (message := await lane.queue.get()) is not None:
+            while (message := await queue.messages.get()) is not None:
                 started.set()
                 await asyncio.sleep(0)
                 done.append(message.offset)
 
-        lane.task = asyncio.create_task(drive())
-        await lane.offer(Message(0), -1)
+        queue.task = asyncio.create_task(drive())
+        await queue.offer(Message(0), -1)
         await started.wait()
-        for offset in range(1, LANE_MESSAGES + 1):
-            lane.queue.put_nowait(Message(offset))
-        blocked = asyncio.create_task(lane.offer(Message(LANE_MESSAGES + 1), 0))
+        for offset in range(1, QUEUED_MESSAGES_MAX + 1):
+            queue.messages.put_nowait(Message(offset))
+        blocked = asyncio.create_task(queue.offer(Message(QUEUED_MESSAGES_MAX + 1), 0))
         await asyncio.sleep(0)
-        await asyncio.wait_for(lane.close(), 5)
+        await asyncio.wait_for(queue.close(), 5)
         await asyncio.wait_for(blocked, 5)
-        await lane.offer(Message(LANE_MESSAGES + 2), LANE_MESSAGES + 1)
+        await queue.offer(Message(QUEUED_MESSAGES_MAX + 2), QUEUED_MESSAGES_MAX + 1)
         return done
 
     assert asyncio.run(close())[:1] == [0]

@@ -90,7 +90,7 @@ class Topics:
 def test_candidates_are_those_of_the_conversations(done: Work) -> None:
     """What is sent on assembles to the events of the conversations, each once; to the right partition."""
     topics = Topics()
-    taken = topics.begin().take(done.records)
+    taken = topics.begin().step(done.records)
     topics.write(taken)
     assert places_of(one for batch in topics.batches for one in batch.candidates) == done.places
     assert taken.offsets == {
@@ -113,9 +113,9 @@ def test_it_may_end_after_any_record(done: Work) -> None:
     """A new process for every record, from what the one before wrote, sends what one for all sends."""
     topics = Topics()
     for record in done.records:
-        topics.write(topics.begin([record.partition]).take([record]))
+        topics.write(topics.begin([record.partition]).step([record]))
     assert candidates_of(topics.batches) == pure(done.records)
-    assert topics.offsets == topics.begin().take(done.records).offsets
+    assert topics.offsets == topics.begin().step(done.records).offsets
 
 
 @pytest.mark.slow
@@ -128,7 +128,7 @@ def test_what_is_not_written_is_done_again(seed: int, done: Work) -> None:
     while place < len(done.records):
         some = done.records[place : place + random.randint(1, 12)]
         crashes = random.random() < 0.3
-        parts = [one.take([record for record in some if record.partition in one.assigned]) for one in owners]
+        parts = [one.step([record for record in some if record.partition in one.assigned]) for one in owners]
         if not crashes:
             place += len(some)
             for part in parts:
@@ -144,7 +144,7 @@ def test_state_is_forgotten_with_its_traces(done: Work) -> None:
     """Once nothing was heard of a trace for `idle_s`, no record of it is left."""
     topics = Topics()
     one = topics.begin()
-    topics.write(one.take(done.records))
+    topics.write(one.step(done.records))
     assert one.waiting() == SOURCES
     assert one.remembered() == SOURCES
     assert all(FACTS in state and len(state) == 2 for state in topics.state)
@@ -155,7 +155,7 @@ def test_messages_and_state_stay_within_their_size(done: Work) -> None:
     limit = 6_000
     topics, letters = Topics(), []
     for record in done.records:
-        part = topics.begin(bytes_max=limit).take([record])
+        part = topics.begin(bytes_max=limit).step([record])
         letters += letters_of(part)
         topics.write(part)
     everything, sent = pure(done.records), candidates_of(topics.batches)
@@ -173,7 +173,7 @@ def test_a_letter_names_the_record_that_its_span_came_in(done: Work) -> None:
     records = {(one.partition, one.offset): one for one in done.records}
     waited = 0
     for record in done.records:
-        part = topics.begin(bytes_max=6_000).take([record])
+        part = topics.begin(bytes_max=6_000).step([record])
         topics.write(part)
         for letter in letters_of(part):
             named = records[letter.partition, letter.offset]
@@ -201,9 +201,9 @@ def test_only_the_last_message_of_a_batch_tells_the_time(done: Work) -> None:
     for source in range(SOURCES):
         one.assign(source, {})
     first, last = done.records[:SOURCES], done.records[SOURCES:]
-    one.take(first)
+    one.step(first)
     before = one.watermarks()
-    taken = one.take(last)
+    taken = one.step(last)
     after = one.watermarks()
     groups: dict[tuple[int, int | None], list[int]] = {}
     for output in taken.outputs:
@@ -219,7 +219,7 @@ def test_only_the_last_message_of_a_batch_tells_the_time(done: Work) -> None:
 def test_changed_numbers_of_partitions_are_refused(done: Work) -> None:
     """State of topics with other numbers of partitions is not gone on with."""
     topics = Topics()
-    topics.write(topics.begin().take(done.records))
+    topics.write(topics.begin().step(done.records))
     for sources, partitions in ((SOURCES + 1, PARTITIONS), (SOURCES, PARTITIONS + 1)):
         other = Rekeyer(SETTINGS, sources, partitions, 900_000, "otlp_spans")
         with pytest.raises(StreamError) as refused:
@@ -292,10 +292,10 @@ def test_what_the_records_said_of_the_time_is_remembered() -> None:
 
     topics = Topics()
     before = topics.begin([0], settings=settings)
-    topics.write(before.take([told(0, 30, 30, "f" * 16), told(1, 90, 20, None)]))
+    topics.write(before.step([told(0, 30, 30, "f" * 16), told(1, 90, 20, None)]))
     assert before.waiting() == 1
     again = topics.begin([0], settings=settings)
-    assert again.take([told(2, 40, 40, None)]).early == 1
+    assert again.step([told(2, 40, 40, None)]).early == 1
 
 
 def test_a_tick_sends_on_what_the_clock_has_passed(done: Work) -> None:
@@ -303,7 +303,7 @@ def test_a_tick_sends_on_what_the_clock_has_passed(done: Work) -> None:
     settings = SessionSettings(lateness_s=240, hold_s=86_400, idle_s=86_400)
     topics = Topics()
     one = topics.begin(settings=settings)
-    topics.write(one.take(done.records[:-SOURCES]))
+    topics.write(one.step(done.records[:-SOURCES]))
     waiting = one.waiting()
     assert waiting
     late = done.records[-1].time + 3_600 * NS
@@ -318,14 +318,14 @@ def test_what_went_on_without_its_root_is_counted(done: Work) -> None:
     one = rekeyer(replace(SETTINGS, hold_s=60))
     for source in range(SOURCES):
         one.assign(source, {})
-    assert one.take(done.records).early == 0
+    assert one.step(done.records).early == 0
     alone = [
         Span(f"{number:032x}", f"{number:016x}", "f" * 16, "chat", START_NS, START_NS + NS, attributes=CHAT)
         for number in range(1, 4)
     ]
     other = rekeyer(replace(SETTINGS, hold_s=60))
     other.assign(0, {})
-    assert other.take([Record(0, 0, START_NS + NS, wire(alone, Encoding.JSON))]).early == 0
+    assert other.step([Record(0, 0, START_NS + NS, wire(alone, Encoding.JSON))]).early == 0
     assert other.tick(inputs([0]), START_NS + 300 * NS).early == len(alone)
 
 
@@ -339,9 +339,9 @@ def test_a_span_of_a_time_to_come_does_not_move_the_time() -> None:
         span = Span(f"{number:032x}", f"{number:016x}", None, "chat", end - NS, end, attributes=CHAT)
         return Record(0, number, came, wire([span], Encoding.PROTOBUF))
 
-    one.take([told(1, came + 60 * NS)])
+    one.step([told(1, came + 60 * NS)])
     assert one.watermarks() == {0: came + 55 * NS}
-    sent = candidates_in(one.take([told(2, came + 61 * NS), told(3, came + 30 * 86_400 * NS)]))
+    sent = candidates_in(one.step([told(2, came + 61 * NS), told(3, came + 30 * 86_400 * NS)]))
     assert one.watermarks() == {0: came + 55 * NS}
     assert [(candidate.start, candidate.end) for candidate in sent] == [(came, came)] * 2
 
@@ -383,7 +383,7 @@ def test_a_record_that_breaks_is_put_aside_alone(done: Work, monkeypatch: pytest
     one = rekeyer()
     for source in range(SOURCES):
         one.assign(source, {})
-    taken = one.take(records)
+    taken = one.step(records)
     (letter,) = letters_of(taken)
     assert (letter.offset, letter.place, letter.code, letter.reason) == (
         7,
@@ -408,7 +408,7 @@ def test_what_says_nothing_of_a_record_puts_none_aside(
     for source in range(SOURCES):
         one.assign(source, {})
     with pytest.raises(error):
-        one.take(done.records[:1])
+        one.step(done.records[:1])
 
 
 def candidates_in(done: RekeyResult) -> list[Candidate]:
@@ -452,7 +452,7 @@ def test_what_is_broken_in_a_record_is_told_and_the_rest_taken(done: Work) -> No
     one = rekeyer()
     for source in range(SOURCES):
         one.assign(source, {})
-    taken = one.take([broken, *moved])
+    taken = one.step([broken, *moved])
     assert taken.dead_letters == ["otlp-protobuf"]
     assert candidates_of(batches_of(taken)) == pure(done.records)
 
@@ -463,7 +463,7 @@ def test_log_records_that_are_behind_hold_the_time_back_and_idle_ones_do_not(don
     one.assign(0, {})
     own = [record for record in done.records if record.partition == 0]
     one.expect_logs(0)
-    held = one.take(own)
+    held = one.step(own)
     now = own[-1].time
     held.add(one.tick(inputs([0]), now))
     assert one.watermarks() == {0: 0}
@@ -472,7 +472,7 @@ def test_log_records_that_are_behind_hold_the_time_back_and_idle_ones_do_not(don
     assert one.watermarks()[0] > 0
     alone = rekeyer()
     alone.assign(0, {})
-    assert candidates_of(batches_of(released)) == candidates_of(batches_of(alone.take(own)))
+    assert candidates_of(batches_of(released)) == candidates_of(batches_of(alone.step(own)))
 
 
 def test_without_log_records_a_partition_of_them_changes_nothing(done: Work) -> None:
@@ -484,7 +484,7 @@ def test_without_log_records_a_partition_of_them_changes_nothing(done: Work) -> 
     for each in (one, other):
         each.assign(0, {})
     own = [record for record in done.records if record.partition == 0]
-    taken = one.take([line, *own])
+    taken = one.step([line, *own])
     assert (taken.items[Topic.LOGS], taken.rejected.total(), taken.unjoined.total()) == (1, 0, 0)
-    assert candidates_of(batches_of(taken)) == candidates_of(batches_of(other.take(own)))
+    assert candidates_of(batches_of(taken)) == candidates_of(batches_of(other.step(own)))
     assert one.watermarks() == other.watermarks()

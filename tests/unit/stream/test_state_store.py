@@ -21,47 +21,47 @@ NOW = 1_772_000_000 * NS
 
 
 @pytest.fixture(params=["memory", "disk"])
-def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> PartitionStore:
-    """A shelf that is empty."""
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> PartitionStore:
+    """A store that is empty."""
     return (
         MemoryPartitionStore()
         if request.param == "memory"
-        else DiskPartitionStore(tmp_path / "shelf", lambda: NOW)
+        else DiskPartitionStore(tmp_path / "store", lambda: NOW)
     )
 
 
-def test_a_shelf_holds_the_last_write_of_each_key(shelf: PartitionStore) -> None:
+def test_a_shelf_holds_the_last_write_of_each_key(store: PartitionStore) -> None:
     """What is put replaces what was there; what is forgotten is gone, though it was put just before."""
-    assert shelf.applied == -1
-    shelf.put([(b"a", b"1"), (b"b", b"1"), (b"c", b"1"), (b"c", None)], 3)
-    shelf.put([(b"a", b"2"), (b"b", None), (b"b", b""), (b"d", None)], 9)
-    assert dict(shelf.items()) == {b"a": b"2", b"b": b""}
-    assert [shelf.get(key) for key in (b"a", b"b", b"c", b"d")] == [b"2", b"", None, None]
-    assert shelf.applied == 9
+    assert store.applied == -1
+    store.put([(b"a", b"1"), (b"b", b"1"), (b"c", b"1"), (b"c", None)], 3)
+    store.put([(b"a", b"2"), (b"b", None), (b"b", b""), (b"d", None)], 9)
+    assert dict(store.items()) == {b"a": b"2", b"b": b""}
+    assert [store.get(key) for key in (b"a", b"b", b"c", b"d")] == [b"2", b"", None, None]
+    assert store.applied == 9
 
 
 def test_a_shelf_on_disk_is_there_again(tmp_path: Path) -> None:
     """After a restart it holds what it held, and says up to where that is; discarded, it is empty."""
-    shelf = DiskPartitionStore(tmp_path / "shelf", lambda: NOW)
-    shelf.put([(b"a", b"1")], 7)
-    shelf.close()
-    shelf = DiskPartitionStore(tmp_path / "shelf", lambda: NOW + STALE_S * NS)
-    assert (shelf.get(b"a"), shelf.applied) == (b"1", 7)
-    shelf.discard()
-    assert not (tmp_path / "shelf").exists()
-    shelf = DiskPartitionStore(tmp_path / "shelf", lambda: NOW)
-    assert (shelf.get(b"a"), shelf.applied) == (None, -1)
+    store = DiskPartitionStore(tmp_path / "store", lambda: NOW)
+    store.put([(b"a", b"1")], 7)
+    store.close()
+    store = DiskPartitionStore(tmp_path / "store", lambda: NOW + STALE_S * NS)
+    assert (store.get(b"a"), store.applied) == (b"1", 7)
+    store.discard()
+    assert not (tmp_path / "store").exists()
+    store = DiskPartitionStore(tmp_path / "store", lambda: NOW)
+    assert (store.get(b"a"), store.applied) == (None, -1)
 
 
 @pytest.mark.parametrize("later_s", [STALE_S, -STALE_S])
 def test_a_shelf_that_was_left_alone_for_long_is_made_anew(tmp_path: Path, later_s: int) -> None:
     """What the changelog forgot meanwhile must not be remembered here; nor where the clock cannot say."""
-    shelf = DiskPartitionStore(tmp_path / "shelf", lambda: NOW)
-    shelf.put([(b"a", b"1")], 7)
-    shelf.close()
-    shelf = DiskPartitionStore(tmp_path / "shelf", lambda: NOW + later_s * NS + later_s)
-    assert list(shelf.items()) == []
-    assert shelf.applied == -1
+    store = DiskPartitionStore(tmp_path / "store", lambda: NOW)
+    store.put([(b"a", b"1")], 7)
+    store.close()
+    store = DiskPartitionStore(tmp_path / "store", lambda: NOW + later_s * NS + later_s)
+    assert list(store.items()) == []
+    assert store.applied == -1
 
 
 @pytest.mark.parametrize("session_id", ["plain", "a/b", "", "\udc80", "2/3"])
@@ -72,21 +72,21 @@ def test_each_key_is_on_the_shelf_of_its_partition(session_id: str) -> None:
     def make(number: int) -> PartitionStore:
         return made.setdefault(number, MemoryPartitionStore())
 
-    shelves = PartitionStores(5, make)
+    stores = PartitionStores(5, make)
     own = partition_of(session_id, 5)
     for number in range(5):
-        shelves.open(number)
+        stores.open(number)
     key = f"s/{session_id}"
     made[own].put([(key.encode("utf-8", "surrogatepass"), b"state")], 0)
     made[3].put([(b"p/3", b"facts"), (b"r/3/abc", b"rules")], 4)
-    assert (shelves.get(key), shelves.get("p/3"), shelves.get("r/3/abc")) == (b"state", b"facts", b"rules")
-    assert (key, b"state") in list(shelves.items([own]))
-    assert (shelves.applied(3), shelves.applied(4)) == (4, None if own != 4 else 0)
-    shelves.discard(3)
-    assert shelves.get("p/3") is None
-    assert sorted(shelves.numbers()) == [0, 1, 2, 4]
-    shelves.close()
-    assert shelves.get(key) is None
+    assert (stores.get(key), stores.get("p/3"), stores.get("r/3/abc")) == (b"state", b"facts", b"rules")
+    assert (key, b"state") in list(stores.items([own]))
+    assert (stores.applied(3), stores.applied(4)) == (4, None if own != 4 else 0)
+    stores.discard(3)
+    assert stores.get("p/3") is None
+    assert sorted(stores.numbers()) == [0, 1, 2, 4]
+    stores.close()
+    assert stores.get(key) is None
 
 
 def test_a_folder_is_of_one_process(tmp_path: Path) -> None:
@@ -112,11 +112,11 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
 
 def test_a_damaged_shelf_is_said(tmp_path: Path) -> None:
     """A database that cannot be opened is named, with what to do."""
-    shelf = DiskPartitionStore(tmp_path / "shelf", lambda: NOW)
-    shelf.put([(b"a", b"1")], 0)
-    shelf.close()
-    (tmp_path / "shelf" / "CURRENT").write_text("nonsense\n")
+    store = DiskPartitionStore(tmp_path / "store", lambda: NOW)
+    store.put([(b"a", b"1")], 0)
+    store.close()
+    (tmp_path / "store" / "CURRENT").write_text("nonsense\n")
     with pytest.raises(StreamError, match="cannot be used: Corruption") as caught:
-        DiskPartitionStore(tmp_path / "shelf", lambda: NOW)
+        DiskPartitionStore(tmp_path / "store", lambda: NOW)
     assert caught.value.code == "TRL743"
     assert "made again from Kafka" in caught.value.hint

@@ -91,7 +91,7 @@ def written_for(spans: Sequence[Span]) -> tuple[int, int]:
     for offset, span in enumerate(spans):
         record = Record(0, offset, span.end, wire([span], Encoding.PROTOBUF))
         came += len(record.value)
-        outputs = one.take([record]).outputs
+        outputs = one.step([record]).outputs
         stored += sum(len(out.value or b"") for out in outputs if out.topic is Topic.REKEY_STATE)
     return came, stored
 
@@ -145,7 +145,7 @@ def test_state_of_version_1_is_gone_on_with() -> None:
         for record in done.records[begin:end]:
             one = rekeyer()
             one.assign(record.partition, state[record.partition])
-            part = one.take([record])
+            part = one.step([record])
             sent.extend(batches_of(part))
             for output in part.outputs:
                 if output.topic is Topic.REKEY_STATE:

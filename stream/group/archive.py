@@ -8,78 +8,45 @@ for those who look at the group's lag.
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
 from kafka.errors import IllegalStateError, KafkaError
 from kafka.structs import TopicPartition
 
-from ...archive.chunk import ArchiveCheckpoint, Chunk, RuleTexts
+from ...archive.chunk import Piece, Standing
+from ...archive.shared_writer import LiveArchive
 from ..error import StreamError
 from ..messages.codec import DeadLetter, encode_dead_letter
 from ..messages.topics import Topic
-from ..process.archive_metrics import ArchiveMetrics
-from ..process.faultpoints import ArchiveFault
-from ..stages.archive import ChunkBuffer, Pace, resumed, too_many
+from ..process.faultpoints import ArchiveFault, reach
+from ..process.metrics import ArchiveMetrics
+from ..stages.archive import ChunkBuffer, ChunkLimits, resumed, too_many
 from ..stages.rekey import Record
 from .client import ClientRecord, GroupClient, Loss, OutgoingRecord
 from .inputs import Inputs, place_of
 from .process import BatchLimits, GoingOn, GroupStage
 
 
-class Entered(Protocol):
-    """The files that were entered into a manifest, their bytes and rows."""
+@dataclass(frozen=True, slots=True)
+class ArchiveRuntime:
+    """The runtime of the process: its clock, reports and metrics; it ends when `stopping` is set.
 
-    @property
-    def files(self) -> int: ...  # noqa: D102
-    @property
-    def bytes(self) -> int: ...  # noqa: D102
-    @property
-    def rows(self) -> int: ...  # noqa: D102
+    `timeout_s` is how long it may be silent before the group assigns its partitions to others. `reach` marks
+    fault points.
+    """
 
-
-class Archive(Protocol):
-    """An archive to which several processes add in turns."""
-
-    def lock(self) -> AbstractContextManager[None]:
-        """Wait for the lock and hold it: every other method but `checkpoint` is called inside."""
-        ...
-
-    def checkpoint(self, partition: int) -> ArchiveCheckpoint | None:
-        """Return how far the archive has come with a partition, None where it has nothing of it."""
-        ...
-
-    def write_rules(self, digest: str, packs: RuleTexts) -> None:
-        """Write a rule set; once is enough."""
-
-    def begin(self, chunk: Chunk) -> None:
-        """Enter that files of the chunk are written next."""
-
-    def write(self, chunk: Chunk) -> None:
-        """Write the files of the chunk, but for those that were entered before."""
-
-    def commit(self) -> Entered:
-        """Enter the files that were written."""
-        ...
-
-    def finish(self, chunk: Chunk) -> ArchiveCheckpoint:
-        """Enter that the chunk is in the archive."""
-        ...
-
-
-class ManifestRuntime(Protocol):
-    """The runtime of the policy: metrics, reports, a clock in seconds, and what marks fault points."""
-
-    @property
-    def metrics(self) -> ArchiveMetrics: ...  # noqa: D102
-    @property
-    def report(self) -> Callable[[str], None]: ...  # noqa: D102
-    @property
-    def clock(self) -> Callable[[], float]: ...  # noqa: D102
-    @property
-    def fault_point(self) -> Callable[[StrEnum], None]: ...  # noqa: D102
+    metrics: ArchiveMetrics
+    report: Callable[[str], None]
+    stopping: threading.Event
+    timeout_s: float = 45.0
+    clock: Callable[[], float] = time.monotonic
+    reach: Callable[[StrEnum], None] = reach
 
 
 class ArchiveStage(GroupStage):
@@ -107,15 +74,15 @@ class ManifestPolicy:
         self,
         client: GroupClient,
         names: Mapping[Topic, str],
-        archive: Archive,
-        runtime: ManifestRuntime,
-        pace: Pace,
+        archive: LiveArchive,
+        runtime: ArchiveRuntime,
+        limits: ChunkLimits,
     ) -> None:
         self.stage = ArchiveStage(names[Topic.JUDGED], runtime.metrics)
         self.inputs = Inputs(client, runtime.metrics.kafka, runtime.report, _archive_error)
         self.commits = 0
         self._topic, self._names = names[Topic.JUDGED], names
-        self._client, self._archive, self._runtime, self._pace = client, archive, runtime, pace
+        self._client, self._archive, self._runtime, self._limits = client, archive, runtime, limits
         self._open: dict[int, ChunkBuffer] = {}
         self._bases: dict[int, ArchiveCheckpoint | None] = {}
         self._active = runtime.clock()
@@ -139,7 +106,7 @@ class ManifestPolicy:
             begin = ArchiveCheckpoint(first, first) if base is None else resumed(base, first)
             if base is not None:
                 self.inputs.report_deleted(place, base.next, begin.next)
-            self._open[number] = ChunkBuffer(self._topic, number, begin, self._pace)
+            self._open[number] = ChunkBuffer(self._topic, number, begin, self._limits)
             offsets[place] = begin.next
         self._active = self._runtime.clock()
         return offsets if going_on() else None
@@ -159,7 +126,7 @@ class ManifestPolicy:
     def between(self, member: Any) -> bool:  # noqa: ARG002
         """Archive what is too much to hold, and everything where no message tells the time any more."""
         is_going_on = all(map(self._archive_one, too_many(self._open)))
-        patience_s = min((one.patience_s for one in self._open.values()), default=self._pace.every_s)
+        patience_s = min((one.patience_s for one in self._open.values()), default=self._limits.every_s)
         if self._runtime.clock() - self._active >= patience_s:
             is_going_on = self._archive_ready() and is_going_on
         self._count()
@@ -218,10 +185,10 @@ class ManifestPolicy:
 
     def _archive_one(self, number: int) -> bool:
         """Archive what was gathered of a partition; return False where another process has done so."""
-        gathering, fault_point = self._open[number], self._runtime.fault_point
-        chunk = gathering.piece()
-        with self._archive.lock():
-            if self._archive.checkpoint(number) != self._bases[number]:
+        gathering = self._open[number]
+        piece = gathering.piece()
+        with self._archive.turn():
+            if self._archive.standing(number) != self._bases[number]:
                 return False
             for digest, packs in chunk.activated.items():
                 self._archive.write_rules(digest, packs)
@@ -232,18 +199,18 @@ class ManifestPolicy:
         with suppress(KafkaError):
             self._client.commit({TopicPartition(self._topic, number): checkpoint.next})
         self.commits += 1
-        fault_point(ArchiveFault.COMMITTED)
+        self._runtime.reach(ArchiveFault.COMMITTED)
         return True
 
-    def _write(self, chunk: Chunk) -> None:
-        """Write and enter the files of a chunk."""
-        fault_point, metrics = self._runtime.fault_point, self._runtime.metrics
-        self._archive.begin(chunk)
-        fault_point(ArchiveFault.WRITING)
-        self._archive.write(chunk)
-        fault_point(ArchiveFault.WRITTEN)
-        entered = self._archive.commit()
-        fault_point(ArchiveFault.ENTERED)
+    def _write(self, piece: Piece) -> None:
+        """Write and enter the files of a piece."""
+        metrics = self._runtime.metrics
+        self._archive.begin(piece)
+        self._runtime.reach(ArchiveFault.WRITING)
+        self._archive.put(piece)
+        self._runtime.reach(ArchiveFault.WRITTEN)
+        entered = self._archive.enter()
+        self._runtime.reach(ArchiveFault.ENTERED)
         metrics.files.inc(entered.files)
         metrics.bytes.inc(entered.bytes)
         metrics.rows.inc(entered.rows)

@@ -1,0 +1,253 @@
+"""The rekey stage in its process: the records that it reads, its ticks, what it counts and reports."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kafka.structs import TopicPartition
+
+from ...schemas.otlp.signal import Signal
+from ...schemas.time import NS
+from ..error import StreamError
+from ..ingest.limits import Limits
+from ..messages.topics import Topic
+from ..messages.unjoined import Unjoined
+from ..process.faultpoints import RekeyFault, reach
+from ..process.metrics import RekeyMetrics
+from ..process.unread import UnreadNotice
+from ..stages.rekey import Input, Record, Rekeyer, RekeyResult
+from .client import ClientRecord, GroupClient
+from .inputs import Inputs, place_of
+from .process import BatchLimits
+from .transactional import TransactionalStage, TransactionFaults
+
+PROCESS = "rekey"
+RECORD_BYTES_MAX = Limits().unpacked_bytes_max
+"""Bytes of a record beyond which the process does not read it: the limit of a request to `tracline serve`."""
+TICK_S_MIN = 0.05
+AHEAD_NS = 10_000_000_000
+"""How far the process may read one input of a source ahead of the other, by the times of their records."""
+UNJOINED_REPORT_S = 60.0
+"""The least time between two reports that log records found no span, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class RekeyRuntime:
+    """The runtime of the process: its time (ns since the epoch), clock, reports and metrics.
+
+    `instance` names the process: its successor of that name need not wait for a transaction it left open.
+    `timeout_s` is how long it may be silent before the group assigns its partitions to others, and how long
+    one of its transactions may take. It ends when `stopping` is set. `reach` marks fault points.
+    """
+
+    instance: str
+    timeout_s: float
+    metrics: RekeyMetrics
+    report: Callable[[str], None]
+    stopping: threading.Event
+    now: Callable[[], int] = time.time_ns
+    clock: Callable[[], float] = time.monotonic
+    reach: Callable[[StrEnum], None] = reach
+
+
+class RekeyStage(TransactionalStage[RekeyResult]):
+    """The rekeyer with its topics: spans, and log records beside them where `reads_logs`."""
+
+    process = PROCESS
+    limits = BatchLimits(records=1_000, bytes=1 << 20, linger_s=0.2, polled=100)
+    """About half a second's work; a transaction has a message for each partition of events."""
+    state_topic = Topic.REKEY_STATE
+    faults = TransactionFaults(RekeyFault.RECEIVED, RekeyFault.TAKEN, RekeyFault.PRODUCED, RekeyFault.OFFSETS)
+
+    def __init__(
+        self,
+        client: GroupClient,
+        names: Mapping[Topic, str],
+        rekeyer: Rekeyer,
+        inputs: Inputs,
+        runtime: RekeyRuntime,
+        *,
+        reads_logs: bool,
+    ) -> None:
+        reads = (Topic.LOGS, Topic.SPANS) if reads_logs else (Topic.SPANS,)
+        self.topics = tuple(names[topic] for topic in reads)
+        self._client, self._names, self._rekeyer = client, names, rekeyer
+        self._inputs, self._runtime, self._reads_logs = inputs, runtime, reads_logs
+        self._topics = {names[topic]: topic for topic in reads}
+        self._tick_s = max(rekeyer.settings.tick_s, TICK_S_MIN)
+        self._ticked = runtime.clock()
+        self._active: dict[TopicPartition, float] = {}
+        self._read_up_to: dict[TopicPartition, int] = {}
+        self._without_span = 0
+        self._reported_without_span = -UNJOINED_REPORT_S
+        self._notice = UnreadNotice(runtime.report)
+
+    def deadline(self) -> float:
+        """Return when the next tick is due."""
+        return self._ticked + self._tick_s
+
+    def begin(self) -> None:
+        """Forget all sources. Raises StreamError (TRL732) where partitions were added."""
+        for number in self._rekeyer.assigned:
+            self._rekeyer.revoke(number)
+        self._check_partitions()
+
+    def inputs_of(self, owned: frozenset[int]) -> list[TopicPartition]:
+        """Return the partitions of spans, then those of log records."""
+        return [TopicPartition(topic, number) for topic in reversed(self.topics) for number in sorted(owned)]
+
+    def restore(self, owned: frozenset[int], state: Mapping[int, Mapping[str, bytes]]) -> bool:
+        """Go on with these sources."""
+        for number in sorted(owned):
+            self._rekeyer.assign(number, state[number])
+        return True
+
+    def first_offset(self, place: TopicPartition) -> int:
+        """Return the first record; of log records the first whose span may still be waiting."""
+        record_time = self._rekeyer.record_time(place.partition)
+        if self._topics[place.topic] is Topic.SPANS or not record_time:
+            return self._client.first(place)
+        hold = round(self._rekeyer.settings.hold_s * NS)
+        return self._client.first_since(place, max(0, record_time - hold) // 1_000_000)
+
+    def resumed(self) -> None:
+        """Begin with new positions: no input is quiet yet."""
+        self._active = dict.fromkeys(self._inputs.next, self._runtime.clock())
+        self._read_up_to = {}
+        self._expect_logs(self._client.unread(self._inputs.next))
+
+    def rest(self) -> None:
+        """Set the metrics of a process without partitions."""
+        self._runtime.metrics.rest()
+
+    def wait(self, *, is_assigned: bool) -> None:  # noqa: ARG002
+        """Take note that records may wait at the broker: no input is quiet meanwhile."""
+        self._active = dict.fromkeys(self._active, self._runtime.clock())
+
+    def step(self, records: Sequence[ClientRecord]) -> RekeyResult:
+        """Return the candidates that come of records, and dead letters of those that cannot be span data."""
+        result = self._rekeyer.step([self._record(record) for record in records if not _refusal(record)])
+        for record in records:
+            if (refusal := _refusal(record)) is not None:
+                result.add(self._rekeyer.refuse(self._record(record), refusal[1], code=refusal[0]))
+        now = self._runtime.clock()
+        for record in records:
+            place = place_of(record)
+            self._active[place] = now
+            self._read_up_to[place] = max(self._record(record).time, self._read_up_to.get(place, 0))
+        return result
+
+    def refuse(self, record: ClientRecord, error: Exception) -> RekeyResult:
+        """Return the dead letter of a record that breaks the rekeyer."""
+        return self._rekeyer.refuse(self._record(record), type(error).__name__)
+
+    def between(self, commit: Callable[[RekeyResult], None]) -> None:
+        """Pace the inputs, and commit a tick when it is due."""
+        if self._reads_logs:
+            self._pace()
+        if self._runtime.clock() >= self.deadline():
+            self._tick(commit)
+
+    def _pace(self) -> None:
+        """Pause an input that the process has read far ahead of the other one of its source."""
+        for place in self._inputs.next:
+            [other] = [topic for topic in self.topics if topic != place.topic]
+            partner = TopicPartition(other, place.partition)
+            ahead = self._read_up_to.get(place, 0) - self._read_up_to.get(partner, 0)
+            self._client.pause(place, is_paused=ahead > AHEAD_NS and self._may_have_unread(partner))
+
+    def _may_have_unread(self, place: TopicPartition) -> bool:
+        end = self._client.high_water(place)
+        return end is None or end > self._client.position(place)
+
+    def _tick(self, commit: Callable[[RekeyResult], None]) -> None:
+        """Send the watermarks to every partition of events; those of quiet inputs follow the clock."""
+        now = self._ticked = self._runtime.clock()
+        self._check_partitions()
+        # The client's own memory of the ends is stale while the broker is away.
+        unread = self._client.unread(self._inputs.next)
+        self._expect_logs(unread)
+        idle = [place for place in unread if not unread[place] and now - self._active[place] >= self._tick_s]
+        commit(self._rekeyer.tick([self._input(place) for place in idle], self._runtime.now()))
+        if len(idle) == len(unread):
+            self._notice.idle()
+        metrics = self._runtime.metrics
+        metrics.kafka.lag({(place.topic, place.partition): count for place, count in unread.items()})
+        metrics.progress.watermark(min(self._rekeyer.watermarks().values()))
+        metrics.spans.waiting.set(self._rekeyer.waiting())
+        metrics.spans.log_records_waiting.set(self._rekeyer.waiting_records())
+        metrics.traces_held.set(self._rekeyer.remembered())
+
+    def _expect_logs(self, unread: Mapping[TopicPartition, int]) -> None:
+        """Have sources with unread log records wait for them."""
+        for place, count in unread.items():
+            if self._topics[place.topic] is Topic.LOGS and count:
+                self._rekeyer.expect_logs(place.partition)
+
+    def _check_partitions(self) -> None:
+        """Raise StreamError (TRL732) where partitions were added."""
+        spans, events, logs = (self._names[topic] for topic in (Topic.SPANS, Topic.EVENTS, Topic.LOGS))
+        found = self._client.partitions(spans), self._client.transactions.partitions(events)
+        if found != self._rekeyer.counts:
+            before = self._rekeyer.counts
+            what = (
+                f"{spans} had {before[0]} partitions and {events} {before[1]}, "
+                f"and they have {found[0]} and {found[1]}"
+            )
+            hint = "sessions would change their partition: begin with new topics and a new state"
+            raise StreamError("TRL732", what, hint)
+        if self._reads_logs and (count := self._client.partitions(logs)) != found[0]:
+            what = f"{spans} has {found[0]} partitions and {logs} {count}"
+            hint = f"delete {logs} and make it again with: tracline stream topics --create"
+            raise StreamError("TRL732", what, hint)
+
+    def _input(self, place: TopicPartition) -> Input:
+        return Input(self._topics[place.topic], place.partition)
+
+    def _record(self, record: ClientRecord) -> Record:
+        """Return a record for the rekeyer; one without a timestamp has the time of now."""
+        time = record.timestamp * 1_000_000 if record.timestamp >= 0 else self._runtime.now()
+        topic = self._topics[record.topic]
+        return Record(record.partition, record.offset, time, record.value or b"", topic)
+
+    def committed(self, result: RekeyResult, records: Sequence[ClientRecord]) -> None:  # noqa: ARG002
+        """Count what was committed, and report what is not read."""
+        self._runtime.reach(RekeyFault.COMMITTED)
+        metrics = self._runtime.metrics
+        metrics.spans_in.inc(result.items[Topic.SPANS])
+        metrics.log_records_in.inc(result.items[Topic.LOGS])
+        metrics.candidates.inc(result.candidates)
+        metrics.spans.early.inc(result.early)
+        metrics.spans.came(result.census)
+        self._notice.came(result.census)
+        for signal, topic in ((Signal.SPANS, Topic.SPANS), (Signal.LOGS, Topic.LOGS)):
+            metrics.spans.rejected[signal].inc(result.rejected[topic])
+        metrics.spans.flaws(Counter(result.dead_letters))
+        for reason, count in result.unjoined.items():
+            metrics.spans.unjoined(reason, count)
+        self._report_without_span(result.unjoined[Unjoined.WITHOUT_SPAN])
+
+    def _report_without_span(self, count: int) -> None:
+        """Report now and then that log records found no span."""
+        self._without_span += count
+        now = self._runtime.clock()
+        if not self._without_span or now - self._reported_without_span < UNJOINED_REPORT_S:
+            return
+        text = f"{self._without_span} log records with content found no span on their partition to add to"
+        hint = f"{self._names[Topic.LOGS]} must be partitioned by trace like {self._names[Topic.SPANS]}"
+        self._runtime.report(f"{text}; {hint}")
+        self._without_span, self._reported_without_span = 0, now
+
+
+def _refusal(record: ClientRecord) -> tuple[str, str] | None:
+    """Return why a record cannot be span data: a code and the reason; None where it may be."""
+    if record.value is None:
+        return "empty", "has no value"
+    if len(record.value) > RECORD_BYTES_MAX:
+        return "size", f"is larger than {RECORD_BYTES_MAX} bytes"
+    return None
