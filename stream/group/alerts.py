@@ -20,7 +20,7 @@ from ..alerts.delivery import Delivery
 from ..error import StreamError
 from ..messages.topics import Topic
 from ..process.faultpoints import AlertFault, reach
-from ..process.metrics import AlertMetrics
+from ..process.alert_metrics import AlertMetrics
 from ..stages.alert import PROCESS, Alerting, AlertsResult, dead_letter
 from ..stages.rekey import Record
 from .client import ClientRecord, GroupClient

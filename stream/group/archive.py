@@ -25,7 +25,7 @@ from ..error import StreamError
 from ..messages.codec import DeadLetter, encode_dead_letter
 from ..messages.topics import Topic
 from ..process.faultpoints import ArchiveFault, reach
-from ..process.metrics import ArchiveMetrics
+from ..process.archive_metrics import ArchiveMetrics
 from ..stages.archive import ChunkBuffer, ChunkLimits, resumed, too_many
 from ..stages.rekey import Record
 from .client import ClientRecord, GroupClient, Loss, OutgoingRecord

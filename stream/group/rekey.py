@@ -18,7 +18,7 @@ from ..ingest.limits import Limits
 from ..messages.topics import Topic
 from ..messages.unjoined import Unjoined
 from ..process.faultpoints import RekeyFault, reach
-from ..process.metrics import RekeyMetrics
+from ..process.rekey_metrics import RekeyMetrics
 from ..process.unread import UnreadNotice
 from ..stages.rekey import Input, Record, Rekeyer, RekeyResult
 from .client import ClientRecord, GroupClient

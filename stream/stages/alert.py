@@ -209,7 +209,7 @@ def dead_letter(record: Record, topic: str, code: str, reason: str) -> AlertsRes
     letter = DeadLetter(
         PROCESS, topic, record.partition, record.offset, record.time, "record", code, reason, digest
     )
-    output = Output(Topic.DEAD_LETTER, None, None, encode_letter(letter))
+    output = Output(Topic.DEAD_LETTER, None, None, encode_dead_letter(letter))
     return AlertsResult(outputs=[output], dead_letters=[code])
 
 

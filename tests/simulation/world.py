@@ -22,7 +22,7 @@ from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.alerts.alert import decode
 from tracline.stream.alerts.delivery import Delivery
-from tracline.stream.alerts.detector import Settings
+from tracline.predict.detector import Settings
 from tracline.stream.alerts.rates import tolerance, unknown
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.memory.broker import MemoryBroker
@@ -36,7 +36,7 @@ from tracline.stream.messages.codec import (
     encode,
 )
 from tracline.stream.messages.topics import Topic
-from tracline.stream.process.metrics import AlertMetrics
+from tracline.stream.process.alert_metrics import AlertMetrics
 from tracline.stream.stages.alert import Alerting
 from tracline.stream.stages.archive import ChunkLimits
 from tracline.stream.stages.monitor import MonitorOptions
