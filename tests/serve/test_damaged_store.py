@@ -43,7 +43,7 @@ def test_a_damaged_page_ends_the_process_with_an_error(tmp_path: Path, pack: Pat
     ended = run_to_end(tmp_path, pack, free_port(), "--grpc-port", "0")
     assert ended.returncode == 2
     assert f"TRL702 cannot use {path} (SQLITE_CORRUPT" in ended.stderr
-    assert "hint: keep a copy of the folder" in ended.stderr
+    assert "hint: back up the folder" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 
