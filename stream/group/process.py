@@ -142,7 +142,7 @@ class GroupProcess:
         self._stage, self._inputs = policy.stage, policy.inputs
         self._refused = refused
         self._settled: int | None = None
-        self._reported: int | None = None
+        self._reported: str | None = None
         self._refusals = 0
         self._is_away = False
 
@@ -252,9 +252,10 @@ class GroupProcess:
         else:
             self._stage.rest()
         self._settled = count
-        if count != self._reported and (text := self._stage.status(owned)) is not None:
-            self._runtime.report(text)
-        self._reported = count
+        status = self._stage.status(owned)
+        if status is not None and status != self._reported:
+            self._runtime.report(status)
+        self._reported = status
         return True
 
     def _answered(self) -> None:
