@@ -19,8 +19,8 @@ from ..alerts.alert import Alert, decode
 from ..alerts.delivery import Delivery
 from ..error import StreamError
 from ..messages.topics import Topic
-from ..process.faultpoints import AlertFault, reach
 from ..process.alert_metrics import AlertMetrics
+from ..process.faultpoints import AlertFault, fault_point
 from ..stages.alert import PROCESS, Alerting, AlertsResult, dead_letter
 from ..stages.rekey import Record
 from .client import ClientRecord, GroupClient
@@ -38,8 +38,8 @@ class AlertsRuntime:
 
     `instance` names the process: its successor of that name need not wait for a transaction it left open.
     `timeout_s` is how long it may be silent before another takes over, and how long a transaction may take.
-    `alerting` and `delivery` make what the process begins with, whenever it takes over. `reach` marks fault
-    points.
+    `alerting` and `delivery` make what the process begins with, whenever it takes over. `fault_point` marks
+    fault points.
     """
 
     instance: str
@@ -51,7 +51,7 @@ class AlertsRuntime:
     delivery: Callable[[], Delivery]
     now: Callable[[], int] = time.time_ns
     clock: Callable[[], float] = time.monotonic
-    reach: Callable[[StrEnum], None] = reach
+    fault_point: Callable[[StrEnum], None] = fault_point
 
 
 class AlertsStage(TransactionalStage[AlertsResult]):
@@ -128,7 +128,7 @@ class AlertsStage(TransactionalStage[AlertsResult]):
 
     def rest(self) -> None:
         """Set the metrics of a process that waits."""
-        self._runtime.metrics.rest()
+        self._runtime.metrics.clear()
 
     def wait(self, *, is_assigned: bool) -> None:
         """Deliver while the broker does not answer, unless the group has moved the work to another process.
@@ -178,13 +178,13 @@ class AlertsStage(TransactionalStage[AlertsResult]):
             done = offset + 1
             self._undelivered.popleft()
         if done is not None:
-            self._runtime.reach(AlertFault.DELIVERED)
+            self._runtime.fault_point(AlertFault.DELIVERED)
             self._client.commit({self._alerts: done})
 
     def committed(self, result: AlertsResult, records: Sequence[ClientRecord]) -> None:  # noqa: ARG002
         """Count what was committed."""
         if result.alerts:
-            self._runtime.reach(AlertFault.COMMITTED)
+            self._runtime.fault_point(AlertFault.COMMITTED)
         metrics = self._runtime.metrics
         metrics.statuses.inc(result.statuses)
         metrics.repeats.inc(result.repeats)

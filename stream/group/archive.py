@@ -19,13 +19,13 @@ from typing import Any
 from kafka.errors import IllegalStateError, KafkaError
 from kafka.structs import TopicPartition
 
-from ...archive.chunk import Piece, Standing
+from ...archive.chunk import ArchiveCheckpoint, Chunk
 from ...archive.shared_writer import LiveArchive
 from ..error import StreamError
 from ..messages.codec import DeadLetter, encode_dead_letter
 from ..messages.topics import Topic
-from ..process.faultpoints import ArchiveFault, reach
 from ..process.archive_metrics import ArchiveMetrics
+from ..process.faultpoints import ArchiveFault, fault_point
 from ..stages.archive import ChunkBuffer, ChunkLimits, resumed, too_many
 from ..stages.rekey import Record
 from .client import ClientRecord, GroupClient, Loss, OutgoingRecord
@@ -37,8 +37,8 @@ from .process import BatchLimits, GoingOn, GroupStage
 class ArchiveRuntime:
     """The runtime of the process: its clock, reports and metrics; it ends when `stopping` is set.
 
-    `timeout_s` is how long it may be silent before the group assigns its partitions to others. `reach` marks
-    fault points.
+    `timeout_s` is how long it may be silent before the group assigns its partitions to others. `fault_point`
+    marks fault points.
     """
 
     metrics: ArchiveMetrics
@@ -46,7 +46,7 @@ class ArchiveRuntime:
     stopping: threading.Event
     timeout_s: float = 45.0
     clock: Callable[[], float] = time.monotonic
-    reach: Callable[[StrEnum], None] = reach
+    fault_point: Callable[[StrEnum], None] = fault_point
 
 
 class ArchiveStage(GroupStage):
@@ -186,9 +186,9 @@ class ManifestPolicy:
     def _archive_one(self, number: int) -> bool:
         """Archive what was gathered of a partition; return False where another process has done so."""
         gathering = self._open[number]
-        piece = gathering.piece()
-        with self._archive.turn():
-            if self._archive.standing(number) != self._bases[number]:
+        chunk = gathering.piece()
+        with self._archive.lock():
+            if self._archive.checkpoint(number) != self._bases[number]:
                 return False
             for digest, packs in chunk.activated.items():
                 self._archive.write_rules(digest, packs)
@@ -199,18 +199,18 @@ class ManifestPolicy:
         with suppress(KafkaError):
             self._client.commit({TopicPartition(self._topic, number): checkpoint.next})
         self.commits += 1
-        self._runtime.reach(ArchiveFault.COMMITTED)
+        self._runtime.fault_point(ArchiveFault.COMMITTED)
         return True
 
-    def _write(self, piece: Piece) -> None:
+    def _write(self, chunk: Chunk) -> None:
         """Write and enter the files of a piece."""
         metrics = self._runtime.metrics
-        self._archive.begin(piece)
-        self._runtime.reach(ArchiveFault.WRITING)
-        self._archive.put(piece)
-        self._runtime.reach(ArchiveFault.WRITTEN)
-        entered = self._archive.enter()
-        self._runtime.reach(ArchiveFault.ENTERED)
+        self._archive.begin(chunk)
+        self._runtime.fault_point(ArchiveFault.WRITING)
+        self._archive.write(chunk)
+        self._runtime.fault_point(ArchiveFault.WRITTEN)
+        entered = self._archive.commit()
+        self._runtime.fault_point(ArchiveFault.ENTERED)
         metrics.files.inc(entered.files)
         metrics.bytes.inc(entered.bytes)
         metrics.rows.inc(entered.rows)

@@ -14,10 +14,10 @@ from kafka.structs import TopicPartition
 from ...schemas.otlp.signal import Signal
 from ...schemas.time import NS
 from ..error import StreamError
-from ..ingest.limits import Limits
+from ..ingest.limits import ReceiverLimits
 from ..messages.topics import Topic
 from ..messages.unjoined import Unjoined
-from ..process.faultpoints import RekeyFault, reach
+from ..process.faultpoints import RekeyFault, fault_point
 from ..process.rekey_metrics import RekeyMetrics
 from ..process.unread import UnreadNotice
 from ..stages.rekey import Input, Record, Rekeyer, RekeyResult
@@ -27,7 +27,7 @@ from .process import BatchLimits
 from .transactional import TransactionalStage, TransactionFaults
 
 PROCESS = "rekey"
-RECORD_BYTES_MAX = Limits().unpacked_bytes_max
+RECORD_BYTES_MAX = ReceiverLimits().unpacked_bytes_max
 """Bytes of a record beyond which the process does not read it: the limit of a request to `tracline serve`."""
 TICK_S_MIN = 0.05
 AHEAD_NS = 10_000_000_000
@@ -42,7 +42,7 @@ class RekeyRuntime:
 
     `instance` names the process: its successor of that name need not wait for a transaction it left open.
     `timeout_s` is how long it may be silent before the group assigns its partitions to others, and how long
-    one of its transactions may take. It ends when `stopping` is set. `reach` marks fault points.
+    one of its transactions may take. It ends when `stopping` is set. `fault_point` marks fault points.
     """
 
     instance: str
@@ -52,7 +52,7 @@ class RekeyRuntime:
     stopping: threading.Event
     now: Callable[[], int] = time.time_ns
     clock: Callable[[], float] = time.monotonic
-    reach: Callable[[StrEnum], None] = reach
+    fault_point: Callable[[StrEnum], None] = fault_point
 
 
 class RekeyStage(TransactionalStage[RekeyResult]):
@@ -123,7 +123,7 @@ class RekeyStage(TransactionalStage[RekeyResult]):
 
     def rest(self) -> None:
         """Set the metrics of a process without partitions."""
-        self._runtime.metrics.rest()
+        self._runtime.metrics.clear()
 
     def wait(self, *, is_assigned: bool) -> None:  # noqa: ARG002
         """Take note that records may wait at the broker: no input is quiet meanwhile."""
@@ -217,14 +217,14 @@ class RekeyStage(TransactionalStage[RekeyResult]):
 
     def committed(self, result: RekeyResult, records: Sequence[ClientRecord]) -> None:  # noqa: ARG002
         """Count what was committed, and report what is not read."""
-        self._runtime.reach(RekeyFault.COMMITTED)
+        self._runtime.fault_point(RekeyFault.COMMITTED)
         metrics = self._runtime.metrics
         metrics.spans_in.inc(result.items[Topic.SPANS])
         metrics.log_records_in.inc(result.items[Topic.LOGS])
         metrics.candidates.inc(result.candidates)
         metrics.spans.early.inc(result.early)
-        metrics.spans.came(result.census)
-        self._notice.came(result.census)
+        metrics.spans.count_spans(result.census)
+        self._notice.add(result.census)
         for signal, topic in ((Signal.SPANS, Topic.SPANS), (Signal.LOGS, Topic.LOGS)):
             metrics.spans.rejected[signal].inc(result.rejected[topic])
         metrics.spans.flaws(Counter(result.dead_letters))

@@ -1,10 +1,11 @@
 """The state of one open session, and its documented codec.
 
-A state is one byte, the version, and a MessagePack map. `session` is `schemas.sessions.assemble.SessionAssembler`
-field by field, `rules` the key (`judge.RuleSetJudge`) of the rule set that labelled the rows, `rows` the labelled
-events of the open occurrence by column, `applied` the numbers of the rules that have applied to the
-occurrence that began at `applied_in`. Keys are field names, so a release that adds a field with a default
-reads old states; one that changes what a field means raises `VERSION`.
+A state is one byte, the version, and a MessagePack map. `session` is
+`schemas.sessions.assemble.SessionAssembler` field by field, `rules` the key (`judge.RuleSetJudge`) of the
+rule set that labelled the rows, `rows` the labelled events of the open occurrence by column, `applied` the
+numbers of the rules that have applied to the occurrence that began at `applied_in`. Keys are field names, so
+a release that adds a field with a default reads old states; one that changes what a field means raises
+`VERSION`.
 """
 
 from __future__ import annotations

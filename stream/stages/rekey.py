@@ -271,7 +271,9 @@ class Rekeyer:
     def refuse(self, record: Record, reason: str, *, code: str = "internal") -> RekeyResult:
         """Return the dead letter of a record that `step` cannot take."""
         result = RekeyResult(offsets={record.input: record.offset + 1})
-        result.add(self._dead_letter(record.input, record.time, record.origin, InputFlaw("record", code, reason)))
+        result.add(
+            self._dead_letter(record.input, record.time, record.origin, InputFlaw("record", code, reason))
+        )
         return result
 
     def tick(self, idle: Collection[Input], now: int) -> RekeyResult:
@@ -351,9 +353,7 @@ class Rekeyer:
         origin = heard.origin or (NO_RECORD, b"")
         return self._dead_letter(Input(Topic.SPANS, number), heard.record_time, origin, flaw)
 
-    def _dead_letter(
-        self, of: Input, time: int, origin: tuple[int, bytes], flaw: InputFlaw
-    ) -> RekeyResult:
+    def _dead_letter(self, of: Input, time: int, origin: tuple[int, bytes], flaw: InputFlaw) -> RekeyResult:
         """Return the dead letter of a record; `origin` is its offset and digest."""
         letter = DeadLetter(
             process="rekey",

@@ -185,7 +185,7 @@ def alerts_slot(
     name: str,
     setting: Setting,
     tolerance: Tolerance,
-    settings: Settings,
+    settings: DetectorSettings,
     delivery: Callable[[AlertMetrics], Delivery],
 ) -> Slot:
     """Return a slot of the alerts."""

@@ -13,6 +13,7 @@ from random import Random
 import polars as pl
 from kafka.errors import KafkaConnectionError, KafkaTimeoutError, UnknownError
 from kafka.structs import TopicPartition
+from tracline.predict.detector import Settings
 from tracline.rules.model.digest import rule_set_digest
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.candidate import Candidate
@@ -22,7 +23,6 @@ from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.alerts.alert import decode
 from tracline.stream.alerts.delivery import Delivery
-from tracline.predict.detector import Settings
 from tracline.stream.alerts.rates import tolerance, unknown
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.memory.broker import MemoryBroker
