@@ -16,8 +16,8 @@ from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import (
     OF_COLLECTORS,
     SPECS,
-    Flaw,
-    Found,
+    FoundTopic,
+    TopicFlaw,
     administering,
     check,
     create,
@@ -32,7 +32,9 @@ pytestmark = pytest.mark.slow
 WAIT_S = 20.0
 
 
-def changed(admin: Any, settings: KafkaSettings, until: Callable[[dict[Topic, Found]], bool]) -> list[Flaw]:
+def changed(
+    admin: Any, settings: KafkaSettings, until: Callable[[dict[Topic, FoundTopic]], bool]
+) -> list[TopicFlaw]:
     """The flaws, once a change that the broker has accepted can be seen."""
     deadline = time.monotonic() + WAIT_S
     while not until(found := look(admin, settings)):

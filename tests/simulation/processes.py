@@ -15,6 +15,7 @@ from pathlib import Path
 
 from kafka.structs import TopicPartition
 from tracline.archive.shared_writer import LiveArchive
+from tracline.predict.detector import DetectorSettings
 from tracline.schemas.settings import SessionSettings
 from tracline.stream.alerts.delivery import Delivery
 from tracline.stream.alerts.rates import Tolerance

@@ -19,7 +19,7 @@ from tracline.stream.alerts.alert import Alert, AlertStatus, decode
 from tracline.stream.alerts.delivery import Delivery
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.memory.broker import MemoryBroker
-from tracline.stream.messages.codec import Batch
+from tracline.stream.messages.codec import CandidateBatch
 from tracline.stream.messages.codec import decode as decode_message
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.alert_metrics import AlertMetrics
@@ -242,7 +242,9 @@ def test_a_record_that_breaks_the_stage_is_put_aside_alone(monkeypatch: pytest.M
         assert len(bed.values(Topic.DEAD_LETTER)) == 1
         bed.now += 10 * 3_600 * NS
         bed.turn(slot, times=20)
-    batches = [one for one in map(decode_message, bed.values(Topic.EVENTS)) if isinstance(one, Batch)]
+    batches = [
+        one for one in map(decode_message, bed.values(Topic.EVENTS)) if isinstance(one, CandidateBatch)
+    ]
     assert sum(len(batch.candidates) for batch in batches) > 0
 
 

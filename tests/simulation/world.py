@@ -13,7 +13,7 @@ from random import Random
 import polars as pl
 from kafka.errors import KafkaConnectionError, KafkaTimeoutError, UnknownError
 from kafka.structs import TopicPartition
-from tracline.predict.detector import Settings
+from tracline.predict.detector import DetectorSettings
 from tracline.rules.model.digest import rule_set_digest
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.candidate import Candidate
@@ -81,7 +81,7 @@ ROUNDS_MAX = 500
 """Turns in which everything must be worked off once nothing goes wrong any more."""
 
 
-ALERTING = Settings(arl_ticks=2)
+ALERTING = DetectorSettings(arl_ticks=2)
 TOLERANCE = tolerance(unknown(60, 60))
 """Low, so that there are alerts in few conversations."""
 

@@ -16,14 +16,14 @@ from tracline.stream.messages.session_state import SessionState
 from tracline.stream.stages.judge import RuleSetJudge, Worker
 
 from ..batch.audit_rows import START
-from .test_monitor_stage import FIRST, OTHER_TEXTS, RULES, TERMS, Monitor, batch, says
+from .test_monitor_stage import FIRST, OPTIONS, OTHER_TEXTS, RULES, Monitor, batch, says
 
 
 @pytest.mark.parametrize("kept", [b'{"desk": "pack: desk\\nversion: 1\\nrules: 7\\n"}', b"{"])
 @pytest.mark.parametrize("finish", [True, False])
 def test_kept_rules_that_this_release_cannot_use_end_the_process(kept: bytes, finish: bool) -> None:
     """Open sessions are not put aside for rules that another release could read, nor judged by others."""
-    monitor = Monitor(replace(TERMS, finish=finish))
+    monitor = Monitor(replace(OPTIONS, finish=finish))
     monitor.take(0, batch(2, says(FIRST, 1, "hello")))
     monitor.take(1, Activation(OTHER_TEXTS))
     monitor.table.update({key: kept for key in monitor.table if key.startswith("r/")})
