@@ -23,7 +23,7 @@ from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.alerts.alert import decode
 from tracline.stream.alerts.delivery import Delivery
-from tracline.stream.alerts.rates import tolerance, unknown
+from tracline.stream.alerts.rates import default_rates, tolerance
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.memory.broker import MemoryBroker
 from tracline.stream.messages.codec import (
@@ -82,7 +82,7 @@ ROUNDS_MAX = 500
 
 
 ALERTING = DetectorSettings(arl_ticks=2)
-TOLERANCE = tolerance(unknown(60, 60))
+TOLERANCE = tolerance(default_rates(60, 60))
 """Low, so that there are alerts in few conversations."""
 
 
