@@ -1,0 +1,71 @@
+"""Rekeyer and monitor go on from the state that the release of 2026-11-22 wrote.
+
+`stored/` has the output of that release after four fifths of the records of `keyed.work(range(12),
+apart_s=400)`: state topics, judged events and verdicts, and as the expectation the ids of its verdicts and
+events at the end.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import zstandard
+from tracline.stream.messages.codec import decode_judged, decode_verdicts
+from tracline.stream.messages.topics import Topic
+from tracline.stream.stages.monitor import MonitorOptions, MonitorStage
+from tracline.stream.stages.rekey import Record
+
+from ...kafka.keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, START_NS, rekeyer
+
+STORED = Path(__file__).parent / "stored" / "state_of_20261122.msgpack.zst"
+
+
+def test_what_the_release_before_began_comes_to_its_end() -> None:
+    """Verdicts and events of both releases together are those of the release before alone."""
+    data = zstandard.ZstdDecompressor().decompress(STORED.read_bytes())
+    stored: dict[str, Any] = msgspec.msgpack.decode(data)
+    assert stored["rekey"]
+    assert len(stored["monitor"]) > PARTITIONS
+    written = {Topic.VERDICTS: list(stored["verdicts"]), Topic.JUDGED: list(stored["judged"])}
+    began = len(_verdict_ids(written[Topic.VERDICTS]))
+    for topic, value in _finished(stored):
+        written[topic].append(value)
+    assert 0 < began < len(stored["verdict_ids"])
+    assert _verdict_ids(written[Topic.VERDICTS]) == stored["verdict_ids"]
+    events = sorted(
+        [e.session_id, e.seq, e.event_id] for v in written[Topic.JUDGED] for e in decode_judged(v).events
+    )
+    assert events == stored["events"]
+
+
+def _verdict_ids(messages: list[bytes]) -> list[str]:
+    return sorted(record["id"] for message in messages for record in decode_verdicts(message)["verdicts"])
+
+
+def _finished(stored: dict[str, Any]) -> list[tuple[Topic, bytes]]:
+    """Return the messages that this release writes, from the stored state to the last record."""
+    rekey = rekeyer()
+    for source in range(SOURCES):
+        rekey.assign(source, stored["rekey"][str(source)])
+    table: dict[str, bytes] = dict(stored["monitor"])
+    options = MonitorOptions(SETTINGS, partitions=PARTITIONS, bytes_max=BYTES_MAX, rules=stored["rules"])
+    monitor = MonitorStage(options, table)
+    monitor.assign(range(PARTITIONS), list(table.items()))
+    written: list[tuple[Topic, bytes]] = []
+    offsets: list[int] = list(stored["offsets"])
+    for partition, offset, time, value in stored["records"]:
+        for output in rekey.step([Record(partition, offset, time, value)]).outputs:
+            if output.topic is not Topic.EVENTS or output.partition is None:
+                continue
+            record = Record(output.partition, offsets[output.partition], START_NS, output.value or b"")
+            offsets[output.partition] += 1
+            step = monitor.step(record)
+            for key, state in step.writes:
+                if state is None:
+                    table.pop(key, None)
+                else:
+                    table[key] = state
+            written += [(one.topic, one.value or b"") for one in step.outputs]
+    return written
