@@ -28,7 +28,7 @@ ESCAPES = {'"': '"', "\\": "\\", "/": "/", "n": "\n", "t": "\t", " ": " "}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SourceFile:
+class PackText:
     """A file's text, and its name in errors."""
 
     source: str
@@ -43,7 +43,7 @@ class ScalarNode:
     style: str
     start: int
     end: int
-    file: SourceFile = field(repr=False)
+    file: PackText = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class SequenceNode:
     items: tuple[YamlNode, ...]
     start: int
     end: int
-    file: SourceFile = field(repr=False)
+    file: PackText = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class MappingNode:
     entries: tuple[tuple[ScalarNode, YamlNode], ...]
     start: int
     end: int
-    file: SourceFile = field(repr=False)
+    file: PackText = field(repr=False)
 
     def key(self, name: str) -> ScalarNode | None:
         """Return the key of that name, or None."""
@@ -85,7 +85,7 @@ class Document:
     that extends another, `parent` is that other pack and `extend` adds the inherited nodes.
     """
 
-    file: SourceFile
+    file: PackText
     root: YamlNode
     problems: tuple[Problem, ...] = ()
     parent: Document | None = None
@@ -144,7 +144,7 @@ class Document:
         return node
 
 
-def line_location(file: SourceFile, start: int, end: int) -> Location:
+def line_location(file: PackText, start: int, end: int) -> Location:
     """Return the location of `text[start:end]`, cut to the line in which it begins."""
     text = file.text
     start = min(start, len(text))
@@ -173,7 +173,7 @@ def read_document(text: str, source: str) -> Document:
     if len(text) > TEXT_CHARACTERS_MAX:
         message = f"the file has {len(text)} characters, more than {TEXT_CHARACTERS_MAX}"
         raise RuleError([Problem("TRL204", message, "split it into several packs")])
-    file = SourceFile(source, text)
+    file = PackText(source, text)
     builder = _TreeBuilder(file)
     try:
         root = builder.read()
@@ -208,7 +208,7 @@ class _CompleteNode:
 class _TreeBuilder:
     """A builder of the tree from YAML's events, without recursion and within the limits."""
 
-    def __init__(self, file: SourceFile) -> None:
+    def __init__(self, file: PackText) -> None:
         self.file = file
         self.problems: list[Problem] = []
         self.anchors: dict[str, _CompleteNode] = {}
@@ -332,7 +332,7 @@ class _TreeBuilder:
         self.problems.append(Problem(code, message, hint, location))
 
 
-def _syntax_problem(error: yaml.YAMLError, file: SourceFile) -> Problem:
+def _syntax_problem(error: yaml.YAMLError, file: PackText) -> Problem:
     """Convert an error of the YAML parser to a problem."""
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     message = getattr(error, "problem", None) or getattr(error, "reason", None) or "not readable"

@@ -51,7 +51,7 @@ class RuleSteps:
 
 
 @dataclass(frozen=True, slots=True)
-class SliceStatus:
+class SliceView:
     """The status of a slice: its last step, the event of that, and the verdict if the session ended there."""
 
     last: SliceMark
@@ -69,7 +69,7 @@ class RuleReplay:
 
     number: int
     steps: tuple[RuleSteps, ...]
-    slices: tuple[SliceStatus, ...]
+    slices: tuple[SliceView, ...]
     applies: int | None
     unjudged: int | None
 
@@ -84,7 +84,7 @@ def replay(compiled: CompiledRules, events: Sequence[Event]) -> tuple[RuleReplay
 
 def _replay(number: int, run: RuleRun, events: Sequence[RuleEvent]) -> RuleReplay:
     steps = tuple(_steps(run, event) for event in events)
-    slices = tuple(SliceStatus(_mark(each.last), each.seq, each.closing) for each in status_of(run))
+    slices = tuple(SliceView(_mark(each.last), each.seq, each.closing) for each in status_of(run))
     return RuleReplay(number, steps, slices, run.applies, run.unjudged)
 
 
