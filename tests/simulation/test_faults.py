@@ -291,7 +291,7 @@ def test_a_spike_is_one_alert_whatever_happens(seed: int) -> None:
             raise KafkaConnectionError(kind)
 
     def delivery(metrics: AlertMetrics) -> Delivery:
-        return Delivery([ear], metrics, jitter=random.random, tell=lambda _: None)
+        return Delivery([ear], metrics, jitter=random.random, report=lambda _: None)
 
     bed = Bed(partitions=alert_messages.PARTITIONS, now=alert_messages.BEGAN, gap=crash, wrong=trouble)
     slots = [

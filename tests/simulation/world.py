@@ -153,7 +153,7 @@ class World:
         return files
 
     def _delivery(self, metrics: AlertMetrics) -> Delivery:
-        return Delivery((), metrics, jitter=self.parting.random, tell=lambda _: None)
+        return Delivery((), metrics, jitter=self.parting.random, report=lambda _: None)
 
     def gap(self, slot: str, place: str) -> None:
         """Between two steps of a process: it may crash here, or sleep while others go on."""

@@ -126,4 +126,4 @@ def test_spans_that_are_not_accepted_are_an_error() -> None:
     with receiving(status=400) as receiver:
         done = CliRunner().invoke(main, [*ARGS, "--endpoint", f"http://127.0.0.1:{receiver.port}"])
     assert done.exit_code == 1
-    assert f"{len(receiver.spans)} spans were not accepted" in done.output
+    assert f"the receiver rejected {len(receiver.spans)} spans" in done.output
