@@ -39,7 +39,7 @@ def messages(work: Work) -> list[list[Sent]]:
     one = rekeyer(bytes_max=BYTES_MAX)
     for source in range(SOURCES):
         one.assign(source, {})
-    done = [one.take([record]) for record in work.records]
+    done = [one.step([record]) for record in work.records]
     done.append(one.tick((), 0))
     made = [
         [
