@@ -153,4 +153,4 @@ def test_a_replay_says_of_what(topics: KafkaSettings) -> None:
     """Everything at once is hardly meant."""
     done = ran(topics, "dead-letters", "--replay")
     assert done.returncode == 2
-    assert "--replay needs --code, --process or --numbers" in done.stderr
+    assert "--replay requires --code, --process or --numbers" in done.stderr

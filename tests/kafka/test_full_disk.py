@@ -106,7 +106,7 @@ def test_a_disk_that_is_full_ends_the_archiver_and_loses_nothing(
         until_ready(stage)
         fill_disk(stage)
         sent = send_judged(topics)
-        assert_said(stage, "TRL409", tmp_path / "archive", hint="see that the disk has room")
+        assert_said(stage, "TRL409", tmp_path / "archive", hint="check that the disk has free space")
     with archiver(topics, tmp_path, "room") as stage:
         read_all(stage)
         assert stage.stop() == 0, stage.log.read_text()
@@ -125,7 +125,7 @@ def test_a_manifest_that_cannot_grow_ends_the_archiver(topics: KafkaSettings, tm
         until_ready(stage)
         fill_disk(stage)
         send_judged(topics)
-        assert_said(stage, "TRL409", manifest, hint="see that the disk has room")
+        assert_said(stage, "TRL409", manifest, hint="check that the disk has free space")
 
 
 def until_ready(stage: Stage) -> None:
