@@ -18,15 +18,15 @@ settings.register_profile("fixed", derandomize=True, deadline=None, database=Non
 settings.load_profile("fixed")
 
 BUDGETS_S = {
-    "unit": 220,
+    "unit": 240,
     "laws": 200,
     "differential": 160,
     "conformance": 20,
     "snapshots": 10,
-    "serve": 200,
+    "serve": 220,
     "browser": 50,
     "docker": 30,
-    "kafka": 860,
+    "kafka": 900,
     "collector": 240,
     "frameworks": 120,
     "simulation": 50,
