@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections import Counter
-from collections.abc import Collection, Iterator
+from collections import Counter, deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -82,6 +82,8 @@ ROUNDS_MAX = 500
 
 
 ALERTING = DetectorSettings(arl_ticks=2)
+ORDERS = 20
+"""Orders of the partitions of verdicts for which alerts are compared."""
 TOLERANCE = tolerance(default_rates(60, 60))
 """Low, so that there are alerts in few conversations."""
 
@@ -426,11 +428,19 @@ class World:
         alerts = [decode(record.value) for record in self._read(Topic.ALERTS)]
         return Counter((alert.id, alert.status) for alert in alerts)
 
-    def expected_alerts(self) -> Counter[tuple[str, str]]:
-        """Return the alerts of a stage that takes all verdicts at once."""
-        stage = Alerting(TOLERANCE, ALERTING, self.layout.partitions, NAMES[Topic.VERDICTS])
-        alerts = stage.step(self._read(Topic.VERDICTS)).alerts
-        return Counter((alert.id, alert.status) for alert in alerts)
+    def expected_alerts(self) -> Iterator[Counter[tuple[str, str]]]:
+        """Yield the alerts of a stage that takes all verdicts, for one order of the partitions after another.
+
+        Each partition is read in its order. A late status, of a tick that is over, counts in the tick in which
+        the stage reads it, so that orders may differ in an alert.
+        """
+        by_partition: dict[int, list[Record]] = {}
+        for record in self._read(Topic.VERDICTS):
+            by_partition.setdefault(record.partition, []).append(record)
+        for seed in range(ORDERS):
+            stage = Alerting(TOLERANCE, ALERTING, self.layout.partitions, NAMES[Topic.VERDICTS])
+            alerts = stage.step(_interleaved(by_partition, Random(seed))).alerts
+            yield Counter((alert.id, alert.status) for alert in alerts)
 
     def letters(self) -> set[tuple[Topic, int, int]]:
         """Return where what could not be read stands, by the dead letters."""
@@ -462,6 +472,17 @@ def _largest(told: list[Told]) -> int:
     released = [one.made for one in source.release(source.record_time)]
     candidates = [one for one in released if isinstance(one, Candidate)]
     return max(len(encode(CandidateBatch(0, 1, 0, 0, [candidate]))) for candidate in candidates)
+
+
+def _interleaved(by_partition: Mapping[int, Sequence[Record]], random: Random) -> Iterator[Record]:
+    """Yield the records of all partitions, some of one and then some of another."""
+    rest = {number: deque(records) for number, records in by_partition.items()}
+    while rest:
+        number = random.choice(list(rest))
+        for _ in range(min(random.choice((1, 1, 3, 20)), len(rest[number]))):
+            yield rest[number].popleft()
+        if not rest[number]:
+            del rest[number]
 
 
 def _expected(told: Told, by_place: dict, digests: dict[str, Path]) -> Ids:
