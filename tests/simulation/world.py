@@ -431,8 +431,8 @@ class World:
     def expected_alerts(self) -> Iterator[Counter[tuple[str, str]]]:
         """Yield the alerts of a stage that takes all verdicts, for one order of the partitions after another.
 
-        Each partition is read in its order. A late status, of a tick that is over, counts in the tick in which
-        the stage reads it, so that orders may differ in an alert.
+        Each partition is read in its order. A late status, of a tick that is over, counts in the tick in
+        which the stage reads it, so that orders may differ in an alert.
         """
         by_partition: dict[int, list[Record]] = {}
         for record in self._read(Topic.VERDICTS):
