@@ -129,15 +129,20 @@ def join(use: ToolUse, claimed: ToolUse) -> None:
 
 
 def _asked(uses: Sequence[ToolUse], claimed: ToolUse) -> Iterator[ToolUse]:
-    """Yield runs of a model's call: they began during the model's span, or before a call in its history."""
+    """Yield runs of a model's call: they began during the model's span, or before a call in its history.
+
+    Some spans end a little after what they time, and then after the next model's call has begun that has the
+    result: a span that began before that may have made the call.
+    """
     assert claimed.asked is not None
+    made = claimed.asked if claimed.since == NS_MIN else claimed.since
     for use in uses:
         if (
             use.asked is None
             and use.run is not None
             and claimed.since <= use.began
             and (claimed.since != NS_MIN or use.began <= claimed.asked)
-            and (use.answered is None or claimed.asked <= use.answered)
+            and (use.answered is None or made <= use.answered)
             and _same_call(use, claimed)
         ):
             yield use
