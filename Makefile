@@ -9,7 +9,7 @@ COLLECTOR := .collector
 FAST_TESTS := tests/unit tests/snapshots tests/conformance tests/kafka/test_client_contract.py
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# Some images set it: then every process that a test starts would compile the project anew.
+# Some images set it: then every process that a test starts would compile the project again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
@@ -83,11 +83,11 @@ exhaustive: setup ## the differential sets that are too large for every day
 bench: setup ## the measurements in benchmarks/, one after another; EVENTS=10000000 for their full size
 	@for bench in $$(grep -l __main__ benchmarks/*.py); do echo "== $$bench"; PYTHONPATH=. $(BIN)/python $$bench $(EVENTS) || exit; done
 
-generated: setup ## write anew what is made of other files: the grammar's parse table, the packs' JSON Schema
+generated: setup ## rewrite the generated files: the grammar's parse table, the packs' JSON Schema
 	$(BIN)/python -c 'from tracline.rules.language import syntax; from tracline.rules.packs import json_schema; syntax.TABLE_FILE.write_text(syntax.table()); \
 	  json_schema.SCHEMA_FILE.write_text(json_schema.json_schema())'
 
-lock: setup ## write constraints.txt and the image's part of it anew: newest versions in bounds, with hashes
+lock: setup ## write constraints.txt and the image's part of it again: newest versions in bounds, with hashes
 	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras \
 	  --extra stream --extra test --extra lock --all-build-deps --allow-unsafe --no-annotate \
 	  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \

@@ -117,7 +117,7 @@ class TransactionalProducer(Protocol):
     def offsets(self, offsets: Mapping[TopicPartition, int], member: Any) -> None:
         """Add the group's offsets to the transaction; `member` is the membership at the poll.
 
-        Raises CommitFailedError where the group has assigned the partitions anew since.
+        Raises CommitFailedError if the group has assigned the partitions again since.
         """
 
     def commit(self) -> None:

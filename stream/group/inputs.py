@@ -11,7 +11,7 @@ from ..process.kafka_metrics import KafkaMetrics
 from .client import ClientRecord, GroupClient, Loss
 
 CHECK_S = 5.0
-"""How often a process checks the topics that it reads, in seconds."""
+"""Seconds between two checks of the topics that a process reads."""
 
 
 class Inputs:

@@ -21,9 +21,9 @@ from .client import FENCED, ClientRecord, GroupClient
 from .inputs import Inputs
 
 RETRY_S = 1.0
-"""How long a process waits before it tries again what the broker did not do, in seconds."""
+"""Seconds that a process waits before it retries a call that the broker did not answer."""
 POLL_S = 0.2
-"""How long a poll waits for the first record, in seconds; an end or a new assignment is seen after that."""
+"""Seconds that a poll waits for the first record; the process sees a stop or a new assignment after that."""
 
 GoingOn = Callable[[], bool]
 
@@ -42,7 +42,7 @@ class BatchLimits:
 
 
 class GroupRuntime(Protocol):
-    """The surroundings that every process has: timeout, reports, the end, and a clock in seconds."""
+    """The runtime of every process: timeout, reports, the stop event, and a clock in seconds."""
 
     @property
     def timeout_s(self) -> float: ...  # noqa: D102

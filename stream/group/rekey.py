@@ -31,7 +31,7 @@ RECORD_BYTES_MAX = ReceiverLimits().unpacked_bytes_max
 """Bytes of a record beyond which the process does not read it: the limit of a request to `tracline serve`."""
 TICK_S_MIN = 0.05
 AHEAD_NS = 10_000_000_000
-"""How far the process may read one input of a source ahead of the other, by the times of their records."""
+"""Nanoseconds that the process may read one input of a source ahead of the other, by record time."""
 UNJOINED_REPORT_S = 60.0
 """The least time between two reports that log records found no span, in seconds."""
 

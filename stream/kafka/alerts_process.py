@@ -26,7 +26,7 @@ SENDS = (Topic.ALERTS, Topic.ALERTS_STATE, Topic.DEAD_LETTER)
 DEAD_LETTER_CODES = (CODE, "TRL764")
 """The codes of its dead letters."""
 REFUSALS_MAX = 5
-"""How often in a row Kafka may refuse something for a reason that waiting does not mend."""
+"""Consecutive refusals by Kafka, for reasons that waiting does not mend, after which the process ends."""
 
 
 def alerts_over(

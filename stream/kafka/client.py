@@ -25,9 +25,9 @@ from .transactions import Transactions
 FETCH_BYTES = 4 << 20
 """Bytes that are fetched of a partition at a time; a larger record is fetched alone."""
 ASK_MS = 2_000
-"""How long the broker may take to answer a question, in milliseconds."""
+"""Milliseconds that the broker may take to answer a request."""
 SEND_S = 5.0
-"""How long the broker may take to acknowledge a record outside a transaction, in seconds."""
+"""Seconds that the broker may take to acknowledge a record outside a transaction."""
 CLOSE_MS = 5_000
 
 

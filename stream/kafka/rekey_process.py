@@ -21,7 +21,7 @@ from .settings import KafkaSettings
 from .topics import StartWait, ask_when_reachable, look, require
 
 REFUSALS_MAX = 3
-"""How often in a row Kafka may refuse something for a reason that waiting does not mend."""
+"""Consecutive refusals by Kafka, for reasons that waiting does not mend, after which the process ends."""
 SENDS = (Topic.EVENTS, Topic.REKEY_STATE, Topic.DEAD_LETTER)
 """The topics that the process writes."""
 DEAD_LETTER_CODES = ("internal", "size", "empty")

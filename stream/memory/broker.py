@@ -5,7 +5,7 @@ It keeps the guarantees of Kafka that the pipeline relies on, and no more:
 - A partition is a log. A record of a transaction is visible once that is committed, a marker ends the
   transaction in every partition that it wrote to, and nobody reads past the first record of an open one.
 - Of two producers with one transactional id the later one fences the earlier.
-- A group divides the partitions of its topic by ranges, anew whenever a member joins, leaves or is silent
+- A group divides the partitions of its topic by ranges, again whenever a member joins, leaves or is silent
   for its timeout. It rejects offsets of an earlier generation.
 - A topic that is created again under its name has another id and no records.
 

@@ -225,7 +225,7 @@ class Pipeline:
         batch.dead_letters += [
             work.dead_letter(flaw.place, flaw.code, flaw.text) for flaw in work.decoded.flaws
         ]
-        readings = self._source.hear(work.decoded, work.received, signal=work.signal)
+        readings = self._source.add_request(work.decoded, work.received, signal=work.signal)
         for span, reading in zip(work.decoded.spans, readings, strict=True):
             batch.spans.append((span, reading.content))
             batch.census.count(span.scope, 1, reading.has_claims)

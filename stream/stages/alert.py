@@ -76,7 +76,7 @@ class Alerting:
 
     @property
     def watermark(self) -> int | None:
-        """The least over all partitions; None where one has told none yet."""
+        """Return the least watermark of all partitions; None while a partition has none."""
         known = [one.watermark for one in self._progress.values() if one.watermark is not None]
         return min(known) if len(known) == len(self._progress) else None
 

@@ -52,10 +52,10 @@ class Poison:
 
 @dataclass(slots=True)
 class Outputs:
-    """What one batch gave: events and `end` rows in judged order, session by session, and verdict records.
+    """The outputs of one batch: events and `end` rows in judged order by session, and verdict records.
 
-    `digests` has the rule set by which each event was judged. `late` counts what came after its place was
-    judged, `repeats` what had been told before.
+    `digests` has the digest of the rule set that judged each event. `late` counts claims that came after a
+    later event was judged, `repeats` claims that came before.
     """
 
     events: list[Event] = field(default_factory=list[Event])
@@ -106,9 +106,9 @@ class RuleSetJudge:
         judged = judge(self.compiled, rows, Clock(last=_NO_TIME, idle=0), satisfied=self._satisfied)
         is_new = judged.order.rows >= old.height
         self._remember(moved, rows)
-        told = replace(judged, found=judged.found.take(is_new[judged.found.stamps]))
+        newly_judged = replace(judged, found=judged.found.take(is_new[judged.found.stamps]))
         statuses = [*self._applied(states, judged), *self._breaches(judged, is_new)]
-        return list(records(self.compiled, told, self._known)), statuses
+        return list(records(self.compiled, newly_judged, self._known)), statuses
 
     def _remembered(self, moved: Sequence[SessionState], new: pl.DataFrame) -> pl.DataFrame:
         """The rows that the open occurrences have shown before, under this rule set."""
@@ -316,13 +316,13 @@ def _plain(values: pl.Series) -> pl.Series:
 
 
 def _at(judged: Judged, places: I64) -> Iterator[_At]:
-    """Session, occurrence, time and agent of the events at these places in judged order."""
+    """Return session, occurrence, time and agent of the events at these places in judged order."""
     if not len(places):
         # Most batches breach nothing.
         return iter(())
     columns = [judged.column(name, places) for name in ("session_id", "occurrence", "time", "agent")]
-    told: Any = zip(*(_plain(one).to_list() for one in columns), strict=True)
-    return told
+    rows: Any = zip(*(_plain(column).to_list() for column in columns), strict=True)
+    return rows
 
 
 def _closed(event: Event) -> StatusChange:
@@ -340,7 +340,7 @@ def _closed(event: Event) -> StatusChange:
 
 
 def _counts(states: Mapping[str, SessionState]) -> tuple[int, int]:
-    """Return what came late to these sessions, and what was told again, since they began."""
+    """Return the numbers of late and of repeated claims of these sessions since they began."""
     sessions = [state.session for state in states.values()]
     return sum(one.late for one in sessions), sum(one.repeats for one in sessions)
 

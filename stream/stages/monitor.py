@@ -86,12 +86,12 @@ class MonitorStep:
 
 @dataclass(frozen=True, slots=True)
 class MonitorOptions:
-    """How the monitor works, the same for all partitions.
+    """The options of the monitor, the same for all partitions.
 
-    `finish`: an open occurrence goes on under the rule set that it began with; else it begins anew. `rules`
-    are in force until the first activation, None: there must be one. `partitions` of the events' topic, whose
-    id is `events_id`; `bytes_max` is about how large a message may be. `satisfied`: satisfactions and held
-    rules are told, too.
+    With `finish` an open occurrence continues under the rule set that it began with; otherwise the new rule
+    set judges it from its first event. `rules` are in force until the first activation; None requires one.
+    The events' topic has `partitions` and the id `events_id`; `bytes_max` is the approximate size limit of a
+    message. With `satisfied` the monitor also writes satisfied and held verdicts.
     """
 
     sessions: SessionSettings
@@ -174,11 +174,11 @@ class MonitorStage:
         return {(rule.pack, rule.id) for judge in met for rule in judge.compiled.rules}
 
     def passed_over(self) -> list[int]:
-        """The partitions in which other rules are in force than those of the start, if there are any."""
+        """Return the partitions whose rules in force differ from those that the monitor was started with."""
         rules = self._options.rules
         active = {number: one.facts.active for number, one in self._partitions.items()}
-        told = {n: self._table.get(f"{_RULES}{n}/{key}") for n, key in active.items() if key is not None}
-        return [n for n, texts in told.items() if rules is not None and texts != msgspec.json.encode(rules)]
+        stored = {n: self._table.get(f"{_RULES}{n}/{key}") for n, key in active.items() if key is not None}
+        return [n for n, texts in stored.items() if rules is not None and texts != msgspec.json.encode(rules)]
 
     def open_sessions(self) -> int:
         """Return how many sessions are remembered."""
@@ -214,7 +214,7 @@ class MonitorStage:
             self._dead_letter(done, record, [("record", "damaged", str(error))])
             self._write_facts(done, record, msgspec.structs.replace(partition.facts, offset=record.offset))
             return done
-        facts = _told(partition.facts, message, record.offset)
+        facts = _advanced(partition.facts, message, record.offset)
         if activated:
             facts = msgspec.structs.replace(facts, active=next(iter(activated)))
         partition.facts = facts
@@ -246,7 +246,7 @@ class MonitorStage:
             own = [one for one in candidates if one.session_id in names and one.session_id in fresh]
             judged = worker.step_apart(states, own, time, self._stored)
             done.judged.add(judged)
-            self._dead_letter(done, record, [told for one in judged.poison for told in poisoned(one)])
+            self._dead_letter(done, record, [flaw for poison in judged.poison for flaw in poisoned(poison)])
             forgotten += self._remember(done, record, partition, states)
         while len(self._states) > STATES_KEPT_MAX:
             del self._states[next(iter(self._states))]
@@ -284,7 +284,7 @@ class MonitorStage:
     def _outputs_of(
         self, done: MonitorStep, record: Record, message: Message, activated: Mapping[str, RuleTexts]
     ) -> None:
-        """What the topics of judged events and of verdicts hear: at a tick the time, if nothing else."""
+        """Add the messages of judged events and of verdicts; at a tick at least their watermark."""
         judged, watermark = done.judged, done.watermark
         mark = Mark(record.partition, record.offset, 0)
         is_tick = not isinstance(message, CandidateBatch)
@@ -292,8 +292,8 @@ class MonitorStage:
             digests = list(dict.fromkeys(judged.digests))
             numbers = {digest: number for number, digest in enumerate(digests)}
             sets = [numbers[digest] for digest in judged.digests]
-            told = JudgedBatch(mark, watermark, judged.events, digests, sets, dict(activated))
-            for data in judged_messages(told, self._options.bytes_max):
+            batch = JudgedBatch(mark, watermark, judged.events, digests, sets, dict(activated))
+            for data in judged_messages(batch, self._options.bytes_max):
                 done.outputs.append(Output(Topic.JUDGED, record.partition, None, data))
         if judged.records or judged.statuses or is_tick:
             time = None if watermark is None else rfc3339(watermark)
@@ -372,11 +372,11 @@ class MonitorStage:
         self._partitions[record.partition].facts = facts
         done.writes.append((f"{_PARTITION}{record.partition}", encode_partition(facts)))
 
-    def _dead_letter(self, done: MonitorStep, record: Record, told: Iterable[tuple[str, str, str]]) -> None:
-        """Put aside what cannot be read or judged of a message."""
+    def _dead_letter(self, done: MonitorStep, record: Record, flaws: Iterable[tuple[str, str, str]]) -> None:
+        """Add dead letters of a message: place, code and reason of each flaw."""
         digest = hashlib.sha256(record.value).hexdigest()
         at = self._options.events_topic, record.partition, record.offset, record.time
-        for place, code, reason in told:
+        for place, code, reason in flaws:
             letter = DeadLetter("monitor", *at, place, code, reason, digest)
             done.outputs.append(Output(Topic.DEAD_LETTER, None, None, encode_dead_letter(letter)))
             done.dead_letters.append(code)
@@ -387,21 +387,23 @@ def _piece_keys(number: int, session_id: str, head: SessionHead) -> list[str]:
     return [f"{_PIECE}{number}/{head.offset}/{index}/{session_id}" for index in range(head.chunks)]
 
 
-def _told(facts: PartitionState, message: Message, offset: int) -> PartitionState:
-    """The facts once a message has been taken in: the least watermark over all sources, which only grows.
+def _advanced(facts: PartitionState, message: Message, offset: int) -> PartitionState:
+    """Return the state after a message; its watermark is the least over all sources and never falls.
 
-    It grows by steps, so that what little messages tell, which come many a second, is judged together.
+    It advances by steps, so that the candidates of many small messages are judged together.
     """
     if isinstance(message, Activation):
         return msgspec.structs.replace(facts, offset=offset)
-    told = {message.source: message.watermark} if isinstance(message, CandidateBatch) else message.watermarks
+    reported = (
+        {message.source: message.watermark} if isinstance(message, CandidateBatch) else message.watermarks
+    )
     unfinished = dict(facts.unfinished)
     if isinstance(message, CandidateBatch):
         unfinished.pop(message.source, None)
         if message.more and message.candidates:
             unfinished[message.source] = message.candidates[0].session_id
     watermarks = dict(facts.watermarks)
-    for source, watermark in told.items():
+    for source, watermark in reported.items():
         watermarks[source] = max(watermark, watermarks.get(source, watermark))
     least = min(watermarks.values(), default=None) if len(watermarks) >= message.sources else None
     known = facts.watermark

@@ -248,7 +248,7 @@ class Rekeyer:
         try:
             signal = _SIGNALS[record.topic]
             decoded = decode(record.value, encoding, signal)
-            heard = source.hear(decoded, record.time, record.origin, signal)
+            readings = source.add_request(decoded, record.time, record.origin, signal)
         except Exception as error:
             if isinstance(error, PROCESS_ERRORS):
                 raise
@@ -257,8 +257,8 @@ class Rekeyer:
             return result
         for flaw in decoded.flaws:
             result.add(self._dead_letter(record.input, record.time, record.origin, flaw))
-        for span, one in zip(decoded.spans, heard, strict=True):
-            result.census.count(span.scope, 1, one.has_claims)
+        for span, reading in zip(decoded.spans, readings, strict=True):
+            result.census.count(span.scope, 1, reading.has_claims)
         result.items[record.topic] += decoded.items
         result.rejected[record.topic] += decoded.rejected
         result.unjoined[Unjoined.UNLINKED] += decoded.unlinked
@@ -347,11 +347,11 @@ class Rekeyer:
         )
         yield put(FACTS, bytes([STATE_VERSION]) + _FACTS_ENCODER.encode(facts))
 
-    def _span_dead_letter(self, number: int, heard: SpanReading, flaw: InputFlaw) -> RekeyResult:
+    def _span_dead_letter(self, number: int, span: SpanReading, flaw: InputFlaw) -> RekeyResult:
         """Return the dead letter of a span, which may have waited since its record was read."""
-        # A former release did not note the record.
-        origin = heard.origin or (NO_RECORD, b"")
-        return self._dead_letter(Input(Topic.SPANS, number), heard.record_time, origin, flaw)
+        # Earlier releases did not store the record's origin.
+        origin = span.origin or (NO_RECORD, b"")
+        return self._dead_letter(Input(Topic.SPANS, number), span.record_time, origin, flaw)
 
     def _dead_letter(self, of: Input, time: int, origin: tuple[int, bytes], flaw: InputFlaw) -> RekeyResult:
         """Return the dead letter of a record; `origin` is its offset and digest."""

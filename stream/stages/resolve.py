@@ -105,43 +105,43 @@ class Source:
         """Return how many traces are remembered, those whose spans wait among them."""
         return len(self._traces.traces)
 
-    def hear(
+    def add_request(
         self,
         decoded: Decoded,
         received: int,
         origin: tuple[int, bytes] | None = None,
         signal: Signal = Signal.SPANS,
     ) -> list[SpanReading]:
-        """Take in the spans and log records of a request, and the time that they tell.
+        """Add the spans and log records of a request, advance the time, and return the readings of its spans.
 
-        Return the spans as they are read. `received` is the time of the request's record; where that has an
-        offset, `origin` is its offset and SHA-256. `signal` is what the request should hold. Where a span
-        breaks what reads it this raises, and nothing of the request is taken in.
+        `received` is the time of the request's record, `origin` the record's offset and SHA-256 if it has
+        one, `signal` the signal that the request should have. If a span breaks its reader, this raises and
+        adds nothing of the request.
         """
-        heard: list[SpanReading] = []
+        readings: list[SpanReading] = []
         spans_time = self.spans_time
         latest = received + round(self._settings.skew_s * NS)
         for span in decoded.spans:
             if max(span.start, span.end) > latest:
-                # It would wait for a time that may never come. Nor does it say what time it is.
+                # It would wait for a time that may never come, and must not advance the time.
                 span = replace(span, start=min(span.start, received), end=received)
             else:
                 spans_time = max(spans_time, span.end - self._lateness)
-            heard.append(read_span(span, self._settings.scope, received, origin))
+            readings.append(read_span(span, self._settings.scope, received, origin))
         if decoded.spans or (signal is Signal.SPANS and not decoded.latest):
-            # Log records may be read long before their spans, and wait as long as these may still come: no
-            # request of log records, also one that cannot be read, says how far the spans have come.
+            # Log records may be read long before their spans and wait for them: a request of log records,
+            # also an unreadable one, does not advance the record time of spans.
             self.record_time = max(self.record_time, received)
         self.spans_time = spans_time
-        for one in heard:
-            self._traces.add(one)
+        for reading in readings:
+            self._traces.add(reading)
         if decoded.records:
             self.expect_logs()
-            self._traces.add_records([replace(one, record_time=received) for one in decoded.records])
+            self._traces.add_records([replace(record, record_time=received) for record in decoded.records])
         if self.logs_time is not None and decoded.latest <= latest:
             self.logs_time = max(self.logs_time, decoded.latest - self._lateness)
         self._advance()
-        return heard
+        return readings
 
     def expect_logs(self) -> None:
         """Go by the time of log records from now on, as from the first one on that holds content."""
@@ -176,7 +176,7 @@ class Source:
         return [one for one in released if isinstance(one.made, InputFlaw) or one.made.claims]
 
     def changes(self) -> dict[str, tuple[int, bytes] | None]:
-        """The traces to store again since the last time, with when they were heard of; None: to forget."""
+        """Return the changed traces with the record time of their last span; None if deleted."""
         changed: dict[str, tuple[int, bytes] | None] = {}
         for trace_id in self._traces.changed:
             opened = self._traces.traces.get(trace_id)

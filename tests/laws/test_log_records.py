@@ -157,7 +157,7 @@ def live(random: Random, sent: Sequence[Sent]) -> tuple[set[str], Source]:
         if random.random() < 0.5:
             source.idle(one.time)
             release(one.time)
-        source.hear(one.decoded, one.time)
+        source.add_request(one.decoded, one.time)
         release(one.time)
         last = one.time
     source.idle(last + HOLD_S * NS - 1)
@@ -174,7 +174,7 @@ def text(made: object) -> str:
 def on_the_span(spans: Sequence[Span]) -> set[str]:
     """Return the candidates of spans that have their content themselves, all known at once."""
     source, last = Source(SETTINGS), max(span.end for span in spans)
-    source.hear(Decoded(tuple(spans)), last)
+    source.add_request(Decoded(tuple(spans)), last)
     source.idle(last + HOLD_S * NS - 1)
     return {text(one.made) for one in source.release(last + HOLD_S * NS - 1)}
 

@@ -467,7 +467,7 @@ def _largest(told: list[Told]) -> int:
     """The bytes of the largest candidate: a message must have room for it."""
     source = Source(SETTINGS)
     for one in told:
-        source.hear(Decoded(tuple(one.spans)), one.spans[-1].end)
+        source.add_request(Decoded(tuple(one.spans)), one.spans[-1].end)
     source.idle(source.record_time + round(SETTINGS.hold_s) * NS)
     released = [one.made for one in source.release(source.record_time)]
     candidates = [one for one in released if isinstance(one, Candidate)]

@@ -140,17 +140,17 @@ def replay(
     """
     digests = {one.place: one.letter.sha256 for one in letters}
     topics = {kafka.topic(topic) for topic in REPLAYED}
-    told: list[tuple[RecordPlace, ReplayOutcome]] = []
+    outcomes: list[tuple[RecordPlace, ReplayOutcome]] = []
     consumer, producer = reader_in_no_group(kafka), KafkaProducer(**producing(kafka, PROCESS))
     try:
         for place, sha256 in sorted(digests.items()):
-            told.append((place, _again(consumer, producer, topics, place, sha256)))
+            outcomes.append((place, _again(consumer, producer, topics, place, sha256)))
     except KafkaError as error:
         raise refusal(error, kafka) from error
     finally:
         consumer.close(autocommit=False)
         producer.close(timeout=WAIT_S)
-    return told
+    return outcomes
 
 
 def _again(
@@ -166,12 +166,12 @@ def _again(
         return ReplayOutcome.OTHER
     if _activates(record.value or b""):
         return ReplayOutcome.REFUSED
-    told = f"{place.topic}/{place.partition}/{place.offset}".encode()
+    origin = f"{place.topic}/{place.partition}/{place.offset}".encode()
     sent = producer.send(
         place.topic,
         value=record.value,
         key=record.key,
-        headers=[*(one for one in record.headers if one[0] != HEADER), (HEADER, told)],
+        headers=[*(one for one in record.headers if one[0] != HEADER), (HEADER, origin)],
         partition=place.partition,
     )
     sent.get(timeout=WAIT_S)

@@ -45,7 +45,7 @@ def answer(parser: Any, start: str, text: str) -> tuple[object, ...]:
 
 def test_the_table_is_current() -> None:
     """The shipped table is that of the shipped grammar."""
-    assert table() == TABLE, "write it anew: make generated"
+    assert table() == TABLE, "run make generated"
 
 
 @pytest.mark.slow

@@ -413,4 +413,4 @@ def test_a_valid_pack_loads_no_diagnosis() -> None:
 
 def test_the_json_schema_is_current() -> None:
     """The schema file for editors is generated from the current models."""
-    assert SCHEMA_FILE.read_text("utf-8") == json_schema(), "write it anew: make generated"
+    assert SCHEMA_FILE.read_text("utf-8") == json_schema(), "run make generated"

@@ -126,7 +126,7 @@ def test_a_restart_lets_the_same_go_on(*, restarted: bool) -> None:
     coming = spans()
     for some in (coming[first : first + 4] for first in range(0, len(coming), 4)):
         latest = max(one.end for one in some)
-        source.hear(Decoded(tuple(some), (), 0), latest)
+        source.add_request(Decoded(tuple(some), (), 0), latest)
         gone += [told(one.made) for one in source.release(source.record_time)]
         stored |= source.changes()
         assert source.waiting <= 10

@@ -77,11 +77,11 @@ UNKNOWN = (ONE, ["unknown", "unknown"])
 def test_a_span_waits_for_log_records_as_long_as_for_other_spans() -> None:
     """Both may come within the lateness; records that come first wait for their span."""
     source = Source(SETTINGS)
-    source.hear(records(1, 1, "gen_ai.user.message"), at(0.1))
-    source.hear(Decoded((chat(1, 1),)), at(1.1))
+    source.add_request(records(1, 1, "gen_ai.user.message"), at(0.1))
+    source.add_request(Decoded((chat(1, 1),)), at(1.1))
     source.idle(at(5.9))
     assert told(source, at(5.9)) == []
-    source.hear(records(1, 1, "gen_ai.choice"), at(5.9))
+    source.add_request(records(1, 1, "gen_ai.choice"), at(5.9))
     source.idle(at(6))
     assert told(source, at(6)) == [KNOWN]
     assert (source.waiting, source.waiting_records) == (0, 0)
@@ -90,12 +90,12 @@ def test_a_span_waits_for_log_records_as_long_as_for_other_spans() -> None:
 def test_the_time_of_a_source_is_that_of_the_input_that_is_behind() -> None:
     """While log records are on their way no span goes on before they have come as far, nor is it judged."""
     source = Source(SETTINGS)
-    source.hear(records(1, 1), at(1))
-    source.hear(Decoded((chat(1, 1), chat(2, 20, OWN))), at(20))
+    source.add_request(records(1, 1), at(1))
+    source.add_request(Decoded((chat(1, 1), chat(2, 20, OWN))), at(20))
     source.idle_spans(at(60))
     assert (source.spans_time, source.logs_time, source.watermark) == (at(55), at(-4), at(-4))
     assert told(source, at(20)) == []
-    source.hear(records(3, 12), at(20))
+    source.add_request(records(3, 12), at(20))
     assert source.watermark == at(7)
     assert told(source, at(20)) == [KNOWN]
     source.idle_logs(at(60))
@@ -106,8 +106,8 @@ def test_the_time_of_a_source_is_that_of_the_input_that_is_behind() -> None:
 def test_where_no_log_record_ever_came_nothing_waits_for_any() -> None:
     """Records without content, and idle inputs without any, do not count as an input."""
     source = Source(SETTINGS)
-    source.hear(Decoded(passed_over=9, latest=at(0)), at(1))
-    source.hear(Decoded((chat(1, 1), chat(2, 6))), at(6))
+    source.add_request(Decoded(passed_over=9, latest=at(0)), at(1))
+    source.add_request(Decoded((chat(1, 1), chat(2, 6))), at(6))
     assert source.logs_time is None
     assert source.watermark == at(1)
     assert told(source, at(6)) == [UNKNOWN]
@@ -116,8 +116,8 @@ def test_where_no_log_record_ever_came_nothing_waits_for_any() -> None:
 def test_a_broken_request_of_log_records_does_not_advance_the_spans_time() -> None:
     """Records that wait for their span are not dropped for it, whenever it comes."""
     source = Source(SETTINGS)
-    source.hear(records(1, 1), at(1))
-    source.hear(Decoded(), at(100_000), signal=Signal.LOGS)
+    source.add_request(records(1, 1), at(1))
+    source.add_request(Decoded(), at(100_000), signal=Signal.LOGS)
     assert source.release(source.record_time) == []
     assert (source.waiting_records, source.unjoined_records) == (2, 0)
 
@@ -125,9 +125,9 @@ def test_a_broken_request_of_log_records_does_not_advance_the_spans_time() -> No
 def test_the_time_does_not_go_back_when_the_first_log_record_comes() -> None:
     """A record of long ago is late, and holds up what comes after it no more than another."""
     source = Source(SETTINGS)
-    source.hear(Decoded((chat(1, 1), chat(2, 60))), at(60))
+    source.add_request(Decoded((chat(1, 1), chat(2, 60))), at(60))
     assert told(source, at(60)) == [UNKNOWN]
-    source.hear(records(1, 1), at(60))
+    source.add_request(records(1, 1), at(60))
     assert source.watermark == at(55)
     source.idle(at(70))
     assert told(source, at(70)) == [(TWO, ["unknown", "unknown"])]
@@ -137,22 +137,22 @@ def test_the_time_does_not_go_back_when_the_first_log_record_comes() -> None:
 def test_a_time_in_the_future_is_no_progress() -> None:
     """A record that claims a time beyond `skew_s` does not push the time on."""
     source = Source(SETTINGS)
-    source.hear(replace(records(1, 1), latest=at(9_000)), at(1))
+    source.add_request(replace(records(1, 1), latest=at(9_000)), at(1))
     assert source.logs_time == 0
 
 
 def test_records_without_their_span_are_dropped_after_hold() -> None:
     """A span that comes later lacks what they held: none of its halves is partial."""
     source = Source(SETTINGS)
-    source.hear(records(1, 1, "gen_ai.user.message"), at(1))
+    source.add_request(records(1, 1, "gen_ai.user.message"), at(1))
     source.idle(at(60))
     assert told(source, at(60)) == []
     assert source.waiting_records == 1
     source.idle(at(61))
     assert told(source, at(61)) == []
     assert (source.waiting_records, source.unjoined_records) == (0, 1)
-    source.hear(records(1, 1), at(62))
-    source.hear(Decoded((chat(1, 1),)), at(62))
+    source.add_request(records(1, 1), at(62))
+    source.add_request(Decoded((chat(1, 1),)), at(62))
     made = [one.made for one in source.release(at(62))]
     assert isinstance(made[0], Candidate)
     assert [one.content for one in made[0].claims] == [Content.TRUNCATED, Content.TRUNCATED]
@@ -161,11 +161,11 @@ def test_records_without_their_span_are_dropped_after_hold() -> None:
 def test_records_of_a_span_with_its_content_are_dropped_silently() -> None:
     """They repeat it, whether they come before it or after."""
     source = Source(SETTINGS)
-    source.hear(records(1, 1), at(1))
-    source.hear(Decoded((chat(1, 1, OWN),)), at(1))
+    source.add_request(records(1, 1), at(1))
+    source.add_request(Decoded((chat(1, 1, OWN),)), at(1))
     source.idle(at(6))
     assert told(source, at(6)) == [(ONE, ["mine", "here"])]
-    source.hear(records(1, 1), at(7))
+    source.add_request(records(1, 1), at(7))
     assert told(source, at(7)) == []
     assert (source.late_records, source.unjoined_records, source.waiting_records) == (0, 0, 0)
 
@@ -174,8 +174,8 @@ def test_records_of_a_span_that_is_no_call_are_counted() -> None:
     """Those of a span that only names the session of others add to nothing."""
     source = Source(SETTINGS)
     turn = replace(chat(1, 1), attributes=WHO)
-    source.hear(records(1, 1), at(1))
-    source.hear(Decoded((turn,)), at(1))
+    source.add_request(records(1, 1), at(1))
+    source.add_request(Decoded((turn,)), at(1))
     source.idle(at(6))
     assert told(source, at(6)) == []
     assert (source.unjoined_records, source.waiting_records) == (2, 0)
@@ -184,11 +184,11 @@ def test_records_of_a_span_that_is_no_call_are_counted() -> None:
 def test_a_span_sent_again_is_not_read_without_its_log_records() -> None:
     """The first copy went on with them."""
     source = Source(SETTINGS)
-    source.hear(records(1, 1), at(1))
-    source.hear(Decoded((chat(1, 1),)), at(1))
+    source.add_request(records(1, 1), at(1))
+    source.add_request(Decoded((chat(1, 1),)), at(1))
     source.idle(at(6))
     assert told(source, at(6)) == [KNOWN]
-    source.hear(Decoded((chat(1, 1),)), at(8))
+    source.add_request(Decoded((chat(1, 1),)), at(8))
     source.idle(at(30))
     assert told(source, at(30)) == []
     assert source.waiting == 0
@@ -199,12 +199,12 @@ def test_an_agent_with_messages_in_log_records_waits_for_its_turn() -> None:
     source = Source(SETTINGS)
     agent = replace(chat(1, 4, parent_id="f" * 16), start=at(0))
     agent = replace(agent, attributes={"gen_ai.operation.name": "invoke_agent"})
-    source.hear(records(1, 4), at(4))
-    source.hear(Decoded((agent, chat(2, 3, OWN))), at(4))
+    source.add_request(records(1, 4), at(4))
+    source.add_request(Decoded((agent, chat(2, 3, OWN))), at(4))
     source.idle(at(20))
     assert told(source, at(20)) == []
     root = Span(TRACE, "f" * 16, None, "turn", at(0), at(5), attributes={**WHO})
-    source.hear(Decoded((root,)), at(20))
+    source.add_request(Decoded((root,)), at(20))
     assert [name for name, _ in told(source, at(20))] == [ONE, TWO]
 
 
@@ -214,7 +214,7 @@ def test_records_count_among_what_may_wait(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(traces_module, "WAITING_CHARS_LEFT", 5 * SPAN_CHARS)
     source = Source(SETTINGS)
     for number in range(1, 9):
-        source.hear(records(number, 1), at(number))
+        source.add_request(records(number, 1), at(number))
         assert told(source, at(number)) == []
     assert source.unjoined_records > 0
     assert source.waiting_records <= 9
@@ -224,7 +224,7 @@ def test_records_count_among_what_may_wait(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_trace_that_an_earlier_release_stored_is_gone_on_with() -> None:
     """It has no log records; a span of it may get some now."""
     source = Source(SETTINGS)
-    source.hear(Decoded((chat(1, 1),)), at(1))
+    source.add_request(Decoded((chat(1, 1),)), at(1))
     [(name, stored)] = source.changes().items()
     assert stored is not None
     value = msgspec.msgpack.decode(stored[1])
@@ -234,6 +234,6 @@ def test_a_trace_that_an_earlier_release_stored_is_gone_on_with() -> None:
     assert msgspec.msgpack.decode(older, type=OpenTrace).records == {}
     again = Source(SETTINGS, {name: [older]}, source.watermark, source.record_time)
     assert again.spans_time == again.watermark
-    again.hear(records(1, 1), at(2))
+    again.add_request(records(1, 1), at(2))
     again.idle(at(6))
     assert told(again, at(6)) == [KNOWN]

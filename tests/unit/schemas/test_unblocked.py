@@ -76,7 +76,7 @@ def live(spans: Sequence[Span]) -> list[Event]:
     for place in range(60):
         now = BEGUN + place * NS // 2
         ended = [one for one in spans if now - NS // 2 < one.end <= now]
-        source.hear(Decoded(tuple(ended)), now)
+        source.add_request(Decoded(tuple(ended)), now)
         source.idle(now)
         for candidate in made(source.release(now)):
             session.add(candidate)
@@ -87,7 +87,7 @@ def live(spans: Sequence[Span]) -> list[Event]:
 def at_once(spans: Sequence[Span]) -> list[Event]:
     """The events where all has come before anything is judged."""
     source, session = Source(SessionSettings()), SessionAssembler("s", 3_600 * NS)
-    source.hear(Decoded(tuple(spans)), BEGUN + 60 * NS)
+    source.add_request(Decoded(tuple(spans)), BEGUN + 60 * NS)
     source.idle(BEGUN + 600 * NS)
     for candidate in made(source.release(BEGUN + 600 * NS)):
         session.add(candidate)
@@ -108,7 +108,7 @@ def test_what_overlaps_is_judged_in_order(order: tuple[int, ...]) -> None:
 def test_what_does_not_overlap_waits_for_nothing() -> None:
     """A span goes on when the time has passed its end, if none that began before that is still waited for."""
     source = Source(SessionSettings(lateness_s=5))
-    source.hear(Decoded((TRACE[1], TRACE[4])), BEGUN + 8 * NS)
+    source.add_request(Decoded((TRACE[1], TRACE[4])), BEGUN + 8 * NS)
     assert [one.span_id for one in made(source.release(BEGUN + 8 * NS))] == [TRACE[1].span_id]
 
 
@@ -116,11 +116,11 @@ def test_a_named_span_waits_for_an_unnamed_one() -> None:
     """A retry that overlaps its first try, one with the session: both are released with the root."""
     first, retry = asking(chat(2, 1, 4, "hi", "ok")), chat(3, 2, 3, "hi", "ok")
     source = Source(SessionSettings(lateness_s=5))
-    source.hear(Decoded((first, retry)), BEGUN + 4 * NS)
+    source.add_request(Decoded((first, retry)), BEGUN + 4 * NS)
     source.idle(BEGUN + 20 * NS)
     assert made(source.release(BEGUN + 20 * NS)) == []
     root = replace(span(1, 0, 5, {"gen_ai.operation.name": "invoke_agent"}), span_id="f" * 16)
-    source.hear(Decoded((root,)), BEGUN + 21 * NS)
+    source.add_request(Decoded((root,)), BEGUN + 21 * NS)
     released = made(source.release(BEGUN + 21 * NS))
     assert {one.span_id for one in released} == {first.span_id, retry.span_id}
     assert {one.session_id for one in released} == {"s"}
@@ -130,7 +130,7 @@ def test_what_has_waited_long_enough_takes_along_what_could_go_on() -> None:
     """Where one goes on out of turn after `hold_s`, none that sorts before it is left behind to be late."""
     around, inside, later = chat(1, 0, 30, "hi", "ok"), run(2, 1, 2), run(3, 3, 4)
     source = Source(SessionSettings(lateness_s=5, hold_s=60))
-    source.hear(Decoded((later,)), BEGUN + 5 * NS)
-    source.hear(Decoded((around, inside)), BEGUN + 31 * NS)
+    source.add_request(Decoded((later,)), BEGUN + 5 * NS)
+    source.add_request(Decoded((around, inside)), BEGUN + 31 * NS)
     assert made(source.release(BEGUN + 64 * NS)) == []
     assert {one.span_id for one in made(source.release(BEGUN + 65 * NS))} == {inside.span_id, later.span_id}

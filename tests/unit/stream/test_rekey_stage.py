@@ -363,7 +363,7 @@ def test_of_a_request_that_breaks_nothing_is_taken_in() -> None:
         Span(f"{n:032x}", f"{n:016x}", None, "chat", START_NS, START_NS + n, attributes=CHAT) for n in (1, 2)
     ]
     with pytest.raises(ZeroDivisionError):
-        source.hear(Decoded((spans[0], replace(spans[1], attributes=Broken()))), START_NS)
+        source.add_request(Decoded((spans[0], replace(spans[1], attributes=Broken()))), START_NS)
     assert (source.watermark, source.record_time, source.waiting, source.changes()) == (0, 0, 0, {})
 
 

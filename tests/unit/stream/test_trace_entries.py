@@ -71,7 +71,7 @@ def test_entries_say_what_the_traces_are(seed: int) -> None:
         trace = f"{random.choice('abcde') * 32}"
         size, speaks = random.choice((0, 50, 3_000)), random.random() < 0.3
         span = root(trace, number) if random.random() < 0.1 else chat(number, trace, speaks=speaks, size=size)
-        source.hear(Decoded((span,)), span.end - random.randint(-1, 2) * NS)
+        source.add_request(Decoded((span,)), span.end - random.randint(-1, 2) * NS)
         for _ in range(random.choice((0, 1, 1, 2))):
             list(source.release(source.record_time))
         if random.random() < 0.5:
@@ -111,7 +111,7 @@ def test_what_has_gone_on_is_not_kept() -> None:
     source, stored = Source(SessionSettings(lateness_s=0)), dict[str, list[bytes]]()
     trace = "a" * 32
     for span in (*(chat(number, trace) for number in range(1, 50)), root(trace, 50)):
-        source.hear(Decoded((span,)), span.end)
+        source.add_request(Decoded((span,)), span.end)
         list(source.release(source.record_time))
         follow(stored, source)
     assert source.waiting == 0
