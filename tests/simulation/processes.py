@@ -29,13 +29,13 @@ from tracline.stream.kafka import alerts_process as alerts
 from tracline.stream.kafka import archive_process as archive
 from tracline.stream.kafka import rekey_process as rekey
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.memory.broker import MemoryBroker
+from tracline.stream.memory.broker import MemoryBroker, MemoryTransaction
 from tracline.stream.memory.client import MemoryClient
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.alert_metrics import AlertMetrics
 from tracline.stream.process.archive_metrics import ArchiveMetrics
 from tracline.stream.process.rekey_metrics import RekeyMetrics
-from tracline.stream.stages.alert import Alerting
+from tracline.stream.stages.alert import Alerting, AlertsResult
 from tracline.stream.stages.archive import ChunkLimits
 from tracline.stream.stages.monitor import MonitorOptions, MonitorStage
 from tracline.stream.stages.rekey import Record, Rekeyer
@@ -71,8 +71,45 @@ def make_topics(broker: MemoryBroker, layout: Layout) -> None:
 
 
 @dataclass
+class CommittedOrder:
+    """The verdicts in the order in which the transactions of alerts committed them."""
+
+    records: list[Record] = field(default_factory=list)
+    steps: dict[str, list[Record]] = field(default_factory=dict)
+    """The records of the last step, by the name of the process's producer."""
+
+    def commit(self, producer: str) -> None:
+        """Add the records of the producer's last step."""
+        self.records += self.steps.pop(producer, [])
+
+
+class ObservedBroker(MemoryBroker):
+    """A broker that notes which transactions of alerts were committed."""
+
+    order: CommittedOrder
+
+    def end_transaction(self, name: str, transaction: MemoryTransaction, *, is_committed: bool) -> None:
+        """Note a committed transaction."""
+        super().end_transaction(name, transaction, is_committed=is_committed)
+        if is_committed:
+            self.order.commit(name)
+
+
+class ObservedAlerting(Alerting):
+    """A stage of alerts that notes the records of its last step."""
+
+    order: CommittedOrder
+    producer: str
+
+    def step(self, records: Iterable[Record]) -> AlertsResult:
+        """Note the records, and step."""
+        noted = self.order.steps[self.producer] = list(records)
+        return super().step(noted)
+
+
+@dataclass
 class Setting:
-    """What the processes of a run share: broker, time, and where they may crash.
+    """The things that the processes of a run share: broker, time, and the places where they may crash.
 
     `clock` is in seconds, `now` is the time of day in nanoseconds; `gap` may raise `Crash`.
     """
@@ -84,6 +121,7 @@ class Setting:
     gap: Callable[[str, str], None]
     """Called with the slot and the place."""
     hits: Counter[str] = field(default_factory=Counter)
+    order: CommittedOrder = field(default_factory=CommittedOrder)
 
 
 @dataclass
@@ -198,6 +236,12 @@ def alerts_slot(
         client = MemoryClient(
             setting.broker, KAFKA.group("alerts"), client_name, read, TIMEOUT_S, verdicts, instance
         )
+
+        def alerting(partitions: int) -> Alerting:
+            stage = ObservedAlerting(tolerance, settings, partitions, verdicts)
+            stage.order, stage.producer = setting.order, f"{KAFKA.group('alerts')}-{instance}"
+            return stage
+
         metrics = AlertMetrics(
             [verdicts], [NAMES[topic] for topic in alerts.SENDS], (), alerts.DEAD_LETTER_CODES
         )
@@ -207,7 +251,7 @@ def alerts_slot(
             metrics,
             report,
             stopping,
-            lambda partitions: Alerting(tolerance, settings, partitions, verdicts),
+            alerting,
             lambda: delivery(metrics),
             setting.now,
             setting.clock,

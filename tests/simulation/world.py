@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections import Counter, deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -25,7 +25,6 @@ from tracline.stream.alerts.alert import decode
 from tracline.stream.alerts.delivery import Delivery
 from tracline.stream.alerts.rates import default_rates, tolerance
 from tracline.stream.ingest.request import Encoding
-from tracline.stream.memory.broker import MemoryBroker
 from tracline.stream.messages.codec import (
     Activation,
     CandidateBatch,
@@ -54,6 +53,7 @@ from .processes import (
     TOPICS,
     Crash,
     Layout,
+    ObservedBroker,
     Setting,
     SimulatedMonitor,
     Slot,
@@ -82,8 +82,6 @@ ROUNDS_MAX = 500
 
 
 ALERTING = DetectorSettings(arl_ticks=2)
-ORDERS = 20
-"""Orders of the partitions of verdicts for which alerts are compared."""
 TOLERANCE = tolerance(default_rates(60, 60))
 """Low, so that there are alerts in few conversations."""
 
@@ -117,12 +115,13 @@ class World:
         self.packs = self._packs()
         self.now, self.time, self.depth = 0, 0.0, 0
         self.limits: dict[str, int] = {}
-        self.broker = MemoryBroker(lambda: self.time, self._request)
+        self.broker = ObservedBroker(lambda: self.time, self._request)
         self.broker.fetch_limit = lambda place: self.limits.get(place.topic, 1 << 30)
         make_topics(self.broker, self.layout)
         self.setting = Setting(
             self.broker, self.layout, lambda: self.time, lambda: self.now, self.gap, self.hits
         )
+        self.broker.order = self.setting.order
         self.planted: list[tuple[Topic, int, int]] = []
         self.records: list[tuple[int, int, bytes]] = []
         limits = ChunkLimits(rows=choose((5, 50)), every_s=choose((5.0, 60.0)))
@@ -428,19 +427,17 @@ class World:
         alerts = [decode(record.value) for record in self._read(Topic.ALERTS)]
         return Counter((alert.id, alert.status) for alert in alerts)
 
-    def expected_alerts(self) -> Iterator[Counter[tuple[str, str]]]:
-        """Yield the alerts of a stage that takes all verdicts, for one order of the partitions after another.
+    def expected_alerts(self) -> Counter[tuple[str, str]]:
+        """Return the alerts of a stage that takes the verdicts in the order in which they were committed.
 
-        Each partition is read in its order. A late status, of a tick that is over, counts in the tick in
-        which the stage reads it, so that orders may differ in an alert.
+        A late status, of a tick that is over, counts in the tick in which the stage reads it: so the order of
+        the partitions matters.
         """
-        by_partition: dict[int, list[Record]] = {}
-        for record in self._read(Topic.VERDICTS):
-            by_partition.setdefault(record.partition, []).append(record)
-        for seed in range(ORDERS):
-            stage = Alerting(TOLERANCE, ALERTING, self.layout.partitions, NAMES[Topic.VERDICTS])
-            alerts = stage.step(_interleaved(by_partition, Random(seed))).alerts
-            yield Counter((alert.id, alert.status) for alert in alerts)
+        committed = self.setting.order.records
+        assert Counter(map(_place, committed)) == Counter(map(_place, self._read(Topic.VERDICTS)))
+        stage = Alerting(TOLERANCE, ALERTING, self.layout.partitions, NAMES[Topic.VERDICTS])
+        alerts = stage.step(committed).alerts
+        return Counter((alert.id, alert.status) for alert in alerts)
 
     def letters(self) -> set[tuple[Topic, int, int]]:
         """Return where what could not be read stands, by the dead letters."""
@@ -474,15 +471,8 @@ def _largest(told: list[Told]) -> int:
     return max(len(encode(CandidateBatch(0, 1, 0, 0, [candidate]))) for candidate in candidates)
 
 
-def _interleaved(by_partition: Mapping[int, Sequence[Record]], random: Random) -> Iterator[Record]:
-    """Yield the records of all partitions, some of one and then some of another."""
-    rest = {number: deque(records) for number, records in by_partition.items()}
-    while rest:
-        number = random.choice(list(rest))
-        for _ in range(min(random.choice((1, 1, 3, 20)), len(rest[number]))):
-            yield rest[number].popleft()
-        if not rest[number]:
-            del rest[number]
+def _place(record: Record) -> tuple[int, int]:
+    return record.partition, record.offset
 
 
 def _expected(told: Told, by_place: dict, digests: dict[str, Path]) -> Ids:
