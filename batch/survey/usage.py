@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import polars as pl
 
@@ -20,6 +21,7 @@ from .json_paths import PathCounter, PathUsage
 CALLS_READ = 200
 """Calls, and results, of each tool per pass whose JSON is read."""
 
+_Caller: TypeAlias = tuple[str | None, bool]
 _CALL, _RESULT = Kind.TOOL_CALL.value, Kind.TOOL_RESULT.value
 
 
@@ -62,7 +64,7 @@ def usage(source: str | Path, scratch: Path, options: AuditOptions) -> SourceUsa
     population = Population()
     parts = prepare(source, scratch, population, options)
     kinds, agents = Counter[str](), Counter[str | None]()
-    callers: dict[str, Counter[tuple[str | None, bool]]] = {}
+    callers: dict[str, Counter[_Caller]] = {}
     contents: dict[str, tuple[PathCounter, PathCounter]] = {}
     sessions: list[pl.DataFrame] = []
     tools: list[pl.DataFrame] = []
@@ -138,7 +140,7 @@ def _sampled(events: pl.LazyFrame) -> pl.LazyFrame:
 def _tools(
     found: pl.DataFrame,
     contents: Mapping[str, tuple[PathCounter, PathCounter]],
-    callers: Mapping[str, Counter[tuple[str | None, bool]]],
+    callers: Mapping[str, Counter[_Caller]],
 ) -> list[ToolUsage]:
     """Return the tools, given their counts in each session, their contents and their callers."""
     by_session = found.group_by("tool", "session").agg(
@@ -164,13 +166,13 @@ def _tools(
                 first,
                 arguments=tuple(_by_count(args.keys)),
                 paths=(*args.paths(), *result.paths()),
-                callers=dict(sorted(callers.get(name, {}).items(), key=_most_calls)),
+                callers=dict(sorted(callers.get(name, Counter[_Caller]()).items(), key=_most_calls)),
             )
         )
     return tools
 
 
-def _most_calls(caller: tuple[tuple[str | None, bool], int]) -> tuple[int, str, bool]:
+def _most_calls(caller: tuple[_Caller, int]) -> tuple[int, str, bool]:
     """Return a sort key: the callers with the most calls first, then by name."""
     (agent, nested), count = caller
     return -count, agent or "", nested
