@@ -70,6 +70,8 @@ def audit(
         examples = write_verdicts(work, runs, compiled.rules)
         tally.reject(str(archive), population)
         content = summary(compiled.rules, compiled.digests, tally, population)
+        if rule_set.selection:
+            content["selection"] = {option: list(words) for option, words in rule_set.selection.items()}
         bundle.write_summary(work / bundle.SUMMARY, content)
         bundle.write_rules(work / bundle.RULES, rule_set.sources)
         shutil.rmtree(scratch)

@@ -136,6 +136,7 @@ def summary(rules: Sequence[Rule], digests: Sequence[str], tally: AuditTally, po
                 "title": rule.title,
                 "severity": rule.severity.value,
                 "rule_digest": digests[number],
+                **_metadata(rule),
                 **_named(sum(tally.counts.values(), _zeros(len(rules)))[:, number]),
                 CROWDED: tally.crowded[number],
                 "unjudged": unjudged.get(number, []),
@@ -145,6 +146,12 @@ def summary(rules: Sequence[Rule], digests: Sequence[str], tally: AuditTally, po
             for number, (key, rule) in enumerate(zip(keys, rules, strict=True))
         },
     }
+
+
+def _metadata(rule: Rule) -> dict[str, Any]:
+    """Return the texts about a rule that its pack gives."""
+    texts = {"policy": rule.policy, "owner": rule.owner, "tags": list(rule.tags)}
+    return {name: text for name, text in texts.items() if text}
 
 
 def rule_keys(rules: Sequence[Rule]) -> tuple[str, ...]:
