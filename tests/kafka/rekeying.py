@@ -95,7 +95,7 @@ def messages(kafka: KafkaSettings) -> list[Message]:
 
 def batches(kafka: KafkaSettings) -> list[CandidateBatch]:
     """The batches for the monitor."""
-    return [one for one in messages(kafka) if isinstance(one, CandidateBatch)]
+    return [message for message in messages(kafka) if isinstance(message, CandidateBatch)]
 
 
 def letters(kafka: KafkaSettings) -> list[DeadLetter]:
@@ -108,7 +108,7 @@ def check(kafka: KafkaSettings, work: Work, expected: Counter[str]) -> None:
     found = batches(kafka)
     candidates = candidates_of(found)
     assert (expected - candidates, candidates - expected) == (Counter(), Counter())
-    assert places_of(one for batch in found for one in batch.candidates) == work.places
+    assert places_of(candidate for batch in found for candidate in batch.candidates) == work.places
 
 
 @dataclass
@@ -121,8 +121,8 @@ class Process:
     def listen(self) -> None:
         """Read its lines, to the end."""
         assert self.process.stderr is not None
-        with self.process.stderr as said:
-            self.lines += said
+        with self.process.stderr as stderr:
+            self.lines += stderr
 
     def ended(self) -> int:
         """Wait for its end; its exit code, minus the signal where one killed it."""
@@ -165,15 +165,15 @@ def is_asleep(running: Process) -> bool:
 
 def environment(kafka: KafkaSettings, sessions: SessionSettings, fault: str | None) -> Mapping[str, str]:
     """The settings as a process is given them."""
-    told = {
+    variables = {
         "TRACLINE_KAFKA_BOOTSTRAP_SERVERS": ",".join(kafka.bootstrap_servers),
         "TRACLINE_KAFKA_PREFIX": kafka.prefix,
         "TRACLINE_KAFKA_SPANS_TOPIC": kafka.spans_topic,
         "TRACLINE_KAFKA_LOGS_TOPIC": kafka.logs_topic,
     }
     for name in ("lateness_s", "hold_s", "idle_s", "tick_s", "skew_s"):
-        told[f"TRACLINE_SESSIONS_{name.upper()}"] = str(getattr(sessions, name))
-    return told if fault is None else told | {VARIABLE: fault}
+        variables[f"TRACLINE_SESSIONS_{name.upper()}"] = str(getattr(sessions, name))
+    return variables if fault is None else variables | {VARIABLE: fault}
 
 
 @dataclass
@@ -196,8 +196,8 @@ class Here:
     @property
     def partitions(self) -> str:
         """The partitions in the last log line that names them."""
-        said = [line.partition("partitions ")[2] for line in self.lines if line.startswith("goes on")]
-        return said[-1] if said else ""
+        assigned = [line.partition("partitions ")[2] for line in self.lines if line.startswith("goes on")]
+        return assigned[-1] if assigned else ""
 
     def count(self, name: str, **labels: str) -> float:
         """The value of a metric."""

@@ -40,10 +40,10 @@ class Stage:
             return []
         try:
             with urlopen(f"http://127.0.0.1:{ports[-1]}/metrics", timeout=WAIT_S) as answer:
-                told: str = answer.read().decode()
+                text: str = answer.read().decode()
         except (OSError, HTTPException):
             return []
-        return [float(value) for value in re.findall(rf"^{name}(?:\{{.*\}})? (\S+)$", told, re.MULTILINE)]
+        return [float(value) for value in re.findall(rf"^{name}(?:\{{.*\}})? (\S+)$", text, re.MULTILINE)]
 
     def until(self, name: str, holds: Callable[[list[float]], bool], within_s: float = WAIT_S) -> None:
         """Wait until that holds of a metric's values; an AssertionError where the process ends before."""
@@ -88,8 +88,10 @@ def running(kafka: KafkaSettings, log: Path, *arguments: str, fault: str | None 
     """Run `tracline stream` with these arguments; the process does not outlive the block."""
     log.parent.mkdir(parents=True, exist_ok=True)
     settings = environment(kafka) | ({} if fault is None else {VARIABLE: fault})
-    with log.open("ab") as said:
-        process = subprocess.Popen([TRACLINE, "stream", *arguments], env=settings, stdout=said, stderr=said)
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [TRACLINE, "stream", *arguments], env=settings, stdout=output, stderr=output
+        )
     try:
         yield Stage(process, log)
     finally:
