@@ -18,7 +18,7 @@ The harness generates this page from `tests/frameworks/frameworks.toml` and the 
 
 - *Content* is what to switch on so that telemetry holds the messages.
 - *Session* is how to name the conversation of a turn.
-- *Read* is "exact" where every event and every verdict is that of the script; else what is wrong or cannot be known.
+- *Read* is "exact" where every event and every verdict is right; else what is wrong or cannot be known.
 
 | framework | versions tried | content | session | events | read |
 |---|---|---|---|---|---|

@@ -118,7 +118,7 @@ def truth_of(prefix: str, shape: Mapping[str, Any], sessions: str = "") -> dict[
     that are text, `user` is what stands around a user's words, `single_calls` has parallel calls one by one,
     `final_answer` has answers as calls of a tool, `finish` has a call of that tool before each answer,
     `asks_again` does not show the model a call that raised, which the model then makes once more,
-    `reported_at_end` reports what an agent did when its run is over, and so a sub-agent's events before its call.
+    `reported_at_end` has what an agent did when its run is over, and so a sub-agent's events before its call.
     With `sessions` "trace" each turn is a session ("t0", "t1", in the order of time), with "merged"
     everything is one, "all".
     """

@@ -26,7 +26,7 @@ from tracline.stream.messages.codec import JudgedBatch, Mark, decode_dead_letter
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import ArchiveFault
 
-from .anew import recreate
+from .recreated import recreate
 from .stage import POLL_S, TIMEOUT_S, WAIT_S, Stage, ran, running
 
 pytestmark = pytest.mark.slow

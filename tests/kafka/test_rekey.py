@@ -28,8 +28,8 @@ from tracline.stream.process.faultpoints import RekeyFault
 from tracline.stream.stages.rekey import Record, Rekeyer, RekeyResult
 
 from ..serve.live import wire
-from .anew import recreate
 from .keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, Work, pure, work
+from .recreated import recreate
 from .rekeying import (
     WAIT_S,
     batches,

@@ -15,7 +15,7 @@ from tracline.stream.kafka.topics import administering
 from tracline.stream.messages.topics import Topic
 
 from ..unit.stream.alert_messages import PARTITIONS, SETTINGS, TICK_S, Sent, messages
-from .anew import recreate
+from .recreated import recreate
 from .stage import Stage, running
 
 pytestmark = pytest.mark.slow
