@@ -34,14 +34,14 @@ from .reading import read as read_records
 from .stage import TIMEOUT_S
 
 WAIT_S = 40.0
-"""How long anything may take that a test waits for, on a machine that has other work."""
+"""The time that a test waits for anything, on a machine that has other work."""
 POLL_S = 0.05
 
 
 def make_topics(kafka: KafkaSettings) -> None:
     """Make the topics, those of spans and of events with the numbers of partitions that the tests have."""
     with administering(kafka) as admin:
-        # The conversations' times are of another year: no record is too old to be kept.
+        # The conversations' times are of another year: no record is too old to be stored.
         spans = {"num_partitions": SOURCES, "replication_factor": 1, "configs": {"retention.ms": "-1"}}
         admin.create_topics({kafka.spans_topic: spans}, wait_for_metadata=True)
         create(admin, kafka, partitions=PARTITIONS)
@@ -95,7 +95,7 @@ def messages(kafka: KafkaSettings) -> list[Message]:
 
 def batches(kafka: KafkaSettings) -> list[CandidateBatch]:
     """The batches for the monitor."""
-    return [one for one in messages(kafka) if isinstance(one, CandidateBatch)]
+    return [message for message in messages(kafka) if isinstance(message, CandidateBatch)]
 
 
 def letters(kafka: KafkaSettings) -> list[DeadLetter]:
@@ -104,25 +104,25 @@ def letters(kafka: KafkaSettings) -> list[DeadLetter]:
 
 
 def check(kafka: KafkaSettings, work: Work, expected: Counter[str]) -> None:
-    """What is committed are the candidates of the work, each once, and the events of its conversations."""
+    """The committed candidates are those of the work, each once, and give the events of its conversations."""
     found = batches(kafka)
     candidates = candidates_of(found)
     assert (expected - candidates, candidates - expected) == (Counter(), Counter())
-    assert places_of(one for batch in found for one in batch.candidates) == work.places
+    assert places_of(candidate for batch in found for candidate in batch.candidates) == work.places
 
 
 @dataclass
 class Process:
-    """A process of its own, and what it says on standard error."""
+    """A process of its own, and its lines on standard error."""
 
     process: subprocess.Popen[str]
     lines: list[str] = field(default_factory=list)
 
     def listen(self) -> None:
-        """Read what it says, to the end."""
+        """Read its lines, to the end."""
         assert self.process.stderr is not None
-        with self.process.stderr as said:
-            self.lines += said
+        with self.process.stderr as stderr:
+            self.lines += stderr
 
     def ended(self) -> int:
         """Wait for its end; its exit code, minus the signal where one killed it."""
@@ -165,20 +165,20 @@ def is_asleep(running: Process) -> bool:
 
 def environment(kafka: KafkaSettings, sessions: SessionSettings, fault: str | None) -> Mapping[str, str]:
     """The settings as a process is given them."""
-    told = {
+    variables = {
         "TRACLINE_KAFKA_BOOTSTRAP_SERVERS": ",".join(kafka.bootstrap_servers),
         "TRACLINE_KAFKA_PREFIX": kafka.prefix,
         "TRACLINE_KAFKA_SPANS_TOPIC": kafka.spans_topic,
         "TRACLINE_KAFKA_LOGS_TOPIC": kafka.logs_topic,
     }
     for name in ("lateness_s", "hold_s", "idle_s", "tick_s", "skew_s"):
-        told[f"TRACLINE_SESSIONS_{name.upper()}"] = str(getattr(sessions, name))
-    return told if fault is None else told | {VARIABLE: fault}
+        variables[f"TRACLINE_SESSIONS_{name.upper()}"] = str(getattr(sessions, name))
+    return variables if fault is None else variables | {VARIABLE: fault}
 
 
 @dataclass
 class Here:
-    """The process in a thread of this one: what it said, and what it raised."""
+    """The process in a thread of this one: its lines, and the error that it raised."""
 
     group_process: GroupProcess
     stopping: threading.Event
@@ -187,7 +187,7 @@ class Here:
     error: StreamError | None = None
 
     def work(self) -> None:
-        """Work until told to stop."""
+        """Work until `stop` is called."""
         try:
             self.group_process.run()
         except StreamError as error:
@@ -195,9 +195,9 @@ class Here:
 
     @property
     def partitions(self) -> str:
-        """The partitions that it said it goes on with, the last time that it said so."""
-        said = [line.partition("partitions ")[2] for line in self.lines if line.startswith("goes on")]
-        return said[-1] if said else ""
+        """The partitions in the last log line that names them."""
+        assigned = [line.partition("partitions ")[2] for line in self.lines if line.startswith("goes on")]
+        return assigned[-1] if assigned else ""
 
     def count(self, name: str, **labels: str) -> float:
         """The value of a metric."""

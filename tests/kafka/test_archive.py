@@ -26,7 +26,7 @@ from tracline.stream.messages.codec import JudgedBatch, Mark, decode_dead_letter
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import ArchiveFault
 
-from .anew import make_anew
+from .recreated import recreate
 from .stage import POLL_S, TIMEOUT_S, WAIT_S, Stage, ran, running
 
 pytestmark = pytest.mark.slow
@@ -42,7 +42,7 @@ RULES = "d" * 64
 
 @dataclass(frozen=True)
 class Sent:
-    """What is in the topic: the ids of its events, and how many messages."""
+    """The content of the topic: the ids of its events, and the number of messages."""
 
     ids: frozenset[str]
     messages: int
@@ -57,9 +57,9 @@ def event(partition: int, number: int) -> Event:
 
 
 def messages(partition: int) -> Iterator[tuple[JudgedBatch, list[Event]]]:
-    """What a monitor sends that is killed once and makes its last five messages again, and the new events."""
+    """The messages of a monitor that is killed once and repeats its last five, and the new events."""
     for offset in [*range(20), *range(15, MESSAGES)]:
-        events = [event(partition, offset * EACH + one) for one in range(EACH)]
+        events = [event(partition, offset * EACH + number) for number in range(EACH)]
         watermark = BEGIN + offset * NS
         packs = {RULES: {"shop": "pack: shop\n"}} if offset == 0 else {}
         sets = [0] * EACH
@@ -81,7 +81,7 @@ def send(kafka: KafkaSettings) -> Sent:
             producer.send(kafka.topic(Topic.EVENTS), b"judged", partition=partition)
         for number, (judged, events) in enumerate(messages(partition)):
             producer.send(topic, encode(judged), partition=partition)
-            ids |= {one.event_id for one in events}
+            ids |= {sent_event.event_id for sent_event in events}
             count += 1
             if number % 7 == 0:
                 producer.commit_transaction()
@@ -211,7 +211,7 @@ def test_what_is_no_message_is_a_dead_letter_and_a_gap(topics: KafkaSettings, tm
 
 
 def test_what_was_deleted_before_it_was_archived_is_a_gap(topics: KafkaSettings, tmp_path: Path) -> None:
-    """The archiver says what is missing, and goes on with the first message that there is."""
+    """The archiver reports what is missing, and goes on with the first message that there is."""
     place = TopicPartition(topics.topic(Topic.JUDGED), 0)
 
     def judge(*numbers: int) -> None:
@@ -233,20 +233,20 @@ def test_what_was_deleted_before_it_was_archived_is_a_gap(topics: KafkaSettings,
     assert "Kafka has deleted 2 records that were not read (2 to 3)" in (tmp_path / "one.log").read_text()
 
 
-def test_a_topic_that_was_made_anew_is_refused(topics: KafkaSettings, tmp_path: Path) -> None:
+def test_a_recreated_topic_is_refused(topics: KafkaSettings, tmp_path: Path) -> None:
     """An archive that has come further than the topic goes is not added to."""
     send(topics)
     with archiver(topics, tmp_path) as stage:
         read_all(stage)
         assert stage.stop() == 0
-    make_anew(topics, Topic.JUDGED, PARTITIONS)
+    recreate(topics, Topic.JUDGED, PARTITIONS)
     with archiver(topics, tmp_path, "two") as stage:
         assert stage.ended() == 2
     assert "TRL751" in stage.log.read_text()
 
 
 @pytest.mark.parametrize("count", [3, 20])
-def test_a_topic_that_is_made_anew_meanwhile_is_refused(
+def test_a_topic_that_is_recreated_meanwhile_is_refused(
     topics: KafkaSettings, tmp_path: Path, count: int
 ) -> None:
     """The archiver ends, whether the new topic has fewer messages than were read of the old one, or more."""
@@ -255,13 +255,13 @@ def test_a_topic_that_is_made_anew_meanwhile_is_refused(
     def judge(begin: int, end: int) -> None:
         with KafkaProducer(**producing(topics, "test")) as producer:
             for number in range(begin, end):
-                told = JudgedBatch(Mark(0, number, 0), BEGIN, [event(0, number)], [RULES], [0])
-                producer.send(judged, encode(told), partition=0)
+                batch = JudgedBatch(Mark(0, number, 0), BEGIN, [event(0, number)], [RULES], [0])
+                producer.send(judged, encode(batch), partition=0)
 
     judge(0, 10)
     with archiver(topics, tmp_path) as stage:
         stage.until("tracline_kafka_messages_read_total", lambda read: sum(read) == 10)
-        make_anew(topics, Topic.JUDGED, PARTITIONS)
+        recreate(topics, Topic.JUDGED, PARTITIONS)
         judge(10, 10 + count)
         assert stage.ended() == 2
     assert "TRL751" in stage.log.read_text()
@@ -269,7 +269,7 @@ def test_a_topic_that_is_made_anew_meanwhile_is_refused(
         assert set(archived(tmp_path / "archive")["seq"]) <= set(range(1, 11))
 
 
-def test_a_folder_that_takes_no_files_is_told_at_once(topics: KafkaSettings, tmp_path: Path) -> None:
+def test_a_folder_that_takes_no_files_is_reported_at_once(topics: KafkaSettings, tmp_path: Path) -> None:
     """Not a quarter of an hour later, when the first one is due."""
     (tmp_path / "file").touch()
     done = ran(topics, "archive", "--archive", tmp_path / "file" / "archive")
@@ -277,13 +277,13 @@ def test_a_folder_that_takes_no_files_is_told_at_once(topics: KafkaSettings, tmp
     assert "TRL601" in done.stderr
 
 
-def test_events_that_were_made_anew_are_not_taken_for_repeats(topics: KafkaSettings, tmp_path: Path) -> None:
-    """Where marks are higher than the topic of events goes, what comes is refused, not dropped."""
+def test_recreated_events_are_not_taken_for_repeats(topics: KafkaSettings, tmp_path: Path) -> None:
+    """If marks are higher than the end of the topic of events, new messages are refused, not dropped."""
     judged = topics.topic(Topic.JUDGED)
     with archiver(topics, tmp_path) as stage, KafkaProducer(**producing(topics, "test")) as producer:
         for offset in (500, 0):
-            told = JudgedBatch(Mark(0, offset, 0), BEGIN, [event(0, offset)], [RULES], [0])
-            producer.send(judged, encode(told), partition=0).get(WAIT_S)
+            batch = JudgedBatch(Mark(0, offset, 0), BEGIN, [event(0, offset)], [RULES], [0])
+            producer.send(judged, encode(batch), partition=0).get(WAIT_S)
         assert stage.ended() == 2
     assert "TRL751" in stage.log.read_text()
     assert topics.topic(Topic.EVENTS) in stage.log.read_text()

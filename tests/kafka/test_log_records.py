@@ -1,6 +1,6 @@
 """Log records over a real broker: joined to their spans partition by partition, in any order of arrival.
 
-What must come is what the scripts of the recorded agents say happened.
+The events that must come are those in the scripts of the recorded agents.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def kafka(kafka: KafkaSettings) -> KafkaSettings:
 
 @dataclass
 class Clock:
-    """The time, as the test says it (ns since the epoch)."""
+    """The time, as the test sets it (ns since the epoch)."""
 
     now: int
 
@@ -108,8 +108,12 @@ def send(kafka: KafkaSettings, sent: list[Sent], *, beside: int = 0) -> None:
 def assembled(kafka: KafkaSettings, until_ns: int) -> list[Event]:
     """The events of the candidates that were sent on, by the second stage of session assembly."""
     sessions: dict[str, SessionAssembler] = {}
-    for one in (one for batch in batches(kafka) for one in batch.candidates):
-        sessions.setdefault(one.session_id, SessionAssembler(one.session_id, 600 * NS)).add(one)
+    for session_candidate in (
+        session_candidate for batch in batches(kafka) for session_candidate in batch.candidates
+    ):
+        sessions.setdefault(
+            session_candidate.session_id, SessionAssembler(session_candidate.session_id, 600 * NS)
+        ).add(session_candidate)
     return [event for session in sessions.values() for event in session.advance(until_ns)]
 
 
@@ -123,7 +127,7 @@ def wrong(name: str, events: list[Event], folder: Path) -> list[str]:
 def portions(name: str, arrival: str) -> list[list[Sent]]:
     """The records in the portions in which they are sent; what is in one portion is read before the next."""
     spans, logs = recorded(name)
-    mixed = [one for one in chain.from_iterable(zip_longest(spans, logs)) if one is not None]
+    mixed = [message for message in chain.from_iterable(zip_longest(spans, logs)) if message is not None]
     third = -(-len(mixed) // 3)
     return {
         "logs first": [logs, spans],
@@ -142,7 +146,7 @@ def portions(name: str, arrival: str) -> list[list[Sent]]:
         (RECORDINGS[0], "doubled"),
     ],
 )
-def test_candidates_hold_what_log_records_say(
+def test_candidates_hold_the_content_of_log_records(
     name: str, arrival: str, kafka: KafkaSettings, tmp_path: Path
 ) -> None:
     """Whichever comes first, and whichever process has read it, each event comes once and whole."""
@@ -151,7 +155,9 @@ def test_candidates_hold_what_log_records_say(
         send(kafka, portion)
         with here(kafka, instance=f"{number}", sessions=SETTINGS, now=clock, reads_logs=True):
             until_carried(kafka)
-    assert not [one for batch in batches(kafka) for one in batch.candidates], "nothing is due yet"
+    assert not [session_candidate for batch in batches(kafka) for session_candidate in batch.candidates], (
+        "nothing is due yet"
+    )
     clock.now += DAY
     with here(kafka, instance="last", sessions=SETTINGS, now=clock, reads_logs=True) as last:
         until("all went on", lambda: last.count("tracline_rekey_candidates_total"))
@@ -162,8 +168,8 @@ def test_candidates_hold_what_log_records_say(
     assert wrong(name, assembled(kafka, clock.now), tmp_path) == []
 
 
-def test_records_on_another_partition_are_counted_and_said(kafka: KafkaSettings) -> None:
-    """They find no span within `hold_s`; the process says what to do, and goes on."""
+def test_records_on_another_partition_are_counted_and_reported(kafka: KafkaSettings) -> None:
+    """They find no span within `hold_s`; the process names the remedy, and goes on."""
     spans, logs = recorded(RECORDINGS[0])
     clock = Clock(ended(spans))
     send(kafka, spans)
@@ -198,7 +204,7 @@ def test_what_is_no_log_record_is_put_aside(kafka: KafkaSettings) -> None:
 
 
 def test_without_the_topic_spans_are_carried_as_before(kafka: KafkaSettings) -> None:
-    """The process says once that no log records are read, and carries the spans."""
+    """The process reports once that no log records are read, and carries the spans."""
     with administering(kafka) as admin:
         admin.delete_topics([kafka.logs_topic])
     spans, _ = recorded(RECORDINGS[0])
@@ -207,5 +213,5 @@ def test_without_the_topic_spans_are_carried_as_before(kafka: KafkaSettings) -> 
         until("candidates come", lambda: any(batch.candidates for batch in batches(kafka)))
         running.process.terminate()
         assert running.ended() == 0, running.lines
-    (said,) = [line for line in running.lines if kafka.logs_topic in line]
-    assert "reads no log records" in said
+    (warning,) = [line for line in running.lines if kafka.logs_topic in line]
+    assert "reads no log records" in warning

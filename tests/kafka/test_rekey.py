@@ -28,8 +28,8 @@ from tracline.stream.process.faultpoints import RekeyFault
 from tracline.stream.stages.rekey import Record, Rekeyer, RekeyResult
 
 from ..serve.live import wire
-from .anew import make_anew
 from .keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, Work, pure, work
+from .recreated import recreate
 from .rekeying import (
     WAIT_S,
     batches,
@@ -98,7 +98,7 @@ def test_killed_in_every_gap_it_sends_each_candidate_once(
 def test_a_killed_process_holds_the_others_up_for_its_timeout_only(
     kafka: KafkaSettings, done: Work, expected: Counter[str]
 ) -> None:
-    """What it left open is aborted when its time is over; another one then does its work, and all is once."""
+    """Its open transaction is aborted when its time is over; another one then does its work, all once."""
     send(kafka, done.records)
     with process(kafka, fault=f"{RekeyFault.OFFSETS}:1") as running:
         assert running.ended() == SIGKILLED, running.lines
@@ -161,9 +161,9 @@ class Fragile(Rekeyer):
 
     def step(self, records: Iterable[Record]) -> RekeyResult:
         """Take records in, or break."""
-        some = list(records)
-        done = super().step(one for one in some if one.value != POISON)
-        if any(one.value == POISON for one in some):
+        all_records = list(records)
+        done = super().step(record for record in all_records if record.value != POISON)
+        if any(record.value == POISON for record in all_records):
             raise KeyError("what a customer wrote")
         return done
 
@@ -196,14 +196,14 @@ TICKING = replace(SETTINGS, lateness_s=5, tick_s=0.2)
 
 
 def test_time_goes_on_where_nothing_comes(kafka: KafkaSettings) -> None:
-    """Every events partition hears the time of every source, none of which ever had a record."""
+    """Every events partition learns the time of every source, none of which ever had a record."""
     now = 1_800_000_000_000_000_000
     with here(kafka, sessions=TICKING, now=lambda: now):
-        heard = dict.fromkeys(range(SOURCES), now - 5_000_000_000)
+        expected = dict.fromkeys(range(SOURCES), now - 5_000_000_000)
 
         def has_come() -> bool:
-            ticks = [one for one in messages(kafka) if isinstance(one, Tick)]
-            return [one.watermarks for one in ticks].count(heard) >= PARTITIONS
+            ticks = [message for message in messages(kafka) if isinstance(message, Tick)]
+            return [message.watermarks for message in ticks].count(expected) >= PARTITIONS
 
         until("the time of all sources is told", has_come)
 
@@ -226,7 +226,7 @@ def test_a_broker_that_is_away_is_waited_for(
     make_topics(kafka)
     first, second = portions(done.records, 2)
     send(kafka, first)
-    # Its ticks are transactions; the clock stands, so that they say nothing of the time.
+    # Its ticks are transactions; the clock stands, so that they carry no time.
     with here(kafka, sessions=replace(SETTINGS, tick_s=0.2), now=lambda: 0) as running:
         until_carried(kafka)
         own_broker.restart()
@@ -237,7 +237,7 @@ def test_a_broker_that_is_away_is_waited_for(
 
 
 def test_two_processes_of_one_name_do_not_go_on_together(kafka: KafkaSettings) -> None:
-    """The one whose transactions the other ends says so (TRL733), and ends."""
+    """The process whose transactions the other ends reports it (TRL733), and ends."""
     with here(kafka, instance="same", timeout_s=WAIT_S, sessions=TICKING) as first:
         until(
             "the first works", lambda: first.count("tracline_kafka_transactions_total", outcome="committed")
@@ -248,7 +248,7 @@ def test_two_processes_of_one_name_do_not_go_on_together(kafka: KafkaSettings) -
     assert first.error.code == "TRL733"
 
 
-def test_what_kafka_refuses_again_and_again_is_said(
+def test_what_kafka_refuses_again_and_again_is_reported(
     kafka: KafkaSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A topic that takes small messages only ends the process with the reason (TRL734)."""
@@ -265,8 +265,8 @@ def test_what_kafka_refuses_again_and_again_is_said(
 
 def test_other_numbers_of_partitions_are_refused(kafka: KafkaSettings, done: Work) -> None:
     """Topics with more partitions than the process began with end it (TRL732), and so does their state."""
-    other = Rekeyer(SETTINGS, SOURCES, PARTITIONS - 1, BYTES_MAX, kafka.spans_topic)
-    with here(kafka, rekeyer=other) as running:
+    different = Rekeyer(SETTINGS, SOURCES, PARTITIONS - 1, BYTES_MAX, kafka.spans_topic)
+    with here(kafka, rekeyer=different) as running:
         until("it ends", lambda: running.error)
     assert running.error is not None
     assert running.error.code == "TRL732"
@@ -287,7 +287,7 @@ def test_other_numbers_of_partitions_are_refused(kafka: KafkaSettings, done: Wor
 def test_what_was_gathered_before_an_error_is_read_again(
     kafka: KafkaSettings, done: Work, expected: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The client has passed it by then: whoever went on from there would leave it out."""
+    """The client has passed it by then: a process that went on from there would leave it out."""
     poll, polled_spans, raised = KafkaConsumer.poll, list[bool](), list[bool]()
 
     def fails_once(self: KafkaConsumer, *how: Any, **more: Any) -> Any:
@@ -324,8 +324,8 @@ class Overtaken(Rekeyer):
         return super().step(records)
 
 
-def test_what_kafka_deletes_under_a_process_is_said(kafka: KafkaSettings, done: Work) -> None:
-    """Retention overtakes a process that runs: it goes on behind the gap and says how large it is."""
+def test_what_kafka_deletes_under_a_process_is_reported(kafka: KafkaSettings, done: Work) -> None:
+    """Retention overtakes a process that runs: it goes on behind the gap and reports how large it is."""
     first, *others = [record for record in done.records if record.partition == 0]
     assert len(others) > 2
     place = TopicPartition(kafka.spans_topic, 0)
@@ -349,7 +349,7 @@ def test_what_kafka_deletes_under_a_process_is_said(kafka: KafkaSettings, done: 
     assert [line for line in running.lines if f"Kafka has deleted {lost:.0f} records" in line]
 
 
-def test_spans_that_are_not_read_are_said(kafka: KafkaSettings) -> None:
+def test_spans_that_are_not_read_are_reported(kafka: KafkaSettings) -> None:
     """Once in the log, when nothing more is on its way, and by a metric."""
     spans = [
         Span(f"{n:032x}", f"{n:016x}", None, "x", START_NS, START_NS, scope="sdk-x") for n in range(1, 39)
@@ -365,29 +365,29 @@ def test_spans_that_are_not_read_are_said(kafka: KafkaSettings) -> None:
     ]
 
 
-def test_what_was_deleted_before_a_start_is_said(kafka: KafkaSettings, done: Work) -> None:
+def test_what_was_deleted_before_a_start_is_reported(kafka: KafkaSettings, done: Work) -> None:
     """Retention overtakes a process that was down."""
-    own = [record for record in done.records if record.partition == 0]
-    send(kafka, own[:2])
+    of_partition = [record for record in done.records if record.partition == 0]
+    send(kafka, of_partition[:2])
     with here(kafka):
         until_carried(kafka)
-    send(kafka, own[2:])
+    send(kafka, of_partition[2:])
     with administering(kafka) as admin:
-        admin.delete_records({TopicPartition(kafka.spans_topic, 0): len(own) - 1})
+        admin.delete_records({TopicPartition(kafka.spans_topic, 0): len(of_partition) - 1})
     with here(kafka) as running:
         until_carried(kafka)
-        assert running.count("tracline_kafka_deleted_total", topic=kafka.spans_topic) == len(own) - 3
+        assert running.count("tracline_kafka_deleted_total", topic=kafka.spans_topic) == len(of_partition) - 3
     assert running.error is None
 
 
 def test_a_topic_that_is_recreated_meanwhile_is_refused(kafka: KafkaSettings, done: Work) -> None:
     """The process ends (TRL735), though the new topic has as many records as were read of the old one."""
-    own = [record for record in done.records if record.partition == 0]
-    send(kafka, own)
+    of_partition = [record for record in done.records if record.partition == 0]
+    send(kafka, of_partition)
     with here(kafka) as running:
         until_carried(kafka)
-        make_anew(kafka, Topic.SPANS, PARTITIONS)
-        send(kafka, own)
+        recreate(kafka, Topic.SPANS, PARTITIONS)
+        send(kafka, of_partition)
         until("it ends", lambda: running.error)
     assert running.error is not None
     assert running.error.code == "TRL735", running.error
@@ -396,15 +396,17 @@ def test_a_topic_that_is_recreated_meanwhile_is_refused(kafka: KafkaSettings, do
 
 def test_a_topic_that_ends_before_what_was_read_is_refused(kafka: KafkaSettings, done: Work) -> None:
     """Nothing is read a second time, as Kafka's client would do by itself (TRL735)."""
-    own = [record for record in done.records if record.partition == 0]
-    send(kafka, own)
+    of_partition = [record for record in done.records if record.partition == 0]
+    send(kafka, of_partition)
     place = TopicPartition(kafka.spans_topic, 0)
     with administering(kafka) as admin:
-        beyond = {place: OffsetAndMetadata(len(own) + 5, "", -1)}
+        beyond = {place: OffsetAndMetadata(len(of_partition) + 5, "", -1)}
         admin.alter_group_offsets(kafka.group("rekey"), beyond)
     with here(kafka) as running:
         until("it ends", lambda: running.error)
     assert running.error is not None
     assert running.error.code == "TRL735"
-    assert f"ends at offset {len(own)}, and was read up to {len(own) + 5}" in str(running.error)
+    assert f"ends at offset {len(of_partition)}, and was read up to {len(of_partition) + 5}" in str(
+        running.error
+    )
     assert not batches(kafka)

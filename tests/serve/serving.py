@@ -21,7 +21,7 @@ from tracline.stream.serve.store import FILE
 
 TRACLINE = Path(sys.executable).with_name("tracline")
 WAIT_S = 30.0
-"""How long anything may take that a test waits for."""
+"""The time that a test waits for anything."""
 PLAIN = False
 """No certificates are read, which takes longer than a request: none is shown where there is no TLS."""
 PROTOBUF = {"content-type": "application/x-protobuf"}
@@ -48,8 +48,8 @@ class Serving:
     def listen(self) -> None:
         """Read the log of the process until it has ended."""
         assert self.process.stderr is not None
-        with self.process.stderr as said:
-            for line in said:
+        with self.process.stderr as stderr:
+            for line in stderr:
                 self.lines.append(line)
                 if "OTLP/HTTP on" in line:
                     self.ready.set()
@@ -79,7 +79,7 @@ class Serving:
         return code
 
     @property
-    def said(self) -> str:
+    def log(self) -> str:
         """Return the log of the process."""
         return "".join(self.lines)
 

@@ -1,4 +1,4 @@
-"""What the alerts process says of topics that are not those that it has heard of."""
+"""The alerts process reports topics that are not those that it has read."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tracline.stream.kafka.topics import administering
 from tracline.stream.messages.topics import Topic
 
 from ..unit.stream.alert_messages import PARTITIONS, SETTINGS, TICK_S, Sent, messages
-from .anew import make_anew
+from .recreated import recreate
 from .stage import Stage, running
 
 pytestmark = pytest.mark.slow
 READ, DELETED = "tracline_kafka_messages_read_total", "tracline_kafka_deleted_total"
 PATIENCE_S = "20"
-"""How long the process may be silent: it stops in the midst of a test, and stays the one at work."""
+"""The time that the process may be silent: it stops in the midst of a test, and stays the active one."""
 REPEATS = "tracline_alert_repeats_total"
 
 
@@ -38,8 +38,8 @@ def alerting(kafka: KafkaSettings, folder: Path, name: str) -> Iterator[Stage]:
 def send(kafka: KafkaSettings, sent: list[Sent]) -> None:
     """Send messages of verdicts to their partitions."""
     producer = KafkaProducer(**connecting(kafka, "test"))
-    for one in sent:
-        producer.send(kafka.topic(Topic.VERDICTS), one.value, partition=one.partition)
+    for message in sent:
+        producer.send(kafka.topic(Topic.VERDICTS), message.value, partition=message.partition)
     producer.flush()
     producer.close()
 
@@ -53,7 +53,7 @@ def fill_events(kafka: KafkaSettings, count: int) -> None:
     producer.close()
 
 
-def test_marks_of_events_that_were_made_anew_are_refused(topics: KafkaSettings, tmp_path: Path) -> None:
+def test_marks_of_recreated_events_are_refused(topics: KafkaSettings, tmp_path: Path) -> None:
     """Messages that were made again are dropped; where the events end before their marks all would be."""
     sent = messages()
     with alerting(topics, tmp_path, "first") as stage:
@@ -61,51 +61,51 @@ def test_marks_of_events_that_were_made_anew_are_refused(topics: KafkaSettings, 
         send(topics, [*sent, *sent[-9:]])
         stage.until(REPEATS, lambda values: values == [9])
         assert stage.stop() == 0
-    make_anew(topics, Topic.EVENTS, 4)
+    recreate(topics, Topic.EVENTS, 4)
     with alerting(topics, tmp_path, "second") as stage:
         send(topics, messages(seed=2))
         assert stage.ended() == 2
-    said = stage.log.read_text()
-    assert "TRL766" in said
-    assert "ends at offset 0, and was read up to" in said
+    log = stage.log.read_text()
+    assert "TRL766" in log
+    assert "ends at offset 0, and was read up to" in log
 
 
-def test_verdicts_that_are_deleted_meanwhile_are_said(topics: KafkaSettings, tmp_path: Path) -> None:
+def test_verdicts_that_are_deleted_meanwhile_are_reported(topics: KafkaSettings, tmp_path: Path) -> None:
     """Retention overtakes a process that is at work: what it has not read is counted."""
     sent = messages()
-    own = [one for one in sent if one.partition == 0]
+    of_partition = [message for message in sent if message.partition == 0]
     place = TopicPartition(topics.topic(Topic.VERDICTS), 0)
     with alerting(topics, tmp_path, "log") as stage:
-        send(topics, own[:5])
+        send(topics, of_partition[:5])
         stage.until(READ, lambda values: values == [5])
         stage.process.send_signal(signal.SIGSTOP)
         # What was asked for before it stopped is answered with one.
-        send(topics, own[5:6])
-        send(topics, own[6:-3])
+        send(topics, of_partition[5:6])
+        send(topics, of_partition[6:-3])
         with administering(topics) as admin:
-            admin.delete_records({place: len(own) - 3})
-        send(topics, own[-3:])
+            admin.delete_records({place: len(of_partition) - 3})
+        send(topics, of_partition[-3:])
         stage.process.send_signal(signal.SIGCONT)
         stage.until(READ, lambda values: values[0] >= 8)
         stage.until("tracline_kafka_lag", lambda values: max(values) == 0)
         (lost,), (read,) = map(stage.metric, (DELETED, READ))
         assert stage.stop() == 0
     assert lost > 0
-    assert read + lost == len(own)
-    assert f"that were not read ({read - 3:.0f} to {len(own) - 4})" in stage.log.read_text()
+    assert read + lost == len(of_partition)
+    assert f"that were not read ({read - 3:.0f} to {len(of_partition) - 4})" in stage.log.read_text()
 
 
 @pytest.mark.parametrize("count", [5, 30])
-def test_verdicts_that_are_made_anew_meanwhile_are_refused(
+def test_verdicts_that_are_recreated_meanwhile_are_refused(
     topics: KafkaSettings, tmp_path: Path, count: int
 ) -> None:
-    """The process ends, however far the new topic goes; a restart hears it from its beginning."""
-    own = [one for one in messages() if one.partition == 0]
+    """The process ends, however far the new topic goes; a restart reads it from its beginning."""
+    of_partition = [message for message in messages() if message.partition == 0]
     with alerting(topics, tmp_path, "first") as stage:
-        send(topics, own[:9])
+        send(topics, of_partition[:9])
         stage.until(READ, lambda values: values == [9])
-        make_anew(topics, Topic.VERDICTS, 4)
-        send(topics, own[9 : 9 + count])
+        recreate(topics, Topic.VERDICTS, 4)
+        send(topics, of_partition[9 : 9 + count])
         assert stage.ended() == 2
     assert "TRL735" in stage.log.read_text()
     with alerting(topics, tmp_path, "second") as stage:
