@@ -1,4 +1,4 @@
-"""What all tests share: a terminal that is the same everywhere, and the time budget of each folder."""
+"""Fixtures of all tests: a terminal that is the same everywhere, and the time budget of each folder."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Say before the first test which folders will skip tests, because of which programs."""
+    """Print before the first test which folders will skip tests, because of which programs."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or hasattr(session.config, "workerinput"):
         return

@@ -1,4 +1,4 @@
-"""What predicates answer, read off the labels that everything else reads."""
+"""The answers of predicates, read off the labels that everything else reads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def evaluate(predicate: Predicate, event: Mapping[str, object]) -> Answer:
 
 
 def event_rows(events: Iterable[Mapping[str, object]]) -> pl.DataFrame:
-    """Events, each told by the names of its fields, as an event frame.
+    """Events, each given by the names of its fields, as an event frame.
 
     Those left out are null, `content` is `captured` and flags are false.
     """

@@ -59,7 +59,7 @@ def test_from_the_overview_to_the_event(watched: Watched) -> None:
 
 
 def test_a_verdict_appears_without_a_reload(served: Served, watched: Watched) -> None:
-    """What comes into the store is first in the list, announced and counted; the list keeps its length."""
+    """A new session is first in the list, announced and counted; the list has a fixed length."""
     page = watched.page
     page.goto("/")
     expect(page.locator("#live-state")).to_have_text("Live.")

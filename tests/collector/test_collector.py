@@ -39,7 +39,7 @@ SESSIONS = 16
 
 
 def validate(*files: Path) -> subprocess.CompletedProcess[str]:
-    """Return what the collector says of a configuration."""
+    """Return the collector's output for a configuration."""
     words = [f"--config={file}" for file in files]
     return subprocess.run([COLLECTOR, "validate", *words], capture_output=True, text=True, check=False)
 
@@ -111,9 +111,9 @@ def test_the_shipped_configuration_is_valid(tmp_path: Path) -> None:
 def test_an_agents_spans_come_through_to_their_verdicts(
     kafka: KafkaSettings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Bot, collector, Kafka, rekey, monitor: the verdicts are those of an audit of what the collector heard.
+    """Bot, collector, Kafka, rekey, monitor: the verdicts are those of an audit of the collector's input.
 
-    What they say was broken is what the bot says that it broke.
+    The violations that they report are those that the bot reports to have planted.
     """
     make_topics(kafka)
     with collecting(kafka, tmp_path) as (port, file):

@@ -1,4 +1,4 @@
-"""The page on the command line says what the commands do."""
+"""The page on the command line describes what the commands do."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """LTL3 by the classic tableau of atoms, past included, as a second opinion on the reference's.
 
-An atom is a guess, for one position, of the propositions and of what every temporal subformula says of the
+An atom is a guess, for one position, of the propositions and of what every temporal subformula claims of the
 next and of the previous position (Lichtenstein, Pnueli and Zuck, 1985, The Glory of the Past). A word makes a
 formula true if and only if a path through the atoms has its letters, begins with no past, and visits for
 every `p until q` infinitely often an atom where it is false or q is true. Nothing here is shared with

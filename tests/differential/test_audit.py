@@ -154,7 +154,7 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def expected(sessions: list[Session], rules: tuple[Rule, ...]) -> Counter[Verdict]:
-    """Return what the reference semantics says of every session and rule, in the words of the bundle."""
+    """Return the findings of the reference semantics by session and rule, in the words of the bundle."""
     found: Counter[Verdict] = Counter()
     for session in sessions:
         for rule in rules:
@@ -192,7 +192,7 @@ def test_an_audit_says_what_the_rules_mean(seed: int, pack: Path, tmp_path: Path
 
 
 def test_the_summary_counts_the_reference_verdicts(pack: Path, tmp_path: Path) -> None:
-    """Each rule's counts follow from the reference's findings and from where they say that it applies."""
+    """Each rule's counts follow from the reference's findings and from the events at which it applies."""
     sessions = random_archive(9, 80)
     archive = write(tmp_path / "archive", sessions, Random(1), files=1)
     rules = load_packs([pack])

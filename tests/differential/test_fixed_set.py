@@ -216,7 +216,7 @@ def test_all_five_node_machines_mean_what_their_formulas_mean() -> None:
 
 
 def test_machines_say_where_their_rules_apply() -> None:
-    """From the same event on machine and reference say that a rule applies: eight traces a formula."""
+    """Machine and reference agree on the event from which a rule applies: eight traces a formula."""
     random, compared = Random(3), 0
     overriding = parse_formula("q and once p")
     for formula, recover in product(accepted(), (Recover.BOTH, Recover.NONE)):

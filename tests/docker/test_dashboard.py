@@ -41,7 +41,7 @@ pytestmark = pytest.mark.slow
 DASHBOARD = ROOT / "docker/grafana/dashboards/tracline.json"
 TOKEN = "correct-horse-battery-staple"
 RATE_INTERVAL = "5s"
-"""What Grafana would put for `$__rate_interval`, at the scrape interval of this test."""
+"""The value of Grafana's `$__rate_interval` at the scrape interval of this test."""
 
 
 @dataclass
@@ -190,7 +190,7 @@ def test_every_query_of_the_dashboard_has_an_answer(prometheus: str, pipeline: P
 
 
 def test_numbers_are_what_was_counted(prometheus: str, pipeline: Pipeline) -> None:
-    """What the processes say arrives under the names of their kinds; so do the recorded series."""
+    """The metrics of the processes arrive under the names of their kinds; so do the recorded series."""
     pipeline.work(now(prometheus))
 
     def value(query: str) -> float:
@@ -232,7 +232,7 @@ def test_metrics_that_are_asked_for_are_declared(pipeline: Pipeline) -> None:
 
 
 def test_labels_that_are_asked_for_are_there(pipeline: Pipeline) -> None:
-    """What a query divides by, or asks of a series, is a label that it has or that Prometheus gives it."""
+    """A query divides by, and selects by, only labels that the series has or that Prometheus adds."""
     pipeline.work(time.time_ns())
     given = {"job", "process", "instance", "le"}
     labels: dict[str, set[str]] = {}

@@ -1,4 +1,4 @@
-"""Alerts at a real Alertmanager: what it shows, and what it tells a receiver of its own."""
+"""Alerts at a real Alertmanager: what it shows, and what it sends to its receiver."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def delivering(url: str, *, intervals: DeliveryIntervals | None = None) -> Itera
 
 
 def carried(delivery: Delivery, told: Alert) -> bool:
-    """Work on, and say whether it was taken."""
+    """Work on, and return whether the alert was taken."""
     delivery.work(time.time_ns())
     return delivery.is_settled(told)
 
@@ -118,7 +118,7 @@ def test_an_alertmanager_that_is_away_gets_it_later(running: RunningAlertmanager
 
 
 def test_an_alertmanager_that_forgot_hears_again(running: RunningAlertmanager, tmp_path: Path) -> None:
-    """Started anew with nothing, it has the alert after the next interval."""
+    """Restarted with no state, it has the alert after the next interval."""
     fired = alert(began())
     with delivering(running.url, intervals=DeliveryIntervals(resend_s=0.5, lease_s=30)) as delivery:
         delivery.offer(fired)
@@ -148,5 +148,5 @@ def test_its_own_receivers_hear_once_of_each(tmp_path: Path) -> None:
 
 
 def statuses(told: Hook) -> list[str]:
-    """Return what was told of each alert."""
+    """Return the notifications about each alert."""
     return [one["status"] for _, body in told.posts for one in json.loads(body)["alerts"]]

@@ -1,4 +1,4 @@
-"""What ships in `docker/`, by the tools that read it: promtool, amtool, docker-compose; no container runs."""
+"""The files in `docker/`, checked by promtool, amtool and docker-compose; no container runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMPOSE = DOCKER / "compose.yaml"
 
 
 def run(*command: str | Path) -> str:
-    """Return what a tool says; it must succeed."""
+    """Return the output of a tool, which must succeed."""
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -156,7 +156,7 @@ def test_what_is_copied_to_the_image_is_there() -> None:
 
 
 def test_the_image_has_every_room() -> None:
-    """What the project's packages are made of is copied, whole."""
+    """The image copies every file that the project's packages are built from."""
     text = (DOCKER / "Dockerfile").read_text(encoding="utf-8")
     pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     rooms = re.findall(r'^"tracline\.\w+" = "(\w+)"$', pyproject, re.MULTILINE)

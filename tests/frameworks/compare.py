@@ -1,4 +1,4 @@
-"""Compare what tracline reads out of recorded telemetry with what really happened, which `truth.json` says.
+"""Compare what tracline reads from recorded telemetry with what really happened, according to `truth.json`.
 
 truth.json: `sessions` ({id: [event]}), `verdicts` ({id: [[rule, tool of the event]]}) and `expect`, which
 names what the telemetry does not hold:
@@ -48,7 +48,7 @@ def read(source: Path, scratch: Path) -> tuple[list[Event], list[Verdict]]:
 
 
 def differences(truth: Mapping[str, Any], events: Iterable[Event], verdicts: Iterable[Verdict]) -> list[str]:
-    """Say in what an audit's events and verdicts differ from what happened; nothing where they are exact."""
+    """List how an audit's events and verdicts differ from what happened; nothing where they are exact."""
     expect = truth.get("expect") or {}
     events = [event for event in events if event["kind"] != "end"]
     order = ("time", "seq") if expect.get("sessions") == "merged" else ("occurrence", "seq")
@@ -85,12 +85,12 @@ def _names(truth: Mapping[str, Any], events: Sequence[Event], expect: Mapping[st
 
 
 def _is_answer(event: Event) -> bool:
-    """Return whether an event is what an agent says to the customer."""
+    """Return whether an event is a message from an agent to the customer."""
     return event["kind"] == "assistant" and not event["nested"] and not event.get("history")
 
 
 def _session(expected: Sequence[Event], found: Sequence[Event], expect: Mapping[str, Any]) -> list[str]:
-    """Say in what one session differs."""
+    """List how one session differs."""
     found = [event for event in found if not event.get("history")]
     if not expect.get("messages", True):
         spoken = ("user", "assistant", "unknown")
@@ -136,7 +136,7 @@ def _key(event: Event, expect: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _fields(true: Event, event: Event, expect: Mapping[str, Any]) -> list[str]:
-    """Say in which fields an event differs from what happened."""
+    """List the fields in which an event differs from what happened."""
     said: list[str] = []
     if true["kind"] == "tool_result":
         said += _result(true, event, expect)
@@ -152,7 +152,7 @@ def _fields(true: Event, event: Event, expect: Mapping[str, Any]) -> list[str]:
 
 
 def _result(true: Event, event: Event, expect: Mapping[str, Any]) -> list[str]:
-    """Say in what a tool's result differs. A tool that failed may say so in its text alone."""
+    """List how a tool's result differs. A tool that failed may report the failure in its text alone."""
     said: list[str] = []
     text = str(event["result"]).lstrip('"[{')
     failed = bool(event["error"]) or (true["error"] and text.startswith("Error"))
@@ -197,7 +197,7 @@ def _shown(event: Event) -> str:
 def _verdicts(
     truth: Mapping[str, Any], events: Sequence[Event], verdicts: Iterable[Verdict], named: Mapping[str, str]
 ) -> list[str]:
-    """Say which verdicts are false and which are missing."""
+    """List the verdicts that are false and those that are missing."""
     tools = {event["event_id"]: event.get("tool") for event in events}
     ignored = (truth.get("expect") or {}).get("ignore_verdicts", ())
     found = [

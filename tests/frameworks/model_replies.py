@@ -1,6 +1,6 @@
-"""The scripted model: finds in a request where its conversation stands, and says what comes next.
+"""The scripted model: it finds in a request where its conversation stands, and replies with what comes next.
 
-It remembers nothing but which turns have failed once: the request itself says how far the conversation is.
+It remembers nothing but which turns have failed once: the request itself shows how far the conversation is.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Reply:
-    """What the model says: calls or a text."""
+    """The reply of the model: calls or a text."""
 
     id: str
     calls: Sequence[Call] = ()
@@ -55,7 +55,7 @@ class Model:
     lock: Lock = field(default_factory=Lock)
 
     def reply(self, request: Mapping[str, Any]) -> Reply:
-        """Say what comes next in the conversation of a request. Raises NotScripted, FailsNow."""
+        """Return what comes next in the conversation of a request. Raises NotScripted, FailsNow."""
         text = json.dumps(request, ensure_ascii=False)
         turn = _turn(text)
         dspy = dspy_fields.MARK in text

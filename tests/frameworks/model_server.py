@@ -29,7 +29,7 @@ class Handler(BaseHTTPRequestHandler):
     model: Model
 
     def do_POST(self) -> None:
-        """Answer with what the script says next."""
+        """Answer with the script's next reply."""
         path = self.path.split("?")[0]
         body: dict[str, Any] = json.loads(self.rfile.read(int(self.headers["content-length"])))
         api = next((name for name in APIS if path.endswith(name)), None)
@@ -74,7 +74,7 @@ class Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing of requests."""
+        """Log nothing about requests."""
 
 
 @contextmanager

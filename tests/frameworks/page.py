@@ -56,7 +56,7 @@ def _row(framework: Framework) -> str:
 
 
 def _read(framework: Framework) -> str:
-    """Say how well a framework's telemetry is read, and what cannot be known from it."""
+    """Describe how well a framework's telemetry is read, and what cannot be known from it."""
     said = [NOT_YET.get(framework.name, "exact")]
     said += [f"not known: {text}" for name, text in NOT_KNOWN.items() if framework.expect.get(name) is False]
     said += [framework.missing] if framework.missing else []

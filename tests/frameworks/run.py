@@ -23,17 +23,17 @@ from .relay import relaying
 from .script import FILE, truth_of
 
 DRIVER_S = 240
-"""How long a driver may take."""
+"""The time in seconds that a driver may take."""
 SESSIONS = {"lateness_s": 1, "hold_s": 5, "tick_s": 1}
 QUIET_S = 8
-"""How long after the driver's end serve waits for more spans, at most."""
+"""The most seconds after the driver's end that serve waits for more spans."""
 KEPT = ("PATH", "HOME", "LANG", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
-"""What a driver sees of this process's environment."""
+"""The variables of this process's environment that a driver sees."""
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What a run left: the recording's folder (`otlp/`, `other/`, `truth.json`) and serve's archive."""
+    """The output of a run: the recording's folder (`otlp/`, `other/`, `truth.json`) and serve's archive."""
 
     recording: Path
     archive: Path
@@ -85,7 +85,7 @@ def watermark(folder: Path) -> int:
 
 
 def truth_json(framework: Framework) -> dict[str, Any]:
-    """Return what `truth.json` says of a framework's recording."""
+    """Return the content of `truth.json` for a framework's recording."""
     return {
         "framework": framework.name,
         "versions": framework.versions,

@@ -1,4 +1,4 @@
-"""The scripted conversations: what the model says next, and what has happened when all is said."""
+"""The scripted conversations: what the model replies next, and what has happened at the end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FILE = Path(__file__).with_name("conversations.json")
 SCRIPT: dict[str, Any] = json.loads(FILE.read_text())
 
 FINISH = {"id": None, "tool": "finish", "args": {}, "result": "Completed."}
-"""The call by which an agent of DSPy says that it needs no more tools."""
+"""The call by which an agent of DSPy shows that it needs no more tools."""
 
 
 @dataclass(frozen=True)
@@ -110,11 +110,11 @@ def _calls(
 def truth_of(prefix: str, shape: Mapping[str, Any], sessions: str = "") -> dict[str, Any]:
     """Return what has happened in sessions whose ids begin so: `sessions` and `verdicts` of `truth.json`.
 
-    `shape` says how a framework plays the script: `wrap` names the only field of an object around results
+    `shape` describes how a framework plays the script: `wrap` names the only field of an object by results
     that are text, `user` is what stands around a user's words, `single_calls` has parallel calls one by one,
     `final_answer` has answers as calls of a tool, `finish` has a call of that tool before each answer,
     `asks_again` does not show the model a call that raised, which the model then makes once more,
-    `told_at_end` tells what an agent did when its run is over, and so a sub-agent's events before its call.
+    `told_at_end` reports what an agent did when its run is over, and so a sub-agent's events before its call.
     With `sessions` "trace" each turn is a session ("t0", "t1", in the order of time), with "merged"
     everything is one, "all".
     """

@@ -40,7 +40,7 @@ LACKS: dict[str, dict[str, list[str]]] = {
     # No span of it is read.
     "haystack": {"openinference.instrumentation.haystack": ["unread"]},
 }
-"""What recordings lack of which it is known why; those of `not_yet.py` may lack other things."""
+"""The parts that recordings lack for a known reason; those of `not_yet.py` may lack other parts."""
 
 Change = Callable[[Any], None]
 
@@ -83,7 +83,7 @@ def without(*beginnings: str) -> Change:
 
 @pytest.mark.parametrize("name", names())
 def test_recordings_lack_what_is_known_to_be_missing(name: str) -> None:
-    """One that is read as it happened lacks nothing but what its framework cannot send; exit 1 says so."""
+    """A recording that is read exactly lacks only what its framework cannot send; the exit code is then 1."""
     code, found = doctor(FOLDER / name / "*" / "*.zst")
     assert [list(one) for one in found] == [KEYS] * len(found)
     assert all(len(one["setting"].splitlines()) == len(one["lacks"]) for one in found)
@@ -101,7 +101,7 @@ def test_recordings_lack_what_is_known_to_be_missing(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(NO_LOGS))
 def test_spans_without_their_log_records_lack_content(name: str) -> None:
-    """Where messages go to log records, spans alone lack content, and the setting says what to do."""
+    """If messages go to log records, spans alone lack content, and the setting names the remedy."""
     code, found = doctor(FOLDER / name / "otlp")
     assert code == 1
     assert lacks(found) == NO_LOGS[name]
@@ -141,7 +141,7 @@ CONTENT = {
     "vercel-ai-5": (("ai.prompt", "ai.response", "ai.toolCall.args", "ai.toolCall.result"), "recordInputs"),
     "strands": (("gen_ai.input", "gen_ai.output", "gen_ai.tool."), "OTEL_SEMCONV_STABILITY_OPT_IN"),
 }
-"""What holds the content of recordings, and a word of the setting that switches it on."""
+"""The attribute that holds the content of recordings, and a word of the setting that switches it on."""
 
 
 @pytest.mark.parametrize("name", CONTENT)
@@ -181,7 +181,7 @@ def test_a_session_that_nobody_says_is_found(tmp_path: Path) -> None:
 
 
 def test_calls_without_ids_are_found(tmp_path: Path) -> None:
-    """Where neither the model nor the tool says ids, calls and results have none."""
+    """If neither the model nor the tool records ids, calls and results have none."""
 
     def change(span: Any) -> None:
         ids = ("tool_call.id", "tool_call_id", "gen_ai.tool.call.id")
@@ -194,7 +194,7 @@ def test_calls_without_ids_are_found(tmp_path: Path) -> None:
 
 
 def test_what_limits_cut_off_is_found(tmp_path: Path) -> None:
-    """Spans that say they lost attributes or events name the limits."""
+    """Spans that record lost attributes or events name the limits."""
 
     def change(span: Any) -> None:
         span.dropped_attributes_count = 1

@@ -1,4 +1,4 @@
-"""What an audit reads out of what real agent frameworks sent, recorded by `make test-frameworks RECORD=1`."""
+"""The audit's reading of what real agent frameworks sent, recorded by `make test-frameworks RECORD=1`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .recordings import FOLDER, names, requests_of, truth_of_recording
 from .run import truth_json
 
 BYTES_MAX = 60_000
-"""How large a recording may be."""
+"""The largest size of a recording."""
 
 
 @pytest.mark.parametrize("name", names())
@@ -52,7 +52,7 @@ def test_recordings_are_small_and_say_nothing_of_the_machine() -> None:
 
 
 def test_turns_of_several_sessions_were_played_at_the_same_time() -> None:
-    """In every recording traces overlap: what belongs together must be told by more than the time."""
+    """In every recording traces overlap, so that time alone cannot separate conversations."""
     for name in names():
         times: dict[str, list[int]] = {}
         for body in requests_of(FOLDER / name / "otlp" / "requests.pb.zst"):
@@ -64,7 +64,7 @@ def test_turns_of_several_sessions_were_played_at_the_same_time() -> None:
 
 
 def test_every_recording_is_of_a_framework_that_is_run() -> None:
-    """A recording's truth is what `frameworks.toml` and the script say of it, versions included."""
+    """A recording's truth follows from `frameworks.toml` and the script, versions included."""
     known = {framework.name: framework for framework in frameworks()}
     for name in names():
         assert truth_of_recording(name) == truth_json(known[name])

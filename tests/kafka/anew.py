@@ -15,7 +15,7 @@ def make_anew(kafka: KafkaSettings, topic: Topic, partitions: int) -> None:
     with administering(kafka) as admin:
 
         def is_made() -> bool:
-            # A topic that was deleted is told of for a moment: then nothing is made.
+            # A topic that was deleted is still listed for a moment: then nothing is made.
             try:
                 return kafka.topic(topic) in create(admin, kafka, partitions=partitions)
             except TopicAlreadyExistsError:

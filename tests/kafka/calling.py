@@ -15,7 +15,7 @@ WAIT_S = 120
 
 
 def environment(settings: KafkaSettings) -> dict[str, str]:
-    """The variables that say what of the settings is not as by default."""
+    """The environment variables for the settings that differ from their defaults."""
     said: dict[str, str] = {}
     for field in fields(KafkaSettings):
         value = getattr(settings, field.name)

@@ -24,11 +24,11 @@ QUICK = (
     "group.initial.rebalance.delay.ms",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms",
 )
-"""What a broker must have no larger than our own, since processes that are killed must be missed soon."""
+"""Limits that a broker must not exceed, since tests must notice soon that a process was killed."""
 SOON_BACK = {"broker.session.timeout.ms": 1400}
-"""What lets a broker in again a second and a half after it was killed.
+"""Settings with which a broker accepts clients again a second and a half after it was killed.
 
-It knows its groups as soon as Java runs, and hears their members only then: by then it would miss them.
+It knows its groups as soon as Java runs, and receives their heartbeats only then: by then it would miss them.
 """
 
 

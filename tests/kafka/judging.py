@@ -1,4 +1,4 @@
-"""Messages of the events' topic that conversations become, and what the monitor must say of them.
+"""Messages of the events' topic that conversations become, and what the monitor must send for them.
 
 The messages are made by the rekey stage without its broker; the truth is that of the conversations.
 """
@@ -35,7 +35,7 @@ Sent = tuple[int, bytes | None]
 
 
 def messages(work: Work) -> list[list[Sent]]:
-    """The messages of the rekey stage, by transaction; in the last one every partition hears the time."""
+    """The messages of the rekey stage, by transaction; in the last one every partition receives the time."""
     one = rekeyer(bytes_max=BYTES_MAX)
     for source in range(SOURCES):
         one.assign(source, {})
@@ -79,7 +79,7 @@ def sender(kafka: KafkaSettings, name: str) -> KafkaProducer:
 
 @dataclass
 class Heard:
-    """What the monitor has said, without what it said twice: verdicts, events, dead letters.
+    """The output of the monitor without repetitions: verdicts, events, dead letters.
 
     `again` counts what was dropped for its mark; `watermarks` has the last one of each partition.
     """
@@ -92,7 +92,7 @@ class Heard:
     seen: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
 
     def is_new(self, topic: str, partition: int, offset: int, index: int) -> bool:
-        """Return whether nothing that follows it was heard before, as every consumer asks."""
+        """Return whether nothing that follows it was read before, as every consumer asks."""
         key, mark = (topic, partition), (offset, index)
         if mark <= self.seen.get(key, (-1, -1)):
             self.again += 1
@@ -120,7 +120,7 @@ class Heard:
 
 
 class Listener:
-    """Reads what the monitor says from the beginning, as those do who come behind it."""
+    """A consumer that reads the monitor's output from the beginning, as those after it do."""
 
     def __init__(self, kafka: KafkaSettings) -> None:
         self.heard = Heard()
@@ -148,7 +148,7 @@ class Listener:
         alive: Callable[[], bool] = lambda: True,
         within_s: float = WAIT_S,
     ) -> Heard:
-        """Listen until that holds of what was heard, or the process that should say it has ended."""
+        """Listen until that holds of what was read, or the process that should send it has ended."""
         limit = time.monotonic() + within_s
         while not holds(self.heard):
             was_alive = alive()

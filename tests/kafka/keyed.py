@@ -1,6 +1,6 @@
 """Conversations as records of the spans' topic, and what the rekey stage must make of them.
 
-The truth is that of the conversations; the candidates are read back as whoever reads the topic would.
+The truth is that of the conversations; the candidates are read back as a consumer of the topic reads them.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _sent_at(spans: Sequence[Span], random: Random) -> int:
 
 
 def _late_span(source: int) -> Span:
-    """A root that tells nothing but how late it is, of a trace that goes to that partition."""
+    """A root that carries nothing but its time, of a trace that goes to that partition."""
     names = (f"{number:032x}" for number in range(1, 1_000))
     trace_id = next(name for name in names if source_of(name) == source)
     at = START_NS + LATER_S * NS
@@ -140,7 +140,7 @@ def batches_of(done: RekeyResult) -> list[CandidateBatch]:
 
 
 def candidates_of(batches: Iterable[CandidateBatch]) -> Counter[str]:
-    """The candidates of batches, each as what tells it from every other."""
+    """The candidates of batches, each as the fields that distinguish it from every other."""
     return Counter(repr(one) for batch in batches for one in batch.candidates)
 
 

@@ -49,9 +49,9 @@ IDLE_S = SETTINGS.idle_s
 END_NS = START_NS + 24 * 3_600 * NS
 """When the time has passed every conversation."""
 WAIT_S = 240.0
-"""How long all that dies may take, and then those who live."""
+"""The time that all kills may take, and then the processes that live on."""
 CLOSING = "closing"
-"""What sessions are called whose spans only say what time it is."""
+"""The session ids of spans that only carry the time."""
 SECRET = b"a secret"
 Value = bytes | None
 
@@ -98,7 +98,7 @@ class Proof:
 
 
 def proof(pack: Path, held: Sequence[Told] | None = None) -> Proof:
-    """Hours of conversations, told in every manner; at the end the time passes all of them everywhere."""
+    """Hours of conversations in each form of telemetry; at the end the time passes all of them everywhere."""
     random = Random("proof")
     told = [_anywhere(one) for one in held or day(3, 15)]
     coming = [(time, source_of(span.trace_id), span) for time, span in arriving(told, random, again=0.1)]
@@ -127,7 +127,7 @@ def _anywhere(told: Told) -> Told:
 
 
 def _closing() -> Iterator[tuple[int, int, Span]]:
-    """Spans by which every partition hears of every source that the time has passed all conversations."""
+    """Spans by which every partition learns from every source that the time has passed all conversations."""
     for source in range(SOURCES):
         for partition in range(PARTITIONS):
             names = (f"{CLOSING}-{source}-{number}" for number in range(1_000))
@@ -140,7 +140,7 @@ def _closing() -> Iterator[tuple[int, int, Span]]:
 
 
 def _span(session_id: str, at: int) -> Span:
-    """A span that tells of two messages at that time, and says itself whose it is; it breaks no rule."""
+    """A span of two messages at that time, which names its session itself; it breaks no rule."""
     text = '[{{"role": "{}", "parts": [{{"type": "text", "content": "late"}}]}}]'
     told = {
         "gen_ai.operation.name": "chat",
@@ -155,9 +155,9 @@ def _span(session_id: str, at: int) -> Span:
 
 @dataclass
 class Sender:
-    """Who sends: spans, a portion at a time, and beside each some of what nobody can read.
+    """A sender of spans, a portion at a time, and beside each some records that nobody can read.
 
-    `planted` says where that stands, by topic, partition and offset, with its digest.
+    `planted` has the positions of those, by topic, partition and offset, with their digests.
     """
 
     kafka: KafkaSettings
@@ -193,7 +193,7 @@ class Sender:
             )
         for topic, value in poison:
             name, number = self.kafka.topic(topic), len(self.planted) % SOURCES
-            # The time of spans' records is told: that of those beside it.
+            # The records of spans carry their times: that is the time of those beside them.
             beside = records[-1].time // 1_000_000 if topic is Topic.SPANS else None
             sent = self._producer.send(name, value, b"poison", partition=number, timestamp_ms=beside).get(60)
             self.planted[name, number, sent.offset] = hashlib.sha256(value or b"").hexdigest()
@@ -252,14 +252,14 @@ class Pipeline:
 def stop(*stages: Stage) -> None:
     """Stop them one after the other, each when it has read all that there is; each exits 0."""
     for stage in stages:
-        # The mark of a transaction is no message. A rekeyer tells its lag with its ticks: here is none.
+        # The mark of a transaction is no message. A rekeyer reports its lag with its ticks: here is none.
         if "rekey" not in stage.log.name:
             stage.until("tracline_kafka_lag", lambda lags: bool(lags) and max(lags) <= 1, WAIT_S)
         assert stage.stop() == 0, stage.log.read_text()
 
 
 def assert_whole(pipeline: Pipeline, sender: Sender, heard: Heard) -> None:
-    """Verdicts, events and dead letters came once, and no others; so the archive, and an audit of it, say."""
+    """Verdicts, events and dead letters came once, and no others; the archive, and an audit of it, agree."""
     proof, archive = sender.proof, pipeline.archive
     assert heard.ids == Counter(proof.ids.keys())
     assert conversations(heard.places) == proof.places
@@ -274,10 +274,10 @@ def assert_whole(pipeline: Pipeline, sender: Sender, heard: Heard) -> None:
 
 
 def letters_of(heard: Heard) -> dict[tuple[str, int, int], str]:
-    """The digests that the dead letters tell, by topic, partition and offset."""
+    """The digests in the dead letters, by topic, partition and offset."""
     return {(one.topic, one.partition, one.offset): one.sha256 for one in heard.letters}
 
 
 def conversations(places: Counter[Place]) -> Counter[Place]:
-    """Those that are no span's that only says what time it is."""
+    """Those that are not of a span that only carries the time."""
     return Counter({place: count for place, count in places.items() if not place[0].startswith(CLOSING)})

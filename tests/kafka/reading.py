@@ -1,4 +1,4 @@
-"""What stands in a topic, read as a consumer of committed records does, and whether a process has read it.
+"""The content of a topic as a consumer of committed records reads it, and whether a process has read it.
 
 Each asks for the one topic that it is about: the broker has those of all other tests, too.
 """
@@ -17,14 +17,14 @@ from tracline.stream.kafka.settings import KafkaSettings, consuming
 from tracline.stream.kafka.topics import administering
 
 WAIT_S = 40.0
-"""How long a transaction may be open that was begun before."""
+"""The time that a transaction may be open that was begun before."""
 
 
 def read(settings: KafkaSettings, name: str) -> list[Any]:
-    """Every committed record that was in the topic by now, partition by partition, as kafka-python has them.
+    """Every committed record that was in the topic by now, by partition, as kafka-python returns them.
 
-    What a transaction that is open now will have committed, or aborted, is waited for: to whoever reads only
-    what is committed a partition seems to end before it, whatever others have committed behind it since.
+    What a transaction that is open now will have committed, or aborted, is waited for: to a consumer of
+    committed records a partition seems to end before it, whatever others have committed behind it since.
     """
     with administering(settings, "test") as admin:
         parts = _partitions(admin, name)

@@ -34,14 +34,14 @@ from .reading import read as read_records
 from .stage import TIMEOUT_S
 
 WAIT_S = 40.0
-"""How long anything may take that a test waits for, on a machine that has other work."""
+"""The time that a test waits for anything, on a machine that has other work."""
 POLL_S = 0.05
 
 
 def make_topics(kafka: KafkaSettings) -> None:
     """Make the topics, those of spans and of events with the numbers of partitions that the tests have."""
     with administering(kafka) as admin:
-        # The conversations' times are of another year: no record is too old to be kept.
+        # The conversations' times are of another year: no record is too old to be stored.
         spans = {"num_partitions": SOURCES, "replication_factor": 1, "configs": {"retention.ms": "-1"}}
         admin.create_topics({kafka.spans_topic: spans}, wait_for_metadata=True)
         create(admin, kafka, partitions=PARTITIONS)
@@ -104,7 +104,7 @@ def letters(kafka: KafkaSettings) -> list[DeadLetter]:
 
 
 def check(kafka: KafkaSettings, work: Work, expected: Counter[str]) -> None:
-    """What is committed are the candidates of the work, each once, and the events of its conversations."""
+    """The committed candidates are those of the work, each once, and give the events of its conversations."""
     found = batches(kafka)
     candidates = candidates_of(found)
     assert (expected - candidates, candidates - expected) == (Counter(), Counter())
@@ -113,13 +113,13 @@ def check(kafka: KafkaSettings, work: Work, expected: Counter[str]) -> None:
 
 @dataclass
 class Process:
-    """A process of its own, and what it says on standard error."""
+    """A process of its own, and its lines on standard error."""
 
     process: subprocess.Popen[str]
     lines: list[str] = field(default_factory=list)
 
     def listen(self) -> None:
-        """Read what it says, to the end."""
+        """Read its lines, to the end."""
         assert self.process.stderr is not None
         with self.process.stderr as said:
             self.lines += said
@@ -178,7 +178,7 @@ def environment(kafka: KafkaSettings, sessions: SessionSettings, fault: str | No
 
 @dataclass
 class Here:
-    """The process in a thread of this one: what it said, and what it raised."""
+    """The process in a thread of this one: its lines, and the error that it raised."""
 
     group_process: GroupProcess
     stopping: threading.Event
@@ -187,7 +187,7 @@ class Here:
     error: StreamError | None = None
 
     def work(self) -> None:
-        """Work until told to stop."""
+        """Work until `stop` is called."""
         try:
             self.group_process.run()
         except StreamError as error:
@@ -195,7 +195,7 @@ class Here:
 
     @property
     def partitions(self) -> str:
-        """The partitions that it said it goes on with, the last time that it said so."""
+        """The partitions in the last log line that names them."""
         said = [line.partition("partitions ")[2] for line in self.lines if line.startswith("goes on")]
         return said[-1] if said else ""
 

@@ -20,15 +20,15 @@ from tracline.stream.process.faultpoints import VARIABLE
 
 TRACLINE = Path(sys.executable).with_name("tracline")
 WAIT_S = 60.0
-"""How long anything may take that a test waits for."""
+"""The time that a test waits for anything."""
 TIMEOUT_S = "6" if "KAFKA_BOOTSTRAP_SERVERS" in os.environ else "2"
-"""How long a process may be silent; six seconds are the least that brokers allow if not told otherwise."""
+"""The time that a process may be silent; brokers allow six seconds at least unless configured otherwise."""
 POLL_S = 0.1
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A process of `tracline stream`; what it says goes to `log`."""
+    """A process of `tracline stream`; its output goes to `log`."""
 
     process: subprocess.Popen[bytes]
     log: Path
@@ -65,7 +65,7 @@ class Stage:
 
 
 def environment(kafka: KafkaSettings) -> dict[str, str]:
-    """Return what a process is told of the broker and the names."""
+    """Return the settings for the broker and the names that a process gets."""
     return os.environ | {
         "TRACLINE_KAFKA_BOOTSTRAP_SERVERS": ",".join(kafka.bootstrap_servers),
         "TRACLINE_KAFKA_PREFIX": kafka.prefix,
@@ -77,7 +77,7 @@ def environment(kafka: KafkaSettings) -> dict[str, str]:
 def ran(
     kafka: KafkaSettings, *arguments: str | Path, fault: str | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Return what `tracline stream` with these arguments said, once it has ended."""
+    """Return the output of `tracline stream` with these arguments, once it has ended."""
     command = [TRACLINE, "stream", *arguments]
     settings = environment(kafka) | ({} if fault is None else {VARIABLE: fault})
     return subprocess.run(command, env=settings, capture_output=True, text=True, timeout=WAIT_S, check=False)

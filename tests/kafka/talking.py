@@ -81,7 +81,7 @@ def resolved(body: bytes) -> Counter[str]:
 
 
 def listening(process: Popen[bytes], port: int, said: Callable[[], str]) -> None:
-    """Wait until a process listens on a port; AssertionError with what it said where it ends before."""
+    """Wait until a process listens on a port; AssertionError with its output if it ends before."""
     until = time.monotonic() + WAIT_S
     while True:
         with suppress(OSError):

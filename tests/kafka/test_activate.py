@@ -68,7 +68,7 @@ def test_a_broken_pack_is_told_as_check_tells_it(topics: KafkaSettings, tmp_path
 
 
 def test_what_is_larger_than_a_message_is_not_activated(topics: KafkaSettings) -> None:
-    """The size of the packs and the limit are told, before anything is written."""
+    """The size of the packs and the limit are reported, before anything is written."""
     with pytest.raises(StreamError, match=f"a message may have {topics.message_bytes_max}") as caught:
         activate(topics, {"small": PACK + "# " + "x" * topics.message_bytes_max})
     assert caught.value.code == "TRL734"
@@ -76,7 +76,7 @@ def test_what_is_larger_than_a_message_is_not_activated(topics: KafkaSettings) -
 
 
 def test_rules_of_the_start_that_are_larger_are_refused(topics: KafkaSettings, tmp_path: Path) -> None:
-    """The monitor would have to tell the archive of them, and could not."""
+    """The monitor would have to send the archive their rules, and could not."""
     (tmp_path / "small.yaml").write_text(PACK + "# " + "x" * topics.message_bytes_max)
     done = ran(topics, "monitor", "--rules", tmp_path / "small.yaml")
     assert done.returncode == 2
@@ -120,7 +120,7 @@ def test_rules_that_nobody_survives_are_superseded(topics: KafkaSettings, tmp_pa
 
 
 def test_rules_that_fail_their_trial_are_not_activated(topics: KafkaSettings, tmp_path: Path) -> None:
-    """The process that tries them was killed: the command says so, names the rule, and writes nothing."""
+    """The process that tries them was killed: the command reports it, names the rule, and writes nothing."""
     (tmp_path / "poison.yaml").write_text(POISON)
     done = ran(topics, "activate", tmp_path / "poison.yaml", fault=f"{TrialFault.RULE}:3")
     assert (done.returncode, done.stdout) == (2, "")

@@ -62,7 +62,7 @@ def made(kafka: KafkaSettings) -> KafkaSettings:
 
 @pytest.fixture
 def rates(tmp_path: Path) -> Path:
-    """What is tolerated, as the command reads it."""
+    """The tolerated rates, as the command reads them."""
     told: Rates = default_rates(TICK_S, TICK_S)
     path = tmp_path / "rates.json"
     path.write_bytes(encode(told))
@@ -181,7 +181,7 @@ def test_a_spike_is_one_alert_at_alertmanager(
 def test_killed_at_every_gap_it_gives_the_same_alerts(
     kafka: KafkaSettings, rates: Path, am: RunningAlertmanager
 ) -> None:
-    """Killed at each gap in turn, it has written each alert once, and every receiver has heard of it."""
+    """Killed at each gap in turn, it has written each alert once, and every receiver has received it."""
     send(kafka, messages())
     with hook() as told:
         receivers = ("--instance", "one", "--alertmanager", am.url, "--webhook", told.url)
@@ -231,9 +231,9 @@ def test_a_second_process_waits_and_takes_over(kafka: KafkaSettings, rates: Path
 
 
 def test_a_broker_that_is_away_is_waited_for(own_broker: Broker, apart: KafkaSettings, rates: Path) -> None:
-    """Killed and started again while the process goes on: each alert is written once, and delivered.
+    """Killed and restarted while the process goes on: each alert is written once, and delivered.
 
-    A receiver may hear again, under the same id, what Kafka did not take note of in time.
+    A receiver may get an alert again, under the same id, if Kafka could not record the delivery in time.
     """
     before, behind = halves()
     with hook() as told, process(apart, rates, "--webhook", told.url) as running:
@@ -251,7 +251,7 @@ def test_a_broker_that_is_away_is_waited_for(own_broker: Broker, apart: KafkaSet
 def test_what_fires_is_told_while_the_broker_is_away(
     own_broker: Broker, apart: KafkaSettings, rates: Path
 ) -> None:
-    """Where Kafka cannot take note of a delivery either, Alertmanager goes on hearing of what fires."""
+    """If Kafka cannot record a delivery either, Alertmanager still receives the alerts that fire."""
     before, _ = halves()
     with hook() as told, process(apart, rates, "--alertmanager", told.url) as running:
         told.status = 503

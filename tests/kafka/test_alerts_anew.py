@@ -1,4 +1,4 @@
-"""What the alerts process says of topics that are not those that it has heard of."""
+"""The alerts process reports topics that are not those that it has read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .stage import Stage, running
 pytestmark = pytest.mark.slow
 READ, DELETED = "tracline_kafka_messages_read_total", "tracline_kafka_deleted_total"
 PATIENCE_S = "20"
-"""How long the process may be silent: it stops in the midst of a test, and stays the one at work."""
+"""The time that the process may be silent: it stops in the midst of a test, and stays the active one."""
 REPEATS = "tracline_alert_repeats_total"
 
 
@@ -99,7 +99,7 @@ def test_verdicts_that_are_deleted_meanwhile_are_said(topics: KafkaSettings, tmp
 def test_verdicts_that_are_made_anew_meanwhile_are_refused(
     topics: KafkaSettings, tmp_path: Path, count: int
 ) -> None:
-    """The process ends, however far the new topic goes; a restart hears it from its beginning."""
+    """The process ends, however far the new topic goes; a restart reads it from its beginning."""
     own = [one for one in messages() if one.partition == 0]
     with alerting(topics, tmp_path, "first") as stage:
         send(topics, own[:9])

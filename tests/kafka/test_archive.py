@@ -42,7 +42,7 @@ RULES = "d" * 64
 
 @dataclass(frozen=True)
 class Sent:
-    """What is in the topic: the ids of its events, and how many messages."""
+    """The content of the topic: the ids of its events, and the number of messages."""
 
     ids: frozenset[str]
     messages: int
@@ -57,7 +57,7 @@ def event(partition: int, number: int) -> Event:
 
 
 def messages(partition: int) -> Iterator[tuple[JudgedBatch, list[Event]]]:
-    """What a monitor sends that is killed once and makes its last five messages again, and the new events."""
+    """The messages of a monitor that is killed once and repeats its last five, and the new events."""
     for offset in [*range(20), *range(15, MESSAGES)]:
         events = [event(partition, offset * EACH + one) for one in range(EACH)]
         watermark = BEGIN + offset * NS
@@ -211,7 +211,7 @@ def test_what_is_no_message_is_a_dead_letter_and_a_gap(topics: KafkaSettings, tm
 
 
 def test_what_was_deleted_before_it_was_archived_is_a_gap(topics: KafkaSettings, tmp_path: Path) -> None:
-    """The archiver says what is missing, and goes on with the first message that there is."""
+    """The archiver reports what is missing, and goes on with the first message that there is."""
     place = TopicPartition(topics.topic(Topic.JUDGED), 0)
 
     def judge(*numbers: int) -> None:
@@ -278,7 +278,7 @@ def test_a_folder_that_takes_no_files_is_told_at_once(topics: KafkaSettings, tmp
 
 
 def test_events_that_were_made_anew_are_not_taken_for_repeats(topics: KafkaSettings, tmp_path: Path) -> None:
-    """Where marks are higher than the topic of events goes, what comes is refused, not dropped."""
+    """If marks are higher than the end of the topic of events, new messages are refused, not dropped."""
     judged = topics.topic(Topic.JUDGED)
     with archiver(topics, tmp_path) as stage, KafkaProducer(**producing(topics, "test")) as producer:
         for offset in (500, 0):

@@ -48,7 +48,7 @@ def test_the_archive_says_what_was_said_live(
         heard = listener.until(lambda heard: heard.places >= made.places)
         monitor.until("tracline_kafka_lag", lambda lags: len(lags) == PARTITIONS and max(lags) <= 1)
         assert monitor.stop() == 0
-        # All of it is said by now.
+        # All of it is sent by now.
         heard = listener.until(lambda _heard: False, alive=lambda: False)
         archiver.until("tracline_kafka_lag", lambda lags: len(lags) == PARTITIONS and max(lags) <= 1)
         assert archiver.stop() == 0

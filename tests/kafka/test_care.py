@@ -32,7 +32,7 @@ def test_topics_are_made_and_looked_at(kafka: KafkaSettings, tmp_path: Path) -> 
 
 
 def test_a_difference_that_may_be_meant_is_no_finding(topics: KafkaSettings, tmp_path: Path) -> None:
-    """A spans' topic with a smaller limit is told, and the exit code stays 0; tracline's own count."""
+    """A spans' topic with a smaller limit is reported, and the exit code stays 0; tracline's own count."""
     larger = stream(topics, tmp_path, "topics", TRACLINE_KAFKA_MESSAGE_BYTES_MAX="2000000")
     assert larger.returncode == 1
     assert f"differs: {topics.spans_topic} has max.message.bytes" in larger.stdout
@@ -78,7 +78,7 @@ def test_the_lag_is_told_of_a_broker_that_never_had_a_group(new_broker: Broker, 
 
 @pytest.mark.parametrize("command", ["topics", "lag"])
 def test_no_broker_ends_with_2_and_what_to_check(command: str, tmp_path: Path) -> None:
-    """The address is said, and nothing else comes on standard error."""
+    """The error names the address, and nothing else comes on standard error."""
     address = f"127.0.0.1:{free_port()}"
     ended = stream(KafkaSettings((address,)), tmp_path, command)
     assert ended.returncode == 2

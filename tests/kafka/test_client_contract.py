@@ -104,7 +104,7 @@ def test_an_open_transaction_holds_offsets_and_records_back(harness: Harness) ->
 
 
 def test_a_second_producer_of_an_instance_fences_the_first(harness: Harness) -> None:
-    """What the first one left open is aborted; it learns so (TRL733), and nobody reads its records."""
+    """The open transaction of the first one is aborted; it gets TRL733, and nobody reads its records."""
     first = harness.client("same")
     join(harness, first)
     first.transactions.begin()

@@ -60,7 +60,7 @@ def prepared(kafka: KafkaSettings) -> None:
         for one in letters:
             producer.send(dead, encode_dead_letter(one)).get(WAIT_S)
         producer.send(dead, b"no letter").get(WAIT_S)
-        # A time that no text can say.
+        # A time that no text can hold.
         producer.send(dead, encode_dead_letter(letters[0]).replace(str(TIME).encode(), b"9" * 19)).get(WAIT_S)
 
 
@@ -99,7 +99,7 @@ def test_letters_are_listed_without_what_is_in_the_records(topics: KafkaSettings
 
 @pytest.mark.parametrize("form", ["table", "json", "jsonl"])
 def test_letters_cannot_drive_the_terminal(topics: KafkaSettings, form: str) -> None:
-    """Whoever may write to the topic may write escapes; they are cleaned or escaped in every format."""
+    """A writer to the topic may write escapes; they are cleaned or escaped in every format."""
     one = letter("spans", 0, 0, b"", place="\x1b]0;owned\x07\u202e", reason="\u009b2J[bold]")
     with KafkaProducer(**producing(topics, "test")) as producer:
         producer.send(topics.topic(Topic.DEAD_LETTER), encode_dead_letter(one)).get(WAIT_S)
@@ -109,7 +109,7 @@ def test_letters_cannot_drive_the_terminal(topics: KafkaSettings, form: str) -> 
 
 
 def test_records_are_sent_once_more_where_they_can_be(topics: KafkaSettings) -> None:
-    """Two letters about a record send it once, with key, headers and partition; the rest is told why not."""
+    """Two dead letters about a record send it once, with key, headers and partition; the others name why."""
     prepared(topics)
     spans = topics.topic(Topic.SPANS)
     with administering(topics) as admin:

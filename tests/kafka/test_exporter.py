@@ -36,7 +36,7 @@ class PartitionOf {
     }
 }
 """
-"""What Kafka's own client does with a key, where a topic has four partitions."""
+"""The partition that Kafka's own client chooses for a key, in a topic of four partitions."""
 
 
 def span(trace: int, number: int, size: int = 10) -> ReadableSpan:
@@ -52,7 +52,7 @@ def arrived(settings: KafkaSettings) -> list[Span]:
 
 
 def test_what_the_sdk_ends_is_in_the_topic(topics: KafkaSettings) -> None:
-    """The page's program, with this broker: spans arrive with their parents as they were told."""
+    """The page's program, with this broker: spans arrive with the parents that they were given."""
     program = PAGE.read_text("utf-8").split("```python\n", 1)[1].split("```", 1)[0]
     names: dict[str, Any] = {}
     exec(program.replace('KafkaSettings(bootstrap_servers=("127.0.0.1:9092",))', repr(topics)), names)

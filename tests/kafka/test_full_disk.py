@@ -22,7 +22,7 @@ from .test_monitor import Case, case, monitor, sessions, until_committed  # noqa
 pytestmark = pytest.mark.slow
 
 ROOM_BYTES = 6_000
-"""How large a file may become that a process writes: enough for what it logs."""
+"""The largest size of a file that a process writes: enough for its log."""
 
 
 def fill_disk(stage: Stage) -> None:
@@ -46,7 +46,7 @@ def test_a_disk_that_is_full_ends_the_monitor_and_loses_nothing(
     case: Case,  # noqa: F811
     tmp_path: Path,
 ) -> None:
-    """The monitor names the folder of its state; started again with room, it says everything, once."""
+    """The error names the folder of the monitor's state; restarted with room, it sends everything once."""
     flags = ("--store", "rocksdict", "--data", str(tmp_path / "data"))
     middle = len(case.sent) // 3
     with closing(Listener(topics)) as listener:
@@ -68,7 +68,7 @@ def test_a_damaged_file_of_the_monitor_is_said_at_its_start(
     tmp_path: Path,
     files: str,
 ) -> None:
-    """The folder is named; deleted, it is made again from Kafka, and everything is said once."""
+    """The error names the folder; deleted, it is recreated from Kafka, and everything is sent once."""
     flags = ("--store", "rocksdict", "--data", str(tmp_path / "data"))
     middle = len(case.sent) // 2
     with closing(Listener(topics)) as listener:
@@ -91,7 +91,7 @@ def test_a_damaged_file_of_the_monitor_is_said_at_its_start(
 
 
 def damage(folder: Path, files: str) -> None:
-    """Change the first bytes of files in a shelf's folder; what was in its log is in tables by then."""
+    """Change the first bytes of files in a store's folder; the content of its log is in tables by then."""
     DiskPartitionStore(folder, time.time_ns).close()
     for file in folder.glob(files):
         data = file.read_bytes()

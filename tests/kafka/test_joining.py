@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_what_the_group_answers_between_two_polls_is_not_left(topics: KafkaSettings) -> None:
-    """A consumer that joins anew since partitions became known has them, though no poll saw the answer."""
+    """A consumer that joins again after partitions became known has them, though no poll saw the answer."""
     assignment = Assignment()
 
     def is_divided() -> bool:
@@ -76,7 +76,7 @@ async def take_over(kafka: KafkaSettings) -> None:
 def test_a_consumer_that_goes_on_without_its_group_is_known(
     topics: KafkaSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where what keeps it in the group has ended, that is said: nothing else tells."""
+    """The end of the task that keeps it in the group is reported: nothing else shows it."""
     asyncio.run(asyncio.wait_for(go_on_without(topics, monkeypatch), WAIT_S))
 
 

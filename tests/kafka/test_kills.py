@@ -43,7 +43,7 @@ pytestmark = pytest.mark.exhaustive
 KILLS = int(os.environ.get("KILLS", "80"))
 SEED = int(os.environ.get("SEED", "1"))
 SILENT_S = "8"
-"""How long a process may be silent: a busy machine must not part it from its partitions."""
+"""The time that a process may be silent: a busy machine must not part it from its partitions."""
 APART_S = 4.0
 """The longest time between two kills; the shortest is none, so that several processes are away at a time."""
 AT_A_PLACE = 0.6
@@ -86,7 +86,7 @@ class Slot:
 
 @dataclass
 class Toll:
-    """What ended processes: kills by kind, and exits that no kill explains, each with its last words.
+    """The ends of processes: kills by kind, and exits that no kill explains, each with its last lines.
 
     `at_a_place` are those of the kills that came at a fault point.
     """
@@ -253,7 +253,7 @@ def tended(killing: Killing) -> bool:
 
 
 def until_heard(killing: Killing, listener: Listener, sender: Sender) -> None:
-    """Wait until all that must come has come; otherwise say what is missing, and what came in its place."""
+    """Wait until all that must come has come; otherwise report what is missing, and what came instead."""
     heard = listener.heard
 
     def is_heard() -> bool:
@@ -280,7 +280,7 @@ def is_archived(killing: Killing) -> bool:
 
 
 def said(folder: Path, text: str) -> int:
-    """Return how often any process has said that."""
+    """Return how often any process has printed that."""
     return sum(log.read_text().count(text) for log in folder.glob("*.log"))
 
 

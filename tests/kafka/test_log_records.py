@@ -1,6 +1,6 @@
 """Log records over a real broker: joined to their spans partition by partition, in any order of arrival.
 
-What must come is what the scripts of the recorded agents say happened.
+The events that must come are those in the scripts of the recorded agents.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def kafka(kafka: KafkaSettings) -> KafkaSettings:
 
 @dataclass
 class Clock:
-    """The time, as the test says it (ns since the epoch)."""
+    """The time, as the test sets it (ns since the epoch)."""
 
     now: int
 
@@ -163,7 +163,7 @@ def test_candidates_hold_what_log_records_say(
 
 
 def test_records_on_another_partition_are_counted_and_said(kafka: KafkaSettings) -> None:
-    """They find no span within `hold_s`; the process says what to do, and goes on."""
+    """They find no span within `hold_s`; the process names the remedy, and goes on."""
     spans, logs = recorded(RECORDINGS[0])
     clock = Clock(ended(spans))
     send(kafka, spans)
@@ -198,7 +198,7 @@ def test_what_is_no_log_record_is_put_aside(kafka: KafkaSettings) -> None:
 
 
 def test_without_the_topic_spans_are_carried_as_before(kafka: KafkaSettings) -> None:
-    """The process says once that no log records are read, and carries the spans."""
+    """The process reports once that no log records are read, and carries the spans."""
     with administering(kafka) as admin:
         admin.delete_topics([kafka.logs_topic])
     spans, _ = recorded(RECORDINGS[0])

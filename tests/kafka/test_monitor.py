@@ -1,4 +1,4 @@
-"""The monitor as a process against a real broker: killed, moved, fed with poison, it says what is true."""
+"""The monitor as a process against a real broker: killed, moved, fed with poison, its output is correct."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def monitor(kafka: KafkaSettings, log: Path, case: Case, *more: str, fault: str 
 
 @pytest.fixture
 def listener(topics: KafkaSettings) -> Iterator[Listener]:
-    """Who reads what the monitor says."""
+    """The reader of the monitor's output."""
     with closing(Listener(topics)) as one:
         yield one
 
@@ -103,7 +103,7 @@ def committed(kafka: KafkaSettings) -> dict[int, tuple[int, int]]:
 def test_all_is_judged_once_and_a_stop_leaves_nothing(
     topics: KafkaSettings, listener: Listener, case: Case, tmp_path: Path
 ) -> None:
-    """Every verdict and event is told once; after SIGTERM the process exits 0 and has committed all."""
+    """Every verdict and event comes once; after SIGTERM the process exits 0 and has committed all."""
     send(topics, case.sent)
     with monitor(topics, tmp_path / "log", case) as stage:
         case.assert_heard(listener.until(case.is_heard))
@@ -118,7 +118,7 @@ def test_all_is_judged_once_and_a_stop_leaves_nothing(
 def test_killed_while_it_writes_its_state_to_disk(
     topics: KafkaSettings, listener: Listener, case: Case, tmp_path: Path
 ) -> None:
-    """Killed where Kafka and its own disk may differ, and started again, it says what it would have said."""
+    """Killed where Kafka and its own disk may differ, and restarted, it sends what it would have sent."""
     send(topics, case.sent[:-LAST])
     flags = ("--store", "rocksdict", "--data", str(tmp_path / "data"))
     for fault, times in FAULTS.items():
@@ -142,7 +142,7 @@ def test_what_is_not_committed_was_never_there(
     aborted = [(number, value) for number in range(PARTITIONS) for value in (far, b"rubbish")]
     aborted += case.sent[-1] + case.sent[middle]
     with monitor(topics, tmp_path / "log", case) as stage:
-        # A watermark at a time is heard before the transaction is open, and after it is gone.
+        # A watermark at a time is read before the transaction is open, and after it is gone.
         send(topics, case.sent[:middle])
         with sending(topics, aborted):
             count = sum(map(len, case.sent[:middle]))
@@ -187,7 +187,7 @@ def test_a_neighbour_that_comes_and_is_killed_ends_nobody(
 ) -> None:
     """Partitions move while much is read and not judged: it is fetched again, and no topic seems recreated.
 
-    Nor does anybody say that other rules are in force: they are the same everywhere.
+    Nor does any process report other rules in force: they are the same everywhere.
     """
     with monitor(topics, tmp_path / "first", case) as first:
         settled(first, 1)
@@ -230,7 +230,7 @@ def test_who_slept_overwrites_nothing(
 
 
 def test_poison_is_set_aside(topics: KafkaSettings, listener: Listener, case: Case, tmp_path: Path) -> None:
-    """What is no message is named by place and digest, and never quoted; everything else is judged."""
+    """A record that is no message is named by place and digest, and never quoted; all else is judged."""
     whole = case.sent[0][0][1]
     poison = {
         "rubbish": b"rubbish, and a secret",
@@ -267,7 +267,7 @@ def test_poison_is_set_aside(topics: KafkaSettings, listener: Listener, case: Ca
 def test_without_rules_nothing_is_taken(
     topics: KafkaSettings, listener: Listener, case: Case, tmp_path: Path
 ) -> None:
-    """Where no rules are in force the process says so and ends; with rules everything is judged."""
+    """If no rules are in force, the process reports it and ends; with rules everything is judged."""
     send(topics, case.sent)
     with running(topics, tmp_path / "log", "monitor", "--timeout-s", TIMEOUT_S) as stage:
         assert stage.ended() == 2
@@ -301,7 +301,7 @@ def test_what_it_goes_on_without_is_said(topics: KafkaSettings, case: Case, tmp_
 
 
 def test_state_that_does_not_fit_is_refused(kafka: KafkaSettings, case: Case, tmp_path: Path) -> None:
-    """State of another release, of a topic made anew, of fewer partitions or of another broker is refused."""
+    """State of another release, of a recreated topic, of fewer partitions or of another broker is refused."""
     facts = msgspec.msgpack.encode(PartitionState(offset=1_000))
     other = msgspec.msgpack.encode(PartitionState(topic_id="another topic's"))
     tried = {
@@ -348,7 +348,7 @@ def test_state_that_does_not_fit_is_refused(kafka: KafkaSettings, case: Case, tm
 def test_a_broker_that_is_killed_and_comes_back(
     own_broker: Broker, own_kafka: KafkaSettings, case: Case, tmp_path: Path
 ) -> None:
-    """The process waits for the broker, and goes on by itself; told to stop without one, it does not wait."""
+    """The process waits for the broker, and goes on by itself; stopped without one, it does not wait."""
     kafka = own_kafka
     with administering(kafka) as admin:
         create(admin, kafka, partitions=PARTITIONS)

@@ -1,4 +1,4 @@
-"""What becomes of a monitor that is at work while Kafka deletes what it has not read, or the topic goes."""
+"""A monitor at work while Kafka deletes messages that it has not read, or the topic."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .stage import Stage, running
 pytestmark = pytest.mark.slow
 READ, DELETED = "tracline_kafka_messages_read_total", "tracline_kafka_deleted_total"
 PATIENCE_S = "60"
-"""How long the monitor may be silent: it stops in the midst of the test, and keeps its partitions."""
+"""The time that the monitor may be silent: it stops in the midst of the test, and keeps its partitions."""
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def ends(kafka: KafkaSettings, admin: KafkaAdminClient) -> dict[TopicPartition, 
 def test_what_is_deleted_meanwhile_is_said_and_counted(
     topics: KafkaSettings, sent: list[list[Sent]], tmp_path: Path
 ) -> None:
-    """Retention overtakes a monitor that is slow: it says how much it lost, and judges what is left."""
+    """Retention overtakes a monitor that is slow: it reports how much it lost, and judges what is left."""
     middle = len(sent) // 2
     with stopped(topics, tmp_path / "log", sent[:middle]) as stage:
         with administering(topics) as admin:
@@ -74,7 +74,7 @@ def test_what_is_deleted_meanwhile_is_said_and_counted(
             admin.delete_records(behind)
         send(topics, sent[-1:], "later")
         stage.process.send_signal(signal.SIGCONT)
-        # The last message of every partition tells a time that is hours later.
+        # The last message of every partition has a time that is hours later.
         late = START_NS // NS + LATER_S // 2
         stage.until("tracline_watermark_timestamp_seconds", lambda values: max(values, default=0) > late)
         (lost,), (read,) = map(stage.metric, (DELETED, READ))

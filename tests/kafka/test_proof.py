@@ -1,4 +1,4 @@
-"""The whole pipeline, killed and troubled: what it says, archives and an audit finds is what was done."""
+"""The whole pipeline, killed and disturbed: its output, archives and audits show what was done."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ SIGKILLED = -signal.SIGKILL
 PORTION = 12
 """Records that are sent at a time while processes die."""
 SHARED_S = 90.0
-"""How long a group may take to divide its partitions: for `DELIVERY_MS` a producer may keep one of them."""
+"""The time for a group to divide its partitions: for `DELIVERY_MS` a producer may keep one of them."""
 LEFT = 100
-"""Records that are left for those who live; they tell, too, that the time has passed everything."""
+"""Records that are left for those who live; they show, too, that the time has passed everything."""
 Start = Callable[..., AbstractContextManager[Stage]]
 FAULTS: Sequence[Mapping[StrEnum, int]] = (
     dict.fromkeys(RekeyFault, 2),

@@ -98,7 +98,7 @@ def test_killed_in_every_gap_it_sends_each_candidate_once(
 def test_a_killed_process_holds_the_others_up_for_its_timeout_only(
     kafka: KafkaSettings, done: Work, expected: Counter[str]
 ) -> None:
-    """What it left open is aborted when its time is over; another one then does its work, and all is once."""
+    """Its open transaction is aborted when its time is over; another one then does its work, all once."""
     send(kafka, done.records)
     with process(kafka, fault=f"{RekeyFault.OFFSETS}:1") as running:
         assert running.ended() == SIGKILLED, running.lines
@@ -196,7 +196,7 @@ TICKING = replace(SETTINGS, lateness_s=5, tick_s=0.2)
 
 
 def test_time_goes_on_where_nothing_comes(kafka: KafkaSettings) -> None:
-    """Every events partition hears the time of every source, none of which ever had a record."""
+    """Every events partition learns the time of every source, none of which ever had a record."""
     now = 1_800_000_000_000_000_000
     with here(kafka, sessions=TICKING, now=lambda: now):
         heard = dict.fromkeys(range(SOURCES), now - 5_000_000_000)
@@ -226,7 +226,7 @@ def test_a_broker_that_is_away_is_waited_for(
     make_topics(kafka)
     first, second = portions(done.records, 2)
     send(kafka, first)
-    # Its ticks are transactions; the clock stands, so that they say nothing of the time.
+    # Its ticks are transactions; the clock stands, so that they carry no time.
     with here(kafka, sessions=replace(SETTINGS, tick_s=0.2), now=lambda: 0) as running:
         until_carried(kafka)
         own_broker.restart()
@@ -237,7 +237,7 @@ def test_a_broker_that_is_away_is_waited_for(
 
 
 def test_two_processes_of_one_name_do_not_go_on_together(kafka: KafkaSettings) -> None:
-    """The one whose transactions the other ends says so (TRL733), and ends."""
+    """The process whose transactions the other ends reports it (TRL733), and ends."""
     with here(kafka, instance="same", timeout_s=WAIT_S, sessions=TICKING) as first:
         until(
             "the first works", lambda: first.count("tracline_kafka_transactions_total", outcome="committed")
@@ -287,7 +287,7 @@ def test_other_numbers_of_partitions_are_refused(kafka: KafkaSettings, done: Wor
 def test_what_was_gathered_before_an_error_is_read_again(
     kafka: KafkaSettings, done: Work, expected: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The client has passed it by then: whoever went on from there would leave it out."""
+    """The client has passed it by then: a process that went on from there would leave it out."""
     poll, polled_spans, raised = KafkaConsumer.poll, list[bool](), list[bool]()
 
     def fails_once(self: KafkaConsumer, *how: Any, **more: Any) -> Any:
@@ -325,7 +325,7 @@ class Overtaken(Rekeyer):
 
 
 def test_what_kafka_deletes_under_a_process_is_said(kafka: KafkaSettings, done: Work) -> None:
-    """Retention overtakes a process that runs: it goes on behind the gap and says how large it is."""
+    """Retention overtakes a process that runs: it goes on behind the gap and reports how large it is."""
     first, *others = [record for record in done.records if record.partition == 0]
     assert len(others) > 2
     place = TopicPartition(kafka.spans_topic, 0)

@@ -1,4 +1,4 @@
-"""What rotel, a collector of another make, writes to Kafka: the rekey stage reads it."""
+"""The records of rotel, a collector of another make, in Kafka: the rekey stage reads them."""
 
 from __future__ import annotations
 

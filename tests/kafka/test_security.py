@@ -105,7 +105,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Kafk
 
 @pytest.mark.parametrize("way", ["plain", "scram", "tls", "clear"])
 def test_both_clients_get_in(secured: dict[str, KafkaSettings], way: str) -> None:
-    """What kafka-python and Faust's client write is read; topics are looked at over the same connection."""
+    """Records of kafka-python and Faust's client are read; topics are checked over the same connection."""
     settings = secured[way]
     name = settings.topic(Topic.ALERTS)
     with administering(settings) as admin:
@@ -131,7 +131,7 @@ async def _send(settings: KafkaSettings, name: str, value: bytes) -> None:
 
 @pytest.mark.parametrize("way", ["scram", "clear"])
 def test_who_gets_in_hears_nothing_of_it(secured: dict[str, KafkaSettings], tmp_path: Path, way: str) -> None:
-    """What Kafka's clients have to say of a connection does not stand among what a command says."""
+    """The log lines of Kafka's clients about a connection are not in a command's output."""
     ended = stream(secured[way], tmp_path, "topics")
     assert (ended.returncode, ended.stderr) == (0, "")
 

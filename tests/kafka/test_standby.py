@@ -1,4 +1,4 @@
-"""What a process says that waits, or that no group takes, on a broker as patient as they are by default."""
+"""The output of a process that waits, or that no group takes, on a broker with the default patience."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaSettings]
 def test_who_waits_says_so_and_shows_nothing_of_what_others_do(
     patient: KafkaSettings, tmp_path: Path
 ) -> None:
-    """Alone, none says that another is at work; who lost its place does so once, and its time is not old."""
+    """Alone, none reports another at work; one that lost its place does so once, and its time is not old."""
     told = ("--rules", "privacy")
     with (
         running(patient, tmp_path / "rekey", "rekey") as rekey,

@@ -1,4 +1,4 @@
-"""Topics as the pipeline needs them, on a real broker: made, looked at, and told what is wrong with them."""
+"""Topics as the pipeline needs them, on a real broker: created, checked, and their faults reported."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_what_is_missing_is_said_and_made(kafka: KafkaSettings) -> None:
 
 
 def test_a_clock_that_is_ahead_moves_nobody_elses_time(topics: KafkaSettings) -> None:
-    """What a producer says of the time of its record does not count where `create` made the topic."""
+    """A producer's timestamp does not count on a topic that `create` made."""
     ahead = time.time_ns() // 1_000_000 + 50 * 60_000
     producer = KafkaProducer(bootstrap_servers=list(topics.bootstrap_servers))
     producer.send(topics.spans_topic, b"{}", b"key", partition=0, timestamp_ms=ahead).get(WAIT_S)
@@ -80,7 +80,7 @@ def test_a_clock_that_is_ahead_moves_nobody_elses_time(topics: KafkaSettings) ->
 
 
 def test_a_collectors_topic_says_how_many_states_there_are(kafka: KafkaSettings) -> None:
-    """Where the topic of spans is there, its number of partitions holds, not the one that was asked for."""
+    """If the topic of spans exists, its number of partitions holds, not the one that was asked for."""
     with administering(kafka) as admin:
         admin.create_topics({kafka.spans_topic: {"num_partitions": 2, "replication_factor": 1}})
         admin.wait_for_topics([kafka.spans_topic])
@@ -126,7 +126,7 @@ def test_a_topic_of_logs_that_is_missing_is_no_error_and_an_uneven_one_is(topics
 
 
 def test_a_configuration_that_loses_records_is_harmful(topics: KafkaSettings) -> None:
-    """A state that is deleted, a limit below the messages'; another retention is told, and may be meant."""
+    """A state topic that is deleted, a limit below the messages'; another retention, which may be meant."""
     changes = {
         Topic.REKEY_STATE: {"cleanup.policy": "delete"},
         Topic.EVENTS: {"max.message.bytes": "1000"},
@@ -151,7 +151,7 @@ def test_a_configuration_that_loses_records_is_harmful(topics: KafkaSettings) ->
 
 
 def test_larger_messages_need_larger_limits(topics: KafkaSettings) -> None:
-    """Settings that grew after the topics were made are told of every topic that tracline writes."""
+    """Settings that grew after the topics were made are reported of every topic that tracline writes."""
     larger = replace(topics, message_bytes_max=5_000_000)
     with administering(topics) as admin:
         flaws = check(look(admin, topics), larger)
@@ -169,7 +169,7 @@ def test_what_the_broker_refuses_is_said(kafka: KafkaSettings) -> None:
 
 
 def test_no_broker_is_said() -> None:
-    """Where nobody listens: which addresses were tried, and what to check."""
+    """With no listener, the error names the addresses that were tried, and what to check."""
     address = f"127.0.0.1:{free_port()}"
     with pytest.raises(StreamError, match=address) as caught, administering(KafkaSettings((address,))):
         raise AssertionError("somebody answered")

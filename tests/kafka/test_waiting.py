@@ -20,7 +20,7 @@ PROCESSES = {
     "archive": "goes on with partitions",
     "alerts": "is at work",
 }
-"""Each process, and what it says once it works."""
+"""Each process, and its first line once it works."""
 WAITING = "waiting for the broker"
 
 
@@ -41,7 +41,7 @@ def start(stack: ExitStack, kafka: KafkaSettings, folder: Path, name: str, *flag
 
 
 def said(stage: Stage, text: str) -> bool:
-    """Return whether a process that has not ended has said that."""
+    """Return whether a process that has not ended has printed that."""
     assert stage.process.poll() is None, stage.log.read_text()
     return text in stage.log.read_text()
 
@@ -49,7 +49,7 @@ def said(stage: Stage, text: str) -> bool:
 def test_who_starts_while_the_broker_is_away_waits_for_it(
     own_broker: Broker, away: KafkaSettings, tmp_path: Path
 ) -> None:
-    """Each of the four says once that it waits, works once the broker is there, and exits 0."""
+    """Each of the four reports once that it waits, works once the broker is there, and exits 0."""
     with ExitStack() as stack:
         stages = {name: start(stack, away, tmp_path, name) for name in PROCESSES}
         until("all wait", lambda: all(said(one, WAITING) for one in stages.values()), within_s=WAIT_S)
@@ -62,7 +62,7 @@ def test_who_starts_while_the_broker_is_away_waits_for_it(
 
 
 def test_no_wait_is_longer_than_asked_for(away: KafkaSettings, tmp_path: Path) -> None:
-    """With 0 each ends at once, after a moment behind that, with TRL723 as ever; who is told to end does."""
+    """With 0 each ends at once, after a moment behind that, with TRL723 as ever; a stopped one ends, too."""
     with ExitStack() as stack:
         told = start(stack, away, tmp_path, "rekey")
         for wait_s, names in (("0", PROCESSES), ("1.5", ("monitor",))):

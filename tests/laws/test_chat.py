@@ -23,7 +23,7 @@ SCALARS = (
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(max_size=5)
 )
-"""What well-formed JSON holds."""
+"""Values of well-formed JSON."""
 VALUES = st.recursive(
     SCALARS | st.integers() | st.sampled_from(["\ud800", float("inf")]),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
@@ -50,7 +50,7 @@ MESSAGES = st.one_of(
     st.fixed_dictionaries({"role": st.just("tool"), "tool_call_id": IDS, "content": TEXT}),
     st.fixed_dictionaries({"role": st.just("tool"), "name": TOOLS, "content": TEXT}),
 )
-"""Messages as a well-kept log has them; ids are reused, results may lack a call and calls a result."""
+"""Messages of a well-formed log; ids are reused, results may lack a call and calls a result."""
 
 HOSTILE = st.one_of(
     MESSAGES,
@@ -183,7 +183,7 @@ def test_any_json_is_conversations_or_flaws(value: Any) -> None:
 
 @given(st.binary() | VALUES.map(lambda value: json.dumps(value).encode()))
 def test_reading_json_agrees_with_the_library_where_that_reads_it(data: bytes) -> None:
-    """What orjson reads, `read_json` reads to the same value; what it refuses raises ValueError at most."""
+    """`read_json` reads what orjson reads, to the same value; what it refuses raises ValueError at most."""
     try:
         expected = orjson.loads(data)
     except orjson.JSONDecodeError:

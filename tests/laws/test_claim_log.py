@@ -36,7 +36,7 @@ from .test_dialects import MANNERS, RANDOM, SUPPORT
 
 RECORDINGS = sorted(Path(__file__).parents[1].glob("frameworks/recordings/*/otlp"))
 Said = Counter[tuple[str, str]]
-"""How many readings there are, by span id and kind."""
+"""The number of readings, by span id and kind."""
 Place = tuple[str, str, int, str]
 """An event's session, occurrence, place and id."""
 
@@ -101,7 +101,7 @@ def test_conversations_lose_no_reading(manner: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("source", RECORDINGS, ids=lambda source: source.parent.name)
 def test_recordings_lose_no_reading_and_are_shown_as_judged(source: Path, tmp_path: Path) -> None:
-    """What real frameworks sent: events and dropped readings are all of it; the events are an audit's."""
+    """Events and dropped readings are all that real frameworks sent; the events are an audit's."""
     said: Said = Counter()
     events: list[Place] = []
     (tmp_path / "all").mkdir()

@@ -176,7 +176,7 @@ def nulls(name: str, rng: np.random.Generator) -> tuple[Tolerated, Numbers, Numb
     ],
 )
 def test_false_alarms_are_at_least_a_ticks_apart(name: str) -> None:
-    """Where nothing is wrong, 2,000 runs go on for A ticks and more in the mean before they alarm."""
+    """If nothing is wrong, 2,000 runs go on for A ticks and more in the mean before they alarm."""
     tolerated, k, n = nulls(name, np.random.default_rng(17))
     # Ticks without sessions do not count towards A.
     first = runs(k, n, tolerated)
@@ -188,7 +188,7 @@ def test_false_alarms_are_at_least_a_ticks_apart(name: str) -> None:
 
 @pytest.mark.slow
 def test_scatter_that_is_not_told_breaks_the_bound() -> None:
-    """The same scattered counts alarm far too often where their dispersion is not told: it is needed."""
+    """The same scattered counts alarm far too often if their dispersion is left out: it is needed."""
     tolerated, k, n = nulls("scattered counts, many sessions", np.random.default_rng(17))
     assert runs(k, n, replace(tolerated, dispersion=0.0)).mean() < A / 4
 
@@ -218,7 +218,7 @@ Ticks = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=60)
 def test_a_state_cut_anywhere_and_read_back_changes_nothing(
     ticks: list[tuple[int, int]], cut: int, dispersion: float
 ) -> None:
-    """Written down after any tick and read again, a detector says what it would have said."""
+    """Written after any tick and read again, a detector gives the alarms that it would have given."""
     settings, tolerated = (
         DetectorSettings(arl_ticks=50, resolve_ticks=3, stale_ticks=4),
         Tolerated(0.1, dispersion),

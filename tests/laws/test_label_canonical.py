@@ -63,7 +63,7 @@ KEYS = ["a", "b", "A", "a b", "", "é", "😀", "\ufb01", "\uff0c"]
 def test_any_arguments_are_written_as_rfc_8785_has_it() -> None:
     """Nested or flat, with numbers and keys of every sort: the slice is the canonical array of it.
 
-    Where a number is beyond what is read exactly, the slice cannot be said.
+    If a number is beyond what is read exactly, the slice cannot be named.
     """
     random = Random(8785)
     documents = [{key: _value(random, 2) for key in random.sample(KEYS, 3)} for _ in range(DOCUMENTS)]

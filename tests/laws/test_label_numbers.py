@@ -1,4 +1,4 @@
-"""Numbers compare as Python's exact arithmetic says, however many digits they have."""
+"""Numbers compare as in Python's exact arithmetic, however many digits they have."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_boundaries_have_fast_spellings(pattern: str) -> None:
 
 
 def test_a_few_events_have_the_labels_that_an_archive_of_them_has() -> None:
-    """What is told soon of events in memory is what is told of a file."""
+    """Early answers about events in memory are those about a file."""
     events = next(iter(synthetic_events(3_000, seed=3)))
     for packs in (shipped_packs(), [Path(__file__).parents[2] / "benchmarks" / "retail.yaml"]):
         labels = Labeler(load_packs(packs))

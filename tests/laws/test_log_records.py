@@ -32,7 +32,7 @@ RETRIED = 0.2
 
 @dataclass(frozen=True)
 class Sent:
-    """What arrives together, and when."""
+    """Records that arrive together, and when."""
 
     time: int
     decoded: Decoded

@@ -137,7 +137,7 @@ def test_text_that_is_not_utf8_costs_its_attribute_alone(one: Message, other: Me
 
 
 def check_accounted(decoded: Decoded) -> None:
-    """What was decoded is well-formed, and every flaw has a code of the table and a place."""
+    """Decoded spans are well-formed, and every flaw has a code of the table and a place."""
     for span in decoded.spans:
         assert (len(span.trace_id), len(span.span_id)) == (32, 16)
         assert 0 <= span.start < 2**63
@@ -203,7 +203,7 @@ def test_any_json_is_decoded_or_refused(value: object) -> None:
 
 @given(st.lists(st.binary(max_size=20), max_size=4), st.integers(0, 200))
 def test_frames_come_back_and_a_cut_is_a_flaw(parts: list[bytes], size: int) -> None:
-    """What was put behind lengths comes back with its offsets; of a stream cut anywhere, all whole frames."""
+    """Length-prefixed frames are read back with their offsets; of a stream cut anywhere, all whole frames."""
     data = b"".join(len(part).to_bytes(4, "big") + part for part in parts)
     cut = data[:size]
     found = list(frames(Reader(cut).read))

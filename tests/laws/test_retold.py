@@ -58,7 +58,7 @@ def test_repeated_messages_are_not_read_again(dialect: Dialect) -> None:
 
 
 def test_a_long_message_is_not_remembered() -> None:
-    """What many long messages take is bounded: one beyond the limit is read each time."""
+    """The memory for many long messages is bounded: one beyond the limit is read each time."""
     short, long = ({"role": "user", "content": "x" * size} for size in (10, CACHED_BYTES_MAX))
     assert message_of(dict(short), Role.USER) is message_of(dict(short), Role.USER)
     assert message_of(dict(long), Role.USER) == message_of(dict(long), Role.USER)

@@ -38,11 +38,11 @@ from .truth import Place, Told
 IDLE_S = 3_600
 SETTINGS = SessionSettings(lateness_s=120, hold_s=4 * IDLE_S, idle_s=IDLE_S, tick_s=1, skew_s=60)
 UNDERWAY_S = 60
-"""How long a span may be underway once it has ended; half the lateness, for clocks that are wrong, too."""
+"""The time that a span may be underway after its end; half the lateness, for clocks that are wrong, too."""
 TOGETHER_S = 10
-"""How long spans wait for others that are sent with them, and requests for others of their round."""
+"""The time that spans wait for others sent with them, and requests for others of their round."""
 AGAIN_S = 900
-"""How much later a span may come a second time."""
+"""The most seconds after which a span may come a second time."""
 STORE_ID = "5e1f" * 16
 
 

@@ -21,7 +21,7 @@ from tracline.stream.serve.store import FILE
 
 TRACLINE = Path(sys.executable).with_name("tracline")
 WAIT_S = 30.0
-"""How long anything may take that a test waits for."""
+"""The time that a test waits for anything."""
 PLAIN = False
 """No certificates are read, which takes longer than a request: none is shown where there is no TLS."""
 PROTOBUF = {"content-type": "application/x-protobuf"}

@@ -32,7 +32,7 @@ OWNER = {"Authorization": f"Bearer {TOKEN}"}
 FILES = 192
 """Files that the process may open here: few, so that few connections are more."""
 PROMPT_S = 10.0
-"""How long an answer may take here: less than the limits of a head and of a body."""
+"""The time that an answer may take here: less than the limits of a head and of a body."""
 LOG_CHARS_MAX = 1_000
 POST = b"POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-protobuf\r\n"
 BEGUN = POST + f"Authorization: {OWNER['Authorization']}\r\nContent-Length: 1000\r\n\r\nx".encode()
@@ -48,7 +48,7 @@ ATTACKS: dict[str, bytes] = {
     "a body with a wrong token": POST + b"Authorization: Bearer no\r\nContent-Length: 1000\r\n\r\nx",
     "chunks without the token": POST + b"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n",
 }
-"""What a stranger sends before it sends no more."""
+"""The bytes that a stranger sends before it sends no more."""
 GRPC_ATTACKS: dict[str, bytes] = {
     "silent": b"",
     "half a preface": b"PRI * HTTP/2.0",
@@ -245,7 +245,7 @@ def break_store(folder: Path) -> None:
 
 
 def test_too_few_files_are_said_before_it_serves(tmp_path: Path, pack: Path) -> None:
-    """Where the limit of open files is too low the process ends, and its error has the limit."""
+    """If the limit of open files is too low, the process ends and its error has the limit."""
     with running(tmp_path, pack, sessions={}, files=128) as serving:
         assert serving.ended() == 2
     assert "TRL714" in serving.said

@@ -57,7 +57,7 @@ def test_a_damaged_row_ends_the_process_with_an_error(tmp_path: Path, pack: Path
 
 @pytest.mark.parametrize("statement", ["UPDATE fact SET value = x'ff'", "UPDATE inbox SET encoding = 'x'"])
 def test_odd_facts_and_requests_are_damage(tmp_path: Path, statement: str) -> None:
-    """What is read at the start is what was written, or TRL702."""
+    """Every value that is read at the start is the one that was written, or the start fails with TRL702."""
     path = stored(tmp_path)
     with closing(sqlite3.connect(path)) as db, db:
         db.execute(statement)

@@ -85,7 +85,7 @@ def test_a_running_serve_says_what_a_dump_says(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:1", "http://[::1", "https://127.0.0.1:1"])
 def test_nobody_there_is_an_error(address: str) -> None:
-    """Where no server listens, or the address is invalid, the error has a hint."""
+    """If no server listens, or the address is invalid, the error has a hint."""
     done = run(address)
     assert done.exit_code == 2
     assert "TRL606" in done.stderr

@@ -1,6 +1,6 @@
 """Recordings of real agents whose content stands in log records, sent to a running `tracline serve`.
 
-What must be found is what their script says happened, in whatever order spans and log records come.
+The findings must be those of their script, in whatever order spans and log records come.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .serving import PLAIN, PROTOBUF, WAIT_S, Serving, rows, running
 RECORDINGS = ("openai-opentelemetry-events", "openai-opentelemetry-default", "semantic-kernel")
 ARRIVALS = ("logs first", "logs last", "interleaved", "doubled")
 AT_A_PROCESS = (*zip(RECORDINGS, ARRIVALS, strict=False), (RECORDINGS[0], "doubled"))
-"""What is sent to a process; to a pipeline in this one all recordings come in all orders."""
+"""The recordings that are sent to a process; to a pipeline in this one all of them come in all orders."""
 SESSIONS = {
     # The time goes by spans alone: a tick is longer than the test, and the recordings are shorter than this.
     "tick_s": 86_400,

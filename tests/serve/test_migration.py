@@ -18,7 +18,7 @@ from .live import Live, places_of
 from .truth import Told, paced, true_ids
 
 STORED = Path(__file__).with_name("store_of_version_1.sql")
-"""What the release before left: the first half of a conversation waits as spans, the other as a request."""
+"""The store of the release before: half of a conversation waits as spans, the other half as a request."""
 TOLD = Told(paced(random_session(51, turns=1), START_NS, 1), Manner())
 
 

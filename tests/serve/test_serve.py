@@ -90,7 +90,7 @@ JOIN event USING (session_id, occurrence, seq)
 JOIN event AS other ON other.row ->> 'trace_id' = event.row ->> 'trace_id'
 GROUP BY verdict.id
 """
-"""How long after the last event of its trace, which is before its root came, each verdict was given."""
+"""The delay of each verdict after the last event of its trace, which is before its root came."""
 
 
 @pytest.fixture(scope="module")

@@ -161,9 +161,9 @@ def alone(span: dict[str, Any]) -> Sent:
 
 
 def test_other_rules_begin_anew(live: Live, pack: Path, tmp_path: Path) -> None:
-    """After a start with other rules an open session is judged from its next event on, and by them alone.
+    """After a start with other rules an open session is judged by them alone, from its next event on.
 
-    The archive says by which rules each event was judged: an audit as judged finds the same.
+    The archive records by which rules each event was judged: an audit as judged finds the same.
     """
     told = Told(paced(SESSION, START_NS, 200), Manner(keys=Keys.EVERYWHERE))
     sent = schedule([told], Random(1), again=0, most=1)

@@ -1,4 +1,4 @@
-"""What `tracline serve` must find, from the conversations themselves: no assembly, label or kernel in it."""
+"""The expected findings of `tracline serve`, from the conversations alone: no assembly, label or kernel."""
 
 from __future__ import annotations
 

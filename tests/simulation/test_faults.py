@@ -249,7 +249,7 @@ def test_a_record_that_breaks_the_stage_is_put_aside_alone(monkeypatch: pytest.M
 
 
 def test_a_recreated_topic_ends_the_archiver(tmp_path: Path) -> None:
-    """What is archived is of the old topic (TRL751)."""
+    """The archived events are of the old topic (TRL751)."""
     bed = Bed()
     slot = archive_slot("archive-0", bed.setting, tmp_path / "archive", ChunkLimits(every_s=0.1))
     bed.append(Topic.JUDGED, 0, b"no message")

@@ -71,9 +71,9 @@ DAMAGED = (b"", b"TL", b"TL\x01\xff\xff", b"garbage", b"TL\x01\x81\xa4type\xa5ot
 
 
 LOGS_UNDERWAY_S = 60
-"""How long before or after its span a log record may come, in seconds."""
+"""The most seconds before or after its span that a log record comes."""
 LOGS_UNTIL_S = 110
-"""How long after the end of its span it comes at the latest: less than the lateness."""
+"""The most seconds after the end of its span that it comes: less than the lateness."""
 HOUR = 3_600 * NS
 INPUTS = (Topic.SPANS, Topic.LOGS)
 """The topics of which a source has a partition each."""
@@ -93,7 +93,7 @@ class World:
     seed: int
     folder: Path
     is_late: bool = False
-    """Whether some spans come hours after others of their time, and none a second time."""
+    """If true, some spans come hours after others of their time, and none a second time."""
     hits: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:

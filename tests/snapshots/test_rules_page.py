@@ -1,4 +1,4 @@
-"""The catalogue of shipped rules, `docs/rules.md`, is what the packs say."""
+"""The catalogue of shipped rules, `docs/rules.md`, agrees with the packs."""
 
 from __future__ import annotations
 

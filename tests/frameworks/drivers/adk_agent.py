@@ -1,4 +1,4 @@
-"""An agent of Google's ADK with LiteLLM's models, instrumented by itself or as VARIANT says."""
+"""An agent of Google's ADK with LiteLLM's models, instrumented by itself or by VARIANT."""
 
 import asyncio
 import logging

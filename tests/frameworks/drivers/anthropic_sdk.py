@@ -1,4 +1,4 @@
-"""The anthropic SDK with a loop of our own, instrumented as VARIANT says."""
+"""The anthropic SDK with a loop of our own, instrumented by VARIANT."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""What the drivers in Python share: the script's users and tools, and turns of several sessions at once.
+"""The shared part of the drivers in Python: the script's users and tools, and interleaved turns of sessions.
 
 The harness sets: MODEL_URL (the scripted model), OTLP_URL (where spans go), SESSION_PREFIX, CONVERSATIONS.
 """

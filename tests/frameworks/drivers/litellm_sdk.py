@@ -1,4 +1,4 @@
-"""LiteLLM's SDK with a loop of our own, instrumented as VARIANT says."""
+"""LiteLLM's SDK with a loop of our own, instrumented by VARIANT."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The openai SDK with a loop of our own over chat completions or responses, instrumented as VARIANT says."""
+"""The openai SDK with a loop of our own over chat completions or responses, instrumented by VARIANT."""
 
 import json
 import os

@@ -86,7 +86,7 @@ def test_a_damaged_page_names_its_file(tmp_path: Path) -> None:
 
 
 def test_a_damaged_page_of_what_is_checked_rejects_the_file(tmp_path: Path) -> None:
-    """Where the times themselves cannot be read, the file is rejected whole and the others are judged."""
+    """If the times themselves cannot be read, the file is rejected whole and the others are judged."""
     source = tmp_path / "in"
     source.mkdir()
     log().write_parquet(source / "good.parquet")
@@ -107,7 +107,7 @@ def test_text_that_is_not_utf_8_names_its_file(tmp_path: Path) -> None:
 
 
 def test_what_is_not_a_files_fault_stays_as_it_is(tmp_path: Path) -> None:
-    """An error while sound files are read is not told of them."""
+    """An error while sound files are read is not blamed on them."""
     log().write_parquet(tmp_path / "good.parquet")
     part = SourceFile(tmp_path / "good.parquet", "good.parquet", FileFormat.PARQUET)
     with pytest.raises(pl.exceptions.ColumnNotFoundError), reading([part]):

@@ -164,7 +164,7 @@ def test_candidates_sort_by_time_place_kind_and_place_in_the_message() -> None:
 
 
 def test_an_occurrence_ends_at_its_end_or_when_the_session_is_idle() -> None:
-    """More than `idle_s` of silence or an `end` row begins a new occurrence, whose seq begins anew."""
+    """More than `idle_s` of silence or an `end` row begins a new occurrence, whose seq begins at 0."""
     frame = candidates(
         ("s", 0, "user", "a"),
         ("s", 10, "user", "b"),
@@ -195,7 +195,7 @@ def test_an_end_of_what_has_closed_is_none() -> None:
 
 
 def test_a_repeat_by_event_id_is_dropped_and_the_first_stays() -> None:
-    """In order of time; rows without ids tell nothing of being repeats and get ids of their own."""
+    """In order of time; rows without ids cannot be recognised as repeats and get ids of their own."""
     frame = candidates(("s", 2, "user", "late"), ("s", 1, "user", "early"), event_id=["x", "x"])
     judged = judged_order(frame, 10)
     assert (judged.events["text"].to_list(), judged.repeats) == (["early"], 1)
@@ -255,7 +255,7 @@ def test_occurrences_follow_their_definition(rows: list[Any], idle_s: int) -> No
 
 
 def test_rows_with_seq_keep_their_order_and_get_what_they_lack() -> None:
-    """Whatever their times say; without `occurrence` a session is one, and began with its first event."""
+    """The times do not matter; without `occurrence` a session is one, and began with its first event."""
     frame = candidates(
         ("s", 5, "user", "a"), ("s", 3, "assistant", "b"), ("s", 9, "end", None), seq=[1, 2, 3]
     )
@@ -272,7 +272,7 @@ def rows_of(frame: pl.DataFrame) -> list[tuple[str, float, int, str, str | None]
 
 
 def test_what_comes_after_an_end_is_the_next_occurrence() -> None:
-    """Also where rows say their order but no occurrence: it is cut there, and counts anew."""
+    """Rows with an order but no occurrence are cut there as well, and count from 0 again."""
     frame = candidates(
         ("s", 1, "user", "a"),
         ("s", 2, "end", None),
@@ -291,7 +291,7 @@ def test_what_comes_after_an_end_is_the_next_occurrence() -> None:
 
 
 def test_numbered_rows_told_twice_are_repeats() -> None:
-    """A file met twice changes nothing; rows that say something else at one place both stay."""
+    """A file read twice changes nothing; rows that differ at one place both stay."""
     rows = [("s", 1, "user", "a"), ("s", 2, "user", "a"), ("s", 2, "end", None)]
     once = candidates(*rows, seq=[1, 2, 3])
     twice = session_order(pl.concat([once, once]), 10)
@@ -363,7 +363,7 @@ def test_any_source_is_made_ready_in_buckets(
     source, scratch = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("scratch")
     frame = candidates(*((f"s{session}", second, "user", str(second)) for session, second in rows))
     for number, rest in enumerate((frame[::2], frame[1::2])):
-        # One file says that its rows have no place in a conversation, the other says nothing of it.
+        # One file has rows without a place in a conversation, the other does not state it.
         (rest.with_columns(conversation_place=None) if number else rest).write_parquet(
             source / f"{number}.parquet"
         )

@@ -87,7 +87,7 @@ ROWS = [
 
 
 def test_one_set_that_judged_all_is_an_ordinary_audit(tmp_path: Path) -> None:
-    """The same bytes of verdicts, and the same summary but for what it says of rule sets."""
+    """The bytes of verdicts are the same, and the summary is but for its list of rule sets."""
     found = audit_as_judged(
         archive(tmp_path / "live", (ROWS, "a" * len(ROWS))), tmp_path / "bundle", AuditOptions(satisfied=True)
     )
@@ -139,7 +139,7 @@ def test_an_occurrence_that_began_anew_under_other_rules(tmp_path: Path) -> None
 
 
 def test_a_set_that_came_back_has_two_histories(tmp_path: Path) -> None:
-    """What the first part of a session told is forgotten in the third, though the same set judges it."""
+    """The history of the first part of a session is forgotten in the third, though the same set judges it."""
     rows = session("s", call("pay"), user("now?"), call("pay"))
     assert judged(archive(tmp_path / "live", (rows, "abaa"))) == [
         ("s", 2, "calm", "violated"),
@@ -148,7 +148,7 @@ def test_a_set_that_came_back_has_two_histories(tmp_path: Path) -> None:
 
 
 def test_an_end_closes_only_the_segment_that_it_follows(tmp_path: Path) -> None:
-    """Where the rules changed twice and nothing came after, no part has anything to close."""
+    """If the rules changed twice and nothing came after, no part has anything to close."""
     rows = session("s", call("pay"), call("pay"))
     assert judged(archive(tmp_path / "live", (rows, "aba"))) == []
     assert judged(archive(tmp_path / "more", (rows, "aab"))) == [("s", 2, "paid-once", "violated")]
@@ -207,7 +207,7 @@ def test_a_summary_adds_the_rules_of_all_sets_up(tmp_path: Path) -> None:
 
 
 def test_an_archive_that_names_no_rules_is_refused(tmp_path: Path) -> None:
-    """Imported logs do not say by which rules they were judged, nor do archives of earlier releases."""
+    """Imported logs do not record by which rules they were judged, nor do archives of earlier releases."""
     write(tmp_path / "archive" / "events.parquet", ROWS)
     with pytest.raises(SourceError, match="TRL407") as caught:
         audit_as_judged(tmp_path / "archive", tmp_path / "bundle", AuditOptions())
@@ -271,7 +271,7 @@ def test_the_command_takes_one_of_the_two(tmp_path: Path) -> None:
 
 
 def says(session_id: str, second: int, kind: Kind, **more: Any) -> Candidate:
-    """Something that was said or done in a second of its own."""
+    """A message or an action in a second of its own."""
     time = START + second * NS
     told = (Claim(kind, time, place=0, key=f"{second}", **more),)
     return Candidate(session_id, SpanRole.CHAT, time, time, told, "t", f"{session_id}-{second}", str(second))
@@ -334,7 +334,7 @@ def test_an_audit_as_judged_finds_what_was_found_live(tmp_path: Path, finish: bo
     }
     assert found == live
     counts = Counter(live.values())
-    # The third payment is one too many where its session's history was kept.
+    # The third payment is one too many if its session's history counts.
     assert counts["b", "paid-once", "violated"] == (2 if finish else 1)
     assert counts["c", "calm", "violated"] == (1 if finish else 2)
     assert counts["a", "calm", "violated"] == counts["b", "answered", "unmet"] == 1

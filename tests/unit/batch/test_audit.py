@@ -1,4 +1,4 @@
-"""What an audit counts, closes, leaves out and writes, on archives small enough to see."""
+"""Counts, closes, omissions and files of an audit, on archives small enough to see."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_record_has_every_field_and_a_witness(tmp_path: Path) -> None:
 
 
 def test_a_witness_names_the_first_event_where_that_decided(tmp_path: Path) -> None:
-    """What was so from the first event on was made so by it, not by nothing."""
+    """The witness of what holds from the first event on is that event, not nothing."""
     rules = pack_text(PACK.split("rules:")[0] + "rules: [{id: r, formula: always (pay -> not once angry)}]\n")
     rows = session("a", user("now!"), call("pay"))
     audit(write(tmp_path / "in" / "a.parquet", rows).parent, rules, tmp_path / "bundle", AuditOptions())
@@ -110,7 +110,7 @@ def test_times_may_lie_centuries_apart(tmp_path: Path) -> None:
 
 
 def test_progress_ends_at_its_total(tmp_path: Path) -> None:
-    """Labelling is told in rows of rows, `end` rows of chat logs among both."""
+    """The progress of labelling is reported in rows of rows, `end` rows of chat logs among both."""
     log = tmp_path / "log.json"
     talks = [{"messages": [{"role": "user", "content": f"hi {i}"}]} for i in range(2)]
     log.write_text(json.dumps(talks), encoding="utf-8")
@@ -236,7 +236,7 @@ def test_verdicts_at_history_events_are_told_and_not_counted(tmp_path: Path) -> 
 
 
 def test_what_was_not_captured_makes_a_rule_unjudged_once(tmp_path: Path) -> None:
-    """One record at the first event that cannot be told; earlier verdicts stay, other rules go on."""
+    """One record at the first event that cannot be judged; earlier verdicts stay, other rules go on."""
     own = session("a", user("hi!"), user(None), user(None), user("hey!"), call())
     outcome, verdicts = run(tmp_path, own)
     assert told(verdicts) == [
@@ -302,7 +302,7 @@ def test_sessions_count_under_their_agent_and_day(tmp_path: Path) -> None:
 
 
 def test_the_bundle_holds_verdicts_twice_the_summary_and_the_rules(tmp_path: Path) -> None:
-    """The Parquet file has the lines' rows in their order, typed; the summary is what the outcome says."""
+    """The Parquet file has the lines' rows in their order, typed; the summary is that of the outcome."""
     outcome, verdicts = run(tmp_path, session("b", user("no!")), session("a", call(), user("no!")))
     bundle = tmp_path / "bundle"
     assert sorted(path.name for path in bundle.iterdir()) == [
@@ -342,7 +342,7 @@ def test_a_bundle_replaces_a_bundle_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_a_failed_audit_leaves_no_trace(tmp_path: Path) -> None:
-    """Where the archive cannot be read, neither a bundle nor a half-written folder stays."""
+    """If the archive cannot be read, neither a bundle nor a half-written folder stays."""
     with pytest.raises(SourceError, match="TRL401"):
         audit(tmp_path / "nothing", RULES, tmp_path / "bundle", AuditOptions())
     assert list(tmp_path.iterdir()) == []

@@ -75,7 +75,7 @@ def run(*args: str | Path, code: tuple[int, ...] = (0, 1)) -> str:
 
 
 def audited(source: Path, bundle: Path) -> tuple[str, dict[str, Any]]:
-    """Return the verdicts of a source and what is said of who was judged."""
+    """Return the verdicts of a source and the summary of what was judged."""
     run("audit", source, "--rules", *PACKS, "--out", bundle)
     summary = json.loads((bundle / "summary.json").read_text())
     return (bundle / "verdicts.jsonl").read_text(), summary["population"]
@@ -130,7 +130,7 @@ def test_log_records_without_their_spans_are_said(tmp_path: Path) -> None:
 
 
 def test_spans_without_their_log_records_are_unknown_and_not_clean(tmp_path: Path) -> None:
-    """A rule that asks what was said is unjudged in each session; none is said to hold."""
+    """A rule about message texts is unjudged in each session; none is reported to hold."""
     verdicts, population = audited(made(tmp_path / "source", spans_in_one, SPANS, []), tmp_path / "bundle")
     found = [json.loads(line) for line in verdicts.splitlines()]
     unjudged = {one["session_id"] for one in found if one["verdict"] == "unjudged"}

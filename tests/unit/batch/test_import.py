@@ -42,7 +42,7 @@ def talk(number: int, turns: int = 2) -> list[dict[str, Any]]:
 
 
 def timed(number: int, start: str) -> dict[str, Any]:
-    """A conversation with an id of its own whose messages say their time."""
+    """A conversation with an id of its own whose messages have times."""
     return {"id": f"s{number}", "messages": [{**message, "timestamp": start} for message in talk(number)]}
 
 
@@ -214,7 +214,7 @@ def test_importing_again_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_conversation_told_twice_is_one_session(tmp_path: Path) -> None:
-    """In one file, in two files, in two imports: the second telling is a duplicate."""
+    """In one file, in two files, in two imports: the second copy is a duplicate."""
     put(tmp_path / "in" / "a.json", [talk(1), talk(2), talk(1)])
     put(tmp_path / "in" / "b.json", [talk(2), talk(3)])
     assert shape(import_source(tmp_path / "in", tmp_path / "out")) == (3, 2, 0)
@@ -224,7 +224,7 @@ def test_a_conversation_told_twice_is_one_session(tmp_path: Path) -> None:
 
 
 def test_an_id_that_comes_back_is_another_occurrence_or_renamed(tmp_path: Path) -> None:
-    """At another time it is an occurrence of its own; at the same time both are named by what they say."""
+    """At another time it is an occurrence of its own; at the same time both are named by their content."""
     first, second = timed(1, "2026-01-01T10:00:00"), timed(1, "2026-01-02T10:00:00")
     clash = {"id": "s1", "messages": timed(2, "2026-01-01T10:00:00")["messages"]}
     imported = import_source(put(tmp_path / "log.json", [first, second, clash, clash]), tmp_path / "out")
@@ -238,7 +238,7 @@ def test_an_id_that_comes_back_is_another_occurrence_or_renamed(tmp_path: Path) 
 
 
 def test_files_lie_by_day_and_are_entered_in_the_manifest(tmp_path: Path) -> None:
-    """Days are UTC days of event time, `unknown` without times; entries tell rows, times and offsets."""
+    """Days are UTC days of event time, `unknown` without times; entries have rows, times and offsets."""
     log = [timed(1, "2026-01-01T23:30:00"), timed(2, "2026-01-02T00:30:00+09:00"), talk(3)]
     imported = import_source(put(tmp_path / "my log.json", log), tmp_path / "out", "America/New_York")
     entries = read_manifest(tmp_path / "out").entries

@@ -1,4 +1,4 @@
-"""What conversations are called: their own id, and something that no order decides where others share it."""
+"""Names of conversations: their own id, and a suffix that no order decides if others share it."""
 
 import json
 from itertools import permutations
@@ -120,7 +120,7 @@ def test_ids_that_an_archive_knows_to_be_shared_are_named_alike_later(tmp_path: 
 
 
 def test_an_import_that_was_cut_off_keeps_its_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a cut-off import wrote under its own id stays; what is read beside it later does not rename it."""
+    """Files of a cut-off import under its own id stay; later sources beside it do not rename it."""
     monkeypatch.setattr(chatframe, "FRAME_EVENTS_MAX", 3)
     source, out = tmp_path / "in", tmp_path / "out"
     put(source / "first.json", [talk("a"), talk("x", "x")])

@@ -13,7 +13,7 @@ from tracline.rules.engine.records import line
 
 
 def record(session: str, seq: int, value: str | None) -> dict[str, Any]:
-    """As much of a record as says where it stands, and something to write."""
+    """The fields of a record that decide its place, and a payload."""
     return {
         "session_id": session,
         "occurrence": "2026-01-01T00:00:00.000000000Z",

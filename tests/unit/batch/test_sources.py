@@ -46,7 +46,7 @@ def run(*words: str) -> tuple[int, str]:
 
 
 def test_a_bundle_inside_the_source_is_no_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An audit into the folder that it reads finds the same when run again, and says what it skipped."""
+    """An audit into the folder that it reads finds the same when run again, and reports what it skipped."""
     (tmp_path / "pack.yaml").write_text(PACK, encoding="utf-8")
     chat(tmp_path / "log.json", "hello!", "bye")
     monkeypatch.chdir(tmp_path)

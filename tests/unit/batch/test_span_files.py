@@ -73,7 +73,7 @@ def as_it_is(data: bytes) -> bytes:
 
 @pytest.mark.parametrize("pack", [as_it_is, gzip.compress, zstandard.compress])
 def test_every_framing_gives_the_same_requests(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
-    """JSON lines, and protobuf and zstd behind lengths, are told by content, packed as a whole or not."""
+    """JSON lines, and framed protobuf and zstd, are recognised by content, packed as a whole or not."""
     frames = [zstandard.compress(line) for line in LINES]
     files = {
         "lines": (b"\n".join(LINES) + b"\n", ["line 1", "line 2", "line 3"]),
@@ -137,7 +137,7 @@ def test_what_a_console_printed_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cut", [1, 3, 4, 5, 40])
 def test_a_file_that_a_crash_cut_off_is_read_to_there(tmp_path: Path, cut: int) -> None:
-    """The last record's rest is told with the byte (or line) at which it begins; all before it is read."""
+    """The last record's rest is reported with the byte (or line) at which it begins; all before is read."""
     for parts in (PACKED, [zstandard.compress(line) for line in LINES]):
         whole = framed(parts)
         begin = len(framed(parts[:2]))
@@ -152,7 +152,7 @@ def test_a_file_that_a_crash_cut_off_is_read_to_there(tmp_path: Path, cut: int) 
 
 
 def test_what_is_broken_in_the_middle_is_told_and_passed(tmp_path: Path) -> None:
-    """A frame, line or span that cannot be read is told with its whole place; what follows it is read."""
+    """An unreadable frame, line or span is reported with its whole place; those that follow are read."""
     bad = TracesData.FromString(PACKED[1])
     bad.resource_spans[0].scope_spans[0].spans[1].trace_id = b"short"
     frames = written(tmp_path / "frames", framed([PACKED[0], b"\xff" * 9, bad.SerializeToString()]))
@@ -192,7 +192,7 @@ def test_damaged_files_are_told(tmp_path: Path) -> None:
 def test_files_and_lines_beyond_their_limits_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A line, a JSON value or a single request that is too large is told, and the other lines are read."""
+    """A line, a JSON value or a request that is too large is reported, and the other lines are read."""
     monkeypatch.setattr(jsonfile, "LINE_BYTES_MAX", 200)
     monkeypatch.setattr(jsonfile, "JSON_BYTES_MAX", 300)
     monkeypatch.setattr(otlpfile, "REQUEST_BYTES_MAX", 20)

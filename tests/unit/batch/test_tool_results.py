@@ -122,9 +122,9 @@ def test_a_log_in_counts_whichever_runs_have_a_span(
 
 @pytest.mark.parametrize("ids", [True, False], ids=["call_0", "no ids"])
 def test_a_session_that_comes_back_keeps_the_result_of_its_log_in(ids: bool, tmp_path: Path) -> None:
-    """After twice the idle time the history of a failed log-in is told again: the next one counts.
+    """After twice the idle time the history of a failed log-in comes again: the next one counts.
 
-    The model's call after that log-in has no span, so that its run alone tells the result in time.
+    The model's call after that log-in has no span, so that only its run gives the result in time.
     """
     assert found(tmp_path / "dump", come_back(ids, LOG_IN)) == []
     denied = found(tmp_path / "denied", come_back(ids, DENIED))
@@ -144,7 +144,7 @@ def come_back(ids: bool, again: tuple[str, dict[str, Any], str]) -> list[dict[st
 
 @pytest.mark.parametrize("ids", [True, False], ids=["call_0", "no ids"])
 def test_a_result_that_only_its_run_tells_is_no_earlier_one(ids: bool, tmp_path: Path) -> None:
-    """The answer of a turn without a span does not swallow the next run's result, which no model tells."""
+    """The answer of a turn without a span does not swallow the next run's result, which no model reports."""
     spans = talk([DENIED, LOG_IN, REFUND], ids, {1, 2}, 10)
     del spans[4]
     assert found(tmp_path / "dump", spans) == []
@@ -174,7 +174,7 @@ def assembled(session: SessionAssembler, *spans: Candidate) -> list[tuple[Kind, 
 
 
 def test_parallel_calls_that_are_alike_keep_their_own_results() -> None:
-    """Of two equal calls only one has a span: the other's result, told later, is an event of its own."""
+    """Of two equal calls only one has a span: the other's result, reported later, is an event of its own."""
     roll = ToolCall("call_0", "roll", "{}")
     ask = candidate(
         "a", 1, 2, SpanContent(SpanRole.CHAT, input=(), output=(Message(Role.ASSISTANT, None, (roll, roll)),))
@@ -193,7 +193,7 @@ def test_parallel_calls_that_are_alike_keep_their_own_results() -> None:
 
 
 def test_a_run_without_an_id_is_answered_by_the_id_of_an_equal_call() -> None:
-    """Of two equal calls one ran, without an id, and the model tells the result of the other: one event."""
+    """Of two equal calls one ran, without an id, and the model reports the result of the other: one event."""
     first, second = ToolCall("c1", "roll", "{}"), ToolCall("c2", "roll", "{}")
     ask = asking("a", 1, 2, first, second)
     failed = ToolResult(None, "roll", "no dice", error="ToolError")
@@ -233,7 +233,7 @@ def asking(name: str, start: int, end: int, *calls: ToolCall) -> Candidate:
 
 @pytest.mark.parametrize("began", [1, 3], ids=["while the model spoke", "after the model"])
 def test_a_result_has_the_id_and_the_nesting_of_its_call(began: int) -> None:
-    """A run without an id belongs to the call that a model asked, even if it began before that was told."""
+    """A run without an id belongs to the call that a model asked, even if it began before the request."""
     call = ToolCall("c1", "look", '{"order": 1}')
     ask = msgspec.structs.replace(asking("a", 0, 2, call), nested=began == 3)
     run = SpanContent(
@@ -259,7 +259,7 @@ def test_a_result_takes_nothing_from_a_span_that_ends_later() -> None:
 
 
 def test_a_result_without_id_and_tool_takes_its_calls() -> None:
-    """A model is told a result alone: nothing but the order says whose it is."""
+    """A model reports a result alone: nothing but the order shows whose it is."""
     call = ToolCall("c1", "look", '{"order":1}')
     heard = (Message(Role.TOOL, results=(ToolResult(None, None, "ok"),)),)
     told = candidate(
@@ -298,7 +298,7 @@ def test_another_form_of_a_result_is_no_other_result(by_tool: str, by_model: str
 
 
 def test_a_result_that_python_writes_for_a_run_without_an_id_is_no_other_one() -> None:
-    """Only the text says that they are one; keys stand in the order in which the tool made them."""
+    """Only the text shows that they are one; keys stand in the order in which the tool made them."""
     call = ToolCall("c1", "look", "{}")
     spoken = Message(Role.ASSISTANT, None, (call,))
     run = SpanContent(
@@ -339,7 +339,7 @@ def test_an_items_id_and_a_calls_are_of_one_call(run_id: str | None) -> None:
 
 
 def test_state_of_an_earlier_release_goes_on() -> None:
-    """What waited there waits still: its run, its result and a run of the time before are told once."""
+    """Entries that waited there wait still: its run, its result and a run of the time before come once."""
     session = decode(base64.b64decode(STORED.read_text())).session
     second = ToolCall("call_2", "look_up", '{"id":2}')
     log_in = ToolCall("call_0", "log_in", '{"user":"' + "a" * 100 + '"}')

@@ -149,7 +149,7 @@ def test_junit_has_a_case_for_each_rule(place: Path) -> None:
 
 
 def test_a_rule_that_was_not_judged_has_not_passed(place: Path) -> None:
-    """Where one session held and another could not be judged, no format says that the rule held."""
+    """If one session held and another could not be judged, no format reports that the rule held."""
     rows = session("a", user("hi")) + session("b", user(None))
     write(place / "archive" / "events.parquet", rows)
     cases = Xml.fromstring(run(place, "--format", "junit").output).iter("testcase")

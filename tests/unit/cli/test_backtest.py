@@ -1,4 +1,4 @@
-"""Alerts from archives: what is said of their sessions, `tracline alerts backtest` and `alerts rates`."""
+"""Alerts from archives: the statuses of their sessions, `tracline alerts backtest` and `alerts rates`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DESK = compile_rule_set(load_packs(["customer-service"]))
 
 
 def told(folder: Path, rules: str, **terms: object) -> pl.DataFrame:
-    """Return what is said of the sessions of an archive."""
+    """Return the statuses of the sessions of an archive."""
     (folder / "scratch").mkdir()
     compiled = compile_rule_set(load_packs([rules]))
     return status_history(
@@ -61,7 +61,7 @@ def run(place: Path, *more: str, command: str = "backtest") -> Result:
 
 
 def test_statuses_come_when_they_would_have_been_said(tmp_path: Path) -> None:
-    """A rule applies at an event; what is unmet is said when the session closes, here after an hour."""
+    """A rule applies at an event; an unmet rule is reported when the session closes, here after an hour."""
     (tmp_path / "desk.yaml").write_text(PACK)
     rows = [
         *session("ended", user("hi"), call(), result()),
@@ -90,7 +90,7 @@ def test_statuses_come_when_they_would_have_been_said(tmp_path: Path) -> None:
 
 
 def test_an_archive_says_what_the_live_side_says(tmp_path: Path) -> None:
-    """Thirty conversations, told to the live judge event by event, get the statuses that the archive gets."""
+    """Thirty conversations, given to the live judge event by event, get the statuses of the archive."""
     desk = Desk(sessions=30, seed=3, rates=dict.fromkeys(Break, 0.9 / len(Break)), spike=None)
     bench, states, live = RuleSetJudge(DESK), dict[str, SessionState](), list[tuple[object, ...]]()
     ways = [events(one) for one in conversations(desk)]
@@ -106,7 +106,7 @@ def test_an_archive_says_what_the_live_side_says(tmp_path: Path) -> None:
 
 
 def archived(desk: Desk, folder: Path) -> list[tuple[object, ...]]:
-    """Return what an archive of the desk says of its sessions, without the closes."""
+    """Return the statuses of an archive of the desk, without the closes."""
     (folder / "scratch").mkdir()
     event_frame(conversations(desk)).write_parquet(folder / "events.parquet")
     found = status_history(folder / "events.parquet", DESK, folder / "scratch", AuditOptions(), Population())
@@ -140,7 +140,7 @@ def test_a_spike_is_found(place: Path) -> None:
 
 
 def test_a_quiet_archive_is_quiet(place: Path, tmp_path: Path) -> None:
-    """Half of the archive without the spike raises nothing, and the table says so."""
+    """Half of the archive without the spike raises nothing, and the table shows it."""
     rows = pl.read_parquet(place / "archive" / "events.parquet")
     quiet = rows.filter(pl.col("time").cast(pl.Int64) < START + SPIKE_HOUR * HOUR)
     (tmp_path / "archive").mkdir()
@@ -152,7 +152,7 @@ def test_a_quiet_archive_is_quiet(place: Path, tmp_path: Path) -> None:
 
 
 def test_a_time_without_sessions_is_said(place: Path) -> None:
-    """Where nothing comes after the history, that is said, and no rate is watched."""
+    """If nothing comes after the history, that is reported, and no rate is watched."""
     found = run(place, "--history", "2027-01-01")
     assert found.exit_code == 0
     assert found.stdout.startswith("No rates watched")

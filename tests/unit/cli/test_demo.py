@@ -1,4 +1,4 @@
-"""`tracline demo`: what it makes, what it says of it, and what it leaves alone."""
+"""`tracline demo`: its files, its output, and what it leaves alone."""
 
 from __future__ import annotations
 

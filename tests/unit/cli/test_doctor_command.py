@@ -119,7 +119,7 @@ def test_a_scope_that_looks_like_an_agents_but_is_not_read(tmp_path: Path) -> No
 def test_a_session_behind_resource_attributes_may_still_be_the_trace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With `scope` set, what stands before the trace id does not hide that no session was said."""
+    """With `scope` set, a prefix of the trace id does not hide that no session was given."""
     monkeypatch.setenv("TRACLINE_SESSIONS_SCOPE", "tenant.id")
     said = {name: value for name, value in (CHAT | SAID).items() if name != "gen_ai.conversation.id"}
     source = dump(tmp_path / "spans.json", span(0, {"name": "pydantic-ai"}, **said))
@@ -142,7 +142,7 @@ def test_a_session_behind_resource_attributes_may_still_be_the_trace(
     ],
 )
 def test_sources_without_spans_are_errors(tmp_path: Path, name: str, text: str | None, said: str) -> None:
-    """Chat logs, dumps of nothing, what cannot be read and what is not there exit 2 and say so."""
+    """Chat logs, dumps of nothing, unreadable and missing files exit 2 with an error."""
     source = tmp_path / name
     if text is not None:
         source.write_text(text)

@@ -93,7 +93,7 @@ def test_the_pack_is_sound_and_finds_what_the_shipped_one_finds(desk: Path) -> N
 
 
 def test_tools_of_other_names_are_found(desk: Path, other_desk: Path) -> None:
-    """Where the shipped pack is blind, the suggested one finds what that finds under the names it knows."""
+    """If the shipped pack is blind, the suggested one finds the same under the names it knows."""
     pack = written(other_desk)
     assert run("check", pack).stdout.splitlines()[-1].endswith("0 errors, 0 warnings")
     rules = {rule.id for rule in load_packs(pack).rules}
@@ -145,7 +145,7 @@ def test_a_hostile_source_writes_nothing_of_its_own(tmp_path: Path) -> None:
 
 
 def test_an_amount_of_another_name_is_asked_for(tmp_path: Path) -> None:
-    """Where no tool for refunds takes `amount`, the argument that is named like one is compared."""
+    """If no tool for refunds takes `amount`, the argument that is named like one is compared."""
     rows = session(
         "s",
         {"kind": "tool_call", "tool": "refund_order", "args": '{"orderId": "1", "refundTotal": 900}'},
@@ -179,7 +179,7 @@ def test_a_file_that_is_there_is_not_replaced(tmp_path: Path) -> None:
 
 
 def test_a_source_without_events_is_an_error(tmp_path: Path) -> None:
-    """TRL608 says what to name; what cannot be read is rejected as by an audit; no file is written."""
+    """TRL608 lists what to name; what cannot be read is rejected as by an audit; no file is written."""
     (tmp_path / "empty.json").write_text("[]")
     (tmp_path / "broken.json").write_text('[{"messages": 7}]')
     out = tmp_path / "desk.yaml"

@@ -89,7 +89,7 @@ def test_events_and_sessions_are_counted_over_all_files(shop: Path) -> None:
 
 
 def test_samples_are_cleaned_and_cut(shop: Path) -> None:
-    """What customers wrote stands on one line, without escapes and marks of direction, cut to its width."""
+    """A customer's text stands on one line, without escapes and marks of direction, cut to its width."""
     told = _label(shop)
     line = next(line for line in told.splitlines() if line.startswith("  s1"))
     assert "oh �[31myes� please" in line
@@ -98,13 +98,13 @@ def test_samples_are_cleaned_and_cut(shop: Path) -> None:
 
 
 def test_a_proposition_that_is_never_true_stands_in_the_table_without_samples(shop: Path) -> None:
-    """Zero is the most telling count."""
+    """Zero is the count that matters most."""
     lines = [line.split() for line in _label(shop).splitlines() if "shop/never" in line]
     assert lines == [["shop/never", "0", "·", "0"]]
 
 
 def test_input_that_cannot_be_read_is_told_and_fails(shop: Path) -> None:
-    """Counts that leave something out say so: exit 2, unless as much is allowed."""
+    """Counts that leave something out are marked: exit 2, unless as much is allowed."""
     (shop / "archive" / "c.parquet").write_bytes(b"no parquet")
     arguments = ["label", str(shop / "archive"), "--rules", str(shop / "shop.yaml")]
     refused = CliRunner().invoke(tracline, arguments)
@@ -129,7 +129,7 @@ def test_samples_are_of_different_sessions_whatever_the_files(tmp_path: Path) ->
 
 
 def test_times_without_a_zone_are_read_as_asked(tmp_path: Path) -> None:
-    """As by `audit` and `import`: of one id, two conversations that start at the same time are told apart."""
+    """As by `audit` and `import`: of one id, two conversations that start at the same time are distinct."""
     (tmp_path / "shop.yaml").write_text(PACK)
     (tmp_path / "archive").mkdir()
     log = [_conversation("yes", "2024-07-01T10:00:00Z"), _conversation("yes, yes", "2024-07-01T10:00:00")]
@@ -153,7 +153,7 @@ def _sampled(told: str) -> list[str]:
 
 
 def test_sessions_of_two_tenants_are_told_apart(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the settings name what tells them apart: their equal ids in span dumps are two sessions."""
+    """If the settings name the distinguishing key, equal ids in span dumps are two sessions."""
     said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "yes"}]}])
     told = {"gen_ai.operation.name": "chat", "gen_ai.conversation.id": "c", "gen_ai.input.messages": said}
     span = {

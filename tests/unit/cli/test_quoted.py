@@ -1,4 +1,4 @@
-"""Errors and tables quote no more of a text than a person reads; a run without a program says so at first."""
+"""Errors and tables quote no more of a text than a person reads; a program's absence is the first error."""
 
 from __future__ import annotations
 

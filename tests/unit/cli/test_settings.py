@@ -1,4 +1,4 @@
-"""Where settings come from, which source wins, and what is said of a setting that cannot be used."""
+"""Sources of settings, which source wins, and the errors of a setting that cannot be used."""
 
 from pathlib import Path
 

@@ -154,7 +154,7 @@ def test_what_was_imported_of_a_dump_is_shown_as_the_dump(tmp_path: Path) -> Non
 
 
 def test_a_call_that_model_and_tool_claim_names_both_spans() -> None:
-    """The model's span gave the fields, the tool's span says the same: it is dropped as paired."""
+    """The model's span gave the fields, the tool's span repeats them: it is dropped as paired."""
     found = lines(DUMP, "--session", "openai-openinference-amber", "--repeats")
     event = next(one for one in found if one.get("kind") == "tool_call" and "dropped" not in one)
     (paired,) = (one for one in found if one.get("of") == event["event_id"] and one["dropped"] == "paired")

@@ -1,4 +1,4 @@
-"""What `tracline stream` says where one of its commands cannot go on."""
+"""The errors of `tracline stream` if one of its commands cannot go on."""
 
 from __future__ import annotations
 

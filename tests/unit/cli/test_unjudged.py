@@ -140,7 +140,7 @@ FIELDS = {
 
 @pytest.mark.parametrize(("attributes", "rule", "reason"), FIELDS.values(), ids=FIELDS)
 def test_what_is_missing_has_a_name(place: Path, attributes: dict[str, Any], rule: str, reason: str) -> None:
-    """What was said, called or returned, or which tool it was."""
+    """A message, a call or a result, or the name of the tool."""
     audit(place, span(1, attributes))
     assert [(one["sessions"], one["reason"], one["scope"]) for one in reasons(place)[rule]] == [
         (1, reason, SCOPE)

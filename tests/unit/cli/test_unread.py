@@ -1,4 +1,4 @@
-"""Spans that tell of no conversation: every command says that they came and nothing was read from them."""
+"""Spans without a conversation: every command reports that they came and nothing was read from them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def put(place: Path, *spans: Span, encoding: Encoding = Encoding.JSON) -> None:
 
 
 def population(place: Path) -> dict[str, Any]:
-    """Return what the bundle says of who was judged."""
+    """Return the bundle's summary of what was judged."""
     return json.loads((place / "audited" / "summary.json").read_text())["population"]
 
 
@@ -81,7 +81,7 @@ def test_the_bundle_counts_what_is_not_read(place: Path) -> None:
 
 @pytest.mark.parametrize("command", ["audit", "import"])
 def test_unread_spans_may_be_allowed(place: Path, command: str) -> None:
-    """With `--allow-empty` it is said, and is no error; `--quiet` silences it then."""
+    """With `--allow-empty` it is reported, and is no error; `--quiet` silences it then."""
     put(place, span(1, "sdk-x"))
     allowed = run(place, command, "dump.json", "--allow-empty")
     assert allowed.exit_code == 0
@@ -104,7 +104,7 @@ def test_unread_spans_are_said_beside_what_is_rejected(place: Path) -> None:
 
 
 def test_an_archive_says_what_its_import_did_not_read(place: Path) -> None:
-    """Importing again says it again, without a second count, and an audit of the archive finds as many."""
+    """Importing again reports it again, without a second count, and an audit of the archive finds as many."""
     put(place, span(1, "sdk-x"), span(2, "sdk-x"))
     codes = [run(place, "import", "dump.json").exit_code for _ in range(2)]
     found = run(place, "audit", "imported")
@@ -125,7 +125,7 @@ def test_an_archive_of_read_spans_counts_them(place: Path) -> None:
 
 
 def test_ordinary_spans_beside_agents_are_no_news(place: Path) -> None:
-    """HTTP and database spans tell of no conversation, as they should."""
+    """HTTP and database spans carry no conversation, as they should."""
     put(place, span(1, "sdk-x", **SAID), span(2, "http"), span(3, "opentelemetry.instrumentation.redis"))
     found = run(place, "audit", "dump.json")
     assert (found.exit_code, found.stderr) == (0, "")
@@ -175,7 +175,7 @@ def test_a_quiet_night_is_clean_and_says_so(place: Path, name: str, text: str) -
 
 
 def test_scopes_are_limited() -> None:
-    """What is beyond the limit is counted together, and nothing is lost."""
+    """The counts beyond the limit are added up, and nothing is lost."""
     census = SpanCensus()
     for number in range(SCOPES_MAX + 5):
         census.count(f"scope-{number}", 2, 1)

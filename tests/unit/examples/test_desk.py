@@ -1,4 +1,4 @@
-"""The simulated support desk: the same for a seed, as wrong as it is asked to be, told without loss."""
+"""The simulated support desk: the same for a seed, as wrong as it is asked to be, without loss."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_card_numbers_pass_the_check_digit() -> None:
 
 
 def test_a_conversation_told_as_a_chat_log_is_read_back_as_its_own_events() -> None:
-    """What the chat log's reader makes of a log are the events told directly, less what is nested."""
+    """The chat log's reader gives the events of the desk, less what is nested."""
     told = list(conversations(replace(DESK, rates=dict.fromkeys(Break, 0.03))))
     for one in told:
         log = json.loads(json.dumps(chat_log(one)))
@@ -121,7 +121,7 @@ def test_a_conversation_told_as_a_chat_log_is_read_back_as_its_own_events() -> N
 
 
 def content(event: Event) -> tuple[object, ...]:
-    """Return what an event says and who says it, without its place."""
+    """Return an event's content and actor, without its place."""
     said = (event.kind, event.text, event.tool, event.call_id, event.args, event.result, event.error)
     return (event.session_id, event.occurrence, event.agent, event.model, event.service, *said)
 

@@ -1,4 +1,4 @@
-"""The simulated support desk as a program: what its SDK sends over HTTP, what it says where that fails."""
+"""The simulated support desk as a program: its SDK's spans over HTTP, and its errors if that fails."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def receiving(status: int = 200) -> Iterator[Receiver]:
             self.end_headers()
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
+            """Print nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         receiver.port = server.server_port
@@ -67,12 +67,12 @@ def receiving(status: int = 200) -> Iterator[Receiver]:
 
 
 def told(span: Span) -> tuple[object, ...]:
-    """Return what a span says, without times and ids."""
+    """Return a span's content, without times and ids."""
     return (span.name, span.failed, *(span.attributes.get(name) for name in SAID))
 
 
 def test_its_spans_tell_the_desks_conversations() -> None:
-    """The SDK's spans say what the same conversations say where they are told without any SDK."""
+    """The SDK's spans have the content of the same conversations as spans made without any SDK."""
     with receiving() as receiver:
         done = CliRunner().invoke(main, [*ARGS, "--endpoint", f"http://127.0.0.1:{receiver.port}"])
     assert done.exit_code == 0, done.output
@@ -112,7 +112,7 @@ def test_a_few_conversations_go_on_at_a_time() -> None:
 
 
 def test_nobody_at_the_endpoint_is_an_error() -> None:
-    """Where nothing listens it says so before it has any conversation, and what to do."""
+    """With no listener it reports that and the remedy before it has any conversation."""
     with receiving() as receiver:
         port = receiver.port
     done = CliRunner().invoke(main, [*ARGS, "--endpoint", f"http://127.0.0.1:{port}"])

@@ -1,4 +1,4 @@
-"""Conversations told as spans: nothing lost, nothing random, and the truth made from what was said."""
+"""Conversations as spans: nothing lost, nothing random, and the truth made from the conversations."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DIALECTS = list(Dialect)
 
 
 def said(event: Event) -> tuple[object, ...]:
-    """Return what an event says, without who told it when."""
+    """Return an event's content, without its source and time."""
     words = (event.kind, event.text, event.tool, event.call_id, event.args, event.result, event.error)
     return (*words, event.nested)
 
@@ -54,7 +54,7 @@ def test_a_manner_and_a_session_give_the_same_spans() -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_events_are_those_of_the_conversation(dialect: Dialect) -> None:
-    """Told without trouble, a conversation's spans must become what the desk itself says happened."""
+    """Without trouble, a conversation's spans must become the events of the desk itself."""
     for one in TOLD:
         told = expected(support_session(one), Manner(dialect=dialect))
         truth = [said(event) for event in events(one) if event.kind != Kind.END]
@@ -69,7 +69,7 @@ def test_the_events_are_those_of_the_conversation(dialect: Dialect) -> None:
 
 @pytest.mark.parametrize("trouble", ["wrapped", "retried", "doubled", "clock_faults"])
 def test_trouble_changes_the_spans_and_not_what_happened(trouble: str) -> None:
-    """Second instrumentations, retries, doubled calls and wrong clocks tell the same conversation."""
+    """Second instrumentations, retries, doubled calls and wrong clocks carry the same conversation."""
     for session in SESSIONS:
         plain, troubled = Manner(), Manner(**{trouble: 1.0})
         assert spans(session, plain) != spans(session, troubled)
@@ -80,7 +80,7 @@ def test_trouble_changes_the_spans_and_not_what_happened(trouble: str) -> None:
 
 
 def test_event_ids_tell_equal_events_apart() -> None:
-    """Ids are of events, not of tellings: unique in a session, one in all dialects that have call ids."""
+    """Ids belong to events, not to spans: unique in a session, equal in all dialects with call ids."""
     for session in SESSIONS:
         ids = [event.event_id for event in expected(session)]
         assert len(set(ids)) == len(ids)
@@ -90,7 +90,7 @@ def test_event_ids_tell_equal_events_apart() -> None:
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("one_trace", [False, True])
 def test_spans_form_whole_trees(dialect: Dialect, one_trace: bool) -> None:
-    """Ids are unique, every parent is there and lasts as long as its children, and roots say the session."""
+    """Ids are unique, every parent is there and lasts as long as its children, and roots name the session."""
     for session in SESSIONS:
         told = spans(session, replace(EVERYTHING, dialect=dialect, one_trace=one_trace, clock_faults=0))
         by_id = {(span.trace_id, span.span_id): span for span in told}
@@ -130,7 +130,7 @@ def test_every_span_says_session_and_agent_where_asked() -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_inputs_alone_can_be_left_out(dialect: Dialect) -> None:
-    """Where what models hear is not captured, customers are unknown; answers, calls and results are told."""
+    """If models' inputs are not captured, customers are unknown; answers, calls and results are there."""
     for session in SESSIONS:
         whole, part = (
             expected(session, Manner(dialect=dialect, inputs_captured=heard)) for heard in (True, False)
@@ -168,7 +168,7 @@ def test_the_first_calls_alone_may_say_the_session() -> None:
 
 
 def test_a_window_hides_the_past_and_nothing_new() -> None:
-    """A model that hears few messages hears all that is new and no result without its call."""
+    """A model with a short history gets all that is new and no result without its call."""
     for session in SESSIONS:
         for turn in plan(session, Manner(window=2)):
             for act in turn.acts:
@@ -179,7 +179,7 @@ def test_a_window_hides_the_past_and_nothing_new() -> None:
 
 
 def test_a_session_that_begins_in_the_middle_has_a_history() -> None:
-    """Skipped turns are told by the first model call alone: all up to its last answer as history."""
+    """Skipped turns come with the first model call alone: all up to its last answer as history."""
     for session in SESSIONS:
         turns = plan(session, Manner())
         if len(turns) < 3:
@@ -223,7 +223,7 @@ def test_calls_without_ids_and_tools_without_spans() -> None:
 
 
 def test_a_tidy_session_answers_every_call_once() -> None:
-    """What is left of a session has one result for each call, and all that was said."""
+    """The rest of a session has one result for each call, and every message."""
     for session in SESSIONS:
         truth = expected(tidy(session))
         calls = [event.call_id for event in truth if event.kind == Kind.TOOL_CALL]
@@ -307,7 +307,7 @@ def test_spans_travel_as_otlp_without_loss(structured: bool) -> None:
 
 
 def test_a_wordless_session_has_no_turns_to_tell() -> None:
-    """A conversation of one unanswered word is told by a failed call; its truth is that word."""
+    """A conversation of one unanswered word comes with a failed call; its truth is that word."""
     session = Script("s", "a", "m", "shop", (ScriptLine(Role.USER, "hello"),))
     sent = spans(session)
     assert [span.failed for span in sent] == [True, True]

@@ -29,7 +29,7 @@ def rows(words: list[int]) -> kernel.Rows:
 
 
 def test_rule_sets_too_large_for_the_table_are_refused() -> None:
-    """A thousand of the largest machines are an error that says the limit, before any table is made."""
+    """A thousand of the largest machines are an error that names the limit, before any table is made."""
     states, letters = 1_000, 250
     wide = ((0,) * letters,) * states
     large = Machine(("p",), bytes(2), wide, wide, (None,) * states, ("",) * states)

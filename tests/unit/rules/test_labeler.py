@@ -170,7 +170,7 @@ def test_labels_are_the_same_in_memory_and_streamed() -> None:
 
 @pytest.mark.parametrize("question", ["true", "false", "not true", "true and not false"])
 def test_a_constant_is_answered_for_every_row(question: str) -> None:
-    """Asked alone, streamed or in memory, with other columns kept or none."""
+    """Asked alone, streamed or in memory, with other columns present or none."""
     predicate = parse_predicate(question)
     events = event_frame([Event("s", 0, 0, seq, Kind.USER, text="hi") for seq in (1, 2, 3)])
     wanted = [question.startswith("true")] * 3
@@ -183,7 +183,7 @@ def test_a_constant_is_answered_for_every_row(question: str) -> None:
 
 
 def test_a_question_that_its_neighbours_rule_out_is_answered() -> None:
-    """Where no row can need a costly answer, it is looked for in none."""
+    """If no row can need a costly answer, it is looked for in none."""
     question = parse_predicate('kind == "user" and result.a matches /yes|no/ and (nested and result.a == "")')
     assert evaluate(question, {"kind": "user"}) is False
     assert evaluate(question, {"kind": "tool_result", "result": '{"a": "yes"}'}) is False
@@ -225,7 +225,7 @@ def test_a_tuple_is_canonical_json(args: str, value: str | None) -> None:
 
 
 def test_slices_are_read_where_a_rule_steps() -> None:
-    """What `steps` leave out is not parsed, and its slice means nothing; beside it the value is there."""
+    """Events that `steps` leave out are not parsed, and their slice means nothing; others have the value."""
     key = SliceKey((parse_path("args.a"),), joint=False)
     labels = Labeler(_rules({"call": 'kind == "tool_call"'}, key, steps="call"))
     rows = [_event(args='{"a": "x"}'), _event(kind=Kind.TOOL_RESULT, args='{"a": "x"}')]

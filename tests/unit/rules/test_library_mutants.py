@@ -154,7 +154,7 @@ def books_unseen(steps: Steps) -> tuple[Steps, int] | None:
 
 
 def approval_denied(steps: Steps) -> tuple[Steps, int] | None:
-    """The supervisor says no, and the refund is made all the same."""
+    """The supervisor refuses, and the refund is made all the same."""
     answer = index_of(steps, lambda step: step.kind == "tool_result" and step.tool == "request_approval")
     culprit = index_of(steps, is_call(*REFUNDS))
     if answer is None or culprit is None:
@@ -194,7 +194,7 @@ def change_failed(steps: Steps) -> tuple[Steps, int] | None:
 
 
 def customer_left_waiting(steps: Steps) -> tuple[Steps, int] | None:
-    """The customer writes three times more before the agent says anything."""
+    """The customer writes three times more before the agent replies."""
     first = index_of(steps, lambda step: step.kind == "user")
     if first is None or steps[first + 1].kind != "assistant":
         return None
@@ -257,7 +257,7 @@ def tool_unknown(steps: Steps) -> tuple[Steps, int] | None:
 
 
 def says(text: str) -> Callable[[Steps], tuple[Steps, int] | None]:
-    """The agent's last message also says the text."""
+    """The agent's last message also has the text."""
 
     def edit(steps: Steps) -> tuple[Steps, int] | None:
         last = max(i for i, step in enumerate(steps) if step.kind == "assistant")

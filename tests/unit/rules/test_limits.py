@@ -1,4 +1,4 @@
-"""What is too large in a pack is refused by name, before a parser that recurses or an endless search."""
+"""Too large parts of a pack are refused by name, before a parser that recurses or an endless search."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_work_is_counted_the_same_each_time() -> None:
 
 
 def test_rules_that_take_too_much_work_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """TRL302, for `check` and for whoever judges by them."""
+    """TRL302, for `check` and for every command that judges by them."""
     rules = pack_text(free("always (p -> eventually[0,9] q)", 3))
     _, steps = compiling.compile_counted(rules.rules[0])
     monkeypatch.setattr(compiling, "RULES_STEPS_MAX", 3 * steps - 1)
@@ -143,7 +143,7 @@ def test_rules_that_take_too_much_work_together_are_refused(monkeypatch: pytest.
 
 
 def test_a_question_about_many_sorts_of_events_is_given_up() -> None:
-    """Whether a proposition can hold is asked so many times, and then it counts as possible."""
+    """The search for satisfiable propositions has a budget; after it a proposition counts as satisfiable."""
     some = [f"(args.k{i} == {i} or args.k{i} > {i})" for i in range(30)]
     text = " and ".join([*some, "args.k1 == 99", "args.k1 == 98"])
     [rule] = pack_text(pack(text)).rules
@@ -155,7 +155,7 @@ def test_a_question_about_many_sorts_of_events_is_given_up() -> None:
 
 
 def test_work_names_the_rule() -> None:
-    """The budget is spent step by step, and the error says whose it was."""
+    """The budget is spent step by step, and the error names where."""
     work = Work("x/r", limits.CompilerLimits(steps_max=10))
     work.spend(10)
     with pytest.raises(limits.TooLarge, match="rule x/r"):
@@ -163,7 +163,7 @@ def test_work_names_the_rule() -> None:
 
 
 def test_the_order_of_conditions_changes_no_label() -> None:
-    """Of two guards that say the same in another order one stays: both went, and the labels with them."""
+    """Of two guards that are equal but for their order one stays: both went, and the labels with them."""
     text = """pack: x
 propositions:
   p: kind == "user" and agent == "a" and text contains "x"

@@ -306,7 +306,7 @@ def test_what_was_answered_before_repeats_whenever_it_comes() -> None:
 
 
 def test_a_session_closes_at_its_end_mark() -> None:
-    """What comes after begins a new occurrence, with its own ids; an exporter's retry opens nothing."""
+    """Later spans begin a new occurrence, with its own ids; an exporter's retry opens nothing."""
     mark = heard("e", 6.5, 7, SpanContent(SpanRole.OTHER, ends=True))
     later = chat("z", 9, 10, [user("hi")], agent("again"))
     candidates = resolved([root(), *TURN, mark, later])

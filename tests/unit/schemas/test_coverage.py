@@ -163,7 +163,7 @@ def test_runs_of_different_calls_are_events_each() -> None:
 
 
 def test_another_tool_under_the_ids_of_a_span_keeps_its_call() -> None:
-    """What spans know of one run does not apply to another."""
+    """The coverage of one run does not apply to another."""
     inner = run("inner", BARE, NOTHING, "twice", error="KeyError")
     other = run("twice", ToolCall("c9", "other", "{}"), ToolResult("c9", "other", "y"))
     full = run("twice", GIVEN, ToolResult(None, "look", "x"))
@@ -172,7 +172,7 @@ def test_another_tool_under_the_ids_of_a_span_keeps_its_call() -> None:
 
 
 def test_a_graphs_node_knows_the_call_that_its_tool_does_not() -> None:
-    """Where the run has arguments these stay."""
+    """If the run has arguments these stay."""
     node = span("node", 2, 5, SpanContent(SpanRole.OTHER, call=ToolCall("c1", "look", ARGS)))
     bare = run("run", ToolCall(None, "look", None, Content.ABSENT), ToolResult(None, "look", "x"), "node")
     call, result = events(node, bare)
@@ -217,7 +217,7 @@ def speaks(*spans: SpanReading) -> bool:
 
 
 def gone_without_root(*spans: SpanReading) -> bool:
-    """Whether the last of the spans goes on live once the time has passed it, before its root comes."""
+    """If true, the last of the spans goes on live once the time has passed it, before its root comes."""
     traces = Traces(hold=60 * NS, keep=60 * NS)
     for one in spans:
         traces.add(one)
@@ -282,7 +282,7 @@ def test_a_language_that_is_no_text_is_none() -> None:
 
 
 def test_a_run_inside_another_of_agents_without_names_is_a_sub_agents() -> None:
-    """Where each run has one span it hides none around it; else another run is not recognised."""
+    """If each run has one span it hides none above it; else another run is not recognised."""
     outer = span("outer", 1, 9, SpanContent(SpanRole.AGENT, input=HI, output=HELLO), apart=True)
     asked = (Message(Role.USER, "Ask"),)
     inner = span("inner", 3, 5, SpanContent(SpanRole.AGENT, input=asked, output=HELLO), "outer", apart=True)

@@ -146,7 +146,7 @@ def test_a_text_without_its_calls_is_not_the_whole_message(told: dict[str, Any])
 
 
 def test_the_ai_sdks_text_and_calls_are_the_whole_answer() -> None:
-    """Where both are there, nothing of the answer can have been dropped."""
+    """If both are there, nothing of the answer can have been dropped."""
     calls = json.dumps([{"toolCallId": "c", "toolName": "pay", "args": "{}"}])
     attributes = {**VERCEL, "ai.response.text": "", "ai.response.toolCalls": calls}
     content = content_of(attributes, dropped_attributes=1)
@@ -291,6 +291,6 @@ def test_arguments_that_end_before_their_time_were_cut(cut: int) -> None:
 
 @pytest.mark.parametrize("args", ["{'to': 'me'}", "pay me", "", "{to: 1}", '{"to": NaN}', "[1"])
 def test_arguments_that_are_no_json_are_text(args: str) -> None:
-    """What a model made of its arguments, or Python of a dictionary, stays as it was written."""
+    """Arguments that a model made, or Python's text of a dictionary, stay as they were written."""
     assert (args, Content.CAPTURED) in calls_with(args)
     assert Content.TRUNCATED not in {content for _, content in calls_with(args)}

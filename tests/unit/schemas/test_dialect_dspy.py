@@ -143,7 +143,7 @@ def test_a_model_may_answer_none() -> None:
 
 
 def test_other_scopes_keep_their_text() -> None:
-    """Where tools may have no spans of their own, a choice of one must not be lost."""
+    """If tools may have no spans of their own, a choice of one must not be lost."""
     attributes = {"openinference.span.kind": "LLM", "llm.output_messages.0.message.role": "assistant"}
     choice = fields(next_tool_name="look", next_tool_args="{}")
     content = content_of({**attributes, "llm.output_messages.0.message.content": choice})

@@ -167,7 +167,7 @@ def test_calls_of_the_models_own_tools_are_calls() -> None:
     ],
 )
 def test_a_flagged_result_failed(flag: dict[str, Any], error: str) -> None:
-    """What a message flags is its result's error; text that reads like one is not."""
+    """The flag of a message is its result's error; text that reads like one is not."""
     part = {"type": "tool_result", "tool_use_id": "c1", "content": "Error: no", **flag}
     content = content_of(chat(gen_ai__input__messages=[{"role": "user", "content": [part]}]))
     assert content.input is not None
@@ -323,7 +323,7 @@ def test_more_messages_than_the_limit_are_not_read() -> None:
 
 
 def test_half_an_emoji_and_numbers_beyond_json_do_not_lose_a_message() -> None:
-    """What JSON in UTF-8 cannot carry is replaced, and all around it stays."""
+    """Characters that JSON in UTF-8 cannot carry are replaced, and the text beside them stays."""
     told = '[{"role": "user", "content": "ok \\ud83d"}, {"role": "assistant", "content": null, "tool_calls": '
     told += '[{"id": "c1", "name": "pay", "arguments": {"amount": NaN}}]}]'
     content = content_of(chat(gen_ai__input__messages=told))
@@ -534,7 +534,7 @@ def test_a_run_without_content_names_its_tool() -> None:
 
 
 def test_a_run_that_failed_returned_nothing() -> None:
-    """Where its arguments were captured, a missing result of a failed run is none, not one unknown."""
+    """If its arguments were captured, a missing result of a failed run is none, not one unknown."""
     content = content_of({**TOOL, "gen_ai.tool.call.arguments": "{}", "error.type": "timeout"}, failed=True)
     assert content.result == ToolResult("c1", "look", None, content=Content.CAPTURED)
 

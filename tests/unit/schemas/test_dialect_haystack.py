@@ -125,7 +125,7 @@ def test_other_spans_are_no_agents() -> None:
 
 @pytest.mark.parametrize("cut", [20, 60, 90])
 def test_messages_that_were_cut_are_none(cut: int) -> None:
-    """What is left of one is not read as all of it."""
+    """The rest of one is not read as all of it."""
     broken = [repr(TALK[1])[:cut] if cut > 50 else "ChatMessage(" + "[" * 100_000]
     content = component("X.run", "LLM", {"messages": broken}, {"replies": shown(TALK[-1:])})
     assert (content.input, content.content) == (None, Content.TRUNCATED if cut > 50 else Content.ABSENT)

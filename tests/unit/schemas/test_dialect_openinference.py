@@ -116,7 +116,7 @@ def test_values_are_read_where_messages_are_not_flattened() -> None:
 
 
 def test_plain_text_is_not_looked_into() -> None:
-    """Where the type says plain text, JSON in it is an author's text."""
+    """If the type is plain text, JSON in it is an author's text."""
     text = '[{"role": "user", "content": "Hi"}]'
     content = content_of({**LLM, "input.value": text, "input.mime_type": "text/plain"})
     assert words(content.input) == [("user", text, [], [])]
@@ -196,7 +196,7 @@ def test_a_tool_without_a_name_has_its_spans() -> None:
 
 
 def test_agents_have_a_name_and_may_have_messages() -> None:
-    """What is neither text nor messages is no message of an agent's."""
+    """A value that is neither text nor messages is no message of an agent's."""
     attributes = {
         "openinference.span.kind": "AGENT",
         "agent.name": "desk",

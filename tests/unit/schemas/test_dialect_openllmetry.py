@@ -60,7 +60,7 @@ def test_flattened_prompts_are_read_under_an_operations_name_too() -> None:
     [("completion", SpanRole.CHAT), ("rerank", SpanRole.OTHER), ("embedding", SpanRole.OTHER)],
 )
 def test_the_type_of_the_request_decides_the_role(request_type: str, part: SpanRole) -> None:
-    """What was embedded is no conversation, though it stands in `gen_ai.prompt`, too."""
+    """An embedded text is no conversation, though it stands in `gen_ai.prompt`, too."""
     attributes = {
         "llm.request.type": request_type,
         "gen_ai.prompt.0.content": "x",

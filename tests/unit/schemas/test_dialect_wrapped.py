@@ -1,4 +1,4 @@
-"""What frameworks wrap around arguments and results of tools, opened where they are known to do so."""
+"""Frameworks' wrappers of arguments and results of tools, opened where they are known."""
 
 from __future__ import annotations
 

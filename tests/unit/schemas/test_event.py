@@ -19,7 +19,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
 
 def test_predicates_know_the_words_of_events() -> None:
-    """What `kind` and `content` may be asked for is what an event can have; `end` is no event."""
+    """`kind` and `content` have the values that an event can have; `end` is no event."""
     assert set(KINDS) == {kind.value for kind in Kind} - {Kind.END.value}
     assert set(CONTENTS) == {content.value for content in Content}
 

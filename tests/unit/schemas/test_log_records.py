@@ -229,7 +229,7 @@ def test_what_the_span_has_itself_is_not_repeated() -> None:
 
 
 def test_records_without_content_leave_the_half_absent() -> None:
-    """Where capture is off they only show that there was a message."""
+    """If capture is off they only show that there was a message."""
     one = joined_content(
         ("gen_ai.user.message", None), ("gen_ai.choice", {"index": 0, "message": {"role": "assistant"}})
     )

@@ -193,14 +193,14 @@ def test_values_in_json(value: object, read: object) -> None:
     ],
 )
 def test_a_value_that_cannot_be_read_leaves_its_key(value: object, code: str) -> None:
-    """What is not of its type becomes None, so that its key is there, and is a flaw with its place."""
+    """A value of another type becomes None, so that its key is there, and is a flaw with its place."""
     found = decode_json(attributes(good={"stringValue": "g"}, bad=value, last={"boolValue": True}))
     assert codes(found) == [("resource 1, scope 1, span 1, attribute 2", code)]
     assert dict(found.spans[0].attributes) == {"good": "g", "bad": None, "last": True}
 
 
 def test_keys_that_are_missing_or_repeated_are_flaws() -> None:
-    """An attribute without a key is left out; of two with one the last is kept, equal ones are no flaw."""
+    """An attribute without a key is left out; of two with one the last counts, equal ones are no flaw."""
     pairs: list[Any] = [{"key": "a", "value": {"stringValue": value}} for value in "xxy"]
     pairs += [{"key": "", "value": {"stringValue": "x"}}, {"value": {"stringValue": "x"}}]
     found = decode_json(span_json(attributes=pairs))
@@ -239,7 +239,7 @@ def test_what_was_dropped_is_counted(fields: dict[str, Any], dropped: tuple[int,
 
 @pytest.mark.parametrize("given", ["many", 1.5, [], True])
 def test_a_count_that_is_none_stands_for_one(given: object) -> None:
-    """Where a count of dropped items cannot be read, one was dropped."""
+    """If a count of dropped items cannot be read, one was dropped."""
     found = decode_json(span_json(droppedAttributesCount=given))
     assert codes(found) == [("resource 1, scope 1, span 1", "otlp-value")]
     assert [span.dropped_attributes for span in found.spans] == [1]
@@ -303,7 +303,7 @@ def test_values_nest_to_one_depth_in_every_format(kind: str) -> None:
     ],
 )
 def test_json_of_another_shape_is_a_flaw_with_its_place(value: object, place: str, code: str) -> None:
-    """What stands where something else belongs gives one flaw with its place, and never raises."""
+    """A value where something else belongs gives one flaw with its place, and never raises."""
     assert codes(decode_json(value)) == [(place, code)]
 
 

@@ -36,7 +36,7 @@ def test_what_the_exporter_sends_is_decoded() -> None:
 
 
 def test_values_nested_deeper_than_protobuf_allows_cost_one_attribute() -> None:
-    """Where the protobuf library itself gives up, the attribute alone is lost, and the span is kept."""
+    """If the protobuf library itself gives up, the attribute alone is lost, and the span stays."""
     deep = b"\x0a\x01x"
     for _ in range(200):
         inner = delimited(1, deep)
@@ -96,7 +96,7 @@ def test_a_key_that_is_not_utf8_costs_its_attribute() -> None:
 
 
 def test_a_span_that_is_damaged_inside_is_lost_alone() -> None:
-    """Where a span's bytes are no fields, it alone is lost, counted and a flaw; places stay as they were."""
+    """If a span's bytes are no fields, it alone is lost, counted and a flaw; places stay as they were."""
     whole = request(message(), message(name="@@@@"), message(parent_span_id=b"1"))
     data = whole.SerializeToString()
     found = decode_protobuf(data.replace(b"\x2a\x04@@@@", b"\x2b\xff\xff\xff\xff\xff"))

@@ -1,4 +1,4 @@
-"""How much may wait at one source for roots that do not come."""
+"""The limit on spans that wait at one source for roots that do not come."""
 
 from __future__ import annotations
 

@@ -209,7 +209,7 @@ def test_an_agent_with_messages_in_log_records_waits_for_its_turn() -> None:
 
 
 def test_records_count_among_what_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there is too much, records that waited longest for a span are dropped, and counted."""
+    """If there is too much, records that waited longest for a span are dropped, and counted."""
     monkeypatch.setattr(traces_module, "WAITING_CHARS_MAX", 10 * SPAN_CHARS)
     monkeypatch.setattr(traces_module, "WAITING_CHARS_LEFT", 5 * SPAN_CHARS)
     source = Source(SETTINGS)

@@ -127,7 +127,7 @@ def test_a_named_span_waits_for_an_unnamed_one() -> None:
 
 
 def test_what_has_waited_long_enough_takes_along_what_could_go_on() -> None:
-    """Where one goes on out of turn after `hold_s`, none that sorts before it is left behind to be late."""
+    """If one goes on out of turn after `hold_s`, none that sorts before it is left behind to be late."""
     around, inside, later = chat(1, 0, 30, "hi", "ok"), run(2, 1, 2), run(3, 3, 4)
     source = Source(SessionSettings(lateness_s=5, hold_s=60))
     source.add_request(Decoded((later,)), BEGUN + 5 * NS)

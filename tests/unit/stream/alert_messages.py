@@ -45,7 +45,7 @@ def tolerated() -> Tolerance:
 
 
 def messages(seed: int = 1) -> list[Sent]:
-    """The messages in the order in which they are sent; each partition tells every tick's end."""
+    """The messages in the order in which they are sent; each partition gets every tick's end."""
     random = Random(seed)
     offsets = [0] * PARTITIONS
     sent: list[Sent] = []
@@ -66,7 +66,7 @@ def messages(seed: int = 1) -> list[Sent]:
 
 
 def _session(session: str, agent: str, tick: int, is_violating: bool) -> Iterator[StatusChange]:
-    """All that is said of a session: it begins and ends in one tick."""
+    """All statuses of a session: it begins and ends in one tick."""
     time = BEGAN + tick * TICK_S * NS + NS
     about: dict[str, Any] = {"session_id": session, "occurrence": time, "agent": agent}
     rule = {"pack": "desk", "rule": "auth-first", "rule_digest": "0" * 64, "severity": "high"}

@@ -28,7 +28,7 @@ NO_TIME = -(1 << 63)
 def fill(file: Path, compiled: CompiledRules, sessions: Iterable[Sequence[Event]]) -> Path:
     """Judge whole sessions and put everything about them into a new store; the store's file.
 
-    A session that has no `end` row stays open. Sessions are told in the order of their last events.
+    A session that has no `end` row stays open. Sessions come in the order of their last events.
     """
     told = sorted(sessions, key=lambda events: events[-1].time)
     rows = [event for events in told for event in events]
@@ -83,7 +83,7 @@ def verdict_row(record: dict) -> tuple:
 
 
 def standings(compiled: CompiledRules, judged: Judged, found: Sequence[dict]) -> Iterator[tuple]:
-    """What each rule has said of each occurrence; where it applied, it did so from the first event on."""
+    """The status of each rule in each occurrence; where it applied, it did so from the first event on."""
     first: dict[tuple, dict[str, int]] = {}
     for record in found:
         key = (record["session_id"], parse_time(record["occurrence"]), record["pack"], record["rule"])

@@ -32,7 +32,7 @@ def hook() -> Iterator[Hook]:
             self.end_headers()
 
         def log_message(self, *_args: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

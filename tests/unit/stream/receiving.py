@@ -29,7 +29,7 @@ from tracline.stream.process.metrics import metrics_route
 from tracline.stream.process.serve_metrics import ServeMetrics
 
 WAIT_S = 20.0
-"""How long a test waits for what must come."""
+"""The time in seconds that a test waits for a change."""
 CONNECTIONS = ConnectionLimits(64)
 """The connections that receivers may have here."""
 CAME = 1_771_329_600_000_000_000

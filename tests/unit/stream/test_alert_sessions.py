@@ -129,7 +129,7 @@ def test_agents_without_end_count_together(counter: SessionCounter, monkeypatch:
 
 
 def test_closed_sessions_are_forgotten(counter: SessionCounter) -> None:
-    """Nothing is held of a session once it closed, nor of one that says nothing for a week."""
+    """The counter holds nothing of a session once it closed, nor of one that is silent for a week."""
     settled(counter, changed(APPLIED, 10), changed(APPLIED, 20, "s2"), changed(CLOSED, 30), until_s=100)
     assert set(counter.sessions) == {("s2", 0)}
     settled(counter, until_s=sessions.FORGET_S + 200)
@@ -148,7 +148,7 @@ def test_sessions_without_end_are_forgotten(counter: SessionCounter, monkeypatch
 def test_sessions_are_limited_while_time_stands_still(
     counter: SessionCounter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where a partition lags nothing is settled, but closed sessions make room, and then the oldest."""
+    """If a partition lags nothing is settled, but closed sessions make room, and then the oldest."""
     monkeypatch.setattr(sessions, "SESSIONS_MAX", 3)
     counter.add(changed(APPLIED, 10, "open"))
     for number in range(100):
@@ -214,7 +214,7 @@ def day(broken: Iterable[int], ticks: int) -> list[tuple[list[StatusChange], int
 
 
 def run(some: Watch, settled: list[tuple[list[StatusChange], int]]) -> list[AlarmChange]:
-    """Return what the watch says over these ticks."""
+    """Return the counts of the watch over these ticks."""
     changes: list[AlarmChange] = []
     for heard, watermark in settled:
         for status in heard:
@@ -267,7 +267,7 @@ def test_the_end_of_traffic_raises_nothing() -> None:
 
 
 def test_a_watch_cut_anywhere_says_the_same() -> None:
-    """Its records, written as they change and read by another at any tick, make that one say the rest."""
+    """A watch that reads the records of another at any tick, written as they change, ends like that one."""
     settled = day(range(20, 25), 40)
     whole = run(watch(), settled)
     for cut in range(0, 40, 3):

@@ -38,7 +38,7 @@ TOPIC = "tracline.verdicts"
 
 
 def anew() -> Alerting:
-    """One that has heard nothing."""
+    """A stage that has read nothing."""
     return Alerting(tolerated(), SETTINGS, PARTITIONS, TOPIC)
 
 
@@ -65,7 +65,7 @@ def test_a_spike_is_one_alert() -> None:
 
 @pytest.mark.slow
 def test_messages_made_again_change_nothing() -> None:
-    """What a restart of the monitor sends again has the same marks, and is dropped wherever it comes."""
+    """Messages that a restarted monitor sends again have the same marks, and are dropped everywhere."""
     read = records(messages())
     again = [record for place, record in enumerate(read) for record in read[max(0, place - 2) : place + 1]]
     assert alerts(anew(), again) == alerts(anew(), read)
@@ -95,7 +95,7 @@ def test_a_restart_anywhere_gives_the_same_alerts() -> None:
 
 @pytest.mark.parametrize("heard", [0, 3])
 def test_the_slowest_partition_holds_time_back(heard: int) -> None:
-    """No tick is looked at before all partitions have told of it; then the alerts are the same."""
+    """No tick is counted before all partitions have passed it; then the alerts are the same."""
     read = records(messages())
     early = [record for record in read if record.partition != 2]
     late = [record for record in read if record.partition == 2]
@@ -141,7 +141,7 @@ def test_alerts_are_written_with_the_state_behind_them() -> None:
      b'{"version":1,"session_status":[],"watermark":"soon","offset":1,"index":0}'],
 )  # fmt: skip
 def test_what_is_no_message_is_put_aside(value: bytes) -> None:
-    """It becomes a dead letter that says where it stands and nothing of what it holds; all else goes on."""
+    """It becomes a dead letter with its place and nothing of its content; all else goes on."""
     alerting = anew()
     turned = alerting.step([Record(1, 77, BEGAN, value)])
     (output,) = (one for one in turned.outputs if one.topic is Topic.DEAD_LETTER)
@@ -190,7 +190,7 @@ def test_another_releases_messages_are_not_skipped() -> None:
 
 
 def test_state_of_more_partitions_is_refused() -> None:
-    """Where the topic has fewer partitions than before, sessions have moved: the process says so."""
+    """If the topic has fewer partitions than before, sessions have moved: the process reports it."""
     alerting = anew()
     alerts(alerting, records(messages())[:50])
     smaller = Alerting(tolerated(), SETTINGS, 1, TOPIC)
@@ -212,7 +212,7 @@ def test_damaged_state_is_refused(name: str, data: bytes, code: str) -> None:
 
 
 def test_agents_with_hostile_names_are_shown_clean() -> None:
-    """What an agent calls itself comes from telemetry: alerts and state hold no control characters of it."""
+    """An agent's name comes from telemetry: alerts and state hold no control characters of it."""
     evil = f"{WRONG}\x1b[2J\u202e"
     value = {WRONG: evil, CALM: CALM}
     read = [

@@ -1,4 +1,4 @@
-"""What the archiver does with messages of judged events, and with the archive, at every point of a crash."""
+"""The archiver's work on messages of judged events, and on the archive, at every point of a crash."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_quiet_partition_makes_few_files() -> None:
 
 
 def test_what_is_gathered_of_all_partitions_is_bounded() -> None:
-    """Where it is too much together the largest are archived; a range that is written again stays whole."""
+    """If it is too much together the largest are archived; a range that is written again stays whole."""
     gathered = {number: gathering() for number in range(4)}
     gathered[3] = gathering(ArchiveCheckpoint(0, 0, pending=(0, 99)))
     message = judged(0, [0])
@@ -141,7 +141,7 @@ def test_what_is_gathered_of_all_partitions_is_bounded() -> None:
 
 
 def test_what_cannot_be_read_is_a_dead_letter_and_a_gap() -> None:
-    """No message of any release: it is told with a digest, what was gathered ends before it."""
+    """No message of any release: a dead letter has its digest, and the archive chunk ends before it."""
     one = gathering()
     one.take(Record(1, 0, BEGIN, judged(0, [0])))
     letter = one.take(Record(1, 1, BEGIN, b"secret"))
@@ -200,7 +200,7 @@ def test_packs_that_come_into_force_take_no_room_from_events() -> None:
 
 
 def test_another_releases_message_is_not_skipped() -> None:
-    """The archiver ends: whoever understands the message goes on with it."""
+    """The archiver ends: a release that understands the message goes on with it."""
     with pytest.raises(StreamError) as caught:
         gathering().take(Record(1, 0, BEGIN, b"TL\x7f..."))
     assert caught.value.code == "TRL731"
@@ -218,7 +218,7 @@ def test_a_range_that_was_being_written_is_gathered_whole() -> None:
 
 
 def test_what_kafka_deleted_is_a_gap() -> None:
-    """Where the topic begins behind what the archive has, the next range begins there."""
+    """If the topic begins behind the end of the archive, the next range begins there."""
     standing = ArchiveCheckpoint(5, 3, (4, 0), pending=(3, 8))
     assert resumed(standing, 5) is standing
     assert resumed(ArchiveCheckpoint(5, 3, (4, 0)), 9) == ArchiveCheckpoint(9, 9, (4, 0))
@@ -275,7 +275,7 @@ def test_a_piece_is_in_files_by_day_with_the_rules_of_each_event(tmp_path: Path)
 
 @pytest.mark.parametrize("done", range(len(STEPS)))
 def test_a_crash_at_any_step_leaves_which_range_to_write_again(tmp_path: Path, done: int) -> None:
-    """Whoever goes on writes the same range; every event is there once, and there is no gap."""
+    """The next archiver writes the same range; every event is there once, and there is no gap."""
     archive(opened(tmp_path), piece_of([0, 1], (0, 1)))
     piece = piece_of(range(2, 48), (2, 7))
     archive(opened(tmp_path), piece, STEPS[:done])
@@ -351,7 +351,7 @@ def test_a_full_disk_ends_the_writing_and_is_told(tmp_path: Path) -> None:
 
 
 def test_a_rule_set_is_kept_whole_and_once(tmp_path: Path) -> None:
-    """It stands in `rules/` by its digest, and is no telemetry to whoever reads the archive."""
+    """It stands in `rules/` by its digest, and a reader of the archive does not take it for telemetry."""
     kept = opened(tmp_path)
     with kept.lock():
         kept.write_rules(OLD, {"shop": "pack: shop\n"})

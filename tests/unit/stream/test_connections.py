@@ -37,7 +37,7 @@ class Wire:
         self.is_open = False
 
     def get_write_buffer_size(self) -> int:
-        """Say what waits."""
+        """Return the bytes that wait."""
         return self.unread
 
 
@@ -72,7 +72,7 @@ class Server:
 
 
 def test_the_newest_connection_gets_in() -> None:
-    """Where the table is full the oldest silent one yields, and never are there more than may be."""
+    """If the table is full the oldest silent one yields, and never are there more than may be."""
     server = Server()
     wires = [server.connect()[1] for _ in range(6)]
     assert [wire.is_open for wire in wires] == [False, False, True, True, True, True]
@@ -80,7 +80,7 @@ def test_the_newest_connection_gets_in() -> None:
 
 
 def test_strangers_yield_before_those_that_the_gate_let_pass() -> None:
-    """A stranger yields first, then who has no request in work, then whoever has been at work longest."""
+    """A stranger yields first, then one that has no request in work, then the one longest at work."""
     server = Server()
     (busy, at_work), (idle, resting) = server.connect(), server.connect()
     server.table.begin(busy)
@@ -184,7 +184,7 @@ def test_connections_fit_into_the_files(files: int) -> None:
 
 
 def test_too_few_files_are_an_error() -> None:
-    """It says how many are needed."""
+    """The error names how many are needed."""
     with pytest.raises(StreamError, match=str(FILES_MIN)) as caught:
         divide_files(FILES_MIN - 1)
     assert caught.value.code == "TRL714"

@@ -96,7 +96,7 @@ def test_an_alert_is_delivered_once() -> None:
 
 
 def test_a_firing_alert_is_sent_again_until_it_is_resolved() -> None:
-    """Alertmanager takes as resolved what it hears no more of; so it hears of it at every interval."""
+    """Alertmanager resolves alerts that it gets no more; so it gets them at every interval."""
     desk = Desk(Taking())
     desk.delivery.offer(FIRING)
     desk.pass_s(3 * PACE.resend_s)
@@ -116,7 +116,7 @@ def test_a_webhook_hears_of_an_alert_once() -> None:
 
 
 def test_what_is_over_does_not_fire_again() -> None:
-    """A repetition of its beginning, read anew from the topic, opens no alert that is resolved."""
+    """A repetition of its beginning, read again from the topic, opens no alert that is resolved."""
     desk = Desk(Taking())
     desk.delivery.offer(FIRING)
     desk.delivery.offer(RESOLVED)
@@ -157,7 +157,7 @@ def test_jitter_takes_up_to_half_of_a_wait() -> None:
 
 
 def test_one_refused_alert_holds_up_no_other() -> None:
-    """What is refused in company goes alone from then on; the others are delivered at once."""
+    """An alert that is refused in a batch goes alone from then on; the others are delivered at once."""
     desk = Desk(Taking(refuses={"odd"}))
     odd = replace(FIRING, rule="odd")
     for alert in (odd, FIRING, replace(FIRING, rule="calm")):
@@ -172,7 +172,7 @@ def test_one_refused_alert_holds_up_no_other() -> None:
 
 
 def test_there_is_room_for_so_many_and_no_more() -> None:
-    """While a receiver is away alerts are held up to the limit; then whoever offers has to wait."""
+    """While a receiver is away alerts are held up to the limit; then the stage that offers has to wait."""
     desk = Desk(Taking(fails=[DeliveryFailure.FAILED]))
     for number in range(PENDING_MAX):
         assert desk.delivery.has_room()
@@ -198,7 +198,7 @@ def test_a_round_of_work_is_short() -> None:
 
 
 def test_one_receiver_does_not_wait_for_another() -> None:
-    """Where one is away the other is served; a record is settled only when both have it."""
+    """If one is away the other is served; a record is settled only when both have it."""
     away, here = Taking(fails=[DeliveryFailure.UNREACHABLE], name="away"), Taking(name="here")
     meter = AlertMetrics([], [], ["away", "here"])
     delivery = Delivery([away, here], meter, jitter=lambda: 0.0, report=lambda _text: None)
@@ -219,7 +219,7 @@ def test_an_alert_is_known_by_its_rule_agent_and_beginning() -> None:
 
 @pytest.mark.parametrize("alert", [FIRING, RESOLVED, replace(FIRING, service="shop")])
 def test_records_of_the_topic_are_read_back(alert: Alert) -> None:
-    """What `tracline.alerts` holds is the whole alert."""
+    """The content of `tracline.alerts` is the whole alert."""
     assert decode(encode(alert)) == alert
 
 
@@ -352,7 +352,7 @@ def test_only_the_head_of_an_answer_is_read(head: bytes) -> None:
 
 
 def test_a_receiver_that_is_away_is_unreachable() -> None:
-    """Where nobody listens the attempt fails with a word for it."""
+    """With no listener the attempt fails with a word for it."""
     with hook() as received:
         url = received.url
     with httpx.Client() as client, pytest.raises(NotDelivered) as caught:

@@ -41,7 +41,7 @@ def found(tmp_path: Path, rows: list[dict]) -> list[dict]:
 
 
 def test_one_event_more_unjudges_every_rule_there(tmp_path: Path) -> None:
-    """What was found before stays; at the first event over the limit every rule is unjudged, and says why."""
+    """Earlier findings stay; at the first event over the limit every rule is unjudged, with the reason."""
     records = found(tmp_path, over(5))
     assert [(one["rule"], one["seq"]) for one in records if one["verdict"] == "violated"] == [("calm", 1)]
     unjudged = [one for one in records if one["verdict"] == "unjudged"]
@@ -70,7 +70,7 @@ def by_id(records: list[dict]) -> dict[str, dict]:
 
 @pytest.mark.slow
 def test_live_says_the_same_and_remembers_one_event(tmp_path: Path) -> None:
-    """Judged in parts, the same records come, each once; past the limit one row is kept of the session."""
+    """Judged in parts, the same records come, each once; past the limit one row is left of the session."""
     rows = over(50)
     events = [
         end_event("a", START, row["time"], row["seq"], {"end": "mark"})
@@ -115,7 +115,7 @@ def waiting(number: int) -> Candidate:
 
 @pytest.mark.slow
 def test_more_spans_than_may_wait_are_put_aside() -> None:
-    """What comes on top of `HELD_MAX` waiting spans is named, and nothing that waits is lost."""
+    """Spans beyond the `HELD_MAX` waiting ones are named, and nothing that waits is lost."""
     states = {"a": SessionState(SessionAssembler("a", 3_600 * NS))}
     worker = Worker(RuleSetJudge(compile_rule_set(RULES)))
     first = worker.step(states, map(waiting, range(HELD_MAX)), START - 1)
@@ -143,7 +143,7 @@ def test_memory_of_a_session_is_bounded() -> None:
 
 
 def test_more_text_than_may_wait_is_put_aside() -> None:
-    """Few spans that tell very much are bounded, too: what waits is judged, what comes on top is named."""
+    """Few spans with very many claims are bounded, too: those that wait are judged, the excess is named."""
     text = "x" * (HELD_CHARS_MAX // 4)
 
     def large(number: int) -> Candidate:
@@ -160,7 +160,7 @@ def test_more_text_than_may_wait_is_put_aside() -> None:
 
 
 def asked(args: str) -> list[Event]:
-    """The events of a call with these arguments, which a model asked, and of its result, told later."""
+    """The events of a call with these arguments, which a model asked, and of its later result."""
     call_told = Claim(Kind.TOOL_CALL, START, tool="look", call_id="c", args=args, place=1)
     told = Claim(Kind.TOOL_RESULT, START + 1, call_id="c", result="found", place=2)
     session = SessionAssembler("a", 3_600 * NS)

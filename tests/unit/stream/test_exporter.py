@@ -1,4 +1,4 @@
-"""How spans of the SDK become records: by trace, keyed as a collector keys them, within the limit."""
+"""Spans of the SDK as records: by trace, keyed as a collector keys them, within the limit."""
 
 from __future__ import annotations
 

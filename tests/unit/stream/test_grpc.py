@@ -178,7 +178,7 @@ def test_a_busy_server_says_when_to_come_again(reason: str, code: grpc.StatusCod
 
 
 def test_a_fault_is_not_the_senders(caplog: pytest.LogCaptureFixture) -> None:
-    """What nobody expected is answered so that exporters come again."""
+    """An unexpected error is answered so that exporters come again."""
     with running(BrokenIntake()) as server:
         got, status, retry_s = refused(server, request_of(text=SECRET).SerializeToString())
         assert (got, retry_s) == (grpc.StatusCode.UNAVAILABLE, 1.0)
@@ -313,7 +313,7 @@ def test_a_port_is_not_shared() -> None:
 def test_a_folder_that_cannot_hold_the_socket_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the name of the folder for temporary files is too long for a socket the error has a hint."""
+    """If the name of the folder for temporary files is too long for a socket the error has a hint."""
     folder = tmp_path / ("x" * 120)
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))

@@ -169,7 +169,7 @@ def test_unreadable_items_are_reported_and_the_rest_is_accepted() -> None:
 
 
 def test_a_flaw_that_loses_no_span_is_a_warning() -> None:
-    """Where only parts of spans are unreadable, none is rejected and the answer names the flaws."""
+    """If only parts of spans are unreadable, none is rejected and the answer names the flaws."""
     request = request_of(1)
     request.resource_spans[0].scope_spans[0].spans[0].parent_span_id = b"odd"
     with running() as server:

@@ -122,7 +122,7 @@ def test_a_wrong_value_is_refused(folder: Path, text: str, code: str, said: str)
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(settings: KafkaSettings, said: str) -> None:
-    """TRL721 says which; no client is made of them."""
+    """TRL721 names them; no client is made of them."""
     with pytest.raises(StreamError, match=said) as caught:
         check(settings)
     assert caught.value.code == "TRL721"
@@ -148,7 +148,7 @@ def test_no_text_of_the_settings_holds_the_password(folder: Path) -> None:
 
 
 def test_a_password_file_ends_before_its_line_break(folder: Path) -> None:
-    """What an editor adds is no part of the password; what is inside is."""
+    """A newline that an editor adds is no part of the password; spaces inside are."""
     (folder / "secret").write_text(" a b \r\n")
     assert password(KafkaSettings(sasl_password_file="secret")) == " a b "
 

@@ -59,7 +59,7 @@ def test_names_say_what_they_are() -> None:
 
 
 def test_what_happens_is_counted() -> None:
-    """Events, verdicts, dead letters and the watermark stand where their names say."""
+    """Events, verdicts, dead letters and the watermark stand under their names."""
     metrics = ServeMetrics([("desk", "calm")])
     metrics.judging.judged(Kind.USER, 2)
     metrics.judging.verdict("desk", "calm", Verdict.VIOLATED)
@@ -115,7 +115,7 @@ def gauges(registry: CollectorRegistry) -> dict[str, float]:
 
 
 def test_who_has_nothing_to_do_any_more_says_so() -> None:
-    """What another process goes on with neither grows old here nor counts twice; counters stay."""
+    """Gauges of work that another process goes on with neither grow old nor count twice; counters stay."""
     rekey = RekeyMetrics(["spans"], ["events"])
     alerts = AlertMetrics(["verdicts"], ["alerts"], ["webhook"])
     for metrics in (rekey, alerts):

@@ -45,7 +45,7 @@ FIRST, SECOND = "ann", "bob"
 
 
 def says(session_id: str, second: int, text: str) -> Candidate:
-    """Something that a user said in a second of its own."""
+    """A message that a user wrote in a second of its own."""
     time = START + second * NS
     told = (Claim(Kind.USER, time, text=text, place=0, key=f"{second}"),)
     return Candidate(session_id, SpanRole.CHAT, time, time, told, "t", f"{session_id}-{second}", str(second))
@@ -99,7 +99,7 @@ SHOUTS = [batch(0, says(FIRST, 1, "hello"), says(SECOND, 1, "well!")), batch(5, 
 
 
 def test_a_message_is_judged_once_the_time_has_passed_it() -> None:
-    """Candidates wait until the watermark has passed them; verdicts say whose they are."""
+    """Candidates wait until the watermark has passed them; verdicts name their session and rule."""
     monitor = Monitor()
     assert verdicts(monitor.take(0, SHOUTS[0]).outputs) == []
     found = verdicts(monitor.take(1, SHOUTS[1]).outputs)
@@ -107,7 +107,7 @@ def test_a_message_is_judged_once_the_time_has_passed_it() -> None:
 
 
 def test_the_time_moves_by_half_a_second_at_least() -> None:
-    """What little messages tell is judged together: until then the time stands still, for readers, too."""
+    """Short messages are judged together: until then the time stands still, for readers, too."""
     monitor = Monitor()
     monitor.take(0, batch(0, says(FIRST, 1, "well!")))
     told = []
@@ -135,7 +135,7 @@ def test_a_message_cut_anywhere_in_its_writes_is_taken_again() -> None:
 
 
 def test_a_session_that_ends_with_a_message_is_not_begun_anew_by_it() -> None:
-    """A message that adds to a session and forgets it, cut anywhere and taken again, says nothing else."""
+    """A message that adds to a session and forgets it, cut anywhere and taken again, has the same outputs."""
     message = batch(9_000, says(FIRST, 6, "more!"))
     whole = Monitor()
     whole.take(0, SHOUTS[1])
@@ -153,9 +153,9 @@ def test_a_session_that_ends_with_a_message_is_not_begun_anew_by_it() -> None:
 
 
 def test_last_words_are_said_once_wherever_a_crash_cuts() -> None:
-    """A message that closes a session and forgets it, cut anywhere: the next one says no more of it.
+    """A message that closes a session and forgets it, cut anywhere: the next one sends no more of it.
 
-    Taken again it may say the same again, under the same mark.
+    Taken again it may send the same again, under the same mark.
     """
     whole = Monitor()
     whole.take(0, SHOUTS[1])
@@ -183,7 +183,7 @@ LARGE = [
     batch(2, much(4)),
     batch(2),
 ]
-"""What waits in a session grows and shrinks, beyond what a record may have."""
+"""The waiting part of a session grows and shrinks, beyond what a record may have."""
 
 
 def test_a_large_state_stands_in_pieces_wherever_a_crash_cuts() -> None:
@@ -214,7 +214,7 @@ def test_a_large_state_stands_in_pieces_wherever_a_crash_cuts() -> None:
 
 
 def test_a_state_whose_pieces_are_not_all_there_is_refused() -> None:
-    """It is said (TRL741), and not taken for another state."""
+    """The error is TRL741, and it is not taken for another state."""
     monitor = Monitor(replace(OPTIONS, bytes_max=2_000))
     monitor.take(0, LARGE[0])
     del monitor.table[next(key for key in monitor.table if key.startswith("c/"))]
@@ -252,7 +252,7 @@ def test_a_divided_session_waits_for_its_rest_whoever_else_names_it(named: list[
 
 
 def test_a_message_that_is_done_with_is_left_alone() -> None:
-    """What the partition's facts say was taken gives nothing when it comes again."""
+    """A message that the partition's facts count as taken gives nothing when it comes again."""
     monitor = Monitor()
     monitor.take(0, SHOUTS[0])
     monitor.begin()
@@ -260,7 +260,7 @@ def test_a_message_that_is_done_with_is_left_alone() -> None:
 
 
 def test_the_time_is_the_least_over_all_sources() -> None:
-    """Nothing is judged before every source has told its time, nor ahead of the slowest; none goes back."""
+    """Nothing is judged before every source has sent its time, nor ahead of the slowest; none goes back."""
     monitor = Monitor()
     assert monitor.take(0, batch(9, says(FIRST, 1, "well!"), sources=2)).watermark is None
     assert monitor.take(1, Tick(2, {1: START})).watermark == START
@@ -272,7 +272,7 @@ def test_the_time_is_the_least_over_all_sources() -> None:
 
 
 def test_every_tick_tells_the_time() -> None:
-    """The topics of judged events and verdicts hear the watermark even where nothing was found."""
+    """The topics of judged events and verdicts get the watermark even where nothing was found."""
     monitor = Monitor()
     outputs = monitor.take(0, Tick(1, {0: START})).outputs
     [judged] = [one for one in outputs if one.topic is Topic.JUDGED]
@@ -303,7 +303,7 @@ def test_a_record_that_is_no_message_is_put_aside(data: bytes) -> None:
     ids=["more of nothing", "no source", "no time that there is"],
 )
 def test_a_message_that_makes_no_sense_stops_nothing(message: Message) -> None:
-    """It is taken as far as it says anything, and the next one is judged."""
+    """It is taken as far as it can be read, and the next one is judged."""
     monitor = Monitor()
     monitor.take(0, message)
     monitor.begin()
@@ -311,7 +311,7 @@ def test_a_message_that_makes_no_sense_stops_nothing(message: Message) -> None:
 
 
 def test_a_message_of_another_release_is_refused() -> None:
-    """What a newer release wrote is not skipped: the monitor may not go on."""
+    """A message of a newer release is not skipped: the monitor may not go on."""
     with pytest.raises(StreamError, match="version 9") as caught:
         Monitor().take(0, b"TL\x09" + encode(SHOUTS[0])[3:])
     assert caught.value.code == "TRL731"
@@ -319,7 +319,7 @@ def test_a_message_of_another_release_is_refused() -> None:
 
 @pytest.mark.parametrize("kind", ["s/", "p/"])
 def test_a_state_of_another_release_is_refused(kind: str) -> None:
-    """What is remembered of a session or a partition is read by the release that wrote it, or not at all."""
+    """The state of a session or a partition is read by the release that wrote it, or not at all."""
     monitor = Monitor()
     monitor.take(0, SHOUTS[0])
     for key in monitor.table:
@@ -331,7 +331,7 @@ def test_a_state_of_another_release_is_refused(kind: str) -> None:
 
 
 def test_without_rules_nothing_is_judged() -> None:
-    """Before the first activation, and without rules of its own, the monitor says what to do."""
+    """Before the first activation, and without rules of its own, the monitor names the remedy."""
     with pytest.raises(StreamError, match="no rule set") as caught:
         Monitor(replace(OPTIONS, rules=None)).take(0, SHOUTS[0])
     assert caught.value.code == "TRL742"
@@ -343,7 +343,7 @@ OTHER_TEXTS = dict(pack_text(OTHER).sources)
 
 @pytest.mark.parametrize(("finish", "rule"), [(True, "calm"), (False, "quiet")])
 def test_other_rules_come_into_force(finish: bool, rule: str) -> None:
-    """An open session finishes under its rules or begins anew; a new session is judged by the new ones."""
+    """An open session finishes under its rules or restarts; a new session is judged by the new ones."""
     monitor = Monitor(replace(OPTIONS, finish=finish))
     monitor.take(0, batch(2, says(FIRST, 1, "hello")))
     activated = monitor.take(1, Activation(OTHER_TEXTS))
@@ -368,7 +368,7 @@ def test_superseded_rules_are_never_loaded() -> None:
 
 
 def test_rules_are_known_when_they_come_into_force() -> None:
-    """Before any verdict of theirs, and after a restart before any message: each is told once."""
+    """Before any verdict of theirs, and after a restart before any message: each is sent once."""
     monitor = Monitor()
     monitor.take(0, Tick(1, {0: START}))
     old = {(rule.pack, rule.id) for rule in RULES.rules}
@@ -381,7 +381,7 @@ def test_rules_are_known_when_they_come_into_force() -> None:
 
 
 def test_rules_of_the_start_that_others_have_replaced_are_known() -> None:
-    """Once rules are in force, those that a process is started with are not: it can say where."""
+    """Once rules are in force, those that a process is started with are not: it can report where."""
     monitor = Monitor()
     assert monitor.monitoring.passed_over() == []
     monitor.take(0, SHOUTS[0])
@@ -421,7 +421,7 @@ def test_labels_of_another_version_of_the_semantics_are_not_gone_on_with(
 
 
 def test_rules_that_mean_the_same_change_nothing() -> None:
-    """Activating the same rules in another order leaves open sessions as they are; archives hear of them."""
+    """Activating the same rules in another order leaves open sessions as they are; archives get them."""
     monitor = Monitor(replace(OPTIONS, finish=False))
     monitor.take(0, batch(2, Candidate("ann", SpanRole.TOOL, START, START, (_asks(0),), "t", "1", "1")))
     lines = PACK.splitlines()
@@ -454,7 +454,7 @@ def test_rules_of_the_start_that_cannot_be_used_end_the_process() -> None:
 
 
 def test_what_is_over_is_forgotten() -> None:
-    """A session is forgotten when nothing that is in time can repeat what it told; facts and rules stay."""
+    """A session is forgotten when no late span can repeat its events; facts and rules stay."""
     monitor = Monitor()
     monitor.take(0, SHOUTS[1])
     assert monitor.monitoring.open_sessions() == 1
@@ -487,7 +487,7 @@ class Fragile(RuleSetJudge):
 
 @pytest.fixture
 def states() -> dict[str, SessionState]:
-    """Two sessions that have said nothing yet."""
+    """Two sessions without any event yet."""
     empty = Monitor().monitoring._stored
     return {name: empty(name) for name in (FIRST, SECOND)}
 
@@ -508,7 +508,7 @@ def test_what_breaks_one_session_stops_no_other(states: dict[str, SessionState])
 
 
 def test_a_session_that_breaks_by_itself_is_begun_anew(states: dict[str, SessionState]) -> None:
-    """Where what waits in a session breaks it without anything new, its state is put aside."""
+    """If the waiting part of a session breaks it without anything new, its state is put aside."""
     for name, text in ((FIRST, "poison"), (SECOND, "well!")):
         states[name].session.add(says(name, 1, text))
     kept = {name: state.session.held.copy() for name, state in states.items()}

@@ -33,7 +33,7 @@ def test_kept_rules_that_this_release_cannot_use_end_the_process(kept: bytes, fi
 
 
 def test_a_session_whose_rules_cannot_be_used_is_not_put_aside() -> None:
-    """Where only the rules that it began under cannot be read, the process ends all the same."""
+    """If only the rules that it began under cannot be read, the process ends all the same."""
     monitor = Monitor()
     monitor.take(0, batch(2, says(FIRST, 1, "hello")))
     [began] = [key for key in monitor.table if key.startswith("r/")]

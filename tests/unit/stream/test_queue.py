@@ -12,7 +12,7 @@ from tracline.stream.kafka.faust.queue import QUEUED_MESSAGES_MAX, PartitionQueu
 
 @dataclass(frozen=True)
 class Message:
-    """What a queue looks at in a message."""
+    """The fields of a message that a queue reads."""
 
     offset: int
     generation_id: int = 2
@@ -41,7 +41,7 @@ def test_messages_come_in_their_order_with_the_gaps_of_transactions() -> None:
 
 @pytest.mark.parametrize(("message", "before"), [(Message(6, generation_id=1), 4), (Message(6), None)])
 def test_messages_of_another_time_are_left_out(message: Message, before: int | None) -> None:
-    """What was read before the partition was ours, or before reading began anew, is read again."""
+    """Messages read before the partition was assigned, or before reading began again, are read again."""
 
     async def hand() -> list[int]:
         queue = PartitionQueue(generation=2, last=4)
@@ -64,7 +64,7 @@ def test_a_message_whose_predecessor_never_came_is_not_taken() -> None:
 
 
 def test_a_full_lane_that_closes_lets_go_of_whoever_waits() -> None:
-    """What is in hand is finished, what waits is dropped, and who was about to hand one over goes on."""
+    """The message in hand is finished, the waiting ones are dropped, and a sender that waited goes on."""
 
     async def close() -> list[int]:
         queue = PartitionQueue(generation=2, last=-1)

@@ -105,7 +105,7 @@ def test_metrics_do_not_wait_for_the_disk(transport: str) -> None:
 
 @pytest.mark.parametrize("transport", ["http", "grpc"])
 def test_metrics_need_the_token(transport: str) -> None:
-    """Where a token is asked for, metrics without it are refused like spans."""
+    """If a token is asked for, metrics without it are refused like spans."""
     with running(bound="0.0.0.0", token=TOKEN) as server:
         for headers, result in (
             ({}, MetricExportResult.FAILURE),

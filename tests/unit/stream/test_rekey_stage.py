@@ -58,7 +58,7 @@ def done() -> Work:
 
 @dataclass
 class Topics:
-    """What a rekeyer has written: its state by source and key, its batches in order, its offsets."""
+    """The written output of a rekeyer: its state by source and key, its batches in order, its offsets."""
 
     state: list[dict[str, bytes]] = field(default_factory=lambda: [{} for _ in range(SOURCES)])
     batches: list[CandidateBatch] = field(default_factory=list)
@@ -88,7 +88,7 @@ class Topics:
 
 
 def test_candidates_are_those_of_the_conversations(done: Work) -> None:
-    """What is sent on assembles to the events of the conversations, each once; to the right partition."""
+    """The candidates assemble to the events of the conversations, each once; to the right partition."""
     topics = Topics()
     taken = topics.begin().step(done.records)
     topics.write(taken)
@@ -98,7 +98,7 @@ def test_candidates_are_those_of_the_conversations(done: Work) -> None:
         for source in range(SOURCES)
     }
     assert taken.candidates == sum(len(batch.candidates) for batch in topics.batches)
-    # Some spans tell nothing.
+    # Some spans carry nothing.
     assert taken.items[Topic.SPANS] > taken.candidates > 100
     for output in taken.outputs:
         message = decode(output.value or b"") if output.topic is Topic.EVENTS else None
@@ -141,7 +141,7 @@ def test_what_is_not_written_is_done_again(seed: int, done: Work) -> None:
 
 
 def test_state_is_forgotten_with_its_traces(done: Work) -> None:
-    """Once nothing was heard of a trace for `idle_s`, no record of it is left."""
+    """Once no span came of a trace for `idle_s`, no record of it is left."""
     topics = Topics()
     one = topics.begin()
     topics.write(one.step(done.records))
@@ -151,7 +151,7 @@ def test_state_is_forgotten_with_its_traces(done: Work) -> None:
 
 
 def test_messages_and_state_stay_within_their_size(done: Work) -> None:
-    """Cut into pieces, what is sent and what is remembered is the same; what does not fit is told."""
+    """Cut into chunks, the batches and the state are the same; a span that does not fit is reported."""
     limit = 6_000
     topics, letters = Topics(), []
     for record in done.records:
@@ -168,7 +168,7 @@ def test_messages_and_state_stay_within_their_size(done: Work) -> None:
 
 
 def test_a_letter_names_the_record_that_its_span_came_in(done: Work) -> None:
-    """Not the one that let it go: whoever sends that record again sends the span again."""
+    """Not the process that lost it: the one that sends that record again sends the span again."""
     topics = Topics()
     records = {(one.partition, one.offset): one for one in done.records}
     waited = 0
@@ -196,7 +196,7 @@ def spans_in(record: Record) -> set[str]:
 
 
 def test_only_the_last_message_of_a_batch_tells_the_time(done: Work) -> None:
-    """The messages before it say the watermark that was told before: what follows may sort earlier."""
+    """The messages before it have the watermark of the last commit: later ones may sort earlier."""
     one = rekeyer(bytes_max=10_000)
     for source in range(SOURCES):
         one.assign(source, {})
@@ -232,7 +232,7 @@ def test_changed_numbers_of_partitions_are_refused(done: Work) -> None:
 )
 @pytest.mark.parametrize("value", [b"", b"\x07", b"\x01", b"\x01damaged"])
 def test_damaged_state_is_refused(key: str, value: bytes) -> None:
-    """Records of another version, and what is no state, are said, not believed."""
+    """Records of another version, and bytes that are no state, are reported, not believed."""
     with pytest.raises(StreamError) as refused:
         rekeyer().assign(0, {key: value})
     assert refused.value.code == "TRL731"
@@ -242,7 +242,7 @@ TICKING = replace(SETTINGS, lateness_s=5, tick_s=1)
 
 
 def ticks_of(done: RekeyResult) -> dict[int, dict[int, int]]:
-    """The watermarks that each events partition is told."""
+    """The watermarks that each events partition gets."""
     told: dict[int, dict[int, int]] = {}
     for one in done.outputs:
         if one.topic is Topic.EVENTS:
@@ -314,7 +314,7 @@ def test_a_tick_sends_on_what_the_clock_has_passed(done: Work) -> None:
 
 
 def test_what_went_on_without_its_root_is_counted(done: Work) -> None:
-    """Where roots never come, each span that asks for its own goes on after `hold_s`, and counts."""
+    """If roots never come, each span that asks for its own goes on after `hold_s`, and counts."""
     one = rekeyer(replace(SETTINGS, hold_s=60))
     for source in range(SOURCES):
         one.assign(source, {})
@@ -347,7 +347,7 @@ def test_a_span_of_a_time_to_come_does_not_move_the_time() -> None:
 
 
 class Broken(dict[str, Value]):
-    """Attributes that break whoever looks at them."""
+    """Attributes that raise an error when they are read."""
 
     def get(self, *_: object) -> Any:
         """Break."""
@@ -357,7 +357,7 @@ class Broken(dict[str, Value]):
 
 
 def test_of_a_request_that_breaks_nothing_is_taken_in() -> None:
-    """Neither its spans nor the time that they tell."""
+    """Neither its spans nor their times."""
     source = Source(SETTINGS)
     spans = [
         Span(f"{n:032x}", f"{n:016x}", None, "chat", START_NS, START_NS + n, attributes=CHAT) for n in (1, 2)
@@ -368,7 +368,7 @@ def test_of_a_request_that_breaks_nothing_is_taken_in() -> None:
 
 
 def test_a_record_that_breaks_is_put_aside_alone(done: Work, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was taken in beside it stands, and its text is not told."""
+    """The spans taken in beside it stand, and its text is not quoted."""
 
     def read(body: bytes, encoding: Encoding, signal: Signal) -> Decoded:
         decoded = decode_request(body, encoding, signal)
@@ -398,7 +398,7 @@ def test_a_record_that_breaks_is_put_aside_alone(done: Work, monkeypatch: pytest
 def test_what_says_nothing_of_a_record_puts_none_aside(
     done: Work, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
 ) -> None:
-    """Where the process lacks memory or a disk, it ends: another may take the record in."""
+    """If the process lacks memory or a disk, it ends: another may take the record in."""
 
     def read(_body: bytes, _encoding: Encoding, _signal: Signal) -> Decoded:
         raise error
@@ -423,7 +423,7 @@ CHAT = {
 
 
 def test_a_refused_record_is_told_and_passed() -> None:
-    """A dead letter says where the record is, why, and its digest; its offset is passed; nothing else."""
+    """A dead letter has the record's place, the reason and its digest; its offset is passed; nothing else."""
     one = rekeyer()
     one.assign(2, {})
     done = one.refuse(Record(2, 17, 5 * NS, b"payload"), "KeyError")

@@ -1,4 +1,4 @@
-"""What the monitor remembers between two looks into Kafka, in memory and on disk."""
+"""The monitor's local state between two reads of Kafka, in memory and on disk."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> PartitionStore:
 
 
 def test_a_shelf_holds_the_last_write_of_each_key(store: PartitionStore) -> None:
-    """What is put replaces what was there; what is forgotten is gone, though it was put just before."""
+    """A put replaces the value that was there; a forgotten key is gone, though it was put just before."""
     assert store.applied == -1
     store.put([(b"a", b"1"), (b"b", b"1"), (b"c", b"1"), (b"c", None)], 3)
     store.put([(b"a", b"2"), (b"b", None), (b"b", b""), (b"d", None)], 9)
@@ -41,7 +41,7 @@ def test_a_shelf_holds_the_last_write_of_each_key(store: PartitionStore) -> None
 
 
 def test_a_shelf_on_disk_is_there_again(tmp_path: Path) -> None:
-    """After a restart it holds what it held, and says up to where that is; discarded, it is empty."""
+    """After a restart it holds what it held, and its offset; discarded, it is empty."""
     store = DiskPartitionStore(tmp_path / "store", lambda: NOW)
     store.put([(b"a", b"1")], 7)
     store.close()
@@ -55,7 +55,7 @@ def test_a_shelf_on_disk_is_there_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("later_s", [STALE_S, -STALE_S])
 def test_a_shelf_that_was_left_alone_for_long_is_made_anew(tmp_path: Path, later_s: int) -> None:
-    """What the changelog forgot meanwhile must not be remembered here; nor where the clock cannot say."""
+    """A key that the changelog forgot meanwhile must be forgotten here; also if the clock is of no help."""
     store = DiskPartitionStore(tmp_path / "store", lambda: NOW)
     store.put([(b"a", b"1")], 7)
     store.close()
@@ -90,7 +90,7 @@ def test_each_key_is_on_the_shelf_of_its_partition(session_id: str) -> None:
 
 
 def test_a_folder_is_of_one_process(tmp_path: Path) -> None:
-    """Who finds the folder taken is told so; once it is let go of, it may be had."""
+    """A process that finds the folder taken gets an error; once the folder is released, it may have it."""
     with locked(tmp_path / "data"):
         with (
             pytest.raises(StreamError, match="another process keeps its state") as caught,

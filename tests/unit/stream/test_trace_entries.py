@@ -1,4 +1,4 @@
-"""What a rekeyer stores of traces: entries, of which all but the first say only what was done since."""
+"""The state that a rekeyer stores of traces: entries, of which all but the first hold only the changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROOT = "f" * 16
 
 
 def chat(number: int, trace: str, *, speaks: bool = False, size: int = 1_000) -> Span:
-    """A span of a call under a root, with so long a text; `speaks` where it says itself whose it is."""
+    """A span of a call under a root, with so long a text; with `speaks` it names its session itself."""
     about = {
         "gen_ai.operation.name": "chat",
         "gen_ai.input.messages": f'[{{"role":"user","parts":[{{"type":"text","content":"{"x" * size}"}}]}}]',
@@ -36,7 +36,7 @@ def chat(number: int, trace: str, *, speaks: bool = False, size: int = 1_000) ->
 
 
 def root(trace: str, number: int) -> Span:
-    """The span above those, which says whose they are."""
+    """The span above those, which names their session."""
     about = {"gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": trace}
     end = START_NS + number * NS
     return Span(trace, ROOT, None, "agent", START_NS, end, attributes={**about, "gen_ai.agent.name": "desk"})
@@ -174,7 +174,7 @@ def test_state_of_version_1_is_gone_on_with() -> None:
     ],
 )
 def test_entries_that_are_not_whole_are_refused(records: dict[str, bytes]) -> None:
-    """Where a piece is missing, or says what cannot have been."""
+    """A chunk is missing, or a value is impossible."""
     with pytest.raises(StreamError) as refused:
         rekeyer().assign(0, {f"{'a' * 32}{key}": value for key, value in records.items()})
     assert refused.value.code == "TRL731"

@@ -49,7 +49,7 @@ def test_the_shipped_packs_pass() -> None:
 
 @pytest.mark.slow
 def test_a_trial_that_is_killed_is_the_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """TRL748 says how the process ended, and names the rule at which one alone ends, too."""
+    """TRL748 has how the process ended, and names the rule at which one alone ends, too."""
     monkeypatch.setenv(VARIABLE, f"{TrialFault.RULE}:3")
     trials = RuleTrials()
     for _ in range(2):

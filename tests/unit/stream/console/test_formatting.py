@@ -1,4 +1,4 @@
-"""How texts, times and colours are shown."""
+"""The display of texts, times and colours."""
 
 from __future__ import annotations
 

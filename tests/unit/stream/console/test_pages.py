@@ -165,7 +165,7 @@ def test_older_verdicts_are_reached_page_by_page(store: Path) -> None:
 
 
 def test_dead_letters_say_where_and_why(store: Path) -> None:
-    """What could not be read is listed with place, code, reason and digest, newest first."""
+    """Each unreadable input is listed with place, code, reason and digest, newest first."""
     with writing(empty(store)) as db:
         db.execute(DEAD_LETTER, (START, "span 3", "otlp-trace-id", "the trace id has 7 bytes", "ab" * 32))
         db.execute(DEAD_LETTER, (START, "span 9", "otlp-time", "no time", "cd" * 32))

@@ -81,7 +81,7 @@ def test_long_sessions_come_in_pages(store: Path) -> None:
 
 
 def test_a_session_without_its_beginning_is_shown_without_rules(store: Path) -> None:
-    """Where retention deleted the first events, the page shows the rest and states that it replays none."""
+    """If retention deleted the first events, the page shows the rest and states that it replays none."""
     console = app(fill(store, DESK, [session("s", user("hi"), user("no!"), user("well"))]))
     with writing(store) as db:
         db.execute("DELETE FROM event WHERE seq = 1")
