@@ -6,9 +6,7 @@ What must be alerted is known from how the messages were made: one agent goes wr
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,15 +24,16 @@ from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering, create
 from tracline.stream.messages.codec import decode_dead_letter
 from tracline.stream.messages.topics import Topic
-from tracline.stream.process.faultpoints import VARIABLE, AlertFault
+from tracline.stream.process.faultpoints import AlertFault
 
 from ..docker.alertmanager import RunningAlertmanager, alertmanager
-from ..serve.serving import TRACLINE
+from ..support.forking import ForkedProcess
 from ..unit.stream.alert_messages import BEGAN, PARTITIONS, SETTINGS, SPIKE, TICK_S, WRONG, Sent, messages
 from ..unit.stream.hook import Hook, hook
 from ..unit.stream.receiving import values
 from .reading import is_read, read
 from .rekeying import until
+from .stage import running
 
 pytestmark = pytest.mark.slow
 TIMEOUT_S = 1.0
@@ -71,26 +70,13 @@ def rates(tmp_path: Path) -> Path:
 
 @contextmanager
 def process(
-    kafka: KafkaSettings, rates: Path, *more: str, fault: str = ""
-) -> Iterator[subprocess.Popen[str]]:
+    kafka: KafkaSettings, rates: Path, *more: str, fault: str | None = None
+) -> Iterator[ForkedProcess]:
     """A process of the command; whatever happens, it does not outlive the test."""
-    settings = {
-        "TRACLINE_KAFKA_BOOTSTRAP_SERVERS": ",".join(kafka.bootstrap_servers),
-        "TRACLINE_KAFKA_PREFIX": kafka.prefix,
-        "TRACLINE_KAFKA_SPANS_TOPIC": kafka.spans_topic,
-        "TRACLINE_KAFKA_LOGS_TOPIC": kafka.logs_topic,
-        VARIABLE: fault,
-    }
-    command = [
-        str(TRACLINE), "stream", "alerts", "--rates", str(rates), "--arl", str(SETTINGS.arl_ticks),
-        "--resend-s", "1", "--timeout-s", str(TIMEOUT_S), *more,
-    ]  # fmt: skip
-    running = subprocess.Popen(command, env=os.environ | settings, text=True)
-    try:
-        yield running
-    finally:
-        running.kill()
-        running.wait()
+    flags = ("--rates", str(rates), "--arl", str(SETTINGS.arl_ticks), "--resend-s", "1")
+    waits = ("--timeout-s", str(TIMEOUT_S))
+    with running(kafka, rates.with_name("alerts.log"), "alerts", *flags, *waits, *more, fault=fault) as stage:
+        yield stage.process
 
 
 def send(kafka: KafkaSettings, sent: list[Sent]) -> None:
@@ -202,10 +188,10 @@ def test_what_cannot_be_delivered_waits_in_the_topic(kafka: KafkaSettings, rates
     send(kafka, messages())
     with hook() as told:
         told.status = 503
-        with process(kafka, rates, "--webhook", told.url) as running:
+        with process(kafka, rates, "--webhook", told.url) as alerting:
             until("it has tried", lambda: told.posts)
-            running.terminate()
-            assert running.wait(40) == 0
+            alerting.terminate()
+            assert alerting.wait(40) == 0
         told.status = 200
         told.posts.clear()
         with process(kafka, rates, "--webhook", told.url):
@@ -236,13 +222,13 @@ def test_a_broker_that_is_away_is_waited_for(own_broker: Broker, apart: KafkaSet
     A receiver may get an alert again, under the same id, if Kafka could not record the delivery in time.
     """
     before, behind = halves()
-    with hook() as told, process(apart, rates, "--webhook", told.url) as running:
+    with hook() as told, process(apart, rates, "--webhook", told.url) as alerting:
         send(apart, before)
         until("the alert is delivered", lambda: heard(told))
         own_broker.restart()
         send(apart, behind)
         until_delivered(apart)
-        assert running.poll() is None
+        assert alerting.poll() is None
         check_one_alert(alerts(apart))
         assert [name for _, name in dict.fromkeys(heard(told))] == ["firing", "resolved"]
         assert heard(told)[-1][1] == "resolved", "what is told again is told in its order"
@@ -253,7 +239,7 @@ def test_what_fires_is_told_while_the_broker_is_away(
 ) -> None:
     """If Kafka cannot record a delivery either, Alertmanager still receives the alerts that fire."""
     before, _ = halves()
-    with hook() as told, process(apart, rates, "--alertmanager", told.url) as running:
+    with hook() as told, process(apart, rates, "--alertmanager", told.url) as alerting:
         told.status = 503
         send(apart, before)
         until("it has tried", lambda: told.posts)
@@ -261,7 +247,7 @@ def test_what_fires_is_told_while_the_broker_is_away(
         told.status = 200
         told.posts.clear()
         until("it is told again and again", lambda: len(told.posts) > 4)
-        assert running.poll() is None
+        assert alerting.poll() is None
 
 
 def test_poison_is_put_aside(kafka: KafkaSettings, rates: Path) -> None:

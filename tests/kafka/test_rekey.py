@@ -35,7 +35,6 @@ from .rekeying import (
     batches,
     check,
     here,
-    is_asleep,
     letters,
     make_topics,
     messages,
@@ -139,7 +138,7 @@ def test_who_was_asleep_does_nothing_that_others_have_done(
     first, second, third = portions(done.records, 3)
     send(kafka, first)
     with process(kafka, fault=f"{fault}:1:asleep") as asleep:
-        until("it is asleep", lambda: is_asleep(asleep))
+        until("it is asleep", lambda: asleep.is_asleep)
         send(kafka, second)
         with here(kafka, instance="awake") as awake:
             until_carried(kafka)

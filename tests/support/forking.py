@@ -7,6 +7,7 @@ its own id, arguments, environment, folder and output, and SIGKILL ends it like 
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
@@ -88,7 +89,13 @@ class ForkServer:
         self._requests, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with there:
             command = [sys.executable, "-m", __name__, str(there.fileno())]
-            subprocess.Popen(command, cwd=ROOT, pass_fds=[there.fileno()])
+            self._process = subprocess.Popen(command, cwd=ROOT, pass_fds=[there.fileno()])
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """End the server; processes that it has forked go on."""
+        self._requests.close()
+        self._process.wait()
 
     def start(
         self,
@@ -99,7 +106,11 @@ class ForkServer:
         folder: Path | None = None,
     ) -> ForkedProcess:
         """Start `tracline` with these arguments."""
-        request = {"arguments": arguments, "environment": dict(environment), "folder": str(folder or Path.cwd())}
+        request = {
+            "arguments": list(arguments),
+            "environment": dict(environment),
+            "folder": str(folder or Path.cwd()),
+        }
         reader, writer = os.pipe()
         statuses = os.fdopen(reader, "rb", buffering=0)
         try:
