@@ -54,9 +54,8 @@ def send(pipeline: MemoryPipeline, sent: Sequence[Sent]) -> None:
 
 def alerts_in(pipeline: MemoryPipeline, first: int = 0) -> list[Alert]:
     """Return the committed alerts from an offset on."""
-    return [
-        decode(record.value or b"") for record in pipeline.records(Topic.ALERTS) if record.offset >= first
-    ]
+    records = [record for record in pipeline.records(Topic.ALERTS) if record.offset >= first]
+    return [decode(record.value or b"") for record in records]
 
 
 def until_delivered(pipeline: MemoryPipeline, process: MemoryProcess) -> None:
@@ -161,7 +160,7 @@ def test_verdicts_that_are_deleted_are_counted(pipeline: MemoryPipeline) -> None
 
 @pytest.mark.parametrize("count", [5, 30])
 def test_verdicts_that_are_recreated_are_refused(pipeline: MemoryPipeline, count: int) -> None:
-    """The process ends (TRL735), whichever topic is longer; a restart reads the new one from its beginning."""
+    """The process ends (TRL735), however long the new topic is; a restart reads it from its beginning."""
     sent = [one for one in messages() if one.partition == 0]
     first = pipeline.alerts()
     send(pipeline, sent[:9])

@@ -46,6 +46,13 @@ def archiver(pipeline: MemoryPipeline, folder: Path) -> MemoryProcess:
     return pipeline.archive(folder / "archive", ChunkLimits(rows=30))
 
 
+def run(process: MemoryProcess) -> list[str]:
+    """Run an archiver until it has read messages, and return its log."""
+    process.until("messages are read", lambda: process.count(READ, topic=NAMES[Topic.JUDGED]))
+    process.stop()
+    return process.lines
+
+
 def archived(folder: Path) -> list[str]:
     """Return the ids of the archived events."""
     population = Population()
@@ -86,10 +93,7 @@ def test_deleted_messages_are_a_gap(pipeline: MemoryPipeline, tmp_path: Path) ->
     for numbers, deleted in (((0, 1), 0), ((2, 3, 4), 4)):
         judge(pipeline, *numbers)
         pipeline.delete_records(Topic.JUDGED, 0, deleted)
-        process = archiver(pipeline, tmp_path)
-        process.until("messages are read", lambda: process.count(READ, topic=NAMES[Topic.JUDGED]))
-        process.stop()
-        lines += process.lines
+        lines += run(archiver(pipeline, tmp_path))
     assert archived(tmp_path) == ids(0, 1, 4)
     assert gaps(read_manifest(tmp_path / "archive")) == 1
     assert any("Kafka has deleted 2 records that were not read (2 to 3)" in line for line in lines)

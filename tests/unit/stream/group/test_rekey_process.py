@@ -79,7 +79,7 @@ class Fragile(Rekeyer):
 def test_records_that_are_no_spans_become_dead_letters(
     pipeline: MemoryPipeline, done: Work, expected: Counter[str]
 ) -> None:
-    """Poison, broken bytes, no value, too many bytes: each becomes a dead letter, the others are processed."""
+    """Poison, broken bytes, no value, too many bytes: each becomes a dead letter, others are processed."""
     half = len(done.records) // 2
     pipeline.send(done.records[:half])
     for partition, value in ((0, None), (1, b"\xff\xff broken"), (2, POISON), (0, bytes((20 << 20) + 1))):
