@@ -22,7 +22,6 @@ from tracline.stream.alerts.alert import Alert, AlertStatus, decode
 from tracline.stream.alerts.rates import Rates, default_rates, encode
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering, create
-from tracline.stream.messages.codec import decode_dead_letter
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import AlertFault
 
@@ -183,24 +182,6 @@ def test_killed_at_every_gap_it_gives_the_same_alerts(
         assert am.alerts() == []
 
 
-def test_what_cannot_be_delivered_waits_in_the_topic(kafka: KafkaSettings, rates: Path) -> None:
-    """A process that ends before a receiver is back has lost nothing: the next one delivers."""
-    send(kafka, messages())
-    with hook() as told:
-        told.status = 503
-        with process(kafka, rates, "--webhook", told.url) as alerting:
-            until("it has tried", lambda: told.posts)
-            alerting.terminate()
-            assert alerting.wait(40) == 0
-        told.status = 200
-        told.posts.clear()
-        with process(kafka, rates, "--webhook", told.url):
-            until_delivered(kafka)
-        written = alerts(kafka)
-        check_one_alert(written)
-        assert heard(told)[-1] == (written[0].id, "resolved")
-
-
 def test_a_second_process_waits_and_takes_over(kafka: KafkaSettings, rates: Path) -> None:
     """Of two processes one is at work; when it is killed the other goes on where it was."""
     before, behind = halves()
@@ -248,37 +229,6 @@ def test_what_fires_is_told_while_the_broker_is_away(
         told.posts.clear()
         until("it is told again and again", lambda: len(told.posts) > 4)
         assert alerting.poll() is None
-
-
-def test_poison_is_put_aside(kafka: KafkaSettings, rates: Path) -> None:
-    """A record that is no message of verdicts becomes a dead letter; the alerts are the same."""
-    sent = messages()
-    sent[50:50] = [Sent(1, b"\xff\x00"), Sent(0, b"{}")]
-    send(kafka, sent)
-    with process(kafka, rates):
-        until_delivered(kafka)
-    letters = [decode_dead_letter(record.value) for record in read(kafka, kafka.topic(Topic.DEAD_LETTER))]
-    assert sorted((one.process, one.code, one.partition) for one in letters) == [
-        ("alerts", "TRL731", 0),
-        ("alerts", "TRL731", 1),
-    ]
-    check_one_alert(alerts(kafka))
-
-
-def test_a_record_that_is_no_alert_is_put_aside(kafka: KafkaSettings, rates: Path) -> None:
-    """It becomes a dead letter at once, also while there are no verdicts, and alerts behind it go on."""
-    producer = KafkaProducer(bootstrap_servers=list(kafka.bootstrap_servers))
-    producer.send(kafka.topic(Topic.ALERTS), b"?", partition=0)
-    producer.close()
-    with process(kafka, rates):
-        until("it is put aside", lambda: read(kafka, kafka.topic(Topic.DEAD_LETTER)))
-        send(kafka, messages())
-        until_delivered(kafka)
-    (letter,) = [decode_dead_letter(record.value) for record in read(kafka, kafka.topic(Topic.DEAD_LETTER))]
-    assert (letter.process, letter.code, letter.topic, letter.offset) == (
-        "alerts", "TRL764", kafka.topic(Topic.ALERTS), 0,
-    )  # fmt: skip
-    check_one_alert([decode(record.value) for record in read(kafka, kafka.topic(Topic.ALERTS))[1:]])
 
 
 def until_shown(am: RunningAlertmanager) -> list[dict[str, dict[str, str]]]:
