@@ -11,10 +11,12 @@ from collections.abc import Iterable
 
 import pytest
 from tracline.stream.kafka.settings import KafkaSettings
+from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import RekeyFault
 from tracline.stream.stages.rekey import Record
 
-from .keyed import Work, pure, work
+from .anew import make_anew
+from .keyed import PARTITIONS, Work, pure, work
 from .rekeying import (
     batches,
     check,
@@ -111,3 +113,17 @@ def test_who_was_asleep_does_nothing_that_others_have_done(
         asleep.process.terminate()
         assert asleep.ended() == 0, asleep.lines
     check(kafka, done, expected)
+
+
+def test_a_topic_that_is_recreated_meanwhile_is_refused(kafka: KafkaSettings, done: Work) -> None:
+    """The process ends (TRL735), though the new topic has as many records as were read of the old one."""
+    of_partition = [record for record in done.records if record.partition == 0]
+    send(kafka, of_partition)
+    with here(kafka) as running:
+        until_carried(kafka)
+        recreate(kafka, Topic.SPANS, PARTITIONS)
+        send(kafka, of_partition)
+        until("it ends", lambda: running.error)
+    assert running.error is not None
+    assert running.error.code == "TRL735", running.error
+    assert "was deleted and created again" in str(running.error)
