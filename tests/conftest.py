@@ -71,7 +71,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     asked = [Path(arg.split("::")[0]).resolve() for arg in session.config.args]
     for folder, command, what in PROGRAMS:
         path = ROOT / "tests" / folder
-        is_asked = any(path == one or path in one.parents or one in path.parents for one in asked)
+        is_asked = any(
+            path == asked_path or path in asked_path.parents or asked_path in path.parents
+            for asked_path in asked
+        )
         if is_asked and shutil.which(command) is None and not _is_had_otherwise(command):
             reporter.write_line(f"tests/{folder:<13} WILL SKIP: there is no `{command}` here: {what}")
 

@@ -27,7 +27,7 @@ def evaluate(predicate: Predicate, event: Mapping[str, object]) -> Answer:
     frame = event_rows([event])
     labels = _labeler([predicate])
     ((many,),), ((few,),) = (
-        _answers(told, 1) for told in (labels.label(frame.lazy()).collect(), labels.label_few(frame))
+        _answers(answers, 1) for answers in (labels.label(frame.lazy()).collect(), labels.label_few(frame))
     )
     assert many is few
     return many

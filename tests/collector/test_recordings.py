@@ -117,7 +117,7 @@ def test_recordings_come_through_as_they_happened(
         elif name not in NOT_YET:
             given = [verdict for verdict in verdicts if verdict["session_id"] in ids]
             wrong[name] = differences(truth_of_recording(name), archived, given)
-    assert not {name: said for name, said in wrong.items() if said}
+    assert not {name: differing for name, differing in wrong.items() if differing}
     assert len(events) == sum(map(len, dumped.values()))
     with capsys.disabled():
         print(f"\n{len(events)} events of {len(recorded)} recordings, {len(recorded) - len(NOT_YET)} exact")

@@ -32,8 +32,8 @@ def test_every_metric_is_on_the_page() -> None:
     """The table has the names, types and texts that are declared, and which processes have them."""
     declared: dict[tuple[str, str, str], list[str]] = {}
     for process, registry in REGISTRIES.items():
-        for one in describe_metrics(registry):
-            declared.setdefault((one.name, one.type, one.text), []).append(process)
+        for metric in describe_metrics(registry):
+            declared.setdefault((metric.name, metric.type, metric.text), []).append(process)
     rows = re.findall(r"^\| `(tracline_\w+)` \| (\w+) \| ([\w, ]+) \| (.+) \|$", PAGE, re.MULTILINE)
     listed = {(name, type_, text): processes.split(", ") for name, type_, processes, text in rows}
     assert len(listed) == len(rows)
@@ -43,7 +43,7 @@ def test_every_metric_is_on_the_page() -> None:
 def test_a_name_means_the_same_in_every_process() -> None:
     """A metric of two processes has the same type and the same text in both."""
     names = [
-        {(one.name, one.type, one.text) for one in describe_metrics(registry)}
+        {(metric.name, metric.type, metric.text) for metric in describe_metrics(registry)}
         for registry in REGISTRIES.values()
     ]
     all_of_them = set[tuple[str, str, str]]().union(*names)

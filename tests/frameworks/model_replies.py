@@ -68,7 +68,7 @@ class Model:
             return Reply(re.sub(r"\W", "_", f"{turn.key}_{done}"), text=dspy_fields.in_fields(turn, text))
         place = min(done, len(turn.steps) - 1)
         step = turn.steps[place]
-        calls = [Call(one["id"], one["tool"], one["args"]) for one in step.get("calls", ())]
+        calls = [Call(call["id"], call["tool"], call["args"]) for call in step.get("calls", ())]
         name = re.sub(r"\W", "_", f"{turn.key}_{done}")
         if "say" in step and '"final_answer"' in text:
             # smolagents' agents answer by calling a tool.
@@ -79,7 +79,7 @@ class Model:
 def _turn(text: str) -> Turn:
     """Return the turn at which the conversation in a request stands."""
     if SCRIPT["agents"]["policy"] in text:
-        found = [one for one in questions() if one.user in text]
+        found = [question for question in questions() if question.user in text]
     else:
         found = [
             turn

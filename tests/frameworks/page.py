@@ -57,7 +57,9 @@ def _row(framework: Framework) -> str:
 
 def _read(framework: Framework) -> str:
     """Describe how well a framework's telemetry is read, and what cannot be known from it."""
-    said = [NOT_YET.get(framework.name, "exact")]
-    said += [f"not known: {text}" for name, text in NOT_KNOWN.items() if framework.expect.get(name) is False]
-    said += [framework.missing] if framework.missing else []
-    return "; ".join(said)
+    remarks = [NOT_YET.get(framework.name, "exact")]
+    remarks += [
+        f"not known: {text}" for name, text in NOT_KNOWN.items() if framework.expect.get(name) is False
+    ]
+    remarks += [framework.missing] if framework.missing else []
+    return "; ".join(remarks)

@@ -58,8 +58,8 @@ def events_of(turn: Turn, shape: Mapping[str, Any], nested: bool = False) -> Ite
     for place, step in enumerate(turn.steps):
         if "say" not in step:
             calls = [*step["calls"]]
-            for some in [[call] for call in calls] if shape.get("single_calls") else [calls]:
-                yield from _calls(some, shape, nested)
+            for batch in [[call] for call in calls] if shape.get("single_calls") else [calls]:
+                yield from _calls(batch, shape, nested)
             if shape.get("asks_again") and any("raises" in call for call in calls):
                 yield from _calls([_asked_again(call, turn) for call in calls], shape, nested)
         elif shape.get("final_answer"):
@@ -79,8 +79,12 @@ def events_of(turn: Turn, shape: Mapping[str, Any], nested: bool = False) -> Ite
 
 def _asked_again(call: Mapping[str, Any], turn: Turn) -> dict[str, Any]:
     """Return a call that failed as it is made again, under its id, with the answer of the next like it."""
-    others = [one for step in turn.steps for one in step.get("calls", ())]
-    same = [one for one in others if (one["tool"], one["args"]) == (call["tool"], call["args"])]
+    others = [call_of_turn for step in turn.steps for call_of_turn in step.get("calls", ())]
+    same = [
+        call_of_turn
+        for call_of_turn in others
+        if (call_of_turn["tool"], call_of_turn["args"]) == (call["tool"], call["args"])
+    ]
     later = same[min(same.index(call) + 1, len(same) - 1)]
     return {**later, "id": call["id"]}
 
@@ -120,8 +124,8 @@ def truth_of(prefix: str, shape: Mapping[str, Any], sessions: str = "") -> dict[
     """
     everything = turns()
     events = {
-        prefix + name: [event for turn in some for event in events_of(turn, shape)]
-        for name, some in everything.items()
+        prefix + name: [event for turn in of_session for event in events_of(turn, shape)]
+        for name, of_session in everything.items()
     }
     again = SCRIPT["verdicts_asked_again"] if shape.get("asks_again") else {}
     verdicts = {prefix + name: SCRIPT["verdicts"][name] + again.get(name, []) for name in everything}
@@ -131,12 +135,12 @@ def truth_of(prefix: str, shape: Mapping[str, Any], sessions: str = "") -> dict[
     if sessions == "trace":
         verdicts = {name: SCRIPT["verdicts_by_turn"].get(name, []) for name in events}
     if sessions == "merged":
-        events = {"all": [event for some in events.values() for event in some]}
-        verdicts = {"all": [found for some in verdicts.values() for found in some]}
+        events = {"all": [event for of_session in events.values() for event in of_session]}
+        verdicts = {"all": [found for of_session in verdicts.values() for found in of_session]}
     if shape.get("single_calls"):
         verdicts = {
-            name: [found for found in some if found[0] != "one-call-at-a-time"]
-            for name, some in verdicts.items()
+            name: [found for found in of_session if found[0] != "one-call-at-a-time"]
+            for name, of_session in verdicts.items()
         }
     return {"sessions": events, "verdicts": verdicts}
 

@@ -46,7 +46,7 @@ def test_advice_names_what_the_framework_was_run_with(name: str) -> None:
 
 def code(text: str) -> list[str]:
     """Return the first name in each piece of code in a text."""
-    return [found[1] for piece in re.findall("`[^`]+`", text) if (found := re.search(r"([\w.]+)", piece))]
+    return [found[1] for quoted in re.findall("`[^`]+`", text) if (found := re.search(r"([\w.]+)", quoted))]
 
 
 def test_advice_is_that_of_the_longest_name_that_fits() -> None:

@@ -10,7 +10,7 @@ from tracline.stream.messages.topics import Topic
 from .rekeying import until
 
 
-def make_anew(kafka: KafkaSettings, topic: Topic, partitions: int) -> None:
+def recreate(kafka: KafkaSettings, topic: Topic, partitions: int) -> None:
     """Delete a topic, and make it again with its settings."""
     with administering(kafka) as admin:
 

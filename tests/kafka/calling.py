@@ -16,13 +16,13 @@ WAIT_S = 120
 
 def environment(settings: KafkaSettings) -> dict[str, str]:
     """The environment variables for the settings that differ from their defaults."""
-    said: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for field in fields(KafkaSettings):
         value = getattr(settings, field.name)
         if value != field.default:
             text = ",".join(value) if isinstance(value, tuple) else str(value)
-            said[f"TRACLINE_KAFKA_{field.name.upper()}"] = text
-    return said
+            variables[f"TRACLINE_KAFKA_{field.name.upper()}"] = text
+    return variables
 
 
 def stream(

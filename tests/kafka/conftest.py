@@ -50,8 +50,12 @@ def too_patient(kafka: KafkaSettings) -> str | None:
     with administering(kafka) as admin:
         first = str(admin.describe_cluster()["brokers"][0]["broker_id"])
         asked = [ConfigResource(ConfigResourceType.BROKER, first)]
-        told = admin.describe_configs(asked, config_filter="all")["broker"][first]
-    slow = [name for name in QUICK if name in told and int(told[name]["value"]) > int(str(PROPERTIES[name]))]
+        configured = admin.describe_configs(asked, config_filter="all")["broker"][first]
+    slow = [
+        name
+        for name in QUICK
+        if name in configured and int(configured[name]["value"]) > int(str(PROPERTIES[name]))
+    ]
     wanted = ", ".join(f"{name}={PROPERTIES[name]}" for name in slow)
     return f"the brokers of KAFKA_BOOTSTRAP_SERVERS need {wanted}" if slow else None
 

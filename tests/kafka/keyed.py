@@ -25,7 +25,7 @@ from tracline.stream.messages.topics import Topic
 from tracline.stream.stages.rekey import Input, Record, Rekeyer, RekeyResult
 
 from ..serve.live import wire
-from ..serve.truth import Place, Told, answered_once, paced
+from ..serve.truth import Place, PlayedSession, answered_once, paced
 
 SOURCES = 3
 """Partitions of the spans' topic."""
@@ -51,7 +51,7 @@ class Work:
 
     records: tuple[Record, ...]
     places: Counter[Place]
-    told: tuple[Told, ...] = ()
+    played: tuple[PlayedSession, ...] = ()
 
     @property
     def keys(self) -> Iterator[tuple[str, Record]]:
@@ -65,16 +65,20 @@ def work(seeds: Iterable[int], seed: int = 0, apart_s: float = 7) -> Work:
     Each trace comes in one request or in two, the spans that ended first before the others.
     """
     random = Random(f"keyed {seed}")
-    told = [
-        Told(
-            paced(answered_once(random_session(one)), START_NS + round(apart_s * number * NS), 5),
-            replace(MANNERS[number % len(MANNERS)], seed=one),
+    played = [
+        PlayedSession(
+            paced(
+                answered_once(random_session(conversation_seed)), START_NS + round(apart_s * number * NS), 5
+            ),
+            replace(MANNERS[number % len(MANNERS)], seed=conversation_seed),
         )
-        for number, one in enumerate(seeds)
+        for number, conversation_seed in enumerate(seeds)
     ]
     coming = sorted(
         (_sent_at(spans, random), number, spans)
-        for number, spans in enumerate(part for one in told for part in _requests(one.spans, random))
+        for number, spans in enumerate(
+            part for conversation_seed in played for part in _requests(conversation_seed.spans, random)
+        )
     )
     last = [(START_NS + LATER_S * NS, 0, [_late_span(number)]) for number in range(SOURCES)]
     records: list[Record] = []
@@ -84,7 +88,11 @@ def work(seeds: Iterable[int], seed: int = 0, apart_s: float = 7) -> Work:
         body = wire(spans, random.choice(list(Encoding)))
         records.append(Record(source, offsets[source], time, body))
         offsets[source] += 1
-    return Work(tuple(records), Counter(place for one in told for place in one.places), tuple(told))
+    return Work(
+        tuple(records),
+        Counter(place for conversation_seed in played for place in conversation_seed.places),
+        tuple(played),
+    )
 
 
 def source_of(trace_id: str) -> int:
@@ -102,9 +110,9 @@ def _requests(spans: Sequence[Span], random: Random) -> Iterator[list[Span]]:
     traces: dict[str, list[Span]] = {}
     for span in spans:
         traces.setdefault(span.trace_id, []).append(span)
-    for own in traces.values():
-        cut = random.randrange(len(own))
-        yield from (part for part in (own[:cut], own[cut:]) if part)
+    for trace_spans in traces.values():
+        cut = random.randrange(len(trace_spans))
+        yield from (part for part in (trace_spans[:cut], trace_spans[cut:]) if part)
 
 
 def _sent_at(spans: Sequence[Span], random: Random) -> int:
@@ -135,28 +143,30 @@ def inputs(sources: Iterable[int], topic: Topic = Topic.SPANS) -> list[Input]:
 
 def batches_of(done: RekeyResult) -> list[CandidateBatch]:
     """The batches of a transaction, as they are read."""
-    messages = [decode(one.value or b"") for one in done.outputs if one.topic is Topic.EVENTS]
-    return [one for one in messages if isinstance(one, CandidateBatch)]
+    messages = [decode(output.value or b"") for output in done.outputs if output.topic is Topic.EVENTS]
+    return [output for output in messages if isinstance(output, CandidateBatch)]
 
 
 def candidates_of(batches: Iterable[CandidateBatch]) -> Counter[str]:
     """The candidates of batches, each as the fields that distinguish it from every other."""
-    return Counter(repr(one) for batch in batches for one in batch.candidates)
+    return Counter(repr(session_candidate) for batch in batches for session_candidate in batch.candidates)
 
 
 def pure(records: Sequence[Record], settings: SessionSettings = SETTINGS) -> Counter[str]:
     """The candidates that a rekeyer sends which takes all records at once."""
-    one = rekeyer(settings)
+    rekey = rekeyer(settings)
     for source in range(SOURCES):
-        one.assign(source, {})
-    return candidates_of(batches_of(one.step(records)))
+        rekey.assign(source, {})
+    return candidates_of(batches_of(rekey.step(records)))
 
 
 def places_of(candidates: Iterable[Candidate], idle_s: float = SETTINGS.idle_s) -> Counter[Place]:
     """Return where the events of candidates stand, by session assembly's second stage."""
     sessions: dict[str, SessionAssembler] = {}
-    for one in candidates:
-        sessions.setdefault(one.session_id, SessionAssembler(one.session_id, round(idle_s * NS))).add(one)
+    for session_candidate in candidates:
+        sessions.setdefault(
+            session_candidate.session_id, SessionAssembler(session_candidate.session_id, round(idle_s * NS))
+        ).add(session_candidate)
     return Counter(
         (event.session_id, event.occurrence, event.seq, event.event_id)
         for session in sessions.values()

@@ -29,8 +29,8 @@ def read(settings: KafkaSettings, name: str) -> list[Any]:
     with administering(settings, "test") as admin:
         parts = _partitions(admin, name)
         ends = {
-            part: told.offset
-            for part, told in admin.list_partition_offsets(dict.fromkeys(parts, LATEST)).items()
+            part: latest.offset
+            for part, latest in admin.list_partition_offsets(dict.fromkeys(parts, LATEST)).items()
         }
         begins = admin.list_partition_offsets(dict.fromkeys(parts, EARLIEST))
     found = _committed(settings, {part: begins[part].offset for part in parts}, ends)
@@ -54,7 +54,7 @@ def is_read(admin: Any, settings: KafkaSettings, process: str) -> bool:
         )
     except KafkaError:
         return False
-    at = {part: one.offset for part, one in committed.items() if one.offset >= 0}
+    at = {part: stored.offset for part, stored in committed.items() if stored.offset >= 0}
     since = {part: at.get(part, begins[part].offset) for part in parts}
     behind = {part: offset for part, offset in since.items() if offset < ends[part].offset}
     found = _committed(settings, behind, {part: ends[part].offset for part in behind})
@@ -84,4 +84,4 @@ def _committed(
 def _partitions(admin: Any, name: str) -> list[TopicPartition]:
     """The partitions of a topic, in their order."""
     [topic] = admin.describe_topics([name])
-    return sorted(TopicPartition(name, one["partition_index"]) for one in topic["partitions"])
+    return sorted(TopicPartition(name, part["partition_index"]) for part in topic["partitions"])

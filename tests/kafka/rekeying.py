@@ -92,7 +92,7 @@ def messages(kafka: KafkaSettings) -> list[Message]:
 
 def batches(kafka: KafkaSettings) -> list[CandidateBatch]:
     """The batches for the monitor."""
-    return [one for one in messages(kafka) if isinstance(one, CandidateBatch)]
+    return [message for message in messages(kafka) if isinstance(message, CandidateBatch)]
 
 
 def letters(kafka: KafkaSettings) -> list[DeadLetter]:
@@ -105,7 +105,7 @@ def check(kafka: KafkaSettings, work: Work, expected: Counter[str]) -> None:
     found = batches(kafka)
     candidates = candidates_of(found)
     assert (expected - candidates, candidates - expected) == (Counter(), Counter())
-    assert places_of(one for batch in found for one in batch.candidates) == work.places
+    assert places_of(candidate for batch in found for candidate in batch.candidates) == work.places
 
 
 @contextmanager
@@ -142,8 +142,8 @@ class Here:
     @property
     def partitions(self) -> str:
         """The partitions in the last log line that names them."""
-        said = [line.partition("partitions ")[2] for line in self.lines if line.startswith("goes on")]
-        return said[-1] if said else ""
+        assigned = [line.partition("partitions ")[2] for line in self.lines if line.startswith("goes on")]
+        return assigned[-1] if assigned else ""
 
     def count(self, name: str, **labels: str) -> float:
         """The value of a metric."""

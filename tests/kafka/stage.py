@@ -40,10 +40,10 @@ class Stage:
             return []
         try:
             with urlopen(f"http://127.0.0.1:{ports[-1]}/metrics", timeout=WAIT_S) as answer:
-                told: str = answer.read().decode()
+                text: str = answer.read().decode()
         except (OSError, HTTPException):
             return []
-        return [float(value) for value in re.findall(rf"^{name}(?:\{{.*\}})? (\S+)$", told, re.MULTILINE)]
+        return [float(value) for value in re.findall(rf"^{name}(?:\{{.*\}})? (\S+)$", text, re.MULTILINE)]
 
     def until(self, name: str, holds: Callable[[list[float]], bool], within_s: float = WAIT_S) -> None:
         """Wait until that holds of a metric's values; an AssertionError where the process ends before."""

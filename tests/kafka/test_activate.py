@@ -58,7 +58,7 @@ def test_the_order_of_activations_is_the_same_everywhere(topics: KafkaSettings) 
     assert activations(topics) == dict.fromkeys(range(4), sets)
 
 
-def test_a_broken_pack_is_told_as_check_tells_it(topics: KafkaSettings, tmp_path: Path) -> None:
+def test_a_broken_pack_is_reported_as_by_check(topics: KafkaSettings, tmp_path: Path) -> None:
     """Place, code, text and hint of the problem; nothing is activated."""
     (tmp_path / "broken.yaml").write_text(PACK.replace("always a", "always unknown_name"))
     done = ran(topics, "activate", tmp_path / "broken.yaml")
@@ -104,10 +104,10 @@ def test_rules_that_nobody_survives_are_superseded(topics: KafkaSettings, tmp_pa
     for start in ("first", "second"):
         with running(topics, tmp_path / start, "monitor", "--timeout-s", TIMEOUT_S, fault=fault) as stage:
             assert stage.ended() == 2
-        said = (tmp_path / start).read_text()
-        assert "TRL748" in said
-        assert "rule poison/three" in said
-        assert f"tracline stream activate PACK... --supersede {digest}" in said
+        log = (tmp_path / start).read_text()
+        assert "TRL748" in log
+        assert "rule poison/three" in log
+        assert f"tracline stream activate PACK... --supersede {digest}" in log
     (tmp_path / "small.yaml").write_text(PACK)
     done = ran(topics, "activate", tmp_path / "small.yaml", "--supersede", digest)
     assert done.returncode == 0, done.stderr

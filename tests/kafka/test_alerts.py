@@ -61,9 +61,9 @@ def made(kafka: KafkaSettings) -> KafkaSettings:
 @pytest.fixture
 def rates(tmp_path: Path) -> Path:
     """The tolerated rates, as the command reads them."""
-    told: Rates = default_rates(TICK_S, TICK_S)
+    rates_of_desk: Rates = default_rates(TICK_S, TICK_S)
     path = tmp_path / "rates.json"
-    path.write_bytes(encode(told))
+    path.write_bytes(encode(rates_of_desk))
     return path
 
 
@@ -81,8 +81,8 @@ def process(
 def send(kafka: KafkaSettings, sent: list[Sent]) -> None:
     """Send the messages to their partitions."""
     producer = KafkaProducer(bootstrap_servers=list(kafka.bootstrap_servers), linger_ms=10)
-    for one in sent:
-        producer.send(kafka.topic(Topic.VERDICTS), one.value, partition=one.partition)
+    for message in sent:
+        producer.send(kafka.topic(Topic.VERDICTS), message.value, partition=message.partition)
     producer.flush()
     producer.close()
 
@@ -90,7 +90,7 @@ def send(kafka: KafkaSettings, sent: list[Sent]) -> None:
 def halves() -> tuple[list[Sent], list[Sent]]:
     """The messages, parted at the last tick of the spike."""
     sent = messages()
-    half = next(place for place, one in enumerate(sent) if _tick_told(one) == SPIKE.stop - 1)
+    half = next(place for place, message in enumerate(sent) if _tick_of(message) == SPIKE.stop - 1)
     return sent[:half], sent[half:]
 
 
@@ -99,9 +99,11 @@ def alerts(kafka: KafkaSettings) -> list[Alert]:
     return [decode(record.value) for record in read(kafka, kafka.topic(Topic.ALERTS))]
 
 
-def heard(told: Hook) -> list[tuple[str, str]]:
+def notifications(receiver: Hook) -> list[tuple[str, str]]:
     """The id and status of each alert that was posted."""
-    return [(one["id"], one["status"]) for _, body in told.posts for one in json.loads(body)["alerts"]]
+    return [
+        (alert["id"], alert["status"]) for _, body in receiver.posts for alert in json.loads(body)["alerts"]
+    ]
 
 
 def until_delivered(kafka: KafkaSettings) -> None:
@@ -119,11 +121,11 @@ def until_delivered(kafka: KafkaSettings) -> None:
         until("every alert is delivered", is_done)
 
 
-def check_one_alert(told: list[Alert]) -> None:
+def check_one_alert(alerts: list[Alert]) -> None:
     """One alert, of the agent that goes wrong, in the spike and a little longer."""
-    assert [one.status for one in told] == [AlertStatus.FIRING, AlertStatus.RESOLVED]
-    assert len({one.id for one in told}) == 1
-    fired, resolved = told
+    assert [alert.status for alert in alerts] == [AlertStatus.FIRING, AlertStatus.RESOLVED]
+    assert len({alert.id for alert in alerts}) == 1
+    fired, resolved = alerts
     first, last = (BEGAN + tick * TICK_S * NS for tick in (SPIKE.start, SPIKE.stop))
     assert (fired.agent, fired.rule, fired.severity) == (WRONG, "auth-first", "high")
     assert first <= fired.starts < first + 5 * TICK_S * NS
@@ -153,11 +155,11 @@ def test_a_spike_is_one_alert_at_alertmanager(
         until("it is resolved", lambda: not am.alerts())
         until_delivered(kafka)
         assert httpx.get(f"http://127.0.0.1:{port}/readyz").is_success
-        told = httpx.get(f"http://127.0.0.1:{port}/metrics").text
-        assert values(told, "tracline_alerts_raised_total") == {(): 1}
-        assert values(told, "tracline_alerts_resolved_total") == {(): 1}
-        assert values(told, "tracline_alerts_firing") == {}
-        assert values(told, "tracline_kafka_messages_read_total") == {
+        metrics = httpx.get(f"http://127.0.0.1:{port}/metrics").text
+        assert values(metrics, "tracline_alerts_raised_total") == {(): 1}
+        assert values(metrics, "tracline_alerts_resolved_total") == {(): 1}
+        assert values(metrics, "tracline_alerts_firing") == {}
+        assert values(metrics, "tracline_kafka_messages_read_total") == {
             (kafka.topic(Topic.VERDICTS),): len(before) + len(behind)
         }
     check_one_alert(alerts(kafka))
@@ -168,8 +170,8 @@ def test_killed_at_every_gap_it_gives_the_same_alerts(
 ) -> None:
     """Killed at each gap in turn, it has written each alert once, and every receiver has received it."""
     send(kafka, messages())
-    with hook() as told:
-        receivers = ("--instance", "one", "--alertmanager", am.url, "--webhook", told.url)
+    with hook() as receiver:
+        receivers = ("--instance", "one", "--alertmanager", am.url, "--webhook", receiver.url)
         for fault in AlertFault:
             with process(kafka, rates, *receivers, fault=f"{fault}:1") as killed:
                 assert killed.wait(40) == SIGKILLED, fault
@@ -177,22 +179,24 @@ def test_killed_at_every_gap_it_gives_the_same_alerts(
             until_delivered(kafka)
         written = alerts(kafka)
         check_one_alert(written)
-        assert heard(told)[-1] == (written[0].id, "resolved")
-        assert {name for name, _ in heard(told)} == {written[0].id}
+        assert notifications(receiver)[-1] == (written[0].id, "resolved")
+        assert {name for name, _ in notifications(receiver)} == {written[0].id}
         assert am.alerts() == []
 
 
 def test_a_second_process_waits_and_takes_over(kafka: KafkaSettings, rates: Path) -> None:
     """Of two processes one is at work; when it is killed the other goes on where it was."""
     before, behind = halves()
-    with hook() as told:
-        with process(kafka, rates, "--webhook", told.url) as first:
+    with hook() as receiver:
+        with process(kafka, rates, "--webhook", receiver.url) as first:
             send(kafka, before)
-            until("the first has delivered", lambda: heard(told))
-            with process(kafka, rates, "--webhook", told.url):
+            until("the first has delivered", lambda: notifications(receiver))
+            with process(kafka, rates, "--webhook", receiver.url):
                 first.kill()
                 send(kafka, behind)
-                until("the second has delivered", lambda: "resolved" in dict(heard(told)).values())
+                until(
+                    "the second has delivered", lambda: "resolved" in dict(notifications(receiver)).values()
+                )
                 until_delivered(kafka)
         check_one_alert(alerts(kafka))
 
@@ -203,31 +207,31 @@ def test_a_broker_that_is_away_is_waited_for(own_broker: Broker, apart: KafkaSet
     A receiver may get an alert again, under the same id, if Kafka could not record the delivery in time.
     """
     before, behind = halves()
-    with hook() as told, process(apart, rates, "--webhook", told.url) as alerting:
+    with hook() as receiver, process(apart, rates, "--webhook", receiver.url) as alerting:
         send(apart, before)
-        until("the alert is delivered", lambda: heard(told))
+        until("the alert is delivered", lambda: notifications(receiver))
         own_broker.restart()
         send(apart, behind)
         until_delivered(apart)
         assert alerting.poll() is None
         check_one_alert(alerts(apart))
-        assert [name for _, name in dict.fromkeys(heard(told))] == ["firing", "resolved"]
-        assert heard(told)[-1][1] == "resolved", "what is told again is told in its order"
+        assert [name for _, name in dict.fromkeys(notifications(receiver))] == ["firing", "resolved"]
+        assert notifications(receiver)[-1][1] == "resolved", "what is sent again is sent in its order"
 
 
-def test_what_fires_is_told_while_the_broker_is_away(
+def test_what_fires_is_sent_while_the_broker_is_away(
     own_broker: Broker, apart: KafkaSettings, rates: Path
 ) -> None:
     """If Kafka cannot record a delivery either, Alertmanager still receives the alerts that fire."""
     before, _ = halves()
-    with hook() as told, process(apart, rates, "--alertmanager", told.url) as alerting:
-        told.status = 503
+    with hook() as receiver, process(apart, rates, "--alertmanager", receiver.url) as alerting:
+        receiver.status = 503
         send(apart, before)
-        until("it has tried", lambda: told.posts)
+        until("it has tried", lambda: receiver.posts)
         own_broker.kill()
-        told.status = 200
-        told.posts.clear()
-        until("it is told again and again", lambda: len(told.posts) > 4)
+        receiver.status = 200
+        receiver.posts.clear()
+        until("it is sent again and again", lambda: len(receiver.posts) > 4)
         assert alerting.poll() is None
 
 
@@ -237,9 +241,9 @@ def until_shown(am: RunningAlertmanager) -> list[dict[str, dict[str, str]]]:
     return am.alerts()
 
 
-def _tick_told(one: Sent) -> int | None:
+def _tick_of(message: Sent) -> int | None:
     """The tick at whose end a message's watermark is."""
-    watermark = json.loads(one.value)["watermark"]
+    watermark = json.loads(message.value)["watermark"]
     if watermark is None:
         return None
     return ((parse_time(watermark) or 0) - BEGAN) // (TICK_S * NS)

@@ -56,7 +56,7 @@ def event(partition: int, number: int) -> Event:
 def messages(partition: int) -> Iterator[tuple[JudgedBatch, list[Event]]]:
     """The messages of a monitor that is killed once and repeats its last five, and the new events."""
     for offset in [*range(20), *range(15, MESSAGES)]:
-        events = [event(partition, offset * EACH + one) for one in range(EACH)]
+        events = [event(partition, offset * EACH + number) for number in range(EACH)]
         watermark = BEGIN + offset * NS
         packs = {RULES: {"shop": "pack: shop\n"}} if offset == 0 else {}
         sets = [0] * EACH
@@ -78,7 +78,7 @@ def send(kafka: KafkaSettings) -> Sent:
             producer.send(kafka.topic(Topic.EVENTS), b"judged", partition=partition)
         for number, (judged, events) in enumerate(messages(partition)):
             producer.send(topic, encode(judged), partition=partition)
-            ids |= {one.event_id for one in events}
+            ids |= {sent_event.event_id for sent_event in events}
             count += 1
             if number % 7 == 0:
                 producer.commit_transaction()
@@ -168,7 +168,7 @@ def until_asleep(stage: Stage) -> None:
             stage.process.wait(POLL_S)
 
 
-def test_a_folder_that_takes_no_files_is_told_at_once(topics: KafkaSettings, tmp_path: Path) -> None:
+def test_a_folder_that_takes_no_files_is_reported_at_once(topics: KafkaSettings, tmp_path: Path) -> None:
     """Not a quarter of an hour later, when the first one is due."""
     (tmp_path / "file").touch()
     done = ran(topics, "archive", "--archive", tmp_path / "file" / "archive")

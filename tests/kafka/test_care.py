@@ -51,18 +51,18 @@ def test_the_lag_is_what_is_written_and_not_committed(topics: KafkaSettings, tmp
     consumer.assign([part])
     consumer.commit({part: OffsetAndMetadata(4, "", -1)})
     consumer.close()
-    told = json.loads(stream(topics, tmp_path, "lag", "--format", "json").stdout)
-    assert len(told) == 5 * 4
-    assert [one for one in told if one["lag"]] == [
+    lags = json.loads(stream(topics, tmp_path, "lag", "--format", "json").stdout)
+    assert len(lags) == 5 * 4
+    assert [lag for lag in lags if lag["lag"]] == [
         {"process": "monitor", "topic": name, "partition": 1, "committed": 4, "end": 10, "lag": 6}
     ]
-    assert {one["committed"] for one in told if one["partition"] != 1} == {None}
+    assert {lag["committed"] for lag in lags if lag["partition"] != 1} == {None}
     table = stream(topics, tmp_path, "lag")
     assert table.returncode == 0
     assert any(line.split()[-4:] == ["1", "4", "10", "6"] for line in table.stdout.splitlines())
 
 
-def test_the_lag_is_told_of_a_broker_that_never_had_a_group(new_broker: Broker, tmp_path: Path) -> None:
+def test_the_lag_is_shown_of_a_broker_that_never_had_a_group(new_broker: Broker, tmp_path: Path) -> None:
     """Without topics the first one is named; with them all is 0, though none was ever asked for an offset."""
     kafka = KafkaSettings((new_broker.bootstrap,))
     before = stream(kafka, tmp_path, "lag")
@@ -71,7 +71,7 @@ def test_the_lag_is_told_of_a_broker_that_never_had_a_group(new_broker: Broker, 
     with administering(kafka) as admin:
         create(admin, kafka, partitions=1)
     ended = stream(kafka, tmp_path, "lag", "--format", "json")
-    assert [(one["process"], one["lag"]) for one in json.loads(ended.stdout)] == [
+    assert [(lag["process"], lag["lag"]) for lag in json.loads(ended.stdout)] == [
         ("rekey", 0), ("rekey", 0), ("monitor", 0), ("archive", 0), ("alerts", 0)
     ]  # fmt: skip
 

@@ -48,7 +48,7 @@ def span(trace: int, number: int, size: int = 10) -> ReadableSpan:
 def arrived(settings: KafkaSettings) -> list[Span]:
     """The spans in the topic, as tracline reads them."""
     records = read(settings, settings.topic(Topic.SPANS))
-    return [one for record in records for one in decode_protobuf(record.value).spans]
+    return [span for record in records for span in decode_protobuf(record.value).spans]
 
 
 def test_what_the_sdk_ends_is_in_the_topic(topics: KafkaSettings) -> None:
@@ -61,7 +61,7 @@ def test_what_the_sdk_ends_is_in_the_topic(topics: KafkaSettings) -> None:
     with tracer.start_as_current_span("invoke_agent"), tracer.start_as_current_span("execute_tool"):
         pass
     provider.shutdown()
-    spans = {one.name: one for one in arrived(topics)}
+    spans = {span.name: span for span in arrived(topics)}
     assert set(spans) == {"invoke_agent", "execute_tool"}
     assert spans["execute_tool"].parent_id == spans["invoke_agent"].span_id
 
@@ -77,8 +77,8 @@ def test_a_trace_goes_where_other_clients_would_send_it(topics: KafkaSettings, t
     assert sorted(chosen) == sorted(keys)
     (tmp_path / "PartitionOf.java").write_text(PARTITION_OF)
     java = ["java", *JAVA, "-cp", f"{LIBS}/*", str(tmp_path / "PartitionOf.java"), *keys]
-    said = subprocess.run(java, capture_output=True, text=True, timeout=60, check=True).stdout
-    assert [chosen[key] for key in keys] == [int(line) for line in said.split()]
+    output = subprocess.run(java, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert [chosen[key] for key in keys] == [int(line) for line in output.split()]
     assert set(chosen.values()) == {0, 1, 2, 3}
 
 
@@ -97,7 +97,7 @@ def test_a_forked_process_exports_too(topics: KafkaSettings) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert exporter.export([span(1, 3)]) is SpanExportResult.SUCCESS
     exporter.shutdown()
-    assert sorted(one.name for one in arrived(topics)) == ["1", "2", "3"]
+    assert sorted(arrived_span.name for arrived_span in arrived(topics)) == ["1", "2", "3"]
 
 
 def test_what_is_over_the_limit_is_split_or_left_out(topics: KafkaSettings) -> None:
@@ -110,7 +110,7 @@ def test_what_is_over_the_limit_is_split_or_left_out(topics: KafkaSettings) -> N
     assert len({record.partition for record in records}) == 1
     assert exporter.export([span(6, 11), span(6, 12, 20_000)]) is SpanExportResult.FAILURE
     exporter.shutdown()
-    assert sorted(int(one.name) for one in arrived(topics)) == list(range(1, 12))
+    assert sorted(int(arrived_span.name) for arrived_span in arrived(topics)) == list(range(1, 12))
 
 
 def test_what_the_broker_refuses_is_a_failure(kafka: KafkaSettings) -> None:
@@ -128,7 +128,7 @@ def test_what_the_broker_refuses_is_a_failure(kafka: KafkaSettings) -> None:
     assert exporter.export([span(1, 3, 5_000)]) is SpanExportResult.FAILURE
     assert exporter.export([span(1, 4)]) is SpanExportResult.SUCCESS
     exporter.shutdown()
-    assert [one.name for one in arrived(kafka)] == ["2", "4"]
+    assert [arrived_span.name for arrived_span in arrived(kafka)] == ["2", "4"]
 
 
 def test_an_exporter_outlives_the_broker(own_broker: Broker, own_kafka: KafkaSettings) -> None:
@@ -144,4 +144,4 @@ def test_an_exporter_outlives_the_broker(own_broker: Broker, own_kafka: KafkaSet
     assert exporter.export([span(1, 4)]) is SpanExportResult.SUCCESS
     exporter.shutdown()
     assert exporter.export([span(1, 5)]) is SpanExportResult.FAILURE
-    assert [one.name for one in arrived(own_kafka)] == ["1", "4"]
+    assert [arrived_span.name for arrived_span in arrived(own_kafka)] == ["1", "4"]

@@ -30,15 +30,15 @@ def fill_disk(stage: Stage) -> None:
     resource.prlimit(stage.process.pid, resource.RLIMIT_FSIZE, (ROOM_BYTES, ROOM_BYTES))
 
 
-def assert_said(stage: Stage, code: str, path: Path, *, hint: str) -> None:
+def assert_reported(stage: Stage, code: str, path: Path, *, hint: str) -> None:
     """The process ended with the code and the path, what to do, and no traceback."""
     assert stage.ended() == 2, stage.log.read_text()
-    said = stage.log.read_text()
-    assert code in said
-    assert str(path) in said
-    assert hint in said
-    assert "Traceback" not in said
-    assert 'File "' not in said
+    log = stage.log.read_text()
+    assert code in log
+    assert str(path) in log
+    assert hint in log
+    assert "Traceback" not in log
+    assert 'File "' not in log
 
 
 def test_a_disk_that_is_full_ends_the_monitor_and_loses_nothing(
@@ -55,14 +55,14 @@ def test_a_disk_that_is_full_ends_the_monitor_and_loses_nothing(
             until_committed(topics, stage)
             fill_disk(stage)
             send(topics, case.sent[middle:])
-            assert_said(stage, "TRL743", tmp_path / "data", hint="make room on the disk and start again")
+            assert_reported(stage, "TRL743", tmp_path / "data", hint="make room on the disk and start again")
         with monitor(topics, tmp_path / "room", case, *flags) as stage:
-            case.assert_heard(listener.until(case.is_heard))
+            case.assert_complete(listener.until(case.is_complete))
             assert stage.stop() == 0
 
 
 @pytest.mark.parametrize("files", ["CURRENT", "*.sst"])
-def test_a_damaged_file_of_the_monitor_is_said_at_its_start(
+def test_a_damaged_file_of_the_monitor_is_reported_at_its_start(
     topics: KafkaSettings,
     case: Case,  # noqa: F811
     tmp_path: Path,
@@ -76,17 +76,17 @@ def test_a_damaged_file_of_the_monitor_is_said_at_its_start(
         with monitor(topics, tmp_path / "first", case, *flags) as stage:
             until_committed(topics, stage)
             assert stage.stop() == 0
-        shelves = sorted((tmp_path / "data" / topics.group("monitor")).iterdir())
-        for shelf in shelves:
-            damage(shelf, files)
+        stores = sorted((tmp_path / "data" / topics.group("monitor")).iterdir())
+        for store in stores:
+            damage(store, files)
         with monitor(topics, tmp_path / "second", case, *flags) as stage:
-            assert_said(stage, "TRL743", tmp_path / "data", hint="which is made again from Kafka")
-        for shelf in shelves:
-            for file in shelf.iterdir():
+            assert_reported(stage, "TRL743", tmp_path / "data", hint="which is made again from Kafka")
+        for store in stores:
+            for file in store.iterdir():
                 file.unlink()
         send(topics, case.sent[middle:])
         with monitor(topics, tmp_path / "third", case, *flags) as stage:
-            case.assert_heard(listener.until(case.is_heard))
+            case.assert_complete(listener.until(case.is_complete))
             assert stage.stop() == 0
 
 
@@ -106,7 +106,7 @@ def test_a_disk_that_is_full_ends_the_archiver_and_loses_nothing(
         until_ready(stage)
         fill_disk(stage)
         sent = send_judged(topics)
-        assert_said(stage, "TRL409", tmp_path / "archive", hint="check that the disk has free space")
+        assert_reported(stage, "TRL409", tmp_path / "archive", hint="check that the disk has free space")
     with archiver(topics, tmp_path, "room") as stage:
         read_all(stage)
         assert stage.stop() == 0, stage.log.read_text()
@@ -125,7 +125,7 @@ def test_a_manifest_that_cannot_grow_ends_the_archiver(topics: KafkaSettings, tm
         until_ready(stage)
         fill_disk(stage)
         send_judged(topics)
-        assert_said(stage, "TRL409", manifest, hint="check that the disk has free space")
+        assert_reported(stage, "TRL409", manifest, hint="check that the disk has free space")
 
 
 def until_ready(stage: Stage) -> None:

@@ -62,13 +62,13 @@ def test_who_waits_long_for_a_partition_takes_over(topics: KafkaSettings) -> Non
 async def take_over(kafka: KafkaSettings) -> None:
     """Of two consumers of one partition the one that has it reads, and ends after a while."""
     consumers = [consumer_of(kafka), consumer_of(kafka)]
-    for one in consumers:
-        await one.start()
-        stay(one)
+    for consumer in consumers:
+        await consumer.start()
+        stay(consumer)
     limit = time.monotonic() + 4 * IDLE_S
     while time.monotonic() < limit:
         at_work = await reader_of(consumers)
-    waiting = next(one for one in consumers if one is not at_work)
+    waiting = next(consumer for consumer in consumers if consumer is not at_work)
     assert not waiting.assignment()
     await at_work.stop()
     assert await reader_of([waiting]) is waiting
@@ -119,16 +119,16 @@ async def seek(kafka: KafkaSettings) -> None:
     consumer = consumer_of(kafka)
     await consumer.start()
     await reader_of([consumer])
-    gone, own = TP(kafka.topic(Topic.EVENTS), 0), TP(kafka.topic(Topic.ALERTS), 0)
+    gone, here = TP(kafka.topic(Topic.EVENTS), 0), TP(kafka.topic(Topic.ALERTS), 0)
     await sought(look_for(gone), consumer, [gone])
     with pytest.raises(IllegalStateError):
-        await sought(look_for(own), consumer, [own])
+        await sought(look_for(here), consumer, [here])
     await consumer.stop()
 
 
 async def reader_of(consumers: list[AIOKafkaConsumer]) -> AIOKafkaConsumer:
     """The consumer that has the partition, once it has read from it."""
-    while not (having := [one for one in consumers if one.assignment()]):
+    while not (having := [consumer for consumer in consumers if consumer.assignment()]):
         await asyncio.sleep(0.05)
     await having[0].getmany(timeout_ms=100)
     return having[0]

@@ -68,7 +68,9 @@ def test_candidates_have_the_content_of_log_records(kafka: KafkaSettings, tmp_pa
         send(kafka, portion)
         with here(kafka, instance=f"{number}", sessions=SETTINGS, now=clock, reads_logs=True):
             until_carried(kafka)
-    assert not [one for batch in batches(kafka) for one in batch.candidates], "nothing is due yet"
+    assert not [session_candidate for batch in batches(kafka) for session_candidate in batch.candidates], (
+        "nothing is due yet"
+    )
     clock.now += DAY
     with here(kafka, instance="last", sessions=SETTINGS, now=clock, reads_logs=True) as last:
         until("all went on", lambda: last.count("tracline_rekey_candidates_total"))

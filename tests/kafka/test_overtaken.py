@@ -18,7 +18,7 @@ from tracline.stream.kafka.topics import administering
 from tracline.stream.messages.topics import Topic
 
 from ..serve.truth import write_pack
-from .anew import make_anew
+from .anew import recreate
 from .judging import SESSIONS, Sent, messages, send
 from .keyed import LATER_S, PARTITIONS, work
 from .stage import Stage, running
@@ -58,10 +58,10 @@ def ends(kafka: KafkaSettings, admin: KafkaAdminClient) -> dict[TopicPartition, 
     """Return where each partition of events ends."""
     places = [TopicPartition(kafka.topic(Topic.EVENTS), number) for number in range(PARTITIONS)]
     found = admin.list_partition_offsets(dict.fromkeys(places, OffsetSpec.LATEST))
-    return {place: told.offset for place, told in found.items()}
+    return {place: end.offset for place, end in found.items()}
 
 
-def test_what_is_deleted_meanwhile_is_said_and_counted(
+def test_what_is_deleted_meanwhile_is_reported_and_counted(
     topics: KafkaSettings, sent: list[list[Sent]], tmp_path: Path
 ) -> None:
     """Retention overtakes a monitor that is slow: it reports how much it lost, and judges what is left."""
@@ -79,8 +79,10 @@ def test_what_is_deleted_meanwhile_is_said_and_counted(
         stage.until("tracline_watermark_timestamp_seconds", lambda values: max(values, default=0) > late)
         (lost,), (read,) = map(stage.metric, (DELETED, READ))
         assert stage.stop() == 0
-    told = re.findall(r"Kafka has deleted up to (\d+) messages that were not judged", stage.log.read_text())
-    assert sum(map(int, told)) == lost
+    deleted = re.findall(
+        r"Kafka has deleted up to (\d+) messages that were not judged", stage.log.read_text()
+    )
+    assert sum(map(int, deleted)) == lost
     # What was asked for before the monitor stopped may have come. Marks of transactions are no messages.
     assert 0 < sum(map(len, sent)) - read <= lost
     assert lost <= sum(behind[place] - max(0, before[place] - 1) for place in before)
@@ -92,10 +94,10 @@ def test_a_topic_that_is_recreated_meanwhile_is_refused(
 ) -> None:
     """The process ends, whether the new topic ends before the offsets that were judged, or behind them."""
     with stopped(topics, tmp_path / "log", sent[:-1]) as stage:
-        make_anew(topics, Topic.EVENTS, PARTITIONS)
+        recreate(topics, Topic.EVENTS, PARTITIONS)
         send(topics, [*sent * times, *sent[-1:]], "later")
         stage.process.send_signal(signal.SIGCONT)
         assert stage.ended() == 2
-    said = stage.log.read_text()
-    assert "TRL744" in said
-    assert "was deleted and created again" in said
+    log = stage.log.read_text()
+    assert "TRL744" in log
+    assert "was deleted and created again" in log

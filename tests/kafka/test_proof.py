@@ -85,18 +85,18 @@ def test_killed_at_every_place_it_finds_what_was_done(
             return stack.enter_context(start("one"))
 
         starts = (pipeline.rekey, pipeline.monitor, pipeline.archiver)
-        dying = [pool.submit(die, *one) for one in zip(starts, FAULTS, strict=True)]
-        feed(sender, kafka, deaths, lambda: all(one.done() for one in dying))
+        dying = [pool.submit(die, *death) for death in zip(starts, FAULTS, strict=True)]
+        feed(sender, kafka, deaths, lambda: all(death.done() for death in dying))
         sender.send()
-        listener.until(sender.is_heard, within_s=WAIT_S)
+        listener.until(sender.is_complete, within_s=WAIT_S)
         until_carried(kafka)
-        stop(*(one.result() for one in dying))
-        heard = listener.until(lambda _: False, alive=lambda: False)
-        assert_whole(pipeline, sender, heard)
+        stop(*(death.result() for death in dying))
+        found = listener.until(lambda _: False, alive=lambda: False)
+        assert_whole(pipeline, sender, found)
         assert set(deaths) == {*RekeyFault, *MonitorFault, *ArchiveFault}
-        assert heard.again, "what is told twice was never seen"
+        assert found.again, "no message was ever sent twice"
     with capsys.disabled():
-        print(f"\nkilled at {', '.join(deaths)}; {heard.again} messages told twice")
+        print(f"\nkilled at {', '.join(deaths)}; {found.again} messages sent twice")
         print(f"{len(made.ids)} verdicts, {len(sender.planted)} dead letters")
 
 
@@ -118,30 +118,38 @@ def feed(sender: Sender, kafka: KafkaSettings, deaths: list[StrEnum], is_over: C
 
 
 @pytest.fixture
-def own(own_kafka: KafkaSettings) -> KafkaSettings:
+def separate_kafka(own_kafka: KafkaSettings) -> KafkaSettings:
     """A broker that the test may kill, with topics."""
     make_topics(own_kafka)
     return own_kafka
 
 
 def test_workers_come_and_go_and_so_does_the_broker(
-    own_broker: Broker, own: KafkaSettings, made: Proof, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    own_broker: Broker,
+    separate_kafka: KafkaSettings,
+    made: Proof,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Of each process one works, then two, of which one is killed, then another two; spans come all the time.
 
     The broker is killed, and comes back. When it is gone for good a monitor that is to end does not wait.
     """
-    pipeline = Pipeline(own, made.pack, tmp_path)
+    pipeline = Pipeline(separate_kafka, made.pack, tmp_path)
     starts = (pipeline.rekey, pipeline.monitor, pipeline.archiver)
     size = len(made.records) // 6
-    with closing(Sender(own, made)) as sender, closing(Listener(own)) as listener, ExitStack() as stack:
+    with (
+        closing(Sender(separate_kafka, made)) as sender,
+        closing(Listener(separate_kafka)) as listener,
+        ExitStack() as stack,
+    ):
 
         def started(name: str) -> list[Stage]:
             return [stack.enter_context(start(name)) for start in starts]
 
         first = started("first")
         sender.send(size)
-        listener.until(lambda heard: bool(heard.places))
+        listener.until(lambda found: bool(found.places))
         sender.send(size)
         own_broker.restart()
         second = started("second")
@@ -158,28 +166,28 @@ def test_workers_come_and_go_and_so_does_the_broker(
         for stage in second:
             assert stage.stop() == 0, stage.log.read_text()
         sender.send()
-        listener.until(sender.is_heard, within_s=WAIT_S)
-        until_carried(own)
+        listener.until(sender.is_complete, within_s=WAIT_S)
+        until_carried(separate_kafka)
         rekey, monitor, archiver = third
         stop(rekey, archiver)
-        heard = listener.until(lambda _: False, alive=lambda: False)
+        found = listener.until(lambda _: False, alive=lambda: False)
         own_broker.kill()
         monitor.process.terminate()
         # While it tries to finish, which takes its time.
-        assert_whole(pipeline, sender, heard)
+        assert_whole(pipeline, sender, found)
         assert monitor.ended() == 2
-        said = monitor.log.read_text()
-        assert "TRL745" in said
-        assert "judged again at the next start" in said
+        log = monitor.log.read_text()
+        assert "TRL745" in log
+        assert "judged again at the next start" in log
     with capsys.disabled():
-        print(f"\nnine processes; {heard.again} messages told twice, {len(made.ids)} verdicts")
+        print(f"\nnine processes; {found.again} messages sent twice, {len(made.ids)} verdicts")
 
 
 def until_shared(stage: Stage) -> None:
     """Wait until the process has some of the partitions, and others the rest."""
 
     def is_shared() -> bool:
-        said = re.findall(r"goes on with partitions (.*)", stage.log.read_text())
-        return bool(said) and len(said[-1].split()) < SOURCES
+        assigned = re.findall(r"goes on with partitions (.*)", stage.log.read_text())
+        return bool(assigned) and len(assigned[-1].split()) < SOURCES
 
     until(f"{stage.log.stem} has some partitions", is_shared, within_s=SHARED_S)

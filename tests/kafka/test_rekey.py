@@ -15,7 +15,7 @@ from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import RekeyFault
 from tracline.stream.stages.rekey import Record
 
-from .anew import make_anew
+from .anew import recreate
 from .keyed import PARTITIONS, Work, pure, work
 from .rekeying import (
     batches,

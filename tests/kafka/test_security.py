@@ -130,7 +130,9 @@ async def _send(settings: KafkaSettings, name: str, value: bytes) -> None:
 
 
 @pytest.mark.parametrize("way", ["scram", "clear"])
-def test_who_gets_in_hears_nothing_of_it(secured: dict[str, KafkaSettings], tmp_path: Path, way: str) -> None:
+def test_a_client_that_gets_in_logs_nothing_of_it(
+    secured: dict[str, KafkaSettings], tmp_path: Path, way: str
+) -> None:
     """The log lines of Kafka's clients about a connection are not in a command's output."""
     ended = stream(secured[way], tmp_path, "topics")
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -152,13 +154,13 @@ def test_nobody_gets_in_otherwise(secured: dict[str, KafkaSettings], tmp_path: P
     ]
     with ThreadPoolExecutor() as pool:
         ended = list(pool.map(lambda case: stream(case[0], tmp_path, "lag"), cases))
-    for (settings, why), one in zip(cases, ended, strict=True):
-        assert one.returncode == 2
-        assert one.stderr.startswith(
+    for (settings, why), command in zip(cases, ended, strict=True):
+        assert command.returncode == 2
+        assert command.stderr.startswith(
             f"tracline stream lag: TRL723 Kafka at {settings.bootstrap_servers[0]}: "
         )
-        assert why in one.stderr
-        assert "horse" not in one.stderr
+        assert why in command.stderr
+        assert "horse" not in command.stderr
 
 
 def test_a_process_that_is_refused_does_not_wait(secured: dict[str, KafkaSettings], tmp_path: Path) -> None:
@@ -171,7 +173,7 @@ def test_a_process_that_is_refused_does_not_wait(secured: dict[str, KafkaSetting
         assert "waiting" not in ended.stderr
 
 
-def test_a_wrong_key_password_is_said(secured: dict[str, KafkaSettings], tmp_path: Path) -> None:
+def test_a_wrong_key_password_is_reported(secured: dict[str, KafkaSettings], tmp_path: Path) -> None:
     """TRL722 names the certificate; nobody asks the terminal."""
     (tmp_path / "wrong").write_text("wrong")
     settings = replace(secured["tls"], ssl_key_password_file=str(tmp_path / "wrong"))

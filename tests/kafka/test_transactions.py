@@ -26,12 +26,12 @@ def ended(topics: KafkaSettings) -> Transactions:
     return first
 
 
-def test_why_it_failed_is_said_whatever_is_asked_next(ended: Transactions) -> None:
+def test_the_reason_of_a_failure_is_reported_whatever_is_asked_next(ended: Transactions) -> None:
     """kafka-python then reports only that there was an error: it is no reason to begin again (TRL733)."""
-    with pytest.raises(KafkaError) as told:
+    with pytest.raises(KafkaError) as caught:
         ended.commit()
-    assert not isinstance(told.value, FENCED)
+    assert not isinstance(caught.value, FENCED)
     with pytest.raises(StreamError) as refused:
-        ended.abandon(told.value)
+        ended.abandon(caught.value)
     assert refused.value.code == "TRL733"
     assert not ended.is_open

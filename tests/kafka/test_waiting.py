@@ -34,13 +34,13 @@ def away(own_broker: Broker, own_kafka: KafkaSettings) -> KafkaSettings:
 
 def start(stack: ExitStack, kafka: KafkaSettings, folder: Path, name: str, *flags: str) -> Stage:
     """Start a process of that name."""
-    own = ("--archive", str(folder / "archive")) if name == "archive" else ()
+    options = ("--archive", str(folder / "archive")) if name == "archive" else ()
     return stack.enter_context(
-        running(kafka, folder / f"{name}.log", name, "--timeout-s", TIMEOUT_S, *own, *flags)
+        running(kafka, folder / f"{name}.log", name, "--timeout-s", TIMEOUT_S, *options, *flags)
     )
 
 
-def said(stage: Stage, text: str) -> bool:
+def has_logged(stage: Stage, text: str) -> bool:
     """Return whether a process that has not ended has printed that."""
     assert stage.process.poll() is None, stage.log.read_text()
     return text in stage.log.read_text()
@@ -52,10 +52,16 @@ def test_who_starts_while_the_broker_is_away_waits_for_it(
     """Each of the four reports once that it waits, works once the broker is there, and exits 0."""
     with ExitStack() as stack:
         stages = {name: start(stack, away, tmp_path, name) for name in PROCESSES}
-        until("all wait", lambda: all(said(one, WAITING) for one in stages.values()), within_s=WAIT_S)
+        until(
+            "all wait",
+            lambda: all(has_logged(waiting_stage, WAITING) for waiting_stage in stages.values()),
+            within_s=WAIT_S,
+        )
         own_broker.start()
         for name, text in PROCESSES.items():
-            until(f"{name} works", lambda name=name, text=text: said(stages[name], text), within_s=WAIT_S)
+            until(
+                f"{name} works", lambda name=name, text=text: has_logged(stages[name], text), within_s=WAIT_S
+            )
         for stage in stages.values():
             assert stage.stop() == 0, stage.log.read_text()
             assert stage.log.read_text().count(WAITING) == 1
@@ -64,7 +70,7 @@ def test_who_starts_while_the_broker_is_away_waits_for_it(
 def test_no_wait_is_longer_than_asked_for(away: KafkaSettings, tmp_path: Path) -> None:
     """With 0 each ends at once, after a moment behind that, with TRL723 as ever; a stopped one ends, too."""
     with ExitStack() as stack:
-        told = start(stack, away, tmp_path, "rekey")
+        rekey = start(stack, away, tmp_path, "rekey")
         for wait_s, names in (("0", PROCESSES), ("1.5", ("monitor",))):
             folder = tmp_path / wait_s
             stages = [start(stack, away, folder, name, "--wait-s", wait_s) for name in names]
@@ -72,5 +78,5 @@ def test_no_wait_is_longer_than_asked_for(away: KafkaSettings, tmp_path: Path) -
                 assert stage.ended() == 2
                 assert "TRL723 no broker listens" in stage.log.read_text()
                 assert stage.log.read_text().count(WAITING) == (wait_s != "0")
-        until("it waits", lambda: said(told, WAITING), within_s=WAIT_S)
-        assert told.stop() == 0
+        until("it waits", lambda: has_logged(rekey, WAITING), within_s=WAIT_S)
+        assert rekey.stop() == 0

@@ -24,7 +24,7 @@ def values(scalars: st.SearchStrategy[Any], keys: st.SearchStrategy[str]) -> st.
     """JSON values with these scalars and keys."""
     return st.recursive(
         st.none() | st.booleans() | keys | scalars,
-        lambda some: st.lists(some, max_size=4) | st.dictionaries(keys, some, max_size=4),
+        lambda scalar: st.lists(scalar, max_size=4) | st.dictionaries(keys, scalar, max_size=4),
         max_leaves=12,
     )
 
@@ -32,10 +32,10 @@ def values(scalars: st.SearchStrategy[Any], keys: st.SearchStrategy[str]) -> st.
 def shuffled(value: Any, random: Random) -> Any:
     """Return the same value with the keys of its objects in another order."""
     if isinstance(value, list):
-        return [shuffled(one, random) for one in value]
+        return [shuffled(item, random) for item in value]
     if not isinstance(value, dict):
         return value
-    items = [(key, shuffled(one, random)) for key, one in value.items()]
+    items = [(key, shuffled(item, random)) for key, item in value.items()]
     random.shuffle(items)
     return dict(items)
 
@@ -46,7 +46,7 @@ def as_doubles(read: Any, value: Any) -> Any:
         case list():
             return [as_doubles(*pair) for pair in zip(read, value, strict=True)]
         case dict():
-            return {key: as_doubles(read[key], one) for key, one in value.items()}
+            return {key: as_doubles(read[key], item) for key, item in value.items()}
         case float():
             return float(read)
     return read
@@ -78,13 +78,13 @@ def test_any_value_has_one_text_that_holds_it(value: Any, seed: int) -> None:
 def test_integers_of_one_value_have_one_text(digits: int, zeros: int) -> None:
     """`1e2`, `100` and `100.0` are one number, however large; in doubles each as RFC 8785 has it."""
     spelled = f"{digits}{'0' * zeros}", f"{digits}e{zeros}", f"{digits}0.0E{zeros - 1:+}"
-    assert len({canonical_text(one) for one in spelled}) == 1
+    assert len({canonical_text(spelling) for spelling in spelled}) == 1
 
 
 @given(st.integers(2**53, 2**1200))
 def test_an_integer_differs_from_its_neighbours(value: int) -> None:
     """No digit of an integer is lost: ids that differ by one stay two."""
-    assert len({canonical_text(str(one)) for one in (value - 1, value, value + 1, -value)}) == 4
+    assert len({canonical_text(str(number)) for number in (value - 1, value, value + 1, -value)}) == 4
 
 
 @given(

@@ -48,8 +48,8 @@ def plain_e(k: Numbers, n: Numbers, rate: float, dispersion: float, ratio: float
     if not dispersion:
         return (higher / rate) ** k * ((1 - higher) / (1 - rate)) ** (n - k)
     a = 1 / dispersion
-    null, other = n * rate / (a + n * rate), n * higher / (a + n * higher)
-    return (other / null) ** k * ((1 - other) / (1 - null)) ** a
+    null, alternative = n * rate / (a + n * rate), n * higher / (a + n * higher)
+    return (alternative / null) ** k * ((1 - alternative) / (1 - null)) ** a
 
 
 def runs(k: Numbers, n: Numbers, tolerated: Tolerated) -> Numbers:
@@ -58,9 +58,9 @@ def runs(k: Numbers, n: Numbers, tolerated: Tolerated) -> Numbers:
     sums = np.zeros((len(RATIOS), len(k)))
     alive = np.ones(len(k), dtype=bool)
     for tick in range(k.shape[1]):
-        some = np.maximum(n[:, tick], 1)
+        sessions = np.maximum(n[:, tick], 1)
         for place, ratio in enumerate(RATIOS):
-            e = plain_e(k[:, tick], some, tolerated.rate, tolerated.dispersion, ratio)
+            e = plain_e(k[:, tick], sessions, tolerated.rate, tolerated.dispersion, ratio)
             sums[place] = np.where(n[:, tick] > 0, e * (sums[place] + 1), sums[place])
         now = alive & (sums.mean(axis=0) >= A)
         first[now] = tick + 1
@@ -187,7 +187,7 @@ def test_false_alarms_are_at_least_a_ticks_apart(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_scatter_that_is_not_told_breaks_the_bound() -> None:
+def test_scatter_that_is_left_out_breaks_the_bound() -> None:
     """The same scattered counts alarm far too often if their dispersion is left out: it is needed."""
     tolerated, k, n = nulls("scattered counts, many sessions", np.random.default_rng(17))
     assert runs(k, n, replace(tolerated, dispersion=0.0)).mean() < A / 4
@@ -225,14 +225,14 @@ def test_a_state_cut_anywhere_and_read_back_changes_nothing(
     )
     key = RateKey("pack", "rule", "agent")
     whole, resumed = DetectorState(), DetectorState()
-    for place, (one, other) in enumerate(ticks):
+    for place, (violating, applicable) in enumerate(ticks):
         if place == cut:
             record = {rate_name(key): encode(RateState(detector=resumed))}
             resumed = decode(record).rates[key].detector
             assert resumed is not None
-        whole, said = step(whole, min(one, other), other, tolerated, settings)
-        resumed, again = step(resumed, min(one, other), other, tolerated, settings)
-        assert (resumed, again) == (whole, said)
+        whole, alarm = step(whole, min(violating, applicable), applicable, tolerated, settings)
+        resumed, again = step(resumed, min(violating, applicable), applicable, tolerated, settings)
+        assert (resumed, again) == (whole, alarm)
 
 
 @pytest.mark.slow

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tracline.examples.desk.bot import Break, Desk, conversations
 from tracline.examples.spans.plan import Dialect, Keys, Manner, turn_bounds
-from tracline.examples.spans.sessions import Script as Told
-from tracline.examples.spans.sessions import random_session, support_session, tidy
+from tracline.examples.spans.sessions import Script, random_session, support_session, tidy
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.dialects import read_content
 from tracline.schemas.dialects.names import (
@@ -71,8 +70,8 @@ def assembled(sent: Iterable[Span]) -> dict[str, list[Event]]:
     last = 0
     for trace in traces.values():
         inside = trace.coverage()
-        for heard in trace.all():
-            candidate = candidate_of(trace, heard, inside)
+        for reading in trace.all():
+            candidate = candidate_of(trace, reading, inside)
             assert isinstance(candidate, Candidate)
             if candidate.claims:
                 sessions.setdefault(
@@ -96,7 +95,7 @@ def bare(events: Iterable[Event]) -> list[Event]:
     ]
 
 
-def sayable(session: Told, dialect: Dialect) -> Told:
+def sayable(session: Script, dialect: Dialect) -> Script:
     """Return the conversation without what the dialect cannot express.
 
     Where a message's result does not name its tool, a second answer to one call belongs to no known call.
@@ -106,7 +105,7 @@ def sayable(session: Told, dialect: Dialect) -> Told:
     return replace(session, lines=tuple(line for line in session.lines if not line.again))
 
 
-def check(session: Told, manner: Manner) -> None:
+def check(session: Script, manner: Manner) -> None:
     """A conversation instrumented in that manner becomes what it was."""
     session = sayable(session, manner.dialect)
     truth = bare(expected(session, manner))
@@ -114,7 +113,7 @@ def check(session: Told, manner: Manner) -> None:
     events = bare(found.pop(session.session_id))
     if manner.dialect is Dialect.VERCEL and not manner.tool_spans:
         # The AI SDK has no spans for agents: only the enclosing tool shows that an agent is nested.
-        truth, events = ([replace(event, nested=False) for event in told] for told in (truth, events))
+        truth, events = ([replace(event, nested=False) for event in sequence] for sequence in (truth, events))
     assert events == truth
     assert not found
 
@@ -126,9 +125,9 @@ def test_a_conversation_becomes_its_events(dialect: Dialect, manner: Manner) -> 
     # Spans of OpenLLMetry's tools have no call ids: an equal run may be taken for one of the history.
     is_vague = dialect is Dialect.OPENLLMETRY and manner.skip_turns
     for seed, session in enumerate(SUPPORT if is_vague else (*SUPPORT, *RANDOM)):
-        told = replace(manner, dialect=dialect, seed=seed)
+        dialect_manner = replace(manner, dialect=dialect, seed=seed)
         if len(list(turn_bounds(session.lines))) > manner.skip_turns:
-            check(session, told)
+            check(session, dialect_manner)
 
 
 @pytest.mark.parametrize("dialect", Dialect)

@@ -93,7 +93,7 @@ def test_a_tautology_is_satisfied_and_a_contradiction_violated_at_once(
 
 @LAWS
 @given(FUTURE_FORMULAS, TRACES)
-def test_the_negation_of_a_rule_says_the_opposite(formula: Formula, trace: Trace) -> None:
+def test_the_negation_of_a_rule_gets_the_opposite_verdict(formula: Formula, trace: Trace) -> None:
     """If a rule is violated its negation is satisfied, and the first instance closes the other way."""
     plain, negated = Monitor(formula, "none"), Monitor(Formula(Op.NOT, (formula,)), "none")
     opposite = {

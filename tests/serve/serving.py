@@ -48,8 +48,8 @@ class Serving:
     def listen(self) -> None:
         """Read the log of the process until it has ended."""
         assert self.process.stderr is not None
-        with self.process.stderr as said:
-            for line in said:
+        with self.process.stderr as stderr:
+            for line in stderr:
                 self.lines.append(line)
                 if "OTLP/HTTP on" in line:
                     self.ready.set()
@@ -79,7 +79,7 @@ class Serving:
         return code
 
     @property
-    def said(self) -> str:
+    def log(self) -> str:
         """Return the log of the process."""
         return "".join(self.lines)
 

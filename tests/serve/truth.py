@@ -60,7 +60,7 @@ Place = tuple[str, int, int, str]
 
 
 @dataclass(frozen=True)
-class Told:
+class PlayedSession:
     """A conversation, and the manner of its spans."""
 
     session: Script
@@ -79,7 +79,7 @@ class Told:
     @property
     def places(self) -> list[Place]:
         """Return where its events stand."""
-        return [(one.session_id, one.occurrence, one.seq, one.event_id) for one in self.events]
+        return [(event.session_id, event.occurrence, event.seq, event.event_id) for event in self.events]
 
 
 def paced(session: Script, start: int, gap_s: float) -> Script:
@@ -103,9 +103,9 @@ def write_pack(folder: Path) -> Path:
     return file
 
 
-def true_ids(told: Iterable[Told], pack: Path) -> Ids:
+def true_ids(played: Iterable[PlayedSession], pack: Path) -> Ids:
     """Every verdict that conversations must give, once they have closed."""
-    return ids_of((one.events for one in told), pack)
+    return ids_of((session_played.events for session_played in played), pack)
 
 
 def ids_of(occurrences: Iterable[Sequence[Event]], pack: Path, *, closed: bool = True) -> Ids:

@@ -243,7 +243,9 @@ def test_a_record_that_breaks_the_stage_is_put_aside_alone(monkeypatch: pytest.M
         bed.now += 10 * 3_600 * NS
         bed.turn(slot, times=20)
     batches = [
-        one for one in map(decode_message, bed.values(Topic.EVENTS)) if isinstance(one, CandidateBatch)
+        message
+        for message in map(decode_message, bed.values(Topic.EVENTS))
+        if isinstance(message, CandidateBatch)
     ]
     assert sum(len(batch.candidates) for batch in batches) > 0
 
@@ -328,7 +330,7 @@ def _finish(bed: Bed, slots: list[Slot]) -> None:
         places = [
             TopicPartition(NAMES[Topic.VERDICTS], number) for number in range(alert_messages.PARTITIONS)
         ]
-        read = all((bed.broker.committed(group, one) or 0) >= bed.broker.end(one) for one in places)
+        read = all((bed.broker.committed(group, place) or 0) >= bed.broker.end(place) for place in places)
         # Behind the last alert is the marker of its transaction.
         if read and (bed.broker.committed(group, alerts) or 0) >= bed.broker.end(alerts) - 1:
             return

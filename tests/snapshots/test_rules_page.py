@@ -19,7 +19,9 @@ def test_the_catalogue_is_in_step_with_the_packs() -> None:
     rules = load_packs(shipped_packs()).rules
     packs = {name: [rule for rule in rules if rule.pack == name] for name in shipped_packs()}
     introduction = PAGE.read_text(encoding="utf-8").partition("\n## ")[0]
-    page = "\n".join([introduction, *(line for name, own in packs.items() for line in section(name, own))])
+    page = "\n".join(
+        [introduction, *(line for name, pack_rules in packs.items() for line in section(name, pack_rules))]
+    )
     if REWRITE:
         PAGE.write_text(page, encoding="utf-8")
     assert page == PAGE.read_text(encoding="utf-8")

@@ -38,8 +38,8 @@ def candidates(*rows: tuple[str, float, str, str | None], **more: Any) -> pl.Dat
         for session, second, kind, text in rows
     ]
     empty = [pl.lit(None, EVENT_SCHEMA[name]).alias(name) for name in UNORDERED]
-    told = [pl.Series(name, of, EVENT_SCHEMA.get(name)) for name, of in more.items()]
-    return event_frame(events).with_columns(*empty).with_columns(*told)
+    series = [pl.Series(name, of, EVENT_SCHEMA.get(name)) for name, of in more.items()]
+    return event_frame(events).with_columns(*empty).with_columns(*series)
 
 
 def order(frame: pl.DataFrame, idle_s: float = 3600) -> list[tuple[str, int, str | None]]:
@@ -86,7 +86,7 @@ def test_spellings_of_types_are_read(tmp_path: Path, unit: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "values", "said"),
+    ("column", "values", "error"),
     [
         ("session_id", None, "has no column session_id"),
         ("time", None, "has no column time"),
@@ -98,14 +98,14 @@ def test_spellings_of_types_are_read(tmp_path: Path, unit: Any) -> None:
         ("seq", [1.5], "has the column seq as Float64"),
     ],
 )
-def test_columns_that_cannot_be_read_are_named(tmp_path: Path, column: str, values: Any, said: str) -> None:
+def test_columns_that_cannot_be_read_are_named(tmp_path: Path, column: str, values: Any, error: str) -> None:
     """A required column that is missing, or a column of another type, is TRL402 with file and column."""
     frame = pl.DataFrame({"session_id": ["s"], "time": [at(1)], "kind": ["user"]})
     frame = frame.drop(column) if values is None else frame.with_columns(pl.Series(column, values))
     with pytest.raises(SourceError, match="TRL402") as caught:
         scan(written(tmp_path, frame))
     assert caught.value.where == "events.parquet"
-    assert said in caught.value.what
+    assert error in caught.value.what
 
 
 def test_a_damaged_file_is_an_error(tmp_path: Path) -> None:
@@ -218,8 +218,8 @@ ROWS = st.lists(
 @given(ROWS, st.randoms(), st.integers(1, 3))
 def test_the_order_of_rows_in_the_files_does_not_matter(rows: list[Any], random: Any, idle_s: int) -> None:
     """Any permutation of the candidates gives the same events; judging those again changes nothing."""
-    told = [{"nth": str(number)} for number in range(len(rows))]
-    frame = candidates(*rows, attributes=told)
+    attributes = [{"nth": str(number)} for number in range(len(rows))]
+    frame = candidates(*rows, attributes=attributes)
     places = list(range(len(rows)))
     random.shuffle(places)
     judged = judged_order(frame, idle_s).events
@@ -239,8 +239,8 @@ def test_occurrences_follow_their_definition(rows: list[Any], idle_s: int) -> No
     kinds = [kind.value for kind in Kind]
     for session in ("s", "t"):
         start = last = seq = None
-        told = sorted((second, kinds.index(kind)) for name, second, kind, _ in rows if name == session)
-        for second, kind in told:
+        moments = sorted((second, kinds.index(kind)) for name, second, kind, _ in rows if name == session)
+        for second, kind in moments:
             if start is None or last is None or seq is None or second - last > idle_s:
                 start, seq = second, 0
             if kinds[kind] == "end":
@@ -290,15 +290,15 @@ def test_what_comes_after_an_end_is_the_next_occurrence() -> None:
     ]
 
 
-def test_numbered_rows_told_twice_are_repeats() -> None:
+def test_numbered_rows_that_come_twice_are_repeats() -> None:
     """A file read twice changes nothing; rows that differ at one place both stay."""
     rows = [("s", 1, "user", "a"), ("s", 2, "user", "a"), ("s", 2, "end", None)]
     once = candidates(*rows, seq=[1, 2, 3])
     twice = session_order(pl.concat([once, once]), 10)
     assert twice.repeats == 3
     assert twice.events.equals(session_order(once, 10).events)
-    other = candidates(("s", 1, "user", "b"), seq=[1])
-    assert session_order(pl.concat([once, other]), 10).events["seq"].to_list() == [1, 1, 2, 3]
+    different = candidates(("s", 1, "user", "b"), seq=[1])
+    assert session_order(pl.concat([once, different]), 10).events["seq"].to_list() == [1, 1, 2, 3]
 
 
 def test_an_end_without_seq_ends_what_is_numbered() -> None:
@@ -386,5 +386,5 @@ def test_what_is_ready_stays_where_it_is(tmp_path: Path) -> None:
     assert scan(made).collect().equals(judged)
     log = tmp_path / "log.json"
     log.write_text('[{"role": "user", "content": "hi"}]', encoding="utf-8")
-    (told,) = prepare(log, scratch, Population())
-    assert scan(told).collect()["kind"].to_list() == ["user", "end"]
+    (path,) = prepare(log, scratch, Population())
+    assert scan(path).collect()["kind"].to_list() == ["user", "end"]

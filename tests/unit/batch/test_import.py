@@ -67,7 +67,7 @@ def shape(imported: ImportResult) -> tuple[int, int, int]:
 def places(path: Path) -> list[str]:
     """The place of each conversation, and place and code of each flaw, of a file."""
     found = list(read_conversations(path))
-    return [f"{one.place}: {one.code}" if isinstance(one, InputFlaw) else one.place for one in found]
+    return [f"{item.place}: {item.code}" if isinstance(item, InputFlaw) else item.place for item in found]
 
 
 SHAPES = {
@@ -91,9 +91,13 @@ def test_every_shape_of_log_holds_the_same_conversation(tmp_path: Path, name: st
     path = tmp_path / name
     path.write_text(SHAPES[name], encoding="utf-8")
     found = [
-        one for one in read_conversations(path) if isinstance(one, RecordedConversation) and one.messages
+        conversation
+        for conversation in read_conversations(path)
+        if isinstance(conversation, RecordedConversation) and conversation.messages
     ]
-    assert [one.messages for one in found] == [talk(1)[1:2] if name == "one-message.jsonl" else talk(1)]
+    assert [conversation.messages for conversation in found] == [
+        talk(1)[1:2] if name == "one-message.jsonl" else talk(1)
+    ]
 
 
 def test_messages_by_lines_are_put_together_by_the_session_they_name(tmp_path: Path) -> None:
@@ -101,9 +105,13 @@ def test_messages_by_lines_are_put_together_by_the_session_they_name(tmp_path: P
     path = tmp_path / "log.jsonl"
     lines = [{"role": "user", "content": str(n), "session_id": f"s{n % 2}"} for n in range(4)]
     path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    found = [one for one in read_conversations(path) if isinstance(one, RecordedConversation)]
-    assert [one.header for one in found] == [{"session_id": "s0"}, {"session_id": "s1"}]
-    assert [one.messages for one in found] == [[lines[0], lines[2]], [lines[1], lines[3]]]
+    found = [
+        conversation
+        for conversation in read_conversations(path)
+        if isinstance(conversation, RecordedConversation)
+    ]
+    assert [conversation.header for conversation in found] == [{"session_id": "s0"}, {"session_id": "s1"}]
+    assert [conversation.messages for conversation in found] == [[lines[0], lines[2]], [lines[1], lines[3]]]
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lambda data: pa.Codec("zstd").compress(data)])
@@ -143,7 +151,7 @@ def test_sizes_have_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert places(whole) == ["whole file: json-size"]
 
 
-def test_a_folder_is_told_by_what_its_files_hold(tmp_path: Path) -> None:
+def test_a_folder_is_recognised_by_the_content_of_its_files(tmp_path: Path) -> None:
     """Chat logs and Parquet whatever their suffix; a README is skipped, a broken data file rejected."""
     put(tmp_path / "b" / "log.txt", talk(1))
     put(tmp_path / "a.json", talk(2))
@@ -213,7 +221,7 @@ def test_importing_again_changes_nothing(tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()} == before
 
 
-def test_a_conversation_told_twice_is_one_session(tmp_path: Path) -> None:
+def test_a_conversation_that_comes_twice_is_one_session(tmp_path: Path) -> None:
     """In one file, in two files, in two imports: the second copy is a duplicate."""
     put(tmp_path / "in" / "a.json", [talk(1), talk(2), talk(1)])
     put(tmp_path / "in" / "b.json", [talk(2), talk(3)])
@@ -289,7 +297,7 @@ def test_an_archive_and_its_manifest_agree_or_it_is_an_error(tmp_path: Path) -> 
         read_manifest(tmp_path / "out")
 
 
-def test_the_latest_watermark_of_each_live_source_is_kept(tmp_path: Path) -> None:
+def test_the_latest_watermark_of_each_live_source_is_stored(tmp_path: Path) -> None:
     """It is read back per source and partition; a line that a crash cut off leaves the one before."""
     ours, theirs = ManifestSource("serve", "a" * 64), ManifestSource("serve", "a" * 64, partition=1)
     with archive_writer(tmp_path / "out") as archive:
@@ -327,7 +335,7 @@ def run(*words: str) -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
-def test_the_command_tells_what_it_did(tmp_path: Path) -> None:
+def test_the_command_reports_what_it_did(tmp_path: Path) -> None:
     """Counts on standard output, as a table or JSON; progress on standard error unless `--quiet`."""
     source = str(put(tmp_path / "log.json", [talk(1), talk(2), talk(1)]))
     code, table, progress = run(source, "--out", str(tmp_path / "a"))
@@ -335,13 +343,13 @@ def test_the_command_tells_what_it_did(tmp_path: Path) -> None:
     assert "         2 sessions\n         4 user\n         4 assistant\n         8 tool_call\n" in table
     assert "1 duplicate conversations" in table
     code, text, progress = run(source, "--out", str(tmp_path / "b"), "--format", "json", "--quiet")
-    told = json.loads(text)
+    report = json.loads(text)
     assert (code, progress) == (0, "")
-    assert (told["sessions"], told["duplicates"], told["instructions"]) == (2, 1, 3)
-    assert told["events"] == {"user": 4, "assistant": 4, "tool_call": 8, "tool_result": 8}
+    assert (report["sessions"], report["duplicates"], report["instructions"]) == (2, 1, 3)
+    assert report["events"] == {"user": 4, "assistant": 4, "tool_call": 8, "tool_result": 8}
 
 
-def test_rejected_input_is_told_with_file_and_place_and_fails(tmp_path: Path) -> None:
+def test_rejected_input_is_reported_with_file_and_place_and_fails(tmp_path: Path) -> None:
     """More than `--allow-rejected` exits 2; what could be read is imported; no message text is printed."""
     broken = [*talk(1), {"role": "wizard", "content": "secret"}, {"role": "user", "content": 7}]
     source = str(put(tmp_path / "log.json", [broken, talk(2)]))

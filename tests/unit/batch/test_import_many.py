@@ -28,14 +28,14 @@ rules: [{id: asked, formula: call -> once asked}]
 def put_chats(folder: Path, count: int = SOURCES) -> None:
     """Write chat logs of one conversation each, on two days; every fifth repeats the one before."""
     for number in range(count):
-        told = number - (number % 5 == 4)
-        when = f"2026-01-0{1 + told % 2}T10:00:{told:02d}"
+        original = number - (number % 5 == 4)
+        when = f"2026-01-0{1 + original % 2}T10:00:{original:02d}"
         call = {"id": "c", "function": {"name": "refund", "arguments": "{}"}}
         talk = [
-            {"role": "user", "content": f"question {told}", "timestamp": when},
+            {"role": "user", "content": f"question {original}", "timestamp": when},
             {"role": "assistant", "tool_calls": [call], "timestamp": when},
         ]
-        text = json.dumps({"id": f"s{told}", "messages": talk[told % 3 == 0 :]})
+        text = json.dumps({"id": f"s{original}", "messages": talk[original % 3 == 0 :]})
         (folder / f"chat-{number:03d}.json").write_text(text, encoding="utf-8")
 
 
@@ -49,9 +49,9 @@ def put_dumps(folder: Path, count: int = SOURCES) -> None:
 
 def span(trace: int, number: int) -> dict[str, Any]:
     """Return the agent's span of a trace (0), or a tool's span below it."""
-    told = {"gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": f"spans-{trace}"}
+    attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": f"spans-{trace}"}
     if number:
-        told = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "refund"}
+        attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "refund"}
     start = 1_767_225_600_000_000_000 + trace * 3_600_000_000_000 + number
     return {
         "traceId": f"{trace + 1:032x}",
@@ -60,7 +60,7 @@ def span(trace: int, number: int) -> dict[str, Any]:
         "name": "step",
         "startTimeUnixNano": str(start),
         "endTimeUnixNano": str(start + 10),
-        "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in told.items()],
+        "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in attributes.items()],
     }
 
 

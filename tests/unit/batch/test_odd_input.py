@@ -109,8 +109,8 @@ def test_a_name_that_is_no_text_is_rejected_and_nothing_is_left(tmp_path: Path) 
     assert "\x1b" not in refused.output + refused.stderr
     assert audited(source, tmp_path).exit_code == 2
     again = run("import", source, "--out", tmp_path / "out", "--allow-rejected", "1", "--format", "json")
-    told = json.loads(again.stdout)
-    assert (told["files_known"], told["files_skipped"]) == (2, ["r\\xffadme"])
+    report = json.loads(again.stdout)
+    assert (report["files_known"], report["files_skipped"]) == (2, ["r\\xffadme"])
     population = Population()
     assert len(discover(tmp_path / "out", population)) == 1
     assert (population.rejected, population.skipped) == ({}, [])

@@ -80,7 +80,7 @@ def test_an_empty_trace_ends_with_null() -> None:
     assert lines("always p", trace="") == [{"end": None}]
 
 
-def test_the_table_says_the_same() -> None:
+def test_the_table_shows_the_same() -> None:
     """`--format table` has the same steps, verdicts and residuals, for a person."""
     _, out, _ = run("eventually result", "--format", "table")
     assert [line.split(maxsplit=2) for line in out.splitlines()] == [

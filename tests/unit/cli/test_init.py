@@ -56,7 +56,7 @@ def found(source: Path, pack: Path | str) -> set[tuple[str, str, str, str]]:
     assert done.exit_code == 0, done.output
     lines = (bundle / "verdicts.jsonl").read_text().splitlines()
     rows = [json.loads(line) for line in lines]
-    return {(one["session_id"], one["rule"], one["event_id"], one["verdict"]) for one in rows}
+    return {(row["session_id"], row["rule"], row["event_id"], row["verdict"]) for row in rows}
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def test_the_pack_is_sound_and_finds_what_the_shipped_one_finds(desk: Path) -> N
     assert run("test", pack).exit_code == 0
     rules = {rule.id for rule in load_packs(pack).rules}
     assert len(rules) >= 10
-    shipped = {one for one in found(desk, PARENT) if one[1] in rules}
+    shipped = {finding for finding in found(desk, PARENT) if finding[1] in rules}
     assert shipped
     assert found(desk, pack) == shipped
 
@@ -98,12 +98,12 @@ def test_tools_of_other_names_are_found(desk: Path, other_desk: Path) -> None:
     assert run("check", pack).stdout.splitlines()[-1].endswith("0 errors, 0 warnings")
     rules = {rule.id for rule in load_packs(pack).rules}
     assert rules == {rule.id for rule in load_packs(written(desk)).rules}
-    expected = {one for one in found(desk, PARENT) if one[1] in rules}
+    expected = {finding for finding in found(desk, PARENT) if finding[1] in rules}
     assert found(other_desk, pack) == expected
     assert expected - found(other_desk, PARENT)
 
 
-def test_comments_say_why_and_what_would_be_flagged(other_desk: Path) -> None:
+def test_comments_explain_why_and_what_would_be_flagged(other_desk: Path) -> None:
     """Tools with their use, each guess with its calls, each rule with its sessions, each that is left out."""
     pack = written(other_desk)
     found(other_desk, pack)

@@ -29,9 +29,9 @@ def test_an_alarm_is_resolved_by_quiet_ticks() -> None:
     while alarm is None:
         state, alarm = step(state, 5, 10, tolerated, settings)
     assert alarm.state is AlarmState.FIRED
-    said = []
+    alarms = []
     for _ in range(5):
         state, alarm = step(state, 0, 10, tolerated, settings)
-        said.append(alarm)
-    turns = [alarm.state for alarm in said if alarm is not None]
+        alarms.append(alarm)
+    turns = [alarm.state for alarm in alarms if alarm is not None]
     assert turns == [AlarmState.RESOLVED]

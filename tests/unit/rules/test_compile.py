@@ -91,7 +91,7 @@ def test_a_text_is_no_set_of_names() -> None:
         Monitor("app").step("happy")
 
 
-def test_a_table_has_letters_for_what_the_rule_tells_apart_only() -> None:
+def test_a_table_has_letters_only_for_what_the_rule_distinguishes() -> None:
     """Thirteen propositions in one disjunction are two letters beside `done`."""
     tools = " or ".join(f"t{i}" for i in range(12))
     machine = compiled(f"always (({tools}) -> eventually done)")

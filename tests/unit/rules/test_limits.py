@@ -54,7 +54,7 @@ HOSTILE = [
 @pytest.mark.parametrize(
     ("code", "text"), HOSTILE, ids=[f"{i} {code}" for i, (code, _) in enumerate(HOSTILE)]
 )
-def test_what_a_foreign_parser_could_not_take_is_refused(code: str, text: str) -> None:
+def test_what_yamls_parser_could_not_take_is_refused(code: str, text: str) -> None:
     """The error names the limit, and what to do instead."""
     with pytest.raises(RuleError) as caught:
         pack_text(text)
@@ -80,7 +80,7 @@ def test_what_is_within_the_limits_is_labelled(text: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_path_that_killed_an_audit_is_told(tmp_path: Path) -> None:
+def test_a_path_that_killed_an_audit_is_reported(tmp_path: Path) -> None:
     """A real audit by such a pack ends with a code, and not with a signal."""
     (tmp_path / "x.yaml").write_text(pack("args" + ".a" * 10_000 + " == 1"))
     (tmp_path / "log.json").write_text(json.dumps([{"role": "user", "content": "hello"}]))
@@ -127,8 +127,8 @@ def test_work_is_counted_the_same_each_time() -> None:
     _, first = compiling.compile_counted(rule)
     _, again = compiling.compile_counted(rule)
     compiling._compiled.cache_clear()
-    _, anew = compiling.compile_counted(rule)
-    assert first == again == anew > 0
+    _, recompiled = compiling.compile_counted(rule)
+    assert first == again == recompiled > 0
 
 
 def test_rules_that_take_too_much_work_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,8 +144,8 @@ def test_rules_that_take_too_much_work_together_are_refused(monkeypatch: pytest.
 
 def test_a_question_about_many_sorts_of_events_is_given_up() -> None:
     """The search for satisfiable propositions has a budget; after it a proposition counts as satisfiable."""
-    some = [f"(args.k{i} == {i} or args.k{i} > {i})" for i in range(30)]
-    text = " and ".join([*some, "args.k1 == 99", "args.k1 == 98"])
+    questions = [f"(args.k{i} == {i} or args.k{i} > {i})" for i in range(30)]
+    text = " and ".join([*questions, "args.k1 == 99", "args.k1 == 98"])
     [rule] = pack_text(pack(text)).rules
     predicate = rule.propositions["p"]
     assert isinstance(predicate, And)

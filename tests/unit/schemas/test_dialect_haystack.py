@@ -104,7 +104,10 @@ def test_an_agents_run_has_all_messages_in_it() -> None:
     content = component("Agent.run", "CHAIN", given, {"messages": shown(TALK), "last_message": "x"})
     assert (content.role, words(content.input)) == (SpanRole.AGENT, [("user", ODD, [], [])])
     assert words(content.output) == SPOKEN
-    assert [one.error for message in content.output or () for one in message.results] == [None, "tool_error"]
+    assert [result.error for message in content.output or () for result in message.results] == [
+        None,
+        "tool_error",
+    ]
 
 
 def test_a_generator_has_calls_and_results() -> None:

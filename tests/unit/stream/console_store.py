@@ -30,15 +30,15 @@ def fill(file: Path, compiled: CompiledRules, sessions: Iterable[Sequence[Event]
 
     A session that has no `end` row stays open. Sessions come in the order of their last events.
     """
-    told = sorted(sessions, key=lambda events: events[-1].time)
-    rows = [event for events in told for event in events]
+    ordered = sorted(sessions, key=lambda events: events[-1].time)
+    rows = [event for events in ordered for event in events]
     labelled = compiled.labeler.label_few(event_frame(rows), keep=JUDGED_COLUMNS)
     judged = judge(compiled, labelled, Clock(last=NO_TIME, idle=0), satisfied=False)
     found = sorted(records(compiled, judged, {}), key=lambda record: record["time"])
     with writing(empty(file)) as db:
         db.executemany(EVENT, map(event_row, rows))
         db.executemany(VERDICT, map(verdict_row, found))
-        db.executemany(STANDING, standings(compiled, judged, found))
+        db.executemany(INSERT_STATUS, rule_statuses(compiled, judged, found))
         db.execute("INSERT INTO fact VALUES ('watermark', ?)", (rows[-1].time,))
     return file
 
@@ -64,7 +64,7 @@ def writing(file: Path) -> Iterator[sqlite3.Connection]:
 EVENT = "INSERT INTO event (session_id, occurrence, seq, time, kind, row) VALUES (?, ?, ?, ?, ?, ?)"
 VERDICT = """INSERT INTO verdict (id, pack, rule, session_id, occurrence, seq, time, verdict, severity, agent,
 history, given, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-STANDING = "INSERT INTO standing VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT_STATUS = "INSERT INTO standing VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 DEAD_LETTER = "INSERT INTO dead_letter (received, place, code, reason, sha256) VALUES (?, ?, ?, ?, ?)"
 
 
@@ -82,7 +82,7 @@ def verdict_row(record: dict) -> tuple:
     return (*named, occurrence, record["seq"], time, *rest, time, line(record))
 
 
-def standings(compiled: CompiledRules, judged: Judged, found: Sequence[dict]) -> Iterator[tuple]:
+def rule_statuses(compiled: CompiledRules, judged: Judged, found: Sequence[dict]) -> Iterator[tuple]:
     """The status of each rule in each occurrence; where it applied, it did so from the first event on."""
     first: dict[tuple, dict[str, int]] = {}
     for record in found:
@@ -98,9 +98,16 @@ def standings(compiled: CompiledRules, judged: Judged, found: Sequence[dict]) ->
         for column, number in enumerate(compiled.program.order.tolist()):
             rule = compiled.rules[number]
             key = (session_id, began[slot], rule.pack, rule.id)
-            said = first.get(key, {})
-            if applies[slot, column] or said:
-                yield (*key, agents[slot], began[slot], said.get("violated"), said.get("unjudged"), None)
+            found_at = first.get(key, {})
+            if applies[slot, column] or found_at:
+                yield (
+                    *key,
+                    agents[slot],
+                    began[slot],
+                    found_at.get("violated"),
+                    found_at.get("unjudged"),
+                    None,
+                )
 
 
 def desk_sessions(count: int, seed: int = 7) -> list[tuple[Event, ...]]:
@@ -119,10 +126,10 @@ START = parse_time("2026-02-17T12:00:00Z") or 0
 
 
 def session(
-    name: str, *said: tuple[Kind, dict], start: int = START, end: bool = True, agent: str | None = "clerk"
+    name: str, *steps: tuple[Kind, dict], start: int = START, end: bool = True, agent: str | None = "clerk"
 ) -> tuple[Event, ...]:
     """One occurrence: the events a second apart, and an `end` row unless it is open."""
-    told = [
+    events = [
         Event(
             session_id=name,
             occurrence=start,
@@ -132,15 +139,15 @@ def session(
             agent=agent,
             **more,
         )
-        for at, (kind, more) in enumerate(said)
+        for at, (kind, more) in enumerate(steps)
     ]
-    told = [
+    events = [
         dataclasses.replace(event, event_id=event_id(name, start, event.kind, [], event.seq))
-        for event in told
+        for event in events
     ]
     if end:
-        told.append(end_event(name, start, told[-1].time, len(told) + 1, {}))
-    return tuple(told)
+        events.append(end_event(name, start, events[-1].time, len(events) + 1, {}))
+    return tuple(events)
 
 
 def user(text: str | None, **more: object) -> tuple[Kind, dict]:

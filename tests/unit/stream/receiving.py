@@ -146,8 +146,8 @@ def values(text: str, name: str) -> dict[tuple[str, ...], float]:
     """The values of a metric that are not 0, by their labels' values in order, out of Prometheus' text."""
     return {
         tuple(sorted(sample.labels.values())): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
+        for metric in text_string_to_metric_families(text)
+        for sample in metric.samples
         if sample.name == name and sample.value
     }
 

@@ -141,8 +141,8 @@ def test_a_page_cannot_read_by_having_its_name_resolve_to_here() -> None:
     """A server on loopback answers 421 under a foreign name, on every path, and counts it."""
     with running() as server:
         for path in ("/v1/traces", "/metrics", "/healthz", "/nowhere"):
-            foreign = httpx.get(server.url + path, headers={"Host": "evil.example"})
-            assert foreign.status_code == 421
+            refused = httpx.get(server.url + path, headers={"Host": "evil.example"})
+            assert refused.status_code == 421
         assert httpx.get(f"{server.url}/metrics").status_code == 200
         assert server.counts("tracline_receiver_refused_total") == {("host",): 4}
 

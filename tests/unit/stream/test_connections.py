@@ -134,14 +134,14 @@ def test_an_answer_begins_the_time_for_the_next_head() -> None:
 def test_an_answer_that_nobody_reads_is_given_up() -> None:
     """A connection whose client takes nothing for `unread_s` is closed, though it is at work."""
     server = Server()
-    (slow, reading), (stuck, standing) = server.connect(), server.connect()
+    (slow, reading), (stuck, stopped) = server.connect(), server.connect()
     server.table.begin(slow)
     server.table.begin(stuck)
-    standing.unread = 500
+    stopped.unread = 500
     for server.now in range(0, 60, 5):
         reading.unread = 1_000 - round(server.now)
         server.table.sweep()
-    assert (reading.is_open, standing.is_open) == (True, False)
+    assert (reading.is_open, stopped.is_open) == (True, False)
     assert server.reasons == {CloseReason.UNREAD: 1}
 
 
@@ -158,7 +158,7 @@ def test_a_connection_that_was_closed_is_gone_for_good() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "same"),
+    ("first", "second", "same"),
     [
         ("192.0.2.1", "192.0.2.2", False),
         ("::ffff:192.0.2.1", "192.0.2.1", True),
@@ -168,9 +168,9 @@ def test_a_connection_that_was_closed_is_gone_for_good() -> None:
         ("", "192.0.2.1", False),
     ],
 )
-def test_a_site_is_one_peer(one: str, other: str, same: bool) -> None:
+def test_a_site_is_one_peer(first: str, second: str, same: bool) -> None:
     """Addresses of one IPv6 network are one sender's, who may have as many as there are."""
-    assert (peer_of(one) == peer_of(other)) is same
+    assert (peer_of(first) == peer_of(second)) is same
 
 
 @pytest.mark.parametrize("files", [FILES_MIN, 256, 1_024, 4_096, 1 << 20])

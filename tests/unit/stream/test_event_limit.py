@@ -43,33 +43,35 @@ def found(tmp_path: Path, rows: list[dict]) -> list[dict]:
 def test_one_event_more_unjudges_every_rule_there(tmp_path: Path) -> None:
     """Earlier findings stay; at the first event over the limit every rule is unjudged, with the reason."""
     records = found(tmp_path, over(5))
-    assert [(one["rule"], one["seq"]) for one in records if one["verdict"] == "violated"] == [("calm", 1)]
-    unjudged = [one for one in records if one["verdict"] == "unjudged"]
-    assert {one["rule"] for one in unjudged} == {"answered", "calm", "gives-up", "paid-once"}
-    assert {one["seq"] for one in unjudged} == {EVENTS_MAX + 1}
-    assert {one["reason"] for one in unjudged} == {f"the session has more than {EVENTS_MAX} events"}
-    assert {one["verdict"] for one in records} == {"violated", "unjudged"}
+    assert [(record["rule"], record["seq"]) for record in records if record["verdict"] == "violated"] == [
+        ("calm", 1)
+    ]
+    unjudged = [record for record in records if record["verdict"] == "unjudged"]
+    assert {record["rule"] for record in unjudged} == {"answered", "calm", "gives-up", "paid-once"}
+    assert {record["seq"] for record in unjudged} == {EVENTS_MAX + 1}
+    assert {record["reason"] for record in unjudged} == {f"the session has more than {EVENTS_MAX} events"}
+    assert {record["verdict"] for record in records} == {"violated", "unjudged"}
 
 
 def test_as_many_as_the_limit_are_judged(tmp_path: Path) -> None:
     """A session of just so many events is judged to its end."""
     records = found(tmp_path, over(0))
-    assert [(one["rule"], one["seq"]) for one in records if one["verdict"] == "violated"] == [
+    assert [(record["rule"], record["seq"]) for record in records if record["verdict"] == "violated"] == [
         ("calm", 1),
         ("calm", EVENTS_MAX),
     ]
-    assert {one["rule"] for one in records if one["verdict"] == "unmet"} == {"answered"}
+    assert {record["rule"] for record in records if record["verdict"] == "unmet"} == {"answered"}
 
 
 def by_id(records: list[dict]) -> dict[str, dict]:
     """The records by id, of which none comes twice."""
-    found = {one["id"]: one for one in records}
+    found = {record["id"]: record for record in records}
     assert len(found) == len(records)
     return found
 
 
 @pytest.mark.slow
-def test_live_says_the_same_and_remembers_one_event(tmp_path: Path) -> None:
+def test_live_reports_the_same_and_remembers_one_event(tmp_path: Path) -> None:
     """Judged in parts, the same records come, each once; past the limit one row is left of the session."""
     rows = over(50)
     events = [
@@ -90,27 +92,27 @@ def test_live_says_the_same_and_remembers_one_event(tmp_path: Path) -> None:
     ]
     wanted = found(tmp_path, rows)
     state = SessionState(SessionAssembler("a", 3_600 * NS))
-    bench = RuleSetJudge(compile_rule_set(RULES))
+    judge = RuleSetJudge(compile_rule_set(RULES))
     records: list[dict] = []
     statuses = []
     cuts = [0, 3_000, EVENTS_MAX - 1, EVENTS_MAX, EVENTS_MAX + 20, len(events) - 1, len(events)]
-    kept = []
+    counts = []
     for begin, end in pairwise(cuts):
-        verdicts, came = bench.judged({"a": state}, events[begin:end])
+        verdicts, came = judge.judged({"a": state}, events[begin:end])
         records += verdicts
         statuses += came
-        kept.append(len(state.rows.get("seq", [])))
+        counts.append(len(state.rows.get("seq", [])))
     assert by_id(records) == by_id(wanted)
-    assert kept == [3_000, EVENTS_MAX - 1, EVENTS_MAX, 1, 1, 0]
-    assert [one.rule for one in statuses if one.status is SessionStatus.VIOLATED] == ["calm"]
-    unjudged = [one.rule for one in statuses if one.status is SessionStatus.UNJUDGED]
+    assert counts == [3_000, EVENTS_MAX - 1, EVENTS_MAX, 1, 1, 0]
+    assert [status.rule for status in statuses if status.status is SessionStatus.VIOLATED] == ["calm"]
+    unjudged = [status.rule for status in statuses if status.status is SessionStatus.UNJUDGED]
     assert sorted(filter(None, unjudged)) == ["answered", "calm", "gives-up", "paid-once"]
 
 
 def waiting(number: int) -> Candidate:
     """A tool's run in the session `a`, one of many."""
-    told = (Claim(Kind.TOOL_CALL, START, tool="look", call_id=f"c{number}"),)
-    return Candidate("a", SpanRole.TOOL, START, START, told, trace_id="t", span_id=str(number))
+    claims = (Claim(Kind.TOOL_CALL, START, tool="look", call_id=f"c{number}"),)
+    return Candidate("a", SpanRole.TOOL, START, START, claims, trace_id="t", span_id=str(number))
 
 
 @pytest.mark.slow
@@ -121,7 +123,9 @@ def test_more_spans_than_may_wait_are_put_aside() -> None:
     first = worker.step(states, map(waiting, range(HELD_MAX)), START - 1)
     assert (first.events, first.poison) == ([], [])
     over = worker.step(states, [waiting(HELD_MAX)], START - 1)
-    [(place, code, reason)] = [told for one in over.poison for told in poisoned(one)]
+    [(place, code, reason)] = [
+        named for poisoned_session in over.poison for named in poisoned(poisoned_session)
+    ]
     assert (place, code) == (f"trace t, span {HELD_MAX}", "session-held")
     assert str(HELD_MAX) in reason
     assert len(worker.step(states, [], START).events) == HELD_MAX
@@ -134,10 +138,10 @@ def test_memory_of_a_session_is_bounded() -> None:
     for number in range(REMEMBERED_MAX + 10):
         session.add(waiting(number))
     assert len(session.advance(START)) == REMEMBERED_MAX + 10
-    [told] = session.seen
+    [seen] = session.seen
     assert session.open is not None
-    assert {len(told.spans), len(session.open.equals)} == {REMEMBERED_MAX}
-    assert len(told.calls) == WAITING_MAX
+    assert {len(seen.spans), len(session.open.equals)} == {REMEMBERED_MAX}
+    assert len(seen.calls) == WAITING_MAX
     session.add(waiting(1))
     assert session.advance(START) == []
 
@@ -147,32 +151,32 @@ def test_more_text_than_may_wait_is_put_aside() -> None:
     text = "x" * (HELD_CHARS_MAX // 4)
 
     def large(number: int) -> Candidate:
-        told = (Claim(Kind.USER, START + number, text=text, place=0, key=f"k{number}"),)
-        return Candidate("a", SpanRole.CHAT, START, START + number, told, trace_id="t", span_id=str(number))
+        claims = (Claim(Kind.USER, START + number, text=text, place=0, key=f"k{number}"),)
+        return Candidate("a", SpanRole.CHAT, START, START + number, claims, trace_id="t", span_id=str(number))
 
     states = {"a": SessionState(SessionAssembler("a", 3_600 * NS))}
     worker = Worker(RuleSetJudge(compile_rule_set(RULES)))
     done = worker.step(states, map(large, range(4)), START - 1)
     assert not done.poison
     over = worker.step(states, [large(4)], START - 1)
-    assert [one.code for one in over.poison] == ["session-held"]
+    assert [poisoned_session.code for poisoned_session in over.poison] == ["session-held"]
     assert len(worker.step(states, [], START + 9).events) == 4
 
 
 def asked(args: str) -> list[Event]:
     """The events of a call with these arguments, which a model asked, and of its later result."""
-    call_told = Claim(Kind.TOOL_CALL, START, tool="look", call_id="c", args=args, place=1)
-    told = Claim(Kind.TOOL_RESULT, START + 1, call_id="c", result="found", place=2)
+    call = Claim(Kind.TOOL_CALL, START, tool="look", call_id="c", args=args, place=1)
+    result = Claim(Kind.TOOL_RESULT, START + 1, call_id="c", result="found", place=2)
     session = SessionAssembler("a", 3_600 * NS)
-    session.add(Candidate("a", SpanRole.CHAT, START, START, (call_told,), trace_id="t", span_id="1"))
-    session.add(Candidate("a", SpanRole.CHAT, START, START + 1, (told,), trace_id="t", span_id="2"))
+    session.add(Candidate("a", SpanRole.CHAT, START, START, (call,), trace_id="t", span_id="1"))
+    session.add(Candidate("a", SpanRole.CHAT, START, START + 1, (result,), trace_id="t", span_id="2"))
     return session.advance(START + 1)
 
 
 def test_a_result_carries_arguments_up_to_a_limit() -> None:
     """Longer ones are not known at the result, whose text is; the call has them whole."""
     fits, over = "x" * CARRIED_CHARS_MAX, "x" * (CARRIED_CHARS_MAX + 1)
-    assert [(one.args, one.content) for one in asked(fits)] == [(fits, Content.CAPTURED)] * 2
+    assert [(event.args, event.content) for event in asked(fits)] == [(fits, Content.CAPTURED)] * 2
     call_event, answer = asked(over)
     assert (call_event.args, call_event.content) == (over, Content.CAPTURED)
     assert (answer.tool, answer.args, answer.result) == ("look", None, "found")
@@ -184,10 +188,10 @@ def test_few_closed_occurrences_are_remembered() -> None:
     session = SessionAssembler("a", 3_600 * NS)
     for number in range(CLOSED_MAX + 50):
         time = START + 2 * number
-        told = (
+        claims = (
             Claim(Kind.USER, time, text="hi", place=0, key=f"k{number}"),
             Claim(Kind.END, time + 1),
         )
-        session.add(Candidate("a", SpanRole.CHAT, time, time + 1, told, trace_id="t", span_id=str(number)))
+        session.add(Candidate("a", SpanRole.CHAT, time, time + 1, claims, trace_id="t", span_id=str(number)))
         session.advance(time + 1)
     assert len(session.seen) == CLOSED_MAX + 1

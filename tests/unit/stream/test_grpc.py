@@ -108,7 +108,7 @@ def test_the_sdk_delivers(compression: grpc.Compression) -> None:
 
 
 @pytest.mark.parametrize("compression", [None, grpc.Compression.Gzip, grpc.Compression.Deflate])
-def test_a_request_is_kept_as_it_came(compression: grpc.Compression | None) -> None:
+def test_a_request_is_stored_as_it_came(compression: grpc.Compression | None) -> None:
     """The intake gets the decompressed bytes of the message."""
     intake = StoringIntake()
     body = request_of(200, text=SECRET).SerializeToString()
@@ -167,7 +167,7 @@ def test_a_large_request_is_refused(compression: grpc.Compression | None) -> Non
     ("reason", "code"),
     [("queue", grpc.StatusCode.RESOURCE_EXHAUSTED), ("disk", grpc.StatusCode.UNAVAILABLE)],
 )
-def test_a_busy_server_says_when_to_come_again(reason: str, code: grpc.StatusCode) -> None:
+def test_a_busy_server_answers_when_to_come_again(reason: str, code: grpc.StatusCode) -> None:
     """A request that cannot be stored now is refused with a code that exporters repeat, and RetryInfo."""
     with running(BusyIntake(reason, 1.5)) as server:
         got, status, retry_s = refused(server, request_of().SerializeToString())
@@ -203,7 +203,7 @@ def test_the_sdk_comes_again(full: BusyIntake | BrokenIntake) -> None:
     assert [len(request.decoded.spans) for request in full.requests] == [1]
 
 
-def test_the_answer_waits_until_the_request_is_kept() -> None:
+def test_the_answer_waits_until_the_request_is_stored() -> None:
     """A request is acknowledged only when its intake is done with it."""
     slow = SlowIntake()
     with running(slow) as server, ThreadPoolExecutor() as pool:

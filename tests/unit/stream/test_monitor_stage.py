@@ -44,11 +44,13 @@ OPTIONS = MonitorOptions(
 FIRST, SECOND = "ann", "bob"
 
 
-def says(session_id: str, second: int, text: str) -> Candidate:
+def wrote(session_id: str, second: int, text: str) -> Candidate:
     """A message that a user wrote in a second of its own."""
     time = START + second * NS
-    told = (Claim(Kind.USER, time, text=text, place=0, key=f"{second}"),)
-    return Candidate(session_id, SpanRole.CHAT, time, time, told, "t", f"{session_id}-{second}", str(second))
+    claims = (Claim(Kind.USER, time, text=text, place=0, key=f"{second}"),)
+    return Candidate(
+        session_id, SpanRole.CHAT, time, time, claims, "t", f"{session_id}-{second}", str(second)
+    )
 
 
 def batch(until: int, *candidates: Candidate, source: int = 0, sources: int = 1) -> CandidateBatch:
@@ -86,16 +88,24 @@ class Monitor:
 
 def verdicts(outputs: Sequence[Output]) -> list[tuple[str, str, str]]:
     """Session, rule and verdict of the records among outputs."""
-    messages = [decode_verdicts(one.value or b"") for one in outputs if one.topic is Topic.VERDICTS]
-    return [(one["session_id"], one["rule"], one["verdict"]) for told in messages for one in told["verdicts"]]
+    messages = [decode_verdicts(output.value or b"") for output in outputs if output.topic is Topic.VERDICTS]
+    return [
+        (output["session_id"], output["rule"], output["verdict"])
+        for message in messages
+        for output in message["verdicts"]
+    ]
 
 
 def codes(outputs: Sequence[Output]) -> list[str]:
     """The codes of the dead letters among outputs."""
-    return [decode_dead_letter(one.value or b"").code for one in outputs if one.topic is Topic.DEAD_LETTER]
+    return [
+        decode_dead_letter(output.value or b"").code
+        for output in outputs
+        if output.topic is Topic.DEAD_LETTER
+    ]
 
 
-SHOUTS = [batch(0, says(FIRST, 1, "hello"), says(SECOND, 1, "well!")), batch(5, says(FIRST, 4, "now!"))]
+SHOUTS = [batch(0, wrote(FIRST, 1, "hello"), wrote(SECOND, 1, "well!")), batch(5, wrote(FIRST, 4, "now!"))]
 
 
 def test_a_message_is_judged_once_the_time_has_passed_it() -> None:
@@ -106,16 +116,16 @@ def test_a_message_is_judged_once_the_time_has_passed_it() -> None:
     assert sorted(found) == [(FIRST, "calm", "violated"), (SECOND, "calm", "violated")]
 
 
-def test_the_time_moves_by_half_a_second_at_least() -> None:
+def test_the_time_advances_by_half_a_second_at_least() -> None:
     """Short messages are judged together: until then the time stands still, for readers, too."""
     monitor = Monitor()
-    monitor.take(0, batch(0, says(FIRST, 1, "well!")))
-    told = []
+    monitor.take(0, batch(0, wrote(FIRST, 1, "well!")))
+    steps = []
     for offset, tenths in enumerate((4, 8, 10, 12, 19), start=1):
         step = monitor.take(offset, Tick(1, {0: START + tenths * NS // 10}))
         watermark = 0 if step.watermark is None else (step.watermark - START) * 10 // NS
-        told.append((watermark, len(verdicts(step.outputs))))
-    assert told == [(0, 0), (8, 0), (8, 0), (8, 0), (19, 1)]
+        steps.append((watermark, len(verdicts(step.outputs))))
+    assert steps == [(0, 0), (8, 0), (8, 0), (8, 0), (19, 1)]
 
 
 def test_a_message_cut_anywhere_in_its_writes_is_taken_again() -> None:
@@ -134,9 +144,9 @@ def test_a_message_cut_anywhere_in_its_writes_is_taken_again() -> None:
         assert monitor.table == whole.table
 
 
-def test_a_session_that_ends_with_a_message_is_not_begun_anew_by_it() -> None:
+def test_a_session_that_ends_with_a_message_is_not_restarted_by_it() -> None:
     """A message that adds to a session and forgets it, cut anywhere and taken again, has the same outputs."""
-    message = batch(9_000, says(FIRST, 6, "more!"))
+    message = batch(9_000, wrote(FIRST, 6, "more!"))
     whole = Monitor()
     whole.take(0, SHOUTS[1])
     last = whole.take(1, message)
@@ -152,7 +162,7 @@ def test_a_session_that_ends_with_a_message_is_not_begun_anew_by_it() -> None:
         assert not any(key.startswith("s/") for key in monitor.table)
 
 
-def test_last_words_are_said_once_wherever_a_crash_cuts() -> None:
+def test_the_last_outputs_are_sent_once_wherever_a_crash_cuts() -> None:
     """A message that closes a session and forgets it, cut anywhere: the next one sends no more of it.
 
     Taken again it may send the same again, under the same mark.
@@ -174,19 +184,19 @@ def test_last_words_are_said_once_wherever_a_crash_cuts() -> None:
 
 def much(second: int) -> Candidate:
     """Something long that cannot be packed."""
-    return says(FIRST, second, Random(second).randbytes(3_000).hex())
+    return wrote(FIRST, second, Random(second).randbytes(3_000).hex())
 
 
 LARGE = [
     batch(0, much(1), much(2)),
-    batch(0, much(3), says(SECOND, 3, "well!")),
+    batch(0, much(3), wrote(SECOND, 3, "well!")),
     batch(2, much(4)),
     batch(2),
 ]
 """The waiting part of a session grows and shrinks, beyond what a record may have."""
 
 
-def test_a_large_state_stands_in_pieces_wherever_a_crash_cuts() -> None:
+def test_a_large_state_stands_in_chunks_wherever_a_crash_cuts() -> None:
     """No record is larger than a message may be; however many writes a crash left, all ends the same.
 
     What a session leaves behind goes with it.
@@ -213,7 +223,7 @@ def test_a_large_state_stands_in_pieces_wherever_a_crash_cuts() -> None:
     assert not any(key.startswith(("s/", "c/")) for key in whole.table)
 
 
-def test_a_state_whose_pieces_are_not_all_there_is_refused() -> None:
+def test_a_state_whose_chunks_are_not_all_there_is_refused() -> None:
     """The error is TRL741, and it is not taken for another state."""
     monitor = Monitor(replace(OPTIONS, bytes_max=2_000))
     monitor.take(0, LARGE[0])
@@ -224,7 +234,7 @@ def test_a_state_whose_pieces_are_not_all_there_is_refused() -> None:
     assert caught.value.code == "TRL741"
 
 
-def test_what_was_planned_before_is_not_kept() -> None:
+def test_what_was_planned_before_is_not_stored() -> None:
     """A session that goes on is due later each time, and leaves no trace of when it was due before."""
     partition = Partition()
     partition.plan(SECOND, 9 * PASSED_MAX)
@@ -234,20 +244,20 @@ def test_what_was_planned_before_is_not_kept() -> None:
     assert set(partition.reached(9 * PASSED_MAX)) == {FIRST, SECOND}
 
 
-@pytest.mark.parametrize("named", [[says(FIRST, 5, "five")], []], ids=["named", "not named"])
-def test_a_divided_session_waits_for_its_rest_whoever_else_names_it(named: list[Candidate]) -> None:
+@pytest.mark.parametrize("named", [[wrote(FIRST, 5, "five")], []], ids=["named", "not named"])
+def test_a_divided_session_waits_for_its_rest_whichever_source_names_it(named: list[Candidate]) -> None:
     """A message of another source, between the parts of one, judges nothing of their session."""
     parts = [
-        batch(0, says(FIRST, 1, "hello"), sources=2),
-        CandidateBatch(0, 2, 0, START + 9 * NS, [says(FIRST, 4, "four")], more=True),
-        batch(9, *named, says(SECOND, 5, "well!"), source=1, sources=2),
-        batch(9, says(FIRST, 3, "three"), sources=2),
+        batch(0, wrote(FIRST, 1, "hello"), sources=2),
+        CandidateBatch(0, 2, 0, START + 9 * NS, [wrote(FIRST, 4, "four")], more=True),
+        batch(9, *named, wrote(SECOND, 5, "well!"), source=1, sources=2),
+        batch(9, wrote(FIRST, 3, "three"), sources=2),
     ]
     monitor = Monitor()
     steps = [monitor.take(offset, part) for offset, part in enumerate(parts)]
     assert [[event.session_id for event in step.judged.events] for step in steps[:3]] == [[], [], [SECOND]]
-    told = [event.text for event in steps[3].judged.events]
-    assert told == ["hello", "three", "four", *(["five"] if named else [])]
+    texts = [event.text for event in steps[3].judged.events]
+    assert texts == ["hello", "three", "four", *(["five"] if named else [])]
     assert not any(event.late for event in steps[3].judged.events)
 
 
@@ -262,7 +272,7 @@ def test_a_message_that_is_done_with_is_left_alone() -> None:
 def test_the_time_is_the_least_over_all_sources() -> None:
     """Nothing is judged before every source has sent its time, nor ahead of the slowest; none goes back."""
     monitor = Monitor()
-    assert monitor.take(0, batch(9, says(FIRST, 1, "well!"), sources=2)).watermark is None
+    assert monitor.take(0, batch(9, wrote(FIRST, 1, "well!"), sources=2)).watermark is None
     assert monitor.take(1, Tick(2, {1: START})).watermark == START
     done = monitor.take(2, Tick(2, {1: START + 20 * NS}))
     assert done.watermark == START + 9 * NS
@@ -271,14 +281,14 @@ def test_the_time_is_the_least_over_all_sources() -> None:
     assert monitor.take(4, Tick(2, {0: START + 30 * NS})).watermark == START + 20 * NS
 
 
-def test_every_tick_tells_the_time() -> None:
+def test_every_tick_carries_the_time() -> None:
     """The topics of judged events and verdicts get the watermark even where nothing was found."""
     monitor = Monitor()
     outputs = monitor.take(0, Tick(1, {0: START})).outputs
-    [judged] = [one for one in outputs if one.topic is Topic.JUDGED]
-    [told] = [one for one in outputs if one.topic is Topic.VERDICTS]
+    [judged] = [output for output in outputs if output.topic is Topic.JUDGED]
+    [verdict_output] = [output for output in outputs if output.topic is Topic.VERDICTS]
     assert decode_judged(judged.value or b"").watermark == START
-    assert decode_verdicts(told.value or b"")["watermark"] == "2026-02-17T12:00:00.000000000Z"
+    assert decode_verdicts(verdict_output.value or b"")["watermark"] == "2026-02-17T12:00:00.000000000Z"
 
 
 @pytest.mark.parametrize("data", [b"", b"TL", b"junk", b"TL\x01\xff", encode(SHOUTS[0])[:-3]])
@@ -286,7 +296,7 @@ def test_a_record_that_is_no_message_is_put_aside(data: bytes) -> None:
     """A damaged record is a dead letter with its place; the next one is judged."""
     monitor = Monitor()
     done = monitor.take(7, data)
-    [letter] = [decode_dead_letter(one.value or b"") for one in done.outputs]
+    [letter] = [decode_dead_letter(output.value or b"") for output in done.outputs]
     assert (letter.topic, letter.partition, letter.offset) == ("tracline.events", 0, 7)
     assert letter.code == "damaged"
     assert len(letter.sha256) == 64
@@ -298,7 +308,7 @@ def test_a_record_that_is_no_message_is_put_aside(data: bytes) -> None:
     [
         CandidateBatch(0, 1, 0, START, [], more=True),
         Tick(0, {}),
-        batch(0, msgspec.structs.replace(says(SECOND, 1, "well!"), end=(1 << 64) - 1)),
+        batch(0, msgspec.structs.replace(wrote(SECOND, 1, "well!"), end=(1 << 64) - 1)),
     ],
     ids=["more of nothing", "no source", "no time that there is"],
 )
@@ -345,16 +355,16 @@ OTHER_TEXTS = dict(pack_text(OTHER).sources)
 def test_other_rules_come_into_force(finish: bool, rule: str) -> None:
     """An open session finishes under its rules or restarts; a new session is judged by the new ones."""
     monitor = Monitor(replace(OPTIONS, finish=finish))
-    monitor.take(0, batch(2, says(FIRST, 1, "hello")))
+    monitor.take(0, batch(2, wrote(FIRST, 1, "hello")))
     activated = monitor.take(1, Activation(OTHER_TEXTS))
     monitor.begin()
-    done = monitor.take(2, batch(9, says(FIRST, 4, "now!"), says(SECOND, 5, "well!")))
+    done = monitor.take(2, batch(9, wrote(FIRST, 4, "now!"), wrote(SECOND, 5, "well!")))
     assert sorted(verdicts(done.outputs)) == [(FIRST, rule, "violated"), (SECOND, "quiet", "violated")]
     digests = {event.session_id: d for event, d in zip(done.judged.events, done.judged.digests, strict=True)}
     new = rule_set_digest(pack_text(OTHER))
     assert digests == {FIRST: rule_set_digest(RULES) if finish else new, SECOND: new}
-    [told] = [one for one in activated.outputs if one.topic is Topic.JUDGED]
-    assert decode_judged(told.value or b"").activated == {new: OTHER_TEXTS}
+    [judged_output] = [output for output in activated.outputs if output.topic is Topic.JUDGED]
+    assert decode_judged(judged_output.value or b"").activated == {new: OTHER_TEXTS}
 
 
 def test_superseded_rules_are_never_loaded() -> None:
@@ -362,8 +372,10 @@ def test_superseded_rules_are_never_loaded() -> None:
     monitor = Monitor()
     given = Record(0, 0, 0, encode(Activation({"desk": "no pack at all"})))
     done = monitor.monitoring.step(given, OTHER_TEXTS)
-    [told] = [one for one in done.outputs if one.topic is Topic.JUDGED]
-    assert decode_judged(told.value or b"").activated == {rule_set_digest(pack_text(OTHER)): OTHER_TEXTS}
+    [judged_output] = [output for output in done.outputs if output.topic is Topic.JUDGED]
+    assert decode_judged(judged_output.value or b"").activated == {
+        rule_set_digest(pack_text(OTHER)): OTHER_TEXTS
+    }
     assert codes(done.outputs) == []
 
 
@@ -399,7 +411,7 @@ def test_labels_of_another_version_of_the_semantics_are_not_gone_on_with(
     monkeypatch.setattr(digest, "SEMANTICS", "before")
     old = Monitor(replace(OPTIONS, rules=None))
     old.take(0, Activation(OTHER_TEXTS))
-    old.take(1, batch(2, says(FIRST, 1, "hello")))
+    old.take(1, batch(2, wrote(FIRST, 1, "hello")))
     before = rule_set_digest(pack_text(OTHER))
     monkeypatch.undo()
     with pytest.raises(StreamError, match="labelled by another release") as caught:
@@ -409,11 +421,11 @@ def test_labels_of_another_version_of_the_semantics_are_not_gone_on_with(
     old.take(2, Tick(1, {0: START + 1_000 * NS}))
     monkeypatch.undo()
     new = Monitor(replace(OPTIONS, rules=None), old.table)
-    done = new.take(3, batch(1_005, says(SECOND, 1_001, "well!")))
+    done = new.take(3, batch(1_005, wrote(SECOND, 1_001, "well!")))
     after = rule_set_digest(pack_text(OTHER))
     assert verdicts(done.outputs) == [(SECOND, "quiet", "violated")]
-    told = [decode_judged(one.value or b"") for one in done.outputs if one.topic is Topic.JUDGED]
-    assert [one.activated for one in told if one.activated] == [{after: OTHER_TEXTS}]
+    batches = [decode_judged(item.value or b"") for item in done.outputs if item.topic is Topic.JUDGED]
+    assert [item.activated for item in batches if item.activated] == [{after: OTHER_TEXTS}]
     assert after != before
     new.begin()
     assert new.monitoring.passed_over() == []
@@ -427,8 +439,8 @@ def test_rules_that_mean_the_same_change_nothing() -> None:
     lines = PACK.splitlines()
     same = "\n".join([*lines[:4], lines[5], lines[4], *lines[6:]])
     again = monitor.take(1, Activation(dict(pack_text(same).sources)))
-    [told] = [one for one in again.outputs if one.topic is Topic.JUDGED]
-    assert set(decode_judged(told.value or b"").activated) == {rule_set_digest(RULES)}
+    [judged_output] = [output for output in again.outputs if output.topic is Topic.JUDGED]
+    assert set(decode_judged(judged_output.value or b"").activated) == {rule_set_digest(RULES)}
     monitor.begin()
     done = monitor.take(2, Tick(1, {0: START + 1_000 * NS}))
     assert verdicts(done.outputs) == [("ann", "answered", "unmet")]
@@ -495,9 +507,9 @@ def states() -> dict[str, SessionState]:
 def test_what_breaks_one_session_stops_no_other(states: dict[str, SessionState]) -> None:
     """The spans that break a session's judging are put aside by trace and span; others are judged."""
     worker = Worker(Fragile(compile_rule_set(RULES)))
-    candidates = [says(FIRST, 1, "poison"), says(SECOND, 1, "well!")]
+    candidates = [wrote(FIRST, 1, "poison"), wrote(SECOND, 1, "well!")]
     done = worker.step_apart(states, candidates, START + 9 * NS, Monitor().monitoring._stored)
-    assert [one["session_id"] for one in done.records] == [SECOND]
+    assert [record["session_id"] for record in done.records] == [SECOND]
     [poison] = done.poison
     assert (poison.session_id, poison.spans, poison.reason) == (
         FIRST,
@@ -507,18 +519,18 @@ def test_what_breaks_one_session_stops_no_other(states: dict[str, SessionState])
     assert states[FIRST].session.open is None
 
 
-def test_a_session_that_breaks_by_itself_is_begun_anew(states: dict[str, SessionState]) -> None:
+def test_a_session_that_breaks_by_itself_is_restarted(states: dict[str, SessionState]) -> None:
     """If the waiting part of a session breaks it without anything new, its state is put aside."""
     for name, text in ((FIRST, "poison"), (SECOND, "well!")):
-        states[name].session.add(says(name, 1, text))
-    kept = {name: state.session.held.copy() for name, state in states.items()}
+        states[name].session.add(wrote(name, 1, text))
+    waiting = {name: state.session.held.copy() for name, state in states.items()}
 
     def stored(name: str) -> SessionState:
         state = Monitor().monitoring._stored(name)
-        state.session.held.update(kept[name])
+        state.session.held.update(waiting[name])
         return state
 
     done = Worker(Fragile(compile_rule_set(RULES))).step_apart(states, [], START + 9 * NS, stored)
-    assert [one["session_id"] for one in done.records] == [SECOND]
-    assert [(one.session_id, one.spans) for one in done.poison] == [(FIRST, ())]
+    assert [item["session_id"] for item in done.records] == [SECOND]
+    assert [(item.session_id, item.spans) for item in done.poison] == [(FIRST, ())]
     assert states[FIRST].session.due is None

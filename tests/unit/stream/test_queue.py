@@ -63,7 +63,7 @@ def test_a_message_whose_predecessor_never_came_is_not_taken() -> None:
     assert caught.value.code == "TRL747"
 
 
-def test_a_full_lane_that_closes_lets_go_of_whoever_waits() -> None:
+def test_a_full_queue_that_closes_frees_the_senders_that_wait() -> None:
     """The message in hand is finished, the waiting ones are dropped, and a sender that waited goes on."""
 
     async def close() -> list[int]:

@@ -38,7 +38,7 @@ def test_the_tolerated_rate_is_above_19_of_20_rates() -> None:
 
 
 @pytest.mark.parametrize(("shape", "least", "most"), [(1e9, 0.0, 0.1), (1.0, 0.7, 1.3)])
-def test_scatter_is_told_from_chance(shape: float, least: float, most: float) -> None:
+def test_scatter_is_distinguished_from_chance(shape: float, least: float, most: float) -> None:
     """Counts that differ by chance alone have next to no dispersion; rates that scatter have theirs."""
     rng = np.random.default_rng(4)
     n = rng.integers(20, 200, 2_000)

@@ -69,22 +69,22 @@ class Topics:
         """Write a transaction, as the broker does."""
         self.batches += batches_of(done)
         self.offsets |= done.offsets
-        for one in done.outputs:
-            self.largest = max(self.largest, len(one.value or b""))
-            if one.topic is Topic.REKEY_STATE:
-                assert one.partition is not None
-                assert one.key is not None
-                if one.value is None:
-                    del self.state[one.partition][one.key]
+        for output in done.outputs:
+            self.largest = max(self.largest, len(output.value or b""))
+            if output.topic is Topic.REKEY_STATE:
+                assert output.partition is not None
+                assert output.key is not None
+                if output.value is None:
+                    del self.state[output.partition][output.key]
                 else:
-                    self.state[one.partition][one.key] = one.value
+                    self.state[output.partition][output.key] = output.value
 
     def begin(self, sources: Iterable[int] = range(SOURCES), **how: object) -> Rekeyer:
         """A process that starts, with these sources."""
-        one = rekeyer(**how)
+        rekey = rekeyer(**how)
         for source in sources:
-            one.assign(source, self.state[source])
-        return one
+            rekey.assign(source, self.state[source])
+        return rekey
 
 
 def test_candidates_are_those_of_the_conversations(done: Work) -> None:
@@ -92,9 +92,9 @@ def test_candidates_are_those_of_the_conversations(done: Work) -> None:
     topics = Topics()
     taken = topics.begin().step(done.records)
     topics.write(taken)
-    assert places_of(one for batch in topics.batches for one in batch.candidates) == done.places
+    assert places_of(item for batch in topics.batches for item in batch.candidates) == done.places
     assert taken.offsets == {
-        Input(Topic.SPANS, source): sum(one.partition == source for one in done.records)
+        Input(Topic.SPANS, source): sum(item.partition == source for item in done.records)
         for source in range(SOURCES)
     }
     assert taken.candidates == sum(len(batch.candidates) for batch in topics.batches)
@@ -103,7 +103,7 @@ def test_candidates_are_those_of_the_conversations(done: Work) -> None:
     for output in taken.outputs:
         message = decode(output.value or b"") if output.topic is Topic.EVENTS else None
         if isinstance(message, CandidateBatch):
-            assert {partition_of(one.session_id, PARTITIONS) for one in message.candidates} == {
+            assert {partition_of(item.session_id, PARTITIONS) for item in message.candidates} == {
                 output.partition
             }
 
@@ -126,11 +126,14 @@ def test_what_is_not_written_is_done_again(seed: int, done: Work) -> None:
     topics = Topics()
     place, owners = 0, [topics.begin()]
     while place < len(done.records):
-        some = done.records[place : place + random.randint(1, 12)]
+        portion = done.records[place : place + random.randint(1, 12)]
         crashes = random.random() < 0.3
-        parts = [one.step([record for record in some if record.partition in one.assigned]) for one in owners]
+        parts = [
+            owner.step([record for record in portion if record.partition in owner.assigned])
+            for owner in owners
+        ]
         if not crashes:
-            place += len(some)
+            place += len(portion)
             for part in parts:
                 topics.write(part)
         if crashes or random.random() < 0.2:
@@ -143,10 +146,10 @@ def test_what_is_not_written_is_done_again(seed: int, done: Work) -> None:
 def test_state_is_forgotten_with_its_traces(done: Work) -> None:
     """Once no span came of a trace for `idle_s`, no record of it is left."""
     topics = Topics()
-    one = topics.begin()
-    topics.write(one.step(done.records))
-    assert one.waiting() == SOURCES
-    assert one.remembered() == SOURCES
+    rekey = topics.begin()
+    topics.write(rekey.step(done.records))
+    assert rekey.waiting() == SOURCES
+    assert rekey.remembered() == SOURCES
     assert all(FACTS in state and len(state) == 2 for state in topics.state)
 
 
@@ -170,7 +173,7 @@ def test_messages_and_state_stay_within_their_size(done: Work) -> None:
 def test_a_letter_names_the_record_that_its_span_came_in(done: Work) -> None:
     """Not the process that lost it: the one that sends that record again sends the span again."""
     topics = Topics()
-    records = {(one.partition, one.offset): one for one in done.records}
+    records = {(item.partition, item.offset): item for item in done.records}
     waited = 0
     for record in done.records:
         part = topics.begin(bytes_max=6_000).step([record])
@@ -186,7 +189,11 @@ def test_a_letter_names_the_record_that_its_span_came_in(done: Work) -> None:
 
 def letters_of(done: RekeyResult) -> list[DeadLetter]:
     """The dead letters of a transaction."""
-    return [decode_dead_letter(one.value or b"") for one in done.outputs if one.topic is Topic.DEAD_LETTER]
+    return [
+        decode_dead_letter(output.value or b"")
+        for output in done.outputs
+        if output.topic is Topic.DEAD_LETTER
+    ]
 
 
 def spans_in(record: Record) -> set[str]:
@@ -195,16 +202,16 @@ def spans_in(record: Record) -> set[str]:
     return {span.span_id for span in decode_request(record.value, encoding).spans}
 
 
-def test_only_the_last_message_of_a_batch_tells_the_time(done: Work) -> None:
+def test_only_the_last_message_of_a_batch_carries_the_time(done: Work) -> None:
     """The messages before it have the watermark of the last commit: later ones may sort earlier."""
-    one = rekeyer(bytes_max=10_000)
+    rekey = rekeyer(bytes_max=10_000)
     for source in range(SOURCES):
-        one.assign(source, {})
+        rekey.assign(source, {})
     first, last = done.records[:SOURCES], done.records[SOURCES:]
-    one.step(first)
-    before = one.watermarks()
-    taken = one.step(last)
-    after = one.watermarks()
+    rekey.step(first)
+    before = rekey.watermarks()
+    taken = rekey.step(last)
+    after = rekey.watermarks()
     groups: dict[tuple[int, int | None], list[int]] = {}
     for output in taken.outputs:
         if output.topic is Topic.EVENTS:
@@ -221,9 +228,9 @@ def test_changed_numbers_of_partitions_are_refused(done: Work) -> None:
     topics = Topics()
     topics.write(topics.begin().step(done.records))
     for sources, partitions in ((SOURCES + 1, PARTITIONS), (SOURCES, PARTITIONS + 1)):
-        other = Rekeyer(SETTINGS, sources, partitions, 900_000, "otlp_spans")
+        second = Rekeyer(SETTINGS, sources, partitions, 900_000, "otlp_spans")
         with pytest.raises(StreamError) as refused:
-            other.assign(0, topics.state[0])
+            second.assign(0, topics.state[0])
         assert refused.value.code == "TRL732"
 
 
@@ -243,106 +250,106 @@ TICKING = replace(SETTINGS, lateness_s=5, tick_s=1)
 
 def ticks_of(done: RekeyResult) -> dict[int, dict[int, int]]:
     """The watermarks that each events partition gets."""
-    told: dict[int, dict[int, int]] = {}
-    for one in done.outputs:
-        if one.topic is Topic.EVENTS:
-            message = decode(one.value or b"")
+    watermarks: dict[int, dict[int, int]] = {}
+    for output in done.outputs:
+        if output.topic is Topic.EVENTS:
+            message = decode(output.value or b"")
             if isinstance(message, Tick):
-                assert one.partition is not None
+                assert output.partition is not None
                 assert message.sources == SOURCES
-                told[one.partition] = message.watermarks
-    return told
+                watermarks[output.partition] = message.watermarks
+    return watermarks
 
 
-def test_ticks_tell_every_partition_how_late_it_is() -> None:
+def test_ticks_carry_to_every_partition_how_late_it_is() -> None:
     """Sources that are read to their end go by the clock, one that never had a record, too; others do not."""
-    one = rekeyer(TICKING)
+    rekey = rekeyer(TICKING)
     for source in (0, 2):
-        one.assign(source, {})
+        rekey.assign(source, {})
     now = 1_000 * NS
-    assert ticks_of(one.tick((), now)) == {key: {0: 0, 2: 0} for key in range(PARTITIONS)}
-    told = ticks_of(one.tick(inputs([2]), now))
-    assert told == {key: {0: 0, 2: now - 5 * NS} for key in range(PARTITIONS)}
-    assert one.tick(inputs([2]), now).offsets == {}
+    assert ticks_of(rekey.tick((), now)) == {key: {0: 0, 2: 0} for key in range(PARTITIONS)}
+    ticks = ticks_of(rekey.tick(inputs([2]), now))
+    assert ticks == {key: {0: 0, 2: now - 5 * NS} for key in range(PARTITIONS)}
+    assert rekey.tick(inputs([2]), now).offsets == {}
     # A clock that goes back takes nothing back.
-    assert ticks_of(one.tick(inputs([2]), now - 60 * NS)) == told
+    assert ticks_of(rekey.tick(inputs([2]), now - 60 * NS)) == ticks
 
 
-def test_without_a_source_there_is_nothing_to_tell() -> None:
+def test_without_a_source_a_tick_is_empty() -> None:
     """A process that has no partition sends no tick."""
     assert rekeyer().tick((), 1_000 * NS) == RekeyResult()
 
 
-def test_what_a_tick_says_is_remembered() -> None:
+def test_the_time_of_a_tick_is_remembered() -> None:
     """Time that went by the clock does not go back when another process goes on."""
     topics = Topics()
-    one = topics.begin([1], settings=TICKING)
-    topics.write(one.tick(inputs([1]), 1_000 * NS))
-    assert topics.begin([1], settings=TICKING).watermarks() == one.watermarks() == {1: 995 * NS}
+    rekey = topics.begin([1], settings=TICKING)
+    topics.write(rekey.tick(inputs([1]), 1_000 * NS))
+    assert topics.begin([1], settings=TICKING).watermarks() == rekey.watermarks() == {1: 995 * NS}
 
 
-def test_what_the_records_said_of_the_time_is_remembered() -> None:
+def test_the_time_of_records_is_remembered() -> None:
     """A span that has waited for `hold_s` goes on after a restart, though the next record is an older one."""
     settings = replace(SETTINGS, lateness_s=5, hold_s=60)
 
-    def told(offset: int, came_s: int, end_s: int, parent: str | None) -> Record:
+    def record(offset: int, came_s: int, end_s: int, parent: str | None) -> Record:
         name, end = f"{offset + 1:016x}", START_NS + end_s * NS
         span = Span(f"{offset + 1:032x}", name, parent, "chat", end - NS, end, attributes=CHAT)
         return Record(0, offset, START_NS + came_s * NS, wire([span], Encoding.PROTOBUF))
 
     topics = Topics()
     before = topics.begin([0], settings=settings)
-    topics.write(before.step([told(0, 30, 30, "f" * 16), told(1, 90, 20, None)]))
+    topics.write(before.step([record(0, 30, 30, "f" * 16), record(1, 90, 20, None)]))
     assert before.waiting() == 1
     again = topics.begin([0], settings=settings)
-    assert again.step([told(2, 40, 40, None)]).early == 1
+    assert again.step([record(2, 40, 40, None)]).early == 1
 
 
 def test_a_tick_sends_on_what_the_clock_has_passed(done: Work) -> None:
     """Spans that waited for the time to pass their root go on with the tick, and are remembered no more."""
     settings = SessionSettings(lateness_s=240, hold_s=86_400, idle_s=86_400)
     topics = Topics()
-    one = topics.begin(settings=settings)
-    topics.write(one.step(done.records[:-SOURCES]))
-    waiting = one.waiting()
+    rekey = topics.begin(settings=settings)
+    topics.write(rekey.step(done.records[:-SOURCES]))
+    waiting = rekey.waiting()
     assert waiting
     late = done.records[-1].time + 3_600 * NS
-    topics.write(one.tick(inputs(range(SOURCES)), late))
-    assert one.waiting() == 0
+    topics.write(rekey.tick(inputs(range(SOURCES)), late))
+    assert rekey.waiting() == 0
     assert topics.begin(settings=settings).waiting() == 0
-    assert places_of(one for batch in topics.batches for one in batch.candidates) == done.places
+    assert places_of(rekey for batch in topics.batches for rekey in batch.candidates) == done.places
 
 
 def test_what_went_on_without_its_root_is_counted(done: Work) -> None:
     """If roots never come, each span that asks for its own goes on after `hold_s`, and counts."""
-    one = rekeyer(replace(SETTINGS, hold_s=60))
+    rekey = rekeyer(replace(SETTINGS, hold_s=60))
     for source in range(SOURCES):
-        one.assign(source, {})
-    assert one.step(done.records).early == 0
+        rekey.assign(source, {})
+    assert rekey.step(done.records).early == 0
     alone = [
         Span(f"{number:032x}", f"{number:016x}", "f" * 16, "chat", START_NS, START_NS + NS, attributes=CHAT)
         for number in range(1, 4)
     ]
-    other = rekeyer(replace(SETTINGS, hold_s=60))
-    other.assign(0, {})
-    assert other.step([Record(0, 0, START_NS + NS, wire(alone, Encoding.JSON))]).early == 0
-    assert other.tick(inputs([0]), START_NS + 300 * NS).early == len(alone)
+    second = rekeyer(replace(SETTINGS, hold_s=60))
+    second.assign(0, {})
+    assert second.step([Record(0, 0, START_NS + NS, wire(alone, Encoding.JSON))]).early == 0
+    assert second.tick(inputs([0]), START_NS + 300 * NS).early == len(alone)
 
 
 def test_a_span_of_a_time_to_come_does_not_move_the_time() -> None:
     """Up to `skew_s` ahead of its record a span is believed; beyond, it has its record's time and goes on."""
-    one = rekeyer(TICKING)
-    one.assign(0, {})
+    rekey = rekeyer(TICKING)
+    rekey.assign(0, {})
     came = START_NS + 10 * NS
 
-    def told(number: int, end: int) -> Record:
+    def record(number: int, end: int) -> Record:
         span = Span(f"{number:032x}", f"{number:016x}", None, "chat", end - NS, end, attributes=CHAT)
         return Record(0, number, came, wire([span], Encoding.PROTOBUF))
 
-    one.step([told(1, came + 60 * NS)])
-    assert one.watermarks() == {0: came + 55 * NS}
-    sent = candidates_in(one.step([told(2, came + 61 * NS), told(3, came + 30 * 86_400 * NS)]))
-    assert one.watermarks() == {0: came + 55 * NS}
+    rekey.step([record(1, came + 60 * NS)])
+    assert rekey.watermarks() == {0: came + 55 * NS}
+    sent = candidates_in(rekey.step([record(2, came + 61 * NS), record(3, came + 30 * 86_400 * NS)]))
+    assert rekey.watermarks() == {0: came + 55 * NS}
     assert [(candidate.start, candidate.end) for candidate in sent] == [(came, came)] * 2
 
 
@@ -373,17 +380,17 @@ def test_a_record_that_breaks_is_put_aside_alone(done: Work, monkeypatch: pytest
     def read(body: bytes, encoding: Encoding, signal: Signal) -> Decoded:
         decoded = decode_request(body, encoding, signal)
         spans = tuple(
-            replace(one, attributes=Broken()) if one.name == "breaks" else one for one in decoded.spans
+            replace(item, attributes=Broken()) if item.name == "breaks" else item for item in decoded.spans
         )
         return replace(decoded, spans=spans)
 
     monkeypatch.setattr("tracline.stream.stages.rekey.decode", read)
     spoilt = wire([Span("5e" * 16, "5e" * 8, None, "breaks", START_NS, START_NS)], Encoding.PROTOBUF)
     records = [Record(0, 7, START_NS, spoilt), *done.records]
-    one = rekeyer()
+    item = rekeyer()
     for source in range(SOURCES):
-        one.assign(source, {})
-    taken = one.step(records)
+        item.assign(source, {})
+    taken = item.step(records)
     (letter,) = letters_of(taken)
     assert (letter.offset, letter.place, letter.code, letter.reason) == (
         7,
@@ -395,7 +402,7 @@ def test_a_record_that_breaks_is_put_aside_alone(done: Work, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("error", [MemoryError, OSError])
-def test_what_says_nothing_of_a_record_puts_none_aside(
+def test_a_failure_that_no_record_causes_puts_none_aside(
     done: Work, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
 ) -> None:
     """If the process lacks memory or a disk, it ends: another may take the record in."""
@@ -404,11 +411,11 @@ def test_what_says_nothing_of_a_record_puts_none_aside(
         raise error
 
     monkeypatch.setattr("tracline.stream.stages.rekey.decode", read)
-    one = rekeyer()
+    rekey = rekeyer()
     for source in range(SOURCES):
-        one.assign(source, {})
+        rekey.assign(source, {})
     with pytest.raises(error):
-        one.step(done.records[:1])
+        rekey.step(done.records[:1])
 
 
 def candidates_in(done: RekeyResult) -> list[Candidate]:
@@ -422,11 +429,11 @@ CHAT = {
 }
 
 
-def test_a_refused_record_is_told_and_passed() -> None:
+def test_a_refused_record_is_reported_and_passed() -> None:
     """A dead letter has the record's place, the reason and its digest; its offset is passed; nothing else."""
-    one = rekeyer()
-    one.assign(2, {})
-    done = one.refuse(Record(2, 17, 5 * NS, b"payload"), "KeyError")
+    rekey = rekeyer()
+    rekey.assign(2, {})
+    done = rekey.refuse(Record(2, 17, 5 * NS, b"payload"), "KeyError")
     assert done.offsets == {Input(Topic.SPANS, 2): 18}
     assert done.dead_letters == ["internal"]
     (output,) = done.outputs
@@ -442,37 +449,37 @@ def test_a_refused_record_is_told_and_passed() -> None:
     assert b"payload" not in (output.value or b"")
 
 
-def test_what_is_broken_in_a_record_is_told_and_the_rest_taken(done: Work) -> None:
+def test_what_is_broken_in_a_record_is_reported_and_the_rest_taken(done: Work) -> None:
     """Bytes that are no request become a dead letter; the records around them are taken."""
     broken = Record(0, 0, done.records[0].time, b"\xff\xff no protobuf")
     moved = [
         replace(record, offset=record.offset + 1) if record.partition == 0 else record
         for record in done.records
     ]
-    one = rekeyer()
+    rekey = rekeyer()
     for source in range(SOURCES):
-        one.assign(source, {})
-    taken = one.step([broken, *moved])
+        rekey.assign(source, {})
+    taken = rekey.step([broken, *moved])
     assert taken.dead_letters == ["otlp-protobuf"]
     assert candidates_of(batches_of(taken)) == pure(done.records)
 
 
 def test_log_records_that_are_behind_hold_the_time_back_and_idle_ones_do_not(done: Work) -> None:
     """While some are not read nothing goes on, however far the spans are; read to their end, all does."""
-    one = rekeyer()
-    one.assign(0, {})
-    own = [record for record in done.records if record.partition == 0]
-    one.expect_logs(0)
-    held = one.step(own)
-    now = own[-1].time
-    held.add(one.tick(inputs([0]), now))
-    assert one.watermarks() == {0: 0}
+    rekey = rekeyer()
+    rekey.assign(0, {})
+    spans_of_0 = [record for record in done.records if record.partition == 0]
+    rekey.expect_logs(0)
+    held = rekey.step(spans_of_0)
+    now = spans_of_0[-1].time
+    held.add(rekey.tick(inputs([0]), now))
+    assert rekey.watermarks() == {0: 0}
     assert held.candidates == 0
-    released = one.tick(inputs([0], Topic.LOGS), now)
-    assert one.watermarks()[0] > 0
+    released = rekey.tick(inputs([0], Topic.LOGS), now)
+    assert rekey.watermarks()[0] > 0
     alone = rekeyer()
     alone.assign(0, {})
-    assert candidates_of(batches_of(released)) == candidates_of(batches_of(alone.step(own)))
+    assert candidates_of(batches_of(released)) == candidates_of(batches_of(alone.step(spans_of_0)))
 
 
 def test_without_log_records_a_partition_of_them_changes_nothing(done: Work) -> None:
@@ -480,11 +487,11 @@ def test_without_log_records_a_partition_of_them_changes_nothing(done: Work) -> 
     request = LogsData()
     request.resource_logs.add().scope_logs.add().log_records.add(time_unix_nano=START_NS)
     line = Record(0, 0, START_NS, request.SerializeToString(), Topic.LOGS)
-    one, other = rekeyer(), rekeyer()
-    for each in (one, other):
+    rekey, without_logs = rekeyer(), rekeyer()
+    for each in (rekey, without_logs):
         each.assign(0, {})
-    own = [record for record in done.records if record.partition == 0]
-    taken = one.step([line, *own])
+    spans_of_0 = [record for record in done.records if record.partition == 0]
+    taken = rekey.step([line, *spans_of_0])
     assert (taken.items[Topic.LOGS], taken.rejected.total(), taken.unjoined.total()) == (1, 0, 0)
-    assert candidates_of(batches_of(taken)) == candidates_of(batches_of(other.step(own)))
-    assert one.watermarks() == other.watermarks()
+    assert candidates_of(batches_of(taken)) == candidates_of(batches_of(without_logs.step(spans_of_0)))
+    assert rekey.watermarks() == without_logs.watermarks()

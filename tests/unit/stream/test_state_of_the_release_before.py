@@ -67,5 +67,5 @@ def _finished(stored: dict[str, Any]) -> list[tuple[Topic, bytes]]:
                     table.pop(key, None)
                 else:
                     table[key] = state
-            written += [(one.topic, one.value or b"") for one in step.outputs]
+            written += [(message.topic, message.value or b"") for message in step.outputs]
     return written

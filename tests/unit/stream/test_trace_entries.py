@@ -61,7 +61,7 @@ def state(source: Source) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_entries_say_what_the_traces_are(seed: int) -> None:
+def test_entries_hold_the_state_of_the_traces(seed: int) -> None:
     """After whatever has come and gone on, many times in a row or none: traces, what waits, and its room."""
     random = Random(seed)
     settings = SessionSettings(lateness_s=3, hold_s=20, idle_s=random.choice((1, 30)))
@@ -76,22 +76,22 @@ def test_entries_say_what_the_traces_are(seed: int) -> None:
             list(source.release(source.record_time))
         if random.random() < 0.5:
             follow(stored, source)
-            other = Source(settings, stored, source.watermark, source.record_time)
-            assert state(other) == state(source)
+            restored = Source(settings, stored, source.watermark, source.record_time)
+            assert state(restored) == state(source)
             lengths |= {len(entries) for entries in stored.values()}
             if random.random() < 0.3:
-                source = other
+                source = restored
     assert {1, 2, 3} <= lengths
 
 
 def written_for(spans: Sequence[Span]) -> tuple[int, int]:
     """The bytes that a rekeyer reads and those that it stores, where each record has one span."""
-    one, came, stored = rekeyer(SessionSettings(lateness_s=1, hold_s=86_400)), 0, 0
-    one.assign(0, {})
+    rekey, came, stored = rekeyer(SessionSettings(lateness_s=1, hold_s=86_400)), 0, 0
+    rekey.assign(0, {})
     for offset, span in enumerate(spans):
         record = Record(0, offset, span.end, wire([span], Encoding.PROTOBUF))
         came += len(record.value)
-        outputs = one.step([record]).outputs
+        outputs = rekey.step([record]).outputs
         stored += sum(len(out.value or b"") for out in outputs if out.topic is Topic.REKEY_STATE)
     return came, stored
 
@@ -106,7 +106,7 @@ def test_what_is_written_grows_no_faster_than_what_comes(*, speaks: bool) -> Non
         assert stored < 4 * came
 
 
-def test_what_has_gone_on_is_not_kept() -> None:
+def test_spans_that_have_gone_on_are_not_stored() -> None:
     """Once the root has come little is stored of a trace, however much has waited."""
     source, stored = Source(SessionSettings(lateness_s=0)), dict[str, list[bytes]]()
     trace = "a" * 32
@@ -143,9 +143,9 @@ def test_state_of_version_1_is_gone_on_with() -> None:
 
     def carry(begin: int, end: int) -> None:
         for record in done.records[begin:end]:
-            one = rekeyer()
-            one.assign(record.partition, state[record.partition])
-            part = one.step([record])
+            rekey = rekeyer()
+            rekey.assign(record.partition, state[record.partition])
+            part = rekey.step([record])
             sent.extend(batches_of(part))
             for output in part.outputs:
                 if output.topic is Topic.REKEY_STATE:
@@ -156,8 +156,8 @@ def test_state_of_version_1_is_gone_on_with() -> None:
                         state[record.partition][output.key] = output.value
 
     carry(0, half)
-    state = [of_version_1(own) for own in state]
-    assert sum(key.endswith("/1") for own in state for key in own) > 1
+    state = [of_version_1(stored) for stored in state]
+    assert sum(key.endswith("/1") for stored in state for key in stored) > 1
     carry(half, len(done.records))
     assert candidates_of(sent) == pure(done.records)
 

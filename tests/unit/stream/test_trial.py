@@ -76,9 +76,9 @@ def test_serve_does_not_begin_with_rules_that_fail_their_trial(tmp_path: Path) -
 def test_a_later_activation_stands_in_the_place_of_what_it_supersedes() -> None:
     """Whatever lies between, and over several steps; what names other digests changes nothing."""
     first, second, third = (Activation({"three": text}) for text in (PACK, OTHER, THIRD))
-    one, two = (str(digest_of(each.packs)) for each in (first, second))
-    past_first = Activation(second.packs, [one])
-    past_both = Activation(third.packs, [one, two])
+    first_digest, two = (str(digest_of(each.packs)) for each in (first, second))
+    past_first = Activation(second.packs, [first_digest])
+    past_both = Activation(third.packs, [first_digest, two])
     assert in_force(first, []) == first
     assert in_force(first, [second, third]) == first
     assert in_force(second, [past_first]) == second
