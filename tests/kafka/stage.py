@@ -23,6 +23,8 @@ WAIT_S = 60.0
 """The time that a test waits for anything."""
 TIMEOUT_S = "6" if "KAFKA_BOOTSTRAP_SERVERS" in os.environ else "2"
 """The time that a process may be silent; brokers allow six seconds at least unless configured otherwise."""
+DYING_S = "6" if "KAFKA_BOOTSTRAP_SERVERS" in os.environ else "1"
+"""How long a process that is to be killed may be silent: for so long its successor waits."""
 POLL_S = 0.1
 
 

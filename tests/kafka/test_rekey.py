@@ -21,12 +21,14 @@ from .rekeying import (
     batches,
     check,
     here,
+    letters,
     make_topics,
     process,
     send,
     until,
     until_carried,
 )
+from .stage import DYING_S
 
 pytestmark = pytest.mark.slow
 SIGKILLED = -9
@@ -55,6 +57,27 @@ def portions(records: tuple[Record, ...], count: int) -> Iterable[tuple[Record, 
     """The records in so many portions."""
     size = -(-len(records) // count)
     return [records[first : first + size] for first in range(0, len(records), size)]
+
+
+def test_killed_in_every_gap_it_sends_each_candidate_once(
+    kafka: KafkaSettings, done: Work, expected: Counter[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One process after the other is killed, each at another place; the last one finishes their work."""
+    faults = list(RekeyFault)
+    parts = portions(done.records, len(faults) + 1)
+    for fault, part in zip(faults, parts, strict=False):
+        send(kafka, part)
+        with process(kafka, "--instance", "one", "--timeout-s", DYING_S, fault=f"{fault}:1") as running:
+            assert running.ended() == SIGKILLED, (fault, running.lines)
+    send(kafka, parts[-1])
+    with process(kafka, "--instance", "one") as running:
+        until_carried(kafka)
+        running.process.terminate()
+        assert running.ended() == 0, running.lines
+    check(kafka, done, expected)
+    assert not letters(kafka)
+    with capsys.disabled():
+        print(f"\nkilled at {', '.join(faults)}: {expected.total()} candidates, each once")
 
 
 def test_a_killed_process_holds_the_others_up_for_its_timeout_only(
