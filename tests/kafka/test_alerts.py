@@ -35,6 +35,7 @@ from .rekeying import until
 
 pytestmark = pytest.mark.slow
 SIGKILLED = -signal.SIGKILL
+KILLED_AT = tuple(AlertFault)
 
 
 @pytest.fixture
@@ -88,7 +89,7 @@ def test_killed_at_every_gap_it_gives_the_same_alerts(
     send(kafka, messages())
     with hook() as receiver:
         receivers = ("--instance", "one", "--alertmanager", am.url, "--webhook", receiver.url)
-        for fault in AlertFault:
+        for fault in KILLED_AT:
             with process(kafka, rates, *receivers, fault=f"{fault}:1") as killed:
                 assert killed.wait(40) == SIGKILLED, fault
         with process(kafka, rates, *receivers):
