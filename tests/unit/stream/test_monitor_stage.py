@@ -509,7 +509,7 @@ def test_what_breaks_one_session_stops_no_other(states: dict[str, SessionState])
     worker = Worker(Fragile(compile_rule_set(RULES)))
     candidates = [wrote(FIRST, 1, "poison"), wrote(SECOND, 1, "well!")]
     done = worker.step_apart(states, candidates, START + 9 * NS, Monitor().monitoring._stored)
-    assert [record["session_id"] for record in done.records] == [SECOND]
+    assert [record.session_id for record in done.records] == [SECOND]
     [poison] = done.poison
     assert (poison.session_id, poison.spans, poison.reason) == (
         FIRST,
@@ -531,6 +531,6 @@ def test_a_session_that_breaks_by_itself_is_restarted(states: dict[str, SessionS
         return state
 
     done = Worker(Fragile(compile_rule_set(RULES))).step_apart(states, [], START + 9 * NS, stored)
-    assert [item["session_id"] for item in done.records] == [SECOND]
+    assert [record.session_id for record in done.records] == [SECOND]
     assert [(item.session_id, item.spans) for item in done.poison] == [(FIRST, ())]
     assert states[FIRST].session.due is None
