@@ -30,6 +30,12 @@ ROOT = Path(__file__).parents[2]
 IMPORTED = (
     "tracline.cli",
     "tracline.cli.commands.stream.group",
+    "tracline.cli.commands.audit.audit",
+    "tracline.cli.commands.live.serve",
+    "tracline.batch.audit.audit",
+    "tracline.stream.serve.pipeline",
+    "uvicorn",
+    "starlette.applications",
     *(
         f"tracline.stream.kafka.{name}"
         for name in ("rekey_process", "archive_process", "alerts_process", "faust.monitor_process")
