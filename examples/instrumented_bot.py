@@ -67,11 +67,11 @@ class Receipts:
 
 @dataclass(frozen=True, slots=True)
 class Bot:
-    """An agent that plays one conversation; a second of it lasts `pace_s`."""
+    """An agent that plays one conversation; a second of it lasts `second_s`."""
 
     tracer: Tracer
     session: Script
-    pace_s: float
+    second_s: float
 
     async def run(self) -> None:
         """Play the whole conversation, turn by turn."""
@@ -152,7 +152,7 @@ class Bot:
     async def wait(self, before: int, after: int) -> None:
         """Wait for the time between two messages, at the pace of the bot."""
         seconds = (after - before) / 1e9 if before and after else 0.0
-        await asyncio.sleep(max(seconds, 0.0) * self.pace_s)
+        await asyncio.sleep(max(seconds, 0.0) * self.second_s)
 
 
 def _chat(history: Sequence[ScriptLine], model: str) -> dict[str, str]:
@@ -173,7 +173,7 @@ def _fail(span: Span, error: str) -> None:
 
 
 async def converse(
-    chats: Sequence[DeskConversation], provider: TracerProvider, pace_s: float, at_once: int, prefix: str
+    chats: Sequence[DeskConversation], provider: TracerProvider, second_s: float, at_once: int, prefix: str
 ) -> None:
     """Play all conversations, `at_once` of them concurrently."""
     limit = asyncio.Semaphore(at_once)
@@ -181,7 +181,7 @@ async def converse(
 
     async def play(conversation: DeskConversation) -> None:
         async with limit:
-            await Bot(tracer, named(conversation, prefix), pace_s).run()
+            await Bot(tracer, named(conversation, prefix), second_s).run()
 
     await asyncio.gather(*map(play, chats))
 
@@ -211,7 +211,7 @@ def check_endpoint(endpoint: str) -> None:
 
 
 def send(
-    chats: Sequence[DeskConversation], endpoint: str, pace_s: float, at_once: int, prefix: str
+    chats: Sequence[DeskConversation], endpoint: str, second_s: float, at_once: int, prefix: str
 ) -> Receipts:
     """Play the conversations and send their spans; return when all spans were sent or rejected."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -223,7 +223,7 @@ def send(
     processor = BatchSpanProcessor(cast("SpanExporter", receipts), QUEUE_SPANS_MAX, DELAY_MS)
     provider = TracerProvider(resource=Resource.create({"service.name": "support-desk"}))
     provider.add_span_processor(processor)
-    asyncio.run(converse(chats, provider, pace_s, at_once, prefix))
+    asyncio.run(converse(chats, provider, second_s, at_once, prefix))
     provider.force_flush()
     provider.shutdown()
     return receipts
@@ -257,6 +257,7 @@ def send(
 )
 @click.option(
     "--pace",
+    "second_s",
     type=click.FloatRange(min=0),
     default=0.002,
     show_default=True,
@@ -271,13 +272,13 @@ def send(
     metavar="N",
     help="The number of concurrent conversations.",
 )
-def main(sessions: int, endpoint: str, seed: int | None, rate: float, pace: float, at_once: int) -> None:
+def main(sessions: int, endpoint: str, seed: int | None, rate: float, second_s: float, at_once: int) -> None:
     """Play simulated support conversations and send their spans to an OTLP/HTTP receiver."""
     check_endpoint(endpoint)
     seed = int(time.time()) if seed is None else seed
     desk = Desk(sessions=sessions, seed=seed, rates=dict.fromkeys(Break, rate / len(Break)), spike=None)
     chats, prefix = list(conversations(desk)), f"bot-{seed}"
-    receipts = send(chats, endpoint, pace, at_once, prefix)
+    receipts = send(chats, endpoint, second_s, at_once, prefix)
     for conversation in chats:
         session_id = named(conversation, prefix).session_id
         for pack, rule in sorted(kind.value for kind in conversation.breaks):

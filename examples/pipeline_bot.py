@@ -23,7 +23,7 @@ class Plan:
     """The numbers of conversations: in the past, and before, during and after the spike.
 
     `rate` is the share of conversations in which the agent tries to break some rule, `spike_rate` that in
-    which it breaks the spike's rule during the spike. A second of a conversation lasts `pace_s`.
+    which it breaks the spike's rule during the spike. A second of a conversation lasts `second_s`.
     """
 
     past: int = 1_000
@@ -33,7 +33,7 @@ class Plan:
     kind: Break = Break.CONFIRM_REFUND
     rate: float = 0.1
     spike_rate: float = 0.6
-    pace_s: float = 0.005
+    second_s: float = 0.005
     at_once: int = 12
 
     @property
@@ -76,7 +76,7 @@ def _past() -> Iterator[DeskConversation]:
     """Yield the past conversations, a few concurrent ones; all have ended."""
     desk = Desk(sessions=PLAN.past, seed=1, rates=PLAN.rates, spike=None)
     chats = list(conversations(desk))
-    durations = [(chat.steps[-1].time_ns - chat.start_ns) * PLAN.pace_s for chat in chats]
+    durations = [(chat.steps[-1].time_ns - chat.start_ns) * PLAN.second_s for chat in chats]
     interval = round(sum(durations) / len(chats) / PLAN.at_once)
     first = time.time_ns() - 2 * interval * len(chats) - 600 * NS
     for number, chat in enumerate(chats):
@@ -87,7 +87,7 @@ def _at(conversation: DeskConversation, start: int) -> DeskConversation:
     """Return the conversation at another time, at the pace of the plan."""
 
     def moved(at: int) -> int:
-        return start + round((at - conversation.start_ns) * PLAN.pace_s)
+        return start + round((at - conversation.start_ns) * PLAN.second_s)
 
     steps = tuple(replace(step, time_ns=moved(step.time_ns)) for step in conversation.steps)
     return replace(conversation, start_ns=start, steps=steps)
@@ -115,7 +115,7 @@ def talk(bootstrap: str) -> BotReport:
     times = [time.time_ns()]
     for prefix, desk in phases:
         chats = list(conversations(desk))
-        asyncio.run(converse(chats, provider, PLAN.pace_s, PLAN.at_once, prefix))
+        asyncio.run(converse(chats, provider, PLAN.second_s, PLAN.at_once, prefix))
         times.append(time.time_ns())
         breaks |= _breaks(chats, prefix)
     provider.force_flush()

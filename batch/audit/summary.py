@@ -20,7 +20,7 @@ from ...rules.engine.sessions import Mask
 from ...rules.engine.status import unjudged_findings, unmet_findings, violation_findings
 from ...rules.model.rule import Rule
 from ...schemas.time import rfc3339
-from ..sources.discover import REJECTS_KEPT_MAX, Population, Reject
+from ..sources.discover import REJECTS_LISTED_MAX, Population, Reject
 from .unjudged import Unjudged, reasons_by_rule, unjudged_in
 
 COUNTS = (
@@ -82,8 +82,8 @@ class AuditTally:
         self.conflicts += len(judged.order.conflicts)
         rows = judged.labelled.select("session_id", "seq", "event_id")[judged.order.conflicts]
         # The smallest rows of all buckets are among the smallest of each, in any order of buckets.
-        least = heapq.nsmallest(REJECTS_KEPT_MAX, rows.iter_rows())
-        self.conflicting = sorted([*self.conflicting, *least])[:REJECTS_KEPT_MAX]
+        least = heapq.nsmallest(REJECTS_LISTED_MAX, rows.iter_rows())
+        self.conflicting = sorted([*self.conflicting, *least])[:REJECTS_LISTED_MAX]
         groups, slots = _groups(judged)
         by_group = _by_group(compiled, judged, slots, len(groups))
         sizes = np.bincount(slots[sessions.counted], minlength=len(groups)).tolist()
@@ -217,20 +217,20 @@ def _capped(tally: AuditTally) -> frozenset[str]:
 
 
 def _split(
-    tally: AuditTally, number: int, part: int, kept: frozenset[str] | None
+    tally: AuditTally, number: int, part: int, named: frozenset[str] | None
 ) -> dict[str, dict[str, int]]:
     """Return one rule's counts by agent (`part` 0) or day (1), without those that are all zero."""
     parts: dict[str, Counts] = {}
     for group, counts in tally.counts.items():
-        name = group[part] if kept is None or group[part] in kept else OTHER_AGENTS
+        name = group[part] if named is None or group[part] in named else OTHER_AGENTS
         parts[name] = parts.get(name, 0) + counts[:, number]
     return {name: _named(parts[name]) for name in sorted(parts) if parts[name].any()}
 
 
-def _by_name(groups: Counter[tuple[str, str]], part: int, kept: frozenset[str] | None) -> dict[str, int]:
+def _by_name(groups: Counter[tuple[str, str]], part: int, named: frozenset[str] | None) -> dict[str, int]:
     sums: Counter[str] = Counter()
     for group, count in groups.items():
-        sums[group[part] if kept is None or group[part] in kept else OTHER_AGENTS] += count
+        sums[group[part] if named is None or group[part] in named else OTHER_AGENTS] += count
     return dict(sorted(sums.items()))
 
 

@@ -16,7 +16,7 @@ from ...archive.error import SourceError
 from ...schemas.event import Content
 from ...schemas.frames.events import EVENT_SCHEMA, REQUIRED, TIME
 from ...schemas.time import EVENT_TIME_MIN, NS_MAX
-from .discover import REJECTS_KEPT_MAX, Population, Reject, SourceFile
+from .discover import REJECTS_LISTED_MAX, Population, Reject, SourceFile
 
 _DEFAULTS: dict[str, Any] = {"late": False, "history": False, "nested": False, "content": Content.CAPTURED}
 _TIMES = ("time", "occurrence")
@@ -135,7 +135,7 @@ def reject_rows(part: SourceFile, population: Population) -> None:
         coded = frame.select(pl.coalesce(reasons).alias("code")).with_row_index("row", offset=1)
         rejected = coded.filter(pl.col("code").is_not_null())
         with reading([part]):
-            first: Any = rejected.head(REJECTS_KEPT_MAX).collect(engine="streaming")
+            first: Any = rejected.head(REJECTS_LISTED_MAX).collect(engine="streaming")
             if first.height:
                 counts: Any = rejected.group_by("code").len().sort("code").collect(engine="streaming")
                 listed = [

@@ -46,8 +46,8 @@ class Manner:
     into one trace with one root; otherwise each turn is a trace. `keys` are the spans that name the session
     (everywhere: also the agent), `session_key` is the attribute if it is not the dialect's. `tool_spans`
     states whether tools have spans, `call_ids` whether calls have ids; without ids the expected events hold
-    only for `tidy` sessions. `end_mark` marks the end of the session on the last root. `agent_tells` adds the
-    turn's messages to the agent's spans. `skip_turns` omits the first turns, which are then only in the
+    only for `tidy` sessions. `end_mark` marks the end of the session on the last root. `agent_messages` adds
+    the turn's messages to the agent's spans. `skip_turns` omits the first turns, which are then only in the
     history of the first model call. `window` is the minimum number of input messages of a model, all new ones
     included; 0 is all. (Two calls with equal input look like a retry: the expected events hold only for
     conversations that do not repeat themselves.)
@@ -67,7 +67,7 @@ class Manner:
     tool_spans: bool = True
     call_ids: bool = True
     end_mark: bool = False
-    agent_tells: bool = False
+    agent_messages: bool = False
     skip_turns: int = 0
     window: int = 0
     wrapped: float = 0.0

@@ -33,7 +33,7 @@ class _ParseFailure:
 
     @property
     def here(self) -> Lexeme:
-        """The unexpected lexeme; the last one is the end of the text."""
+        """Return the unexpected lexeme; the last one is the end of the text."""
         return self.lexemes[self.index]
 
     def neighbour(self, offset: int) -> Lexeme:
@@ -43,7 +43,7 @@ class _ParseFailure:
 
     @property
     def bracket(self) -> int | None:
-        """The index of the innermost bracket that is open before the unexpected lexeme."""
+        """Return the index of the innermost bracket that is open before the unexpected lexeme."""
         opened: list[int] = []
         for i, lexeme in enumerate(self.lexemes[: self.index]):
             if lexeme.text in _OPENS:
@@ -54,7 +54,7 @@ class _ParseFailure:
 
     @property
     def in_square_brackets_of(self) -> Lexeme | None:
-        """The lexeme before the innermost bracket, if that is a square one."""
+        """Return the lexeme before the innermost bracket, if that is a square one."""
         if self.bracket is None or self.lexemes[self.bracket].text != "[":
             return None
         return self.lexemes[self.bracket - 1]
@@ -129,7 +129,7 @@ def _reserved_in_head(failure: _ParseFailure) -> Problem | None:
     return None
 
 
-def _foreign_word(failure: _ParseFailure) -> Problem | None:
+def _word_of_foreign_syntax(failure: _ParseFailure) -> Problem | None:
     """Check for a misspelt, capitalised or foreign keyword, here or just before."""
     words = RESERVED if failure.start == "formula" else {"and", "or", "not", "true", "false"} | _TEST_WORDS
     if failure.start not in ("formula", "predicate"):
@@ -187,7 +187,7 @@ def _mixed_languages(failure: _ParseFailure) -> Problem | None:
     return None
 
 
-def _foreign_symbol(failure: _ParseFailure) -> Problem | None:
+def _symbol_of_foreign_syntax(failure: _ParseFailure) -> Problem | None:
     """Check for an operator sign of another language."""
     here = failure.here
     sign = SIGNS.get(here.text, "")
@@ -368,9 +368,9 @@ _CHECKS: tuple[Callable[[_ParseFailure], Problem | None], ...] = (
     _reserved_in_head,
     _bounds,
     _list,
-    _foreign_word,
+    _word_of_foreign_syntax,
     _mixed_languages,
-    _foreign_symbol,
+    _symbol_of_foreign_syntax,
     _condition,
     _path_step,
     _brackets,

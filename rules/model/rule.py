@@ -73,5 +73,5 @@ class RuleSet:
 
     @property
     def packs(self) -> tuple[str, ...]:
-        """The names of the packs, without the packs that they extend."""
+        """Return the names of the packs, without the packs that they extend."""
         return tuple(name for name in self.sources if "/" not in name)

@@ -46,11 +46,10 @@ class RateState:
     looked: int | None = None
 
 
-@dataclass(slots=True)
-class CountedSessionState:
-    """The state of an occurrence: the tick of its last status (`heard`), and its rules (`parts`)."""
+class CountedSessionState(msgspec.Struct, rename={"last_tick": "heard"}):
+    """The state of an occurrence: the tick of its last status, and its rules (`parts`)."""
 
-    heard: int
+    last_tick: int
     closed: bool
     parts: list[tuple[str, str, SessionRule]]
 
@@ -105,7 +104,7 @@ def decode(records: Mapping[str, bytes]) -> WatchState:
             stored = _decoded(data, CountedSessionState)
             parts = {(pack, rule): part for pack, rule, part in stored.parts}
             occurrence = _named(name.removeprefix(_SESSION), tuple[str, int])
-            found.sessions[occurrence] = CountedSession(parts, stored.heard, stored.closed)
+            found.sessions[occurrence] = CountedSession(parts, stored.last_tick, stored.closed)
         else:
             raise StreamError("TRL761", "unknown record in the alerts' state", _HINT)
     return found

@@ -92,7 +92,7 @@ def session_view(
     shown = queries.events(db, session_id, began, page.last - page.first + 1, skip=page.first - 1)
     return {
         "session": occurrence,
-        "others": [other for other in known if other != began],
+        "others": [start for start in known if start != began],
         "breaches": [record for record in records if record.verdict is not Verdict.UNJUDGED],
         "unjudged": [record for record in records if record.verdict is Verdict.UNJUDGED],
         "cut": len(records) == RECORDS_SHOWN_MAX,

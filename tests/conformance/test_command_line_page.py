@@ -16,7 +16,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
 def test_the_formats_of_every_command_are_on_the_page() -> None:
     """The page gives each command that has `--format` exactly the formats that it has."""
     documented: dict[str, set[str]] = {}
-    sentence = PAGE.read_text("utf-8").split("`--format` says")[1].split("\n- ")[0]
+    sentence = PAGE.read_text("utf-8").split("`--format` sets")[1].split("\n- ")[0]
     for clause in re.split(r"[;:.]\s", sentence):
         words = re.findall(r"`(\w+)`", clause)
         formats = {word for word in words if word not in COMMANDS}

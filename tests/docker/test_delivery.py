@@ -126,7 +126,7 @@ def test_an_alertmanager_without_state_gets_alerts_again(
         delivery.offer(fired)
         assert carried(delivery, fired)
         running.stop()
-        running.folder = tmp_path / "anew"
+        running.folder = tmp_path / "restarted"
         running.start()
         until("it has the alert again", lambda: carried(delivery, fired) and running.alerts())
 

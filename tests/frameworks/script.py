@@ -52,7 +52,7 @@ def _asking(turn: Turn) -> list[Mapping[str, Any]]:
 def events_of(turn: Turn, shape: Mapping[str, Any], nested: bool = False) -> Iterator[dict[str, Any]]:
     """Yield the events of a turn as they happen in a framework of that shape (see `truth_of`)."""
     yield {"kind": "user", "text": shape.get("user", "{}").format(turn.user), "nested": nested}
-    if shape.get("told_at_end"):
+    if shape.get("reported_at_end"):
         for call in _asking(turn):
             yield from events_of(_turn(call["id"], call["asks"]), shape, nested=True)
     for place, step in enumerate(turn.steps):
@@ -102,7 +102,7 @@ def _calls(
         named = {"tool": call["tool"], "call_id": call["id"], "nested": nested}
         yield {"kind": "tool_call", "args": call["args"], **named}
     for call in calls:
-        if "asks" in call and not shape.get("told_at_end"):
+        if "asks" in call and not shape.get("reported_at_end"):
             yield from events_of(_turn(call["id"], call["asks"]), shape, nested=True)
         named = {"tool": call["tool"], "call_id": call["id"], "nested": nested}
         result = call.get("result")
@@ -118,7 +118,7 @@ def truth_of(prefix: str, shape: Mapping[str, Any], sessions: str = "") -> dict[
     that are text, `user` is what stands around a user's words, `single_calls` has parallel calls one by one,
     `final_answer` has answers as calls of a tool, `finish` has a call of that tool before each answer,
     `asks_again` does not show the model a call that raised, which the model then makes once more,
-    `told_at_end` reports what an agent did when its run is over, and so a sub-agent's events before its call.
+    `reported_at_end` has what an agent did when its run is over, and so a sub-agent's events before its call.
     With `sessions` "trace" each turn is a session ("t0", "t1", in the order of time), with "merged"
     everything is one, "all".
     """

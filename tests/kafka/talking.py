@@ -66,7 +66,7 @@ def talk(ports: Sequence[int], *, sessions: int, seed: int) -> bytes:
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     provider.add_span_processor(BatchSpanProcessor(sending, schedule_delay_millis=50))
     talks = list(conversations(Desk(sessions=sessions, seed=seed)))
-    asyncio.run(converse(talks, provider, pace_s=0.001, at_once=4, prefix=f"talk-{seed}"))
+    asyncio.run(converse(talks, provider, second_s=0.001, at_once=4, prefix=f"talk-{seed}"))
     provider.shutdown()
     return encode_spans(exporter.get_finished_spans()).SerializeToString()
 

@@ -285,7 +285,7 @@ def test_state_that_does_not_fit_is_refused(kafka: KafkaSettings, case: Case, tm
     tried = {
         "release": (PARTITIONS, b"\x63" + facts, "TRL741", "finish the sessions with the release"),
         "ends": (PARTITIONS, bytes([STATE_VERSION]) + facts, "TRL744", "once all brokers are back"),
-        "anew": (
+        "recreated": (
             PARTITIONS,
             bytes([STATE_VERSION]) + state_of_another_topic,
             "TRL744",

@@ -18,9 +18,9 @@ from tracline.stream.kafka.topics import administering
 from tracline.stream.messages.topics import Topic
 
 from ..serve.truth import write_pack
-from .anew import recreate
 from .judging import SESSIONS, Sent, messages, send
 from .keyed import LATER_S, PARTITIONS, work
+from .recreated import recreate
 from .stage import Stage, running
 
 pytestmark = pytest.mark.slow

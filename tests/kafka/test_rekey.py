@@ -15,8 +15,8 @@ from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import RekeyFault
 from tracline.stream.stages.rekey import Record
 
-from .anew import recreate
 from .keyed import PARTITIONS, Work, pure, work
+from .recreated import recreate
 from .rekeying import (
     batches,
     check,

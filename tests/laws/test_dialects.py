@@ -49,7 +49,7 @@ MANNERS = {
     "no content": Manner(captured=False),
     "no input": Manner(inputs_captured=False),
     "no tool spans": Manner(tool_spans=False),
-    "agent tells": Manner(agent_tells=True, end_mark=True),
+    "messages on agents": Manner(agent_messages=True, end_mark=True),
     "late": Manner(skip_turns=1),
     "wrapped": Manner(wrapped=1.0),
     "wrapped by Vercel": Manner(wrapped=1.0, wrapper=Dialect.VERCEL),
@@ -57,7 +57,7 @@ MANNERS = {
     "retried": Manner(retried=0.5),
     "doubled": Manner(doubled=0.5),
     "clocks": Manner(clock_faults=0.5),
-    "trouble": Manner(wrapped=0.3, retried=0.3, doubled=0.3, clock_faults=0.3, agent_tells=True),
+    "trouble": Manner(wrapped=0.3, retried=0.3, doubled=0.3, clock_faults=0.3, agent_messages=True),
 }
 
 

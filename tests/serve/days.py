@@ -38,7 +38,7 @@ def manner(random: Random, seed: int) -> Manner:
         one_trace=random.random() < 0.3,
         keys=keys,
         end_mark=random.random() < 0.5,
-        agent_tells=random.random() < 0.3,
+        agent_messages=random.random() < 0.3,
         seed=seed,
         **troubles,
     )

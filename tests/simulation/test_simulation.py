@@ -11,7 +11,7 @@ import pytest
 from tracline.schemas.event import Event, Kind
 
 from ..serve.live import audited
-from .world import SimulatedPipeline
+from .simulated_pipeline import SimulatedPipeline
 
 SEEDS = int(os.environ.get("SIMULATION_SEEDS", "50"))
 FIRST = int(os.environ.get("SIMULATION_FROM", "1"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from tracline.rules.model.printer import to_text
@@ -47,11 +48,20 @@ def in_full(rule: Rule) -> list[str]:
     return [
         f"### {rule.id}",
         "",
-        f"{rule.title}. Severity: {rule.severity.value}.",
+        f"{rule.title}.",
+        f"Severity: {rule.severity.value}.",
         "",
         *("```text", *shown, "```", ""),
-        *(f"*Why.* {rule.why}", "", f"*Blind spots.* {rule.blind_spots}", ""),
+        *sentences(f"**Why.** {rule.why}"),
+        "",
+        *sentences(f"**Blind spots.** {rule.blind_spots}"),
+        "",
     ]
+
+
+def sentences(text: str) -> list[str]:
+    """A paragraph, one sentence a line."""
+    return re.split(r"(?<=[a-z0-9)`\"][.?]) (?=[A-Z])", text)
 
 
 def key(key: SliceKey) -> str:

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
 DESK = Desk(sessions=30, seed=3, rates=dict.fromkeys(Break, 0.04), spike=None)
 CONVERSATIONS = list(conversations(DESK))
 SESSIONS = [*map(support_session, CONVERSATIONS), *map(random_session, range(25))]
-EVERYTHING = Manner(wrapped=0.4, retried=0.4, doubled=0.4, clock_faults=0.4, agent_tells=True)
+EVERYTHING = Manner(wrapped=0.4, retried=0.4, doubled=0.4, clock_faults=0.4, agent_messages=True)
 DIALECTS = list(Dialect)
 
 
@@ -149,7 +149,7 @@ def test_inputs_alone_can_be_left_out(dialect: Dialect) -> None:
 def test_no_message_is_there_where_capture_is_off(dialect: Dialect) -> None:
     """Without capture no text, argument or result is in the spans; tools, errors and times are."""
     for session in SESSIONS:
-        manner = Manner(dialect=dialect, captured=False, agent_tells=True, wrapped=0.5)
+        manner = Manner(dialect=dialect, captured=False, agent_messages=True, wrapped=0.5)
         sent = json.dumps([dict(span.attributes) for span in spans(session, manner)])
         for line in session.lines:
             assert line.text is None or len(line.text) < 8 or json.dumps(line.text)[1:-1] not in sent
