@@ -239,6 +239,11 @@ class Pipeline:
         """Start a monitor."""
         return self._start("monitor", name, fault, "--rules", str(self.pack))
 
+    def disk_monitor(self, name: str, fault: str | None = None) -> AbstractContextManager[Stage]:
+        """Start a monitor with its state on disk."""
+        store = ("--store", "rocksdict", "--data", str(self.folder / "state"))
+        return self._start("monitor", name, fault, "--rules", str(self.pack), *store)
+
     def archiver(self, name: str, fault: str | None = None) -> AbstractContextManager[Stage]:
         """Start an archiver, which writes files of some twenty rows."""
         often = ("--rows", "20", "--every-s", "2")
