@@ -18,11 +18,11 @@ from kafka.structs import TopicPartition
 from ..alerts.alert import Alert, decode
 from ..alerts.delivery import Delivery
 from ..error import StreamError
+from ..messages.record import Record
 from ..messages.topics import Topic
 from ..process.alert_metrics import AlertMetrics
 from ..process.faultpoints import AlertFault, fault_point
 from ..stages.alert import PROCESS, Alerting, AlertsResult, dead_letter
-from ..stages.rekey import Record
 from .client import ClientRecord, GroupClient
 from .inputs import Inputs
 from .process import POLL_S, BatchLimits

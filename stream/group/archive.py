@@ -23,11 +23,11 @@ from ...archive.chunk import ArchiveCheckpoint, Chunk
 from ...archive.shared_writer import LiveArchive
 from ..error import StreamError
 from ..messages.codec import DeadLetter, encode_dead_letter
+from ..messages.record import Record
 from ..messages.topics import Topic
 from ..process.archive_metrics import ArchiveMetrics
 from ..process.faultpoints import ArchiveFault, fault_point
 from ..stages.archive import ChunkBuffer, ChunkLimits, resumed, too_many
-from ..stages.rekey import Record
 from .client import ClientRecord, GroupClient, Loss, OutgoingRecord
 from .inputs import Inputs, place_of
 from .process import BatchLimits, GoingOn, GroupStage

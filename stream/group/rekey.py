@@ -15,12 +15,13 @@ from ...schemas.otlp.signal import Signal
 from ...schemas.time import NS
 from ..error import StreamError
 from ..ingest.limits import ReceiverLimits
+from ..messages.record import Input, Record
 from ..messages.topics import Topic
 from ..messages.unjoined import Unjoined
 from ..process.faultpoints import RekeyFault, fault_point
 from ..process.rekey_metrics import RekeyMetrics
 from ..process.unread import UnreadNotice
-from ..stages.rekey import Input, Record, Rekeyer, RekeyResult
+from ..stages.rekey import Rekeyer, RekeyResult
 from .client import ClientRecord, GroupClient
 from .inputs import Inputs, place_of
 from .process import BatchLimits

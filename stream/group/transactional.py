@@ -16,11 +16,11 @@ from kafka.errors import KafkaError
 from kafka.structs import TopicPartition
 
 from ..error import PROCESS_ERRORS
+from ..messages.record import Output
 from ..messages.topics import Topic
 from ..process.faultpoints import fault_point
 from ..process.kafka_metrics import KafkaMetrics, TransactionOutcome
 from ..process.shared_metrics import ProgressMetrics
-from ..stages.rekey import Output
 from .client import ClientRecord, GroupClient, OutgoingRecord
 from .inputs import Inputs, place_of
 from .process import GoingOn, GroupStage
@@ -28,7 +28,7 @@ from .process import GoingOn, GroupStage
 FaultPoint = Callable[[StrEnum], None]
 
 
-class StageResult(Protocol):
+class TransactionResult(Protocol):
     """The result of a step: records to write, and for metrics the codes of the dead letters among them."""
 
     @property
@@ -37,7 +37,7 @@ class StageResult(Protocol):
     def dead_letters(self) -> Sequence[str]: ...  # noqa: D102
 
 
-Result = TypeVar("Result", bound=StageResult)
+Result = TypeVar("Result", bound=TransactionResult)
 
 
 class TransactionMetrics(Protocol):

@@ -25,9 +25,9 @@ from ..alerts.sessions import RateKey, read_statuses
 from ..alerts.watch import AlarmChange, Watch
 from ..error import StreamError
 from ..messages.codec import Damaged, DeadLetter, decode_verdicts, encode_dead_letter
+from ..messages.record import Output, Record
 from ..messages.status import StatusChange
 from ..messages.topics import Topic
-from .rekey import Output, Record
 
 PROCESS = "alerts"
 CODE = "TRL731"

@@ -16,7 +16,7 @@ from ...archive.chunk import ArchiveCheckpoint, Chunk, RuleTexts
 from ...schemas.event import Event
 from ...schemas.time import NS
 from ..messages.codec import Damaged, DeadLetter, JudgedBatch, decode_judged
-from .rekey import Record
+from ..messages.record import Record
 
 ROWS_MAX = 50_000
 BYTES_MAX = 32 << 20

@@ -47,11 +47,11 @@ from ..messages.monitor_state import (
     encode_partition,
     encode_session,
 )
+from ..messages.record import Output, Record
 from ..messages.session_state import SessionState
 from ..messages.status import as_json
 from ..messages.topics import Topic
 from .judge import Outputs, RuleSetJudge, Worker, poisoned
-from .rekey import Output, Record
 from .schedule import Partition
 
 STATES_KEPT_MAX = 20_000

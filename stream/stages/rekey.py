@@ -8,11 +8,9 @@ one transaction: then a restart goes on from the stored state as if nothing had 
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import msgspec
 
@@ -33,6 +31,7 @@ from ..messages.codec import (
     encode_dead_letter,
     partition_of,
 )
+from ..messages.record import Input, Output, Record
 from ..messages.topics import Topic
 from ..messages.unjoined import Unjoined
 from .resolve import Source
@@ -46,44 +45,6 @@ FACTS = "@source"
 """The key of a source's facts among its traces; no trace id begins with `@`."""
 NO_RECORD = -1
 """The offset where there is no record: of what a tick let go."""
-
-
-class Input(NamedTuple):
-    """A partition that is read."""
-
-    topic: Topic
-    partition: int
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A record that was read: where it stands, its timestamp (ns since the epoch) and its value."""
-
-    partition: int
-    offset: int
-    time: int
-    value: bytes
-    topic: Topic = Topic.SPANS
-
-    @property
-    def input(self) -> Input:
-        """Return the partition that it was read from."""
-        return Input(self.topic, self.partition)
-
-    @property
-    def origin(self) -> tuple[int, bytes]:
-        """Its offset and the SHA-256 of its value: what dead letters say of it."""
-        return self.offset, hashlib.sha256(self.value).digest()
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """A record to be written; `partition` None where any will do, `value` None where the key is forgotten."""
-
-    topic: Topic
-    partition: int | None
-    key: str | None
-    value: bytes | None
 
 
 @dataclass(slots=True)

@@ -21,8 +21,9 @@ from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.messages.codec import CandidateBatch, decode
+from tracline.stream.messages.record import Input, Record
 from tracline.stream.messages.topics import Topic
-from tracline.stream.stages.rekey import Input, Record, Rekeyer, RekeyResult
+from tracline.stream.stages.rekey import Rekeyer, RekeyResult
 
 from ..serve.live import wire
 from ..serve.truth import Place, Told, answered_once, paced

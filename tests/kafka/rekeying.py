@@ -22,10 +22,11 @@ from tracline.stream.kafka.rekey_process import DEAD_LETTER_CODES, SENDS, rekey_
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering, create
 from tracline.stream.messages.codec import CandidateBatch, DeadLetter, Message, decode, decode_dead_letter
+from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import VARIABLE
 from tracline.stream.process.rekey_metrics import RekeyMetrics
-from tracline.stream.stages.rekey import Record, Rekeyer
+from tracline.stream.stages.rekey import Rekeyer
 
 from ..serve.serving import TRACLINE
 from .keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, Work, candidates_of, key_of, places_of

@@ -24,7 +24,7 @@ from opentelemetry.sdk.trace.export import (
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from tracline.examples.desk.bot import Desk, conversations
 from tracline.examples.instrumented_bot import converse
-from tracline.stream.stages.rekey import Record
+from tracline.stream.messages.record import Record
 
 from .keyed import SETTINGS, SOURCES, batches_of, candidates_of, inputs, rekeyer
 

@@ -23,9 +23,10 @@ from tracline.stream.ingest.request import Encoding
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering
 from tracline.stream.messages.codec import Tick
+from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import RekeyFault
-from tracline.stream.stages.rekey import Record, Rekeyer, RekeyResult
+from tracline.stream.stages.rekey import Rekeyer, RekeyResult
 
 from ..serve.live import wire
 from .anew import make_anew

@@ -31,6 +31,7 @@ from tracline.stream.kafka import rekey_process as rekey
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.memory.broker import MemoryBroker, MemoryTransaction
 from tracline.stream.memory.client import MemoryClient
+from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.alert_metrics import AlertMetrics
 from tracline.stream.process.archive_metrics import ArchiveMetrics
@@ -38,7 +39,7 @@ from tracline.stream.process.rekey_metrics import RekeyMetrics
 from tracline.stream.stages.alert import Alerting, AlertsResult
 from tracline.stream.stages.archive import ChunkLimits
 from tracline.stream.stages.monitor import MonitorOptions, MonitorStage
-from tracline.stream.stages.rekey import Record, Rekeyer
+from tracline.stream.stages.rekey import Rekeyer
 
 KAFKA = KafkaSettings()
 NAMES = {topic: KAFKA.topic(topic) for topic in Topic}

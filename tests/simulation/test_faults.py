@@ -221,7 +221,8 @@ def test_a_broker_that_is_away_is_waited_for() -> None:
 
 def test_a_record_that_breaks_the_stage_is_put_aside_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The others of its transaction are taken, each once."""
-    from tracline.stream.stages.rekey import Record, Rekeyer, RekeyResult
+    from tracline.stream.messages.record import Record
+    from tracline.stream.stages.rekey import Rekeyer, RekeyResult
 
     step = Rekeyer.step
 

@@ -34,12 +34,12 @@ from tracline.stream.messages.codec import (
     decode_verdicts,
     encode,
 )
+from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.alert_metrics import AlertMetrics
 from tracline.stream.stages.alert import Alerting
 from tracline.stream.stages.archive import ChunkLimits
 from tracline.stream.stages.monitor import MonitorOptions
-from tracline.stream.stages.rekey import Record
 from tracline.stream.stages.resolve import Source
 
 from ..serve.days import day

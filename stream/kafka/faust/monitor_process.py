@@ -29,13 +29,13 @@ from ....schemas.verdict import Verdict
 from ...error import StreamError
 from ...group.inputs import CHECK_S
 from ...messages.codec import RuleTexts
+from ...messages.record import Output, Record
 from ...messages.superseded import activation_in, digest_of, in_force
 from ...messages.topics import Topic
 from ...process.faultpoints import MonitorFault, fault_point
 from ...process.monitor_metrics import MonitorMetrics
 from ...process.trial import RuleTrials
 from ...stages.monitor import MonitorOptions, MonitorStage, MonitorStep
-from ...stages.rekey import Output, Record
 from ..assignment import group_refusal
 from ..care.activate import activation_of
 from ..settings import KafkaSettings, faust_broker

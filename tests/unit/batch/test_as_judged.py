@@ -30,10 +30,10 @@ from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span_content import SpanRole
 from tracline.schemas.time import NS
 from tracline.stream.messages.codec import Activation, CandidateBatch, Message, decode_verdicts, encode
+from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages import monitor as monitoring
 from tracline.stream.stages.archive import ChunkBuffer
-from tracline.stream.stages.rekey import Record
 
 from .audit_rows import PACK, START, call, result, session, user, write
 

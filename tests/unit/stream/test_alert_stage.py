@@ -16,9 +16,9 @@ from tracline.stream.alerts.sessions import read_statuses
 from tracline.stream.alerts.watch import Watch
 from tracline.stream.error import StreamError
 from tracline.stream.messages.codec import Mark, decode_dead_letter, decode_verdicts, verdict_messages
+from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages.alert import Alerting
-from tracline.stream.stages.rekey import Record
 
 from .alert_messages import (
     BEGAN,

@@ -22,8 +22,8 @@ from tracline.schemas.event import Event, Kind
 from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
 from tracline.stream.messages.codec import JudgedBatch, Mark, encode, judged_messages
+from tracline.stream.messages.record import Record
 from tracline.stream.stages.archive import EVERY_S, ROWS_MAX, ChunkBuffer, ChunkLimits, resumed, too_many
-from tracline.stream.stages.rekey import Record
 
 DAY = 86_400 * NS
 BEGIN = 20_000 * DAY

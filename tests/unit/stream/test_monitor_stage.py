@@ -28,11 +28,11 @@ from tracline.stream.messages.codec import (
     decode_verdicts,
     encode,
 )
+from tracline.stream.messages.record import Output, Record
 from tracline.stream.messages.session_state import SessionState
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages.judge import RuleSetJudge, Worker
 from tracline.stream.stages.monitor import MonitorOptions, MonitorStage, MonitorStep
-from tracline.stream.stages.rekey import Output, Record
 from tracline.stream.stages.schedule import PASSED_MAX, Partition
 
 from ..batch.audit_rows import PACK, START

@@ -28,8 +28,9 @@ from tracline.stream.messages.codec import (
     decode_dead_letter,
     partition_of,
 )
+from tracline.stream.messages.record import Input, Record
 from tracline.stream.messages.topics import Topic
-from tracline.stream.stages.rekey import FACTS, Input, Record, Rekeyer, RekeyResult
+from tracline.stream.stages.rekey import FACTS, Rekeyer, RekeyResult
 from tracline.stream.stages.resolve import Source
 
 from ...kafka.keyed import (

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 import zstandard
 from tracline.stream.messages.codec import decode_judged, decode_verdicts
+from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages.monitor import MonitorOptions, MonitorStage
-from tracline.stream.stages.rekey import Record
 
 from ...kafka.keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, START_NS, rekeyer
 

@@ -13,8 +13,9 @@ from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
+from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
-from tracline.stream.stages.rekey import FACTS, STATE_VERSION, Record
+from tracline.stream.stages.rekey import FACTS, STATE_VERSION
 from tracline.stream.stages.resolve import Source
 
 from ...kafka.keyed import SETTINGS, SOURCES, Work, batches_of, candidates_of, pure, rekeyer, work
