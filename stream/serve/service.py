@@ -212,7 +212,8 @@ def _count(
     metrics: ServeMetrics, notice: UnreadNotice, doctor: Doctor, now: Callable[[], int], batch: StoreChanges
 ) -> None:
     """Count what a batch changed."""
-    doctor.add(batch.spans, batch.judged, log_records=batch.log_records)
+    contents = [(span, reading.content) for span, reading in batch.spans]
+    doctor.add(contents, batch.judged, log_records=batch.log_records)
     notice.add(batch.census)
     spans, judging, progress = metrics.spans, metrics.judging, metrics.progress
     spans.count_spans(batch.census)
@@ -232,4 +233,4 @@ def _count(
         judging.verdict(str(pack), str(rule), Verdict(str(verdict)), count)
     for letter in batch.dead_letters:
         progress.dead_letter(letter.code)
-    progress.watermark(batch.watermark)
+    progress.watermark(batch.times.watermark)

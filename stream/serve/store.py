@@ -11,18 +11,20 @@ import sqlite3
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
 from ...schemas.event import Event
 from ...schemas.instrumentations.census import OTHER_SCOPES, SCOPES_MAX, SpanCensus
 from ...schemas.otlp.signal import Signal
+from ...schemas.sessions.span_reading import SpanReading
 from ...schemas.span import Span
-from ...schemas.span_content import SpanContent
 from ..error import StreamError
 from ..ingest.request import Encoding, ExportRequest
+from ..messages.codec import DeadLetter
 from ..messages.unjoined import Unjoined
+from ..stages.resolve import SourceTimes
 from .store_schema import MIGRATIONS, TABLES, VERSION
 
 FILE = "tracline.sqlite3"
@@ -45,30 +47,19 @@ class StoredRequest:
     signal: Signal
 
 
-@dataclass(frozen=True, slots=True)
-class StoredDeadLetter:
-    """Something that could not be read: its arrival, place, code, reason, and a digest of the request."""
-
-    received: int
-    place: str
-    code: str
-    reason: str
-    sha256: str
-
-
 @dataclass(slots=True)
 class StoreChanges:
     """Everything that one batch changes; rows are tuples in the order of the table's columns.
 
-    Requests up to the number `worked_off` leave the inbox, and the one `quarantined` goes to quarantine.
+    Requests up to the number `worked_off` leave the inbox, and those `quarantined` go to quarantine.
     `census` counts the spans that came. For metrics only: the numbers of `late` events and of `repeats` among
     the claims, the arrival of the latest request (`received`), the spans and log records that wait, the log
     records that were `unjoined`, and the sessions that are open after the commit. For the doctor only: the
-    `spans` with their content, the `judged` events, and whether `log_records` came.
+    `spans` with their readings, the `judged` events, and whether `log_records` came.
     """
 
     worked_off: int = 0
-    quarantined: int = 0
+    quarantined: list[int] = field(default_factory=list[int])
     sessions: dict[str, tuple[int, bool, bytes] | None] = field(
         default_factory=dict[str, tuple[int, bool, bytes] | None]
     )
@@ -79,11 +70,9 @@ class StoreChanges:
     verdicts: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
     standings: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
     closes: list[tuple[int, str, int]] = field(default_factory=list[tuple[int, str, int]])
-    dead_letters: list[StoredDeadLetter] = field(default_factory=list[StoredDeadLetter])
+    dead_letters: list[DeadLetter] = field(default_factory=list[DeadLetter])
     census: SpanCensus = field(default_factory=SpanCensus)
-    watermark: int = 0
-    spans_time: int = 0
-    logs_time: int | None = None
+    times: SourceTimes = field(default_factory=SourceTimes)
     late: int = 0
     repeats: int = 0
     received: int | None = None
@@ -92,7 +81,7 @@ class StoreChanges:
     records_waiting: int = 0
     unjoined: Counter[Unjoined] = field(default_factory=Counter[Unjoined])
     open_sessions: int = 0
-    spans: list[tuple[Span, SpanContent]] = field(default_factory=list[tuple[Span, SpanContent]])
+    spans: list[tuple[Span, SpanReading]] = field(default_factory=list[tuple[Span, SpanReading]])
     log_records: bool = False
     judged: Sequence[Event] = ()
 
@@ -193,7 +182,8 @@ class Store:
     def commit(self, batch: StoreChanges) -> None:
         """Write everything that a batch changes, or nothing."""
         with self._writing():
-            self._db.execute("INSERT INTO quarantine SELECT * FROM inbox WHERE id = ?", (batch.quarantined,))
+            quarantined = [(number,) for number in batch.quarantined]
+            self._db.executemany("INSERT INTO quarantine SELECT * FROM inbox WHERE id = ?", quarantined)
             self._db.execute("DELETE FROM inbox WHERE id <= ?", (batch.worked_off,))
             self._put("session", "session_id, due, open, state", batch.sessions)
             self._put("trace", "trace_id, touched, state", batch.traces)
@@ -201,15 +191,15 @@ class Store:
             self._insert("verdict", VERDICT_COLUMNS, batch.verdicts, "OR IGNORE")
             self._db.executemany(_STANDING, batch.standings)
             self._db.executemany(_CLOSED, batch.closes)
-            dead_letters = map(astuple, batch.dead_letters)
+            dead_letters = [(dl.time, dl.place, dl.code, dl.reason, dl.sha256) for dl in batch.dead_letters]
             self._insert("dead_letter", "received, place, code, reason, sha256", dead_letters)
             scopes = batch.census.spans.items()
             rows = [(name, name, OTHER_SCOPES, count, batch.census.read[name]) for name, count in scopes]
             self._db.executemany(_SCOPE, rows)
-            self._note("watermark", batch.watermark)
-            self._note("spans_time", batch.spans_time)
-            if batch.logs_time is not None:
-                self._note("logs_time", batch.logs_time)
+            self._note("watermark", batch.times.watermark)
+            self._note("spans_time", batch.times.spans)
+            if batch.times.logs is not None:
+                self._note("logs_time", batch.times.logs)
 
     def _put(self, table: str, columns: str, rows: Mapping[str, tuple[object, ...] | None]) -> None:
         """Replace rows by their key, and delete the rows that are None."""

@@ -33,8 +33,8 @@ from tracline.stream.messages.codec import Activation, CandidateBatch, Message, 
 from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages import monitor as monitoring
-from tracline.stream.stages.archive import ChunkBuffer
 
+from ...support.gathering import Gathering
 from .audit_rows import PACK, START, call, result, session, user, write
 
 OLD = pack_text(PACK)
@@ -308,19 +308,20 @@ def test_an_audit_as_judged_finds_what_was_found_live(tmp_path: Path, finish: bo
     table: dict[str, bytes] = {}
     monitor = monitoring.MonitorStage(terms, table)
     monitor.assign([0], [])
-    gathering = ChunkBuffer("tracline.judged", 0, ArchiveCheckpoint(0, 0))
+    gathering = Gathering(0, ArchiveCheckpoint(0, 0))
     live: dict[str, tuple[str, str, str]] = {}
     for offset, message in enumerate(live_messages()):
         step = monitor.step(Record(0, offset, START, encode(message)))
         table.update({key: value for key, value in step.writes if value is not None})
         for output in step.outputs:
             if output.topic is Topic.JUDGED:
-                assert gathering.take(Record(0, gathering.next, START, output.value or b"")) is None
+                offset = gathering.buffer.progress.next
+                assert gathering.take(Record(0, offset, START, output.value or b"")) is None
             elif output.topic is Topic.VERDICTS:
                 for one in decode_verdicts(output.value or b"")["verdicts"]:
                     live[one["id"]] = (one["session_id"], one["rule"], one["verdict"])
     written = LiveArchive(tmp_path / "live", "kafka", "c" * 64)
-    piece = gathering.piece()
+    piece = gathering.chunk
     with written.lock():
         for digest, packs in piece.activated.items():
             written.write_rules(digest, packs)
