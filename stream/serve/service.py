@@ -212,8 +212,7 @@ def _count(
     metrics: ServeMetrics, notice: UnreadNotice, doctor: Doctor, now: Callable[[], int], batch: StoreChanges
 ) -> None:
     """Count what a batch changed."""
-    contents = [(span, reading.content) for span, reading in batch.spans]
-    doctor.add(contents, batch.judged, log_records=batch.log_records)
+    doctor.add(batch.spans, batch.judged, log_records=batch.log_records)
     notice.add(batch.census)
     spans, judging, progress = metrics.spans, metrics.judging, metrics.progress
     spans.count_spans(batch.census)
