@@ -22,7 +22,7 @@ from ...schemas.time import NS
 from ..error import PROCESS_ERRORS
 from ..ingest.request import Busy, ExportRequest, decode
 from ..process.faultpoints import ServeFault, fault_point
-from ..stages.judge import Worker, poisoned
+from ..stages.judge import SessionJudge, poisoned
 from ..stages.resolve import Source
 from .archiving import ArchiveSink, StoreArchiver, StoreIntervals
 from .request_queue import RETRY_DISK_S, RETRY_QUEUE_S, RETRY_STOPPING_S, Arrival, RequestQueue, refuse
@@ -67,12 +67,12 @@ class Pipeline:
     def __init__(
         self,
         store: Store,
-        worker: Worker,
+        judge: SessionJudge,
         settings: SessionSettings,
         runtime: PipelineRuntime,
         intervals: StoreIntervals | None = None,
     ) -> None:
-        self._store, self._worker, self._settings, self._runtime = store, worker, settings, runtime
+        self._store, self._judge, self._settings, self._runtime = store, judge, settings, runtime
         self._queue = RequestQueue(runtime.free_bytes)
         self._archiver = StoreArchiver(store, runtime.archive, intervals or StoreIntervals(), runtime.now)
         self._states = SessionStates(store, round(settings.idle_s * NS))
@@ -209,8 +209,9 @@ class Pipeline:
             # All log records that came before have been read.
             self._source.idle_logs(batch.received)
         candidates = self._released(now, batch)
-        states = self._states.touched((candidate.session_id for candidate in candidates), batch.watermark)
-        outputs = self._worker.step_apart(states, candidates, batch.watermark, self._states.load)
+        touched = self._states.touched((candidate.session_id for candidate in candidates), batch.watermark)
+        judged = self._judge.step(touched, candidates, batch.watermark, self._states.take)
+        outputs, states = judged.outputs, judged.states
         batch.dead_letters += _dead_letters(
             now, (flaw for poison in outputs.poison for flaw in poisoned(poison))
         )

@@ -39,7 +39,7 @@ from tracline.stream.messages.topics import Topic
 from tracline.stream.process.alert_metrics import AlertMetrics
 from tracline.stream.stages.alert import Alerting
 from tracline.stream.stages.archive import ChunkLimits
-from tracline.stream.stages.monitor import MonitorOptions
+from tracline.stream.stages.monitor_step import MonitorOptions
 from tracline.stream.stages.resolve import Source
 
 from ..serve.days import day
@@ -109,6 +109,7 @@ class World:
         self.troubles = choose((0.0, 0.0, 0.01))
         # By chances of its own: the other faults of a seed are those that it had.
         self.parting = Random(f"log records {self.seed}")
+        self.polling = Random(f"polls {self.seed}")
         self.parts = 0.0 if self.is_late else self.parting.choice((0.0, 0.5, 1.0))
         # Of which topics records are read most of the time: those of the other one fall behind.
         self.behind = self.parting.choice((INPUTS, INPUTS[:1], INPUTS[:1], INPUTS[1:]))
@@ -274,9 +275,14 @@ class World:
         slot.turn()
 
     def _monitor(self, partition: int) -> bool:
-        owner = self.partition_owner[partition]
+        """Let the owner of a partition take a poll of it, and perhaps of its other partitions."""
+        owner, choose = self.partition_owner[partition], self.polling.choice
+        owned = [number for number, by in self.partition_owner.items() if by == owner]
+        polled = {
+            number: choose((1, 1, 2, 5, 20)) for number in owned if number == partition or choose((0, 1))
+        }
         try:
-            return self._monitor_of(owner).turn(partition, commits=self.random.random() < 0.3)
+            return self._monitor_of(owner).turn(polled, commits=self.random.random() < 0.3)
         except Crash:
             self.monitors.pop(owner, None)
             return True

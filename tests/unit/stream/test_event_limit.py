@@ -18,9 +18,10 @@ from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.sessions.seen import CARRIED_CHARS_MAX, CLOSED_MAX, REMEMBERED_MAX, WAITING_MAX
 from tracline.schemas.span_content import SpanRole
 from tracline.schemas.time import NS
-from tracline.stream.messages.session_state import SessionState
+from tracline.stream.messages.session_state import JudgingState, SessionState
 from tracline.stream.messages.status import SessionStatus
-from tracline.stream.stages.judge import HELD_CHARS_MAX, HELD_MAX, RuleSetJudge, Worker, poisoned
+from tracline.stream.stages.judge import HELD_CHARS_MAX, HELD_MAX, Outputs, SessionJudge, poisoned
+from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
 from ..batch.audit_rows import PACK, START, call, session, user, write
 
@@ -89,22 +90,30 @@ def test_live_says_the_same_and_remembers_one_event(tmp_path: Path) -> None:
         for row in rows
     ]
     wanted = found(tmp_path, rows)
-    state = SessionState(SessionAssembler("a", 3_600 * NS))
-    bench = RuleSetJudge(compile_rule_set(RULES))
+    state = JudgingState()
+    judge = RuleSetJudge(compile_rule_set(RULES))
     records: list[dict] = []
     statuses = []
     cuts = [0, 3_000, EVENTS_MAX - 1, EVENTS_MAX, EVENTS_MAX + 20, len(events) - 1, len(events)]
-    kept = []
+    rows_left = []
     for begin, end in pairwise(cuts):
-        verdicts, came = bench.judged({"a": state}, events[begin:end])
-        records += verdicts
-        statuses += came
-        kept.append(len(state.rows.get("seq", [])))
+        [judged], after = judge.judge({"a": state}, [events[begin:end]])
+        records += judged.records
+        statuses += judged.statuses
+        state = after["a"]
+        rows_left.append(len(state.rows.get("seq", [])))
     assert by_id(records) == by_id(wanted)
-    assert kept == [3_000, EVENTS_MAX - 1, EVENTS_MAX, 1, 1, 0]
+    assert rows_left == [3_000, EVENTS_MAX - 1, EVENTS_MAX, 1, 1, 0]
     assert [one.rule for one in statuses if one.status is SessionStatus.VIOLATED] == ["calm"]
     unjudged = [one.rule for one in statuses if one.status is SessionStatus.UNJUDGED]
     assert sorted(filter(None, unjudged)) == ["answered", "calm", "gives-up", "paid-once"]
+
+
+def stepped(
+    judge: SessionJudge, states: dict[str, SessionState], candidates: list[Candidate], watermark: int
+) -> Outputs:
+    """Step all sessions; their states change in place."""
+    return judge.step(states, candidates, watermark, states.__getitem__).outputs
 
 
 def waiting(number: int) -> Candidate:
@@ -117,14 +126,14 @@ def waiting(number: int) -> Candidate:
 def test_more_spans_than_may_wait_are_put_aside() -> None:
     """What comes on top of `HELD_MAX` waiting spans is named, and nothing that waits is lost."""
     states = {"a": SessionState(SessionAssembler("a", 3_600 * NS))}
-    worker = Worker(RuleSetJudge(compile_rule_set(RULES)))
-    first = worker.step(states, map(waiting, range(HELD_MAX)), START - 1)
+    judge = SessionJudge(RuleSetJudge(compile_rule_set(RULES)))
+    first = stepped(judge, states, list(map(waiting, range(HELD_MAX))), START - 1)
     assert (first.events, first.poison) == ([], [])
-    over = worker.step(states, [waiting(HELD_MAX)], START - 1)
+    over = stepped(judge, states, [waiting(HELD_MAX)], START - 1)
     [(place, code, reason)] = [told for one in over.poison for told in poisoned(one)]
     assert (place, code) == (f"trace t, span {HELD_MAX}", "session-held")
     assert str(HELD_MAX) in reason
-    assert len(worker.step(states, [], START).events) == HELD_MAX
+    assert len(stepped(judge, states, [], START).events) == HELD_MAX
 
 
 @pytest.mark.slow
@@ -151,12 +160,12 @@ def test_more_text_than_may_wait_is_put_aside() -> None:
         return Candidate("a", SpanRole.CHAT, START, START + number, told, trace_id="t", span_id=str(number))
 
     states = {"a": SessionState(SessionAssembler("a", 3_600 * NS))}
-    worker = Worker(RuleSetJudge(compile_rule_set(RULES)))
-    done = worker.step(states, map(large, range(4)), START - 1)
+    judge = SessionJudge(RuleSetJudge(compile_rule_set(RULES)))
+    done = stepped(judge, states, list(map(large, range(4))), START - 1)
     assert not done.poison
-    over = worker.step(states, [large(4)], START - 1)
+    over = stepped(judge, states, [large(4)], START - 1)
     assert [one.code for one in over.poison] == ["session-held"]
-    assert len(worker.step(states, [], START + 9).events) == 4
+    assert len(stepped(judge, states, [], START + 9).events) == 4
 
 
 def asked(args: str) -> list[Event]:
