@@ -201,15 +201,15 @@ class SessionJudge:
         judges = {judge.key: judge for batch in batches for judge in batch.judges}
         # An occurrence that ends under another rule set comes before the next one, under the active one.
         for judge in sorted(judges.values(), key=lambda judge: (judge is self._active, judge.key)):
-            judgements, after = judge.judge(
+            verdicts, after = judge.judge(
                 {session_id: state.judging for session_id, state in states.items()},
                 [_events_under(judge, batch) for batch in batches],
             )
             for session_id, judging in after.items():
                 states[session_id].judging = judging
             outputs = [
-                before + Outputs(records=judgement.records, statuses=judgement.statuses)
-                for before, judgement in zip(outputs, judgements, strict=True)
+                before + Outputs(records=batch_verdicts.records, statuses=batch_verdicts.statuses)
+                for before, batch_verdicts in zip(outputs, verdicts, strict=True)
             ]
         return [
             before + Outputs(statuses=[_closed(event) for event in before.events if event.kind is Kind.END])

@@ -184,7 +184,7 @@ class MonitorStep:
             raise StreamError("TRL742", "no rule set is in force", hint)
         for chosen, watermark in ((waiting, _NO_TIME), (going, until)):
             if chosen:
-                added = [one for one in candidates if one.session_id in fresh and one.session_id in chosen]
+                added = [each for each in candidates if each.session_id in fresh & chosen]
                 self._step_sessions(message, facts.active, chosen, added, watermark)
                 changed.sessions.update(dict.fromkeys(chosen, message.record.offset))
                 changed.due.update((name, self._due_of(name)) for name in chosen)

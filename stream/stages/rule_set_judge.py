@@ -40,7 +40,7 @@ _At = tuple[str, int, int, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class BatchVerdicts:
     """The verdict records of one batch, and the changes of its sessions' status."""
 
     records: list[Record]
@@ -73,14 +73,14 @@ class RuleSetJudge:
 
     def judge(
         self, states: Mapping[str, JudgingState], batches: Sequence[Sequence[Event]]
-    ) -> tuple[list[Judgement], dict[str, JudgingState]]:
-        """Judge batches of new events; return each judgement, and the sessions' states after the last batch.
+    ) -> tuple[list[BatchVerdicts], dict[str, JudgingState]]:
+        """Judge batches of new events; return the verdicts of each, and the sessions' states after all.
 
         `states` has every session of the events, as before the first batch.
         """
         events = [event for batch in batches for event in batch]
         if not events:
-            return [Judgement([], []) for _ in batches], {}
+            return [BatchVerdicts([], []) for _ in batches], {}
         before = {
             session_id: self._under_these_rules(states[session_id])
             for session_id in dict.fromkeys(event.session_id for event in events)
@@ -95,11 +95,11 @@ class RuleSetJudge:
         places = _Places(batches, before, judged, old.height)
         found = replace(judged, found=judged.found.take(places.is_new[judged.found.stamps]))
         applied, changes = self._applied(before, judged, places)
-        judgements = places.judgements(
+        verdicts = places.verdicts(
             [*changes, *self._breaches(judged, places)], records(self.compiled, found, self._known)
         )
         open_rows = self._open_rows(rows)
-        return judgements, {
+        return verdicts, {
             session_id: JudgingState(self.key, open_rows.get(session_id, {}), *applied[session_id])
             for session_id in before
         }
@@ -284,27 +284,27 @@ class _Places:
             return self._ends[record["session_id"], record["occurrence"]]
         return self._events[record["session_id"], record["event_id"], record["seq"]]
 
-    def judgements(self, changes: Iterable[_Change], found: Iterable[Record]) -> list[Judgement]:
+    def verdicts(self, changes: Iterable[_Change], found: Iterable[Record]) -> list[BatchVerdicts]:
         """Return each batch's changes and records, in the order of judging that batch alone.
 
         That is by session, and the sessions with remembered rows come first.
         """
-        judgements = [Judgement([], []) for _ in self._batches]
+        verdicts = [BatchVerdicts([], []) for _ in self._batches]
         ordered: list[list[_Change]] = [[] for _ in self._batches]
         for change in changes:
             ordered[change.batch].append(change)
         for record in found:
-            judgements[self._batch_of(record)].records.append(record)
+            verdicts[self._batch_of(record)].records.append(record)
         has_rows = {session_id: bool(state.rows) for session_id, state in self._before.items()}
-        for batch, judgement, its_changes in zip(self._batches, judgements, ordered, strict=True):
+        for batch, batch_verdicts, its_changes in zip(self._batches, verdicts, ordered, strict=True):
             last = {event.session_id: event for event in batch}
             sessions = sorted(last, key=lambda session_id: not has_rows[session_id])
             rank = {session_id: place for place, session_id in enumerate(sessions)}
-            judgement.records.sort(key=lambda record: rank[record["session_id"]])
+            batch_verdicts.records.sort(key=lambda record: rank[record["session_id"]])
             its_changes.sort(key=lambda change: (change.phase, rank[change.status.session_id]))
-            judgement.statuses.extend(change.status for change in its_changes)
+            batch_verdicts.statuses.extend(change.status for change in its_changes)
             has_rows.update((name, event.kind is not Kind.END) for name, event in last.items())
-        return judgements
+        return verdicts
 
 
 def _plain(values: pl.Series) -> pl.Series:
