@@ -25,7 +25,7 @@ from ..messages.record import Input
 from ..messages.topics import Topic
 from ..messages.trace_state import DAMAGES, decode_trace, encode_trace
 from ..process.faultpoints import ServeFault, fault_point
-from ..stages.judge import Worker, poisoned
+from ..stages.judge import SessionJudge, poisoned
 from ..stages.rekey import (
     NO_RECORD,
     SIGNALS,
@@ -72,12 +72,12 @@ class Pipeline:
     def __init__(
         self,
         store: Store,
-        worker: Worker,
+        judge: SessionJudge,
         settings: SessionSettings,
         runtime: PipelineRuntime,
         intervals: StoreIntervals | None = None,
     ) -> None:
-        self._store, self._worker, self._settings, self._runtime = store, worker, settings, runtime
+        self._store, self._judge, self._settings, self._runtime = store, judge, settings, runtime
         self._queue = RequestQueue(runtime.free_bytes)
         self._archiver = StoreArchiver(store, runtime.archive, intervals or StoreIntervals(), runtime.now)
         self._states = SessionStates(store, round(settings.idle_s * NS))
@@ -219,8 +219,9 @@ class Pipeline:
         result = self._stage.step({SOURCE: self._source}, records, now)
         candidates = _add_resolved(batch, result)
         watermark = batch.times.watermark
-        states = self._states.touched((candidate.session_id for candidate in candidates), watermark)
-        outputs = self._worker.step_apart(states, candidates, watermark, self._states.load)
+        touched = self._states.touched((candidate.session_id for candidate in candidates), watermark)
+        judged = self._judge.step(touched, candidates, watermark, self._states.take)
+        outputs, states = judged.outputs, judged.states
         batch.dead_letters += [
             DeadLetter(PROCESS, "", SOURCE, NO_RECORD, now, *flaw, "")
             for poison in outputs.poison

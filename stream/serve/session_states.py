@@ -19,19 +19,14 @@ class SessionStates:
         self._store, self._idle = store, idle
         self._cached: dict[str, SessionState] = {}
 
-    def touched(self, session_ids: Iterable[str], watermark: int) -> dict[str, SessionState]:
-        """Return the states of these sessions and of those that are due at the watermark, by session."""
-        stored: dict[str, bytes | None] = dict(self._store.due(watermark))
-        for session_id in set(session_ids).difference(stored):
-            stored[session_id] = None if session_id in self._cached else self._store.session(session_id)
-        return {
-            session_id: self._cached.get(session_id) or self._decoded(session_id, stored[session_id])
-            for session_id in sorted(stored)
-        }
+    def touched(self, session_ids: Iterable[str], watermark: int) -> list[str]:
+        """Return these sessions and those that are due at the watermark, in order."""
+        return sorted({*session_ids, *(session_id for session_id, _ in self._store.due(watermark))})
 
-    def load(self, session_id: str) -> SessionState:
-        """Return a session's state from the store."""
-        return self._decoded(session_id, self._store.session(session_id))
+    def take(self, session_id: str) -> SessionState:
+        """Return a session's state, which the caller owns: it is in memory no more."""
+        state = self._cached.pop(session_id, None)
+        return state or self._decoded(session_id, self._store.session(session_id))
 
     def remember(self, states: Mapping[str, SessionState]) -> None:
         """Hold these states in memory, in place of those touched least recently."""

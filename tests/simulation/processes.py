@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,8 +40,10 @@ from tracline.stream.process.archive_metrics import ArchiveMetrics
 from tracline.stream.process.rekey_metrics import RekeyMetrics
 from tracline.stream.stages.alert import AlertsResult, AlertsState, AlertStage, VerdictsRecord
 from tracline.stream.stages.archive import ChunkLimits
-from tracline.stream.stages.monitor import MonitorOptions, MonitorStage
+from tracline.stream.stages.monitor import MonitorStage
+from tracline.stream.stages.monitor_step import MonitorOptions
 from tracline.stream.stages.rekey import RekeyStage
+from tracline.stream.stages.schedule import MonitorState
 
 KAFKA = KafkaSettings()
 NAMES = {topic: KAFKA.topic(topic) for topic in Topic}
@@ -275,7 +277,7 @@ class SimulatedMonitor:
     positions: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.monitoring = MonitorStage(self.options, self.table)
+        self.stage, self.state = MonitorStage(self.options), MonitorState(self.table)
 
     def assign(self, partitions: Iterable[int]) -> None:
         """Take partitions over, from the changelog and the committed offsets."""
@@ -283,44 +285,57 @@ class SimulatedMonitor:
         for number in new:
             self.table.update(self._changelog(number))
             self.positions[number] = self.committed.get(number, 0)
-        self.monitoring.assign(new, list(self.table.items()))
+        self.stage.restore(self.state, new, list(self.table.items()))
 
     def revoke(self, partitions: Iterable[int]) -> None:
-        """Leave partitions to another."""
+        """Leave partitions to another process."""
         gone = list(partitions)
-        self.monitoring.revoke(gone)
+        self.state.revoke(gone)
         for number in gone:
             self.positions.pop(number, None)
             for key in self._changelog(number):
                 self.table.pop(key, None)
 
-    def turn(self, partition: int, commits: bool) -> bool:
-        """Take the next message of a partition; whether there was one."""
-        broker, place = self.setting.broker, TopicPartition(NAMES[Topic.EVENTS], partition)
-        records, position = broker.read(place, self.positions[partition], 1)
-        for record in records:
-            self._gap("monitor-received")
-            value = record.value or b""
-            step = self.monitoring.step(
-                Record(partition, record.offset, record.timestamp * 1_000_000, value, Topic.EVENTS)
-            )
-            self._gap("monitor-stepped")
-            for output in step.outputs:
-                key = None if output.key is None else output.key.encode()
-                self._append(NAMES[output.topic], output.partition, key, output.value)
-                self._gap("monitor-produced")
-            for name, data in step.writes:
+    def turn(self, polled: Mapping[int, int], commits: bool) -> bool:
+        """Take the next messages of partitions, as many as `polled` has of each; return whether any came."""
+        records: list[Record] = []
+        positions = dict(self.positions)
+        for partition, count in polled.items():
+            place = TopicPartition(NAMES[Topic.EVENTS], partition)
+            read, positions[partition] = self.setting.broker.read(place, self.positions[partition], count)
+            records += [
+                Record(
+                    partition, record.offset, record.timestamp * 1_000_000, record.value or b"", Topic.EVENTS
+                )
+                for record in read
+            ]
+        if records:
+            self._step(records)
+        self.positions = positions
+        if commits:
+            self.committed.update({partition: positions[partition] for partition in polled})
+            self._gap("monitor-committed")
+        return bool(records)
+
+    def _step(self, records: Sequence[Record]) -> None:
+        """Step messages together; write the outputs, and then the state."""
+        self.setting.hits["judged together"] += len(records) > 1
+        self._gap("monitor-received")
+        result = self.stage.step(self.state, records)
+        self._gap("monitor-stepped")
+        for output in result.outputs:
+            key = None if output.key is None else output.key.encode()
+            self._append(NAMES[output.topic], output.partition, key, output.value)
+            self._gap("monitor-produced")
+        for partition, writes in result.writes.items():
+            for name, data in writes:
                 self._append(CHANGELOG, partition, name.encode(), data)
                 if data is None:
                     self.table.pop(name, None)
                 else:
                     self.table[name] = data
                 self._gap("monitor-written")
-        self.positions[partition] = position
-        if commits:
-            self.committed[partition] = position
-            self._gap("monitor-committed")
-        return bool(records)
+        self.state.apply(result.writes)
 
     def _changelog(self, number: int) -> dict[str, bytes]:
         latest, place = Latest(CHANGELOG), TopicPartition(CHANGELOG, number)

@@ -40,7 +40,7 @@ from tracline.stream.messages.topics import Topic
 from tracline.stream.process.alert_metrics import AlertMetrics
 from tracline.stream.stages.alert import AlertStage, VerdictsRecord
 from tracline.stream.stages.archive import ChunkLimits
-from tracline.stream.stages.monitor import MonitorOptions
+from tracline.stream.stages.monitor_step import MonitorOptions
 
 from ..serve.days import day
 from ..serve.live import IDLE_S, SETTINGS, arriving, wire
@@ -69,8 +69,6 @@ OTHER_PACK = PACK.replace("recover: violation, formula: eventually thanks", "for
 OTHER_PACK += "  - {id: no-refund, formula: always not refund}\n"
 POISON = (b"\x00", b"no OTLP", b"{", b'{"resourceSpans": [{"scopeSpans": 7}]}')
 DAMAGED = (b"", b"TL", b"TL\x01\xff\xff", b"garbage", b"TL\x01\x81\xa4type\xa5other")
-
-
 LOGS_UNDERWAY_S = 60
 """How long before or after its span a log record may come, in seconds."""
 LOGS_UNTIL_S = 110
@@ -109,7 +107,7 @@ class World:
         self.crashes = choose((0.0, 0.003, 0.02))
         self.troubles = choose((0.0, 0.0, 0.01))
         # By chances of its own: the other faults of a seed are those that it had.
-        self.parting = Random(f"log records {self.seed}")
+        self.parting, self.polling = Random(f"log records {self.seed}"), Random(f"polls {self.seed}")
         self.parts = 0.0 if self.is_late else self.parting.choice((0.0, 0.5, 1.0))
         # Of which topics records are read most of the time: those of the other one fall behind.
         self.behind = self.parting.choice((INPUTS, INPUTS[:1], INPUTS[:1], INPUTS[1:]))
@@ -275,9 +273,11 @@ class World:
         slot.turn()
 
     def _monitor(self, partition: int) -> bool:
-        owner = self.partition_owner[partition]
+        owner, choose = self.partition_owner[partition], self.polling.choice
+        counts = {n: choose((1, 1, 2, 5, 20)) for n, by in self.partition_owner.items() if by == owner}
+        polled = choose(({partition: counts[partition]}, counts))
         try:
-            return self._monitor_of(owner).turn(partition, commits=self.random.random() < 0.3)
+            return self._monitor_of(owner).turn(polled, commits=self.random.random() < 0.3)
         except Crash:
             self.monitors.pop(owner, None)
             return True
