@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...schemas.candidate import Candidate
@@ -22,6 +22,7 @@ from ..error import PROCESS_ERRORS
 from ..ingest.request import Busy, ExportRequest, decode
 from ..messages.codec import DeadLetter
 from ..messages.record import Input
+from ..messages.session_state import SessionState
 from ..messages.topics import Topic
 from ..messages.trace_state import DAMAGES, decode_trace, encode_trace
 from ..process.faultpoints import ServeFault, fault_point
@@ -39,8 +40,8 @@ from ..stages.resolve import SourceState, SourceTimes, SourceWrites
 from .archiving import ArchiveSink, StoreArchiver, StoreIntervals
 from .request_queue import RETRY_DISK_S, RETRY_QUEUE_S, RETRY_STOPPING_S, Arrival, RequestQueue, refuse
 from .rows import add_changes
-from .session_states import SessionStates
 from .store import Store, StoreChanges, StoredRequest, damaged, is_of_the_disk
+from .store_sessions import StoreSessions
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,15 @@ class PipelineRuntime:
     archive: ArchiveSink
     on_commit: Callable[[StoreChanges], None]
     on_idle: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """The changes of requests that are judged: those of the store, of the source, and of sessions."""
+
+    batch: StoreChanges
+    source: SourceWrites
+    states: Mapping[str, SessionState]
 
 
 PROCESS = "serve"
@@ -80,7 +90,7 @@ class Pipeline:
         self._store, self._judge, self._settings, self._runtime = store, judge, settings, runtime
         self._queue = RequestQueue(runtime.free_bytes)
         self._archiver = StoreArchiver(store, runtime.archive, intervals or StoreIntervals(), runtime.now)
-        self._states = SessionStates(store, round(settings.idle_s * NS))
+        self._sessions = StoreSessions(store, round(settings.idle_s * NS))
         self._stage = RekeyStage(settings, _NAMES, PROCESS, "request")
         self._source = _stored_source(store)
         self._arrived_at: dict[Input, int] = dict.fromkeys(_INPUTS.values(), runtime.now())
@@ -164,27 +174,31 @@ class Pipeline:
     def _process(self, requests: Sequence[SourceRequest], idle: Sequence[IdleInput] = ()) -> None:
         """Judge requests and due sessions: all together, or one by one where a request raises an error."""
         try:
-            batch, writes = self._judged(requests, idle)
+            judged = self._judged(requests, idle)
         except Exception as error:
             if isinstance(error, (*PROCESS_ERRORS, sqlite3.Error)) or not requests:
                 raise
-            self._states.clear()
             if len(requests) > 1:
                 for request in requests:
                     self._process([request], idle)
                 return
             # A broken request must not stop the others: it becomes a dead letter and goes to quarantine.
-            batch, writes = self._judged([], idle)
-            batch.worked_off = requests[0].offset
-            batch.quarantined.append(requests[0].offset)
+            judged = self._judged([], idle)
+            judged.batch.worked_off = requests[0].offset
+            judged.batch.quarantined.append(requests[0].offset)
             flaw = InputFlaw("request", "internal", type(error).__name__)
-            refused = self._stage.refuse(requests[0], flaw)
-            batch.dead_letters += (letter for letter in refused.outputs if isinstance(letter, DeadLetter))
+            judged.batch.dead_letters.append(self._stage.request_dead_letter(requests[0], flaw))
+        self._carry(judged)
+
+    def _carry(self, judged: _Judged) -> None:
+        """Commit what was judged, and apply it to the source and the sessions in memory."""
+        batch = judged.batch
         if not batch.is_empty:
             fault_point(ServeFault.JUDGED)
             self._commit(batch)
             fault_point(ServeFault.COMMITTED)
-        self._source.apply(writes)
+        self._source.apply(judged.source)
+        self._sessions.apply(batch.sessions, judged.states)
         if batch.is_empty:
             return
         batch.spans_waiting, batch.records_waiting = self._source.waiting, self._source.waiting_records
@@ -205,9 +219,7 @@ class Pipeline:
                 self._queue.wait(RETRY_QUEUE_S)
                 refuse(self._queue.take(), Busy("disk", RETRY_DISK_S))
 
-    def _judged(
-        self, requests: Sequence[SourceRequest], idle: Sequence[IdleInput]
-    ) -> tuple[StoreChanges, SourceWrites]:
+    def _judged(self, requests: Sequence[SourceRequest], idle: Sequence[IdleInput]) -> _Judged:
         """Return what these requests and idle inputs change, with the sessions that are due then."""
         now = self._runtime.now()
         batch = StoreChanges(worked_off=requests[-1].offset if requests else 0)
@@ -219,17 +231,15 @@ class Pipeline:
         result = self._stage.step({SOURCE: self._source}, records, now)
         candidates = _add_resolved(batch, result)
         watermark = batch.times.watermark
-        touched = self._states.touched((candidate.session_id for candidate in candidates), watermark)
-        judged = self._judge.step(touched, candidates, watermark, self._states.take)
-        outputs, states = judged.outputs, judged.states
+        touched = self._sessions.touched((candidate.session_id for candidate in candidates), watermark)
+        judged = self._judge.step(touched, candidates, watermark, self._sessions.take)
         batch.dead_letters += [
             DeadLetter(PROCESS, "", SOURCE, NO_RECORD, now, *flaw, "")
-            for poison in outputs.poison
+            for poison in judged.outputs.poison
             for flaw in poisoned(poison)
         ]
-        add_changes(batch, outputs, states, now)
-        self._states.remember(states)
-        return batch, result.writes[SOURCE]
+        add_changes(batch, judged.outputs, judged.states, now)
+        return _Judged(batch, result.writes[SOURCE], judged.states)
 
 
 def _add_resolved(batch: StoreChanges, result: RekeyResult) -> list[Candidate]:

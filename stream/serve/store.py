@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from ...schemas.event import Event
 from ...schemas.instrumentations.census import OTHER_SCOPES, SCOPES_MAX, SpanCensus
@@ -47,6 +47,14 @@ class StoredRequest:
     signal: Signal
 
 
+class SessionRow(NamedTuple):
+    """The row of a session: when it is due, whether an occurrence is open, and its state."""
+
+    due: int
+    is_open: bool
+    state: bytes
+
+
 @dataclass(slots=True)
 class StoreChanges:
     """Everything that one batch changes; rows are tuples in the order of the table's columns.
@@ -60,9 +68,7 @@ class StoreChanges:
 
     worked_off: int = 0
     quarantined: list[int] = field(default_factory=list[int])
-    sessions: dict[str, tuple[int, bool, bytes] | None] = field(
-        default_factory=dict[str, tuple[int, bool, bytes] | None]
-    )
+    sessions: dict[str, SessionRow | None] = field(default_factory=dict[str, SessionRow | None])
     traces: dict[str, tuple[int, bytes] | None] = field(default_factory=dict[str, tuple[int, bytes] | None])
     events: list[tuple[str, int, int, int, str, bytes]] = field(
         default_factory=list[tuple[str, int, int, int, str, bytes]]
@@ -123,10 +129,9 @@ class Store:
         row = self._db.execute("SELECT state FROM session WHERE session_id = ?", (session_id,)).fetchone()
         return None if row is None else row[0]
 
-    def due(self, watermark: int) -> list[tuple[str, bytes]]:
-        """Return the sessions that are due at this watermark, with their states."""
-        found = self._db.execute("SELECT session_id, state FROM session WHERE due <= ?", (watermark,))
-        return found.fetchall()
+    def schedule(self) -> Iterator[tuple[str, int]]:
+        """Yield the sessions with the watermark at which each is due."""
+        return iter(self._db.execute("SELECT session_id, due FROM session WHERE due IS NOT NULL"))
 
     def open_sessions(self) -> int:
         """Return the number of open sessions."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import msgspec
 
@@ -19,6 +20,7 @@ from ..messages.monitor_state import (
     SessionHead,
     chunk_keys,
     decode_head,
+    decode_session,
     encode_partition,
     encode_session,
     partition_key,
@@ -236,14 +238,21 @@ class MonitorStep:
         """Return a session's state as the messages before have left it."""
         state = self._sessions.get(session_id)
         if state is None:
-            record = self._record(session_id)
-            state = self._cache.take(session_id, number, record, self._state.table.get)
+            read = partial(self._decoded, number, session_id)
+            state = self._cache.take(session_id, self._record(session_id), read)
         elif state.session.due is None:
             # The session is forgotten, and begins again: its next occurrence may have the time of the last.
             self._judge_pending()
             state = self._cache.empty(session_id)
         self._sessions[session_id] = state
         return state
+
+    def _decoded(self, number: int, session_id: str, record: bytes) -> SessionState:
+        """Return the state in a session's record and its chunks."""
+        head = decode_head(record)
+        if head.due == FORGOTTEN:
+            return self._cache.empty(session_id)
+        return decode_session(record, map(self._state.table.get, chunk_keys(number, session_id, head)))
 
     def _record(self, session_id: str) -> bytes | None:
         if session_id not in self._records:

@@ -182,8 +182,12 @@ class RekeyStage:
 
     def refuse(self, request: SourceRequest, flaw: InputFlaw) -> RekeyResult:
         """Return the dead letter of a record that breaks `step`; no state changes."""
-        letter = self._dead_letter(request.input, request.time, request.origin, flaw)
+        letter = self.request_dead_letter(request, flaw)
         return StageResult((letter,), dict[int, SourceWrites](), RekeyCounts(dead_letters=[letter.code]))
+
+    def request_dead_letter(self, request: SourceRequest, flaw: InputFlaw) -> DeadLetter:
+        """Return the dead letter of a record."""
+        return self._dead_letter(request.input, request.time, request.origin, flaw)
 
     def span_dead_letter(self, source: int, span: SpanReading, flaw: InputFlaw) -> DeadLetter:
         """Return the dead letter of a span, which names the record that the span came in."""
@@ -214,7 +218,7 @@ class RekeyStage:
             else:
                 flaws = record.content.flaws
                 counts.add_request(topic, record.content, readings)
-        return [self._dead_letter(record.input, record.time, record.origin, flaw) for flaw in flaws]
+        return [self.request_dead_letter(record, flaw) for flaw in flaws]
 
     def _release(
         self,

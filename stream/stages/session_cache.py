@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ...schemas.sessions.assemble import SessionAssembler
-from ..messages.monitor_state import FORGOTTEN, chunk_keys, decode_head, decode_session
 from ..messages.session_state import SessionState
 
 STATES_CACHED_MAX = 20_000
@@ -24,18 +23,16 @@ class SessionCache:
         return SessionState(SessionAssembler(session_id, self._idle))
 
     def take(
-        self, session_id: str, partition: int, record: bytes | None, get: Callable[[str], bytes | None]
+        self, session_id: str, record: bytes | None, decode: Callable[[bytes], SessionState]
     ) -> SessionState:
         """Return the state in a session's record; the caller owns it, and the cache has it no more.
 
-        `get` returns the records of the chunks by key. Raises StreamError where the state is damaged.
+        `decode` returns the state in a record of which the cache does not have the content.
         """
         cached = self._cached.pop(session_id, None)
-        if record is None or (head := decode_head(record)).due == FORGOTTEN:
+        if record is None:
             return self.empty(session_id)
-        if cached is not None and cached[0] == record:
-            return cached[1]
-        return decode_session(record, map(get, chunk_keys(partition, session_id, head)))
+        return cached[1] if cached is not None and cached[0] == record else decode(record)
 
     def put(self, states: Mapping[str, tuple[bytes, SessionState]]) -> None:
         """Hold states with their records, in place of those that were put first."""
