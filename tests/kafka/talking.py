@@ -72,7 +72,7 @@ def talk(ports: Sequence[int], *, sessions: int, seed: int) -> bytes:
 
 
 def resolved(body: bytes) -> Counter[str]:
-    """The candidates that a rekeyer sends which has all spans at once, from rekey source, and then the time."""
+    """Return the candidates of a rekeyer that has all spans at once, from one source, and then the time."""
     rekey, now = rekeyer(LIVE), time.time_ns()
     for source in range(SOURCES):
         rekey.assign(source, {})
