@@ -339,7 +339,7 @@ def test_an_audit_as_judged_finds_what_was_found_live(tmp_path: Path, finish: bo
                 for record in decode_verdicts(output.value or b"")["verdicts"]:
                     live[record["id"]] = (record["session_id"], record["rule"], record["verdict"])
     written = LiveArchive(tmp_path / "live", "kafka", "c" * 64)
-    chunk = gathering.buffer.chunk
+    chunk = gathering.chunk
     with written.lock():
         for digest, packs in chunk.activated.items():
             written.write_rules(digest, packs)
