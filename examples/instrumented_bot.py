@@ -22,9 +22,7 @@ import click
 
 from ..schemas.span_content import Role
 from .desk.bot import Break, Desk, DeskConversation, conversations
-from .spans.dialects import genai_message
-from .spans.plan import Manner, turn_bounds
-from .spans.sessions import Script, ScriptCall, ScriptLine, support_session
+from .desk.script import Script, ScriptCall, ScriptLine, support_session, turn_bounds
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -36,7 +34,6 @@ QUEUE_SPANS_MAX = 1_000_000
 DELAY_MS = 200
 """Delay before the SDK sends a batch."""
 CONNECT_S = 3.0
-CAPTURED = Manner()
 
 
 @dataclass(slots=True)
@@ -115,7 +112,7 @@ class Bot:
         with self.tracer.start_as_current_span(f"chat {model}", attributes=_chat(history, model)) as span:
             await self.wait(before, output_line.time)
             reason = "tool_call" if output_line.calls else "stop"
-            output = [{**genai_message(output_line, CAPTURED), "finish_reason": reason}]
+            output = [{**_message(output_line), "finish_reason": reason}]
             span.set_attribute("gen_ai.output.messages", json.dumps(output))
             span.set_attribute("gen_ai.response.finish_reasons", [reason])
 
@@ -161,8 +158,21 @@ def _chat(history: Sequence[ScriptLine], model: str) -> dict[str, str]:
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "lumen",
         "gen_ai.request.model": model,
-        "gen_ai.input.messages": json.dumps([genai_message(line, CAPTURED) for line in history]),
+        "gen_ai.input.messages": json.dumps(list(map(_message, history))),
     }
+
+
+def _message(line: ScriptLine) -> dict[str, object]:
+    """Return a message in the format of the GenAI conventions (`gen_ai.input.messages`)."""
+    if line.answers is not None:
+        response = {"type": "tool_call_response", "id": line.answers.call_id, "response": line.text}
+        return {"role": "tool", "parts": [response]}
+    parts: list[object] = [] if line.text is None else [{"type": "text", "content": line.text}]
+    parts += [
+        {"type": "tool_call", "id": call.call_id, "name": call.tool, "arguments": json.loads(call.args)}
+        for call in line.calls
+    ]
+    return {"role": line.role.value, "parts": parts}
 
 
 def _fail(span: Span, error: str) -> None:

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from random import Random
 from zlib import crc32
 
-from tracline.examples.spans.plan import Dialect, Keys, Manner
-from tracline.examples.spans.sessions import START_NS, random_session
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Kind
 from tracline.schemas.sessions.assemble import SessionAssembler
@@ -26,6 +24,8 @@ from tracline.stream.stages.rekey import Input, Record, Rekeyer, RekeyResult
 
 from ..serve.live import wire
 from ..serve.truth import Place, Told, answered_once, paced
+from ..support.scripts import START_NS, random_session
+from ..support.span_plan import Dialect, Keys, Manner
 
 SOURCES = 3
 """Partitions of the spans' topic."""

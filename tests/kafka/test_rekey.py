@@ -17,7 +17,6 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import KafkaTimeoutError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 from tracline.examples.local_kafka import Broker
-from tracline.examples.spans.sessions import START_NS
 from tracline.schemas.span import Span
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.kafka.settings import KafkaSettings
@@ -28,6 +27,7 @@ from tracline.stream.process.faultpoints import RekeyFault
 from tracline.stream.stages.rekey import Record, Rekeyer, RekeyResult
 
 from ..serve.live import wire
+from ..support.scripts import START_NS
 from .anew import make_anew
 from .keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, Work, pure, work
 from .rekeying import (

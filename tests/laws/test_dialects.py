@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tracline.examples.desk.bot import Break, Desk, conversations
-from tracline.examples.spans.plan import Dialect, Keys, Manner, turn_bounds
-from tracline.examples.spans.sessions import Script as Told
-from tracline.examples.spans.sessions import random_session, support_session, tidy
+from tracline.examples.desk.script import Script as Told
+from tracline.examples.desk.script import support_session, turn_bounds
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.dialects import read_content
 from tracline.schemas.dialects.names import (
@@ -36,6 +35,8 @@ from tracline.schemas.span import Span, SpanEvent
 from tracline.schemas.time import NS
 
 from ..support.agent_spans import expected, spans
+from ..support.scripts import random_session, tidy
+from ..support.span_plan import Dialect, Keys, Manner
 
 IDLE_NS = 3600 * NS
 DESK = Desk(sessions=3, seed=11, rates=dict.fromkeys(Break, 0.03), spike=None)
@@ -50,7 +51,7 @@ MANNERS = {
     "no content": Manner(captured=False),
     "no input": Manner(inputs_captured=False),
     "no tool spans": Manner(tool_spans=False),
-    "agent tells": Manner(agent_tells=True, end_mark=True),
+    "agent tells": Manner(agent_messages=True, end_mark=True),
     "late": Manner(skip_turns=1),
     "wrapped": Manner(wrapped=1.0),
     "wrapped by Vercel": Manner(wrapped=1.0, wrapper=Dialect.VERCEL),
@@ -58,7 +59,7 @@ MANNERS = {
     "retried": Manner(retried=0.5),
     "doubled": Manner(doubled=0.5),
     "clocks": Manner(clock_faults=0.5),
-    "trouble": Manner(wrapped=0.3, retried=0.3, doubled=0.3, clock_faults=0.3, agent_tells=True),
+    "trouble": Manner(wrapped=0.3, retried=0.3, doubled=0.3, clock_faults=0.3, agent_messages=True),
 }
 
 

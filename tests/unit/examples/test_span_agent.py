@@ -9,17 +9,8 @@ from itertools import pairwise
 
 import pytest
 from tracline.examples.desk.bot import Break, Desk, conversations
-from tracline.examples.desk.formats import chat_log, events
-from tracline.examples.spans.plan import ClockFault, Dialect, Keys, Manner, ModelCall, plan
-from tracline.examples.spans.sessions import (
-    Script,
-    ScriptLine,
-    chat_session,
-    later,
-    random_session,
-    support_session,
-    tidy,
-)
+from tracline.examples.desk.formats import events
+from tracline.examples.desk.script import Script, ScriptLine, support_session
 from tracline.schemas.event import Content, Event, Kind
 from tracline.schemas.otlp.decode import decode_json, decode_protobuf
 from tracline.schemas.span import Span
@@ -27,13 +18,15 @@ from tracline.schemas.span_content import Role
 
 from ...support.agent_spans import expected, spans
 from ...support.otlp_requests import requests, to_otlp, to_otlp_json
+from ...support.scripts import later, random_session, tidy
+from ...support.span_plan import ClockFault, Dialect, Keys, Manner, ModelCall, plan
 
 pytestmark = pytest.mark.slow
 
 DESK = Desk(sessions=30, seed=3, rates=dict.fromkeys(Break, 0.04), spike=None)
 TOLD = list(conversations(DESK))
 SESSIONS = [*map(support_session, TOLD), *map(random_session, range(25))]
-EVERYTHING = Manner(wrapped=0.4, retried=0.4, doubled=0.4, clock_faults=0.4, agent_tells=True)
+EVERYTHING = Manner(wrapped=0.4, retried=0.4, doubled=0.4, clock_faults=0.4, agent_messages=True)
 DIALECTS = list(Dialect)
 
 
@@ -146,7 +139,7 @@ def test_inputs_alone_can_be_left_out(dialect: Dialect) -> None:
 def test_nothing_said_is_told_where_capture_is_off(dialect: Dialect) -> None:
     """Without capture no text, argument or result is in the spans; tools, errors and times are."""
     for session in SESSIONS:
-        manner = Manner(dialect=dialect, captured=False, agent_tells=True, wrapped=0.5)
+        manner = Manner(dialect=dialect, captured=False, agent_messages=True, wrapped=0.5)
         sent = json.dumps([dict(span.attributes) for span in spans(session, manner)])
         for line in session.lines:
             assert line.text is None or len(line.text) < 8 or json.dumps(line.text)[1:-1] not in sent
@@ -265,27 +258,6 @@ def test_clock_faults_of_every_kind_are_shown() -> None:
         wrong[ClockFault.BACKWARDS] += 0 < span.end < span.start
         assert span.parent_id is not None or 0 < span.start < span.end
     assert min(wrong.values()) > 10
-
-
-def test_a_chat_log_and_the_desk_are_one_conversation() -> None:
-    """The desk's chat log read as messages gives the lines of the desk, less what is nested."""
-    for one, session in zip(TOLD, SESSIONS, strict=False):
-        log = chat_log(one)
-        messages = log["messages"]
-        assert isinstance(messages, list)
-        read = chat_session(messages, session_id=one.session_id)
-        assert [replace(line, inner=()) for line in session.lines] == [*read.lines]
-        assert sum(len(line.inner) for line in session.lines) == sum(step.nested for step in one.steps)
-
-
-def test_a_reused_call_id_answers_the_nearest_call() -> None:
-    """Results belong to the nearest earlier unanswered call of their id; with none left they come again."""
-    calls = [{"id": "a", "name": "x", "arguments": {"n": 1}}, {"id": "a", "name": "x", "arguments": {"n": 2}}]
-    result = {"role": "tool", "tool_call_id": "a", "content": "ok"}
-    messages = [{"role": "assistant", "content": None, "tool_calls": calls}, result, result, result]
-    read = chat_session([*messages, {**result, "tool_call_id": "b"}], session_id="s")
-    answered = [(line.answers.args, line.again) for line in read.lines if line.answers]
-    assert answered == [('{"n": 2}', False), ('{"n": 1}', False), ('{"n": 2}', True)]
 
 
 def wire_form(told: list[Span]) -> list[Span]:

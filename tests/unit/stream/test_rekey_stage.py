@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
-from tracline.examples.spans.sessions import START_NS
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.otlp.signal import Signal
@@ -46,6 +45,7 @@ from ...kafka.keyed import (
     work,
 )
 from ...serve.live import wire
+from ...support.scripts import START_NS
 
 SEEDS = range(10)
 
