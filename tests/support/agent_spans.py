@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from tracline.examples.desk.script import Script, ScriptCall, ScriptLine
-from tracline.schemas.event import Content, Event, Kind, canonical_text, event_content, event_id
+from tracline.schemas.event import Content, Event, Kind, canonical_text, content_of, event_id
 from tracline.schemas.span import Span, SpanEvent, Value
 from tracline.schemas.span_content import Role
 
@@ -314,14 +314,7 @@ def _numbered(told: Sequence[Event]) -> Iterator[Event]:
     """Yield the events with occurrence, place and id."""
     equals: Counter[str] = Counter()
     for seq, event in enumerate(told, start=1):
-        content = event_content(
-            event.kind,
-            text=event.text,
-            tool=event.tool,
-            call_id=event.call_id,
-            args=event.args,
-            result=event.result,
-        )
+        content = content_of(event)
         key = repr((event.kind, content))
         name = event_id(event.session_id, told[0].time, event.kind, content, equals[key])
         yield replace(event, seq=seq, occurrence=told[0].time, event_id=name)
