@@ -13,7 +13,8 @@ import asyncio
 import json
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
@@ -220,22 +221,30 @@ def check_endpoint(endpoint: str) -> None:
         ) from None
 
 
+@contextmanager
+def sending(exporter: SpanExporter) -> Generator[tuple[TracerProvider, Receipts]]:
+    """Yield a provider whose spans the exporter sends; at the end all spans were sent or rejected."""
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    receipts = Receipts(exporter)
+    processor = BatchSpanProcessor(cast("SpanExporter", receipts), QUEUE_SPANS_MAX, DELAY_MS)
+    provider = TracerProvider(resource=Resource.create({"service.name": "support-desk"}))
+    provider.add_span_processor(processor)
+    yield provider, receipts
+    provider.force_flush()
+    provider.shutdown()
+
+
 def send(
     chats: Sequence[DeskConversation], endpoint: str, pace_s: float, at_once: int, prefix: str
 ) -> Receipts:
     """Play the conversations and send their spans; return when all spans were sent or rejected."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-    receipts = Receipts(OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces"))
-    processor = BatchSpanProcessor(cast("SpanExporter", receipts), QUEUE_SPANS_MAX, DELAY_MS)
-    provider = TracerProvider(resource=Resource.create({"service.name": "support-desk"}))
-    provider.add_span_processor(processor)
-    asyncio.run(converse(chats, provider, pace_s, at_once, prefix))
-    provider.force_flush()
-    provider.shutdown()
+    with sending(OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces")) as (provider, receipts):
+        asyncio.run(converse(chats, provider, pace_s, at_once, prefix))
     return receipts
 
 
