@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from random import Random
 from zlib import crc32
 
-from tracline.examples.spans.plan import Dialect, Keys, Manner
-from tracline.examples.spans.sessions import START_NS, random_session
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.chat.find import InputFlaw
 from tracline.schemas.event import Kind
@@ -30,6 +28,8 @@ from tracline.stream.stages.rekey import RekeyStage
 
 from ..serve.live import wire
 from ..serve.truth import Place, PlayedSession, answered_once, paced
+from ..support.scripts import START_NS, random_session
+from ..support.span_plan import Dialect, Keys, Manner
 
 SOURCES = 3
 """Partitions of the spans' topic."""

@@ -21,7 +21,6 @@ import polars as pl
 from kafka import KafkaProducer
 from tracline.archive.gaps import gaps
 from tracline.archive.manifest import read_manifest
-from tracline.examples.spans.sessions import START_NS
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Encoding
@@ -35,6 +34,7 @@ from ..serve.days import day
 from ..serve.live import arriving, places_of, wire
 from ..serve.serving import audit_of
 from ..serve.truth import Ids, Place, PlayedSession, true_ids
+from ..support.scripts import START_NS
 from .judging import MonitorOutput
 from .keyed import PARTITIONS, SOURCES, source_of
 from .stage import TIMEOUT_S, Stage, running

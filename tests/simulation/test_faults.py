@@ -13,7 +13,6 @@ from random import Random
 import pytest
 from kafka.errors import KafkaConnectionError, TopicAuthorizationFailedError
 from kafka.structs import TopicPartition
-from tracline.examples.spans.sessions import START_NS
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.alerts.alert import Alert, AlertStatus, decode
@@ -29,6 +28,7 @@ from tracline.stream.stages.archive import ChunkLimits
 from tracline.stream.stages.rekey import IdleInput, RekeyResult, RekeyStage, RekeyState, SourceRequest
 
 from ..serve.live import SETTINGS, wire
+from ..support.scripts import START_NS
 from ..unit.stream import alert_messages
 from .processes import (
     KAFKA,

@@ -7,7 +7,6 @@ from random import Random
 
 import msgspec
 import pytest
-from tracline.examples.spans.sessions import START_NS
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
@@ -19,6 +18,7 @@ from tracline.stream.messages.topics import Topic
 
 from ...kafka.keyed import SETTINGS, SOURCES, Work, batches_of, candidates_of, pure, rekeyer, work
 from ...serve.live import Encoding, wire
+from ...support.scripts import START_NS
 from ...support.sources import Source
 
 ROOT = "f" * 16

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from kafka.structs import TopicPartition
 from tracline.archive.shared_writer import LiveArchive
-from tracline.examples.spans.sessions import START_NS
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.time import NS
 from tracline.stream.alerts.delivery import Delivery, DeliveryIntervals
@@ -39,6 +38,7 @@ from tracline.stream.stages.archive import ChunkLimits
 from tracline.stream.stages.rekey import RekeyStage
 
 from ....kafka.keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES
+from ....support.scripts import START_NS
 from ..alert_messages import SETTINGS as DETECTOR
 from ..alert_messages import tolerated
 

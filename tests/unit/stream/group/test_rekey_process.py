@@ -10,7 +10,6 @@ from hashlib import sha256
 import pytest
 from kafka.errors import KafkaTimeoutError
 from kafka.structs import TopicPartition
-from tracline.examples.spans.sessions import START_NS
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.group.rekey_sources import RekeySources
@@ -33,6 +32,7 @@ from ....kafka.keyed import (
     work,
 )
 from ....serve.live import wire
+from ....support.scripts import START_NS
 from .memory_processes import KAFKA, NAMES, MemoryPipeline
 
 READ = "tracline_kafka_messages_read_total"
