@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
@@ -107,20 +107,17 @@ def scan(part: SourceFile) -> pl.LazyFrame:
     null). Times without a zone are UTC. Raises SourceError with the file and column if a required column is
     missing or a column has another type. Damaged pages only show when the rows are read: see `reading`.
     """
-    return next(frames(part, max(row_count(part), 1)))
+    return scan_slice(part, 0, row_count(part), {})
 
 
-def frames(
-    part: SourceFile, rows: int, more: Mapping[str, pl.DataType] | None = None
-) -> Iterator[pl.LazyFrame]:
-    """Yield the same rows as `scan`, in frames of at most `rows` rows.
+def scan_slice(part: SourceFile, first: int, rows: int, more: Mapping[str, pl.DataType]) -> pl.LazyFrame:
+    """Return those of the same rows as `scan` that are among `rows` rows of the file, from row `first`.
 
     `more` are further columns, which are null if the file lacks them.
     """
-    columns, bad = _columns(part, more or {}), _bad(part)
-    for first in range(0, max(row_count(part), 1), rows):
-        frame = pl.scan_parquet(part.path, hive_partitioning=False).slice(first, rows).select(columns)
-        yield frame.filter(pl.all_horizontal(~is_bad for is_bad in bad.values())) if bad else frame
+    columns, bad = _columns(part, more), _bad(part)
+    found = pl.scan_parquet(part.path, hive_partitioning=False).slice(first, rows).select(columns)
+    return found.filter(pl.all_horizontal(~is_bad for is_bad in bad.values())) if bad else found
 
 
 def reject_rows(part: SourceFile, population: Population) -> None:
