@@ -40,10 +40,10 @@ _ID_BYTES = np.dtype(np.int32).itemsize
 class Arrival:
     """The occurrences of an archive, numbered in the order of their first rows.
 
-    `sizes` are the rows of each pass. `file` holds the occurrence of each row, of an `end` row its complement.
-    `begins`, `last_pass` and the masks have an entry per occurrence; those of a session with rows out of order
-    are `disordered`, and have so many rows. `rows_held` is an upper bound of the other rows whose occurrences
-    continue in a later pass. The `clock` ends with the last row.
+    `sizes` are the rows of each pass. `file` has the occurrence of each row, for an `end` row its complement.
+    `begins`, `last_pass` and the masks have an entry per occurrence. The occurrences of sessions with rows
+    out of order are `disordered`; `disordered_rows` counts their rows. `rows_held` is an upper bound of the
+    other rows whose occurrences continue in a later pass. The `clock` ends with the last row.
     """
 
     file: Path

@@ -15,7 +15,7 @@ COUNTED = np.uint8(2)
 
 @njit
 def arrive(rows: Any, number: Any, table: Any, sessions: Any, occurrences: Any, counts: Any, out: Any) -> Any:
-    """Number the occurrences of the rows of pass `number`; return how many sessions and occurrences there are.
+    """Number the occurrences of the rows of pass `number`; return the numbers of sessions and occurrences.
 
     A session whose rows are not in judged order, or repeat a place, is marked as disordered. `out` has the
     number of each row's occurrence, of an `end` row its complement.

@@ -10,7 +10,7 @@ import polars as pl
 
 from ...rules.engine import kernel
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged
-from ...rules.engine.kernel import I32, I64, Findings
+from ...rules.engine.kernel import I64, Findings
 from ...rules.engine.sessions import Order, Sessions
 from ...rules.labels.missing import MISSING
 from ..prepare.buckets import until, with_missing

@@ -107,7 +107,7 @@ def _labels(one_pass: PassRows, labeler: Labeler, as_of: int | None, keep: Seque
     with reading(one_pass.parts):
         frame = with_missing(one_pass.frame, fields)
         events = until(frame.select(*fields, MISSING), as_of).collect(engine="streaming").rechunk()
-    # All rows at once: the labeler takes 13 ms a call, and Polars' streaming engine calls it for every morsel.
+    # All rows at once: a call takes 13 ms, and Polars' streaming engine makes a call for every morsel.
     return labeler.label(events.lazy(), keep=(*keep, MISSING)).collect()
 
 
