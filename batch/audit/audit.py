@@ -27,7 +27,7 @@ from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
 from ..sources.discover import Population, SourceFile
 from ..sources.event_files import row_count
-from .arrival import Arrival, arrival
+from .row_order import RowOrder, row_order
 from .in_order import disordered, judge_in_order
 from .late_columns import LateColumns
 from .sorted_runs import PlacedLine, Runs
@@ -120,7 +120,7 @@ class _Auditing:
             self._add_all(_sorted_parts(parts, self.compiled, self.scratch, self.options, self.on_progress))
             return 0
         passes, on_rows = tuple(spill.passes(parts)), partial(self.on_progress, "reading")
-        found = arrival(passes, self.scratch / "occurrences", self.options, on_rows)
+        found = row_order(passes, self.scratch / "occurrences", self.options, on_rows)
         if not found.is_ordered:
             self._add_all(_sorted_parts(parts, self.compiled, self.scratch, self.options, self.on_progress))
             return 0
@@ -129,7 +129,7 @@ class _Auditing:
             self._sort(passes, found)
         return sum(found.sizes) - found.disordered_rows
 
-    def _judge_in_order(self, passes: Sequence[spill.Pass], found: Arrival) -> None:
+    def _judge_in_order(self, passes: Sequence[spill.Pass], found: RowOrder) -> None:
         """Judge the sessions in order."""
         late = LateColumns(self.compiled, passes, found, self.options.as_of)
         on_rows = partial(self.on_progress, "judging")
@@ -140,7 +140,7 @@ class _Auditing:
         for part in late.flush():
             self._explain(part)
 
-    def _sort(self, passes: Sequence[spill.Pass], found: Arrival) -> None:
+    def _sort(self, passes: Sequence[spill.Pass], found: RowOrder) -> None:
         """Judge the disordered sessions."""
         rows = disordered(passes, found, self.options.as_of)
         on_rows, labeler = partial(self.on_progress, "labelling"), self.compiled.labeler

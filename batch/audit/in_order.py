@@ -18,8 +18,8 @@ from ..prepare.buckets import OnRows, PassRows, until
 from ..prepare.options import AuditOptions
 from ..prepare.spill import Pass
 from ..sources.event_files import reading
-from .arrival import Arrival
-from .arrival_loop import grouped
+from .row_order import RowOrder
+from .row_order_loop import grouped
 
 ROW = "row"
 """The column with the number of a row among all rows of the archive, in the order of the passes."""
@@ -28,7 +28,7 @@ ROW = "row"
 def judge_in_order(
     compiled: CompiledRules,
     passes: Sequence[Pass],
-    found: Arrival,
+    found: RowOrder,
     options: AuditOptions,
     on_rows: OnRows,
 ) -> Iterator[Judged]:
@@ -59,7 +59,7 @@ def judge_in_order(
 
 
 def _labelled(
-    compiled: CompiledRules, passes: Sequence[Pass], found: Arrival, options: AuditOptions, number: int
+    compiled: CompiledRules, passes: Sequence[Pass], found: RowOrder, options: AuditOptions, number: int
 ) -> tuple[pl.DataFrame, I32]:
     """Return the labels of a pass's events that need no sort, and their occurrences."""
     one_pass, occurrences = passes[number], found.occurrences(number)
@@ -77,7 +77,7 @@ def _labelled(
     return labels.with_columns(rows), occurrences[taken]
 
 
-def _sessions(occurrences: I32, done: Mask, local: I32, found: Arrival) -> tuple[Order, Sessions]:
+def _sessions(occurrences: I32, done: Mask, local: I32, found: RowOrder) -> tuple[Order, Sessions]:
     """Return the order and the sessions of the rows that are `done`, which are whole occurrences."""
     rows = np.flatnonzero(done)
     places, bounds, slots = grouped(occurrences[rows], local)
@@ -91,7 +91,7 @@ def _sessions(occurrences: I32, done: Mask, local: I32, found: Arrival) -> tuple
     return order, Sessions(bounds=bounds, counted=found.counted[slots], open=found.open[slots])
 
 
-def disordered(passes: Sequence[Pass], found: Arrival, as_of: int | None) -> Iterator[PassRows]:
+def disordered(passes: Sequence[Pass], found: RowOrder, as_of: int | None) -> Iterator[PassRows]:
     """Yield the rows of the disordered sessions."""
     for number, one_pass in enumerate(passes):
         rows = np.flatnonzero(found.needs_sort(found.occurrences(number)))

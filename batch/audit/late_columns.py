@@ -16,7 +16,7 @@ from ...rules.labels.missing import MISSING
 from ..prepare.buckets import until, with_missing
 from ..prepare.spill import Pass
 from ..sources.event_files import reading
-from .arrival import Arrival
+from .row_order import RowOrder
 from .in_order import ROW, changed
 
 ROWS_MAX = 500_000
@@ -29,7 +29,7 @@ class LateColumns:
 
     compiled: CompiledRules
     passes: Sequence[Pass]
-    found: Arrival
+    found: RowOrder
     as_of: int | None
     waiting: list[Judged] = field(default_factory=list[Judged])
 
@@ -81,9 +81,9 @@ def _with_findings(compiled: CompiledRules, judged: Judged) -> Judged:
     bounds = judged.sessions.bounds
     slots = np.unique(np.concatenate([judged.found.slots, judged.closed.slots]))
     sizes = np.diff(bounds)[slots]
-    within = np.concatenate([[0], np.cumsum(sizes)])
+    within = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     shifts = bounds[slots] - within[:-1]
-    places = np.arange(within[-1]) + np.repeat(shifts, sizes)
+    places = np.arange(int(within[-1]), dtype=np.int64) + np.repeat(shifts, sizes)
     new_slots = np.full(len(bounds) - 1, -1, np.int32)
     new_slots[slots] = np.arange(len(slots))
 

@@ -20,7 +20,7 @@ from ..prepare.buckets import OnRows, until
 from ..prepare.options import AuditOptions
 from ..prepare.spill import Pass
 from ..sources.event_files import reading
-from . import arrival_loop
+from . import row_order_loop
 
 ROWS_HELD_MAX = 4_000_000
 """Rows of sessions that continue in a later pass. If there are more, all sessions are sorted."""
@@ -37,7 +37,7 @@ _ID_BYTES = np.dtype(np.int32).itemsize
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class RowOrder:
     """The occurrences of an archive, numbered in the order of their first rows.
 
     `sizes` are the rows of each pass. `file` has the occurrence of each row, for an `end` row its complement.
@@ -73,7 +73,7 @@ class Arrival:
         return self.disordered[np.where(occurrences < 0, ~occurrences, occurrences)]
 
 
-def arrival(passes: Sequence[Pass], file: Path, options: AuditOptions, on_rows: OnRows) -> Arrival:
+def row_order(passes: Sequence[Pass], file: Path, options: AuditOptions, on_rows: OnRows) -> RowOrder:
     """Read the order of all rows, and write the occurrence of each to `file`.
 
     Raises SourceError with the name of a damaged file.
@@ -94,7 +94,7 @@ def arrival(passes: Sequence[Pass], file: Path, options: AuditOptions, on_rows: 
             read += passes[number].rows
             on_rows(read, total)
     last = max(lasts, default=0) if options.as_of is None else options.as_of
-    return numbering.arrival(file, tuple(sizes), replace(clock, last=last))
+    return numbering.row_order(file, tuple(sizes), replace(clock, last=last))
 
 
 def _order_columns(one_pass: Pass, as_of: int | None) -> pl.DataFrame:
@@ -107,7 +107,7 @@ def _order_columns(one_pass: Pass, as_of: int | None) -> pl.DataFrame:
 
 
 def _columns(rows: pl.DataFrame, times: I64, inside: Mask) -> tuple[Any, ...]:
-    """Return the columns as `arrival_loop.arrive` takes them."""
+    """Return the columns as `row_order_loop.arrive` takes them."""
     hashes = [rows[f"hash{seed}"].to_numpy() for seed in _SEEDS]
     return (
         *hashes,
@@ -124,8 +124,8 @@ class _Numbering:
 
     def __init__(self) -> None:
         self._table = np.full(2, -1, np.int32)
-        self._sessions = [np.empty(0, dtype) for dtype in _SESSIONS]
-        self._occurrences = [np.empty(0, dtype) for dtype in _OCCURRENCES]
+        self._sessions: list[Any] = [np.empty(0, dtype) for dtype in _SESSIONS]
+        self._occurrences: list[Any] = [np.empty(0, dtype) for dtype in _OCCURRENCES]
         self._counts = (0, 0)
 
     def add(self, columns: tuple[Any, ...], number: int) -> I32:
@@ -133,7 +133,7 @@ class _Numbering:
         rows = len(columns[0])
         self._reserve(rows)
         found = np.empty(rows, np.int32)
-        self._counts = arrival_loop.arrive(
+        self._counts = row_order_loop.arrive(
             columns,
             number,
             self._table,
@@ -153,9 +153,9 @@ class _Numbering:
             self._sessions = [_grown(array, sessions, rows) for array in self._sessions]
         if 2 * (sessions + rows) > len(self._table):
             self._table = np.full(1 << (2 * (sessions + rows)).bit_length(), -1, np.int32)
-            arrival_loop.fill_table(self._table, self._sessions[0][:sessions])
+            row_order_loop.fill_table(self._table, self._sessions[0][:sessions])
 
-    def arrival(self, file: Path, sizes: tuple[int, ...], clock: Clock) -> Arrival:
+    def row_order(self, file: Path, sizes: tuple[int, ...], clock: Clock) -> RowOrder:
         """Return the result."""
         sessions, count = self._counts
         found = [array[:count] for array in self._occurrences]
@@ -165,13 +165,13 @@ class _Numbering:
         begun, done = (
             np.bincount(passes[held], rows[held], len(sizes) + 1) for passes in (first_pass, last_pass)
         )
-        return Arrival(
+        return RowOrder(
             file=file,
             sizes=sizes,
             begins=begins.copy(),
             last_pass=last_pass.copy(),
-            counted=flags & arrival_loop.COUNTED != 0,
-            open=(flags & arrival_loop.CLOSED == 0) & ~(last_of < clock.last - clock.idle),
+            counted=flags & row_order_loop.COUNTED != 0,
+            open=(flags & row_order_loop.CLOSED == 0) & ~(last_of < clock.last - clock.idle),
             disordered=disordered,
             disordered_rows=int(rows[disordered].sum()),
             rows_held=int(np.cumsum(begun - done).max(initial=0)),
