@@ -16,8 +16,8 @@ from ...rules.labels.missing import MISSING
 from ..prepare.buckets import until, with_missing
 from ..prepare.spill import Pass
 from ..sources.event_files import reading
-from .row_order import RowOrder
 from .in_order import ROW, changed
+from .row_order import RowOrder
 
 ROWS_MAX = 500_000
 """Rows of sessions with findings whose columns are read together."""
