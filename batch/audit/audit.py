@@ -52,8 +52,6 @@ class AuditResult:
 
     summary: Any
     population: Population
-    summary: Any
-    population: Population
     examples: dict[str, list[VerdictRecord]] = field(default_factory=dict[str, list[VerdictRecord]])
     rows_in_order: int = 0
 
