@@ -76,7 +76,7 @@ def repeated(random: Random, rows: list[dict]) -> list[dict]:
 def conflicting(random: Random, rows: list[dict]) -> list[dict]:
     """Return the rows of a session, and others that claim the place of one of them."""
     place = random.randrange(len(rows))
-    claim = rows[place] | {"event_id": random.choice(["", "~"]) + rows[place]["event_id"], "text": "secret"}
+    claim = rows[place] | {"event_id": random.choice("!~") + rows[place]["event_id"], "text": "secret"}
     return [*rows[: place + 1], claim, *rows[place + 1 :]]
 
 
