@@ -9,12 +9,12 @@ from pathlib import Path
 import polars as pl
 
 from ..sources.discover import SourceFile
-from ..sources.event_files import bytes_of, row_count, scan_slice
+from ..sources.event_files import FileSlice, bytes_of, row_count, scan_slices
 
 PASS_BYTES = 1 << 26
 """Unpacked bytes of event Parquet per pass; several times as many are in memory."""
 PASS_ROWS = 500_000
-PASS_PARTS = 100
+PASS_PARTS = 1_000
 BUCKET_BYTES = 1 << 26
 """Average bytes of rows per bucket."""
 BUCKET_ROWS = 250_000
@@ -23,15 +23,6 @@ BUCKETS_MAX = 256
 
 _LARGE = 2
 _DEPTH_MAX = 8
-
-
-@dataclass(frozen=True, slots=True)
-class FileSlice:
-    """Consecutive rows of a file; `first` is the number of the first row, from 0."""
-
-    part: SourceFile
-    first: int
-    rows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +45,7 @@ class Pass:
     @property
     def frame(self) -> pl.LazyFrame:
         """Return the valid rows, in the order of the files."""
-        return pl.concat([scan_slice(each.part, each.first, each.rows, self.more) for each in self.slices])
+        return scan_slices(self.slices, self.more)
 
 
 def passes(parts: Iterable[SourceFile], more: Mapping[str, pl.DataType] | None = None) -> Iterator[Pass]:
