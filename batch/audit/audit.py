@@ -15,7 +15,7 @@ import orjson
 import polars as pl
 
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, compile_rule_set, judge
-from ...rules.engine.records import Record, RecordKey, WitnessCache, records
+from ...rules.engine.records import Record, RecordKey, records
 from ...rules.engine.sessions import Clock
 from ...rules.model.rule import Rule, RuleSet
 from ...schemas.time import NS
@@ -101,11 +101,10 @@ def _judged(
     on_progress: OnProgress,
 ) -> Runs:
     """Read, label and judge. The caller must read the runs before it removes `scratch`."""
-    known: WitnessCache = {}
     runs = Runs(scratch)
     for judged in judged_batches(archive, compiled, scratch, options, population, on_progress):
         tally.add(compiled, judged)
-        for record in records(compiled, judged, known):
+        for record in records(compiled, judged):
             runs.add(record)
     return runs
 

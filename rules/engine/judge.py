@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -17,6 +18,7 @@ from . import kernel, kernel_loop
 from .kernel import I32, I64, U8, Findings, Memory, Program
 from .letters import LabelWords, label_words, letters
 from .sessions import Clock, Cut, Mask, Order, Sessions, in_order, numbers, occurrences_of, value_codes
+from .witness import TrailProgram, lay_out_trails
 
 JUDGED_COLUMNS = (
     "session_id",
@@ -32,7 +34,7 @@ JUDGED_COLUMNS = (
 """Columns of the event frame that judging reads in addition to the labels."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CompiledRules:
     """A compiled rule set: machines, digests and the kernel's program, in the order of the rules.
 
@@ -46,6 +48,11 @@ class CompiledRules:
     program: Program
     labeler: Labeler
     propositions: Mapping[tuple[str, str], int]
+
+    @cached_property
+    def trails(self) -> TrailProgram:
+        """Return the trail tables of the rules, made when the first witness is asked for."""
+        return lay_out_trails(self.rules, self.machines, self.propositions, self.program)
 
 
 @dataclass(frozen=True, slots=True)

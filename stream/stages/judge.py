@@ -15,7 +15,7 @@ import polars as pl
 
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, judge, label_columns
 from ...rules.engine.kernel import EVENTS_MAX, I64, applies
-from ...rules.engine.records import Record, WitnessCache, records
+from ...rules.engine.records import Record, records
 from ...rules.engine.sessions import Clock, Mask
 from ...rules.engine.status import first_breaches, unjudged_findings
 from ...rules.labels.missing import MISSING, NOTHING, missing_column
@@ -78,7 +78,7 @@ class Outputs:
 
 
 class RuleSetJudge:
-    """A rule set at work. Holds nothing of any session but witnesses that it may make again.
+    """A rule set at work. Holds nothing of any session.
 
     `digest` is the rule set's, `key` tells it also from sets that ask their questions in another order: by
     it states know which labels they hold.
@@ -87,7 +87,6 @@ class RuleSetJudge:
     def __init__(self, compiled: CompiledRules, *, satisfied: bool = False) -> None:
         self.compiled = compiled
         self._satisfied = satisfied
-        self._known: WitnessCache = {}
         self._columns = (*JUDGED_COLUMNS, *label_columns(compiled))
         self.digest = rule_set_digest(RuleSet(compiled.rules, {}))
         self.key = f"{self.digest}.{_layout(compiled, self._columns)}"
@@ -108,7 +107,7 @@ class RuleSetJudge:
         self._remember(moved, rows)
         newly_judged = replace(judged, found=judged.found.take(is_new[judged.found.stamps]))
         statuses = [*self._applied(states, judged), *self._breaches(judged, is_new)]
-        return list(records(self.compiled, newly_judged, self._known)), statuses
+        return list(records(self.compiled, newly_judged)), statuses
 
     def _remembered(self, moved: Sequence[SessionState], new: pl.DataFrame) -> pl.DataFrame:
         """The rows that the open occurrences have shown before, under this rule set."""
