@@ -193,17 +193,14 @@ def records_of(
     rest = iter(explained)
     shown = [next(rest) if has_witness else None for has_witness in has_witnesses(found).tolist()]
     events = source.events(found.stamps.tolist())
-    places = list(
-        dict.fromkeys(place for witness in shown if witness is not None for place in _places(witness))
-    )
+    places = list({place for witness in shown if witness is not None for place in _places(witness)})
     ids = dict(zip(places, source.ids(places), strict=True))
     numbers = compiled.program.order[found.columns].tolist()
     findings = zip(numbers, found.kinds.tolist(), columns, slices, events, shown, strict=True)
     for number, kind, column, slice_slot, event, witness in findings:
         value = None if slice_slot == kernel_loop.NO_SLICE else source.slice_value(slice_slot, column)
-        yield _record(
-            compiled, number, kind, value, event, None if witness is None else _as_json(witness, ids)
-        )
+        explanation = None if witness is None else _as_json(witness, ids)
+        yield _record(compiled, number, kind, value, event, explanation)
 
 
 def has_witnesses(found: Findings) -> Mask:

@@ -22,7 +22,7 @@ CHANGE_SIZE = 3
 """Integers of a change, and of an event of a witness: place, word, residual."""
 
 TARGET, EFFECT, RESIDUAL, VALUES, DECIDING = range(5)
-"""Fields of a table's entry: next state, effect, residual, number of the bits' values, of the deciding bits."""
+"""Fields of an entry: next state, effect, residual, and the numbers of the bits' values and reasons."""
 
 ENTRY_SIZE, HEAD_SIZE = 5, 5
 """Fields of an entry, and of the head of a witness."""

@@ -44,9 +44,10 @@ class TrailTable:
 
     `letters[word]` is the letter of a word of the machine, and `entries[state * width + letter]` has the
     fields of that step, in the order of `trail_loop`. `values[n]` has the values of the history bits that
-    the field `VALUES` numbers `n`; number 0 has those before the first event. `delays` is, for each bit, the number of events between its
-    change and the event that caused it. `bits` and `residuals` are texts, and `deciding[n]` are the bits that the
-    field `DECIDING` numbers `n`. `machine_states[state]` is the machine's state.
+    the field `VALUES` numbers `n`; number 0 has those before the first event. `delays` is, for each bit, the
+    number of events between its change and the event that caused it. `bits` and `residuals` are texts, and
+    `deciding[n]` are the bits that the field `DECIDING` numbers `n`. `machine_states[state]` is the machine's
+    state.
     """
 
     letters: I32
@@ -93,9 +94,8 @@ class _Product:
 
     def table(self) -> TrailTable:
         """Search from the start, and return the table."""
-        letters = [
-            self._machine.letters[(words & -words).bit_length() - 1] for words in self._alphabet.classes
-        ]
+        firsts = [(words & -words).bit_length() - 1 for words in self._alphabet.classes]
+        letters = [self._machine.letters[word] for word in firsts]
         self._visit(0, self._history.start)
         entries: list[tuple[int, int, int, int, int]] = []
         for state, memory in self._ordered:  # the loop appends states

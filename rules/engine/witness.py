@@ -70,7 +70,7 @@ class TrailProgram:
     """The trail tables of a rule set by column of the kernel's program, and the same as flat arrays.
 
     `names` are the propositions of each column's machine, `bits` their bits in the label words. `sizes` has
-    the number of integers of a trail of each column. `arrays` are those that `trail_loop` takes, in its order.
+    the number of integers of a trail of each column. `arrays` are those that `trail_loop` takes.
     """
 
     tables: tuple[TrailTable, ...]
@@ -244,9 +244,7 @@ def witnesses(trails: TrailProgram, found: Explanations) -> Iterator[Witness]:
                 names[column, word] = true
             shown.append(WitnessEvent(place, true, table.residuals[residual]))
         history = tuple(
-            HistoryBit(
-                table.bits[bit], bool(table.values[values, bit]), None if places[bit] < 0 else places[bit]
-            )
-            for bit in table.deciding[deciding]
+            HistoryBit(table.bits[i], bool(table.values[values, i]), places[i] if places[i] >= 0 else None)
+            for i in table.deciding[deciding]
         )
         yield Witness(tuple(shown), history, bool(truncated))
