@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -11,7 +12,6 @@ import orjson
 import polars as pl
 
 from ...schemas.verdict import Verdict
-from ..labels.missing import MISSING
 from ..model.digest import verdict_id
 from . import kernel, kernel_loop
 from .judge import CompiledRules, Judged
@@ -38,8 +38,6 @@ REASONS = {
 }
 """Reasons why a rule is unjudged, by the kind of the finding; the limit of events has another reason."""
 
-EVENT_COLUMNS = ("session_id", "occurrence", "time", "seq", "late", "history", "agent", "event_id")
-"""Columns of the event that a record has."""
 
 _CLOSED = 8
 """Offset of the codes of closing verdicts among the kinds of findings."""
@@ -143,19 +141,33 @@ def record_key(record: Record) -> RecordKey:
     )
 
 
+class RecordEvent(NamedTuple):
+    """The columns of an event that its records have; times are text."""
+
+    session_id: str
+    occurrence: str
+    time: str
+    seq: int
+    late: bool
+    history: bool
+    agent: str | None
+    event_id: str
+    missing: Record | None = None
+
+
 class EventSource(Protocol):
     """The events that records name, by their places in judged order."""
 
-    def events(self, places: Sequence[int]) -> Sequence[Record]:
-        """Return the `EVENT_COLUMNS` of the events at these places, times as text, and `MISSING` if known."""
+    def events(self, places: Sequence[int]) -> Iterable[RecordEvent]:
+        """Return the events at these places."""
         ...
 
     def ids(self, places: Sequence[int]) -> Iterable[tuple[str, int]]:
         """Return the id and the `seq` of the events at these places."""
         ...
 
-    def slice_value(self, slice_slot: int, column: int) -> str:
-        """Return the value of a slice of the rule in that column."""
+    def slice_values(self, slice_slots: I32, columns: I32) -> Sequence[str | None]:
+        """Return the values of these slices of the rules in these columns, None where there is no slice."""
         ...
 
 
@@ -166,20 +178,27 @@ class JudgedEvents:
     judged: Judged
     groups: I32
 
-    def events(self, places: Sequence[int]) -> Sequence[Record]:
-        """Return the columns of the events at these places."""
-        names = [*EVENT_COLUMNS, *({MISSING} & {*self.judged.labelled.columns})]
+    def events(self, places: Sequence[int]) -> Iterable[RecordEvent]:
+        """Return the events at these places."""
         times = pl.col("occurrence", "time").dt.strftime("%Y-%m-%dT%H:%M:%S%.9fZ")
-        return self._rows(places, names).with_columns(times).to_dicts()
+        known = set(self.judged.labelled.columns)
+        rows = self._rows(places, [name for name in RecordEvent._fields if name in known])
+        return starmap(RecordEvent, rows.with_columns(times).iter_rows())
 
     def ids(self, places: Sequence[int]) -> Iterable[tuple[str, int]]:
         """Return the id and the `seq` of the events at these places."""
         return self._rows(places, ("event_id", "seq")).iter_rows()
 
-    def slice_value(self, slice_slot: int, column: int) -> str:
-        """Return the value of a slice of the rule in that column."""
-        place = self.judged.slice_places[slice_slot]
-        return self.judged.labelled[f"s{self.groups[column]}"][int(self.judged.order.rows[place])]
+    def slice_values(self, slice_slots: I32, columns: I32) -> Sequence[str | None]:
+        """Return the values of these slices of the rules in these columns, None where there is no slice."""
+        values = np.full(len(slice_slots), None, dtype=object)
+        sliced = np.flatnonzero(slice_slots != kernel_loop.NO_SLICE)
+        keys = self.groups[columns]
+        for key in np.unique(keys[sliced]).tolist():
+            chosen = sliced[keys[sliced] == key]
+            rows = self.judged.order.rows[self.judged.slice_places[slice_slots[chosen]]]
+            values[chosen] = self.judged.labelled[f"s{key}"][rows].to_numpy()
+        return values.tolist()
 
     def _rows(self, places: Sequence[int], names: Sequence[str]) -> pl.DataFrame:
         return self.judged.labelled.select(names)[self.judged.order.rows[np.array(places, dtype=np.int64)]]
@@ -189,16 +208,15 @@ def records_of(
     compiled: CompiledRules, found: Findings, explained: Iterable[Witness], source: EventSource
 ) -> Iterator[Record]:
     """Yield a record for each finding; `explained` has the witnesses of those that have one, in order."""
-    columns, slices = found.columns.tolist(), found.slices.tolist()
     rest = iter(explained)
     shown = [next(rest) if has_witness else None for has_witness in has_witnesses(found).tolist()]
     events = source.events(found.stamps.tolist())
     places = list({place for witness in shown if witness is not None for place in _places(witness)})
     ids = dict(zip(places, source.ids(places), strict=True))
     numbers = compiled.program.order[found.columns].tolist()
-    findings = zip(numbers, found.kinds.tolist(), columns, slices, events, shown, strict=True)
-    for number, kind, column, slice_slot, event, witness in findings:
-        value = None if slice_slot == kernel_loop.NO_SLICE else source.slice_value(slice_slot, column)
+    values = source.slice_values(found.slices, found.columns)
+    findings = zip(numbers, found.kinds.tolist(), values, events, shown, strict=True)
+    for number, kind, value, event, witness in findings:
         explanation = None if witness is None else _as_json(witness, ids)
         yield _record(compiled, number, kind, value, event, explanation)
 
@@ -213,34 +231,40 @@ def _record(
     number: int,
     kind: int,
     slice_value: str | None,
-    event: Record,
+    event: RecordEvent,
     witness: Record | None,
 ) -> Record:
-    rule = compiled.rules[number]
-    named: Record = {
+    rule, digest, verdict = compiled.rules[number], compiled.digests[number], VERDICTS[kind]
+    record: Record = {
+        "id": verdict_id(
+            pack=rule.pack,
+            rule=rule.id,
+            rule_digest=digest,
+            session_id=event.session_id,
+            occurrence=event.occurrence,
+            slice=slice_value,
+            event_id=event.event_id,
+            verdict=verdict,
+        ),
         "pack": rule.pack,
         "rule": rule.id,
-        "rule_digest": compiled.digests[number],
-        "session_id": event["session_id"],
-        "occurrence": event["occurrence"],
+        "rule_digest": digest,
+        "session_id": event.session_id,
+        "occurrence": event.occurrence,
         "slice": slice_value,
-        "event_id": event["event_id"],
-        "verdict": VERDICTS[kind],
-    }
-    record = {
-        "id": verdict_id(**named),
-        **named,
-        "seq": event["seq"],
-        "time": event["time"],
+        "event_id": event.event_id,
+        "verdict": verdict,
+        "seq": event.seq,
+        "time": event.time,
         "severity": rule.severity.value,
-        "agent": event["agent"],
-        "late": event["late"],
-        "history": event["history"],
-        "reason": reason_of(kind, event["seq"]),
+        "agent": event.agent,
+        "late": event.late,
+        "history": event.history,
+        "reason": reason_of(kind, event.seq),
         "witness": witness,
     }
-    if named["verdict"] == Verdict.UNJUDGED.value:
-        record["missing"] = event.get(MISSING) if is_unknown(kind, event["seq"]) else None
+    if verdict == Verdict.UNJUDGED.value:
+        record["missing"] = event.missing if is_unknown(kind, event.seq) else None
     return record
 
 

@@ -233,18 +233,25 @@ def replay(trails: TrailProgram, rows: TrailRows, runs: TrailRuns, memory: I64) 
 def witnesses(trails: TrailProgram, found: Explanations) -> Iterator[Witness]:
     """Yield the witnesses of the explanations, in their order."""
     names: dict[tuple[int, int], tuple[str, ...]] = {}
-    events, changed_at = found.events.tolist(), found.changed_at.tolist()
-    heads = zip(found.columns.tolist(), found.heads.tolist(), changed_at, strict=True)
-    for column, (first, count, truncated, values, deciding), places in heads:
-        table, shown = trails.tables[column], list[WitnessEvent]()
-        for place, word, residual in events[first : first + count]:
-            true = names.get((column, word))
+    # Flat lists of numbers: the garbage collector visits each list of lists again and again.
+    places, words, residuals = (part.tolist() for part in found.events.T)
+    firsts, counts, truncated, values, deciding = (part.tolist() for part in found.heads.T)
+    width, changed_at = found.changed_at.shape[1], found.changed_at.ravel().tolist()
+    for i, column in enumerate(found.columns.tolist()):
+        table, first, shown = trails.tables[column], firsts[i], list[WitnessEvent]()
+        for j in range(first, first + counts[i]):
+            true = names.get((column, words[j]))
             if true is None:
-                true = tuple(name for bit, name in enumerate(trails.names[column]) if word >> bit & 1)
-                names[column, word] = true
-            shown.append(WitnessEvent(place, true, table.residuals[residual]))
-        history = tuple(
-            HistoryBit(table.bits[i], bool(table.values[values, i]), places[i] if places[i] >= 0 else None)
-            for i in table.deciding[deciding]
-        )
-        yield Witness(tuple(shown), history, bool(truncated))
+                true = names[column, words[j]] = _true(trails.names[column], words[j])
+            shown.append(WitnessEvent(places[j], true, table.residuals[residuals[j]]))
+        history: list[HistoryBit] = []
+        for bit in table.deciding[deciding[i]]:
+            place = changed_at[i * width + bit]
+            value = bool(table.values[values[i], bit])
+            history.append(HistoryBit(table.bits[bit], value, None if place < 0 else place))
+        yield Witness(tuple(shown), tuple(history), bool(truncated[i]))
+
+
+def _true(names: Sequence[str], word: int) -> tuple[str, ...]:
+    """Return the propositions that are true in a machine's word."""
+    return tuple(name for bit, name in enumerate(names) if word >> bit & 1)
