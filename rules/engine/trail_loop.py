@@ -1,9 +1,11 @@
 """The compiled loop that replays runs over trail tables and writes what their witnesses show.
 
-A trail is a row of integers: the state of the table, the number of the bits' values, the number of changes
-since the residual last equalled the rule (`WITNESS_EVENTS_MAX` stands for more), for each history bit the
-place of the event that last changed it (-1 where none did), then the changes, each as place, word and
-residual, then the places of the run's last events, the latest first, as many as the bits look back.
+A trail is a row of integers. It begins with the `AT_` parts: the state of the table, the number of the bits'
+values, the number of changes since the residual last equalled the rule (`WITNESS_EVENTS_MAX` stands for
+more), and the run's last event: its effect, which the next event brings about, its word, the residual after
+it, and the number of the deciding bits. There follow for each history bit the place of the event that last
+changed it (-1 where none did), the changes, each as place, word and residual, and the places of the last
+events, the latest first: as many as the bits look back, and at least one.
 """
 
 from __future__ import annotations
@@ -16,10 +18,11 @@ WITNESS_EVENTS_MAX = 20
 """Events of one witness: the earliest ones, and the event of the verdict."""
 CHANGES_MAX = WITNESS_EVENTS_MAX - 1
 
-AT_STATE, AT_VALUES, AT_CHANGES, AT_BITS = range(4)
+AT_STATE, AT_VALUES, AT_CHANGES, AT_EFFECT, AT_WORD, AT_RESIDUAL, AT_DECIDING, AT_BITS = range(8)
 """The parts of a trail."""
 CHANGE_SIZE = 3
 """Integers of a change, and of an event of a witness: place, word, residual."""
+CHANGES_SIZE = CHANGES_MAX * CHANGE_SIZE
 
 TARGET, EFFECT, RESIDUAL, VALUES, DECIDING = range(5)
 """Fields of an entry: next state, effect, residual, and the numbers of the bits' values and reasons."""
@@ -39,9 +42,10 @@ CLEARS, APPENDS = 1, 2
 
 @njit
 def replay(runs: Any, rows: Any, tables: Any, trails: Any, out: Any) -> Any:
-    """Step each run's trail over its rows, write a witness at each place where one is asked for.
+    """Step each run's trail over its rows, and write a witness at each place where one is asked for.
 
-    Return the number of events written. The arrays are in the order of `witness.Runs`, `witness.Rows`,
+    Such a place may also be that of the run's last event before these rows, if there are none. Return the
+    number of events written. The arrays are in the order of `witness.TrailRuns`, `witness.TrailRows`,
     `witness.TrailProgram` and `witness.Explanations`.
     """
     begins, ends, columns, slices, offsets, bounds, asked = runs
@@ -59,64 +63,69 @@ def replay(runs: Any, rows: Any, tables: Any, trails: Any, out: Any) -> Any:
                 continue
             if letter == UNREADABLE:
                 break
+            apply_effect(c, t, tables, trails)
             entry = entries[first_entry[c] + trails[t + AT_STATE] * width[c] + letter]
-            if entry[VALUES] != UNWATCHED and entry[VALUES] != trails[t + AT_VALUES]:
-                _watch(c, t, place, entry[VALUES], tables, trails)
-            while a < bounds[r + 1] and asked[a] == place:
-                used = _explain(a, c, t, place, words[code, c], entry, tables, trails, out, used)
-                a += 1
             _step(c, t, place, words[code, c], entry, tables, trails)
+            while a < bounds[r + 1] and asked[a] == place:
+                used = _explain(a, c, t, tables, trails, out, used)
+                a += 1
+        while a < bounds[r + 1]:
+            used = _explain(a, c, t, tables, trails, out, used)
+            a += 1
     return used
 
 
 @njit
-def _watch(c: Any, t: Any, place: Any, now: Any, tables: Any, trails: Any) -> Any:
-    """Record the events that changed the history bits whose values differ from those before."""
-    values, first_value, bits, delays, first_delay = tables[4:9]
-    count = bits[c]
-    past = t + AT_BITS + count + CHANGES_MAX * CHANGE_SIZE
-    for i in range(count):
-        before = values[first_value[c] + trails[t + AT_VALUES] * count + i]
-        if values[first_value[c] + now * count + i] != before:
-            delay = delays[first_delay[c] + i]
-            trails[t + AT_BITS + i] = trails[past + delay - 1] if delay else place
-    trails[t + AT_VALUES] = now
-
-
-@njit
-def _explain(
-    a: Any, c: Any, t: Any, place: Any, word: Any, entry: Any, tables: Any, trails: Any, out: Any, used: Any
-) -> Any:
-    """Write the witness at an event, before the event's own effect on the trail."""
-    heads, events, changed_at = out
-    count = tables[6][c]
-    shown = min(trails[t + AT_CHANGES], CHANGES_MAX)
-    heads[a, 0], heads[a, 1], heads[a, 2] = used, shown + 1, trails[t + AT_CHANGES] > CHANGES_MAX
-    heads[a, 3], heads[a, 4] = trails[t + AT_VALUES], entry[DECIDING]
-    first = t + AT_BITS + count
-    for i in range(shown):
-        for j in range(CHANGE_SIZE):
-            events[used + i, j] = trails[first + i * CHANGE_SIZE + j]
-    events[used + shown, 0], events[used + shown, 1], events[used + shown, 2] = place, word, entry[RESIDUAL]
-    for i in range(count):
-        changed_at[a, i] = trails[t + AT_BITS + i]
-    return used + shown + 1
+def apply_effect(c: Any, t: Any, tables: Any, trails: Any) -> Any:
+    """Change the trail as its last event does for the events that follow."""
+    count, effect = trails[t + AT_CHANGES], trails[t + AT_EFFECT]
+    if effect == CLEARS:
+        trails[t + AT_CHANGES] = 0
+    elif effect == APPENDS and count < WITNESS_EVENTS_MAX:
+        first = t + AT_BITS + tables[6][c]
+        if count < CHANGES_MAX:
+            at = first + count * CHANGE_SIZE
+            trails[at] = trails[first + CHANGES_SIZE]
+            trails[at + 1], trails[at + 2] = trails[t + AT_WORD], trails[t + AT_RESIDUAL]
+        trails[t + AT_CHANGES] = count + 1
+    trails[t + AT_EFFECT] = 0
 
 
 @njit
 def _step(c: Any, t: Any, place: Any, word: Any, entry: Any, tables: Any, trails: Any) -> Any:
-    """Change the trail by an event."""
-    first = t + AT_BITS + tables[6][c]
-    if entry[EFFECT] == CLEARS:
-        trails[t + AT_CHANGES] = 0
-    elif entry[EFFECT] == APPENDS and trails[t + AT_CHANGES] <= CHANGES_MAX:
-        at = first + trails[t + AT_CHANGES] * CHANGE_SIZE
-        if trails[t + AT_CHANGES] < CHANGES_MAX:
-            trails[at], trails[at + 1], trails[at + 2] = place, word, entry[RESIDUAL]
-        trails[t + AT_CHANGES] += 1
-    past = first + CHANGES_MAX * CHANGE_SIZE
-    for i in range(tables[9][c] - 1, 0, -1):
+    """Make an event the last one of the trail, and record the history bits that change there."""
+    values, first_value, bits, delays, first_delay, depths = tables[4:10]
+    count, now = bits[c], entry[VALUES]
+    past = t + AT_BITS + count + CHANGES_SIZE
+    before = trails[t + AT_VALUES]
+    if now != UNWATCHED and now != before:
+        for i in range(count):
+            if values[first_value[c] + now * count + i] != values[first_value[c] + before * count + i]:
+                delay = delays[first_delay[c] + i]
+                trails[t + AT_BITS + i] = trails[past + delay - 1] if delay else place
+        trails[t + AT_VALUES] = now
+    for i in range(depths[c] - 1, 0, -1):
         trails[past + i] = trails[past + i - 1]
-    if tables[9][c] > 0:
-        trails[past] = place
-    trails[t + AT_STATE] = entry[TARGET]
+    trails[past] = place
+    trails[t + AT_STATE], trails[t + AT_EFFECT] = entry[TARGET], entry[EFFECT]
+    trails[t + AT_WORD], trails[t + AT_RESIDUAL] = word, entry[RESIDUAL]
+    trails[t + AT_DECIDING] = entry[DECIDING]
+
+
+@njit
+def _explain(a: Any, c: Any, t: Any, tables: Any, trails: Any, out: Any, used: Any) -> Any:
+    """Write the witness at the trail's last event, and return the number of events written."""
+    heads, events, changed_at = out
+    count = tables[6][c]
+    shown = min(trails[t + AT_CHANGES], CHANGES_MAX)
+    heads[a, 0], heads[a, 1], heads[a, 2] = used, shown + 1, trails[t + AT_CHANGES] > CHANGES_MAX
+    heads[a, 3], heads[a, 4] = trails[t + AT_VALUES], trails[t + AT_DECIDING]
+    first = t + AT_BITS + count
+    for i in range(shown):
+        for j in range(CHANGE_SIZE):
+            events[used + i, j] = trails[first + i * CHANGE_SIZE + j]
+    events[used + shown, 0] = trails[first + CHANGES_SIZE]
+    events[used + shown, 1], events[used + shown, 2] = trails[t + AT_WORD], trails[t + AT_RESIDUAL]
+    for i in range(count):
+        changed_at[a, i] = trails[t + AT_BITS + i]
+    return used + shown + 1

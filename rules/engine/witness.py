@@ -21,11 +21,8 @@ from .kernel import I32, I64, U8, Findings, Program
 from .letters import LabelWords
 from .trail_loop import (
     AT_BITS,
-    AT_CHANGES,
-    AT_STATE,
-    AT_VALUES,
     CHANGE_SIZE,
-    CHANGES_MAX,
+    CHANGES_SIZE,
     ENTRY_SIZE,
     HEAD_SIZE,
     SKIPPED,
@@ -141,7 +138,7 @@ def lay_out_trails(
         for number in numbers
     )
     counts = np.array([len(table.bits) for table in tables], dtype=np.int64)
-    depths = np.array([table.delays.max(initial=0) for table in tables], dtype=np.int64)
+    depths = np.array([table.delays.max(initial=1) for table in tables], dtype=np.int64)
     arrays = (
         _flat([table.entries for table in tables], (0, ENTRY_SIZE), np.int32),
         _starts([len(table.entries) for table in tables]),
@@ -154,7 +151,7 @@ def lay_out_trails(
         _starts([len(table.delays) for table in tables]),
         depths,
     )
-    return TrailProgram(tables, names, bits, AT_BITS + counts + CHANGES_MAX * CHANGE_SIZE + depths, arrays)
+    return TrailProgram(tables, names, bits, AT_BITS + counts + CHANGES_SIZE + depths, arrays)
 
 
 def _flat(arrays: Sequence[Array], shape: tuple[int, ...], dtype: type[np.generic]) -> Array:
@@ -207,7 +204,7 @@ def runs_of(
 def before_events(trails: TrailProgram, runs: TrailRuns) -> I64:
     """Return the trails of these runs before their first events."""
     memory = np.full(int(trails.sizes[runs.columns].sum()), -1, dtype=np.int64)
-    for part in (AT_STATE, AT_VALUES, AT_CHANGES):
+    for part in range(AT_BITS):
         memory[runs.offsets + part] = 0
     return memory
 
