@@ -50,73 +50,68 @@ def replay(runs: Any, rows: Any, tables: Any, trails: Any, out: Any) -> Any:
     """
     begins, ends, columns, slices, offsets, bounds, asked = runs
     codes, letters, words, row_slices = rows
-    entries, first_entry, width, groups = tables[:4]
+    entries, first_entry, width, groups, values, first_value, bits, delays, first_delay, depths = tables
     used = 0
     for r in range(begins.shape[0]):
         c, t, a, key = columns[r], offsets[r], bounds[r], groups[columns[r]]
+        first, count = t + AT_BITS, bits[c]
+        past = first + count + CHANGES_SIZE
         for place in range(begins[r], ends[r]):
-            code = codes[place]
-            letter = letters[code, c]
+            letter = letters[codes[place], c]
             if letter == SKIPPED:
                 continue
             if key >= 0 and row_slices[place, key] != NO_SLICE and row_slices[place, key] != slices[r]:
                 continue
             if letter == UNREADABLE:
                 break
-            apply_effect(c, t, tables, trails)
-            entry = entries[first_entry[c] + trails[t + AT_STATE] * width[c] + letter]
-            _step(c, t, place, words[code, c], entry, tables, trails)
+            if trails[t + AT_EFFECT]:
+                apply_effect(t, past, trails)
+            entry = (first_entry[c] + trails[t + AT_STATE] * width[c] + letter) * ENTRY_SIZE
+            now, before = entries[entry + VALUES], trails[t + AT_VALUES]
+            if now != before and now != UNWATCHED:
+                new, old = first_value[c] + now * count, first_value[c] + before * count
+                for i in range(count):
+                    if values[new + i] != values[old + i]:
+                        delay = delays[first_delay[c] + i]
+                        trails[first + i] = trails[past + delay - 1] if delay else place
+                trails[t + AT_VALUES] = now
+            for i in range(depths[c] - 1, 0, -1):
+                trails[past + i] = trails[past + i - 1]
+            trails[past] = place
+            trails[t + AT_STATE], trails[t + AT_EFFECT] = entries[entry + TARGET], entries[entry + EFFECT]
+            trails[t + AT_WORD], trails[t + AT_RESIDUAL] = words[codes[place], c], entries[entry + RESIDUAL]
+            trails[t + AT_DECIDING] = entries[entry + DECIDING]
             while a < bounds[r + 1] and asked[a] == place:
-                used = _explain(a, c, t, tables, trails, out, used)
+                used = _explain(a, t, count, trails, out, used)
                 a += 1
         while a < bounds[r + 1]:
-            used = _explain(a, c, t, tables, trails, out, used)
+            used = _explain(a, t, count, trails, out, used)
             a += 1
     return used
 
 
 @njit
-def apply_effect(c: Any, t: Any, tables: Any, trails: Any) -> Any:
-    """Change the trail as its last event does for the events that follow."""
-    count, effect = trails[t + AT_CHANGES], trails[t + AT_EFFECT]
-    if effect == CLEARS:
+def apply_effect(t: Any, past: Any, trails: Any) -> Any:
+    """Change the trail as its last event, whose place is at `past`, does for the events that follow."""
+    count = trails[t + AT_CHANGES]
+    if trails[t + AT_EFFECT] == CLEARS:
         trails[t + AT_CHANGES] = 0
-    elif effect == APPENDS and count < WITNESS_EVENTS_MAX:
-        first = t + AT_BITS + tables[6][c]
+    elif trails[t + AT_EFFECT] == APPENDS and count < WITNESS_EVENTS_MAX:
         if count < CHANGES_MAX:
-            at = first + count * CHANGE_SIZE
-            trails[at] = trails[first + CHANGES_SIZE]
-            trails[at + 1], trails[at + 2] = trails[t + AT_WORD], trails[t + AT_RESIDUAL]
+            at = past - CHANGES_SIZE + count * CHANGE_SIZE
+            trails[at], trails[at + 1], trails[at + 2] = (
+                trails[past],
+                trails[t + AT_WORD],
+                trails[t + AT_RESIDUAL],
+            )
         trails[t + AT_CHANGES] = count + 1
     trails[t + AT_EFFECT] = 0
 
 
 @njit
-def _step(c: Any, t: Any, place: Any, word: Any, entry: Any, tables: Any, trails: Any) -> Any:
-    """Make an event the last one of the trail, and record the history bits that change there."""
-    values, first_value, bits, delays, first_delay, depths = tables[4:10]
-    count, now = bits[c], entry[VALUES]
-    past = t + AT_BITS + count + CHANGES_SIZE
-    before = trails[t + AT_VALUES]
-    if now != UNWATCHED and now != before:
-        for i in range(count):
-            if values[first_value[c] + now * count + i] != values[first_value[c] + before * count + i]:
-                delay = delays[first_delay[c] + i]
-                trails[t + AT_BITS + i] = trails[past + delay - 1] if delay else place
-        trails[t + AT_VALUES] = now
-    for i in range(depths[c] - 1, 0, -1):
-        trails[past + i] = trails[past + i - 1]
-    trails[past] = place
-    trails[t + AT_STATE], trails[t + AT_EFFECT] = entry[TARGET], entry[EFFECT]
-    trails[t + AT_WORD], trails[t + AT_RESIDUAL] = word, entry[RESIDUAL]
-    trails[t + AT_DECIDING] = entry[DECIDING]
-
-
-@njit
-def _explain(a: Any, c: Any, t: Any, tables: Any, trails: Any, out: Any, used: Any) -> Any:
+def _explain(a: Any, t: Any, count: Any, trails: Any, out: Any, used: Any) -> Any:
     """Write the witness at the trail's last event, and return the number of events written."""
     heads, events, changed_at = out
-    count = tables[6][c]
     shown = min(trails[t + AT_CHANGES], CHANGES_MAX)
     heads[a, 0], heads[a, 1], heads[a, 2] = used, shown + 1, trails[t + AT_CHANGES] > CHANGES_MAX
     heads[a, 3], heads[a, 4] = trails[t + AT_VALUES], trails[t + AT_DECIDING]

@@ -23,7 +23,6 @@ from .trail_loop import (
     AT_BITS,
     CHANGE_SIZE,
     CHANGES_SIZE,
-    ENTRY_SIZE,
     HEAD_SIZE,
     SKIPPED,
     UNREADABLE,
@@ -140,22 +139,22 @@ def lay_out_trails(
     counts = np.array([len(table.bits) for table in tables], dtype=np.int64)
     depths = np.array([table.delays.max(initial=1) for table in tables], dtype=np.int64)
     arrays = (
-        _flat([table.entries for table in tables], (0, ENTRY_SIZE), np.int32),
+        _flat([table.entries.ravel() for table in tables], np.int32),
         _starts([len(table.entries) for table in tables]),
         np.array([table.width for table in tables], dtype=np.int64),
         program.groups,
-        _flat([table.values.ravel() for table in tables], (0,), np.uint8),
+        _flat([table.values.ravel() for table in tables], np.uint8),
         _starts([table.values.size for table in tables]),
         counts,
-        _flat([table.delays for table in tables], (0,), np.int64),
+        _flat([table.delays for table in tables], np.int64),
         _starts([len(table.delays) for table in tables]),
         depths,
     )
     return TrailProgram(tables, names, bits, AT_BITS + counts + CHANGES_SIZE + depths, arrays)
 
 
-def _flat(arrays: Sequence[Array], shape: tuple[int, ...], dtype: type[np.generic]) -> Array:
-    return np.concatenate([np.empty(shape, dtype=dtype), *arrays])
+def _flat(arrays: Sequence[Array], dtype: type[np.generic]) -> Array:
+    return np.concatenate([np.empty(0, dtype=dtype), *arrays])
 
 
 def _starts(sizes: Sequence[int]) -> I64:
