@@ -15,9 +15,10 @@ import polars as pl
 from tracline.examples.desk.bot import Desk, conversations
 from tracline.examples.desk.formats import event_frame
 from tracline.rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, compile_rule_set, judge
-from tracline.rules.engine.records import line, records
+from tracline.rules.engine.records import records
 from tracline.rules.engine.sessions import Clock
 from tracline.rules.packs.load import load_packs, shipped_packs
+from tracline.schemas.records.verdict_record import encode_verdict
 
 LENGTHS = (3, 30, 1_000, 10_000)
 ROUNDS = 3
@@ -36,7 +37,7 @@ def main() -> None:
         seconds = min(seconds_of(compiled, judged) for _ in range(ROUNDS))
         start = time.process_time()
         for record in found:
-            line(record)
+            encode_verdict(record)
         lines = time.process_time() - start
         shown = f"{seconds / len(found) * 1e6:12.1f} | {lines / len(found) * 1e6:.1f}"
         print(f"{length:16,} | {len(labelled):,} | {len(found):8,} | {shown}")

@@ -8,19 +8,22 @@ from itertools import starmap
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import orjson
 import polars as pl
+from msgspec import UNSET
 
+from ...schemas.instrumentations.missing import Missing
+from ...schemas.records.verdict_record import NoField, VerdictRecord, Witness, WitnessEvent, WitnessHistory
 from ...schemas.verdict import Verdict
+from ..labels.missing import missing_of
 from ..model.digest import verdict_id
 from . import kernel, kernel_loop
 from .judge import CompiledRules, Judged
 from .kernel import I32, Findings
 from .sessions import Mask
 from .witness import (
+    RunWitness,
     TrailRows,
     TrailRuns,
-    Witness,
     before_events,
     replay,
     run_starts,
@@ -43,19 +46,16 @@ _CLOSED = 8
 """Offset of the codes of closing verdicts among the kinds of findings."""
 
 VERDICTS = {
-    kernel_loop.FOUND_VIOLATED: Verdict.VIOLATED.value,
-    kernel_loop.FOUND_SATISFIED: Verdict.SATISFIED.value,
-    kernel_loop.FOUND_UNKNOWN: Verdict.UNJUDGED.value,
-    kernel_loop.FOUND_SLICES: Verdict.UNJUDGED.value,
-    **{_CLOSED + code: verdict.value for code, verdict in enumerate(kernel.CLOSING) if verdict is not None},
+    kernel_loop.FOUND_VIOLATED: Verdict.VIOLATED,
+    kernel_loop.FOUND_SATISFIED: Verdict.SATISFIED,
+    kernel_loop.FOUND_UNKNOWN: Verdict.UNJUDGED,
+    kernel_loop.FOUND_SLICES: Verdict.UNJUDGED,
+    **{_CLOSED + code: verdict for code, verdict in enumerate(kernel.CLOSING) if verdict is not None},
 }
 """The verdict of each kind of finding."""
 
-Record = dict[str, Any]
-"""A verdict record as a JSON object."""
 
-
-def records(compiled: CompiledRules, judged: Judged) -> Iterator[Record]:
+def records(compiled: CompiledRules, judged: Judged) -> Iterator[VerdictRecord]:
     """Yield the records of a bucket's findings, in no particular order."""
     found = kernel.join([judged.found, marked(judged.closed)])
     found = found.take(np.lexsort((found.stamps, found.slices, found.columns, found.slots)))
@@ -105,15 +105,6 @@ def _runs(compiled: CompiledRules, judged: Judged, found: Findings) -> TrailRuns
     )
 
 
-def line(record: Record) -> bytes:
-    """Return the record as one line of canonical JSON (RFC 8785).
-
-    A record holds only texts, nulls, flags and integers below 2**53 under ASCII keys. For those orjson writes
-    the bytes that RFC 8785 prescribes.
-    """
-    return orjson.dumps(record, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
-
-
 class RecordKey(NamedTuple):
     """The sort key of a record: session, occurrence, event, rule, slice (null first), verdict."""
 
@@ -127,17 +118,17 @@ class RecordKey(NamedTuple):
     verdict: str
 
 
-def record_key(record: Record) -> RecordKey:
+def record_key(record: VerdictRecord) -> RecordKey:
     """Return the record's sort key."""
     return RecordKey(
-        record["session_id"],
-        record["occurrence"],
-        record["seq"],
-        record["pack"],
-        record["rule"],
-        record["slice"] is not None,
-        record["slice"] or "",
-        record["verdict"],
+        record.session_id,
+        record.occurrence,
+        record.seq,
+        record.pack,
+        record.rule,
+        record.slice is not None,
+        record.slice or "",
+        record.verdict,
     )
 
 
@@ -152,7 +143,7 @@ class RecordEvent(NamedTuple):
     history: bool
     agent: str | None
     event_id: str
-    missing: Record | None = None
+    missing: dict[str, Any] | None = None
 
 
 class EventSource(Protocol):
@@ -205,8 +196,8 @@ class JudgedEvents:
 
 
 def records_of(
-    compiled: CompiledRules, found: Findings, explained: Iterable[Witness], source: EventSource
-) -> Iterator[Record]:
+    compiled: CompiledRules, found: Findings, explained: Iterable[RunWitness], source: EventSource
+) -> Iterator[VerdictRecord]:
     """Yield a record for each finding; `explained` has the witnesses of those that have one, in order."""
     rest = iter(explained)
     shown = [next(rest) if has_witness else None for has_witness in has_witnesses(found).tolist()]
@@ -217,7 +208,7 @@ def records_of(
     values = source.slice_values(found.slices, found.columns)
     findings = zip(numbers, found.kinds.tolist(), values, events, shown, strict=True)
     for number, kind, value, event, witness in findings:
-        explanation = None if witness is None else _as_json(witness, ids)
+        explanation = None if witness is None else _named(witness, ids)
         yield _record(compiled, number, kind, value, event, explanation)
 
 
@@ -232,11 +223,14 @@ def _record(
     kind: int,
     slice_value: str | None,
     event: RecordEvent,
-    witness: Record | None,
-) -> Record:
+    witness: Witness | None,
+) -> VerdictRecord:
     rule, digest, verdict = compiled.rules[number], compiled.digests[number], VERDICTS[kind]
-    record: Record = {
-        "id": verdict_id(
+    missing: Missing | NoField | None = UNSET
+    if verdict is Verdict.UNJUDGED:
+        missing = missing_of(event.missing) if is_unknown(kind, event.seq) else None
+    return VerdictRecord(
+        id=verdict_id(
             pack=rule.pack,
             rule=rule.id,
             rule_digest=digest,
@@ -246,29 +240,27 @@ def _record(
             event_id=event.event_id,
             verdict=verdict,
         ),
-        "pack": rule.pack,
-        "rule": rule.id,
-        "rule_digest": digest,
-        "session_id": event.session_id,
-        "occurrence": event.occurrence,
-        "slice": slice_value,
-        "event_id": event.event_id,
-        "verdict": verdict,
-        "seq": event.seq,
-        "time": event.time,
-        "severity": rule.severity.value,
-        "agent": event.agent,
-        "late": event.late,
-        "history": event.history,
-        "reason": reason_of(kind, event.seq),
-        "witness": witness,
-    }
-    if verdict == Verdict.UNJUDGED.value:
-        record["missing"] = event.missing if is_unknown(kind, event.seq) else None
-    return record
+        pack=rule.pack,
+        rule=rule.id,
+        rule_digest=digest,
+        session_id=event.session_id,
+        occurrence=event.occurrence,
+        slice=slice_value,
+        event_id=event.event_id,
+        verdict=verdict,
+        seq=event.seq,
+        time=event.time,
+        severity=rule.severity,
+        agent=event.agent,
+        late=event.late,
+        history=event.history,
+        reason=reason_of(kind, event.seq),
+        witness=witness,
+        missing=missing,
+    )
 
 
-def _places(witness: Witness) -> Iterator[int]:
+def _places(witness: RunWitness) -> Iterator[int]:
     """Yield the places of the events that a witness names."""
     for event in witness.events:
         yield event.place
@@ -277,17 +269,17 @@ def _places(witness: Witness) -> Iterator[int]:
             yield bit.place
 
 
-def _as_json(witness: Witness, ids: Mapping[int, tuple[str, int]]) -> Record:
-    """Return a witness as JSON, with the events' ids and `seq` instead of their places."""
-    events: list[Record] = []
+def _named(witness: RunWitness, ids: Mapping[int, tuple[str, int]]) -> Witness:
+    """Return a witness with the events' ids and `seq` instead of their places."""
+    events: list[WitnessEvent] = []
     for place, true, residual in witness.events:
         event_id, seq = ids[place]
-        events.append({"event_id": event_id, "seq": seq, "true": list(true), "residual": residual})
-    history: list[Record] = []
+        events.append(WitnessEvent(event_id, residual, seq, true))
+    history: list[WitnessHistory] = []
     for formula, value, place in witness.history:
         event_id, seq = (None, None) if place is None else ids[place]
-        history.append({"event_id": event_id, "seq": seq, "formula": formula, "value": value})
-    return {"events": events, "history": history, "truncated": witness.truncated}
+        history.append(WitnessHistory(event_id, formula, seq, value))
+    return Witness(tuple(events), tuple(history), witness.truncated)
 
 
 def is_unknown(kind: int, seq: int) -> bool:

@@ -33,7 +33,7 @@ from .trail_table import TrailTable, trail_table
 Array: TypeAlias = NDArray[Any]
 
 
-class WitnessEvent(NamedTuple):
+class RunWitnessEvent(NamedTuple):
     """An event that changed the residual: its place, its true propositions, the new residual."""
 
     place: int
@@ -53,10 +53,10 @@ class HistoryBit(NamedTuple):
     place: int | None
 
 
-class Witness(NamedTuple):
+class RunWitness(NamedTuple):
     """The explanation of a verdict: events in order, the verdict's event last, and the deciding history."""
 
-    events: tuple[WitnessEvent, ...]
+    events: tuple[RunWitnessEvent, ...]
     history: tuple[HistoryBit, ...] = ()
     truncated: bool = False
 
@@ -226,7 +226,7 @@ def replay(trails: TrailProgram, rows: TrailRows, runs: TrailRuns, memory: I64) 
     return Explanations(columns, heads, events[:used], changed_at)
 
 
-def witnesses(trails: TrailProgram, found: Explanations) -> Iterator[Witness]:
+def witnesses(trails: TrailProgram, found: Explanations) -> Iterator[RunWitness]:
     """Yield the witnesses of the explanations, in their order."""
     names: dict[tuple[int, int], tuple[str, ...]] = {}
     # Flat lists of numbers: the garbage collector visits each list of lists again and again.
@@ -234,18 +234,18 @@ def witnesses(trails: TrailProgram, found: Explanations) -> Iterator[Witness]:
     firsts, counts, truncated, values, deciding = (part.tolist() for part in found.heads.T)
     width, changed_at = found.changed_at.shape[1], found.changed_at.ravel().tolist()
     for i, column in enumerate(found.columns.tolist()):
-        table, first, shown = trails.tables[column], firsts[i], list[WitnessEvent]()
+        table, first, shown = trails.tables[column], firsts[i], list[RunWitnessEvent]()
         for j in range(first, first + counts[i]):
             true = names.get((column, words[j]))
             if true is None:
                 true = names[column, words[j]] = _true(trails.names[column], words[j])
-            shown.append(WitnessEvent(places[j], true, table.residuals[residuals[j]]))
+            shown.append(RunWitnessEvent(places[j], true, table.residuals[residuals[j]]))
         history: list[HistoryBit] = []
         for bit in table.deciding[deciding[i]]:
             place = changed_at[i * width + bit]
             value = bool(table.values[values[i], bit])
             history.append(HistoryBit(table.bits[bit], value, None if place < 0 else place))
-        yield Witness(tuple(shown), tuple(history), bool(truncated[i]))
+        yield RunWitness(tuple(shown), tuple(history), bool(truncated[i]))
 
 
 def _true(names: Sequence[str], word: int) -> tuple[str, ...]:

@@ -8,9 +8,9 @@ from typing import TypeVar
 import msgspec
 import polars as pl
 
-from ...rules.engine.records import Record, line
 from ...schemas.event import Event, Kind
 from ...schemas.frames.events import event_frame
+from ...schemas.records.verdict_record import VerdictRecord, encode_verdict
 from ...schemas.time import parse_time
 from ..messages.session_state import SessionState, encode
 from ..messages.status import SessionStatus, StatusChange
@@ -64,16 +64,21 @@ def _event(event: Event, rules: str) -> tuple[str, int, int, int, str, bytes]:
     return event.session_id, event.occurrence, event.seq, event.time, event.kind.value, row
 
 
-def _verdict(record: Record, given: int) -> tuple[object, ...]:
+def _verdict(record: VerdictRecord, given: int) -> tuple[object, ...]:
     return (
-        *(record[name] for name in ("id", "pack", "rule", "session_id")),
-        _ns(record["occurrence"]),
-        record["seq"],
-        _ns(record["time"]),
-        *(record[name] for name in ("verdict", "severity", "agent")),
-        int(record["history"]),
+        record.id,
+        record.pack,
+        record.rule,
+        record.session_id,
+        _ns(record.occurrence),
+        record.seq,
+        _ns(record.time),
+        record.verdict.value,
+        record.severity.value,
+        record.agent,
+        int(record.history),
         given,
-        line(record),
+        encode_verdict(record),
     )
 
 

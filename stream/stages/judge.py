@@ -15,7 +15,7 @@ import polars as pl
 
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, judge, label_columns
 from ...rules.engine.kernel import EVENTS_MAX, I64, applies
-from ...rules.engine.records import Record, records
+from ...rules.engine.records import records
 from ...rules.engine.sessions import Clock, Mask
 from ...rules.engine.status import first_breaches, unjudged_findings
 from ...rules.labels.missing import MISSING, NOTHING, missing_column
@@ -24,6 +24,7 @@ from ...rules.model.rule import RuleSet
 from ...schemas.candidate import Candidate
 from ...schemas.event import Content, Event, Kind
 from ...schemas.frames.events import event_frame
+from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.sessions.assemble import SessionAssembler
 from ..error import PROCESS_ERRORS
 from ..messages.session_state import Columns, SessionState
@@ -60,7 +61,7 @@ class Outputs:
 
     events: list[Event] = field(default_factory=list[Event])
     digests: list[str] = field(default_factory=list[str])
-    records: list[Record] = field(default_factory=list[Record])
+    records: list[VerdictRecord] = field(default_factory=list[VerdictRecord])
     statuses: list[StatusChange] = field(default_factory=list[StatusChange])
     late: int = 0
     repeats: int = 0
@@ -93,7 +94,7 @@ class RuleSetJudge:
 
     def judged(
         self, states: Mapping[str, SessionState], events: Sequence[Event]
-    ) -> tuple[list[Record], list[StatusChange]]:
+    ) -> tuple[list[VerdictRecord], list[StatusChange]]:
         """The verdicts at new events of these sessions, and what they came to; states remember the rows."""
         moved = [states[session_id] for session_id in dict.fromkeys(event.session_id for event in events)]
         gaps = any(event.content is not Content.CAPTURED for event in events)

@@ -8,10 +8,10 @@ import numpy as np
 from tracline.rules.engine import kernel, kernel_loop
 from tracline.rules.engine.kernel import I64
 from tracline.rules.engine.witness import (
+    RunWitness,
     TrailProgram,
     TrailRows,
     TrailRuns,
-    Witness,
     before_events,
     lay_out_trails,
     replay,
@@ -30,7 +30,7 @@ def trails_of(rule: Rule, machine: Machine) -> TrailProgram:
 
 def table_witnesses(
     rule: Rule, machine: Machine, labels: Sequence[Collection[str]], at: Collection[int]
-) -> Mapping[int, Witness]:
+) -> Mapping[int, RunWitness]:
     """Return the witness at each of the indices `at`, from one replay over the rule's trail table."""
     return replayed(trails_of(rule, machine), machine, labels, [(0, len(labels))], at)
 
@@ -41,11 +41,11 @@ def replayed(
     labels: Sequence[Collection[str]],
     parts: Iterable[tuple[int, int]],
     at: Collection[int],
-) -> Mapping[int, Witness]:
+) -> Mapping[int, RunWitness]:
     """Return the witnesses from replays of consecutive parts of the labels, with one trail."""
     words = [machine.word(true) for true in labels]
     memory: I64 | None = None
-    found: dict[int, Witness] = {}
+    found: dict[int, RunWitness] = {}
     for begin, end in parts:
         asked = sorted(index for index in set(at) if begin <= index < end)
         runs = _run(trails, begin, end, asked)

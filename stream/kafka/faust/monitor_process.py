@@ -339,7 +339,7 @@ class MonitorProcess:
             metrics.kafka.sent(self._names[topic], count)
         for kind, count in Counter(event.kind for event in judged.events).items():
             metrics.judging.judged(kind, count)
-        given = Counter((one["pack"], one["rule"], one["verdict"]) for one in judged.records)
+        given = Counter((record.pack, record.rule, record.verdict) for record in judged.records)
         metrics.judging.add_rules(self._stage.met())
         for (pack, rule, verdict), count in given.items():
             metrics.judging.verdict(pack, rule, Verdict(verdict), count)

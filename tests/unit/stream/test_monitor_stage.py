@@ -497,7 +497,7 @@ def test_what_breaks_one_session_stops_no_other(states: dict[str, SessionState])
     worker = Worker(Fragile(compile_rule_set(RULES)))
     candidates = [says(FIRST, 1, "poison"), says(SECOND, 1, "well!")]
     done = worker.step_apart(states, candidates, START + 9 * NS, Monitor().monitoring._stored)
-    assert [one["session_id"] for one in done.records] == [SECOND]
+    assert [record.session_id for record in done.records] == [SECOND]
     [poison] = done.poison
     assert (poison.session_id, poison.spans, poison.reason) == (
         FIRST,
@@ -519,6 +519,6 @@ def test_a_session_that_breaks_by_itself_is_begun_anew(states: dict[str, Session
         return state
 
     done = Worker(Fragile(compile_rule_set(RULES))).step_apart(states, [], START + 9 * NS, stored)
-    assert [one["session_id"] for one in done.records] == [SECOND]
+    assert [record.session_id for record in done.records] == [SECOND]
     assert [(one.session_id, one.spans) for one in done.poison] == [(FIRST, ())]
     assert states[FIRST].session.due is None
