@@ -123,12 +123,8 @@ def judge(
     times = numbers(labelled["time"])[order.rows]
     sessions = cut(order, labelled, clock)
     slots = np.repeat(np.arange(len(sessions.counted), dtype=np.int32), np.diff(sessions.bounds))
-    words, codes = label_words(labels, compiled.labeler.words)
+    words, codes, table = read_labels(compiled, labels)
     slices, slice_places = _slices(labels, slots, compiled.program.keys)
-    table = letters(compiled.program, compiled.rules, compiled.machines, compiled.propositions, words)
-    over = labels["seq"].to_numpy() > kernel.EVENTS_MAX
-    if over.any():
-        words, table, codes = _with_unjudged_word(compiled.program, words, table, codes, over)
     memory = kernel.remember(compiled.program, len(sessions.counted), len(slice_places))
     rows = kernel.Rows(words=codes, slots=slots, stamps=np.arange(len(codes), dtype=np.int64), slices=slices)
     inside = clock.inside(times)
@@ -168,6 +164,19 @@ def _counted(found: Findings, inside: Mask, rated: Mask, satisfactions: I32, sat
     return found.take(within & (satisfied | ~is_satisfied))
 
 
+def read_labels(compiled: CompiledRules, labels: pl.DataFrame) -> tuple[LabelWords, I32, U8]:
+    """Return the distinct label words of rows, the number of each row's word, and the letter table.
+
+    `labels` has the labeler's columns and `seq`; no rule can judge events with more than `EVENTS_MAX`.
+    """
+    words, codes = label_words(labels, compiled.labeler.words)
+    table = letters(compiled.program, compiled.rules, compiled.machines, compiled.propositions, words)
+    over = labels["seq"].to_numpy() > kernel.EVENTS_MAX
+    if over.any():
+        return _with_unjudged_word(compiled.program, words, table, codes, over)
+    return words, codes, table
+
+
 def label_columns(compiled: CompiledRules) -> list[str]:
     """Return the names of the labeler's columns."""
     words = [f"{letter}{word}" for letter in "tu" for word in range(compiled.labeler.words)]
@@ -176,12 +185,12 @@ def label_columns(compiled: CompiledRules) -> list[str]:
 
 def _with_unjudged_word(
     program: Program, words: LabelWords, table: U8, codes: I32, which: Mask
-) -> tuple[LabelWords, U8, I32]:
-    """Return words, letters and codes that give the events of a mask a word which no rule can judge."""
+) -> tuple[LabelWords, I32, U8]:
+    """Return words, codes and letters that give the events of a mask a word which no rule can judge."""
     empty = np.zeros((1, words.true.shape[1]), dtype=np.uint64)
     extended = LabelWords(np.vstack([words.true, empty]), np.vstack([words.unknown, empty]))
     code = np.int32(len(words.true))
-    return extended, np.vstack([table, program.unknown[None, :]]), np.where(which, code, codes)
+    return extended, np.where(which, code, codes), np.vstack([table, program.unknown[None, :]])
 
 
 def _slices(rows: pl.DataFrame, slots: I32, keys: int) -> tuple[I32, I64]:

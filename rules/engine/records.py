@@ -157,8 +157,8 @@ class EventSource(Protocol):
         """Return the id and the `seq` of the events at these places."""
         ...
 
-    def slice_values(self, slice_slots: I32, columns: I32) -> Sequence[str | None]:
-        """Return the values of these slices of the rules in these columns, None where there is no slice."""
+    def slice_values(self, found: Findings) -> Sequence[str | None]:
+        """Return the value of each finding's slice, None where it has none."""
         ...
 
 
@@ -180,14 +180,14 @@ class JudgedEvents:
         """Return the id and the `seq` of the events at these places."""
         return self._rows(places, ("event_id", "seq")).iter_rows()
 
-    def slice_values(self, slice_slots: I32, columns: I32) -> Sequence[str | None]:
-        """Return the values of these slices of the rules in these columns, None where there is no slice."""
-        values = np.full(len(slice_slots), None, dtype=object)
-        sliced = np.flatnonzero(slice_slots != kernel_loop.NO_SLICE)
-        keys = self.groups[columns]
+    def slice_values(self, found: Findings) -> Sequence[str | None]:
+        """Return the value of each finding's slice, None where it has none."""
+        values = np.full(len(found.slices), None, dtype=object)
+        sliced = np.flatnonzero(found.slices != kernel_loop.NO_SLICE)
+        keys = self.groups[found.columns]
         for key in np.unique(keys[sliced]).tolist():
             chosen = sliced[keys[sliced] == key]
-            rows = self.judged.order.rows[self.judged.slice_places[slice_slots[chosen]]]
+            rows = self.judged.order.rows[self.judged.slice_places[found.slices[chosen]]]
             values[chosen] = self.judged.labelled[f"s{key}"][rows].to_numpy()
         return values.tolist()
 
@@ -205,7 +205,7 @@ def records_of(
     places = list({place for witness in shown if witness is not None for place in _places(witness)})
     ids = dict(zip(places, source.ids(places), strict=True))
     numbers = compiled.program.order[found.columns].tolist()
-    values = source.slice_values(found.slices, found.columns)
+    values = source.slice_values(found)
     findings = zip(numbers, found.kinds.tolist(), values, events, shown, strict=True)
     for number, kind, value, event, witness in findings:
         explanation = None if witness is None else _named(witness, ids)

@@ -230,10 +230,11 @@ def witnesses(trails: TrailProgram, found: Explanations) -> Iterator[RunWitness]
     """Yield the witnesses of the explanations, in their order."""
     names: dict[tuple[int, int], tuple[str, ...]] = {}
     # Flat lists of numbers: the garbage collector visits each list of lists again and again.
-    places, words, residuals = (part.tolist() for part in found.events.T)
-    firsts, counts, truncated, values, deciding = (part.tolist() for part in found.heads.T)
-    width, changed_at = found.changed_at.shape[1], found.changed_at.ravel().tolist()
-    for i, column in enumerate(found.columns.tolist()):
+    places, words, residuals = _lists(found.events)
+    firsts, counts, truncated, values, deciding = _lists(found.heads)
+    width = found.changed_at.shape[1]
+    changed_at = cast("list[int]", found.changed_at.ravel().tolist())
+    for i, column in enumerate(cast("list[int]", found.columns.tolist())):
         table, first, shown = trails.tables[column], firsts[i], list[RunWitnessEvent]()
         for j in range(first, first + counts[i]):
             true = names.get((column, words[j]))
@@ -246,6 +247,11 @@ def witnesses(trails: TrailProgram, found: Explanations) -> Iterator[RunWitness]
             value = bool(table.values[values[i], bit])
             history.append(HistoryBit(table.bits[bit], value, None if place < 0 else place))
         yield RunWitness(tuple(shown), tuple(history), bool(truncated[i]))
+
+
+def _lists(rows: I64) -> list[list[int]]:
+    """Return each column as a list."""
+    return [cast("list[int]", column.tolist()) for column in rows.T]
 
 
 def _true(names: Sequence[str], word: int) -> tuple[str, ...]:

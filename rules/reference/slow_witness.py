@@ -23,23 +23,23 @@ EVENTS_MAX = 20
 
 
 class ReplayedEvent(NamedTuple):
-    """An event that changed the residual: its index in `labels`, its true propositions, the new residual."""
+    """An event that changed the residual: its place in `labels`, its true propositions, the new residual."""
 
-    index: int
+    place: int
     true: tuple[str, ...]
     residual: str
 
 
 class ReplayedBit(NamedTuple):
-    """A past formula that decided a verdict, its value, and the index of the event that last changed it.
+    """A past formula that decided a verdict, its value, and the place of the event that last changed it.
 
-    `index` is None where no event changed the value. Before the first event `once p` is false and
+    `place` is None where no event changed the value. Before the first event `once p` is false and
     `historically p` true, so the first event can change either.
     """
 
     formula: str
     value: bool
-    index: int | None
+    place: int | None
 
 
 class ReplayedWitness(NamedTuple):

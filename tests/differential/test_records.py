@@ -61,8 +61,8 @@ def expected(
     found = witnesses_slowly(rule, machine, [true_at(event) for event in run], [at])[at]
     shown = [
         {
-            "event_id": run[event.index].event_id,
-            "seq": run[event.index].seq,
+            "event_id": run[event.place].event_id,
+            "seq": run[event.place].seq,
             "true": event.true,
             "residual": event.residual,
         }
@@ -70,8 +70,8 @@ def expected(
     ]
     history = [
         {
-            "event_id": None if bit.index is None else run[bit.index].event_id,
-            "seq": None if bit.index is None else run[bit.index].seq,
+            "event_id": None if bit.place is None else run[bit.place].event_id,
+            "seq": None if bit.place is None else run[bit.place].seq,
             "formula": bit.formula,
             "value": bit.value,
         }

@@ -1,0 +1,351 @@
+"""Judging that continues: the verdicts at new events of sessions, from what is carried of these sessions.
+
+However the events of a session are cut into batches, all batches together have the records of
+`engine.judge.judge` and `engine.records.records` over the whole session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import polars as pl
+
+from ...schemas.event import Kind
+from ...schemas.records.verdict_record import VerdictRecord
+from ...schemas.time import rfc3339
+from ..engine import kernel, kernel_loop
+from ..engine.judge import CompiledRules, label_columns, read_labels
+from ..engine.kernel import CLOSING_UNMET, I32, I64, Findings
+from ..engine.records import RecordEvent, has_witnesses, marked, records_of
+from ..engine.sessions import Mask, Order, changes, in_order, numbers
+from ..engine.status import firsts
+from ..engine.witness import TrailRows, TrailRuns, replay, trail_letters, witnesses
+from ..labels.missing import MISSING
+from .carried import HISTORY, LATE, Carried, CarriedEvent
+from .carry_layout import BatchMemory, CarryLayout, SliceSlots
+
+
+class RuleChange(NamedTuple):
+    """A change of a rule's status in an occurrence, with the time and the agent of the event of the change.
+
+    `rule` is the rule's number.
+    """
+
+    session_id: str
+    occurrence: int
+    time: int
+    agent: str | None
+    rule: int
+
+
+@dataclass(slots=True)
+class Continued:
+    """The outcome of a batch: records, changes of status, and what is carried of its sessions from now on.
+
+    A rule is `violated` at its first breach in an occurrence, by a violation or by an obligation left unmet;
+    breaches at history events do not count. `carried` is None where no occurrence is open any more.
+    """
+
+    records: list[VerdictRecord]
+    applied: list[RuleChange]
+    violated: list[RuleChange]
+    unjudged: list[RuleChange]
+    carried: dict[str, Carried | None]
+
+
+def continue_judging(
+    compiled: CompiledRules, carried: Mapping[str, Carried], labelled: pl.DataFrame, *, satisfied: bool
+) -> Continued:
+    """Judge new events of sessions; `carried` is what the batches before carried of them.
+
+    `labelled` has the labelled events and `end` rows as `engine.judge.judge` takes them, with `MISSING`, and
+    of each occurrence only events that follow those judged before. With `satisfied`, satisfactions and held
+    closings have records too; held closings at events before only if that was so in the batches before.
+    """
+    batch = _Batch(compiled, carried, labelled)
+    found = batch.judge(satisfied)
+    closed = batch.close(satisfied)
+    records = list(batch.records(kernel.join([found, marked(closed)])))
+    applied, violated, unjudged = batch.changes(found, closed)
+    return Continued(records, applied, violated, unjudged, batch.carried(satisfied))
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """An occurrence of the batch: what is carried of it, and its new rows in judged order."""
+
+    session_id: str
+    occurrence: int
+    carried: Carried | None
+    begin: int
+    end: int
+    closes: bool
+
+
+def _slots(carried: Mapping[str, Carried], order: Order, labelled: pl.DataFrame) -> list[_Slot]:
+    """Return the occurrences of a batch, session by session, in the order in which they follow each other."""
+    occurrences, ids = numbers(labelled["occurrence"]), labelled["session_id"]
+    rows = order.rows
+    starts = np.flatnonzero(changes(order.sessions) | changes(occurrences[rows])) if len(rows) else rows
+    bounds: list[int] = [*starts.tolist(), len(rows)]
+    begun = zip(ids[rows[starts]].to_list(), occurrences[rows[starts]].tolist(), strict=True)
+    new = {place: (bounds[i], bounds[i + 1]) for i, place in enumerate(begun)}
+    of_session: dict[str, list[int]] = {}
+    for session_id, occurrence in new:
+        of_session.setdefault(session_id, []).append(occurrence)
+    ends = (labelled["kind"] == Kind.END.value).to_numpy()
+    ended = set(zip(ids.filter(pl.Series(ends)).to_list(), occurrences[ends].tolist(), strict=True))
+    slots: list[_Slot] = []
+    for session_id in ids.unique(maintain_order=True).to_list():
+        before, following = carried.get(session_id), of_session.get(session_id, [])
+        if before is not None and before.occurrence not in following:
+            following = [before.occurrence, *following]
+        for occurrence in following:
+            known = before if before is not None and before.occurrence == occurrence else None
+            place = session_id, occurrence
+            closes = occurrence != following[-1] or place in ended
+            slots.append(_Slot(*place, known, *new.get(place, (0, 0)), closes))
+    return slots
+
+
+class _Batch:
+    """One batch. Its events have places: first the carried ones, slot by slot, then the new ones in order."""
+
+    def __init__(
+        self, compiled: CompiledRules, carried: Mapping[str, Carried], labelled: pl.DataFrame
+    ) -> None:
+        order = in_order(labelled)
+        self._compiled = compiled
+        self._slots = _slots(carried, order, labelled)
+        self._events = _PlacedEvents(self._slots, labelled, order)
+        labels = labelled.select("seq", *label_columns(compiled))[order.rows]
+        self._words, self._codes, self._letters = read_labels(compiled, labels)
+        slices, bounds, self._row_slices = _slices(compiled, self._slots, self._events.new_slots, labels)
+        self._events.slices = self._slices = slices
+        self._memory = BatchMemory(
+            compiled,
+            CarryLayout(compiled),
+            slices,
+            [b"" if slot.carried is None else slot.carried.runs for slot in self._slots],
+            self._events.bounds[:-1] - 1,
+            bounds,
+        )
+
+    def judge(self, satisfied: bool) -> Findings:
+        """Step the kernel over the new events, and return the findings, ordered by place."""
+        memory, events = self._memory.memory, self._events
+        self._applied = kernel.applies(memory)
+        rows = kernel.Rows(
+            self._codes, events.new_slots, np.arange(events.first_new, events.count), self._row_slices
+        )
+        found = kernel.join(list(kernel.judge(self._compiled.program, self._letters, rows, memory)))
+        return found if satisfied else found.take(found.kinds != kernel_loop.FOUND_SATISFIED)
+
+    def close(self, satisfied: bool) -> Findings:
+        """Return the closing verdicts of the occurrences that close."""
+        closing = np.array([i for i, slot in enumerate(self._slots) if slot.closes], dtype=np.int32)
+        closed = kernel.close(self._compiled.program, self._memory.memory, closing, held=satisfied)
+        return closed.take(closed.stamps >= 0)
+
+    def records(self, found: Findings) -> Iterator[VerdictRecord]:
+        """Step the trails over the new events, and yield the records of the findings."""
+        found = found.take(np.lexsort((found.stamps, found.slices, found.columns, found.slots)))
+        compiled, trails, events = self._compiled, self._compiled.trails, self._events
+        columns = range(compiled.program.columns)
+        letters, words = trail_letters(trails, compiled.program, self._words, self._letters, columns)
+        none = np.zeros(events.first_new, dtype=np.int32)
+        no_slices = np.empty((events.first_new, compiled.program.keys), dtype=np.int32)
+        rows = TrailRows(
+            np.append(none, self._codes), letters, words, np.concatenate([no_slices, self._row_slices])
+        )
+        explained = replay(trails, rows, self._runs(found.take(has_witnesses(found))), self._memory.trails)
+        return records_of(compiled, found, witnesses(trails, explained), events)
+
+    def _runs(self, asked: Findings) -> TrailRuns:
+        """Return all runs over the new events of their slots, which ask for these findings' witnesses."""
+        slots, columns, members = self._memory.runs()
+        begins = np.array([slot.begin for slot in self._slots], dtype=np.int64) + self._events.first_new
+        ends = np.array([slot.end for slot in self._slots], dtype=np.int64) + self._events.first_new
+        count = len(self._slices.values) + 1
+        width = self._compiled.program.columns
+
+        def number(slots: I32, columns: I32, members: I32) -> I64:
+            return (slots * np.int64(width) + columns) * count + members + 1
+
+        bounds = np.searchsorted(
+            number(asked.slots, asked.columns, asked.slices), number(slots, columns, members)
+        )
+        return TrailRuns(
+            begins=begins[slots],
+            ends=ends[slots],
+            columns=columns,
+            slices=members,
+            offsets=self._memory.offsets(slots, columns, members),
+            bounds=np.append(bounds, len(asked.stamps)),
+            asked=asked.stamps,
+        )
+
+    def changes(
+        self, found: Findings, closed: Findings
+    ) -> tuple[list[RuleChange], list[RuleChange], list[RuleChange]]:
+        """Return the rules that come to apply, those first breached, and those that become unjudged."""
+        breached, rated = self._memory.breached, self._events.rated
+        slots, columns = np.nonzero(kernel.applies(self._memory.memory) & ~self._applied)
+        order = np.lexsort((self._compiled.program.order[columns], slots))
+        chosen: list[int] = slots[order].tolist()
+        lasts = [self._events.first_new + self._slots[slot].end - 1 for slot in chosen]
+        applied = list(map(self._change, lasts, cast("list[int]", columns[order].tolist())))
+        violated = list[RuleChange]()
+        for kind, findings in ((kernel_loop.FOUND_VIOLATED, found), (CLOSING_UNMET, closed)):
+            first = firsts(findings.take((findings.kinds == kind) & rated[findings.stamps]))
+            first = first.take(~breached[first.slots, first.columns])
+            breached[first.slots, first.columns] = True
+            violated += self._changes(first)
+        return applied, violated, self._changes(found.take(~has_witnesses(found)))
+
+    def _changes(self, found: Findings) -> list[RuleChange]:
+        places = zip(found.stamps.tolist(), found.columns.tolist(), strict=True)
+        return [self._change(place, column) for place, column in places]
+
+    def _change(self, place: int, column: int) -> RuleChange:
+        event = self._events.at(place)
+        slot = self._slots[int(self._events.slots[place])]
+        number = int(self._compiled.program.order[column])
+        return RuleChange(slot.session_id, slot.occurrence, event.time + slot.occurrence, event.agent, number)
+
+    def carried(self, satisfied: bool) -> dict[str, Carried | None]:
+        """Return what is carried of each session: its open occurrence, None where there is none."""
+        found: dict[str, Carried | None] = {slot.session_id: None for slot in self._slots}
+        slots = np.array([i for i, slot in enumerate(self._slots) if not slot.closes], dtype=np.int32)
+        used, needed = self._memory.settle(slots, held=satisfied, places=self._events.count)
+        events, numbers = self._events.carried(used)
+        owners, keys = self._slices.owners, self._slices.keys
+        members = np.flatnonzero(needed).astype(np.int32)
+        members = members[np.lexsort((members, keys[members], owners[members]))]
+        bounds = np.searchsorted(owners[members], np.arange(len(self._slots) + 1))
+        streams = self._memory.packed(slots, members, bounds[np.append(slots, len(self._slots))], numbers)
+        for i, stream in zip(cast("list[int]", slots.tolist()), streams, strict=True):
+            values: list[list[str]] = [[] for _ in range(self._compiled.program.keys)]
+            own: list[int] = members[bounds[i] : bounds[i + 1]].tolist()
+            for member in own:
+                values[keys[member]].append(self._slices.values[member])
+            slot = self._slots[i]
+            found[slot.session_id] = Carried(slot.occurrence, events[i], values, stream)
+        return found
+
+
+class _PlacedEvents:
+    """The events of a batch by their places: those that were carried, slot by slot, then the new ones."""
+
+    def __init__(self, slots: Sequence[_Slot], labelled: pl.DataFrame, order: Order) -> None:
+        self._labelled, self._order, self._slot_list = labelled, order, slots
+        carried = [[] if slot.carried is None else slot.carried.events for slot in slots]
+        self._old = [event for events in carried for event in events]
+        self.first_new = len(self._old)
+        self.count = self.first_new + len(order.rows)
+        self.bounds: I64 = np.cumsum([0, *map(len, carried)], dtype=np.int64)
+        self.new_slots: I32 = np.empty(len(order.rows), dtype=np.int32)
+        for i, slot in enumerate(slots):
+            self.new_slots[slot.begin : slot.end] = i
+        old_slots = np.repeat(np.arange(len(slots), dtype=np.int32), np.diff(self.bounds))
+        self.slots: I32 = np.append(old_slots, self.new_slots)
+        rated = np.array([not event.flags & HISTORY for event in self._old], dtype=np.bool_)
+        self.rated: Mask = np.append(rated, ~labelled["history"].to_numpy()[order.rows])
+        self.slices: SliceSlots | None = None
+
+    @cached_property
+    def _columns(self) -> list[list[Any]]:
+        names = ("event_id", "seq", "late", "history", "agent")
+        rows = self._labelled.select(names)[self._order.rows]
+        times = numbers(self._labelled["time"])[self._order.rows]
+        return [*(rows[name].to_list() for name in names), times.tolist()]
+
+    def at(self, place: int) -> CarriedEvent:
+        """Return the event at a place."""
+        if place < self.first_new:
+            return self._old[place]
+        event_id, seq, late, history, agent, time = (
+            column[place - self.first_new] for column in self._columns
+        )
+        begun = self._slot_list[int(self.slots[place])].occurrence
+        return CarriedEvent(event_id, seq, time - begun, late * LATE + history * HISTORY, agent)
+
+    def events(self, places: Sequence[int]) -> Iterable[RecordEvent]:
+        """Return the events at these places."""
+        for place in places:
+            event, slot = self.at(place), self._slot_list[int(self.slots[place])]
+            row = place - self.first_new
+            missing = self._labelled[MISSING][int(self._order.rows[row])] if row >= 0 else None
+            yield RecordEvent(
+                slot.session_id,
+                rfc3339(slot.occurrence),
+                rfc3339(slot.occurrence + event.time),
+                event.seq,
+                bool(event.flags & LATE),
+                bool(event.flags & HISTORY),
+                event.agent,
+                event.event_id,
+                missing,
+            )
+
+    def ids(self, places: Sequence[int]) -> Iterable[tuple[str, int]]:
+        """Return the id and the `seq` of the events at these places."""
+        return ((event.event_id, event.seq) for event in map(self.at, places))
+
+    def slice_values(self, found: Findings) -> Sequence[str | None]:
+        """Return the value of each finding's slice, None where it has none."""
+        assert self.slices is not None
+        values, members = self.slices.values, cast("list[int]", found.slices.tolist())
+        return [None if member < 0 else values[member] for member in members]
+
+    def carried(self, used: Mask) -> tuple[list[list[CarriedEvent]], I64]:
+        """Return the used events of each slot, and of each place its number among them, from 1."""
+        places = np.flatnonzero(used)
+        places = places[np.argsort(self.slots[places], kind="stable")]
+        bounds = np.searchsorted(self.slots[places], np.arange(len(self._slot_list) + 1))
+        numbered = np.zeros(self.count, dtype=np.int64)
+        numbered[places] = np.arange(1, len(places) + 1) - bounds[self.slots[places]]
+        events = [self.at(place) for place in places.tolist()]
+        cuts = bounds.tolist()
+        return [events[begin:end] for begin, end in pairwise(cuts)], numbered
+
+
+def _slices(
+    compiled: CompiledRules, slots: Sequence[_Slot], new_slots: I32, labels: pl.DataFrame
+) -> tuple[SliceSlots, I64, I32]:
+    """Return the slices of the batch, the bounds of each slot's carried ones, and the slices of each new row.
+
+    The carried slices come first, slot by slot and key by key.
+    """
+    owners, keys, values, bounds = list[int](), list[int](), list[str](), [0]
+    known: dict[tuple[int, int, str], int] = {}
+    for i, slot in enumerate(slots):
+        for key, carried in enumerate([] if slot.carried is None else slot.carried.slices):
+            for value in carried:
+                known[i, key, value] = len(values)
+                owners.append(i)
+                keys.append(key)
+                values.append(value)
+        bounds.append(len(values))
+    row_slices = np.full((len(new_slots), compiled.program.keys), kernel_loop.NO_SLICE, dtype=np.int32)
+    row_slots = new_slots.tolist()
+    for key in range(compiled.program.keys):
+        unknown = labels[f"su{key}"].to_list()
+        for row, value in enumerate(labels[f"s{key}"].to_list()):
+            if unknown[row]:
+                row_slices[row, key] = kernel_loop.UNKNOWN_SLICE
+            elif value is not None:
+                place = row_slots[row], key, value
+                member = known.setdefault(place, len(values))
+                if member == len(values):
+                    owners.append(place[0])
+                    keys.append(key)
+                    values.append(value)
+                row_slices[row, key] = member
+    slices = SliceSlots(np.array(owners, dtype=np.int32), np.array(keys, dtype=np.int32), values)
+    return slices, np.array(bounds, dtype=np.int64), row_slices

@@ -1,0 +1,1 @@
+"""Judging that continues from carried state against judging whole sessions at once."""
