@@ -232,9 +232,10 @@ def witnesses(trails: TrailProgram, found: Explanations) -> Iterator[RunWitness]
     # Flat lists of numbers: the garbage collector visits each list of lists again and again.
     places, words, residuals = _lists(found.events)
     firsts, counts, truncated, values, deciding = _lists(found.heads)
-    width = found.changed_at.shape[1]
-    changed_at = cast("list[int]", found.changed_at.ravel().tolist())
-    for i, column in enumerate(cast("list[int]", found.columns.tolist())):
+    width: int = found.changed_at.shape[1]
+    changed_at: list[int] = found.changed_at.ravel().tolist()
+    columns: list[int] = found.columns.tolist()
+    for i, column in enumerate(columns):
         table, first, shown = trails.tables[column], firsts[i], list[RunWitnessEvent]()
         for j in range(first, first + counts[i]):
             true = names.get((column, words[j]))

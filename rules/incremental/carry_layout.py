@@ -142,7 +142,7 @@ class BatchMemory:
         return used, needed
 
     def packed(self, slots: I32, members: I32, bounds: I64, numbers: I64) -> list[bytes]:
-        """Return the streams of these slots; `members[bounds[i]:bounds[i + 1]]` are the slices of stream `i`."""
+        """Return the streams of these slots; stream `i` has the slices `members[bounds[i]:bounds[i + 1]]`."""
         sizes = self._layout.group_sizes[self._slices.keys[members]]
         room = len(slots) * (self._layout.slot_size + 1) + int(sizes.sum())
         out: U8 = np.empty(room * carry_loop.NUMBER_BYTES_MAX, dtype=np.uint8)

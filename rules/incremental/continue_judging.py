@@ -231,9 +231,9 @@ class _Batch:
         streams = self._memory.packed(slots, members, bounds[np.append(slots, len(self._slots))], numbers)
         for i, stream in zip(cast("list[int]", slots.tolist()), streams, strict=True):
             values: list[list[str]] = [[] for _ in range(self._compiled.program.keys)]
-            own: list[int] = members[bounds[i] : bounds[i + 1]].tolist()
-            for member in own:
-                values[keys[member]].append(self._slices.values[member])
+            chosen: list[int] = members[bounds[i] : bounds[i + 1]].tolist()
+            for member in chosen:
+                values[int(keys[member])].append(self._slices.values[member])
             slot = self._slots[i]
             found[slot.session_id] = Carried(slot.occurrence, events[i], values, stream)
         return found
