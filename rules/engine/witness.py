@@ -229,7 +229,7 @@ def replay(trails: TrailProgram, rows: TrailRows, runs: TrailRuns, memory: I64) 
 def witnesses(trails: TrailProgram, found: Explanations) -> Iterator[RunWitness]:
     """Yield the witnesses of the explanations, in their order."""
     names: dict[tuple[int, int], tuple[str, ...]] = {}
-    # Flat lists of numbers: the garbage collector visits each list of lists again and again.
+    # Flat lists of numbers: the garbage collector visits every list of a list of lists.
     places, words, residuals = _lists(found.events)
     firsts, counts, truncated, values, deciding = _lists(found.heads)
     width: int = found.changed_at.shape[1]
