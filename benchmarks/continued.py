@@ -13,6 +13,7 @@ import time
 from dataclasses import replace
 
 import msgspec
+import numpy as np
 import polars as pl
 from tracline.examples.desk.bot import Desk, conversations
 from tracline.examples.desk.formats import event_frame
@@ -61,7 +62,7 @@ def measured(name: str, rule_set: RuleSet, sessions: int, length: int) -> tuple[
 def judged(compiled: CompiledRules, carried: dict[str, bytes], rows: pl.DataFrame) -> dict[str, bytes]:
     """Judge a batch from encoded states, and return the encoded states after it."""
     states = {session: msgspec.msgpack.decode(data, type=Carried) for session, data in carried.items()}
-    done = continue_judging(compiled, states, rows, satisfied=False)
+    done = continue_judging(compiled, states, rows, np.zeros(len(rows), dtype=np.int64), satisfied=False)
     return {session: msgspec.msgpack.encode(state) for session, state in done.carried.items()}
 
 

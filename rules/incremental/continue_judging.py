@@ -7,10 +7,10 @@ However the events of a session are cut into batches, all batches together have 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
-from typing import Any, NamedTuple, cast
+from itertools import pairwise, zip_longest
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import polars as pl
@@ -43,52 +43,88 @@ class RuleChange(NamedTuple):
     rule: int
 
 
-@dataclass(slots=True)
-class Continued:
-    """The outcome of a batch: records, changes of status, and what is carried of its sessions from now on.
+_BatchChange: TypeAlias = tuple[int, RuleChange]
+"""The number of a batch, and a change in it."""
 
-    A rule is `violated` at its first breach in an occurrence, by a violation or by an obligation left unmet;
-    breaches at history events do not count. `carried` is None where no occurrence is open any more.
+
+@dataclass(frozen=True, slots=True)
+class BatchOutcome:
+    """The verdict records of a batch, and the changes of rules' status in its sessions.
+
+    A rule comes to apply to an occurrence at the last event that the batch has of it. The first breach of
+    a rule in an occurrence is a violation, or an obligation left unmet; breaches at history events do not
+    count.
     """
 
-    records: list[VerdictRecord]
-    applied: list[RuleChange]
-    violated: list[RuleChange]
-    unjudged: list[RuleChange]
+    records: list[VerdictRecord] = field(default_factory=list[VerdictRecord])
+    applied: list[RuleChange] = field(default_factory=list[RuleChange])
+    violated: list[RuleChange] = field(default_factory=list[RuleChange])
+    unmet: list[RuleChange] = field(default_factory=list[RuleChange])
+    unjudged: list[RuleChange] = field(default_factory=list[RuleChange])
+
+
+@dataclass(frozen=True, slots=True)
+class Continued:
+    """The outcomes of batches, and what is carried of each of their sessions after the last batch.
+
+    `carried` is None where no occurrence is open.
+    """
+
+    outcomes: list[BatchOutcome]
     carried: dict[str, Carried | None]
 
 
 def continue_judging(
-    compiled: CompiledRules, carried: Mapping[str, Carried], labelled: pl.DataFrame, *, satisfied: bool
+    compiled: CompiledRules,
+    carried: Mapping[str, Carried],
+    labelled: pl.DataFrame,
+    batches: I64,
+    *,
+    satisfied: bool,
 ) -> Continued:
-    """Judge new events of sessions; `carried` is what the batches before carried of them.
+    """Judge batches of new events of sessions, from what was carried of the sessions before.
 
     `labelled` has the labelled events and `end` rows as `engine.judge.judge` takes them, with `MISSING`, and
-    of each occurrence only events that follow those judged before. With `satisfied`, satisfactions and held
-    closings have records too; held closings at events before only if that was so in the batches before.
+    of each occurrence only events that follow those judged before. `batches` numbers each row's batch from 0;
+    of each session, later events have no earlier batch. The outcomes are those of judging the batches one
+    after another. With `satisfied`, satisfactions and held closings have records too; held closings at
+    carried events only if `satisfied` was true before.
     """
-    batch = _Batch(compiled, carried, labelled)
-    found = batch.judge(satisfied)
-    closed = batch.close(satisfied)
-    records = list(batch.records(kernel.join([found, marked(closed)])))
-    applied, violated, unjudged = batch.changes(found, closed)
-    return Continued(records, applied, violated, unjudged, batch.carried(satisfied))
+    continuation = _Continuation(compiled, carried, labelled, batches)
+    found, applied = continuation.judge(satisfied)
+    closed = continuation.close(satisfied)
+    outcomes = [BatchOutcome() for _ in range(int(batches.max(initial=-1)) + 1)]
+    for batch, record in continuation.records(found, closed):
+        outcomes[batch].records.append(record)
+    for batch, change in applied:
+        outcomes[batch].applied.append(change)
+    violated, unmet = continuation.breaches(found, closed)
+    for batch, change in violated:
+        outcomes[batch].violated.append(change)
+    for batch, change in unmet:
+        outcomes[batch].unmet.append(change)
+    for batch, change in continuation.unjudged(found):
+        outcomes[batch].unjudged.append(change)
+    return Continued(outcomes, continuation.carried(satisfied))
 
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """An occurrence of the batch: what is carried of it, and its new rows in judged order."""
+    """An occurrence: what is carried of it, its new rows in judged order, and when it closes.
+
+    `closes` is the batch in which it closes, None while it is open.
+    """
 
     session_id: str
     occurrence: int
     carried: Carried | None
     begin: int
     end: int
-    closes: bool
+    closes: int | None
 
 
-def _slots(carried: Mapping[str, Carried], order: Order, labelled: pl.DataFrame) -> list[_Slot]:
-    """Return the occurrences of a batch, session by session, in the order in which they follow each other."""
+def _slots(carried: Mapping[str, Carried], order: Order, labelled: pl.DataFrame, batches: I64) -> list[_Slot]:
+    """Return the occurrences of the batches, session by session, in the order in which they begin."""
     occurrences, ids = numbers(labelled["occurrence"]), labelled["session_id"]
     rows = order.rows
     starts = np.flatnonzero(changes(order.sessions) | changes(occurrences[rows])) if len(rows) else rows
@@ -99,29 +135,35 @@ def _slots(carried: Mapping[str, Carried], order: Order, labelled: pl.DataFrame)
     for session_id, occurrence in new:
         of_session.setdefault(session_id, []).append(occurrence)
     ends = (labelled["kind"] == Kind.END.value).to_numpy()
-    ended = set(zip(ids.filter(pl.Series(ends)).to_list(), occurrences[ends].tolist(), strict=True))
+    ended: dict[tuple[str, int], int] = {}
+    end_rows = zip(ids.filter(pl.Series(ends)).to_list(), occurrences[ends].tolist(), strict=True)
+    for place, batch in zip(end_rows, batches[ends].tolist(), strict=True):
+        ended.setdefault(place, batch)
     slots: list[_Slot] = []
     for session_id in ids.unique(maintain_order=True).to_list():
         before, following = carried.get(session_id), of_session.get(session_id, [])
         if before is not None and before.occurrence not in following:
             following = [before.occurrence, *following]
-        for occurrence in following:
+        for occurrence, follower in zip_longest(following, following[1:]):
             known = before if before is not None and before.occurrence == occurrence else None
             place = session_id, occurrence
-            closes = occurrence != following[-1] or place in ended
+            closes = ended.get(place)
+            if closes is None and follower is not None:
+                closes = int(batches[rows[new[session_id, follower][0]]])
             slots.append(_Slot(*place, known, *new.get(place, (0, 0)), closes))
     return slots
 
 
-class _Batch:
-    """One batch. Its events have places: first the carried ones, slot by slot, then the new ones in order."""
+class _Continuation:
+    """Judging in progress. Events have places: the carried ones slot by slot, then the new ones in order."""
 
     def __init__(
-        self, compiled: CompiledRules, carried: Mapping[str, Carried], labelled: pl.DataFrame
+        self, compiled: CompiledRules, carried: Mapping[str, Carried], labelled: pl.DataFrame, batches: I64
     ) -> None:
         order = in_order(labelled)
         self._compiled = compiled
-        self._slots = _slots(carried, order, labelled)
+        self._slots = _slots(carried, order, labelled, batches)
+        self._batches = batches[order.rows]
         self._events = _PlacedEvents(self._slots, labelled, order)
         labels = labelled.select("seq", *label_columns(compiled))[order.rows]
         self._words, self._codes, self._letters = read_labels(compiled, labels)
@@ -136,25 +178,46 @@ class _Batch:
             bounds,
         )
 
-    def judge(self, satisfied: bool) -> Findings:
-        """Step the kernel over the new events, and return the findings, ordered by place."""
-        memory, events = self._memory.memory, self._events
-        self._applied = kernel.applies(memory)
-        rows = kernel.Rows(
-            self._codes, events.new_slots, np.arange(events.first_new, events.count), self._row_slices
-        )
-        found = kernel.join(list(kernel.judge(self._compiled.program, self._letters, rows, memory)))
-        return found if satisfied else found.take(found.kinds != kernel_loop.FOUND_SATISFIED)
+    def judge(self, satisfied: bool) -> tuple[Findings, list[_BatchChange]]:
+        """Step the kernel over the new events; return the findings, and the rules that come to apply."""
+        memory, first = self._memory.memory, self._events.first_new
+        slots = self._events.new_slots
+        before = kernel.applies(memory)
+        parts: list[Findings] = []
+        applied: list[_BatchChange] = []
+        for batch in np.unique(self._batches).tolist():
+            at = np.flatnonzero(self._batches == batch)
+            rows = kernel.Rows(self._codes[at], slots[at], at + first, self._row_slices[at])
+            parts += kernel.judge(self._compiled.program, self._letters, rows, memory)
+            now = kernel.applies(memory)
+            # The places ascend, so the last one of a slot remains.
+            last: dict[int, int] = dict(zip(slots[at].tolist(), rows.stamps.tolist(), strict=True))
+            for slot, column in self._by_rule(now & ~before):
+                applied.append((batch, self._change(last[slot], column)))
+            before = now
+        found = kernel.join(parts)
+        return found if satisfied else found.take(found.kinds != kernel_loop.FOUND_SATISFIED), applied
+
+    def _by_rule(self, changed: Mask) -> Iterator[tuple[int, int]]:
+        """Return slots and columns of a mask, by slot and the number of the rule."""
+        slots, columns = np.nonzero(changed)
+        order = np.lexsort((self._compiled.program.order[columns], slots))
+        return zip(slots[order].tolist(), columns[order].tolist(), strict=True)
 
     def close(self, satisfied: bool) -> Findings:
         """Return the closing verdicts of the occurrences that close."""
-        closing = np.array([i for i, slot in enumerate(self._slots) if slot.closes], dtype=np.int32)
+        closing = np.array(
+            [i for i, slot in enumerate(self._slots) if slot.closes is not None], dtype=np.int32
+        )
         closed = kernel.close(self._compiled.program, self._memory.memory, closing, held=satisfied)
         return closed.take(closed.stamps >= 0)
 
-    def records(self, found: Findings) -> Iterator[VerdictRecord]:
-        """Step the trails over the new events, and yield the records of the findings."""
-        found = found.take(np.lexsort((found.stamps, found.slices, found.columns, found.slots)))
+    def records(self, found: Findings, closed: Findings) -> Iterator[tuple[int, VerdictRecord]]:
+        """Step the trails over the new events, and yield each finding's batch and record."""
+        both = kernel.join([found, marked(closed)])
+        order = np.lexsort((both.stamps, both.slices, both.columns, both.slots))
+        batches = [*self._batches_of(found), *self._closing_batches(closed)]
+        both = both.take(order)
         compiled, trails, events = self._compiled, self._compiled.trails, self._events
         columns = range(compiled.program.columns)
         letters, words = trail_letters(trails, compiled.program, self._words, self._letters, columns)
@@ -163,8 +226,18 @@ class _Batch:
         rows = TrailRows(
             np.append(none, self._codes), letters, words, np.concatenate([no_slices, self._row_slices])
         )
-        explained = replay(trails, rows, self._runs(found.take(has_witnesses(found))), self._memory.trails)
-        return records_of(compiled, found, witnesses(trails, explained), events)
+        explained = replay(trails, rows, self._runs(both.take(has_witnesses(both))), self._memory.trails)
+        records = records_of(compiled, both, witnesses(trails, explained), events)
+        return zip((batches[i] for i in order.tolist()), records, strict=True)
+
+    def _batches_of(self, found: Findings) -> list[int]:
+        """Return the batch of each finding's event."""
+        return self._batches[found.stamps - self._events.first_new].tolist()
+
+    def _closing_batches(self, closed: Findings) -> list[int]:
+        """Return the batch in which the occurrence of each closing verdict closes."""
+        closes = (self._slots[slot].closes for slot in cast("list[int]", closed.slots.tolist()))
+        return [batch for batch in closes if batch is not None]
 
     def _runs(self, asked: Findings) -> TrailRuns:
         """Return all runs over the new events of their slots, which ask for these findings' witnesses."""
@@ -190,27 +263,29 @@ class _Batch:
             asked=asked.stamps,
         )
 
-    def changes(
-        self, found: Findings, closed: Findings
-    ) -> tuple[list[RuleChange], list[RuleChange], list[RuleChange]]:
-        """Return the rules that come to apply, those first breached, and those that become unjudged."""
+    def breaches(self, found: Findings, closed: Findings) -> tuple[list[_BatchChange], list[_BatchChange]]:
+        """Return the first breaches of rules in occurrences: by violations, and by unmet obligations."""
         breached, rated = self._memory.breached, self._events.rated
-        slots, columns = np.nonzero(kernel.applies(self._memory.memory) & ~self._applied)
-        order = np.lexsort((self._compiled.program.order[columns], slots))
-        chosen: list[int] = slots[order].tolist()
-        lasts = [self._events.first_new + self._slots[slot].end - 1 for slot in chosen]
-        applied = list(map(self._change, lasts, cast("list[int]", columns[order].tolist())))
-        violated = list[RuleChange]()
+        firsts_found: list[Findings] = []
         for kind, findings in ((kernel_loop.FOUND_VIOLATED, found), (CLOSING_UNMET, closed)):
             first = firsts(findings.take((findings.kinds == kind) & rated[findings.stamps]))
             first = first.take(~breached[first.slots, first.columns])
             breached[first.slots, first.columns] = True
-            violated += self._changes(first)
-        return applied, violated, self._changes(found.take(~has_witnesses(found)))
+            firsts_found.append(first)
+        violated, unmet = firsts_found
+        return (
+            self._changes(violated, self._batches_of(violated)),
+            self._changes(unmet, self._closing_batches(unmet)),
+        )
 
-    def _changes(self, found: Findings) -> list[RuleChange]:
-        places = zip(found.stamps.tolist(), found.columns.tolist(), strict=True)
-        return [self._change(place, column) for place, column in places]
+    def unjudged(self, found: Findings) -> list[_BatchChange]:
+        """Return the rules that become unjudged."""
+        dead = found.take(~has_witnesses(found))
+        return self._changes(dead, self._batches_of(dead))
+
+    def _changes(self, found: Findings, batches: Sequence[int]) -> list[_BatchChange]:
+        places = zip(batches, found.stamps.tolist(), found.columns.tolist(), strict=True)
+        return [(batch, self._change(place, column)) for batch, place, column in places]
 
     def _change(self, place: int, column: int) -> RuleChange:
         event = self._events.at(place)
@@ -221,7 +296,7 @@ class _Batch:
     def carried(self, satisfied: bool) -> dict[str, Carried | None]:
         """Return what is carried of each session: its open occurrence, None where there is none."""
         found: dict[str, Carried | None] = {slot.session_id: None for slot in self._slots}
-        slots = np.array([i for i, slot in enumerate(self._slots) if not slot.closes], dtype=np.int32)
+        slots = np.array([i for i, slot in enumerate(self._slots) if slot.closes is None], dtype=np.int32)
         used, needed = self._memory.settle(slots, held=satisfied, places=self._events.count)
         events, numbers = self._events.carried(used)
         owners, keys = self._slices.owners, self._slices.keys

@@ -8,6 +8,7 @@ from itertools import pairwise
 from random import Random
 
 import msgspec
+import numpy as np
 import polars as pl
 import pytest
 from tracline.rules.engine import kernel
@@ -23,7 +24,7 @@ from tracline.rules.engine.records import records
 from tracline.rules.engine.sessions import Clock
 from tracline.rules.engine.status import applied_at, first_breaches, unjudged_findings
 from tracline.rules.incremental.carried import Carried
-from tracline.rules.incremental.continue_judging import RuleChange, continue_judging
+from tracline.rules.incremental.continue_judging import BatchOutcome, continue_judging
 from tracline.rules.labels.missing import MISSING, missing_column
 from tracline.schemas.event import Event
 from tracline.schemas.frames.events import event_frame
@@ -78,30 +79,47 @@ class Live:
     def __init__(self, compiled: CompiledRules, *, satisfied: bool) -> None:
         self.compiled, self.satisfied = compiled, satisfied
         self.carried: dict[str, bytes] = {}
-        self.lines: list[bytes] = []
-        self.changes: list[Change] = []
+        self.outcomes: list[BatchOutcome] = []
 
-    def judge(self, events: Sequence[Event]) -> None:
-        """Judge a batch."""
+    def judge(self, batches: Sequence[Sequence[Event]]) -> None:
+        """Judge batches together."""
+        events = [event for batch in batches for event in batch]
+        numbers = np.repeat(np.arange(len(batches)), list(map(len, batches)))
         sessions = {event.session_id for event in events}
         carried = {
             session: msgspec.msgpack.decode(data, type=Carried)
             for session, data in self.carried.items()
             if session in sessions
         }
-        done = continue_judging(
-            self.compiled, carried, labelled(self.compiled, events), satisfied=self.satisfied
-        )
+        rows = labelled(self.compiled, events)
+        done = continue_judging(self.compiled, carried, rows, numbers, satisfied=self.satisfied)
         assert set(done.carried) <= sessions
-        self.lines += map(encode_verdict, done.records)
-        for kind in ("applied", "violated", "unjudged"):
-            found: list[RuleChange] = getattr(done, kind)
-            self.changes += [(kind, change.session_id, change.occurrence, change.rule) for change in found]
+        self.outcomes += done.outcomes
         for session, state in done.carried.items():
             if state is None:
                 self.carried.pop(session, None)
             else:
                 self.carried[session] = msgspec.msgpack.encode(state)
+
+    @property
+    def lines(self) -> list[bytes]:
+        """Return the sorted records."""
+        return sorted(encode_verdict(record) for outcome in self.outcomes for record in outcome.records)
+
+    @property
+    def changes(self) -> list[Change]:
+        """Return the changes of status."""
+        return [
+            (kind, change.session_id, change.occurrence, change.rule)
+            for outcome in self.outcomes
+            for kind, changes in (
+                ("applied", outcome.applied),
+                ("violated", outcome.violated),
+                ("violated", outcome.unmet),
+                ("unjudged", outcome.unjudged),
+            )
+            for change in changes
+        ]
 
 
 def assert_same(
@@ -110,9 +128,9 @@ def assert_same(
     """Judge in batches and at once, and compare."""
     live = Live(compiled, satisfied=satisfied)
     for begin, end in pairwise(cuts):
-        live.judge(events[begin:end])
+        live.judge([events[begin:end]])
     lines, changes, _ = at_once(compiled, events, satisfied=satisfied)
-    assert sorted(live.lines) == lines
+    assert live.lines == lines
     assert len(live.changes) == len(set(live.changes))
     assert set(live.changes) == changes
     return live
@@ -165,6 +183,30 @@ def test_limits_of_events_and_slices(monkeypatch: pytest.MonkeyPatch) -> None:
         over = [event for event in events if event.seq > 25]
         if over and live.carried:
             assert max(map(len, live.carried.values())) < 200 or events[-1].seq <= 25
+
+
+def test_batches_judged_together_are_judged_one_after_another() -> None:
+    """The outcome of each batch, times and order included, is that of judging it alone after the others."""
+    count = 0
+    for seed in range(12):
+        random = Random(seed)
+        events = random_sessions(random, 4, 30)
+        cuts = random_cuts(random, len(events))
+        batches = [events[begin:end] for begin, end in pairwise(cuts)]
+        together, alone = (Live(COMPILED, satisfied=True) for _ in range(2))
+        groups = sorted({0, len(batches), *(random.randrange(len(batches)) for _ in range(3))})
+        for begin, end in pairwise(groups):
+            together.judge(batches[begin:end])
+        for batch in batches:
+            alone.judge([batch])
+        for left, right in zip(together.outcomes, alone.outcomes, strict=True):
+            assert sorted(map(encode_verdict, left.records)) == sorted(map(encode_verdict, right.records))
+            for kind in ("applied", "violated", "unmet", "unjudged"):
+                changes = [sorted(getattr(outcome, kind), key=repr) for outcome in (left, right)]
+                assert changes[0] == changes[1]
+        assert together.carried == alone.carried
+        count += len(batches)
+    assert count >= 200, count
 
 
 @pytest.mark.parametrize("place", range(18))
