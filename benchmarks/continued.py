@@ -64,7 +64,7 @@ def measured(name: str, rule_set: RuleSet, sessions: int, length: int) -> tuple[
 def judged(layout: CarryLayout, carried: dict[str, bytes], rows: pl.DataFrame) -> dict[str, bytes]:
     """Judge a batch from encoded states, and return the encoded states after it."""
     states = {session: msgspec.msgpack.decode(data, type=Carried) for session, data in carried.items()}
-    done = continue_judging(compiled, states, rows, np.zeros(len(rows), dtype=np.int64), satisfied=False)
+    done = continue_judging(layout, states, rows, np.zeros(len(rows), dtype=np.int64), satisfied=False)
     return {session: msgspec.msgpack.encode(state) for session, state in done.carried.items()}
 
 
