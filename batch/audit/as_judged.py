@@ -21,7 +21,7 @@ from ...archive.error import SourceError
 from ...archive.rule_sets import read_rule_set
 from ...archive.writer import RULES_COLUMN
 from ...rules.engine.judge import CompiledRules, Judged, compile_rule_set, judge
-from ...rules.engine.records import WitnessCache, records
+from ...rules.engine.records import records
 from ...rules.engine.sessions import Clock, in_segments, occurrences_of, segments_of
 from ...rules.model.rule import Rule, RuleSet
 from ...schemas.event import Kind
@@ -72,10 +72,9 @@ def audit_as_judged(
         runs = Runs(scratch)
         for rule_set in sets:
             counts = AuditTally(len(rule_set.compiled.rules))
-            known: WitnessCache = {}
             for judged in _judged_batches(rule_set, scratch, options, on_progress):
                 counts.add(rule_set.compiled, judged)
-                for record in records(rule_set.compiled, judged, known):
+                for record in records(rule_set.compiled, judged):
                     runs.add(record)
             places = [list(rules).index((rule.pack, rule.id)) for rule in rule_set.compiled.rules]
             _merge(tally, counts, places)

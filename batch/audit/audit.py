@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, compile_rule_set, judge
-from ...rules.engine.records import RecordKey, WitnessCache, records
+from ...rules.engine.records import RecordKey, records
 from ...rules.engine.sessions import Clock
 from ...rules.model.rule import Rule, RuleSet
 from ...schemas.records.verdict_record import VerdictRecord, decode_verdict
@@ -114,7 +114,6 @@ class _Auditing:
     tally: AuditTally
     runs: Runs
     on_progress: OnProgress
-    known: WitnessCache = field(default_factory=WitnessCache)
 
     def judge(self, parts: Sequence[SourceFile]) -> int:
         """Judge the events of all parts, and return the number of rows that were judged without a sort."""
@@ -159,7 +158,7 @@ class _Auditing:
     def _explain(self, judged: Judged) -> None:
         """Write the records of a bucket, and count the reasons why rules are unjudged."""
         self.tally.explain(self.compiled, judged)
-        for record in records(self.compiled, judged, self.known):
+        for record in records(self.compiled, judged):
             self.runs.add(record)
 
 
