@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
@@ -14,6 +15,7 @@ from ..dialects.names import opentelemetry_1_41 as otel
 from ..dialects.names import scopes
 from ..dialects.parts.log_record import LogRecord, events_of
 from ..dialects.parts.log_records import joined
+from ..dialects.span_facts import service_of
 from ..event import Content
 from ..span import Span, Value
 from ..span_content import SpanContent, SpanRole, ToolCall
@@ -106,25 +108,33 @@ class SpanReading(msgspec.Struct, frozen=True, rename={"content": "step", "has_c
         return msgspec.structs.replace(self, content=content, scope="", origin=None, captured=self.halves)
 
 
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """The facts that the spans of a resource share: service, prefix of session ids, precision of the clock."""
+
+    service: str | None
+    prefix: str
+    is_coarse: bool
+
+
 def read_span(
     span: Span, scope: Sequence[str] = (), record_time: int = 0, origin: tuple[int, bytes] | None = None
 ) -> SpanReading:
     """Return a span with its content; the resource attributes named by `scope` precede the session's id."""
-    content = read_content(span)
-    is_coarse = any(string_of(span.resource.get(name)) in otel.JAVASCRIPT for name in otel.LANGUAGES)
+    content, sender = read_content(span), sender_of(span.resource, scope)
     return SpanReading(
         trace_id=span.trace_id,
         span_id=span.span_id,
         parent_id=span.parent_id,
         start=span.start,
-        end=_whole(span, content.role) if is_coarse else span.end,
+        end=whole_end(span.start, span.end, content.role) if sender.is_coarse else span.end,
         content=content,
-        scope="".join(f"{_escaped(span.resource.get(name))}/" for name in scope),
+        scope=sender.prefix,
         record_time=record_time,
         has_claims=_has_claims(content),
         origin=origin,
         beside=span.scope in scopes.AGENTS_BESIDE,
-        coarse=is_coarse,
+        coarse=sender.is_coarse,
         apart=span.scope == scopes.HAYSTACK,
     )
 
@@ -139,17 +149,26 @@ def join_records(reading: SpanReading, records: Iterable[LogRecord], *, is_cut: 
     return msgspec.structs.replace(reading, content=content, has_claims=_has_claims(content), is_joined=True)
 
 
-def _whole(span: Span, role: SpanRole) -> int:
+def sender_of(resource: Mapping[str, Value], scope: Sequence[str]) -> Sender:
+    """Return the sender of a resource's spans; the attributes named by `scope` are its prefix."""
+    return Sender(
+        service_of(resource),
+        "".join(f"{_escaped(resource.get(name))}/" for name in scope),
+        any(string_of(resource.get(name)) in otel.JAVASCRIPT for name in otel.LANGUAGES),
+    )
+
+
+def whole_end(start: int, end: int, role: SpanRole) -> int:
     """Return the end of a model's call or a tool's run, cut to a whole millisecond where the start is one.
 
     JavaScript's SDK cuts starts and adds exact durations. With both cut, no model's call ends after the start
     of a tool that it requested, and no tool ends after the start of a call with its result. A model's call
     shorter than a millisecond keeps its end: only the time separates its output from its input.
     """
-    end = span.end // CLOCK_ERROR * CLOCK_ERROR
-    least = {SpanRole.CHAT: span.start + 1, SpanRole.TOOL: span.start}.get(role)
-    is_cut = span.start > 0 and span.start % CLOCK_ERROR == 0
-    return end if is_cut and least is not None and least <= end else span.end
+    cut = end // CLOCK_ERROR * CLOCK_ERROR
+    least = {SpanRole.CHAT: start + 1, SpanRole.TOOL: start}.get(role)
+    is_cut = start > 0 and start % CLOCK_ERROR == 0
+    return cut if is_cut and least is not None and least <= cut else end
 
 
 def _has_claims(content: SpanContent) -> bool:
