@@ -27,10 +27,10 @@ _HIGH_BITS = np.uint64(0x8080808080808080)
 def _begins(b: Any, at: Any, stop: Any, name: Any) -> Any:
     if stop - at < len(name):
         return False
+    is_same = True
     for k in range(len(name)):
-        if b[at + k] != name[k]:
-            return False
-    return True
+        is_same &= b[at + k] == name[k]
+    return is_same
 
 
 @compiled
@@ -269,5 +269,5 @@ def judge_texts(
             behind = _json(b, words, begin, stop)
             is_whole = behind != REFUSED and _space(b, behind, stop) == stop
             facts[i, 1] = OBJECT if is_whole else REFUSED_TEXT
-        elif slot == inputs or slot == outputs:
+        elif slot in (inputs, outputs):
             facts[i, 1] = _messages(b, words, begin, stop, slot == outputs)

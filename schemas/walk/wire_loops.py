@@ -1,8 +1,8 @@
 """The compiled loops of the walk over a request in protobuf.
 
-They accept only bytes that the ordinary decoder reads without a flaw: a request that they refuse goes to
-`schemas/otlp/protobuf.py`. A span with anything that they do not know is `ODD`: its bounds are right, and the
-dialects read it. Functions that return an offset return `REFUSED` instead where the bytes are not accepted.
+They accept only bytes that `schemas/otlp/protobuf.py` reads without a flaw, which decodes what they refuse. A
+span with anything that they do not know is `ODD`: its bounds are right, and the dialects read it. Functions
+that return an offset return `REFUSED` instead where the bytes are not accepted.
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ SLOT_IGNORED, SLOT_ODD, SLOT_RAISED, SLOT_ESCAPED, SLOT_EVENT, SLOT_EVENT_ODD, S
 """Slots that the loops know: an attribute that no dialect reads, one that makes its span odd, an exception's
 type and escape, the name of an exception's event, names of events that make their span odd, and the least
 slot of a span's attributes."""
-SLOTS_MAX = 1 << 20
-NAMES_MAX = 4_096
-"""Entries of the hash table of names; the beginnings of names follow it."""
+SLOTS_MAX, NAMES_MAX = 1 << 20, 4_096
+"""Slots, and entries of the hash table of names; the beginnings of names follow it."""
 KEYS_MAX = 128
 """Attributes of a span, beyond which it is odd."""
 
@@ -59,28 +58,18 @@ def _varint(b: Any, at: Any, stop: Any) -> Any:
 def _field(b: Any, at: Any, stop: Any) -> Any:
     """Return a field's tag, the offsets of its content, and a number's value; `REFUSED` as the second."""
     tag, at = _varint(b, at, stop)
-    value, wire = np.int64(0), tag & 7
-    begin, behind = at, at
+    value, wire, begin, behind = np.int64(0), tag & 7, at, stop + 1
     if at == REFUSED or tag < 8:
         return tag, REFUSED, at, value
-    if wire == 2:
-        value, begin = _varint(b, at, stop)
-        behind = begin + value
-        if begin == REFUSED or value < 0 or value > stop:
-            return tag, REFUSED, at, value
-    elif wire == 0:
+    if wire == 0:
         value, behind = _varint(b, at, stop)
-        if behind == REFUSED:
-            return tag, REFUSED, at, value
-    elif wire == 1:
-        behind = at + 8
-    elif wire == 5:
-        behind = at + 4
-    else:
-        return tag, REFUSED, at, value
-    if behind > stop:
-        return tag, REFUSED, at, value
-    return tag, begin, behind, value
+        begin = at if behind != REFUSED else REFUSED
+    elif wire == 1 or wire == 5:
+        behind = at + (8 if wire == 1 else 4)
+    elif wire == 2:
+        value, begin = _varint(b, at, stop)
+        behind = begin + value if 0 <= value <= stop else stop + 1
+    return tag, begin if behind <= stop else REFUSED, behind, value
 
 
 @compiled
