@@ -110,7 +110,7 @@ class SpanReading(msgspec.Struct, frozen=True, rename={"content": "step", "has_c
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """The facts that the spans of a resource share: service, prefix of session ids, precision of the clock."""
+    """The facts that a resource's spans share: service, prefix of session ids, precision of the clock."""
 
     service: str | None
     prefix: str

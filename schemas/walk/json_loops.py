@@ -19,8 +19,11 @@ is not cut."""
 MESSAGES_MAX = 10_000
 DEPTH_MAX = 60
 NUMBER_CHARS_MAX = 100
-_ONES = np.uint64(0x0101010101010101)
-_HIGH_BITS = np.uint64(0x8080808080808080)
+_ONES, _HIGH_BITS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
+_QUOTES, _SLASHES = np.uint64(0x2222222222222222), np.uint64(0x5C5C5C5C5C5C5C5C)
+_SPACES = np.uint64(0x2020202020202020)
+_HEX = np.full(256, -1, np.int32)
+_HEX[[*b"0123456789abcdefABCDEF"]] = [*range(16), *range(10, 16)]
 
 
 @compiled
@@ -42,19 +45,10 @@ def _space(b: Any, at: Any, stop: Any) -> Any:
 
 @compiled
 def _hex(b: Any, at: Any, stop: Any) -> Any:
-    """Return the number of four hexadecimal digits."""
-    value = 0
+    """Return the number of four hexadecimal digits; a negative one where there are none."""
     if at + 4 > stop:
         return REFUSED
-    for k in range(4):
-        digit = np.int64(b[at + k])
-        if 48 <= digit <= 57:
-            value = value * 16 + digit - 48
-        elif 97 <= digit | 32 <= 102:
-            value = value * 16 + (digit | 32) - 87
-        else:
-            return REFUSED
-    return value
+    return _HEX[b[at]] << 12 | _HEX[b[at + 1]] << 8 | _HEX[b[at + 2]] << 4 | _HEX[b[at + 3]]
 
 
 @compiled
@@ -69,12 +63,27 @@ def _escape(b: Any, at: Any, stop: Any) -> Any:
         is_short = letter == 47 or letter == 98 or letter == 102 or letter == 114 or letter == 116
         return at + 1 if is_short else REFUSED
     value = _hex(b, at + 1, stop)
-    if value < 0 or 0xDC00 <= value < 0xE000:
-        return REFUSED
-    if value < 0xD800 or value >= 0xE000:
+    if 0 <= value < 0xD800 or value >= 0xE000:
         return at + 5
-    low = _hex(b, at + 7, stop) if _begins(b, at + 5, stop, b"\\u") else 0
+    low = _hex(b, at + 7, stop) if 0 <= value < 0xDC00 and _begins(b, at + 5, stop, b"\\u") else 0
     return at + 11 if 0xDC00 <= low < 0xE000 else REFUSED
+
+
+@compiled
+def _plain(words: Any, at: Any, stop: Any) -> Any:
+    """Return an offset up to which a string has no quote, no backslash and no control character."""
+    place, shift = at >> 3, np.uint64(8 * (at & 7))
+    while place + 1 < len(words) and at + 8 <= stop:
+        word = (words[place] >> shift) | ((words[place + 1] << (np.uint64(63) - shift)) << np.uint64(1))
+        quotes, slashes = word ^ _QUOTES, word ^ _SLASHES
+        found = ((quotes - _ONES) & ~quotes) | ((slashes - _ONES) & ~slashes)
+        found = (found | ((word - _SPACES) & ~word)) & _HIGH_BITS
+        if found != 0:
+            # The lowest bit that is set is right; the bytes below it are counted.
+            below = (((found & (~found + np.uint64(1))) >> np.uint64(7)) - np.uint64(1)) & _ONES
+            return at + np.int64((below * _ONES) >> np.uint64(56))
+        at, place = at + 8, place + 1
+    return at
 
 
 @compiled
@@ -82,15 +91,8 @@ def _string(b: Any, words: Any, at: Any, stop: Any) -> Any:
     """Return the offset behind a string in JSON that begins at a quote."""
     if at >= stop or b[at] != 34:
         return REFUSED
-    at += 1
+    at = _plain(words, at + 1, stop)
     while at < stop:
-        if at & 7 == 0 and at + 8 <= stop:
-            word = words[at >> 3]
-            quotes, slashes = word ^ (_ONES * np.uint64(34)), word ^ (_ONES * np.uint64(92))
-            ends = (quotes - _ONES) & ~quotes | (slashes - _ONES) & ~slashes
-            if (ends | (word - _ONES * np.uint64(32)) & ~word) & _HIGH_BITS == 0:
-                at += 8
-                continue
         byte = b[at]
         at += 1
         if byte == 34:
@@ -99,6 +101,8 @@ def _string(b: Any, words: Any, at: Any, stop: Any) -> Any:
             at = _escape(b, at, stop)
             if at == REFUSED:
                 return REFUSED
+            if at < stop and b[at] != 92:
+                at = _plain(words, at, stop)
         elif byte < 32:
             return REFUSED
     return REFUSED
@@ -146,11 +150,16 @@ def _scalar(b: Any, words: Any, at: Any, stop: Any) -> Any:
 
 
 @compiled
-def _name(b: Any, words: Any, at: Any, stop: Any) -> Any:
-    """Return the offset of the value behind a member's name in JSON."""
-    at = _string(b, words, _space(b, at, stop), stop)
+def _value(b: Any, at: Any, stop: Any) -> Any:
+    """Return the offset of the value where a member's name ended."""
     at = _space(b, at, stop) if at != REFUSED else stop
     return _space(b, at + 1, stop) if at < stop and b[at] == 58 else REFUSED
+
+
+@compiled
+def _name(b: Any, words: Any, at: Any, stop: Any) -> Any:
+    """Return the offset of the value behind a member's name in JSON."""
+    return _value(b, _string(b, words, _space(b, at, stop), stop), stop)
 
 
 @compiled
@@ -210,8 +219,8 @@ def _message(b: Any, words: Any, at: Any, stop: Any, is_output: Any) -> Any:
     while True:
         begin = _space(b, at, stop)
         behind = _string(b, words, begin, stop)
-        at = _name(b, words, begin, stop)
-        if behind == REFUSED or at == REFUSED or at >= stop:
+        at = _value(b, behind, stop)
+        if at == REFUSED or at >= stop:
             return REFUSED
         if behind - begin == 6 and _begins(b, begin, stop, b'"role"'):
             roles += 1

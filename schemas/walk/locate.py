@@ -23,6 +23,8 @@ from .single_span import NotRead, bare_reading
 from .wire_loops import (
     BEGIN,
     COLUMNS,
+    FACT_COLUMNS,
+    FULL,
     KEYS_MAX,
     ODD,
     REFUSED,
@@ -36,13 +38,15 @@ from .wire_loops import (
     walk,
 )
 
+_ROWS = 32
+"""Spans for which there is room at first."""
 _TEXTS = (keys.INPUT, keys.OUTPUT, keys.ARGUMENTS, TEXT)
 CACHED_MAX = 1_024
 CACHED_BYTES_MAX = 4_096
 """Resources and scopes that are cached, and the bytes of one."""
 
 
-class LocatedSpan(msgspec.Struct, frozen=True):
+class PlacedSpan(msgspec.Struct, frozen=True):
     """A span of a request: its reading without content (`SpanReading.bare`), and the offsets of its bytes.
 
     `reading.scope` is that of the span. `ends` is whether it marks the end of its session. The offsets are
@@ -57,18 +61,18 @@ class LocatedSpan(msgspec.Struct, frozen=True):
     is_walked: bool
 
 
-def located(data: bytes, scope: Sequence[str] = ()) -> list[LocatedSpan] | None:
+def located(data: bytes, scope: Sequence[str] = ()) -> list[PlacedSpan] | None:
     """Return the spans of a request in protobuf; None where the ordinary decoder has to read it.
 
     The resource attributes named by `scope` precede the session's id. A request with a flaw is never located.
     """
     whole, words = np.frombuffer(data, np.uint8), np.frombuffer(data, np.uint64, len(data) // 8)
-    # No span and no attribute with a slot is shorter.
-    spans, facts = (
-        np.empty((len(data) // 28 + 1, COLUMNS), np.int64),
-        np.empty((len(data) // 9 + 1, 4), np.int64),
-    )
-    rows, count = walk(whole, words, *_table(), spans, facts, np.empty(2 * KEYS_MAX, np.uint64))
+    size = _ROWS
+    rows = FULL
+    while rows == FULL:
+        spans, facts = np.empty((size, COLUMNS), np.int64), np.empty((16 * size, FACT_COLUMNS), np.int64)
+        rows, count = walk(whole, words, *_table(), spans, facts, np.empty(2 * KEYS_MAX, np.uint64))
+        size *= 8
     if rows == REFUSED:
         return None
     judge_texts(whole, words, facts, count, *_TEXTS)
@@ -80,7 +84,7 @@ def located(data: bytes, scope: Sequence[str] = ()) -> list[LocatedSpan] | None:
         return None
 
 
-def request_of(data: bytes, span: LocatedSpan) -> bytes:
+def request_of(data: bytes, span: PlacedSpan) -> bytes:
     """Return a request of one span of a request, with its resource and its scope."""
     return single_request(data[slice(*span.span)], data[slice(*span.resource)], data[slice(*span.scope)])
 
@@ -91,14 +95,14 @@ def single_request(span: bytes, resource: bytes, scope: bytes) -> bytes:
     return delimited(1, delimited(1, resource) + delimited(2, scope_spans))
 
 
-def _located(data: bytes, row: list[int], facts: list[list[int]], prefixes: tuple[str, ...]) -> LocatedSpan:
+def _located(data: bytes, row: list[int], facts: list[list[int]], prefixes: tuple[str, ...]) -> PlacedSpan:
     sender = _sender(data[row[RESOURCE] : row[RESOURCE_STOP]], prefixes)
     name = _scope_name(data[row[SCOPE] : row[SCOPE_STOP]])
     places = (row[BEGIN], row[STOP]), (row[RESOURCE], row[RESOURCE_STOP]), (row[SCOPE], row[SCOPE_STOP])
     read = None if row[STATE] & ODD else bare_reading(data, row, facts, sender, name)
     if read is not None:
-        return LocatedSpan(*read, *places, is_walked=True)
-    return LocatedSpan(*_ordinary(data, places, prefixes), *places, is_walked=False)
+        return PlacedSpan(*read, *places, is_walked=True)
+    return PlacedSpan(*_ordinary(data, places, prefixes), *places, is_walked=False)
 
 
 def _ordinary(

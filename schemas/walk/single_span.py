@@ -66,7 +66,7 @@ class _Odd(Exception):
 
 
 class _Role(NamedTuple):
-    """What a span's role decides of its reading; the names are those of `SpanContent` and `SpanReading`."""
+    """The fields of a reading that depend on the role, as `SpanContent` and `SpanReading` name them."""
 
     role: SpanRole
     has_claims: bool = False

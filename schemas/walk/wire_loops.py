@@ -2,7 +2,7 @@
 
 They accept only bytes that `schemas/otlp/protobuf.py` reads without a flaw, which decodes what they refuse. A
 span with anything that they do not know is `ODD`: its bounds are right, and the dialects read it. Functions
-that return an offset return `REFUSED` instead where the bytes are not accepted.
+that return an offset or a number return `REFUSED` instead where the bytes are not accepted.
 """
 
 from __future__ import annotations
@@ -13,17 +13,16 @@ import numpy as np
 
 from ..compiled import compiled
 
-REFUSED = -1
+REFUSED, FULL = -1, -2
+"""Results instead of an offset or a number: the bytes are not accepted, or an array has no room for them."""
 BEGIN, STOP, TRACE, IDENTITY, PARENT, STARTED, ENDED, FACTS, FACTS_STOP = range(9)
 RESOURCE, RESOURCE_STOP, SCOPE, SCOPE_STOP, STATE, COLUMNS = range(9, 15)
 """Columns of a span's row, and their number: offsets, times and bits. `PARENT` is -1 at a root."""
 FAILED, ODD, HAS_EVENTS, RAISED = 1, 2, 4, 8
 """Bits of `STATE`; `RAISED` is whether an exception was recorded."""
-SLOT, KIND, AT, SIZE = range(4)
-"""Columns of a fact: an attribute's slot, the kind of its value, and the value's offset and length.
-
-A truth value and a number are in the third column themselves.
-"""
+SLOT, KIND, AT, SIZE, FACT_COLUMNS = range(5)
+"""Columns of a fact: an attribute's slot, the kind of its value, and the value's offset (of truth values and
+numbers the value itself) and length."""
 NOTHING, TEXT, TRUTH, NUMBER, PLAIN, OTHER = range(6)
 """Kinds of values; `PLAIN` is a fraction, bytes, or a list of plain values, `OTHER` may be damaged inside."""
 SLOT_IGNORED, SLOT_ODD, SLOT_RAISED, SLOT_ESCAPED, SLOT_EVENT, SLOT_EVENT_ODD, SLOT_SPAN = range(7)
@@ -215,7 +214,7 @@ def _attribute(
     """
     key, key_stop, kind, value, size = _pair(b, words, at, stop)
     if key == REFUSED or count == len(facts):
-        return REFUSED
+        return REFUSED if key == REFUSED else FULL
     if key_count >= KEYS_MAX:
         spans[n, STATE] |= ODD
         return count
@@ -258,7 +257,7 @@ def _event(
     spans[n, STATE] |= HAS_EVENTS | (RAISED if is_raised else 0)
     most = SLOT_ESCAPED if is_raised else SLOT_IGNORED
     at, key_count = begins, 0
-    while at < stop and count != REFUSED:
+    while at < stop and count >= 0:
         tag, begin, at, _ = _field(b, at, stop)
         if tag == 26:
             count = _attribute(
@@ -325,7 +324,7 @@ def _span(
     spans[n, TRACE], spans[n, IDENTITY], spans[n, PARENT] = -1, -1, -1
     spans[n, STARTED], spans[n, ENDED] = 0, 0
     parts, key_count = 0, 0
-    while at < stop and count != REFUSED:
+    while at < stop and count >= 0:
         tag, begin, at, value = _field(b, at, stop)
         if begin == REFUSED:
             return REFUSED
@@ -344,7 +343,7 @@ def _span(
                 return REFUSED
             parts |= 1 << (tag >> 3)
     spans[n, FACTS_STOP] = count
-    return count if spans[n, TRACE] >= 0 and spans[n, IDENTITY] >= 0 else REFUSED
+    return count if (spans[n, TRACE] >= 0 and spans[n, IDENTITY] >= 0) or count < 0 else REFUSED
 
 
 @compiled
@@ -390,11 +389,11 @@ def walk(b: Any, words: Any, entries: Any, letters: Any, spans: Any, facts: Any,
                 if tag != 18:
                     continue
                 if n == len(spans):
-                    return REFUSED, count
+                    return FULL, count
                 spans[n, RESOURCE], spans[n, RESOURCE_STOP] = resource, resource_stop
                 spans[n, SCOPE], spans[n, SCOPE_STOP] = scope, scope_stop
                 count = _span(b, words, entries, letters, element, begin, spans, n, facts, count, keys)
-                if count == REFUSED:
-                    return REFUSED, count
+                if count < 0:
+                    return count, count
                 n += 1
     return n, count

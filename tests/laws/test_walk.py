@@ -23,7 +23,7 @@ from tracline.schemas.otlp.wire import WireField, delimited, fields_of
 from tracline.schemas.sessions.span_reading import SpanReading, read_span
 from tracline.schemas.span import Value
 from tracline.schemas.walk.keys import FLATTENED, slots_of
-from tracline.schemas.walk.locate import LocatedSpan, located, request_of
+from tracline.schemas.walk.locate import PlacedSpan, located, request_of
 from tracline.schemas.walk.wire_loops import SLOT_ODD, SLOT_SPAN
 
 from ..frameworks.recordings import FOLDER, names, requests_of
@@ -45,7 +45,7 @@ def read(data: bytes) -> list[tuple[SpanReading, bool]]:
     return found
 
 
-def agreed(data: bytes) -> list[LocatedSpan]:
+def agreed(data: bytes) -> list[PlacedSpan]:
     """Return the located spans after a check that they are what the ordinary path reads, if there are any."""
     found = located(data, SCOPE)
     if found is None:
