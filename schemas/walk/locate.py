@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
 from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
@@ -27,7 +28,6 @@ from .wire_loops import (
     FULL,
     KEYS_MAX,
     ODD,
-    REFUSED,
     RESOURCE,
     RESOURCE_STOP,
     SCOPE,
@@ -38,7 +38,7 @@ from .wire_loops import (
     walk,
 )
 
-_ROWS = 32
+ROWS = 32
 """Spans for which there is room at first."""
 _TEXTS = (keys.INPUT, keys.OUTPUT, keys.ARGUMENTS, TEXT)
 CACHED_MAX = 1_024
@@ -66,22 +66,28 @@ def located(data: bytes, scope: Sequence[str] = ()) -> list[PlacedSpan] | None:
 
     The resource attributes named by `scope` precede the session's id. A request with a flaw is never located.
     """
-    whole, words = np.frombuffer(data, np.uint8), np.frombuffer(data, np.uint64, len(data) // 8)
-    size = _ROWS
-    rows = FULL
-    while rows == FULL:
-        spans, facts = np.empty((size, COLUMNS), np.int64), np.empty((16 * size, FACT_COLUMNS), np.int64)
-        rows, count = walk(whole, words, *_table(), spans, facts, np.empty(2 * KEYS_MAX, np.uint64))
-        size *= 8
-    if rows == REFUSED:
+    found = _walked(data, ROWS)
+    if found is None:
         return None
-    judge_texts(whole, words, facts, count, *_TEXTS)
-    found = facts[:count].tolist()
+    rows, facts = found
     prefixes = tuple(scope)
     try:
-        return [_located(data, row, found, prefixes) for row in spans[:rows].tolist()]
+        return [_located(data, row, facts, prefixes) for row in rows]
     except NotRead:
         return None
+
+
+def _walked(data: bytes, size: int) -> tuple[list[list[int]], list[list[int]]] | None:
+    """Return the rows of spans and of facts; there is room for `size` spans at first."""
+    whole, words = np.frombuffer(data, np.uint8), np.frombuffer(data, np.uint64, len(data) // 8)
+    spans: NDArray[np.int64] = np.empty((size, COLUMNS), np.int64)
+    facts: NDArray[np.int64] = np.empty((16 * size, FACT_COLUMNS), np.int64)
+    count, fact_count = walk(whole, words, *_table(), spans, facts, np.empty(2 * KEYS_MAX, np.uint64))
+    if count < 0:
+        return _walked(data, 8 * size) if count == FULL else None
+    judge_texts(whole, words, facts, fact_count, *_TEXTS)
+    rows = cast("list[list[int]]", spans[:count].tolist())
+    return rows, cast("list[list[int]]", facts[:fact_count].tolist())
 
 
 def request_of(data: bytes, span: PlacedSpan) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
-from ..chat.message import string_of
+from ..chat.message import ID_CHARS_MAX, string_of
 from ..dialects.genai import returned
 from ..dialects.names import frameworks as fw
 from ..dialects.names import opentelemetry_1_41 as otel
@@ -37,6 +37,7 @@ from .wire_loops import (
     RAISED,
     SLOT_ESCAPED,
     SLOT_RAISED,
+    SLOTS_MAX,
     STARTED,
     STATE,
     TEXT,
@@ -49,6 +50,7 @@ _MODELS = frozenset({keys.INPUT, keys.OUTPUT, keys.REQUEST_MODEL, keys.RESPONSE_
 """Slots that make a span without an operation a model's."""
 _ANSWERED = frozenset({keys.INPUT, keys.OUTPUT, keys.FINISH_REASONS, keys.OUTPUT_TOKENS})
 """Slots that make a span of an unknown operation a model's."""
+_CONVERSING = otel.MODEL_OPERATIONS | otel.AGENT_OPERATIONS | {fw.ANY_AGENT_OPERATION}
 _QUOTED_MAX = 100
 """Bytes of a redaction in JSON, at most: a character takes six bytes as an escape."""
 _NO_ERROR = (None, "", False)
@@ -77,6 +79,11 @@ class _Role(NamedTuple):
     response_id: str | None = None
 
 
+_PAIR = (INPUT, OUTPUT)
+_OTHER = _Role(SpanRole.OTHER)
+_FAILED_OTHER = _Role(SpanRole.OTHER, captured=(OUTPUT,))
+
+
 def bare_reading(
     data: bytes, row: Sequence[int], facts: Sequence[list[int]], sender: Sender, scope: str
 ) -> tuple[SpanReading, bool] | None:
@@ -95,17 +102,16 @@ def _read(
 ) -> tuple[SpanReading, bool]:
     found: Facts = {}
     session = agent = None
-    session_slot = agent_slot = 1 << 30
+    session_slot = agent_slot = SLOTS_MAX
     for fact in facts[row[FACTS] : row[FACTS_STOP]]:
         slot = fact[0]
-        if slot >= keys.SESSION:
-            if slot < session_slot and (name := name_of(_value(data, fact))) is not None:
-                session, session_slot = name, slot
-        elif slot >= keys.AGENT:
-            if slot < agent_slot and (name := string_of(_value(data, fact))):
-                agent, agent_slot = name, slot
-        else:
+        if slot < keys.AGENT:
             found[slot] = fact
+        elif slot < keys.SESSION:
+            if slot < agent_slot and (name := _string(data, fact)) is not None:
+                agent, agent_slot = name, slot
+        elif slot < session_slot and (name := _name(data, fact)) is not None:
+            session, session_slot = name, slot
     error = _error(data, row, found)
     role = _role(data, row, found, scope, error)
     content = SpanContent(
@@ -121,10 +127,10 @@ def _read(
         response_id=role.response_id,
         lacks=role.lacks,
     )
-    start, end, parent = row[STARTED], row[ENDED], row[PARENT]
+    trace, identity, parent, start, end = row[TRACE], row[IDENTITY], row[PARENT], row[STARTED], row[ENDED]
     reading = SpanReading(
-        data[row[TRACE] : row[TRACE] + 16].hex(),
-        data[row[IDENTITY] : row[IDENTITY] + 8].hex(),
+        data[trace : trace + 16].hex(),
+        data[identity : identity + 8].hex(),
         None if parent < 0 else data[parent : parent + 8].hex(),
         start,
         whole_end(start, end, role.role) if sender.is_coarse else end,
@@ -141,36 +147,34 @@ def _read(
 
 def _role(data: bytes, row: Sequence[int], found: Facts, scope: str, error: str | None) -> _Role:
     """Return what `genai.read` and `read_content` make of the span."""
-    operation = string_of(_text(data, found.get(keys.OPERATION)))
-    if operation == otel.TOOL_OPERATION or (operation is None and keys.TOOL in found):
-        tool = _text(data, found.get(keys.TOOL))
-        return _other(error) if tool == fw.MERGED_TOOLS else _tool(data, row, found, scope, error)
-    is_model = operation in otel.MODEL_OPERATIONS or operation == fw.ANY_AGENT_OPERATION
-    is_agent = operation in otel.AGENT_OPERATIONS
-    if operation in otel.OTHER_OPERATIONS or (operation is None and _MODELS.isdisjoint(found)):
-        return _other(error)
-    if not (is_agent or is_model) and _ANSWERED.isdisjoint(found):
-        return _other(error)
+    operation = found.get(keys.OPERATION)
+    name = None if operation is None else _string(data, operation)
+    is_tool = name == otel.TOOL_OPERATION or (name is None and keys.TOOL in found)
+    if is_tool and _text(data, found.get(keys.TOOL)) != fw.MERGED_TOOLS:
+        return _tool(data, row, found, scope, error)
+    is_other = name in otel.OTHER_OPERATIONS or (name is None and _MODELS.isdisjoint(found))
+    if is_tool or is_other or (name not in _CONVERSING and _ANSWERED.isdisjoint(found)):
+        # A failed span without an output counts as one with an empty output, whatever its role.
+        return _OTHER if error is None else _FAILED_OTHER
     asked, answered = _half(found.get(keys.INPUT)), _half(found.get(keys.OUTPUT))
-    lacks = tuple(half for half, state in ((INPUT, asked), (OUTPUT, answered)) if state is None)
+    lacks = _halves(asked is None, answered is None)
     if answered is None and error is not None:
         answered = False
-    captured = tuple(half for half, state in ((INPUT, asked), (OUTPUT, answered)) if state is not None)
+    captured = _halves(asked is not None, answered is not None)
     model = _text(data, found.get(keys.RESPONSE_MODEL)) or _text(data, found.get(keys.REQUEST_MODEL))
     has_messages = bool(asked or answered)
-    if is_agent:
+    if name in otel.AGENT_OPERATIONS:
         return _Role(SpanRole.AGENT, has_messages, captured, lacks, string_of(model))
-    response_id = found.get(keys.RESPONSE_ID)
-    name = None if response_id is None else name_of(_value(data, response_id))
-    if name is None and asked is not None and scope.startswith(scopes.LOGFIRE):
+    answer = found.get(keys.RESPONSE_ID)
+    response_id = None if answer is None else _name(data, answer)
+    if response_id is None and asked is not None and scope.startswith(scopes.LOGFIRE):
         raise _Odd
     has_claims = has_messages or len(captured) < 2
-    return _Role(SpanRole.CHAT, has_claims, captured, lacks, string_of(model), None, name)
+    return _Role(SpanRole.CHAT, has_claims, captured, lacks, string_of(model), None, response_id)
 
 
-def _other(error: str | None) -> _Role:
-    # A failed span without an output counts as one with an empty output, whatever its role.
-    return _Role(SpanRole.OTHER, captured=() if error is None else (OUTPUT,))
+def _halves(has_input: bool, has_output: bool) -> tuple[str, ...]:
+    return _PAIR if has_input and has_output else (INPUT,) if has_input else (OUTPUT,) if has_output else ()
 
 
 def _half(fact: list[int] | None) -> bool | None:
@@ -193,18 +197,16 @@ def _tool(data: bytes, row: Sequence[int], found: Facts, scope: str, error: str 
             raise _Odd
         args, asked = arguments(data[given[2] : given[2] + given[3]].decode())
     answered = Content.ABSENT if answer is None else _answer(data, answer)
-    lacks = tuple(half for half, state in ((INPUT, asked), (OUTPUT, answered)) if state is Content.ABSENT)
+    lacks = _halves(asked is Content.ABSENT, answered is Content.ABSENT)
     if lacks and row[STATE] & HAS_EVENTS:
         raise _Odd
     if error is not None and asked is Content.CAPTURED and answered is Content.ABSENT:
         answered = Content.CAPTURED
-    captured = tuple(
-        half for half, state in ((INPUT, asked), (OUTPUT, answered)) if state is Content.CAPTURED
-    )
-    call_id = found.get(keys.CALL_ID)
+    captured = _halves(asked is Content.CAPTURED, answered is Content.CAPTURED)
+    call_id, tool = found.get(keys.CALL_ID), found.get(keys.TOOL)
     call = ToolCall(
-        None if call_id is None else name_of(_value(data, call_id)),
-        string_of(_text(data, found.get(keys.TOOL))),
+        None if call_id is None else _name(data, call_id),
+        None if tool is None else _string(data, tool),
         args,
         asked,
     )
@@ -234,6 +236,18 @@ def _error(data: bytes, row: Sequence[int], found: Facts) -> str | None:
 
 def _truth(data: bytes, fact: list[int] | None) -> bool | None:
     return None if fact is None else truth_of(_value(data, fact))
+
+
+def _name(data: bytes, fact: list[int]) -> str | None:
+    """Return an attribute as `name_of` does."""
+    _, kind, at, size = fact
+    is_name = kind == TEXT and 0 < size <= ID_CHARS_MAX
+    return data[at : at + size].decode() if is_name else name_of(_value(data, fact))
+
+
+def _string(data: bytes, fact: list[int]) -> str | None:
+    """Return an attribute as `string_of` does."""
+    return _name(data, fact) if fact[1] == TEXT else string_of(_value(data, fact))
 
 
 def _text(data: bytes, fact: list[int] | None) -> str | None:
