@@ -3,7 +3,8 @@
 Prints the share of spans that the walk alone reads, by dialect and by recording, and fails where the share is
 below `SHARE` on the simulated desk or on a recording that `DIALECTS_READ` does not name. Then prints the
 processor time a span of parsing the same bytes with upb, of locating the spans, and of reading them with the
-dialects, as ratios to parsing, and the time of the walk's first call.
+dialects, as ratios to parsing, and the time of the walk's first call. Last come the claims of model's calls,
+with and without a memory of the call before.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from tracline.examples.desk.bot import Desk, conversations
 from tracline.examples.spans.plan import Dialect, Manner
 from tracline.examples.spans.sessions import START_NS, Script, ScriptCall, ScriptLine, support_session
 from tracline.schemas.otlp.protobuf import decode_protobuf
-from tracline.schemas.sessions.span_reading import read_span
+from tracline.schemas.sessions.claims import claims_of
+from tracline.schemas.sessions.span_reading import SessionMemory, read_span
 from tracline.schemas.span import Span
 from tracline.schemas.span_content import Role
 from tracline.schemas.walk.locate import located
@@ -81,6 +83,7 @@ def main() -> None:
             bodies[f"{turns} turns, {script}"] = _requests(spans(_conversation(turns, text)))
     _print_shares(bodies)
     _print_times(bodies)
+    _print_remembered(bodies)
 
 
 def _requests(every: Sequence[Span]) -> list[bytes]:
@@ -134,6 +137,37 @@ def _print_times(bodies: dict[str, list[bytes]]) -> None:
         ]
         ratios = " ".join(f"{_best(way) / parsed:7.1f}x" for way in ways)
         print(f"{name:28} {sum(map(len, made)) / count:8.0f} {parsed / count * 1e6:8.2f} {ratios}")
+
+
+def _print_remembered(bodies: dict[str, list[bytes]]) -> None:
+    """Print the time of the claims of a model's call, without and with a memory of the call before."""
+    print(f"\n{'processor time a call':28} {'upb, us':>8} {'claims':>8} {'with memory':>12}")
+    for name, made in bodies.items():
+        calls = [span for body in made for span in decode_protobuf(body).spans if _is_call(span)]
+        if not calls:
+            continue
+        alone = [to_otlp([span]).SerializeToString() for span in calls]
+        parsed = _best(lambda alone=alone: [TracesData.FromString(body) for body in alone])
+        ratios = [_best(lambda c=calls, is_on=is_on: _claims(c, is_on)) / parsed for is_on in (False, True)]
+        print(f"{name:28} {parsed / len(calls) * 1e6:8.2f} {ratios[0]:7.1f}x {ratios[1]:11.1f}x")
+
+
+def _is_call(span: Span) -> bool:
+    return "gen_ai.input.messages" in span.attributes or "ai.prompt.messages" in span.attributes
+
+
+def _claims(calls: Sequence[Span], is_remembered: bool) -> None:
+    """Read the claims of calls, each conversation with a memory if that is on."""
+    memories: dict[str, SessionMemory] = {}
+    for span in calls:
+        if is_remembered:
+            # The desk's conversations are of one agent and name the session on their roots only.
+            key = str(span.attributes.get("ai.prompt.messages", span.attributes.get("gen_ai.input.messages")))
+            memory = memories.setdefault(key[:120], SessionMemory()).of(span)
+            content = read_span(span, memory=memory.inputs).content
+            claims_of(content, span.start, span.end, memory=memory.claims)
+        else:
+            claims_of(read_span(span).content, span.start, span.end)
 
 
 def _best(run: Callable[[], object]) -> float:

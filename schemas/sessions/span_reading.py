@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -13,17 +13,24 @@ from ..chat.message import string_of
 from ..dialects import read_content
 from ..dialects.names import opentelemetry_1_41 as otel
 from ..dialects.names import scopes
+from ..dialects.names import vercel_ai_6 as ai
 from ..dialects.parts.log_record import LogRecord, events_of
 from ..dialects.parts.log_records import joined
+from ..dialects.parts.remembered import InputMemory, RememberedText
 from ..dialects.span_facts import service_of
 from ..event import Content
 from ..span import Span, Value
 from ..span_content import SpanContent, SpanRole, ToolCall
 from ..time import NS_MAX
+from .claims import ClaimMemory
 from .coverage import captured_halves
 
 CLOCK_ERROR = 1_000_000
 """Nanoseconds by which a span may seem to outlive one that waits for it."""
+CONVERSATIONS_MAX = 4
+"""Conversations of a session that are remembered."""
+_INPUTS = (otel.INPUT_MESSAGES, ai.PROMPT_MESSAGES)
+"""Attributes with a model's input as a list of messages in JSON."""
 _NO_CALL = ToolCall(None, None, None)
 
 
@@ -117,11 +124,46 @@ class Sender:
     is_coarse: bool
 
 
+class ConversationMemory(msgspec.Struct):
+    """The last call of a conversation with a model, remembered: the text of its input, and its claims."""
+
+    inputs: InputMemory = msgspec.field(default_factory=InputMemory)
+    claims: ClaimMemory = msgspec.field(default_factory=ClaimMemory)
+
+
+class SessionMemory(msgspec.Struct):
+    """The last calls of a session's conversations, the latest first; a session may have several agents."""
+
+    conversations: list[ConversationMemory] = msgspec.field(default_factory=list[ConversationMemory])
+
+    def of(self, span: Span) -> ConversationMemory:
+        """Return the memory of the call that a span's input repeats, else of the oldest one, or a new one."""
+        texts = [value for name in _INPUTS if isinstance(value := span.attributes.get(name), str)]
+        found = next((c for c in self.conversations if any(map(c.inputs.is_in, texts))), None)
+        if found is None and len(self.conversations) == CONVERSATIONS_MAX:
+            found = self.conversations[-1]
+        if found is None:
+            found = ConversationMemory()
+        elif texts:
+            self.conversations.remove(found)
+        if texts:
+            self.conversations.insert(0, found)
+        return found
+
+
 def read_span(
-    span: Span, scope: Sequence[str] = (), record_time: int = 0, origin: tuple[int, bytes] | None = None
+    span: Span,
+    scope: Sequence[str] = (),
+    record_time: int = 0,
+    origin: tuple[int, bytes] | None = None,
+    memory: InputMemory | None = None,
 ) -> SpanReading:
-    """Return a span with its content; the resource attributes named by `scope` precede the session's id."""
-    content, sender = read_content(span), sender_of(span.resource, scope)
+    """Return a span with its content; the resource attributes named by `scope` precede the session's id.
+
+    `memory` is that of an earlier call's input, and becomes that of this span's.
+    """
+    content = read_content(span if memory is None else _remembering(span, memory))
+    sender = sender_of(span.resource, scope)
     return SpanReading(
         trace_id=span.trace_id,
         span_id=span.span_id,
@@ -137,6 +179,16 @@ def read_span(
         coarse=sender.is_coarse,
         apart=span.scope == scopes.HAYSTACK,
     )
+
+
+def _remembering(span: Span, memory: InputMemory) -> Span:
+    """Return the span with the memory in the texts of its input."""
+    texts = {
+        name: RememberedText(value, memory)
+        for name in _INPUTS
+        if isinstance(value := span.attributes.get(name), str)
+    }
+    return replace(span, attributes={**span.attributes, **texts}) if texts else span
 
 
 def join_records(reading: SpanReading, records: Iterable[LogRecord], *, is_cut: bool = False) -> SpanReading:
