@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -17,14 +17,11 @@ from ..span_content import INPUT, OUTPUT, Message, Role, SpanContent, SpanRole, 
 _DIGEST_BYTES = 16
 
 
-def claims_of(
-    content: SpanContent, start: int, end: int, *, without: Container[str] = ()
-) -> tuple[tuple[Claim, ...], str]:
+def claims_of(content: SpanContent, start: int, end: int) -> tuple[tuple[Claim, ...], str]:
     """Return the claims of a span with that start and end, and a digest of them, 32 hex digits.
 
     A model's input and a tool's call have the start's time, a model's output and a tool's result the end's. A
-    half that was not captured is one `unknown` event. The halves `without` (`INPUT`, `OUTPUT`) of a
-    conversation are left out, but are part of the digest.
+    half that was not captured is one `unknown` event.
     """
     claims: list[Claim] = []
     if content.role in (SpanRole.CHAT, SpanRole.AGENT):
@@ -34,16 +31,14 @@ def claims_of(
     if content.ends:
         claims.append(Claim(Kind.END, end))
     fields = [[c.kind, c.key, c.place, c.rank, c.tool, c.call_id, c.args, c.result, c.error] for c in claims]
-    digest = hashlib.blake2b(orjson.dumps(fields), digest_size=_DIGEST_BYTES).hexdigest()
-    inputs = len(content.input or ())
-    return tuple(claim for claim in claims if half_of(claim, inputs) not in without), digest
+    return tuple(claims), hashlib.blake2b(orjson.dumps(fields), digest_size=_DIGEST_BYTES).hexdigest()
 
 
-def half_of(claim: Claim, inputs: int) -> str:
+def half_of(claim: Claim, content: SpanContent) -> str:
     """Return the half of a conversation that a claim belongs to; empty for a claim of none."""
     if claim.place is None:
         return ""
-    return INPUT if claim.place < inputs else OUTPUT
+    return INPUT if claim.place < len(content.input or ()) else OUTPUT
 
 
 def _conversation(content: SpanContent, start: int, end: int) -> Iterator[Claim]:

@@ -28,7 +28,7 @@ def candidate_of(trace: Trace, reading: SpanReading, coverage: Coverage) -> Cand
     claims, digest = claims_of(reading.content, *times)
     covered = coverage.halves(reading.key)
     if len(covered) == 1:
-        claims, _ = claims_of(reading.content, *times, without=covered)
+        claims = tuple(claim for claim in claims if half_of(claim, reading.content) not in covered)
     elif (run := coverage.runs.get(reading.key)) is not None:
         claims, _ = claims_of(_with_run(reading.content, *run), *times)
     return Candidate(
@@ -59,10 +59,8 @@ def omitted_claims(trace: Trace, reading: SpanReading, coverage: Coverage) -> tu
     covered, times = coverage.halves(reading.key), _times((reading, *trace.above(reading)))
     if len(covered) != 1 or times is None:
         return ()
-    inputs = len(reading.content.input or ())
-    return tuple(
-        claim for claim in claims_of(reading.content, *times)[0] if half_of(claim, inputs) in covered
-    )
+    claims, _ = claims_of(reading.content, *times)
+    return tuple(claim for claim in claims if half_of(claim, reading.content) in covered)
 
 
 def _with_run(content: SpanContent, call: ToolCall, error: str | None) -> SpanContent:
