@@ -33,7 +33,7 @@ from .judge import AssembledBatch, Outputs, RuledAt, SessionJudge, poisoned
 from .rule_set_judge import RuleSetJudge
 from .rule_sets import RuleSets
 from .schedule import MonitorState, Write
-from .session_cache import SessionCache
+from .session_cache import SessionCache, StoredSession
 
 STEP_NS = NS // 2
 """The smallest step of a partition's watermark: judging one event takes almost as long as a hundred."""
@@ -294,7 +294,7 @@ class MonitorStep:
             (rules_key(number, key), msgspec.json.encode(texts)) for key, texts in changed.rules.items()
         ]
         deleted: list[str] = []
-        cached: dict[str, tuple[bytes, SessionState]] = {}
+        cached: dict[str, tuple[StoredSession, SessionState]] = {}
         for session_id, offset in sorted(changed.sessions.items()):
             key, state, before = session_key(session_id), self._sessions[session_id], self._record(session_id)
             due = state.session.due
@@ -308,7 +308,7 @@ class MonitorStep:
                 # It has this message, and must not have it again if the process dies before the deletion.
                 deleted.append(key)
             else:
-                cached[session_id] = data, state
+                cached[session_id] = StoredSession(data, chunks), state
             old = [] if before is None else chunk_keys(number, session_id, decode_head(before))
             deleted += [each for each in old if each not in keys]
         facts = msgspec.structs.replace(changed.facts, topic_id=self._options.events_id)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from ...schemas.sessions.assemble import SessionAssembler
 from ..messages.monitor_state import FORGOTTEN, chunk_keys, decode_head, decode_session
@@ -12,12 +13,19 @@ STATES_CACHED_MAX = 20_000
 """Sessions whose state the cache has."""
 
 
+class StoredSession(NamedTuple):
+    """A session's record, and its chunks."""
+
+    record: bytes
+    chunks: Sequence[bytes | None]
+
+
 class SessionCache:
     """The states that were written last. A session is idle, and closes, after `idle` nanoseconds."""
 
     def __init__(self, idle: int) -> None:
         self._idle = idle
-        self._cached: dict[str, tuple[bytes, SessionState]] = {}
+        self._cached: dict[str, tuple[StoredSession, SessionState]] = {}
 
     def empty(self, session_id: str) -> SessionState:
         """Return the state of a session that has no record."""
@@ -33,11 +41,12 @@ class SessionCache:
         cached = self._cached.pop(session_id, None)
         if record is None or (head := decode_head(record)).due == FORGOTTEN:
             return self.empty(session_id)
-        if cached is not None and cached[0] == record:
+        stored = StoredSession(record, [get(key) for key in chunk_keys(partition, session_id, head)])
+        if cached is not None and cached[0] == stored:
             return cached[1]
-        return decode_session(record, map(get, chunk_keys(partition, session_id, head)))
+        return decode_session(*stored)
 
-    def put(self, states: Mapping[str, tuple[bytes, SessionState]]) -> None:
+    def put(self, states: Mapping[str, tuple[StoredSession, SessionState]]) -> None:
         """Hold states with their records, in place of those that were put first."""
         self._cached.update(states)
         while len(self._cached) > STATES_CACHED_MAX:

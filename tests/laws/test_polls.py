@@ -97,23 +97,23 @@ def candidate(random: Random, session_id: str, second: float, key: str) -> Candi
 def messages(seed: int) -> Iterator[tuple[int, Message | bytes]]:
     """Yield messages with their partitions: batches of two sources, ticks, activations, damaged records."""
     random, second = Random(seed), 0.0
-    for number in range(random.randint(4, 16)):
+    for number in range(random.randint(4, 24)):
         partition = random.randrange(PARTITIONS)
         second += random.choice((0.1, 0.4, 1, 3, 3, IDLE_S, 3 * IDLE_S))
         watermark = START + round(second * NS)
         chance = random.random()
-        if chance < 0.08:
+        if chance < 0.15:
             yield partition, Activation(dict(pack_text(random.choice(PACKS)).sources))
-        elif chance < 0.11:
+        elif chance < 0.18:
             yield partition, b"TL\x01junk"
-        elif chance < 0.2:
+        elif chance < 0.25:
             yield partition, Tick(2, {0: watermark, 1: watermark})
         else:
             ours = [name for name in SESSIONS if partition_of(name, PARTITIONS) == partition]
             named = [random.choice(ours) for _ in range(random.randint(0, 4))]
             spans = [candidate(random, name, second, f"{number}-{i}") for i, name in enumerate(named)]
             yield partition, Tick(2, {0: watermark - NS, 1: watermark - NS})
-            if spans and chance > 0.85:
+            if spans and chance > 0.7:
                 yield partition, CandidateBatch(0, 2, number, watermark, spans[:1], more=True)
                 spans = [span for span in spans if span.session_id == spans[0].session_id][1:]
             yield partition, CandidateBatch(0, 2, number, watermark, spans)
