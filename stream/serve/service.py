@@ -233,4 +233,4 @@ def _count(
         judging.verdict(str(pack), str(rule), Verdict(str(verdict)), count)
     for letter in batch.dead_letters:
         progress.dead_letter(letter.code)
-    progress.watermark(batch.watermark)
+    progress.watermark(batch.times.watermark)

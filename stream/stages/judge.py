@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ...rules.engine.records import Record
 from ...schemas.candidate import Candidate
 from ...schemas.event import Event, Kind
+from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.sessions.assemble import SessionAssembler
 from ..error import PROCESS_ERRORS
 from ..messages.session_state import SessionState
@@ -52,7 +52,7 @@ class Outputs:
 
     events: list[Event] = field(default_factory=list[Event])
     digests: list[str] = field(default_factory=list[str])
-    records: list[Record] = field(default_factory=list[Record])
+    records: list[VerdictRecord] = field(default_factory=list[VerdictRecord])
     statuses: list[StatusChange] = field(default_factory=list[StatusChange])
     late: int = 0
     repeats: int = 0

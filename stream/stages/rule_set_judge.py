@@ -19,7 +19,7 @@ import polars as pl
 from ...rules.engine import kernel
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, judge, label_columns
 from ...rules.engine.kernel import EVENTS_MAX, I32, I64, Findings, applies
-from ...rules.engine.records import Record, WitnessCache, records
+from ...rules.engine.records import WitnessCache, records
 from ...rules.engine.sessions import Clock, Mask
 from ...rules.engine.status import first_breaches, unjudged_findings
 from ...rules.labels.missing import MISSING, NOTHING, missing_column
@@ -27,6 +27,7 @@ from ...rules.model.digest import rule_set_digest
 from ...rules.model.rule import RuleSet
 from ...schemas.event import Content, Event, Kind
 from ...schemas.frames.events import event_frame
+from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.time import rfc3339
 from ...schemas.verdict import Verdict
 from ..messages.session_state import Columns, JudgingState
@@ -43,7 +44,7 @@ _At = tuple[str, int, int, str | None]
 class BatchVerdicts:
     """The verdict records of one batch, and the changes of its sessions' status."""
 
-    records: list[Record]
+    records: list[VerdictRecord]
     statuses: list[StatusChange]
 
 
@@ -278,13 +279,13 @@ class _Places:
         """Return the batch in which the occurrence of each closing finding closes."""
         return [self._ends[at[0], rfc3339(at[1])] for at in _at(self._judged, found.stamps)]
 
-    def _batch_of(self, record: Record) -> int:
+    def _batch_of(self, record: VerdictRecord) -> int:
         """Return the batch of a record: that of its event, and of a closing verdict that of the `end` row."""
-        if record["verdict"] in _CLOSING:
-            return self._ends[record["session_id"], record["occurrence"]]
-        return self._events[record["session_id"], record["event_id"], record["seq"]]
+        if record.verdict in _CLOSING:
+            return self._ends[record.session_id, record.occurrence]
+        return self._events[record.session_id, record.event_id, record.seq]
 
-    def verdicts(self, changes: Iterable[_Change], found: Iterable[Record]) -> list[BatchVerdicts]:
+    def verdicts(self, changes: Iterable[_Change], found: Iterable[VerdictRecord]) -> list[BatchVerdicts]:
         """Return each batch's changes and records in the order of its sessions."""
         verdicts = [BatchVerdicts([], []) for _ in self._batches]
         ordered: list[list[_Change]] = [[] for _ in self._batches]
@@ -294,7 +295,7 @@ class _Places:
             verdicts[self._batch_of(record)].records.append(record)
         for batch, batch_verdicts, its_changes in zip(self._batches, verdicts, ordered, strict=True):
             rank = {event.session_id: place for place, event in enumerate(batch)}
-            batch_verdicts.records.sort(key=lambda record: rank[record["session_id"]])
+            batch_verdicts.records.sort(key=lambda record: rank[record.session_id])
             its_changes.sort(key=lambda change: (change.phase, rank[change.status.session_id]))
             batch_verdicts.statuses.extend(change.status for change in its_changes)
         return verdicts

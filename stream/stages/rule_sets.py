@@ -62,7 +62,7 @@ class RuleSets:
             self.find(key, state)
         except StreamError:
             texts = state.table.get(rules_key(number, key))
-            if texts is None or texts not in self._by_texts or partition.due:
+            if texts is None or texts not in self._by_texts or partition.schedule.due:
                 raise
             partition.resumed = msgspec.json.decode(texts, type=RuleTexts)
             partition.facts = msgspec.structs.replace(partition.facts, active=None)

@@ -1,6 +1,7 @@
-"""The monitor's state: for each events partition its facts, and when each of its sessions is due.
+"""The times at which sessions are due, and the monitor's state: facts and schedule of each events partition.
 
-It is an index of the table. The process applies to it the writes that the table has, at a start all of them.
+The state is an index of the table. The process applies to it the writes that the table has, at a start all of
+them.
 """
 
 from __future__ import annotations
@@ -38,20 +39,10 @@ class Table(Protocol):
 
 
 @dataclass(slots=True)
-class Partition:
-    """An events partition: its facts, and when each of its sessions is due.
+class Schedule:
+    """The watermark at which each session is due; `heap` may have replaced entries, too."""
 
-    `ahead` has the sessions whose record is of a message behind `facts.offset`: the process before this one
-    died while it wrote, and such a session rests until the message at that offset is stepped again. `lost`
-    are keys of chunks that no session's record counts. `resumed` is the rule set that an earlier release
-    had in force; the next message activates it again where `facts.active` is None.
-    """
-
-    facts: PartitionState = field(default_factory=PartitionState)
     due: dict[str, int] = field(default_factory=dict[str, int])
-    ahead: dict[str, int] = field(default_factory=dict[str, int])
-    lost: set[str] = field(default_factory=set[str])
-    resumed: RuleTexts | None = None
     heap: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
 
     def plan(self, session_id: str, due: int | None) -> None:
@@ -66,23 +57,49 @@ class Partition:
             self.heap = [(due, session_id) for session_id, due in self.due.items()]
             heapq.heapify(self.heap)
 
-    def due_at(self, watermark: int, offset: int) -> Iterator[str]:
-        """Yield the sessions that are due at the watermark of the message at that offset."""
+    def due_at(self, watermark: int) -> Iterator[str]:
+        """Yield the sessions that are due at the watermark."""
         places = [0]
         while places:
             place = places.pop()
             if place < len(self.heap) and self.heap[place][0] <= watermark:
                 due, session_id = self.heap[place]
-                if self.due.get(session_id) == due and self.ahead.get(session_id, offset) <= offset:
+                if self.due.get(session_id) == due:
                     yield session_id
                 places += (2 * place + 1, 2 * place + 2)
+
+    def trim(self) -> None:
+        """Drop the replaced entries at the front."""
+        while self.heap and self.due.get(self.heap[0][1]) != self.heap[0][0]:
+            heapq.heappop(self.heap)
+
+
+@dataclass(slots=True)
+class Partition:
+    """An events partition: its facts, and the schedule of its sessions.
+
+    `ahead` has the sessions whose record is of a message behind `facts.offset`: the process before this one
+    died while it wrote, and such a session rests until the message at that offset is stepped again. `lost`
+    are keys of chunks that no session's record counts. `resumed` is the rule set that an earlier release
+    had in force; the next message activates it again where `facts.active` is None.
+    """
+
+    facts: PartitionState = field(default_factory=PartitionState)
+    schedule: Schedule = field(default_factory=Schedule)
+    ahead: dict[str, int] = field(default_factory=dict[str, int])
+    lost: set[str] = field(default_factory=set[str])
+    resumed: RuleTexts | None = None
+
+    def due_at(self, watermark: int, offset: int) -> Iterator[str]:
+        """Yield the sessions that are due at the watermark of the message at that offset."""
+        due = self.schedule.due_at(watermark)
+        return (session_id for session_id in due if self.ahead.get(session_id, offset) <= offset)
 
     def advance(self, facts: PartitionState) -> None:
         """Take over new facts, and drop what they have passed."""
         self.facts = facts
         self.ahead = {name: offset for name, offset in self.ahead.items() if offset > facts.offset}
-        while self.heap and self.due.get(self.heap[0][1]) != self.heap[0][0]:
-            heapq.heappop(self.heap)
+        self.schedule.trim()
 
 
 @dataclass(slots=True)
@@ -107,7 +124,7 @@ class MonitorState:
                 number = partition_of(key.name, count)
                 if number in new:
                     head = decode_head(value)
-                    new[number].plan(key.name, head.due)
+                    new[number].schedule.plan(key.name, head.due)
                     new[number].ahead[key.name] = head.offset
                     counted.update(chunk_keys(number, key.name, head))
             elif key.kind == PARTITION and key.partition in new:
@@ -131,7 +148,7 @@ class MonitorState:
             for text, value in its_writes:
                 key = key_of(text)
                 if key.kind == SESSION:
-                    partition.plan(key.name, None if value is None else decode_head(value).due)
+                    partition.schedule.plan(key.name, None if value is None else decode_head(value).due)
                 elif key.kind == CHUNK:
                     partition.lost.discard(text)
                 elif key.kind == PARTITION and value is not None:
@@ -140,7 +157,7 @@ class MonitorState:
     @property
     def open_sessions(self) -> int:
         """Return the number of sessions that have a state."""
-        return sum(len(partition.due) for partition in self.partitions.values())
+        return sum(len(partition.schedule.due) for partition in self.partitions.values())
 
     @property
     def offsets(self) -> dict[int, int]:

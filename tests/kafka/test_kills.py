@@ -27,10 +27,10 @@ from tracline.stream.kafka.topics import administering
 from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import AlertFault, ArchiveFault, MonitorFault, RekeyFault
-from tracline.stream.stages.alert import Alerting
 
 from ..serve.days import day
 from ..serve.truth import Told, write_pack
+from ..support.alerting import Alerting
 from .judging import Listener
 from .keyed import PARTITIONS
 from .proving import IDLE_S, SESSIONS, Pipeline, Proof, Sender, assert_whole, conversations, proof

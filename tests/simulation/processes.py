@@ -24,6 +24,8 @@ from tracline.stream.group.alerts import AlertsRuntime
 from tracline.stream.group.archive import ArchiveRuntime
 from tracline.stream.group.process import GroupProcess
 from tracline.stream.group.rekey import RekeyRuntime
+from tracline.stream.group.rekey_sources import RekeySources
+from tracline.stream.group.rekey_state import TopicCounts
 from tracline.stream.group.state import Latest
 from tracline.stream.kafka import alerts_process as alerts
 from tracline.stream.kafka import archive_process as archive
@@ -36,11 +38,11 @@ from tracline.stream.messages.topics import Topic
 from tracline.stream.process.alert_metrics import AlertMetrics
 from tracline.stream.process.archive_metrics import ArchiveMetrics
 from tracline.stream.process.rekey_metrics import RekeyMetrics
-from tracline.stream.stages.alert import Alerting, AlertsResult
+from tracline.stream.stages.alert import AlertsResult, AlertsState, AlertStage, VerdictsRecord
 from tracline.stream.stages.archive import ChunkLimits
 from tracline.stream.stages.monitor import MonitorStage
 from tracline.stream.stages.monitor_step import MonitorOptions
-from tracline.stream.stages.rekey import Rekeyer
+from tracline.stream.stages.rekey import RekeyStage
 from tracline.stream.stages.schedule import MonitorState
 
 KAFKA = KafkaSettings()
@@ -77,8 +79,8 @@ def make_topics(broker: MemoryBroker, layout: Layout) -> None:
 class CommittedOrder:
     """The verdicts in the order in which the transactions of alerts committed them."""
 
-    records: list[Record] = field(default_factory=list)
-    steps: dict[str, list[Record]] = field(default_factory=dict)
+    records: list[VerdictsRecord] = field(default_factory=list)
+    steps: dict[str, list[VerdictsRecord]] = field(default_factory=dict)
     """The records of the last step, by the name of the process's producer."""
 
     def commit(self, producer: str) -> None:
@@ -98,16 +100,16 @@ class ObservedBroker(MemoryBroker):
             self.order.commit(name)
 
 
-class ObservedAlerting(Alerting):
+class ObservedAlertStage(AlertStage):
     """A stage of alerts that notes the records of its last step."""
 
     order: CommittedOrder
     producer: str
 
-    def step(self, records: Iterable[Record]) -> AlertsResult:
+    def step(self, state: AlertsState, records: Iterable[VerdictsRecord]) -> AlertsResult:
         """Note the records, and step."""
         noted = self.order.steps[self.producer] = list(records)
-        return super().step(noted)
+        return super().step(state, noted)
 
 
 @dataclass
@@ -199,8 +201,9 @@ def rekey_slot(name: str, setting: Setting, sessions: SessionSettings) -> Slot:
             setting.clock,
             lambda fault: setting.gap(instance, fault),
         )
-        rekeyer = Rekeyer(sessions, layout.sources, layout.partitions, layout.bytes_max, spans, logs)
-        return client, rekey.rekey_over(client, NAMES, rekeyer, runtime, reads_logs=True)
+        counts = TopicCounts(layout.sources, layout.partitions)
+        sources = RekeySources(RekeyStage(sessions, NAMES), counts, layout.bytes_max)
+        return client, rekey.rekey_over(client, NAMES, sources, runtime, reads_logs=True)
 
     return Slot(name, start, setting.hits)
 
@@ -240,11 +243,8 @@ def alerts_slot(
             setting.broker, KAFKA.group("alerts"), client_name, read, TIMEOUT_S, verdicts, instance
         )
 
-        def alerting(partitions: int) -> Alerting:
-            stage = ObservedAlerting(tolerance, settings, partitions, verdicts)
-            stage.order, stage.producer = setting.order, f"{KAFKA.group('alerts')}-{instance}"
-            return stage
-
+        stage = ObservedAlertStage(tolerance, settings, verdicts)
+        stage.order, stage.producer = setting.order, f"{KAFKA.group('alerts')}-{instance}"
         metrics = AlertMetrics(
             [verdicts], [NAMES[topic] for topic in alerts.SENDS], (), alerts.DEAD_LETTER_CODES
         )
@@ -254,7 +254,7 @@ def alerts_slot(
             metrics,
             report,
             stopping,
-            alerting,
+            stage,
             lambda: delivery(metrics),
             setting.now,
             setting.clock,

@@ -21,9 +21,10 @@ from tracline.schemas.event import Event, Kind
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
-from tracline.stream.alerts.alert import decode
+from tracline.stream.alerts.alert import Alert, decode
 from tracline.stream.alerts.delivery import Delivery
 from tracline.stream.alerts.rates import default_rates, tolerance
+from tracline.stream.group.alerts_state import new_state
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.messages.codec import (
     Activation,
@@ -37,14 +38,14 @@ from tracline.stream.messages.codec import (
 from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.alert_metrics import AlertMetrics
-from tracline.stream.stages.alert import Alerting
+from tracline.stream.stages.alert import AlertStage, VerdictsRecord
 from tracline.stream.stages.archive import ChunkLimits
 from tracline.stream.stages.monitor_step import MonitorOptions
-from tracline.stream.stages.resolve import Source
 
 from ..serve.days import day
 from ..serve.live import IDLE_S, SETTINGS, arriving, wire
 from ..serve.truth import PACK, Ids, Told, ids_of
+from ..support.sources import Source
 from .parted import parted
 from .processes import (
     KAFKA,
@@ -435,9 +436,9 @@ class World:
         """
         committed = self.setting.order.records
         assert Counter(map(_place, committed)) == Counter(map(_place, self._read(Topic.VERDICTS)))
-        stage = Alerting(TOLERANCE, ALERTING, self.layout.partitions, NAMES[Topic.VERDICTS])
-        alerts = stage.step(committed).alerts
-        return Counter((alert.id, alert.status) for alert in alerts)
+        stage = AlertStage(TOLERANCE, ALERTING, NAMES[Topic.VERDICTS])
+        outputs = stage.step(new_state(self.layout.partitions), committed).outputs
+        return Counter((alert.id, alert.status) for alert in outputs if isinstance(alert, Alert))
 
     def letters(self) -> set[tuple[Topic, int, int]]:
         """Return where what could not be read stands, by the dead letters."""
@@ -471,7 +472,7 @@ def _largest(told: list[Told]) -> int:
     return max(len(encode(CandidateBatch(0, 1, 0, 0, [candidate]))) for candidate in candidates)
 
 
-def _place(record: Record) -> tuple[int, int]:
+def _place(record: Record | VerdictsRecord) -> tuple[int, int]:
     return record.partition, record.offset
 
 

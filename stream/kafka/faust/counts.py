@@ -27,7 +27,7 @@ def _count_message(metrics: MonitorMetrics, message: JudgedMessage, now: int) ->
         metrics.skipped.inc()
     for kind, count in Counter(event.kind for event in judged.events).items():
         metrics.judging.judged(kind, count)
-    given = Counter((record["pack"], record["rule"], record["verdict"]) for record in judged.records)
+    given = Counter((record.pack, record.rule, record.verdict) for record in judged.records)
     for (pack, rule, verdict), count in given.items():
         metrics.judging.verdict(pack, rule, Verdict(verdict), count)
     metrics.judging.late.inc(judged.late)

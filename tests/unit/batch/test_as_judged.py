@@ -32,11 +32,11 @@ from tracline.schemas.time import NS
 from tracline.stream.messages.codec import Activation, CandidateBatch, Message, decode_verdicts, encode
 from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
-from tracline.stream.stages.archive import ChunkBuffer
 from tracline.stream.stages.monitor import MonitorStage
 from tracline.stream.stages.monitor_step import MonitorOptions
 from tracline.stream.stages.schedule import MonitorState
 
+from ...support.gathering import Gathering
 from .audit_rows import PACK, START, call, result, session, user, write
 
 OLD = pack_text(PACK)
@@ -311,7 +311,7 @@ def test_an_audit_as_judged_finds_what_was_found_live(tmp_path: Path, finish: bo
     table: dict[str, bytes] = {}
     monitor, state = MonitorStage(options), MonitorState(table)
     monitor.restore(state, [0], [])
-    gathering = ChunkBuffer("tracline.judged", 0, ArchiveCheckpoint(0, 0))
+    gathering = Gathering(0, ArchiveCheckpoint(0, 0))
     live: dict[str, tuple[str, str, str]] = {}
     records = [Record(0, offset, START, encode(message)) for offset, message in enumerate(live_messages())]
     for begin in range(0, len(records), polled):
@@ -320,12 +320,13 @@ def test_an_audit_as_judged_finds_what_was_found_live(tmp_path: Path, finish: bo
         state.apply(step.writes)
         for output in step.outputs:
             if output.topic is Topic.JUDGED:
-                assert gathering.take(Record(0, gathering.next, START, output.value or b"")) is None
+                offset = gathering.buffer.progress.next
+                assert gathering.take(Record(0, offset, START, output.value or b"")) is None
             elif output.topic is Topic.VERDICTS:
                 for one in decode_verdicts(output.value or b"")["verdicts"]:
                     live[one["id"]] = (one["session_id"], one["rule"], one["verdict"])
     written = LiveArchive(tmp_path / "live", "kafka", "c" * 64)
-    piece = gathering.piece()
+    piece = gathering.chunk
     with written.lock():
         for digest, packs in piece.activated.items():
             written.write_rules(digest, packs)

@@ -158,6 +158,42 @@ def test_a_time_without_sessions_is_said(place: Path) -> None:
     assert found.stdout.startswith("No rates watched")
 
 
+def test_sessions_without_times_are_left_out_and_counted(tmp_path: Path) -> None:
+    """A chat log without times is no history: its sessions are counted, and nothing is learned from 1970."""
+    (tmp_path / "desk.yaml").write_text(PACK)
+    sessions = [
+        {"id": f"s{number}", "messages": [{"role": "user", "content": "hello"}]} for number in range(3)
+    ]
+    (tmp_path / "log.json").write_text(json.dumps(sessions))
+    line = ["alerts", "backtest", str(tmp_path / "log.json"), "--rules", str(tmp_path / "desk.yaml")]
+    found = CliRunner().invoke(tracline, [*line, "--format", "json"])
+    assert found.exit_code == 0, found.output
+    assert "3 sessions have no times and are left out" in found.stderr
+    assert "no session to learn rates from" in found.stderr
+    report = json.loads(found.stdout)
+    assert (report["undated_sessions"], report["learned_sessions"], report["watched"]) == (3, 0, 0)
+
+
+def test_the_number_of_sessions_that_rates_were_learned_from_is_reported(place: Path, tmp_path: Path) -> None:
+    """Half of the archive is learned from; a file of rates has no such number."""
+    report = json.loads(run(place, "--format", "json").stdout)
+    assert (report["undated_sessions"], report["learned_sessions"]) == (0, 480)
+    assert "Rates learned from 480 earlier sessions." in run(place).stdout
+    line = [
+        "alerts",
+        "rates",
+        str(place / "archive"),
+        "--rules",
+        str(place / "desk.yaml"),
+        "--until",
+        "2020-01-01",
+    ]
+    learned = CliRunner().invoke(tracline, [*line, "--out", str(tmp_path / "rates.json")])
+    assert "no session to learn rates from" in learned.stderr
+    more = ["--rates", str(tmp_path / "rates.json"), "--format", "json"]
+    assert json.loads(run(place, *more).stdout)["learned_sessions"] is None
+
+
 def test_rates_are_learned_from_one_archive_for_another(place: Path) -> None:
     """Rates learned up to a time find the spike when given with --rates; the ticks are those of the file."""
     file = place / "rates.json"

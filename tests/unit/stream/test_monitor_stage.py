@@ -21,7 +21,7 @@ from tracline.stream.messages.codec import (
     encode,
 )
 from tracline.stream.messages.topics import Topic
-from tracline.stream.stages.schedule import PASSED_MAX, Partition
+from tracline.stream.stages.schedule import PASSED_MAX, Schedule
 
 from ..batch.audit_rows import START
 from .monitor_driver import FIRST, OPTIONS, SECOND, Monitor, batch, says, verdicts
@@ -157,12 +157,12 @@ def test_a_state_without_all_of_its_chunks_is_refused() -> None:
 
 def test_replaced_entries_of_the_schedule_are_dropped() -> None:
     """A session that continues is due later each time; its earlier entries do not accumulate."""
-    partition = Partition()
-    partition.plan(SECOND, 9 * PASSED_MAX)
+    schedule = Schedule()
+    schedule.plan(SECOND, 9 * PASSED_MAX)
     for due in range(1, 3 * PASSED_MAX):
-        partition.plan(FIRST, due)
-    assert len(partition.heap) <= PASSED_MAX + 4
-    assert set(partition.due_at(9 * PASSED_MAX, 0)) == {FIRST, SECOND}
+        schedule.plan(FIRST, due)
+    assert len(schedule.heap) <= PASSED_MAX + 4
+    assert set(schedule.due_at(9 * PASSED_MAX)) == {FIRST, SECOND}
 
 
 @pytest.mark.parametrize("named", [[says(FIRST, 5, "five")], []], ids=["named", "not named"])

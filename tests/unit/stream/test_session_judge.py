@@ -35,7 +35,7 @@ def test_a_session_that_cannot_be_judged_stops_no_other() -> None:
     candidates = [says(FIRST, 1, "poison"), says(SECOND, 1, "well!")]
     judge = SessionJudge(Fragile(compile_rule_set(RULES)))
     done = judge.step([FIRST, SECOND], candidates, START + 9 * NS, empty)
-    assert [found["session_id"] for found in done.outputs.records] == [SECOND]
+    assert [found.session_id for found in done.outputs.records] == [SECOND]
     [poison] = done.outputs.poison
     assert (poison.session_id, poison.spans, poison.reason) == (
         FIRST,
@@ -56,6 +56,6 @@ def test_a_session_that_breaks_without_candidates_begins_again() -> None:
 
     judge = SessionJudge(Fragile(compile_rule_set(RULES)))
     done = judge.step(waiting, [], START + 9 * NS, load)
-    assert [found["session_id"] for found in done.outputs.records] == [SECOND]
+    assert [found.session_id for found in done.outputs.records] == [SECOND]
     assert [(poison.session_id, poison.spans) for poison in done.outputs.poison] == [(FIRST, ())]
     assert done.states[FIRST].session.due is None

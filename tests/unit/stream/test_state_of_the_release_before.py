@@ -58,7 +58,7 @@ def _finished(stored: dict[str, Any]) -> list[tuple[Topic, bytes]]:
     written: list[tuple[Topic, bytes]] = []
     offsets: list[int] = list(stored["offsets"])
     for partition, offset, time, value in stored["records"]:
-        for output in rekey.step([Record(partition, offset, time, value)]).outputs:
+        for output in rekey.take([Record(partition, offset, time, value)]).outputs:
             if output.topic is not Topic.EVENTS or output.partition is None:
                 continue
             record = Record(output.partition, offsets[output.partition], START_NS, output.value or b"")
