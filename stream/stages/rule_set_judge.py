@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -154,7 +155,7 @@ class RuleSetJudge:
             if applied[slot] - known:
                 new[slot] = applied[slot] - known
             after[at[0]] = at[1], known | applied[slot]
-        steps = list(self._when_applied(judged, places, new))
+        steps = sorted(self._when_applied(judged, places, new), key=itemgetter(0))
         ats = _at(judged, np.array([stamp for stamp, _ in steps], dtype=np.int64))
         changes = [
             _Change(int(places.batch[stamp]), 0, self._status(SessionStatus.APPLIED, number, at))
