@@ -33,10 +33,10 @@ class StoreSessions:
         for session_id, row in rows.items():
             self._schedule.plan(session_id, None if row is None else row.due)
         self._schedule.trim()
-        written = {session_id: row.state for session_id, row in rows.items() if row is not None}
         self._cache.put(
             {
-                session_id: (StoredSession(data, ()), states[session_id])
-                for session_id, data in written.items()
+                session_id: (StoredSession(row.state, ()), states[session_id])
+                for session_id, row in rows.items()
+                if row is not None
             }
         )
