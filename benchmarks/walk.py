@@ -19,8 +19,7 @@ from itertools import islice
 from desk_spans import desk_spans, traces
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from tracline.examples.desk.bot import Desk, conversations
-from tracline.examples.spans.plan import Dialect, Manner
-from tracline.examples.spans.sessions import START_NS, Script, ScriptCall, ScriptLine, support_session
+from tracline.examples.desk.script import Script, ScriptCall, ScriptLine, support_session
 from tracline.schemas.otlp.protobuf import decode_protobuf
 from tracline.schemas.sessions.claims import claims_of
 from tracline.schemas.sessions.span_reading import SessionMemory, read_span
@@ -31,6 +30,8 @@ from tracline.schemas.walk.locate import located
 from tests.frameworks.recordings import FOLDER, names, requests_of
 from tests.support.agent_spans import spans
 from tests.support.otlp_requests import to_otlp
+from tests.support.scripts import START_NS
+from tests.support.span_plan import Dialect, Manner
 
 SPANS = 3_000
 SHARE = 0.95
