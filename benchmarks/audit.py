@@ -17,6 +17,9 @@ from pathlib import Path
 
 PACK = Path(__file__).with_name("retail.yaml")
 NAIVE_EVENTS = 20_000
+PARTS_MAX = 5_000
+PART_EVENTS = 200
+"""Small files, and the events of each."""
 FILLER = "the order of a parcel was sent with care and will reach you on monday at noon"
 FILLER_WORDS = 130
 """Words that make a tool's result longer, about 600 characters; a message gets 150 of them."""
@@ -31,13 +34,23 @@ def main() -> None:
         write(small, NAIVE_EVENTS)
         read = measured("read", big)
         audited = measured("audit", big, out)
-        print(f"{audited['events']:,} events, 20 rules, 25 propositions, {audited['findings']:,} findings")
+        print(
+            f"{audited['events']:,} events, 20 rules, 25 propositions, "
+            f"{audited['findings']:,} findings, {audited['verdicts']:,} verdicts"
+        )
+        print(f"{audited['in_order']:,} rows were judged without a sort")
         for name, result in (("reading", read), ("the audit", audited)):
             wall, cpu, peak = (result[key] for key in ("wall_s", "cpu_s", "peak_mb"))
             print(f"{name:>10}: {wall:7.1f} s, {cpu:7.1f} s of processors, {peak:5.0f} MB at most")
         wall, cpu = (audited[key] / read[key] for key in ("wall_s", "cpu_s"))
         print(f"the audit takes {wall:.1f} times as long as reading ({cpu:.1f} of processor time)")
         naive = measured("naive", small)
+        parts = Path(folder) / "parts"
+        divide(big, parts)
+        divided = measured("audit", parts, out)
+        files = len(list(parts.iterdir()))
+        each = 1e6 * divided["cpu_s"] / divided["events"]
+        print(f"{files:,} files of {PART_EVENTS} events: {each:.1f} us of processors an event")
         assert naive["breaches"] == measured("audit", small, out)["breaches"], "the two do not agree"
         rate, naive_rate = (result["events"] / result["cpu_s"] for result in (audited, naive))
         print(
@@ -69,6 +82,16 @@ def write(folder: Path, count: int) -> None:
             .otherwise(pl.col("result")),
         )
         more.write_parquet(folder / f"{number:05d}.parquet", row_group_size=100_000)
+
+
+def divide(folder: Path, parts: Path) -> None:
+    """Write the first events of an archive as many small files."""
+    import polars as pl
+
+    parts.mkdir()
+    events = pl.scan_parquet(sorted(folder.glob("*.parquet"))).head(PARTS_MAX * PART_EVENTS).collect()
+    for number, chunk in enumerate(events.iter_slices(PART_EVENTS)):
+        chunk.write_parquet(parts / f"{number:05d}.parquet")
 
 
 def measured(what: str, *paths: Path) -> dict:
@@ -109,6 +132,8 @@ def audit(folder: Path, out: Path) -> dict:
         **clock.result,
         "events": outcome.summary["population"]["events"],
         "findings": sum(breaches.values()),
+        "verdicts": sum(1 for _ in (out / "verdicts.jsonl").open("rb")),
+        "in_order": outcome.rows_in_order,
         "breaches": {name: count for name, count in sorted(breaches.items()) if count},
     }
 

@@ -148,9 +148,9 @@ class _Numbering:
         """Make room for as many further sessions and occurrences."""
         sessions, occurrences = self._counts
         if occurrences + rows > len(self._occurrences[0]):
-            self._occurrences = [_grown(array, occurrences, rows) for array in self._occurrences]
+            _grow(self._occurrences, occurrences, rows)
         if sessions + rows > len(self._sessions[0]):
-            self._sessions = [_grown(array, sessions, rows) for array in self._sessions]
+            _grow(self._sessions, sessions, rows)
         if 2 * (sessions + rows) > len(self._table):
             self._table = np.full(1 << (2 * (sessions + rows)).bit_length(), -1, np.int32)
             row_order_loop.fill_table(self._table, self._sessions[0][:sessions])
@@ -179,8 +179,8 @@ class _Numbering:
         )
 
 
-def _grown(array: Any, used: int, more: int) -> Any:
-    """Return a longer array that begins with the used entries."""
-    longer = np.empty(max(used + more, 2 * len(array)), array.dtype)
-    longer[:used] = array[:used]
-    return longer
+def _grow(arrays: list[Any], used: int, more: int) -> None:
+    """Replace arrays with longer ones, one after the other, which begin with the used entries."""
+    for number, array in enumerate(arrays):
+        arrays[number] = np.empty(max(used + more, 2 * len(array)), array.dtype)
+        arrays[number][:used] = array[:used]

@@ -175,7 +175,7 @@ def _event_columns(part: SourceFile, more: Mapping[str, pl.DataType]) -> _EventC
         "row-time": null_count(part, "time") > 0 or bool(doubtful),
         "row-kind": found.get("kind") != EVENT_SCHEMA["kind"] or null_count(part, "kind") > 0,
         "row-content": found.get("content", EVENT_SCHEMA["content"]) != EVENT_SCHEMA["content"],
-        "row-seq": null_count(part, "seq") < row_count(part),
+        "row-seq": null_count(part, "seq") < row_count(part) and _may_be_no_seq(footer),
     }
     codes = frozenset(code for code, is_unsure in unsure.items() if is_unsure)
     try:
@@ -224,6 +224,11 @@ def _may_be_no_time(footer: Footer, name: str) -> bool:
     if found is None or found == pl.Null:
         return False
     return found != TIME or footer.least.get(name, EVENT_TIME_MIN - 1) < EVENT_TIME_MIN
+
+
+def _may_be_no_seq(footer: Footer) -> bool:
+    """Return whether a row may have an invalid `seq`, by the file's footer."""
+    return footer.schema.columns["seq"] != EVENT_SCHEMA["seq"] or footer.least["seq"] < 1
 
 
 def _column(name: str, found: pl.DataType | None, wanted: pl.DataType, is_doubtful: bool) -> pl.Expr:

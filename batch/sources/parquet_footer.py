@@ -34,7 +34,7 @@ class Footer:
     """Facts from a file's footer; a whole footer takes much more memory.
 
     `nulls` counts the nulls of the checked columns, if the footer does. `least` are numbers not above any
-    time of a column of times.
+    value of a column of numbers or times.
     """
 
     rows: int
@@ -65,7 +65,7 @@ def footer_of(path: Path, _size: int, _changed_ns: int) -> Footer:
         size=sum(int(group.total_byte_size) for group in groups),
         schema=_schema(path, footer),
         nulls={name: count for name, count in counts.items() if count is not None},
-        least={name: _least(found[name]) for name in TIMES if name in found},
+        least={name: _least(found[name]) for name in (*TIMES, "seq") if name in found},
     )
 
 
@@ -74,7 +74,7 @@ _schemas: list[tuple[Any, bytes | None, FileSchema]] = []
 
 
 def _schema(path: Path, footer: Any) -> FileSchema:
-    metadata: dict[bytes, bytes] = footer.metadata or {}
+    metadata: Mapping[bytes, bytes] = footer.metadata or {}
     arrow = metadata.get(b"ARROW:schema")
     for schema, known, shared in _schemas:
         if known == arrow and footer.schema.equals(schema):
@@ -92,7 +92,7 @@ def _nulls(statistics: Sequence[Any]) -> int | None:
 
 
 def _least(statistics: Sequence[tuple[int, Any]]) -> int:
-    """Return the minimum of a column, or a number below every time if the footer does not have it."""
+    """Return the minimum of a column, or a number below every valid value if the footer does not have it."""
     if any(column is None for _, column in statistics):
         return EVENT_TIME_MIN - 1
     known = [

@@ -20,6 +20,7 @@ from tracline.batch.prepare import chat_frames as chatframe
 from tracline.batch.prepare import spill
 from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.sources.discover import Population, discover
+from tracline.batch.sources.event_files import FileSlice, reject_rows, row_count, scan, scan_slices
 from tracline.cli import tracline
 from tracline.rules.packs.load import load_packs
 
@@ -169,3 +170,33 @@ def test_files_by_other_names_give_the_same_bytes(tmp_path: Path, monkeypatch: p
     text = seen.pop().decode()
     assert text.count("\n") >= 500
     assert '"session_id":"s~' in text
+
+
+def test_slices_of_many_files_have_the_rows_of_each_file(tmp_path: Path) -> None:
+    """Files that are read alike share a scan; others, and parts of a file, are read in their turn."""
+    frame = pl.DataFrame({"session_id": ["a", "b", None], "time": [1, 2, 3], "kind": ["user", "end", "user"]})
+    frame = frame.with_columns(pl.col("time").cast(pl.Datetime("ns", "UTC")), seq=pl.Series([1, 2, 3]))
+    forms = [
+        frame.head(2),
+        frame,
+        frame.with_columns(pl.col("seq").cast(pl.UInt32)).head(2),
+        frame.with_columns(pl.col("seq").cast(pl.UInt32) - 1),
+        frame.head(0),
+        frame.drop("seq").with_columns(text=pl.lit("hi")),
+        frame.with_columns(pl.col("time").cast(pl.Datetime("us", "UTC"))),
+    ]
+    order = [0, 0, 0, 1, 1, 2, 2, 3, 4, 4, 0, 5, 5, 6, 2, 0]
+    for number, form in enumerate(order):
+        forms[form].write_parquet(tmp_path / f"{number:02d}.parquet")
+    parts = discover(tmp_path, Population())
+    whole = [FileSlice(part, 0, row_count(part)) for part in parts]
+    expected = pl.concat([scan(part) for part in parts]).collect()
+    assert scan_slices(whole, {}).collect().equals(expected)
+    halves = [FileSlice(part, first, 1) for part in parts for first in range(row_count(part))]
+    assert scan_slices(halves, {}).collect().equals(expected)
+    population = Population()
+    for part in parts:
+        reject_rows(part, population)
+    bad = {0: 0, 1: 1, 2: 0, 3: 2, 4: 0, 5: 1, 6: 1}
+    assert population.rejected.total() == sum(bad[form] for form in order)
+    assert len(expected) == population.rows - population.rejected.total()
