@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
-from desk_spans import desk_spans
 from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs, shipped_packs
 from tracline.schemas.candidate import Candidate
@@ -30,6 +29,7 @@ from tracline.stream.serve.rows import add_changes
 from tracline.stream.serve.store import StoreChanges, open_store
 from tracline.stream.stages.judge import RuleSetJudge, Worker
 
+from benchmarks.desk_spans import desk_spans
 from tests.support.otlp_requests import requests
 
 SPANS_A_REQUEST = 512
