@@ -164,9 +164,9 @@ def measure(
             producer.send(f"{name}-in", message, partition=crc32(session.encode()) % PARTITIONS)
     producer.flush()
     producer.close()
-    call = f"from benchmarks.kafka.rival_faust import work; work({bootstrap!r}, {name!r}, {expected}, tuned={tuned})"
+    call = f"work({bootstrap!r}, {name!r}, {expected}, tuned={tuned})"
     done = subprocess.run(
-        [sys.executable, "-c", call],
+        [sys.executable, "-c", f"from benchmarks.kafka.rival_faust import work; {call}"],
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
