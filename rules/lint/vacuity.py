@@ -39,9 +39,9 @@ def vacuous_propositions(rules: list[Rule], document: Document) -> Iterator[Prob
             if vacuity is not None:
                 found.setdefault(name, vacuity)
                 users.setdefault(name, []).append(rule.id)
-    for name, (kind, field) in found.items():
-        message = f"proposition `{name}` can be true of {KIND_NOUNS[kind]}, which never have `{field}`"
-        hint = f'add the kind of the event, as in `kind == "{KIND_WITH.get(field, "tool_call")}" and ...`'
+    for name, (kind, missing) in found.items():
+        message = f"proposition `{name}` can be true of {KIND_NOUNS[kind]}, which never have `{missing}`"
+        hint = f'add the kind of the event, as in `kind == "{KIND_WITH.get(missing, "tool_call")}" and ...`'
         location = document.location(document.at(("propositions", name)))
         yield Problem("TRL510", message, f"{hint}; used by {listed(users[name])}", location)
 
