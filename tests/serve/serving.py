@@ -37,7 +37,7 @@ def free_port() -> int:
 
 @dataclass
 class Serving:
-    """A process that serves: its address, and its standard error, which `said` reads to the end."""
+    """A process that serves: its address, and its standard error, which `log` returns."""
 
     process: subprocess.Popen[str]
     port: int
