@@ -22,7 +22,7 @@ from ..sources.discover import Population
 from .audit import judged_batches
 
 SCHEMA = {
-    "said": pl.Int64,
+    "changed": pl.Int64,
     "status": pl.String,
     "session_id": pl.String,
     "occurrence": pl.Int64,
@@ -33,7 +33,7 @@ SCHEMA = {
     "agent": pl.String,
     "time": pl.Int64,
 }
-"""Columns of the frame. Times are nanoseconds since the epoch; `said` is that of the event or the close."""
+"""Columns of the frame. Times are nanoseconds since the epoch; `changed` is that of the event or the close."""
 
 APPLIED, VIOLATED, UNJUDGED, CLOSED = "applied", "violated", "unjudged", "closed"
 _TURN = {APPLIED: 0, VIOLATED: 1, UNJUDGED: 2, CLOSED: 3}
@@ -42,7 +42,7 @@ _TURN = {APPLIED: 0, VIOLATED: 1, UNJUDGED: 2, CLOSED: 3}
 def status_history(
     archive: str | Path, compiled: CompiledRules, scratch: Path, options: AuditOptions, population: Population
 ) -> pl.DataFrame:
-    """Return a row for each new status of an occurrence, sorted by `said`, with the columns of `SCHEMA`.
+    """Return a row for each new status of an occurrence, sorted by `changed`, with the columns of `SCHEMA`.
 
     `scratch` is an empty folder of the caller. Raises SourceError if there is nothing to read.
     """
@@ -53,7 +53,7 @@ def status_history(
     ]
     turn = pl.col("status").replace_strict(_TURN, return_dtype=pl.Int8)
     rows = pl.concat([pl.DataFrame(schema=SCHEMA), *parts])
-    return rows.sort("said", turn, "session_id", "occurrence", "pack", "rule")
+    return rows.sort("changed", turn, "session_id", "occurrence", "pack", "rule")
 
 
 def _statuses(compiled: CompiledRules, judged: Judged, idle: int) -> Iterator[pl.DataFrame]:

@@ -136,14 +136,14 @@ def test_spans_that_are_not_read_are_reported(tmp_path: Path, pack: Path) -> Non
     ]
     with running(tmp_path, pack, sessions=QUICK) as serving:
         assert serving.send(wire(spans[:30], Encoding.PROTOBUF)).status_code == 200
-        until_in("30 spans, none tells of a conversation; scopes: sdk-x 30", lambda: serving.log)
+        until_in("30 spans, none contains a conversation; scopes: sdk-x 30", lambda: serving.log)
         assert serving.send(wire(spans[30:], Encoding.PROTOBUF)).status_code == 200
         counted = 'tracline_spans_unread_total{scope="sdk-x"} 38.0'
         until_in(counted, lambda: httpx.get(f"{serving.url}/metrics", verify=PLAIN).text)
         assert serving.stop() == 0
-        assert serving.log.count("none tells") == 1
+        assert serving.log.count("none contains") == 1
     with running(tmp_path, pack, sessions=QUICK) as serving:
-        line = "38 spans, none tells of a conversation; scopes: sdk-x 38"
+        line = "38 spans, none contains a conversation; scopes: sdk-x 38"
         assert line in httpx.get(serving.url, verify=PLAIN).text
 
 

@@ -72,7 +72,7 @@ def test_statuses_come_when_they_would_have_come_live(tmp_path: Path) -> None:
     write(tmp_path / "archive" / "events.parquet", rows)
     found = statuses_of(tmp_path, str(tmp_path / "desk.yaml"))
     statuses = [
-        (row["session_id"], row["status"], (row["said"] - START) / NS, (row["time"] - START) / NS)
+        (row["session_id"], row["status"], (row["changed"] - START) / NS, (row["time"] - START) / NS)
         for row in found.filter(
             pl.col("rule").is_in(["answered"]) | (pl.col("status") == "closed")
         ).to_dicts()
