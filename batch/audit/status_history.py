@@ -98,7 +98,7 @@ def _rows(
 ) -> pl.DataFrame:
     """Return rows of `SCHEMA`: rules by column (None for a close), the places of events, and times."""
     events = [judged.column(name, places) for name in ("session_id", "occurrence", "agent", "time")]
-    rows = pl.DataFrame(events).with_columns(pl.col("occurrence", "time").to_physical(), said=at)
+    rows = pl.DataFrame(events).with_columns(pl.col("occurrence", "time").to_physical(), changed=at)
     rows = rows.with_columns(pl.lit(status).alias("status"))
     rules = [None] * len(places) if columns is None else compiled.program.order[columns]
     numbered = pl.DataFrame({"number": pl.Series(rules, dtype=pl.Int64)})
