@@ -33,7 +33,7 @@ SCHEMA = {
     "agent": pl.String,
     "time": pl.Int64,
 }
-"""Columns of the frame. Times are nanoseconds since the epoch; `changed` is that of the event or the close."""
+"""Columns of the frame. Times are nanoseconds since the epoch; `changed` is when the status changed."""
 
 APPLIED, VIOLATED, UNJUDGED, CLOSED = "applied", "violated", "unjudged", "closed"
 _TURN = {APPLIED: 0, VIOLATED: 1, UNJUDGED: 2, CLOSED: 3}

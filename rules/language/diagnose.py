@@ -11,7 +11,7 @@ from collections.abc import Callable
 from ..model.formula import STEPPED, Op
 from ..model.keywords import BINARY, CONNECTIVES, RESERVED, SPELLINGS, TEMPORAL
 from ..model.problem import Problem, Snippet
-from .foreign_syntax import keyword_of_foreign_syntax, sign_of_foreign_syntax
+from .foreign_syntax import keyword_of_foreign_syntax, phrase_of_foreign_syntax, sign_of_foreign_syntax
 from .parse_failure import OPENS, TEST_WORDS, ParseFailure
 from .scanner import Lexeme, scan
 from .syntax import EXAMPLES
@@ -285,6 +285,7 @@ _CHECKS: tuple[Callable[[ParseFailure], Problem | None], ...] = (
     _unterminated,
     _non_ascii_name,
     _reserved_in_head,
+    phrase_of_foreign_syntax,
     _bounds,
     _list,
     keyword_of_foreign_syntax,

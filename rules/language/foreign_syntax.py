@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from ..model.keywords import RESERVED
 from ..model.problem import Problem
 from .parse_failure import TEST_WORDS, ParseFailure
+from .phrases import FORMULA, PREDICATE
 
 SIGNS = {
     **dict.fromkeys(("=", "===", ":=", "≡"), "=="),
@@ -87,3 +88,14 @@ def sign_of_foreign_syntax(failure: ParseFailure) -> Problem | None:
     if not sign or (sign in ("next", "always", "eventually") and failure.start == "predicate"):
         return None
     return failure.problem("TRL107", f"unknown operator `{here.text}`", f"write `{sign}`")
+
+
+def phrase_of_foreign_syntax(failure: ParseFailure) -> Problem | None:
+    """Check for a phrase of policies or other languages around the unexpected lexeme."""
+    at = failure.here.start
+    for phrase in {"formula": FORMULA, "predicate": PREDICATE}.get(failure.start, ()):
+        for match in phrase.pattern.finditer(failure.snippet.text):
+            if match.start() <= at <= match.end():
+                message, hint = phrase.message, phrase.hint(match)
+                return failure.snippet.problem("TRL107", message, hint, *match.span())
+    return None

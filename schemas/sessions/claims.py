@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
-from itertools import count
 
 import msgspec
 import orjson
@@ -47,17 +46,6 @@ def half_of(claim: Claim, inputs: int) -> str:
     return INPUT if claim.place < inputs else OUTPUT
 
 
-class _Shared(msgspec.Struct, frozen=True):
-    """The fields of `Claim` that all claims of one message share."""
-
-    time: int
-    place: int
-    past: bool
-    key: str
-    answered: bool
-    error: str | None
-
-
 def _conversation(content: SpanContent, start: int, end: int) -> Iterator[Claim]:
     """Yield the claims of the messages of a model's call, or of an agent's, in their order."""
     inputs, outputs = with_ids_of_results(content.input or ()), content.output or ()
@@ -71,75 +59,58 @@ def _conversation(content: SpanContent, start: int, end: int) -> Iterator[Claim]
         if message.role is Role.INSTRUCTION:
             continue
         key = _key(key, message)
-        if place < len(inputs):
-            shared = _Shared(start, place, place <= last, key, answered, None)
-        else:
-            shared = _Shared(end, place, False, key, answered, content.error)
-        yield from _message(message, shared, calls)
+        is_input = place < len(inputs)
+        shared = Claim(
+            Kind.UNKNOWN,
+            start if is_input else end,
+            error=None if is_input else content.error,
+            place=place,
+            past=place <= last,
+            key=key,
+            answered=answered,
+        )
+        for rank, claim in enumerate(_message(message, shared, calls)):
+            yield msgspec.structs.replace(claim, rank=rank, key=f"{key}.{rank}")
         answered = answered or message.role is Role.ASSISTANT
     if content.output is None and content.role is SpanRole.CHAT:
         yield Claim(Kind.UNKNOWN, end, content=content.content, place=len(inputs))
 
 
-def _message(message: Message, shared: _Shared, calls: OpenCalls) -> Iterator[Claim]:
-    """Yield the claims of one message; a result carries tool and arguments of the call that it answers."""
-    ranks = count()
+def _message(message: Message, shared: Claim, calls: OpenCalls) -> Iterator[Claim]:
+    """Yield the claims of one message, which are `shared` with the kind and the content of each.
+
+    A result carries tool and arguments of the call that it answers.
+    """
     if message.role is Role.USER and (message.text is not None or not message.results):
-        yield _claim(Kind.USER, shared, next(ranks), message.content, text=message.text)
+        yield msgspec.structs.replace(shared, kind=Kind.USER, content=message.content, text=message.text)
     is_hidden = message.content is not Content.CAPTURED
     if message.role is Role.ASSISTANT and (
         message.text or is_hidden or not (message.calls or message.results)
     ):
-        yield _claim(Kind.ASSISTANT, shared, next(ranks), message.content, text=message.text)
+        yield msgspec.structs.replace(shared, kind=Kind.ASSISTANT, content=message.content, text=message.text)
     for call in message.calls:
-        calls.add(OpenCall(shared.place, call.call_id, call.tool, call.args, nested=False))
-        fields = {"tool": call.tool, "call_id": call.call_id, "args": call.args}
-        yield _claim(Kind.TOOL_CALL, shared, next(ranks), call.content, **fields)
+        calls.add(OpenCall(shared.place or 0, call.call_id, call.tool, call.args, nested=False))
+        yield msgspec.structs.replace(
+            shared,
+            kind=Kind.TOOL_CALL,
+            content=call.content,
+            tool=call.tool,
+            call_id=call.call_id,
+            args=call.args,
+        )
     for result in message.results:
         open_call = calls.answer(result.call_id, result.tool, strict=True)
         of_call = open_call or OpenCall(0, None, None, None, nested=False)
-        yield _claim(
-            Kind.TOOL_RESULT,
+        yield msgspec.structs.replace(
             shared,
-            next(ranks),
-            result.content,
+            kind=Kind.TOOL_RESULT,
+            content=result.content,
             tool=result.tool if result.tool is not None else of_call.tool,
             call_id=result.call_id if result.call_id is not None else of_call.call_id,
             args=of_call.args,
             result=result.result,
-            error=result.error,
+            error=result.error or shared.error,
         )
-
-
-def _claim(
-    kind: Kind,
-    shared: _Shared,
-    rank: int,
-    content: Content,
-    *,
-    text: str | None = None,
-    tool: str | None = None,
-    call_id: str | None = None,
-    args: str | None = None,
-    result: str | None = None,
-    error: str | None = None,
-) -> Claim:
-    return Claim(
-        kind,
-        shared.time,
-        text,
-        tool,
-        call_id,
-        args,
-        result,
-        error or shared.error,
-        content,
-        shared.place,
-        rank,
-        shared.past,
-        f"{shared.key}.{rank}",
-        shared.answered,
-    )
 
 
 def _run(content: SpanContent, start: int, end: int) -> Iterator[Claim]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from dataclasses import fields
 from pathlib import Path
 
 from tracline.stream.kafka.settings import KafkaSettings
 
-TRACLINE = Path(sys.executable).with_name("tracline")
+from ..support import forking
+
 WAIT_S = 120
 
 
@@ -29,11 +29,4 @@ def stream(
     settings: KafkaSettings, folder: Path, *arguments: str, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     """Run `tracline stream` in the folder, and wait for its end."""
-    return subprocess.run(
-        [str(TRACLINE), "stream", *arguments],
-        cwd=folder,
-        env=os.environ | environment(settings) | variables,
-        capture_output=True,
-        text=True,
-        timeout=WAIT_S,
-    )
+    return forking.run(["stream", *arguments], os.environ | environment(settings) | variables, WAIT_S, folder)

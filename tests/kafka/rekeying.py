@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import threading
 import time
 from collections import Counter
@@ -11,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from kafka import KafkaProducer
@@ -18,20 +17,21 @@ from tracline.schemas.settings import SessionSettings
 from tracline.stream.error import StreamError
 from tracline.stream.group.process import GroupProcess
 from tracline.stream.group.rekey import RekeyRuntime
+from tracline.stream.group.rekey_sources import RekeySources
+from tracline.stream.group.rekey_state import TopicCounts
 from tracline.stream.kafka.rekey_process import DEAD_LETTER_CODES, SENDS, rekey_client, rekey_over
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering, create
 from tracline.stream.messages.codec import CandidateBatch, DeadLetter, Message, decode, decode_dead_letter
+from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
-from tracline.stream.process.faultpoints import VARIABLE
 from tracline.stream.process.rekey_metrics import RekeyMetrics
-from tracline.stream.stages.rekey import Record, Rekeyer
+from tracline.stream.stages.rekey import RekeyStage
 
-from ..serve.serving import TRACLINE
 from .keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, Work, candidates_of, key_of, places_of
 from .reading import is_read
 from .reading import read as read_records
-from .stage import TIMEOUT_S
+from .stage import TIMEOUT_S, Stage, running
 
 WAIT_S = 40.0
 """The time that a test waits for anything, on a machine that has other work."""
@@ -111,69 +111,18 @@ def check(kafka: KafkaSettings, work: Work, expected: Counter[str]) -> None:
     assert places_of(candidate for batch in found for candidate in batch.candidates) == work.places
 
 
-@dataclass
-class Process:
-    """A process of its own, and its lines on standard error."""
-
-    process: subprocess.Popen[str]
-    lines: list[str] = field(default_factory=list)
-
-    def listen(self) -> None:
-        """Read its lines, to the end."""
-        assert self.process.stderr is not None
-        with self.process.stderr as stderr:
-            self.lines += stderr
-
-    def ended(self) -> int:
-        """Wait for its end; its exit code, minus the signal where one killed it."""
-        try:
-            code = self.process.wait(WAIT_S)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"it has not ended: {self.lines}") from None
-        self.reader.join(WAIT_S)
-        return code
-
-    def start(self) -> None:
-        """Begin to listen."""
-        self.reader = threading.Thread(target=self.listen)
-        self.reader.start()
-
-
 @contextmanager
 def process(
     kafka: KafkaSettings, *more: str, sessions: SessionSettings = SETTINGS, fault: str | None = None
-) -> Iterator[Process]:
-    """A process of the command; whatever happens, it does not outlive the test."""
-    command = [str(TRACLINE), "stream", "rekey", "--timeout-s", TIMEOUT_S, *more]
-    popen = subprocess.Popen(
-        command, env=os.environ | environment(kafka, sessions, fault), stderr=subprocess.PIPE, text=True
-    )
-    running = Process(popen)
-    running.start()
-    try:
-        yield running
-    finally:
-        popen.kill()
-        running.ended()
-
-
-def is_asleep(running: Process) -> bool:
-    """Return whether the process was stopped (its state, behind its name in brackets, is T)."""
-    stat = Path(f"/proc/{running.process.pid}/stat").read_text()
-    return stat.rpartition(")")[2].split()[0] == "T"
-
-
-def environment(kafka: KafkaSettings, sessions: SessionSettings, fault: str | None) -> Mapping[str, str]:
-    """The settings as a process is given them."""
-    variables = {
-        "TRACLINE_KAFKA_BOOTSTRAP_SERVERS": ",".join(kafka.bootstrap_servers),
-        "TRACLINE_KAFKA_PREFIX": kafka.prefix,
-        "TRACLINE_KAFKA_SPANS_TOPIC": kafka.spans_topic,
-        "TRACLINE_KAFKA_LOGS_TOPIC": kafka.logs_topic,
-    }
-    for name in ("lateness_s", "hold_s", "idle_s", "tick_s", "skew_s"):
-        variables[f"TRACLINE_SESSIONS_{name.upper()}"] = str(getattr(sessions, name))
-    return variables if fault is None else variables | {VARIABLE: fault}
+) -> Iterator[Stage]:
+    """Run `tracline stream rekey`; the process does not outlive the block."""
+    names = ("lateness_s", "hold_s", "idle_s", "tick_s", "skew_s")
+    variables = {f"TRACLINE_SESSIONS_{name.upper()}": str(getattr(sessions, name)) for name in names}
+    flags = ("--timeout-s", TIMEOUT_S, *more)
+    with TemporaryDirectory() as folder:
+        log = Path(folder) / "rekey.log"
+        with running(kafka, log, "rekey", *flags, fault=fault, **variables) as stage:
+            yield stage
 
 
 @dataclass
@@ -211,7 +160,8 @@ def here(
     instance: str = "here",
     timeout_s: float = float(TIMEOUT_S),
     sessions: SessionSettings = SETTINGS,
-    rekeyer: Rekeyer | None = None,
+    stage: Callable[[SessionSettings, Mapping[Topic, str]], RekeyStage] = RekeyStage,
+    partitions: int = PARTITIONS,
     now: Callable[[], int] = time.time_ns,
     reads_logs: bool = False,
 ) -> Iterator[Here]:
@@ -220,12 +170,10 @@ def here(
     reads = [kafka.topic(topic) for topic in (Topic.SPANS, Topic.LOGS)]
     metrics = RekeyMetrics(reads, map(kafka.topic, SENDS), DEAD_LETTER_CODES)
     runtime = RekeyRuntime(instance, timeout_s, metrics, lines.append, stopping, now)
-    rekeyer = rekeyer or Rekeyer(
-        sessions, SOURCES, PARTITIONS, BYTES_MAX, kafka.spans_topic, kafka.logs_topic
-    )
-    client = rekey_client(kafka, runtime, reads_logs=reads_logs)
     names = {topic: kafka.topic(topic) for topic in Topic}
-    group_process = rekey_over(client, names, rekeyer, runtime, reads_logs=reads_logs)
+    sources = RekeySources(stage(sessions, names), TopicCounts(SOURCES, partitions), BYTES_MAX)
+    client = rekey_client(kafka, runtime, reads_logs=reads_logs)
+    group_process = rekey_over(client, names, sources, runtime, reads_logs=reads_logs)
     running = Here(group_process, stopping, metrics, lines)
     thread = threading.Thread(target=running.work)
     thread.start()

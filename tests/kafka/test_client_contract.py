@@ -16,8 +16,9 @@ from .client_harness import BYTES_MAX, PARTITIONS, Harness, InMemory, join, on_k
 
 
 @pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.slow)])
-def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
-    """A broker with its topics."""
+def harness(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Harness]:
+    """A broker with its topics; on Kafka members learn of a rebalance within a fifth of a second."""
+    monkeypatch.setattr("tracline.stream.kafka.assignment.HEARTBEAT_MS", 200)
     if request.param == "memory":
         made: Harness = InMemory()
         _create(made)

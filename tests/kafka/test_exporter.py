@@ -14,12 +14,12 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.trace import SpanContext
-from tracline.examples.local_kafka import JAVA, LIBS, Broker
+from tracline.examples.local_kafka import JAVA, LIBS
 from tracline.schemas.otlp.decode import decode_protobuf
 from tracline.schemas.span import Span
 from tracline.stream.kafka.care.exporter import KafkaSpanExporter
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.kafka.topics import administering, create
+from tracline.stream.kafka.topics import administering
 from tracline.stream.messages.topics import Topic
 
 from .conftest import need_own
@@ -129,19 +129,3 @@ def test_what_the_broker_refuses_is_a_failure(kafka: KafkaSettings) -> None:
     assert exporter.export([span(1, 4)]) is SpanExportResult.SUCCESS
     exporter.shutdown()
     assert [arrived_span.name for arrived_span in arrived(kafka)] == ["2", "4"]
-
-
-def test_an_exporter_outlives_the_broker(own_broker: Broker, own_kafka: KafkaSettings) -> None:
-    """While it is away exports fail; when it is back they succeed, and what succeeded is there."""
-    with administering(own_kafka) as admin:
-        create(admin, own_kafka, partitions=1)
-    exporter = KafkaSpanExporter(own_kafka, timeout_s=5)
-    assert exporter.export([span(1, 1)]) is SpanExportResult.SUCCESS
-    own_broker.kill()
-    assert exporter.export([span(1, 2)]) is SpanExportResult.FAILURE
-    assert exporter.export([span(1, 3)]) is SpanExportResult.FAILURE
-    own_broker.start()
-    assert exporter.export([span(1, 4)]) is SpanExportResult.SUCCESS
-    exporter.shutdown()
-    assert exporter.export([span(1, 5)]) is SpanExportResult.FAILURE
-    assert [arrived_span.name for arrived_span in arrived(own_kafka)] == ["1", "4"]

@@ -45,8 +45,10 @@ def test_what_the_group_answers_between_two_polls_is_not_left(topics: KafkaSetti
         until("a poll ends while it joins", has_begun)
         assert not assignment.is_complete
         until("the group has answered", lambda: coordinator._join_task.is_done)
+        generation = coordinator._generation
         until("it has joined again", is_divided)
         assert assignment.owned == {0, 1, 2, 3}
+        assert coordinator._generation == generation, "it has joined once more"
 
 
 IDLE_S = 1.0

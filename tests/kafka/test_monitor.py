@@ -17,8 +17,6 @@ from pathlib import Path
 import msgspec
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from tracline.examples.local_kafka import Broker
-from tracline.examples.spans.sessions import START_NS
 from tracline.schemas.time import NS, parse_time
 from tracline.stream.kafka.faust.state_store import DiskPartitionStore
 from tracline.stream.kafka.settings import KafkaSettings, connecting, consuming
@@ -29,6 +27,7 @@ from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import MonitorFault
 
 from ..serve.truth import true_ids, write_pack
+from ..support.scripts import START_NS
 from .judging import SESSIONS, Listener, MonitorOutput, Sent, messages, send, sender
 from .keyed import LATER_S, PARTITIONS, SOURCES, Work, work
 from .reading import is_read
@@ -36,9 +35,6 @@ from .stage import POLL_S, TIMEOUT_S, WAIT_S, Stage, running
 
 pytestmark = pytest.mark.slow
 
-SIGKILLED = -9
-FAULTS = {MonitorFault.WRITTEN: 17, MonitorFault.ACKNOWLEDGED: 14, MonitorFault.COMMITTED: 1}
-"""The time at which a process dies there."""
 LAST = 4
 """Transactions that are sent when the last process starts."""
 
@@ -113,24 +109,6 @@ def test_all_is_judged_once_and_a_stop_leaves_nothing(
         assert stage.stop() == 0
     # The mark of the last transaction is no message.
     assert all(end - at <= 1 for at, end in committed(topics).values()), committed(topics)
-
-
-def test_killed_while_it_writes_its_state_to_disk(
-    topics: KafkaSettings, listener: Listener, case: Case, tmp_path: Path
-) -> None:
-    """Killed where Kafka and its own disk may differ, and restarted, it sends what it would have sent."""
-    send(topics, case.sent[:-LAST])
-    flags = ("--store", "rocksdict", "--data", str(tmp_path / "data"))
-    for fault, times in FAULTS.items():
-        log = tmp_path / f"{fault}.log"
-        with monitor(topics, log, case, *flags, fault=f"{fault}:{times}") as stage:
-            assert stage.ended() == SIGKILLED, log.read_text()
-    send(topics, case.sent[-LAST:])
-    with monitor(topics, tmp_path / "log", case, *flags) as stage:
-        case.assert_complete(listener.until(case.is_complete))
-        assert stage.stop() == 0
-    found = listener.found
-    print(f"killed {len(FAULTS)} times; {len(case.ids)} verdicts, {found.again} messages sent twice")
 
 
 def test_what_is_not_committed_was_never_there(
@@ -350,28 +328,6 @@ def test_state_that_does_not_fit_is_refused(kafka: KafkaSettings, case: Case, tm
             assert code == 2, output
             assert error in output
             assert hint in output
-
-
-def test_a_broker_that_is_killed_and_comes_back(
-    own_broker: Broker, own_kafka: KafkaSettings, case: Case, tmp_path: Path
-) -> None:
-    """The process waits for the broker, and goes on by itself; stopped without one, it does not wait."""
-    kafka = own_kafka
-    with administering(kafka) as admin:
-        create(admin, kafka, partitions=PARTITIONS)
-    middle = len(case.sent) // 2
-    with closing(Listener(kafka)) as listener, monitor(kafka, tmp_path / "log", case) as stage:
-        send(kafka, case.sent[:middle])
-        listener.until(lambda found: bool(found.ids))
-        own_broker.restart()
-        send(kafka, case.sent[middle:], "other")
-        found = listener.until(case.is_complete, alive=lambda: stage.process.poll() is None)
-        own_broker.kill()
-        assert stage.stop() == 2
-    log = (tmp_path / "log").read_text()
-    assert "TRL745" in log, log
-    assert "judged again at the next start" in log
-    case.assert_complete(found)
 
 
 def settled(stage: Stage, times: int) -> None:

@@ -14,12 +14,12 @@ import httpx
 import polars as pl
 import pytest
 from tracline.archive.manifest import read_manifest
-from tracline.examples.spans.plan import Keys, Manner
-from tracline.examples.spans.sessions import START_NS, random_session
 from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.process.faultpoints import ServeFault
 
+from ..support.scripts import START_NS, random_session
+from ..support.span_plan import Keys, Manner
 from .live import arriving, audited, places_of, wire
 from .serving import JSON, PROTOBUF, Serving, rows, running
 from .truth import Ids, Place, PlayedSession, answered_once, paced, true_ids
@@ -41,6 +41,7 @@ CONVERSATIONS = {
 """Random conversations by seed that violate many rules, and their spans."""
 REQUESTS = 9
 SIGKILLED = -9
+KILLED_AT = tuple(ServeFault)
 LATER = {ServeFault.ARCHIVING: 1, ServeFault.WRITTEN: 2, ServeFault.ARCHIVED: 1, ServeFault.MARKING: 1}
 """The time at which the second process dies there; 3 where none is named. What is archived is archived when
 a process stops, and by the second one once more at its start, where the first had not noted it."""
@@ -97,7 +98,7 @@ class Sender:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", ServeFault)
+@pytest.mark.parametrize("fault", KILLED_AT)
 def test_a_process_that_is_killed_goes_on_where_it_was(
     fault: ServeFault, work: Work, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

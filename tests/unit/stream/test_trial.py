@@ -17,6 +17,7 @@ from tracline.stream.messages.superseded import digest_of, in_force
 from tracline.stream.process.faultpoints import VARIABLE, TrialFault
 from tracline.stream.process.trial import RuleTrials, require_trial
 
+KILLED_AT = tuple(TrialFault)
 PACK = """\
 pack: three
 propositions:
@@ -48,9 +49,10 @@ def test_the_shipped_packs_pass() -> None:
 
 
 @pytest.mark.slow
-def test_a_trial_that_is_killed_is_the_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("fault", KILLED_AT)
+def test_a_trial_that_is_killed_is_the_refusal(fault: TrialFault, monkeypatch: pytest.MonkeyPatch) -> None:
     """TRL748 has how the process ended, and names the rule at which one alone ends, too."""
-    monkeypatch.setenv(VARIABLE, f"{TrialFault.RULE}:3")
+    monkeypatch.setenv(VARIABLE, f"{fault}:3")
     trials = RuleTrials()
     for _ in range(2):
         with pytest.raises(StreamError, match="killed by SIGKILL, at rule three/three") as caught:
