@@ -19,9 +19,20 @@ from tracline.rules.packs.load import shipped_packs
 from tracline.schemas.span import Span
 from tracline.stream.ingest.request import Encoding
 
-from ..support.scripts import START_NS
-from .live import audited, wire
-from .serving import JSON, PLAIN, PROTOBUF, WAIT_S, Serving, audit_of, free_port, rows, run_to_end, running
+from ..support.conversations.scripts import START_NS
+from ..support.processes.live import audited, wire
+from ..support.processes.serving import (
+    JSON,
+    PLAIN,
+    PROTOBUF,
+    WAIT_S,
+    Serving,
+    audit_of,
+    free_port,
+    rows,
+    run_to_end,
+    running,
+)
 
 QUICK = {"lateness_s": 1, "tick_s": 1}
 BOUND_S = QUICK["lateness_s"] + QUICK["tick_s"] + 1

@@ -27,9 +27,9 @@ from tracline.stream.process.faultpoints import AlertFault
 from tracline.stream.stages.archive import ChunkLimits
 from tracline.stream.stages.rekey import IdleInput, RekeyResult, RekeyStage, RekeyState, SourceRequest
 
-from ..serve.live import SETTINGS, wire
-from ..support.scripts import START_NS
-from ..unit.stream import alert_messages
+from ..support.conversations import alert_messages
+from ..support.conversations.scripts import START_NS
+from ..support.processes.live import SETTINGS, wire
 from .processes import (
     KAFKA,
     NAMES,

@@ -36,8 +36,8 @@ from tracline.stream.stages.monitor import MonitorStage
 from tracline.stream.stages.monitor_step import MonitorOptions
 from tracline.stream.stages.schedule import MonitorState
 
+from ...support.event_rows import PACK, START, call, result, session, user, write
 from ...support.gathering import Gathering
-from .audit_rows import PACK, START, call, result, session, user, write
 
 OLD = pack_text(PACK)
 NEW = pack_text(

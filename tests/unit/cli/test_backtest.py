@@ -23,7 +23,7 @@ from tracline.schemas.time import NS, parse_time
 from tracline.stream.messages.session_state import JudgingState
 from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
-from ..batch.audit_rows import PACK, START, call, result, session, user, write
+from ...support.event_rows import PACK, START, call, result, session, user, write
 
 HOUR = 3600 * NS
 SPIKE_HOUR = 36

@@ -14,9 +14,9 @@ from tracline.schemas.span import Span
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.process.unread import SPANS_MIN, UnreadNotice
 
-from ...serve.live import wire
-from ..schemas.dialect_spans import chat
-from ..schemas.otlp_spans import START
+from ...support.dialect_spans import chat
+from ...support.otlp_spans import START
+from ...support.processes.live import wire
 
 PACK = """
 pack: desk

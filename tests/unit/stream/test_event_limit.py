@@ -23,7 +23,7 @@ from tracline.stream.messages.status import SessionStatus
 from tracline.stream.stages.judge import HELD_CHARS_MAX, HELD_MAX, Outputs, SessionJudge, poisoned
 from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
-from ..batch.audit_rows import PACK, START, call, session, user, write
+from ...support.event_rows import PACK, START, call, session, user, write
 
 RULES = pack_text(PACK)
 

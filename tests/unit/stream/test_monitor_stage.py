@@ -23,7 +23,7 @@ from tracline.stream.messages.codec import (
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages.schedule import PASSED_MAX, Schedule
 
-from ..batch.audit_rows import START
+from ...support.event_rows import START
 from .monitor_driver import FIRST, OPTIONS, SECOND, Monitor, batch, verdicts, wrote
 
 SHOUTS = [batch(0, wrote(FIRST, 1, "hello"), wrote(SECOND, 1, "well!")), batch(5, wrote(FIRST, 4, "now!"))]

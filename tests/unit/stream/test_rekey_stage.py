@@ -34,7 +34,7 @@ from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages.resolve import SourceState
 
-from ...kafka.keyed import (
+from ...support.conversations.keyed import (
     PARTITIONS,
     SETTINGS,
     SOURCES,
@@ -48,8 +48,8 @@ from ...kafka.keyed import (
     rekeyer,
     work,
 )
-from ...serve.live import wire
-from ...support.scripts import START_NS
+from ...support.conversations.scripts import START_NS
+from ...support.processes.live import wire
 from ...support.sources import Source
 
 SEEDS = range(10)

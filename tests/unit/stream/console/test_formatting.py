@@ -10,7 +10,7 @@ from tracline.schemas.time import NS
 from tracline.stream.console import formatting
 from tracline.stream.console.templates import FOLDER
 
-from ..console_store import START
+from ....support.console_store import START
 
 
 def test_long_text_is_cut_and_marked() -> None:

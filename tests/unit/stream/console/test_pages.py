@@ -13,7 +13,18 @@ from tracline.rules.packs.load import pack_text
 from tracline.schemas.display import HIDDEN
 from tracline.stream.console import formatting
 
-from ..console_store import DEAD_LETTER, START, call, empty, fill, result, session, shipped, user, writing
+from ....support.console_store import (
+    DEAD_LETTER,
+    START,
+    call,
+    empty,
+    fill,
+    result,
+    session,
+    shipped,
+    user,
+    writing,
+)
 from .asking import DESK, PACK, app, get, links, plain
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from tracline.schemas.verdict import Verdict
 from tracline.stream.console import queries
 from tracline.stream.console.replay import STEPS_AN_EVENT_MAX, RuleReplay, replay
 
-from ..console_store import call, desk_sessions, result, session, shipped, user
+from ....support.console_store import call, desk_sessions, result, session, shipped, user
 from .asking import DESK
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from tracline.stream.alerts.receivers import NotDelivered
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.alert_metrics import DeliveryFailure
 
-from ..alert_messages import BEGAN, PARTITIONS, SPIKE, TICK_S, WRONG, Sent, messages
+from ....support.conversations.alert_messages import BEGAN, PARTITIONS, SPIKE, TICK_S, WRONG, Sent, messages
 from .memory_processes import KAFKA, NAMES, MemoryPipeline, MemoryProcess
 
 READ = "tracline_kafka_messages_read_total"

@@ -12,8 +12,18 @@ from pathlib import Path
 import pytest
 from tracline.stream.messages.topics import Topic
 
-from ....kafka.keyed import SOURCES, source_of
-from .log_records import DAY, RECORDINGS, SETTINGS, Sent, assembled, ended, portions, recorded, wrong
+from ....support.conversations.keyed import SOURCES, source_of
+from ....support.conversations.log_records import (
+    DAY,
+    RECORDINGS,
+    SETTINGS,
+    Sent,
+    assembled,
+    ended,
+    portions,
+    recorded,
+    wrong,
+)
 from .memory_processes import NAMES, MemoryPipeline
 
 UNJOINED = "tracline_log_records_unjoined_total"

@@ -19,8 +19,8 @@ from tracline.schemas.time import NS
 from tracline.stream.messages.codec import CandidateBatch
 from tracline.stream.messages.topics import Topic
 
-from ....frameworks.compare import differences, read
-from ....frameworks.recordings import FOLDER, requests_of, truth_of_recording
+from ..truth.compare import differences, read
+from .recordings import FOLDER, requests_of, truth_of_recording
 
 SETTINGS = SessionSettings(lateness_s=600, hold_s=3_600, idle_s=600, tick_s=0.2)
 RECORDINGS = ("openai-opentelemetry-events", "openai-opentelemetry-default", "semantic-kernel")

@@ -20,8 +20,8 @@ import httpx
 from tracline.stream.process.faultpoints import VARIABLE
 from tracline.stream.serve.store import FILE
 
-from ..support import forking
-from ..support.forking import ForkedProcess, fork_server
+from . import forking
+from .forking import ForkedProcess, fork_server
 
 TRACLINE = Path(sys.executable).with_name("tracline")
 WAIT_S = 60.0
