@@ -109,7 +109,7 @@ def _tool(span: Span) -> DialectReading:
     tool, call_id = string_of(attributes.get(otel.TOOL_NAME)), name_of(attributes.get(otel.TOOL_CALL_ID))
     args, asked = _value(attributes, _ARGUMENTS, arguments)
     body, given = _value(
-        attributes, _RESULTS, _returned_parts if span.scope in scopes.TEXT_PARTS else _returned
+        attributes, _RESULTS, _returned_parts if span.scope in scopes.TEXT_PARTS else returned
     )
     answer = ToolResult(call_id, tool, body, None, given)
     run = DialectReading(SpanRole.TOOL, call=ToolCall(call_id, tool, args, asked), result=answer)
@@ -137,7 +137,7 @@ def _langsmith_tool(attributes: Mapping[str, Value]) -> DialectReading:
     return tool_run(tool, call_id, attributes.get(old.PROMPT), tool_result(back, tool))
 
 
-def _returned(value: Value) -> tuple[str | None, Content]:
+def returned(value: Value) -> tuple[str | None, Content]:
     """Read a tool's result; text in quotes, as JSON has it, loses these."""
     opened = unquoted(value)
     return result(opened if isinstance(opened, str) else value)

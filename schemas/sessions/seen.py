@@ -9,8 +9,8 @@ import msgspec
 
 from ..candidate import Candidate, Claim
 from ..event import Content, Kind
-from .claimed_text import is_whole
-from .tool_use import ToolUse, claimed_use, is_item, is_qualified, join, matching_use
+from .claimed_text import brief, is_whole
+from .tool_use import UNLINKED, ToolUse, claimed_use, is_item, is_qualified, join, matching_use
 
 WAITING_MAX = 1_000
 """Tool uses of an occurrence that may still get claims, and open calls; beyond it the oldest is dropped."""
@@ -27,6 +27,7 @@ CARRIED_CHARS_MAX = 30_000
 """Characters of a call's arguments that its result carries: an event then fits where its span did."""
 NAME_CHARS_MAX = 1_000
 """Characters of a call's id and tool together beyond which the call is not remembered for its result."""
+_STORED_DIGEST_CHARS = 64
 
 
 @dataclass(slots=True)
@@ -40,22 +41,42 @@ class SeenMessage:
 
 
 @dataclass(slots=True)
+class WaitingClaim:
+    """A call or a result with claims of one side only, as earlier releases stored it."""
+
+    by_model: bool
+    kind: Kind
+    call_id: str | None
+    tool: str | None
+    args: str | None
+    time: int
+
+
+@dataclass(slots=True)
 class SeenClaims:
     """The claims that an occurrence of a session has seen; `closed` is when it closed, None while open.
 
     `spans` are the keys of the spans with its claims, `within` the keys of the spans that these cover,
     `messages` the last span with each message, by the message's key, `calls` the tool and arguments of each
-    open call, by its id. `uses` are the tool uses that may still get claims.
+    open call, by its id. `uses` are the tool uses that may still get claims. `waiting` is what earlier
+    releases stored instead of `uses`, and is empty after `__post_init__`.
     """
 
     closed: int | None = None
     spans: set[str] = field(default_factory=set[str])
     within: set[str] = field(default_factory=set[str])
     messages: dict[str, SeenMessage] = field(default_factory=dict[str, SeenMessage])
+    waiting: list[WaitingClaim] = field(default_factory=list[WaitingClaim])
     calls: dict[str, tuple[str | None, str | None]] = field(
         default_factory=dict[str, tuple[str | None, str | None]]
     )
     uses: list[ToolUse] = field(default_factory=list[ToolUse])
+
+    def __post_init__(self) -> None:
+        """Read what an earlier release stored."""
+        for waiting in self.waiting:
+            _restore(self.uses, waiting)
+        self.waiting = []
 
     @property
     def size(self) -> int:
@@ -169,3 +190,33 @@ def completed_by_use(
 def _whole(text: str | None) -> str | None:
     """Return a text that is remembered whole, None for a shortened one."""
     return text if text is not None and is_whole(text) else None
+
+
+def _restore(uses: list[ToolUse], waiting: WaitingClaim) -> None:
+    """Add what an earlier release stored of a call or a result with a judged event."""
+    claimed = ToolUse(_stored(waiting.call_id), _stored(waiting.tool), _stored(waiting.args))
+    claimed.lacks_id = claimed.call_id is None
+    is_call = waiting.kind is Kind.TOOL_CALL
+    if not waiting.by_model:
+        claimed.run, claimed.began, claimed.ended = UNLINKED, waiting.time, waiting.time
+        claimed.is_ended = not is_call
+    elif is_call:
+        claimed.since = claimed.asked = waiting.time
+    else:
+        claimed.answered = waiting.time
+    use = matching_use(uses, claimed, waiting.kind)
+    if use is None:
+        uses.append(use := claimed)
+    else:
+        join(use, claimed)
+    if is_call:
+        use.called = waiting.time
+    else:
+        use.returned = waiting.time
+
+
+def _stored(text: str | None) -> str | None:
+    """Return a text that an earlier release stored, None where it stored the digest of a long one."""
+    if text is None or (len(text) == _STORED_DIGEST_CHARS and not text.strip("0123456789abcdef")):
+        return None
+    return brief(text)

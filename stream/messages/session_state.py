@@ -56,7 +56,7 @@ class _StoredState(msgspec.Struct):
     rules: str = ""
     rows: Columns = {}
     applied_in: int = 0
-    applied: set[int] = set()
+    applied: list[int] = []
 
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -67,7 +67,7 @@ def encode(state: SessionState) -> bytes:
     """Return the state as bytes."""
     judging = state.judging
     stored = _StoredState(
-        state.session, judging.rules, judging.rows, judging.applied_in, set(judging.applied)
+        state.session, judging.rules, judging.rows, judging.applied_in, sorted(judging.applied)
     )
     return bytes([VERSION]) + _ENCODER.encode(stored)
 

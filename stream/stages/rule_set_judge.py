@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -151,7 +152,7 @@ class RuleSetJudge:
             if applied[slot] - known:
                 new[slot] = applied[slot] - known
             after[at[0]] = at[1], known | applied[slot]
-        steps = list(self._when_applied(judged, places, new))
+        steps = sorted(self._when_applied(judged, places, new), key=itemgetter(0))
         ats = _at(judged, np.array([stamp for stamp, _ in steps], dtype=np.int64))
         changes = [
             _Change(int(places.batch[stamp]), 0, self._status(SessionStatus.APPLIED, number, at))
@@ -243,7 +244,7 @@ class _Places:
         judged: Judged,
         remembered: int,
     ) -> None:
-        self._batches, self._before, self._judged = batches, before, judged
+        self._batches, self._judged = batches, judged
         numbers = [number for number, batch in enumerate(batches) for _ in batch]
         first: dict[str, int] = {}
         for number, batch in enumerate(batches):
@@ -283,25 +284,18 @@ class _Places:
         return self._events[record.session_id, record.event_id, record.seq]
 
     def verdicts(self, changes: Iterable[_Change], found: Iterable[VerdictRecord]) -> list[BatchVerdicts]:
-        """Return each batch's changes and records, in the order of judging that batch alone.
-
-        That is by session, and the sessions with remembered rows come first.
-        """
+        """Return each batch's changes and records in the order of its sessions."""
         verdicts = [BatchVerdicts([], []) for _ in self._batches]
         ordered: list[list[_Change]] = [[] for _ in self._batches]
         for change in changes:
             ordered[change.batch].append(change)
         for record in found:
             verdicts[self._batch_of(record)].records.append(record)
-        has_rows = {session_id: bool(state.rows) for session_id, state in self._before.items()}
         for batch, batch_verdicts, its_changes in zip(self._batches, verdicts, ordered, strict=True):
-            last = {event.session_id: event for event in batch}
-            sessions = sorted(last, key=lambda session_id: not has_rows[session_id])
-            rank = {session_id: place for place, session_id in enumerate(sessions)}
+            rank = {event.session_id: place for place, event in enumerate(batch)}
             batch_verdicts.records.sort(key=lambda record: rank[record.session_id])
             its_changes.sort(key=lambda change: (change.phase, rank[change.status.session_id]))
             batch_verdicts.statuses.extend(change.status for change in its_changes)
-            has_rows.update((name, event.kind is not Kind.END) for name, event in last.items())
         return verdicts
 
 

@@ -33,7 +33,12 @@ TOOL_CALL_ARGUMENTS = "tool_call.function.arguments"
 AGENT_NAME = "agent.name"
 GRAPH_NODE_NAME = "graph.node.name"
 GRAPH_NODE_ID = "graph.node.id"
+SESSION = "session.id"
 
+REDACTED = "__REDACTED__"
+"""The placeholder of values that the instrumentation hides."""
+
+CHAIN = "CHAIN"
 METADATA = "metadata"
 """JSON text with an application's or a framework's metadata of a span."""
 LANGCHAIN_AGENT = "lc_agent_name"

@@ -4,6 +4,7 @@ From open-telemetry/semantic-conventions, `docs/gen-ai/gen-ai-events.md` of 1.36
 and `docs/gen-ai/gen-ai-spans.md` of 1.27.0 and 1.28.0 (events with all of a prompt, of a completion).
 """
 
+SYSTEM = "gen_ai.system"
 PROMPT = "gen_ai.prompt"
 COMPLETION = "gen_ai.completion"
 

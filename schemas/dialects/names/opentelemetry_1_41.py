@@ -6,6 +6,7 @@ repository of their own.
 """
 
 OPERATION = "gen_ai.operation.name"
+PROVIDER = "gen_ai.provider.name"
 CONVERSATION = "gen_ai.conversation.id"
 REQUEST_MODEL = "gen_ai.request.model"
 RESPONSE_ID = "gen_ai.response.id"

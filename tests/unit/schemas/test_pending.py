@@ -9,8 +9,9 @@ from tracline.schemas.candidate import Candidate
 from tracline.schemas.chat.find import InputFlaw
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.sessions import pending as traces_module
-from tracline.schemas.sessions.pending import SPAN_CHARS, Released
+from tracline.schemas.sessions.pending import Released
 from tracline.schemas.sessions.span_reading import SpanReading
+from tracline.schemas.sessions.trace import SPAN_CHARS
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
 from tracline.schemas.span_content import Message, Role, SpanContent, SpanRole, ToolCall, ToolResult

@@ -13,7 +13,7 @@ from tracline.schemas.event import Content, Kind
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.otlp.signal import Signal
 from tracline.schemas.sessions import pending as traces_module
-from tracline.schemas.sessions.pending import SPAN_CHARS, OpenTrace
+from tracline.schemas.sessions.trace import SPAN_CHARS, OpenTrace
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span, Value
 from tracline.schemas.time import NS
