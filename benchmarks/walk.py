@@ -28,8 +28,8 @@ from tracline.schemas.span import Span
 from tracline.schemas.span_content import Role
 from tracline.schemas.walk.locate import located
 
-from tests.frameworks.recordings import FOLDER, names, requests_of
-from tests.support.agent_spans import spans
+from tests.support.conversations.agent_spans import spans
+from tests.support.conversations.recordings import FOLDER, names, requests_of
 from tests.support.otlp_requests import to_otlp
 
 SPANS = 3_000

@@ -43,7 +43,7 @@ from tracline.stream.stages.monitor_step import MonitorOptions
 from tracline.stream.stages.rule_set_judge import BatchVerdicts, RuleSetJudge
 from tracline.stream.stages.schedule import MonitorState, Write
 
-from ..unit.batch.audit_rows import PACK, START
+from ..support.event_rows import PACK, START
 
 PARTITIONS = 2
 IDLE_S = 20

@@ -18,8 +18,8 @@ from tracline.schemas.sessions.claims import claims_of
 from tracline.schemas.sessions.span_reading import SessionMemory, read_span
 from tracline.schemas.span import Span, Value
 
-from ..frameworks.recordings import FOLDER, names, requests_of
-from ..support.agent_spans import spans
+from ..support.conversations.agent_spans import spans
+from ..support.conversations.recordings import FOLDER, names, requests_of
 from .test_dialects import MANNERS
 
 DESK = list(
