@@ -16,11 +16,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from desk_spans import desk_spans, traces
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from tracline.examples.desk.bot import Desk, conversations
-from tracline.examples.spans.plan import Dialect, Manner
-from tracline.examples.spans.sessions import START_NS, Script, ScriptCall, ScriptLine, support_session
+from tracline.examples.desk.script import Script, ScriptCall, ScriptLine, support_session
 from tracline.schemas.otlp.protobuf import decode_protobuf
 from tracline.schemas.sessions.claims import claims_of
 from tracline.schemas.sessions.span_reading import SessionMemory, read_span
@@ -28,8 +26,11 @@ from tracline.schemas.span import Span
 from tracline.schemas.span_content import Role
 from tracline.schemas.walk.locate import located
 
+from benchmarks.desk_spans import desk_spans, traces
 from tests.support.conversations.agent_spans import spans
 from tests.support.conversations.recordings import FOLDER, names, requests_of
+from tests.support.conversations.scripts import START_NS
+from tests.support.conversations.span_plan import Dialect, Manner
 from tests.support.otlp_requests import to_otlp
 
 SPANS = 3_000

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tracline.examples.desk.bot import Break, Desk, conversations
-from tracline.examples.spans.plan import Dialect, turn_bounds
-from tracline.examples.spans.sessions import random_session, support_session
+from tracline.examples.desk.script import support_session, turn_bounds
 from tracline.schemas.otlp.protobuf import decode_protobuf
 from tracline.schemas.sessions.claims import claims_of
 from tracline.schemas.sessions.span_reading import SessionMemory, read_span
@@ -20,6 +19,8 @@ from tracline.schemas.span import Span, Value
 
 from ..support.conversations.agent_spans import spans
 from ..support.conversations.recordings import FOLDER, names, requests_of
+from ..support.conversations.scripts import random_session
+from ..support.conversations.span_plan import Dialect
 from .test_dialects import MANNERS
 
 DESK = list(

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status, TracesData
 from tracline.examples.desk.bot import Break, Desk, conversations
-from tracline.examples.spans.plan import Dialect
-from tracline.examples.spans.sessions import support_session
+from tracline.examples.desk.script import support_session
 from tracline.schemas.dialects.names import scopes
 from tracline.schemas.otlp.protobuf import decode_protobuf
 from tracline.schemas.otlp.wire import WireField, delimited, fields_of
@@ -28,6 +27,7 @@ from tracline.schemas.walk.wire_loops import SLOT_ODD, SLOT_SPAN
 
 from ..support.conversations.agent_spans import spans
 from ..support.conversations.recordings import FOLDER, names, requests_of
+from ..support.conversations.span_plan import Dialect
 from ..support.otlp_messages import DROPPED, NS, REQUESTS, SPAN_IDS, TRACE_IDS, VALUES, pairs
 from ..support.otlp_requests import to_otlp
 from .test_dialects import MANNERS
