@@ -231,9 +231,9 @@ def test_a_record_that_breaks_the_stage_is_put_aside_alone(monkeypatch: pytest.M
         records: Iterable[SourceRequest | IdleInput],
         now: int | None = None,
     ) -> RekeyResult:
-        some = list(records)
-        result = step(self, state, some, now)
-        if any(isinstance(record, SourceRequest) and record.sha256 == poison for record in some):
+        requests = list(records)
+        result = step(self, state, requests, now)
+        if any(isinstance(record, SourceRequest) and record.sha256 == poison for record in requests):
             raise KeyError("what a customer wrote")
         return result
 

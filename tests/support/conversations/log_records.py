@@ -83,7 +83,7 @@ def wrong(name: str, events: list[Event], folder: Path) -> list[str]:
 def portions(name: str, arrival: str) -> list[list[Sent]]:
     """The records in the portions in which they are sent; what is in one portion is read before the next."""
     spans, logs = recorded(name)
-    mixed = [one for one in chain.from_iterable(zip_longest(spans, logs)) if one is not None]
+    mixed = [request for request in chain.from_iterable(zip_longest(spans, logs)) if request is not None]
     third = -(-len(mixed) // 3)
     return {
         "logs first": [logs, spans],

@@ -92,7 +92,7 @@ def test_an_archive_has_the_statuses_of_the_live_side(tmp_path: Path) -> None:
     """Thirty conversations, given to the live judge event by event, get the statuses of the archive."""
     desk = Desk(sessions=30, seed=3, rates=dict.fromkeys(Break, 0.9 / len(Break)), spike=None)
     judge, live = RuleSetJudge(DESK), list[tuple[object, ...]]()
-    ways = [events(one) for one in conversations(desk)]
+    ways = [events(talk) for talk in conversations(desk)]
     states = {way[0].session_id: JudgingState() for way in ways}
     for step in zip_longest(*ways):
         [judged], after = judge.judge(states, [[event for event in step if event is not None]])

@@ -37,7 +37,7 @@ def test_a_message_is_judged_once_the_time_has_passed_it() -> None:
     assert sorted(found) == [(FIRST, "calm", "violated"), (SECOND, "calm", "violated")]
 
 
-def test_the_time_moves_by_half_a_second_at_least() -> None:
+def test_the_time_advances_by_half_a_second_at_least() -> None:
     """The watermark waits, so that small messages are judged together; readers see the same watermark."""
     monitor = Monitor()
     monitor.take(0, batch(0, wrote(FIRST, 1, "well!")))

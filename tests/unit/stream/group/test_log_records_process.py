@@ -46,7 +46,9 @@ def test_candidates_have_the_content_of_log_records(name: str, arrival: str, tmp
         process.until_read(Topic.SPANS)
         process.until_read(Topic.LOGS)
         process.stop()
-    assert not [one for batch in pipeline.batches() for one in batch.candidates], "nothing is due yet"
+    assert not [candidate for batch in pipeline.batches() for candidate in batch.candidates], (
+        "nothing is due yet"
+    )
     pipeline.now += DAY
     last = pipeline.rekey("last", sessions=SETTINGS, reads_logs=True)
     last.until("candidates are sent", lambda: last.count("tracline_rekey_candidates_total"))

@@ -62,7 +62,7 @@ def check(pipeline: MemoryPipeline, done: Work, expected: Counter[str]) -> None:
     """Compare the committed candidates with those of the work, and with the events of its conversations."""
     found = pipeline.batches()
     assert candidates_of(found) == expected
-    assert places_of(one for batch in found for one in batch.candidates) == done.places
+    assert places_of(candidate for batch in found for candidate in batch.candidates) == done.places
 
 
 POISON = b"poison"
