@@ -29,9 +29,10 @@ from ..process.archive_metrics import ArchiveMetrics
 from ..process.faultpoints import ArchiveFault, fault_point
 from ..stages.archive import ArchiveStage, ChunkBuffer, ChunkLimits, JudgedRecord, chunk_of, resumed, too_many
 from .archive_records import read_judged
-from .client import ClientRecord, GroupClient, Loss, OutgoingRecord
+from .client import ClientRecord, GroupClient, OutgoingRecord
 from .inputs import Inputs, place_of
 from .process import BatchLimits, GoingOn, GroupDriver
+from .topic_loss import Loss
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ from kafka.errors import CommitFailedError, KafkaError, UnsupportedCodecError
 from kafka.structs import TopicPartition
 
 from ..error import StreamError
-from .client import FENCED, ClientRecord, GroupClient
+from .client import ClientRecord, GroupClient
+from .fencing import FENCED
 from .inputs import Inputs
 
 RETRY_S = 1.0
