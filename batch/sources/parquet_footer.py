@@ -74,7 +74,8 @@ _schemas: list[tuple[Any, bytes | None, FileSchema]] = []
 
 
 def _schema(path: Path, footer: Any) -> FileSchema:
-    arrow = (footer.metadata or {}).get(b"ARROW:schema")
+    metadata: dict[bytes, bytes] = footer.metadata or {}
+    arrow = metadata.get(b"ARROW:schema")
     for schema, known, shared in _schemas:
         if known == arrow and footer.schema.equals(schema):
             return shared
