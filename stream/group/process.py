@@ -138,7 +138,7 @@ class GroupProcess:
         runtime: GroupRuntime,
         refused: Callable[[Exception, str, float], StreamError | None],
     ) -> None:
-        """`refused` recognises an error of the client that the group does not accept this process."""
+        """Take a client, a policy, and `refused`, which recognises that the group refuses this process."""
         self._client, self._policy, self._runtime = client, policy, runtime
         self._driver, self._inputs = policy.driver, policy.inputs
         self._refused = refused
