@@ -81,7 +81,7 @@ exhaustive: setup ## the differential sets that are too large for every day
 	$(BIN)/python -m pytest tests/differential -m exhaustive
 
 bench: setup ## the measurements in benchmarks/, one after another; EVENTS=10000000 for their full size
-	@for bench in $$(grep -l __main__ benchmarks/*.py); do echo "== $$bench"; PYTHONPATH=. $(BIN)/python $$bench $(EVENTS) || exit; done
+	@for bench in $$(grep -lr __main__ benchmarks --include=*.py | sort); do echo "== $$bench"; PYTHONPATH=. $(BIN)/python $$bench $(EVENTS) || exit; done
 
 generated: setup ## rewrite the generated files: the grammar's parse table, the packs' JSON Schema
 	$(BIN)/python -c 'from tracline.rules.language import syntax; from tracline.rules.packs import json_schema; syntax.TABLE_FILE.write_text(syntax.table()); \

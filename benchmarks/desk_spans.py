@@ -11,8 +11,8 @@ from tracline.examples.desk.script import support_session
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 
-from tests.support.agent_spans import spans
-from tests.support.scripts import START_NS, later
+from tests.support.conversations.agent_spans import spans
+from tests.support.conversations.scripts import START_NS, later
 
 AT_ONCE = 50
 """The number of concurrent conversations."""

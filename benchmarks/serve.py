@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
-from desk_spans import desk_spans
 from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs, shipped_packs
 from tracline.schemas.candidate import Candidate
@@ -31,6 +30,7 @@ from tracline.stream.serve.store import StoreChanges, open_store
 from tracline.stream.stages.judge import SessionJudge
 from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
+from benchmarks.desk_spans import desk_spans
 from tests.support.otlp_requests import requests
 
 SPANS_A_REQUEST = 512

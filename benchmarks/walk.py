@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from desk_spans import desk_spans, traces
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from tracline.examples.desk.bot import Desk, conversations
 from tracline.examples.desk.script import Script, ScriptCall, ScriptLine, support_session
@@ -27,11 +26,12 @@ from tracline.schemas.span import Span
 from tracline.schemas.span_content import Role
 from tracline.schemas.walk.locate import located
 
-from tests.frameworks.recordings import FOLDER, names, requests_of
-from tests.support.agent_spans import spans
+from benchmarks.desk_spans import desk_spans, traces
+from tests.support.conversations.agent_spans import spans
+from tests.support.conversations.recordings import FOLDER, names, requests_of
+from tests.support.conversations.scripts import START_NS
+from tests.support.conversations.span_plan import Dialect, Manner
 from tests.support.otlp_requests import to_otlp
-from tests.support.scripts import START_NS
-from tests.support.span_plan import Dialect, Manner
 
 SPANS = 3_000
 SHARE = 0.95

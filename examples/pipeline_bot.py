@@ -26,7 +26,7 @@ SPIKE_RATE = 0.6
 """The share of conversations in which the agent tries to break it during the spike."""
 RATES = dict.fromkeys(Break, 0.1 / len(Break))
 """The share of conversations in which the agent tries to break each rule outside the spike."""
-PACE_S = 0.005
+SECOND_S = 0.005
 """The duration of a second of a conversation."""
 AT_ONCE = 12
 """Concurrent conversations."""
@@ -58,7 +58,7 @@ def _past() -> Iterator[DeskConversation]:
     """Yield the past conversations, a few concurrent ones; all have ended."""
     desk = Desk(sessions=PAST, seed=1, rates=RATES, spike=None)
     chats = list(conversations(desk))
-    durations = [(chat.steps[-1].time_ns - chat.start_ns) * PACE_S for chat in chats]
+    durations = [(chat.steps[-1].time_ns - chat.start_ns) * SECOND_S for chat in chats]
     interval = round(sum(durations) / len(chats) / AT_ONCE)
     first = time.time_ns() - 2 * interval * len(chats) - 600 * NS
     for number, chat in enumerate(chats):
@@ -69,7 +69,7 @@ def _at(conversation: DeskConversation, start: int) -> DeskConversation:
     """Return the conversation at another time, at the pace of the plan."""
 
     def moved(at: int) -> int:
-        return start + round((at - conversation.start_ns) * PACE_S)
+        return start + round((at - conversation.start_ns) * SECOND_S)
 
     steps = tuple(replace(step, time_ns=moved(step.time_ns)) for step in conversation.steps)
     return replace(conversation, start_ns=start, steps=steps)
@@ -90,7 +90,7 @@ def talk(bootstrap: str) -> BotReport:
     with sending(KafkaSpanExporter(KafkaSettings((bootstrap,)))) as (provider, receipts):
         for prefix, desk in phases:
             chats = list(conversations(desk))
-            asyncio.run(converse(chats, provider, PACE_S, AT_ONCE, prefix))
+            asyncio.run(converse(chats, provider, SECOND_S, AT_ONCE, prefix))
             times.append(time.time_ns())
             breaks |= _breaks(chats, prefix)
     assert not receipts.lost, "Kafka rejected spans"

@@ -22,7 +22,7 @@ from ..sources.discover import Population
 from .audit import judged_batches
 
 SCHEMA = {
-    "said": pl.Int64,
+    "changed": pl.Int64,
     "status": pl.String,
     "session_id": pl.String,
     "occurrence": pl.Int64,
@@ -33,7 +33,7 @@ SCHEMA = {
     "agent": pl.String,
     "time": pl.Int64,
 }
-"""Columns of the frame. Times are nanoseconds since the epoch; `said` is that of the event or the close."""
+"""Columns of the frame. Times are nanoseconds since the epoch; `changed` is when the status changed."""
 
 APPLIED, VIOLATED, UNJUDGED, CLOSED = "applied", "violated", "unjudged", "closed"
 _TURN = {APPLIED: 0, VIOLATED: 1, UNJUDGED: 2, CLOSED: 3}
@@ -42,7 +42,7 @@ _TURN = {APPLIED: 0, VIOLATED: 1, UNJUDGED: 2, CLOSED: 3}
 def status_history(
     archive: str | Path, compiled: CompiledRules, scratch: Path, options: AuditOptions, population: Population
 ) -> pl.DataFrame:
-    """Return a row for each new status of an occurrence, sorted by `said`, with the columns of `SCHEMA`.
+    """Return a row for each new status of an occurrence, sorted by `changed`, with the columns of `SCHEMA`.
 
     `scratch` is an empty folder of the caller. Raises SourceError if there is nothing to read.
     """
@@ -53,7 +53,7 @@ def status_history(
     ]
     turn = pl.col("status").replace_strict(_TURN, return_dtype=pl.Int8)
     rows = pl.concat([pl.DataFrame(schema=SCHEMA), *parts])
-    return rows.sort("said", turn, "session_id", "occurrence", "pack", "rule")
+    return rows.sort("changed", turn, "session_id", "occurrence", "pack", "rule")
 
 
 def _statuses(compiled: CompiledRules, judged: Judged, idle: int) -> Iterator[pl.DataFrame]:
@@ -98,7 +98,7 @@ def _rows(
 ) -> pl.DataFrame:
     """Return rows of `SCHEMA`: rules by column (None for a close), the places of events, and times."""
     events = [judged.column(name, places) for name in ("session_id", "occurrence", "agent", "time")]
-    rows = pl.DataFrame(events).with_columns(pl.col("occurrence", "time").to_physical(), said=at)
+    rows = pl.DataFrame(events).with_columns(pl.col("occurrence", "time").to_physical(), changed=at)
     rows = rows.with_columns(pl.lit(status).alias("status"))
     rules = [None] * len(places) if columns is None else compiled.program.order[columns]
     numbered = pl.DataFrame({"number": pl.Series(rules, dtype=pl.Int64)})

@@ -7,71 +7,17 @@ the other; the first check that returns a problem wins.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ..model.formula import STEPPED, Op
 from ..model.keywords import BINARY, CONNECTIVES, RESERVED, SPELLINGS, TEMPORAL
 from ..model.problem import Problem, Snippet
-from .foreign_syntax import SIGNS, keyword_for
-from .phrases import FORMULA, PREDICATE
+from .foreign_syntax import keyword_of_foreign_syntax, phrase_of_foreign_syntax, sign_of_foreign_syntax
+from .parse_failure import OPENS, TEST_WORDS, ParseFailure
 from .scanner import Lexeme, scan
 from .syntax import EXAMPLES
 
-_TEST_WORDS = frozenset({"in", "matches", "contains", "starts", "with", "is", "null"})
 _COMPARISONS = frozenset({"=", "==", "!=", "<", "<=", ">", ">=", "===", "=~", "≠", "≤", "≥"})
-_OPENS = {"(": ")", "[": "]"}
 _NOUNS = {"formula": "formula", "predicate": "condition", "path": "path step", "head": "parameter"}
-
-
-@dataclass(frozen=True, slots=True)
-class _ParseFailure:
-    """A text that the grammar's symbol `start` rejects at the lexeme `lexemes[index]`."""
-
-    snippet: Snippet
-    start: str
-    lexemes: tuple[Lexeme, ...]
-    index: int
-
-    @property
-    def here(self) -> Lexeme:
-        """Return the unexpected lexeme; the last one is the end of the text."""
-        return self.lexemes[self.index]
-
-    def neighbour(self, offset: int) -> Lexeme:
-        """Return the lexeme at that distance, or an empty one outside the text."""
-        at = self.index + offset
-        return self.lexemes[at] if 0 <= at < len(self.lexemes) else Lexeme("end", "", 0, 0)
-
-    @property
-    def bracket(self) -> int | None:
-        """Return the index of the innermost bracket that is open before the unexpected lexeme."""
-        opened: list[int] = []
-        for i, lexeme in enumerate(self.lexemes[: self.index]):
-            if lexeme.text in _OPENS:
-                opened.append(i)
-            elif lexeme.text in (")", "]") and opened:
-                opened.pop()
-        return opened[-1] if opened else None
-
-    @property
-    def in_square_brackets_of(self) -> Lexeme | None:
-        """Return the lexeme before the innermost bracket, if that is a square one."""
-        if self.bracket is None or self.lexemes[self.bracket].text != "[":
-            return None
-        return self.lexemes[self.bracket - 1]
-
-    def problem(self, code: str, message: str, hint: str, lexeme: Lexeme | None = None) -> Problem:
-        """Return a problem with a lexeme, by default the unexpected one."""
-        at = lexeme or self.here
-        return self.snippet.problem(code, message, hint, at.start, max(at.end, at.start + 1))
-
-    def expects_operand(self) -> bool:
-        """Return whether the lexeme before requires an operand after it."""
-        before = self.neighbour(-1)
-        if before.kind == "word":
-            is_test = self.start == "predicate" and before.text in _TEST_WORDS - {"null"}
-            return is_test or before.text in RESERVED - {"true", "false"}
-        return before.kind in ("end", "sign") and before.text not in (")", "]")
 
 
 def diagnose(snippet: Snippet, start: str, at: int | None) -> Problem:
@@ -82,7 +28,7 @@ def diagnose(snippet: Snippet, start: str, at: int | None) -> Problem:
         if at is None
         else next(i for i, p in enumerate(lexemes) if at < p.end or p.kind == "end")
     )
-    failure = _ParseFailure(snippet, start, lexemes, index)
+    failure = ParseFailure(snippet, start, lexemes, index)
     for check in _CHECKS:
         problem = check(failure)
         if problem is not None:
@@ -90,7 +36,7 @@ def diagnose(snippet: Snippet, start: str, at: int | None) -> Problem:
     return failure.problem("TRL109", f"unexpected {_quoted(failure.here)}", EXAMPLES[start])
 
 
-def _unterminated(failure: _ParseFailure) -> Problem | None:
+def _unterminated(failure: ParseFailure) -> Problem | None:
     """Check for a string or regular expression without an end, or in the wrong quotes."""
     here = failure.here
     if here.kind == "open":
@@ -112,7 +58,7 @@ def _unterminated(failure: _ParseFailure) -> Problem | None:
     return None
 
 
-def _non_ascii_name(failure: _ParseFailure) -> Problem | None:
+def _non_ascii_name(failure: ParseFailure) -> Problem | None:
     """Check for a word with letters other than a to z."""
     if failure.here.kind != "word" or failure.here.text.isascii():
         return None
@@ -122,7 +68,7 @@ def _non_ascii_name(failure: _ParseFailure) -> Problem | None:
     return failure.problem("TRL108", f"invalid character in the name `{failure.here.text}`", hint)
 
 
-def _reserved_in_head(failure: _ParseFailure) -> Problem | None:
+def _reserved_in_head(failure: ParseFailure) -> Problem | None:
     """Check for a reserved word as an operator's name or parameter."""
     here = failure.here
     if failure.start == "head" and here.text in RESERVED:
@@ -130,35 +76,7 @@ def _reserved_in_head(failure: _ParseFailure) -> Problem | None:
     return None
 
 
-def _phrase(failure: _ParseFailure) -> Problem | None:
-    """Check for a phrase of policies or other languages around the unexpected lexeme."""
-    at = failure.here.start
-    for phrase in {"formula": FORMULA, "predicate": PREDICATE}.get(failure.start, ()):
-        for match in phrase.pattern.finditer(failure.snippet.text):
-            if match.start() <= at <= match.end():
-                message, hint = phrase.message, phrase.hint(match)
-                return failure.snippet.problem("TRL107", message, hint, *match.span())
-    return None
-
-
-def _word_of_foreign_syntax(failure: _ParseFailure) -> Problem | None:
-    """Check for a misspelt, capitalised or foreign keyword, here or just before."""
-    words = RESERVED if failure.start == "formula" else {"and", "or", "not", "true", "false"} | _TEST_WORDS
-    if failure.start not in ("formula", "predicate"):
-        return None
-    before = failure.neighbour(-1)
-    for lexeme in (failure.here, before):
-        if lexeme.kind != "word" or lexeme.text in words:
-            continue
-        if lexeme is before and failure.here.kind not in ("word", "string", "number", "regex"):
-            continue
-        keyword = keyword_for(lexeme.text, words)
-        if keyword:
-            return failure.problem("TRL107", f"unknown keyword `{lexeme.text}`", f"write `{keyword}`", lexeme)
-    return None
-
-
-def _bounds(failure: _ParseFailure) -> Problem | None:
+def _bounds(failure: ParseFailure) -> Problem | None:
     """Check for malformed step bounds, or bounds on something that takes none."""
     if failure.start != "formula":
         return None
@@ -178,11 +96,11 @@ def _bounds(failure: _ParseFailure) -> Problem | None:
     return None
 
 
-def _mixed_languages(failure: _ParseFailure) -> Problem | None:
+def _mixed_languages(failure: ParseFailure) -> Problem | None:
     """Check for a condition inside a formula, or a temporal operator inside a predicate."""
     here, before = failure.here, failure.neighbour(-1)
     if failure.start == "formula":
-        is_condition = here.text in _COMPARISONS | _TEST_WORDS or here.kind in ("string", "regex")
+        is_condition = here.text in _COMPARISONS | TEST_WORDS or here.kind in ("string", "regex")
         if not is_condition and here.text != ".":
             return None
         hint = 'define it under `propositions:` (`asked: kind == "user"`) and use its name here'
@@ -199,18 +117,7 @@ def _mixed_languages(failure: _ParseFailure) -> Problem | None:
     return None
 
 
-def _symbol_of_foreign_syntax(failure: _ParseFailure) -> Problem | None:
-    """Check for an operator sign of another language."""
-    here = failure.here
-    sign = SIGNS.get(here.text, "")
-    if here.text == "<>" and failure.start == "predicate":
-        sign = "!="
-    if not sign or (sign in ("next", "always", "eventually") and failure.start == "predicate"):
-        return None
-    return failure.problem("TRL107", f"unknown operator `{here.text}`", f"write `{sign}`")
-
-
-def _list(failure: _ParseFailure) -> Problem | None:
+def _list(failure: ParseFailure) -> Problem | None:
     """Check for a malformed list of `in`."""
     here, before = failure.here, failure.neighbour(-1)
     if failure.start != "predicate":
@@ -227,7 +134,7 @@ def _list(failure: _ParseFailure) -> Problem | None:
     return None
 
 
-def _condition(failure: _ParseFailure) -> Problem | None:
+def _condition(failure: ParseFailure) -> Problem | None:
     """Check for a condition whose parts are in the wrong order or form."""
     here, before = failure.here, failure.neighbour(-1)
     if failure.start != "predicate":
@@ -244,7 +151,7 @@ def _condition(failure: _ParseFailure) -> Problem | None:
         return failure.problem("TRL109", "a condition starts with its field", 'write `kind == "user"`')
     if before.text == "starts":
         return failure.problem("TRL109", "missing `with` after `starts`", 'write `starts with "..."`')
-    if before.text == "not" and here.text in _TEST_WORDS - {"in", "null"}:
+    if before.text == "not" and here.text in TEST_WORDS - {"in", "null"}:
         hint = f"write `not` before the field: `not text {here.text} ...`"
         return failure.problem("TRL109", f"`not` is not allowed before `{here.text}`", hint, before)
     if here.text in _COMPARISONS and failure.neighbour(-2).text in _COMPARISONS:
@@ -258,7 +165,7 @@ def _condition(failure: _ParseFailure) -> Problem | None:
     return None
 
 
-def _path_step(failure: _ParseFailure) -> Problem | None:
+def _path_step(failure: ParseFailure) -> Problem | None:
     """Check for a malformed step into JSON, or a hyphen in a name."""
     here, before = failure.here, failure.neighbour(-1)
     if here.text == "-" and before.kind == "word" and failure.neighbour(1).kind == "word":
@@ -277,7 +184,7 @@ def _path_step(failure: _ParseFailure) -> Problem | None:
     return None
 
 
-def _brackets(failure: _ParseFailure) -> Problem | None:
+def _brackets(failure: ParseFailure) -> Problem | None:
     """Check for a bracket without a partner."""
     here, opened = failure.here, failure.bracket
     is_closing = here.text in (")", "]")
@@ -287,7 +194,7 @@ def _brackets(failure: _ParseFailure) -> Problem | None:
     if opened is None:
         return None
     opening = failure.lexemes[opened]
-    closing = _OPENS[opening.text]
+    closing = OPENS[opening.text]
     if is_closing and closing != here.text:
         return failure.problem(
             "TRL104", f"unclosed `{opening.text}`", f"write `{closing}` before `{here.text}`", opening
@@ -299,7 +206,7 @@ def _brackets(failure: _ParseFailure) -> Problem | None:
     return None
 
 
-def _reserved_as_name(failure: _ParseFailure) -> Problem | None:
+def _reserved_as_name(failure: ParseFailure) -> Problem | None:
     """Check for a reserved word that is probably meant as a name."""
     here, after = failure.here, failure.neighbour(1)
     if failure.start != "formula" or here.text not in BINARY or not failure.expects_operand():
@@ -308,7 +215,7 @@ def _reserved_as_name(failure: _ParseFailure) -> Problem | None:
     return reserved_word_problem(failure.snippet, here.text, here.start, here.end) if name_like else None
 
 
-def _missing_operand(failure: _ParseFailure) -> Problem | None:
+def _missing_operand(failure: ParseFailure) -> Problem | None:
     """Check for an operator without an operand before or after it."""
     here, before = failure.here, failure.neighbour(-1)
     noun = "value" if before.text in _COMPARISONS else _NOUNS[failure.start]
@@ -327,7 +234,7 @@ def _missing_operand(failure: _ParseFailure) -> Problem | None:
     return failure.problem("TRL102", f"missing operand before {_quoted(here)}", f"write a {noun} before it")
 
 
-def _missing_operator(failure: _ParseFailure) -> Problem | None:
+def _missing_operator(failure: ParseFailure) -> Problem | None:
     """Check for two operands side by side."""
     here, before = failure.here, failure.neighbour(-1)
     is_operand = here.kind in ("word", "string", "number") or here.text in ("(", "!")
@@ -341,7 +248,7 @@ def _missing_operator(failure: _ParseFailure) -> Problem | None:
     return failure.problem("TRL103", f"missing operator between {_quoted(before)} and {_quoted(here)}", hint)
 
 
-def _number(failure: _ParseFailure) -> Problem | None:
+def _number(failure: ParseFailure) -> Problem | None:
     """Check for a number or a comma between formulas."""
     here, before = failure.here, failure.neighbour(-1)
     if failure.start != "formula":
@@ -355,7 +262,7 @@ def _number(failure: _ParseFailure) -> Problem | None:
     return None
 
 
-def _stray(failure: _ParseFailure) -> Problem | None:
+def _stray(failure: ParseFailure) -> Problem | None:
     """Check for a character that the language never uses."""
     here = failure.here
     if here.kind == "sign" and here.text not in CONNECTIVES | {"(", ")", "[", "]", ",", "."}:
@@ -374,16 +281,16 @@ def _quoted(lexeme: Lexeme) -> str:
     return f"`{lexeme.text}`" if lexeme.text else "the end of the text"
 
 
-_CHECKS: tuple[Callable[[_ParseFailure], Problem | None], ...] = (
+_CHECKS: tuple[Callable[[ParseFailure], Problem | None], ...] = (
     _unterminated,
     _non_ascii_name,
     _reserved_in_head,
-    _phrase,
+    phrase_of_foreign_syntax,
     _bounds,
     _list,
-    _word_of_foreign_syntax,
+    keyword_of_foreign_syntax,
     _mixed_languages,
-    _symbol_of_foreign_syntax,
+    sign_of_foreign_syntax,
     _condition,
     _path_step,
     _brackets,

@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from difflib import get_close_matches
 
+from ..model.keywords import RESERVED
+from ..model.problem import Problem
+from .parse_failure import TEST_WORDS, ParseFailure
+from .phrases import FORMULA, PREDICATE
+
 SIGNS = {
     **dict.fromkeys(("=", "===", ":=", "≡"), "=="),
     **dict.fromkeys(("=>", "==>", "-->", "--->", "→", "⇒", "⟶", "⟹"), "->"),
@@ -55,3 +60,42 @@ def keyword_for(word: str, words: Collection[str]) -> str:
     swapped = [keyword for keyword in long if sorted(keyword) == sorted(lower)]
     near = swapped or get_close_matches(lower, long, n=1, cutoff=0.8)
     return near[0] if near else ""
+
+
+def keyword_of_foreign_syntax(failure: ParseFailure) -> Problem | None:
+    """Check for a misspelt, capitalised or foreign keyword, here or just before."""
+    words = RESERVED if failure.start == "formula" else {"and", "or", "not", "true", "false"} | TEST_WORDS
+    if failure.start not in ("formula", "predicate"):
+        return None
+    before = failure.neighbour(-1)
+    for lexeme in (failure.here, before):
+        if lexeme.kind != "word" or lexeme.text in words:
+            continue
+        if lexeme is before and failure.here.kind not in ("word", "string", "number", "regex"):
+            continue
+        keyword = keyword_for(lexeme.text, words)
+        if keyword:
+            return failure.problem("TRL107", f"unknown keyword `{lexeme.text}`", f"write `{keyword}`", lexeme)
+    return None
+
+
+def sign_of_foreign_syntax(failure: ParseFailure) -> Problem | None:
+    """Check for an operator sign of another language."""
+    here = failure.here
+    sign = SIGNS.get(here.text, "")
+    if here.text == "<>" and failure.start == "predicate":
+        sign = "!="
+    if not sign or (sign in ("next", "always", "eventually") and failure.start == "predicate"):
+        return None
+    return failure.problem("TRL107", f"unknown operator `{here.text}`", f"write `{sign}`")
+
+
+def phrase_of_foreign_syntax(failure: ParseFailure) -> Problem | None:
+    """Check for a phrase of policies or other languages around the unexpected lexeme."""
+    at = failure.here.start
+    for phrase in {"formula": FORMULA, "predicate": PREDICATE}.get(failure.start, ()):
+        for match in phrase.pattern.finditer(failure.snippet.text):
+            if match.start() <= at <= match.end():
+                message, hint = phrase.message, phrase.hint(match)
+                return failure.snippet.problem("TRL107", message, hint, *match.span())
+    return None

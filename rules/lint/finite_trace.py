@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ..compiler.compile import compile_within
@@ -17,7 +17,17 @@ from ..model.machine import (
     VIOLATED,
     Machine,
 )
+from ..model.problem import Location, Problem
+from ..model.rule import Rule
 from .product import PROPOSITIONS_MAX, StepResult, product_reaches
+from .rewrites import past_form
+
+
+def finite_trace_warnings(rule: Rule, location: Location, work: Work) -> Iterator[Problem]:
+    """Yield a warning if a verdict of the rule contradicts its finite-trace reading."""
+    if finite_trace_disagrees(rule.formula, rule.transitions, work):
+        message = f"rule `{rule.id}` gets a verdict that would be the opposite if the session ended there"
+        yield Problem("TRL507", message, past_form(rule.formula), location)
 
 
 def finite_trace_disagrees(formula: Formula, transitions: Mapping[str, Formula], work: Work) -> bool:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from ...schemas.verdict import Verdict
+from ...schemas.verdict import Recover, Verdict
 from ..compiler.compile import compile_rule
 from ..compiler.limits import Work
-from ..model.formula import names
+from ..model.formula import Formula, names
 from ..model.machine import APPLIES, STAYS_VIOLATED, VERDICT_MASK, VIOLATED, Machine
 from ..model.predicate import Literal
+from ..model.problem import Location, Problem
 from ..model.rule import Rule
 from ..packs.examples import evaluate_boolean
 from .product import PROPOSITIONS_MAX, sets_of
+from .rewrites import at_cause
 from .satisfiability import jointly_satisfiable
 
 
@@ -102,6 +104,25 @@ def is_sticky(machine: Machine, work: Work) -> bool:
         for state in set(range(len(machine.next))) - stuck
         for target, output in zip(machine.next[state], machine.output[state], strict=True)
     )
+
+
+def one_verdict_warnings(rule: Rule, machine: Machine, location: Location) -> Iterator[Problem]:
+    """Yield a warning if no session violates the rule, or every session does."""
+    if never_violated(machine):
+        hint = "no possible session gives `violated` or `unmet`: check the formula and its propositions"
+        yield Problem("TRL501", f"rule `{rule.id}` can never be violated", hint, location)
+    elif always_violated(machine):
+        hint = "every session gives `violated` or `unmet`: check the formula and its propositions"
+        yield Problem("TRL502", f"rule `{rule.id}` is violated by every session", hint, location)
+
+
+def sticky_warnings(
+    rule: Rule, body: Formula, machine: Machine, location: Location, work: Work
+) -> Iterator[Problem]:
+    """Yield a warning if a violation of the invariant makes every later event a violation."""
+    if rule.recover is not Recover.NONE and is_sticky(machine, work):
+        message = f"after a violation of rule `{rule.id}`, every later event is flagged too"
+        yield Problem("TRL506", message, f"write `{at_cause(body)}`, which flags only the cause", location)
 
 
 @dataclass(frozen=True, slots=True)

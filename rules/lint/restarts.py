@@ -6,12 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import reduce
 
-from ...schemas.verdict import Verdict
+from ...schemas.verdict import Recover, Verdict
 from ..compiler.compile import compile_within
 from ..compiler.limits import Work
 from ..model.formula import FUTURE, Formula, Op, has_future, walk
 from ..model.machine import PENDING, SATISFIED, STAYS_SATISFIED, VERDICT_MASK, VIOLATED, Machine
+from ..model.printer import to_text
+from ..model.problem import Location, Problem
+from ..model.rule import Rule
 from .product import StepResult, product_reaches
+from .rewrites import without_restart
 
 DUAL = {
     Op.ALWAYS: Op.EVENTUALLY,
@@ -20,6 +24,19 @@ DUAL = {
     Op.WEAK_NEXT: Op.NEXT,
 }
 """not (op p)  =  dual (not p)"""
+
+
+def restart_warnings(rule: Rule, machine: Machine, location: Location, work: Work) -> Iterator[Problem]:
+    """Yield the warnings about the restarts of a rule."""
+    if rule.recover is not Recover.NONE:
+        pair = lost_obligations(rule.formula, rule.transitions, work)
+        if pair is not None:
+            lost, violated = map(to_text, pair)
+            message = f"rule `{rule.id}` restarts after a violation and loses its open obligations"
+            yield Problem("TRL504", message, f"split it into two rules: `{lost}` and `{violated}`", location)
+    if rule.recover is Recover.BOTH and violable_after_satisfied(machine):
+        message = f"rule `{rule.id}` restarts after it is satisfied and can then be violated"
+        yield Problem("TRL505", message, without_restart(rule.formula), location)
 
 
 def conjuncts(formula: Formula) -> tuple[Formula, ...]:

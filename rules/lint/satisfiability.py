@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -28,7 +28,9 @@ from ..model.predicate import (
     compared_text,
     is_number,
 )
+from ..model.problem import Problem, listed
 from ..model.rule import Rule
+from ..packs.yaml_document import Document
 
 STEPS_MAX = 200_000
 """Evaluated leaves after which a predicate counts as satisfiable."""
@@ -68,6 +70,19 @@ OTHER_TEXT = ValueClass()
 Values = Mapping[Path, ValueClass]
 """An event: the class of value of each path that the predicate uses."""
 NOTHING: Mapping[Leaf, bool] = MappingProxyType({})
+
+
+def unsatisfiable_propositions(rules: list[Rule], document: Document) -> Iterator[Problem]:
+    """Yield a warning for each proposition of a rule that no event makes true."""
+    users: dict[str, list[str]] = {}
+    for rule in rules:
+        for name, predicate in rule.propositions.items():
+            if not is_satisfiable(predicate):
+                users.setdefault(name, []).append(rule.id)
+    for name, ids in users.items():
+        location = document.location(document.at(("propositions", name)))
+        hint = f"its conditions exclude each other; used by {listed(ids)}"
+        yield Problem("TRL503", f"proposition `{name}` can never be true", hint, location)
 
 
 def is_satisfiable(predicate: Predicate) -> bool:

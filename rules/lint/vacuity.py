@@ -10,15 +10,40 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 
-from ..labels.guards import leaves
-from ..model.fields import FIELDS
+from ..labels.guards import TRUE, as_predicate, leaves
+from ..model.fields import FIELDS, KIND_NOUNS
 from ..model.predicate import Leaf, Path, Predicate
+from ..model.problem import Problem, listed
+from ..model.rule import Rule
+from ..packs.yaml_document import Document
 from .satisfiability import KIND, MISSING, ValueClass, evaluate_leaf, evaluate_predicate, value_classes
 
 EVALUATIONS_MAX = 20_000
 """Evaluated leaves after which the search gives up and finds nothing."""
 
 KINDS = FIELDS["kind"].choices
+
+
+KIND_WITH = {"text": "user", "result": "tool_result"}
+"""For a field that tool calls do not have, a kind that has it."""
+
+
+def vacuous_propositions(rules: list[Rule], document: Document) -> Iterator[Problem]:
+    """Yield a warning for each proposition that is vacuously true of events without a field."""
+    users: dict[str, list[str]] = {}
+    found: dict[str, tuple[str, str]] = {}
+    for rule in rules:
+        steps = TRUE if rule.steps is None else as_predicate(rule.steps, rule.propositions)
+        for name, predicate in rule.propositions.items():
+            vacuity = find_vacuity(predicate, steps)
+            if vacuity is not None:
+                found.setdefault(name, vacuity)
+                users.setdefault(name, []).append(rule.id)
+    for name, (kind, missing) in found.items():
+        message = f"proposition `{name}` can be true of {KIND_NOUNS[kind]}, which never have `{missing}`"
+        hint = f'add the kind of the event, as in `kind == "{KIND_WITH.get(missing, "tool_call")}" and ...`'
+        location = document.location(document.at(("propositions", name)))
+        yield Problem("TRL510", message, f"{hint}; used by {listed(users[name])}", location)
 
 
 @lru_cache(maxsize=4096)

@@ -189,6 +189,11 @@ def _quoted(text: str) -> str:
     return visible(shortened(text))
 
 
+def listed(ids: list[str]) -> str:
+    """Return the ids in a sentence, no more than five of them."""
+    return ", ".join(f"`{name}`" for name in ids[:5]) + (" and others" if len(ids) > 5 else "")
+
+
 def counted(number: int, noun: str) -> str:
     """Return the number with its noun: `1 rule`, `2 rules`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from ...schemas.verdict import Severity
-from ..model.problem import Problem, did_you_mean
+from ..model.problem import Problem, RuleError, did_you_mean
 from .yaml_document import Document, MappingNode, ScalarNode, SequenceNode, YamlNode, data
 
 SECTIONS = ("propositions", "operators", "transitions")
@@ -33,6 +34,39 @@ class Overrides:
     dropped: tuple[str, ...]
     replaced: Mapping[str, tuple[str, ...]]
     severities: Mapping[str, tuple[str, str]]
+
+
+class PackSource(Protocol):
+    """The source of a pack's text, from which the pack that it extends can be found."""
+
+    @property
+    def source(self) -> str:
+        """Return the pack's name in errors."""
+        ...
+
+    def text(self) -> str:
+        """Return the pack's text. Raises RuleError if it cannot be read."""
+        ...
+
+    def parent(self, name: str) -> PackSource:
+        """Return the pack that this one extends by that name. Raises RuleError if there is none."""
+        ...
+
+
+def parent_source(name: str, origin: PackSource, children: tuple[PackSource, ...]) -> PackSource:
+    """Return the pack that a pack extends; `children` extend it, the nearest first.
+
+    Raises RuleError without a location: for an unknown pack, a cycle, or too long a chain.
+    """
+    parent = origin.parent(name)
+    if parent in (origin, *children):
+        cycle = " -> ".join(pack.source for pack in (*reversed(children), origin, parent))
+        raise RuleError([Problem("TRL223", f"cyclic `extends`: {cycle}", "remove one of them")])
+    if len(children) == PARENTS_MAX:
+        message = f"`{name}` is pack {PARENTS_MAX + 1} in a chain of extended packs, more than {PARENTS_MAX}"
+        hint = "extend a pack further up the chain, and copy what the packs between them change"
+        raise RuleError([Problem("TRL224", message, hint)])
+    return parent
 
 
 def extends_node(document: Document) -> ScalarNode | None:

@@ -7,18 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Protocol
 
 from ..model.problem import Problem, RuleError, counted, did_you_mean
 from ..model.rule import Rule, RuleSet
 from .inheritance import (
-    PARENTS_MAX,
+    PackSource,
     check_without_parent,
     extend,
     extends_node,
     inheritance_chain,
     operator_name,
     pack_name,
+    parent_source,
 )
 from .resolve import ResolvedPack, Scope, resolve, unresolved
 from .yaml_document import TEXT_CHARACTERS_MAX, Document, read_document
@@ -199,23 +199,6 @@ def _text(file: Path) -> str:
 # ---- a pack and the packs that it extends
 
 
-class PackSource(Protocol):
-    """The source of a pack's text, from which the pack that it extends can be found."""
-
-    @property
-    def source(self) -> str:
-        """Return the pack's name in errors."""
-        ...
-
-    def text(self) -> str:
-        """Return the pack's text. Raises RuleError if it cannot be read."""
-        ...
-
-    def parent(self, name: str) -> PackSource:
-        """Return the pack that this one extends by that name. Raises RuleError if there is none."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class _FileSource:
     """A pack in a file. It may extend a shipped pack, or one in another file."""
@@ -310,7 +293,7 @@ def resolve_source(
         document = check_without_parent(document)
         return document, resolve_with_library(document)
     try:
-        parent, base = resolve_source(_parent(node.text, origin, children), (origin, *children))
+        parent, base = resolve_source(parent_source(node.text, origin, children), (origin, *children))
         problems = base.problems
     except RuleError as error:
         here = document.location(node)
@@ -323,19 +306,6 @@ def resolve_source(
     return document, replace(
         pack, problems=tuple(_with_reason(problem, document) for problem in pack.problems)
     )
-
-
-def _parent(name: str, origin: PackSource, children: tuple[PackSource, ...]) -> PackSource:
-    """Return the pack that a pack extends. Raises RuleError without a location."""
-    parent = origin.parent(name)
-    if parent in (origin, *children):
-        cycle = " -> ".join(pack.source for pack in (*reversed(children), origin, parent))
-        raise RuleError([Problem("TRL223", f"cyclic `extends`: {cycle}", "remove one of them")])
-    if len(children) == PARENTS_MAX:
-        message = f"`{name}` is pack {PARENTS_MAX + 1} in a chain of extended packs, more than {PARENTS_MAX}"
-        hint = "extend a pack further up the chain, and copy what the packs between them change"
-        raise RuleError([Problem("TRL224", message, hint)])
-    return parent
 
 
 def _with_reason(problem: Problem, document: Document) -> Problem:

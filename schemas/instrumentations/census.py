@@ -109,4 +109,4 @@ def unread_text(spans: Mapping[str, int]) -> str:
         named.append(f"and {len(ranked) - SCOPES_SHOWN:,} more")
     count = sum(spans.values())
     subject = f"{count:,} {'span' if count == 1 else 'spans'}"
-    return f"{subject}, none tells of a conversation; scopes: {', '.join(named)}"
+    return f"{subject}, none contains a conversation; scopes: {', '.join(named)}"

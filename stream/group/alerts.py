@@ -72,7 +72,7 @@ class AlertsDriver(TransactionalDriver[EncodedAlertsResult]):
         inputs: Inputs,
         runtime: AlertsRuntime,
     ) -> None:
-        """`partitions` are how many the topic of verdicts has."""
+        """Drive the stage over a topic of verdicts with so many `partitions`."""
         self.topics = (names[Topic.VERDICTS],)
         self._client, self._names, self._partitions = client, names, partitions
         self._inputs, self._runtime = inputs, runtime

@@ -29,9 +29,10 @@ from ..process.archive_metrics import ArchiveMetrics
 from ..process.faultpoints import ArchiveFault, fault_point
 from ..stages.archive import ArchiveStage, ChunkBuffer, ChunkLimits, JudgedRecord, chunk_of, resumed, too_many
 from .archive_records import read_judged
-from .client import ClientRecord, GroupClient, Loss, OutgoingRecord
+from .client import ClientRecord, GroupClient, OutgoingRecord
 from .inputs import Inputs, place_of
 from .process import BatchLimits, GoingOn, GroupDriver
+from .topic_loss import Loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class ManifestPolicy:
         """Resume partitions at the offsets of the archive's manifest."""
         self._open.clear()
         self._bases = {number: self._archive.checkpoint(number) for number in sorted(owned)}
-        known = {number: one.next for number, one in self._bases.items() if one is not None}
+        known = {number: base.next for number, base in self._bases.items() if base is not None}
         if owned:
             self.inputs.check(self._topic, known)
         offsets: dict[TopicPartition, int] = {}
@@ -118,15 +119,15 @@ class ManifestPolicy:
         by_partition: dict[TopicPartition, list[ClientRecord]] = {}
         for record in records:
             by_partition.setdefault(place_of(record), []).append(record)
-        for place, own in by_partition.items():
+        for place, of_partition in by_partition.items():
             self._active = self._runtime.clock()
             self._runtime.fault_point(ArchiveFault.RECEIVED)
-            if not self._gather(place, own):
+            if not self._gather(place, of_partition):
                 return False
         return True
 
     def between(self, member: Any) -> bool:  # noqa: ARG002
-        """Archive what is too much to hold, and everything where no message tells the time any more."""
+        """Archive what is too much to hold, and everything where no message brings the time any more."""
         is_going_on = all(map(self._archive_one, too_many(self._open)))
         patience_s = min(
             (buffer.patience_s for buffer in self._open.values()), default=self._stage.limits.every_s

@@ -7,16 +7,12 @@ to the same behaviour.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from kafka.errors import InvalidProducerEpochError, KafkaError, ProducerFencedError
+from kafka.errors import KafkaError
 from kafka.structs import TopicPartition
 
-from ..error import StreamError
-
-FENCED = (ProducerFencedError, InvalidProducerEpochError)
-"""The errors of a producer whose transaction was ended by another producer, or by the broker."""
+from .topic_loss import Loss
 
 
 class ClientRecord(Protocol):
@@ -43,33 +39,6 @@ class OutgoingRecord(NamedTuple):
     partition: int | None
     key: bytes | None
     value: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """The way in which a topic does not fit what was read of it; `is_recreated`: it has another id now."""
-
-    what: str
-    is_recreated: bool
-
-
-def loss_of(
-    topic: str, read: Mapping[int, int], ends: Mapping[int, int], *, is_recreated: bool
-) -> Loss | None:
-    """Return the loss of a topic whose partitions end there and were read up to those offsets, if any."""
-    if is_recreated:
-        return Loss(f"{topic} was deleted and created again", is_recreated=True)
-    for number, offset in read.items():
-        if ends[number] < offset:
-            what = f"{topic}, partition {number} ends at offset {ends[number]}, and was read up to {offset}"
-            return Loss(what, is_recreated=False)
-    return None
-
-
-def fenced_error(instance: str) -> StreamError:
-    """Return the error (TRL733) that another process of this instance has ended a transaction."""
-    what = f"another process runs as instance {instance!r} and has ended this one's work"
-    return StreamError("TRL733", what, "give each process an --instance of its own")
 
 
 class Assignment:

@@ -8,7 +8,8 @@ from kafka.structs import TopicPartition
 
 from ..error import StreamError
 from ..process.kafka_metrics import KafkaMetrics
-from .client import ClientRecord, GroupClient, Loss
+from .client import ClientRecord, GroupClient
+from .topic_loss import Loss, read_error
 
 CHECK_S = 5.0
 """Seconds between two checks of the topics that a process reads."""
@@ -90,11 +91,3 @@ class Inputs:
 def place_of(record: ClientRecord) -> TopicPartition:
     """Return the partition of a record."""
     return TopicPartition(record.topic, record.partition)
-
-
-def read_error(loss: Loss) -> StreamError:
-    """Return the error (TRL735) that a topic is not the one that was read."""
-    if loss.is_recreated:
-        return StreamError("TRL735", loss.what, "start again, to read the new topic from its beginning")
-    hint = "brokers have lost records: set the offset to resume at with Kafka's own tools"
-    return StreamError("TRL735", loss.what, hint)

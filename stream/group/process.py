@@ -17,7 +17,8 @@ from kafka.errors import CommitFailedError, KafkaError, UnsupportedCodecError
 from kafka.structs import TopicPartition
 
 from ..error import StreamError
-from .client import FENCED, ClientRecord, GroupClient
+from .client import ClientRecord, GroupClient
+from .fencing import FENCED
 from .inputs import Inputs
 
 RETRY_S = 1.0
@@ -137,7 +138,7 @@ class GroupProcess:
         runtime: GroupRuntime,
         refused: Callable[[Exception, str, float], StreamError | None],
     ) -> None:
-        """`refused` recognises an error of the client that the group does not accept this process."""
+        """Take a client, a policy, and `refused`, which recognises that the group refuses this process."""
         self._client, self._policy, self._runtime = client, policy, runtime
         self._driver, self._inputs = policy.driver, policy.inputs
         self._refused = refused

@@ -143,15 +143,15 @@ class RekeyDriver(TransactionalDriver[EncodedRekeyResult]):
     def between(self, commit: Callable[[EncodedRekeyResult], None]) -> None:
         """Pace the inputs, and commit a tick when it is due."""
         if self._reads_logs:
-            self._pace()
+            self._keep_together()
         if self._runtime.clock() >= self.deadline():
             self._tick(commit)
 
-    def _pace(self) -> None:
+    def _keep_together(self) -> None:
         """Pause an input that the process has read far ahead of the other one of its source."""
         for place in self._inputs.next:
-            [other] = [topic for topic in self.topics if topic != place.topic]
-            partner = TopicPartition(other, place.partition)
+            [paired] = [topic for topic in self.topics if topic != place.topic]
+            partner = TopicPartition(paired, place.partition)
             ahead = self._read_up_to.get(place, 0) - self._read_up_to.get(partner, 0)
             self._client.pause(place, is_paused=ahead > AHEAD_NS and self._may_have_unread(partner))
 

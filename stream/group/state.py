@@ -9,7 +9,7 @@ class Latest:
     """The latest value of each key, of records that are put in their order."""
 
     def __init__(self, topic: str) -> None:
-        """`topic` is the name for errors."""
+        """Begin without records; errors name the `topic`."""
         self._topic = topic
         self.values: dict[str, bytes] = {}
 

@@ -14,7 +14,8 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError, UnknownTopicOrPartitionError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from ..group.client import Assignment, ClientRecord, Loss, OutgoingRecord
+from ..group.client import Assignment, ClientRecord, OutgoingRecord
+from ..group.topic_loss import Loss
 from .assignment import join
 from .compacted import read_compacted
 from .preflight import LISTEN_S, require_listener

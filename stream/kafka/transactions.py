@@ -15,7 +15,8 @@ from kafka import KafkaProducer
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from ..group.client import FENCED, OutgoingRecord, fenced_error
+from ..group.client import OutgoingRecord
+from ..group.fencing import FENCED, fenced_error
 from .preflight import LISTEN_S, drop_producer, require_listener
 from .settings import KafkaSettings, producing
 

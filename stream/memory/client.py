@@ -12,8 +12,10 @@ from typing import Any
 from kafka.errors import IllegalStateError, KafkaError, KafkaTimeoutError, UnknownTopicOrPartitionError
 from kafka.structs import TopicPartition
 
-from ..group.client import FENCED, Assignment, ClientRecord, Loss, OutgoingRecord, fenced_error, loss_of
+from ..group.client import Assignment, ClientRecord, OutgoingRecord
+from ..group.fencing import FENCED, fenced_error
 from ..group.state import Latest
+from ..group.topic_loss import Loss, loss_of
 from .broker import MemoryBroker, MemoryTransaction
 
 

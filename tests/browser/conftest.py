@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from starlette.applications import Starlette
 from tracline.stream.console import pages
 
-from ..unit.stream.console_store import desk_sessions, fill, shipped
+from ..support.console_store import desk_sessions, fill, shipped
 
 WAIT_S = 20.0
 """The time in seconds that a test waits for a change."""

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 from tracline.stream.console.feed import ROWS_MAX
 
-from ..unit.stream.console_store import EVENT, VERDICT, desk_sessions, event_row, session, user, writing
+from ..support.console_store import EVENT, VERDICT, desk_sessions, event_row, session, user, writing
 from .conftest import Served, Watched
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)><style>*{display:none}</style>\x1b[31m\u202e."

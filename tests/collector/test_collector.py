@@ -24,12 +24,12 @@ from tracline.schemas.otlp.decode import decode_protobuf
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.messages.topics import Topic
 
-from ..kafka.judging import Listener
-from ..kafka.reading import read
-from ..kafka.rekeying import batches, candidates_of, letters, make_topics, process, until
-from ..kafka.stage import TIMEOUT_S, WAIT_S, running
-from ..kafka.talking import LIVE, listening, resolved, talk
-from ..serve.live import audited
+from ..support.brokers.reading import read
+from ..support.processes.live import audited
+from ..support.processes.rekeying import batches, candidates_of, letters, make_topics, process, until
+from ..support.processes.stage import TIMEOUT_S, WAIT_S, running
+from ..support.processes.talking import LIVE, listening, resolved, talk
+from ..support.truth.judging import Listener
 
 pytestmark = pytest.mark.collector
 ROOT = Path(__file__).parents[2]

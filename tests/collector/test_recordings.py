@@ -17,12 +17,12 @@ from tracline.archive.manifest import read_manifest
 from tracline.schemas.time import NS
 from tracline.stream.kafka.settings import KafkaSettings
 
-from ..frameworks.compare import PACKS, Event, differences, read
 from ..frameworks.not_yet import NOT_YET
-from ..frameworks.recordings import FOLDER, names, requests_of, truth_of_recording, write_dump
-from ..kafka.rekeying import letters, make_topics, until
-from ..kafka.stage import TIMEOUT_S, running
-from ..kafka.talking import LIVE
+from ..support.conversations.recordings import FOLDER, names, requests_of, truth_of_recording, write_dump
+from ..support.processes.rekeying import letters, make_topics, until
+from ..support.processes.stage import TIMEOUT_S, running
+from ..support.processes.talking import LIVE
+from ..support.truth.compare import PACKS, Event, differences, read
 from .test_collector import collecting
 
 pytestmark = pytest.mark.collector

@@ -31,8 +31,8 @@ from tracline.rules.packs.inheritance import PARENTS_MAX
 from tracline.rules.packs.load import pack_text
 from tracline.rules.reference.slow_stepper import SteppedEvent, judge_slowly
 
-from ..predicate_answers import answers, evaluate, event_rows
-from ..support.table_witness import table_witnesses
+from ..support.truth.predicate_answers import answers, evaluate, event_rows
+from ..support.truth.table_witness import table_witnesses
 
 ROOT = Path(__file__).parents[2]
 MANUAL = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")

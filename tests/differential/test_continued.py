@@ -31,7 +31,7 @@ from tracline.schemas.event import Event
 from tracline.schemas.frames.events import event_frame
 from tracline.schemas.records.verdict_record import encode_verdict
 
-from ..support.rule_sessions import random_session, random_sessions, rule_set
+from ..support.conversations.rule_sessions import random_session, random_sessions, rule_set
 
 COMPILED = compile_rule_set(rule_set())
 OPEN = Clock(last=-(1 << 63), idle=0)

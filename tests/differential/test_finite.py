@@ -11,7 +11,7 @@ from tracline.rules.reference.ltl3 import Meaning
 from tracline.rules.reference.semantics import advance, begin, holds, invariant_body
 from tracline.schemas.verdict import Recover, Verdict
 
-from .formulas import is_accepted, of_size, sample_of
+from ..support.formulas import is_accepted, of_size, sample_of
 from .words import LETTERS
 
 TRACE_MAX = 4

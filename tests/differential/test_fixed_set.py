@@ -22,7 +22,7 @@ from tracline.rules.reference.ltl3 import Meaning
 from tracline.rules.reference.semantics import applies_at
 from tracline.schemas.verdict import Recover
 
-from .formulas import (
+from ..support.formulas import (
     ACCEPTED,
     ACCEPTED_FIVE,
     ALL,

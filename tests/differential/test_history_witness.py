@@ -12,8 +12,8 @@ from tracline.rules.model.formula import PAST, Formula, Op, has_future, prop
 from tracline.rules.model.rule import Rule
 from tracline.rules.reference.semantics import holds
 
-from ..support.table_witness import replayed, trails_of
-from .formulas import of_size
+from ..support.formulas import of_size
+from ..support.truth.table_witness import replayed, trails_of
 from .words import LETTERS
 
 TRUE_BEFORE = {Op.WEAK_PREVIOUS, Op.HISTORICALLY, Op.WEAK_SINCE, Op.AT_MOST}

@@ -13,7 +13,7 @@ from tracline.rules.model.formula import Formula, has_past
 from tracline.rules.reference.ltl3 import InstanceState, PastMemory
 from tracline.rules.reference.semantics import holds, holds_forever
 
-from .formulas import ACCEPTED, ACCEPTED_FIVE, accepted, is_accepted, of_size, sample_of
+from ..support.formulas import ACCEPTED, ACCEPTED_FIVE, accepted, is_accepted, of_size, sample_of
 from .samples import Sample, samples
 from .tableau import Mask, Tableau, tableau
 from .tables import Remembering, by_letter, instances

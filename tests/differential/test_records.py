@@ -21,7 +21,7 @@ from tracline.schemas.frames.events import event_frame
 from tracline.schemas.records.verdict_record import VerdictRecord
 from tracline.schemas.time import rfc3339
 
-from ..support.rule_sessions import random_sessions, rule_set
+from ..support.conversations.rule_sessions import random_sessions, rule_set
 
 COMPILED = compile_rule_set(rule_set())
 

@@ -15,7 +15,7 @@ from tracline.rules.reference.semantics import LabelledEvent, judge_session, kle
 from tracline.rules.reference.slow_stepper import SteppedEvent, judge_slowly
 from tracline.schemas.verdict import Recover, Verdict
 
-from .formulas import sample_of
+from ..support.formulas import sample_of
 from .samples import Sample, samples
 
 STEPS = (None, None, "p or q", "r", "not r", "r -> p")

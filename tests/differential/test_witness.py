@@ -17,8 +17,8 @@ from tracline.rules.model.rule import Rule
 from tracline.rules.reference.slow_witness import EVENTS_MAX, witnesses_slowly
 from tracline.schemas.verdict import Recover
 
-from ..support.table_witness import replayed, table_witnesses, trails_of
-from .formulas import accepted, sample_of
+from ..support.formulas import accepted, sample_of
+from ..support.truth.table_witness import replayed, table_witnesses, trails_of
 from .words import LETTERS
 
 Labels = Sequence[frozenset[str]]

@@ -34,7 +34,7 @@ from tracline.stream.process.kafka_metrics import KafkaMetrics, TransactionOutco
 from tracline.stream.process.monitor_metrics import MonitorMetrics
 from tracline.stream.process.rekey_metrics import RekeyMetrics
 
-from .alertmanager import ROOT, need, until
+from ..support.http.alertmanager import ROOT, need, until
 
 pytestmark = pytest.mark.slow
 

@@ -17,8 +17,8 @@ from tracline.stream.alerts.delivery import Delivery, DeliveryIntervals
 from tracline.stream.alerts.receivers import Alertmanager
 from tracline.stream.process.alert_metrics import AlertMetrics
 
-from ..unit.stream.hook import Hook, hook
-from .alertmanager import RunningAlertmanager, alertmanager, until
+from ..support.http.alertmanager import RunningAlertmanager, alertmanager, until
+from ..support.http.hook import Hook, hook
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from tracline.cli import tracline
 from tracline.stream.kafka.settings import KafkaSettings
 
-from .alertmanager import ROOT, need
+from ..support.http.alertmanager import ROOT, need
 
 DOCKER = ROOT / "docker"
 COMPOSE = DOCKER / "compose.yaml"

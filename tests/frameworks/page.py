@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ..support.conversations.recordings import names, truth_of_recording
 from .framework import ROOT, Framework, frameworks
 from .not_yet import NOT_YET
-from .recordings import names, truth_of_recording
 
 PAGE = ROOT / "docs" / "frameworks.md"
 HEAD = """\

@@ -14,10 +14,10 @@ from typing import Any
 
 from tracline.schemas.time import NS
 
-from ..kafka.rekeying import until
-from ..serve import serving
+from ..support.processes import serving
+from ..support.processes.rekeying import until
+from ..support.truth.compare import PACKS
 from . import model_server
-from .compare import PACKS
 from .framework import Framework, command, set_up
 from .relay import relaying
 from .script import FILE, truth_of

@@ -8,8 +8,8 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from tracline.schemas.instrumentations.advice import advice_for
 
+from ..support.conversations.recordings import FOLDER, names, requests_of
 from .framework import frameworks
-from .recordings import FOLDER, names, requests_of
 
 DRIVERS = "app"
 """The scope of the spans that a driver writes itself."""

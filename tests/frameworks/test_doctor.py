@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from tracline.cli import tracline
 
+from ..support.conversations.recordings import FOLDER, names, requests_of, truth_of_recording, write_dump
 from .not_yet import NOT_YET
-from .recordings import FOLDER, names, requests_of, truth_of_recording, write_dump
 
 KEYS = ["scope", "version", "spans", "events", "lacks", "setting"]
 NAMES_A_SESSION = "session.id"

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from .compare import differences, read
+from ..support.conversations.recordings import save
+from ..support.truth.compare import differences, read
 from .framework import ENVIRONMENTS, Framework, frameworks
 from .page import write
-from .recordings import save
 from .run import run
 
 pytestmark = pytest.mark.frameworks

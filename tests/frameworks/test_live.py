@@ -17,9 +17,9 @@ from tracline.schemas.event import Kind
 from tracline.schemas.otlp.decode import decode_protobuf
 from tracline.stream.ingest.request import Encoding
 
-from ..serve.live import Live, Sent, audited
-from .compare import PACKS
-from .recordings import FOLDER, names, requests_of
+from ..support.conversations.recordings import FOLDER, names, requests_of
+from ..support.processes.live import Live, Sent, audited
+from ..support.truth.compare import PACKS
 
 DUMP = Path("otlp") / "requests.pb.zst"
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from tracline.schemas.otlp.decode import decode_protobuf
 
-from .compare import differences, read
+from ..support.conversations.recordings import FOLDER, names, requests_of, truth_of_recording
+from ..support.truth.compare import differences, read
 from .framework import frameworks
 from .not_yet import NOT_YET
 from .page import PAGE, page
-from .recordings import FOLDER, names, requests_of, truth_of_recording
 from .run import truth_json
 
 BYTES_MAX = 60_000

@@ -17,12 +17,21 @@ from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering, create
 from tracline.stream.messages.topics import Topic
 
-from ..support.forking import ForkedProcess
-from ..unit.stream.alert_messages import BEGAN, PARTITIONS, SETTINGS, SPIKE, TICK_S, WRONG, Sent, messages
-from ..unit.stream.hook import Hook
-from .reading import is_read, read
-from .rekeying import until
-from .stage import running
+from ..support.brokers.reading import is_read, read
+from ..support.conversations.alert_messages import (
+    BEGAN,
+    PARTITIONS,
+    SETTINGS,
+    SPIKE,
+    TICK_S,
+    WRONG,
+    Sent,
+    messages,
+)
+from ..support.http.hook import Hook
+from ..support.processes.forking import ForkedProcess
+from ..support.processes.rekeying import until
+from ..support.processes.stage import running
 
 TIMEOUT_S = 1.0
 

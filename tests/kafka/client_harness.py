@@ -18,7 +18,7 @@ from tracline.stream.kafka.topics import administering
 from tracline.stream.memory.broker import MemoryBroker
 from tracline.stream.memory.client import MemoryClient
 
-from .rekeying import WAIT_S, until
+from ..support.processes.rekeying import WAIT_S, until
 
 GROUP = "contract"
 TIMEOUT_S = 20.0

@@ -29,15 +29,15 @@ from tracline.stream.messages.codec import Activation, encode, partition_of
 from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 
-from ..serve import live
-from ..serve.days import day
-from ..serve.live import arriving, places_of, wire
-from ..serve.serving import audit_of
-from ..serve.truth import Ids, Place, PlayedSession, true_ids
-from ..support.scripts import START_NS
-from .judging import MonitorOutput
-from .keyed import PARTITIONS, SOURCES, source_of
-from .stage import TIMEOUT_S, Stage, running
+from ..support.conversations.days import day
+from ..support.conversations.keyed import PARTITIONS, SOURCES, source_of
+from ..support.conversations.scripts import START_NS
+from ..support.processes import live
+from ..support.processes.live import arriving, places_of, wire
+from ..support.processes.serving import audit_of
+from ..support.processes.stage import TIMEOUT_S, Stage, running
+from ..support.truth.conversations import Ids, Place, PlayedSession, true_ids
+from ..support.truth.judging import MonitorOutput
 
 SETTINGS = replace(live.SETTINGS, tick_s=3_600)
 """The time goes by spans alone: a tick is longer than any test."""

@@ -7,7 +7,7 @@ from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering, create
 from tracline.stream.messages.topics import Topic
 
-from .rekeying import until
+from ..support.processes.rekeying import until
 
 
 def recreate(kafka: KafkaSettings, topic: Topic, partitions: int) -> None:

@@ -14,8 +14,8 @@ from tracline.stream.messages.codec import Activation, decode, decode_judged
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import TrialFault
 
-from .reading import read
-from .stage import TIMEOUT_S, ran, running
+from ..support.brokers.reading import read
+from ..support.processes.stage import TIMEOUT_S, ran, running
 
 pytestmark = pytest.mark.slow
 

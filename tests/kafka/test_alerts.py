@@ -16,10 +16,11 @@ from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import AlertFault
 
-from ..docker.alertmanager import RunningAlertmanager, alertmanager
-from ..unit.stream.alert_messages import WRONG, messages
-from ..unit.stream.hook import hook
-from ..unit.stream.receiving import values
+from ..support.conversations.alert_messages import WRONG, messages
+from ..support.http.alertmanager import RunningAlertmanager, alertmanager
+from ..support.http.hook import hook
+from ..support.http.receiving import values
+from ..support.processes.rekeying import until
 from .alerting import (
     alerts,
     check_one_alert,
@@ -31,7 +32,6 @@ from .alerting import (
     with_topics,
     write_rates,
 )
-from .rekeying import until
 
 pytestmark = pytest.mark.slow
 SIGKILLED = -signal.SIGKILL

@@ -24,7 +24,7 @@ from tracline.stream.messages.codec import JudgedBatch, Mark, encode
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import ArchiveFault
 
-from .stage import POLL_S, TIMEOUT_S, WAIT_S, Stage, ran, running
+from ..support.processes.stage import POLL_S, TIMEOUT_S, WAIT_S, Stage, ran, running
 
 pytestmark = pytest.mark.slow
 

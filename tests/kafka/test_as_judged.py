@@ -15,10 +15,10 @@ from tracline.rules.packs.load import load_packs, pack_text
 from tracline.stream.kafka.care.activate import activate
 from tracline.stream.kafka.settings import KafkaSettings
 
-from ..serve.truth import PACK, write_pack
-from .judging import SESSIONS, Listener, messages, send
-from .keyed import PARTITIONS, work
-from .stage import running
+from ..support.conversations.keyed import PARTITIONS, work
+from ..support.processes.stage import running
+from ..support.truth.conversations import PACK, write_pack
+from ..support.truth.judging import SESSIONS, Listener, messages, send
 
 pytestmark = pytest.mark.slow
 

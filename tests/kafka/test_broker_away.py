@@ -13,16 +13,16 @@ from tracline.stream.kafka.care.exporter import KafkaSpanExporter
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering, create
 
-from ..serve.truth import write_pack
-from ..unit.stream.hook import hook
+from ..support.conversations.keyed import SOURCES
+from ..support.http.hook import hook
+from ..support.processes.rekeying import make_topics, until, until_carried
+from ..support.processes.stage import TIMEOUT_S, Stage, running
+from ..support.processes.stage import WAIT_S as STAGE_WAIT_S
+from ..support.truth.conversations import write_pack
+from ..support.truth.judging import Listener
 from .alerting import alerts, check_one_alert, halves, process, until_delivered, with_topics, write_rates
 from .alerting import send as send_verdicts
-from .judging import Listener
-from .keyed import SOURCES
 from .proving import SESSIONS, WAIT_S, Pipeline, Proof, Sender, assert_whole, proof, stop
-from .rekeying import make_topics, until, until_carried
-from .stage import TIMEOUT_S, Stage, running
-from .stage import WAIT_S as STAGE_WAIT_S
 from .test_exporter import arrived, span
 
 pytestmark = pytest.mark.slow

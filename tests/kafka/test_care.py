@@ -13,7 +13,7 @@ from tracline.stream.kafka.settings import KafkaSettings, consuming, producing
 from tracline.stream.kafka.topics import administering, create
 from tracline.stream.messages.topics import Topic
 
-from .calling import stream
+from ..support.processes.calling import stream
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,8 @@ import pytest
 from kafka.errors import CommitFailedError, KafkaError, KafkaTimeoutError, MessageSizeTooLargeError
 from kafka.structs import TopicPartition
 from tracline.stream.error import StreamError
-from tracline.stream.group.client import FENCED, GroupClient, OutgoingRecord
+from tracline.stream.group.client import GroupClient, OutgoingRecord
+from tracline.stream.group.fencing import FENCED
 
 from .client_harness import BYTES_MAX, PARTITIONS, Harness, InMemory, join, on_kafka, poll
 

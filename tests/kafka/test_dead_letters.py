@@ -16,8 +16,8 @@ from tracline.stream.kafka.topics import administering
 from tracline.stream.messages.codec import Activation, DeadLetter, encode, encode_dead_letter
 from tracline.stream.messages.topics import Topic
 
-from .reading import read
-from .stage import WAIT_S, ran
+from ..support.brokers.reading import read
+from ..support.processes.stage import WAIT_S, ran
 
 pytestmark = pytest.mark.slow
 

@@ -22,8 +22,8 @@ from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering
 from tracline.stream.messages.topics import Topic
 
+from ..support.brokers.reading import read
 from .conftest import need_own
-from .reading import read
 
 pytestmark = pytest.mark.slow
 PAGE = Path(__file__).parents[2] / "docs" / "kafka.md"

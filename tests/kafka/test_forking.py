@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tracline.examples.local_kafka import free_port
 
-from ..support import forking
+from ..support.processes import forking
 
 pytestmark = pytest.mark.slow
 TRACLINE = Path(sys.executable).with_name("tracline")

@@ -14,8 +14,8 @@ from tracline.archive.writer import archive_writer
 from tracline.stream.kafka.faust.state_store import DiskPartitionStore
 from tracline.stream.kafka.settings import KafkaSettings
 
-from .judging import Listener, send
-from .stage import Stage
+from ..support.processes.stage import Stage
+from ..support.truth.judging import Listener, send
 from .test_archive import archiver, assert_whole, read_all
 from .test_archive import send as send_judged
 from .test_monitor import Case, case, monitor, sessions, until_committed  # noqa: F401 (fixtures)

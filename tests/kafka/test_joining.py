@@ -16,8 +16,8 @@ from tracline.stream.kafka.faust.transport import refusal_of, sought, stay
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.messages.topics import Topic
 
-from .rekeying import until
-from .stage import TIMEOUT_S, WAIT_S
+from ..support.processes.rekeying import until
+from ..support.processes.stage import TIMEOUT_S, WAIT_S
 
 pytestmark = pytest.mark.slow
 

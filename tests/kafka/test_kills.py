@@ -28,15 +28,15 @@ from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import AlertFault, ArchiveFault, MonitorFault, RekeyFault
 
-from ..serve.days import day
-from ..serve.truth import PlayedSession, write_pack
 from ..support.alerting import Alerting
-from .judging import Listener
-from .keyed import PARTITIONS
+from ..support.brokers.reading import is_read, read
+from ..support.conversations.days import day
+from ..support.conversations.keyed import PARTITIONS
+from ..support.processes.rekeying import make_topics, until, until_carried
+from ..support.processes.stage import Stage, running
+from ..support.truth.conversations import PlayedSession, write_pack
+from ..support.truth.judging import Listener
 from .proving import IDLE_S, SESSIONS, Pipeline, Proof, Sender, assert_whole, conversations, proof
-from .reading import is_read, read
-from .rekeying import make_topics, until, until_carried
-from .stage import Stage, running
 
 pytestmark = pytest.mark.exhaustive
 

@@ -13,7 +13,8 @@ from kafka import KafkaProducer
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering
 
-from ..unit.stream.group.log_records import (
+from ..support.conversations.keyed import source_of
+from ..support.conversations.log_records import (
     DAY,
     RECORDINGS,
     SETTINGS,
@@ -24,8 +25,16 @@ from ..unit.stream.group.log_records import (
     recorded,
     wrong,
 )
-from .keyed import source_of
-from .rekeying import WAIT_S, batches, here, letters, make_topics, process, until, until_carried
+from ..support.processes.rekeying import (
+    WAIT_S,
+    batches,
+    here,
+    letters,
+    make_topics,
+    process,
+    until,
+    until_carried,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -91,5 +100,5 @@ def test_without_the_topic_spans_are_carried_as_before(kafka: KafkaSettings) -> 
         until("candidates come", lambda: any(batch.candidates for batch in batches(kafka)))
         running.process.terminate()
         assert running.ended() == 0, running.lines
-        (said,) = [line for line in running.lines if kafka.logs_topic in line]
-    assert "reads no log records" in said
+        (warning,) = [line for line in running.lines if kafka.logs_topic in line]
+    assert "reads no log records" in warning

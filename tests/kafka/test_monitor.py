@@ -26,12 +26,12 @@ from tracline.stream.messages.monitor_state import STATE_VERSION, PartitionState
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import MonitorFault
 
-from ..serve.truth import true_ids, write_pack
-from ..support.scripts import START_NS
-from .judging import SESSIONS, Listener, MonitorOutput, Sent, messages, send, sender
-from .keyed import LATER_S, PARTITIONS, SOURCES, Work, work
-from .reading import is_read
-from .stage import POLL_S, TIMEOUT_S, WAIT_S, Stage, running
+from ..support.brokers.reading import is_read
+from ..support.conversations.keyed import LATER_S, PARTITIONS, SOURCES, Work, work
+from ..support.conversations.scripts import START_NS
+from ..support.processes.stage import POLL_S, TIMEOUT_S, WAIT_S, Stage, running
+from ..support.truth.conversations import true_ids, write_pack
+from ..support.truth.judging import SESSIONS, Listener, MonitorOutput, Sent, messages, send, sender
 
 pytestmark = pytest.mark.slow
 

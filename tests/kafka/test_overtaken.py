@@ -16,12 +16,12 @@ from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering
 from tracline.stream.messages.topics import Topic
 
-from ..serve.truth import write_pack
-from ..support.scripts import START_NS
-from .judging import SESSIONS, Sent, messages, send
-from .keyed import LATER_S, PARTITIONS, work
+from ..support.conversations.keyed import LATER_S, PARTITIONS, work
+from ..support.conversations.scripts import START_NS
+from ..support.processes.stage import Stage, running
+from ..support.truth.conversations import write_pack
+from ..support.truth.judging import SESSIONS, Sent, messages, send
 from .recreated import recreate
-from .stage import Stage, running
 
 pytestmark = pytest.mark.slow
 READ, DELETED = "tracline_kafka_messages_read_total", "tracline_kafka_deleted_total"

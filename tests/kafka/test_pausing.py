@@ -11,8 +11,8 @@ from tracline.stream.kafka.client import KafkaClient
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.messages.topics import Topic
 
-from .rekeying import WAIT_S, until
-from .stage import TIMEOUT_S
+from ..support.processes.rekeying import WAIT_S, until
+from ..support.processes.stage import TIMEOUT_S
 
 pytestmark = pytest.mark.slow
 

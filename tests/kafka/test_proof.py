@@ -14,8 +14,11 @@ from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering
 from tracline.stream.process.faultpoints import ArchiveFault, MonitorFault, RekeyFault
 
-from ..serve.truth import write_pack
-from .judging import Listener
+from ..support.brokers.reading import is_read
+from ..support.processes.rekeying import make_topics, until, until_carried
+from ..support.processes.stage import Stage
+from ..support.truth.conversations import write_pack
+from ..support.truth.judging import Listener
 from .proving import (
     SESSIONS,
     WAIT_S,
@@ -26,9 +29,6 @@ from .proving import (
     proof,
     stop,
 )
-from .reading import is_read
-from .rekeying import make_topics, until, until_carried
-from .stage import Stage
 
 pytestmark = pytest.mark.slow
 

@@ -15,9 +15,8 @@ from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import RekeyFault
 
-from .keyed import PARTITIONS, Work, pure, work
-from .recreated import recreate
-from .rekeying import (
+from ..support.conversations.keyed import PARTITIONS, Work, pure, work
+from ..support.processes.rekeying import (
     batches,
     check,
     here,
@@ -28,7 +27,8 @@ from .rekeying import (
     until,
     until_carried,
 )
-from .stage import DYING_S
+from ..support.processes.stage import DYING_S
+from .recreated import recreate
 
 pytestmark = pytest.mark.slow
 SIGKILLED = -9

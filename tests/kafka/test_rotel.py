@@ -14,9 +14,9 @@ from tracline.examples.local_kafka import free_port
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.messages.topics import Topic
 
-from .reading import read
-from .rekeying import batches, candidates_of, letters, make_topics, process, until
-from .talking import LIVE, WAIT_S, listening, resolved, talk
+from ..support.brokers.reading import read
+from ..support.processes.rekeying import batches, candidates_of, letters, make_topics, process, until
+from ..support.processes.talking import LIVE, WAIT_S, listening, resolved, talk
 
 pytestmark = pytest.mark.slow
 AGENT = Path(rotel.__file__).with_name("rotel-agent")

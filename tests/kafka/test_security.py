@@ -21,9 +21,9 @@ from tracline.stream.kafka.settings import KafkaSettings, faust_broker, producin
 from tracline.stream.kafka.topics import administering, create, look
 from tracline.stream.messages.topics import Topic
 
-from .calling import stream
+from ..support.brokers.reading import read
+from ..support.processes.calling import stream
 from .conftest import need, need_own
-from .reading import read
 
 pytestmark = pytest.mark.slow
 USER, PASSWORD, KEY_PASSWORD = "tracline", "correct horse", "battery"

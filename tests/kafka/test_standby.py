@@ -12,10 +12,10 @@ from tracline.examples.local_kafka import Broker
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering, create
 
-from .calling import stream
+from ..support.processes.calling import stream
+from ..support.processes.rekeying import until
+from ..support.processes.stage import Stage, running
 from .conftest import need_own
-from .rekeying import until
-from .stage import Stage, running
 
 pytestmark = pytest.mark.slow
 WATERMARK = "tracline_watermark_timestamp_seconds"

@@ -26,7 +26,7 @@ from tracline.stream.kafka.topics import (
 )
 from tracline.stream.messages.topics import Topic
 
-from .reading import read
+from ..support.brokers.reading import read
 
 pytestmark = pytest.mark.slow
 WAIT_S = 20.0

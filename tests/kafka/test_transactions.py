@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from kafka.errors import KafkaError
 from tracline.stream.error import StreamError
-from tracline.stream.group.client import FENCED, OutgoingRecord
+from tracline.stream.group.client import OutgoingRecord
+from tracline.stream.group.fencing import FENCED
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.transactions import Transactions
 from tracline.stream.messages.topics import Topic

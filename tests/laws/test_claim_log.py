@@ -30,8 +30,8 @@ from tracline.schemas.sessions.resolve import candidate_of, omitted_claims
 from tracline.schemas.sessions.span_reading import SpanReading, read_span
 from tracline.schemas.sessions.trace import Trace
 
-from ..support.agent_spans import spans
-from ..support.span_plan import Dialect
+from ..support.conversations.agent_spans import spans
+from ..support.conversations.span_plan import Dialect
 from .test_arrival import SPANS
 from .test_dialects import MANNERS, RANDOM, SUPPORT
 

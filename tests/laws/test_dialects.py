@@ -33,9 +33,9 @@ from tracline.schemas.sessions.trace import Trace
 from tracline.schemas.span import Span, SpanEvent
 from tracline.schemas.time import NS
 
-from ..support.agent_spans import expected, spans
-from ..support.scripts import random_session, tidy
-from ..support.span_plan import Dialect, Keys, Manner
+from ..support.conversations.agent_spans import expected, spans
+from ..support.conversations.scripts import random_session, tidy
+from ..support.conversations.span_plan import Dialect, Keys, Manner
 
 IDLE_NS = 3600 * NS
 DESK = Desk(sessions=3, seed=11, rates=dict.fromkeys(Break, 0.03), spike=None)

@@ -11,7 +11,7 @@ from tracline.rules.model.formula import TRUE, prop
 from tracline.rules.model.predicate import Predicate
 from tracline.rules.model.rule import Rule, RuleSet, SliceKey
 
-from ..predicate_answers import answers
+from ..support.truth.predicate_answers import answers
 from .label_inputs import events, frame, kind_leaves, predicates, slice_keys
 from .label_oracle import Event, oracle, slice_oracle
 

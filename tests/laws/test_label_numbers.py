@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tracline.rules.language.parse import parse_predicate
 from tracline.rules.model.problem import RuleError
 
-from ..predicate_answers import answers, event_rows
+from ..support.truth.predicate_answers import answers, event_rows
 from .label_inputs import numerals
 
 ORDER = {

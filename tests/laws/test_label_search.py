@@ -20,8 +20,8 @@ from tracline.rules.packs.load import load_packs, shipped_packs
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.frames.events import event_frame
 
-from ..predicate_answers import answers
 from ..support.synthetic_events import synthetic_events
+from ..support.truth.predicate_answers import answers
 
 PATTERNS = (
     r"\bno\b",

@@ -21,7 +21,7 @@ from tracline.schemas.otlp.decode import (
 from tracline.schemas.otlp.decoded import CODES, Decoded
 from tracline.schemas.otlp.framing import Frame, frames
 
-from .otlp_messages import REQUESTS, SPANS, otlp_json, protobuf_json
+from ..support.otlp_messages import REQUESTS, SPANS, otlp_json, protobuf_json
 
 FEW = settings(max_examples=50)
 """Enough for laws of which one example holds many spans or cuts."""

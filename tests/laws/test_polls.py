@@ -43,7 +43,7 @@ from tracline.stream.stages.monitor_step import MonitorOptions
 from tracline.stream.stages.rule_set_judge import BatchVerdicts, RuleSetJudge
 from tracline.stream.stages.schedule import MonitorState, Write
 
-from ..unit.batch.audit_rows import PACK, START
+from ..support.event_rows import PACK, START
 
 PARTITIONS = 2
 IDLE_S = 20
@@ -204,7 +204,7 @@ def test_a_crash_anywhere_in_a_poll_loses_and_doubles_nothing(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(rule_sets, "RuleSetJudge", Fragile)
         judge, records, random = stage(finish, bytes_max), records_of(seed), Random(seed)
-        wanted = kept = run(judge, {}, records, random, one_by_one=True)
+        wanted = outputs_at_once = run(judge, {}, records, random, one_by_one=True)
         place = random.randrange(len(records))
         for end in range(place + 1, len(records) + 1):
             table: Table = {}
@@ -212,7 +212,7 @@ def test_a_crash_anywhere_in_a_poll_loses_and_doubles_nothing(
             durable += crash(table, judge.step(begun(judge, table), records[place:end]), random)
             durable += run(judge, table, records[random.randint(0, place) :], random)
             assert first_of_each_mark(durable) == first_of_each_mark(wanted)
-            assert set(map(repr, letters(durable))) == set(map(repr, letters(kept)))
+            assert set(map(repr, letters(durable))) == set(map(repr, letters(outputs_at_once)))
 
 
 def crash(table: Table, result: MonitorResult, random: Random) -> list[Output]:

@@ -17,10 +17,10 @@ from tracline.schemas.sessions.claims import claims_of
 from tracline.schemas.sessions.span_reading import SessionMemory, read_span
 from tracline.schemas.span import Span, Value
 
-from ..frameworks.recordings import FOLDER, names, requests_of
-from ..support.agent_spans import spans
-from ..support.scripts import random_session
-from ..support.span_plan import Dialect
+from ..support.conversations.agent_spans import spans
+from ..support.conversations.recordings import FOLDER, names, requests_of
+from ..support.conversations.scripts import random_session
+from ..support.conversations.span_plan import Dialect
 from .test_dialects import MANNERS
 
 DESK = list(

@@ -15,9 +15,9 @@ from tracline.schemas.dialects.parts.messages import CACHED_BYTES_MAX, message_o
 from tracline.schemas.span import Span, Value
 from tracline.schemas.span_content import Message, Role, SpanContent
 
-from ..support.agent_spans import spans
-from ..support.scripts import random_session
-from ..support.span_plan import Dialect, Manner
+from ..support.conversations.agent_spans import spans
+from ..support.conversations.scripts import random_session
+from ..support.conversations.span_plan import Dialect, Manner
 from .test_dialects import SPANS, VALUES
 
 SESSIONS = [*map(support_session, conversations(Desk(sessions=4, seed=3))), *map(random_session, range(4))]

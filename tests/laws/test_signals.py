@@ -14,8 +14,8 @@ from tracline.schemas.otlp.decode import decode_json, decode_logs_protobuf, deco
 from tracline.schemas.otlp.decoded import CODES, Decoded
 from tracline.schemas.otlp.signal import Signal, signal_of
 
-from ..frameworks.recordings import FOLDER, names, requests_of
-from .otlp_messages import LOGS, METRICS, REQUESTS, otlp_json, protobuf_json
+from ..support.conversations.recordings import FOLDER, names, requests_of
+from ..support.otlp_messages import LOGS, METRICS, REQUESTS, otlp_json, protobuf_json
 
 FEW = settings(max_examples=60)
 

@@ -16,7 +16,7 @@ from tracline.rules.model.predicate import Test as Asks
 from tracline.rules.model.printer import path_text, predicate_text, to_text
 from tracline.rules.model.problem import Problem, RuleError
 
-from ..differential.formulas import BINARY
+from ..support.formulas import BINARY
 
 UNARY = (Op.NOT, *STEPPED, *BOUNDED, Op.AT_MOST)
 

@@ -25,11 +25,11 @@ from tracline.schemas.walk.keys import FLATTENED, slots_of
 from tracline.schemas.walk.locate import PlacedSpan, located, request_of
 from tracline.schemas.walk.wire_loops import SLOT_ODD, SLOT_SPAN
 
-from ..frameworks.recordings import FOLDER, names, requests_of
-from ..support.agent_spans import spans
+from ..support.conversations.agent_spans import spans
+from ..support.conversations.recordings import FOLDER, names, requests_of
+from ..support.conversations.span_plan import Dialect
+from ..support.otlp_messages import DROPPED, NS, REQUESTS, SPAN_IDS, TRACE_IDS, VALUES, pairs
 from ..support.otlp_requests import to_otlp
-from ..support.span_plan import Dialect
-from .otlp_messages import DROPPED, NS, REQUESTS, SPAN_IDS, TRACE_IDS, VALUES, pairs
 from .test_dialects import MANNERS
 
 DESK = list(conversations(Desk(sessions=6, seed=5, rates=dict.fromkeys(Break, 0.03), spike=None)))

@@ -10,8 +10,8 @@ import pytest
 from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs
 
-from .live import Live
-from .truth import write_pack
+from ..support.processes.live import Live
+from ..support.truth.conversations import write_pack
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import json
 from random import Random
 
 from ..support.otlp_requests import to_otlp, to_otlp_json
-from .truth import PlayedSession
+from ..support.truth.conversations import PlayedSession
 
 TEXTS = ("\ud800", "a\x00b", "\x1b[31m", "x" * 5_000, "", "null", "{", "[[[[", '{"a": 1e999}', "NaN", "[1, 2")
 TEXTS = (

@@ -16,8 +16,8 @@ from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs
 from tracline.stream.serve.archiving import ArchiveSink
 
-from .days import day, json_lines
-from .live import STORE_ID, Live, audited, schedule
+from ..support.conversations.days import day, json_lines
+from ..support.processes.live import STORE_ID, Live, audited, schedule
 
 ORIGIN = ManifestSource("serve", STORE_ID)
 

@@ -21,8 +21,8 @@ from tracline.stream.ingest.request import Encoding
 from tracline.stream.ingest.server.open_files import FEEDS_MAX, REQUESTS_MAX, divide_files
 from tracline.stream.serve.store import FILE
 
-from .live import wire
-from .serving import PROTOBUF, WAIT_S, Serving, free_port, running
+from ..support.processes.live import wire
+from ..support.processes.serving import PROTOBUF, WAIT_S, Serving, free_port, running
 from .test_serve import span
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from tracline.stream.error import StreamError
 from tracline.stream.ingest.request import Encoding, ExportRequest
 from tracline.stream.serve.store import FILE, StoreChanges, open_store, unusable, using
 
-from .serving import free_port, run_to_end
+from ..support.processes.serving import free_port, run_to_end
 
 ID = "5e1f" * 16
 PAGE = 4_096

@@ -14,8 +14,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from tracline.cli import tracline
 from tracline.rules.packs.load import shipped_packs
 
-from ..frameworks.recordings import FOLDER, requests_of, write_dump
-from .serving import PLAIN, PROTOBUF, TRACLINE, WAIT_S, Serving, running
+from ..support.conversations.recordings import FOLDER, requests_of, write_dump
+from ..support.processes.serving import PLAIN, PROTOBUF, TRACLINE, WAIT_S, Serving, running
 
 QUICK = {"lateness_s": 1, "hold_s": 1, "tick_s": 1}
 TOKEN = "a-token-of-this-test-0123456789"

@@ -18,11 +18,11 @@ from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.process.faultpoints import ServeFault
 
-from ..support.scripts import START_NS, random_session
-from ..support.span_plan import Keys, Manner
-from .live import arriving, audited, places_of, wire
-from .serving import JSON, PROTOBUF, Serving, rows, running
-from .truth import Ids, Place, PlayedSession, answered_once, paced, true_ids
+from ..support.conversations.scripts import START_NS, random_session
+from ..support.conversations.span_plan import Keys, Manner
+from ..support.processes.live import arriving, audited, places_of, wire
+from ..support.processes.serving import JSON, PROTOBUF, Serving, rows, running
+from ..support.truth.conversations import Ids, Place, PlayedSession, answered_once, paced, true_ids
 
 IDLE_S = 600
 SESSIONS = {

@@ -27,11 +27,11 @@ from tracline.stream.messages.unjoined import Unjoined
 from tracline.stream.process.faultpoints import ServeFault
 from tracline.stream.serve.doctor import Doctor
 
-from ..frameworks.compare import PACKS, differences
-from ..frameworks.recordings import FOLDER, requests_of, truth_of_recording
-from ..unit.stream.receiving import values
-from .live import IDLE_S, Live, Sent
-from .serving import PLAIN, PROTOBUF, WAIT_S, Serving, rows, running
+from ..support.conversations.recordings import FOLDER, requests_of, truth_of_recording
+from ..support.http.receiving import values
+from ..support.processes.live import IDLE_S, Live, Sent
+from ..support.processes.serving import PLAIN, PROTOBUF, WAIT_S, Serving, rows, running
+from ..support.truth.compare import PACKS, differences
 
 RECORDINGS = ("openai-opentelemetry-events", "openai-opentelemetry-default", "semantic-kernel")
 ARRIVALS = ("logs first", "logs last", "interleaved", "doubled")

@@ -12,10 +12,10 @@ from tracline.rules.packs.load import load_packs
 from tracline.stream.serve.store import FILE
 from tracline.stream.serve.store_schema import VERSION
 
-from ..support.scripts import START_NS, random_session
-from ..support.span_plan import Manner
-from .live import Live, places_of
-from .truth import PlayedSession, paced, true_ids
+from ..support.conversations.scripts import START_NS, random_session
+from ..support.conversations.span_plan import Manner
+from ..support.processes.live import Live, places_of
+from ..support.truth.conversations import PlayedSession, paced, true_ids
 
 STORED = Path(__file__).with_name("store_of_version_1.sql")
 """The store of the release before: half of a conversation waits as spans, the other half as a request."""

@@ -19,9 +19,20 @@ from tracline.rules.packs.load import shipped_packs
 from tracline.schemas.span import Span
 from tracline.stream.ingest.request import Encoding
 
-from ..support.scripts import START_NS
-from .live import audited, wire
-from .serving import JSON, PLAIN, PROTOBUF, WAIT_S, Serving, audit_of, free_port, rows, run_to_end, running
+from ..support.conversations.scripts import START_NS
+from ..support.processes.live import audited, wire
+from ..support.processes.serving import (
+    JSON,
+    PLAIN,
+    PROTOBUF,
+    WAIT_S,
+    Serving,
+    audit_of,
+    free_port,
+    rows,
+    run_to_end,
+    running,
+)
 
 QUICK = {"lateness_s": 1, "tick_s": 1}
 BOUND_S = QUICK["lateness_s"] + QUICK["tick_s"] + 1
@@ -136,14 +147,14 @@ def test_spans_that_are_not_read_are_reported(tmp_path: Path, pack: Path) -> Non
     ]
     with running(tmp_path, pack, sessions=QUICK) as serving:
         assert serving.send(wire(spans[:30], Encoding.PROTOBUF)).status_code == 200
-        until_in("30 spans, none tells of a conversation; scopes: sdk-x 30", lambda: serving.log)
+        until_in("30 spans, none contains a conversation; scopes: sdk-x 30", lambda: serving.log)
         assert serving.send(wire(spans[30:], Encoding.PROTOBUF)).status_code == 200
         counted = 'tracline_spans_unread_total{scope="sdk-x"} 38.0'
         until_in(counted, lambda: httpx.get(f"{serving.url}/metrics", verify=PLAIN).text)
         assert serving.stop() == 0
-        assert serving.log.count("none tells") == 1
+        assert serving.log.count("none contains") == 1
     with running(tmp_path, pack, sessions=QUICK) as serving:
-        line = "38 spans, none tells of a conversation; scopes: sdk-x 38"
+        line = "38 spans, none contains a conversation; scopes: sdk-x 38"
         assert line in httpx.get(serving.url, verify=PLAIN).text
 
 

@@ -28,14 +28,23 @@ from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Busy, Encoding, ExportRequest
 
-from ..support.scripts import START_NS, random_session
-from ..support.span_plan import Keys, Manner
+from ..support.conversations.days import HOURS, day, json_lines, manner, protobuf
+from ..support.conversations.scripts import START_NS, random_session
+from ..support.conversations.span_plan import Keys, Manner
+from ..support.processes.live import IDLE_S, Live, Sent, audited, places_of, schedule, wire
+from ..support.truth.conversations import (
+    PACK,
+    Ids,
+    PlayedSession,
+    answered_once,
+    applying,
+    ids_of,
+    paced,
+    true_ids,
+)
 from ..unit.batch import test_tool_results
 from ..unit.schemas.test_awaited import without_content
-from .days import HOURS, day, json_lines, manner, protobuf
 from .hostile import spoilt
-from .live import IDLE_S, Live, Sent, audited, places_of, schedule, wire
-from .truth import PACK, Ids, PlayedSession, answered_once, applying, ids_of, paced, true_ids
 
 SESSION = answered_once(random_session(237))
 """One that breaks many rules at many places."""

@@ -42,10 +42,10 @@ from tracline.stream.stages.alert import AlertStage, VerdictsRecord
 from tracline.stream.stages.archive import ChunkLimits
 from tracline.stream.stages.monitor_step import MonitorOptions
 
-from ..serve.days import day
-from ..serve.live import IDLE_S, SETTINGS, arriving, wire
-from ..serve.truth import PACK, Ids, PlayedSession, ids_of
+from ..support.conversations.days import day
+from ..support.processes.live import IDLE_S, SETTINGS, arriving, wire
 from ..support.sources import Source
+from ..support.truth.conversations import PACK, Ids, PlayedSession, ids_of
 from .parted import parted
 from .processes import (
     KAFKA,

@@ -27,9 +27,9 @@ from tracline.stream.process.faultpoints import AlertFault
 from tracline.stream.stages.archive import ChunkLimits
 from tracline.stream.stages.rekey import IdleInput, RekeyResult, RekeyStage, RekeyState, SourceRequest
 
-from ..serve.live import SETTINGS, wire
-from ..support.scripts import START_NS
-from ..unit.stream import alert_messages
+from ..support.conversations import alert_messages
+from ..support.conversations.scripts import START_NS
+from ..support.processes.live import SETTINGS, wire
 from .processes import (
     KAFKA,
     NAMES,
@@ -231,9 +231,9 @@ def test_a_record_that_breaks_the_stage_is_put_aside_alone(monkeypatch: pytest.M
         records: Iterable[SourceRequest | IdleInput],
         now: int | None = None,
     ) -> RekeyResult:
-        some = list(records)
-        result = step(self, state, some, now)
-        if any(isinstance(record, SourceRequest) and record.sha256 == poison for record in some):
+        requests = list(records)
+        result = step(self, state, requests, now)
+        if any(isinstance(record, SourceRequest) and record.sha256 == poison for record in requests):
             raise KeyError("what a customer wrote")
         return result
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tracline.schemas.event import Event, Kind
 
-from ..serve.live import audited
+from ..support.processes.live import audited
 from .simulated_pipeline import SimulatedPipeline
 
 SEEDS = int(os.environ.get("SIMULATION_SEEDS", "50"))

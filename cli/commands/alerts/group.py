@@ -101,7 +101,7 @@ def _statuses(rows: Iterator[dict[str, Any]]) -> Iterator[TimedStatus]:
     from ....stream.messages.status import SessionStatus, StatusChange
 
     for row in rows:
-        at = row.pop("said")
+        at = row.pop("changed")
         row["status"] = SessionStatus(row["status"])
         yield at, StatusChange(**row)
 

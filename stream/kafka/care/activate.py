@@ -44,7 +44,7 @@ def activate(kafka: KafkaSettings, packs: Mapping[str, str], supersedes: Collect
         what = "another activation was written at the same time, and this one was not"
         raise StreamError("TRL733", what, "look which rules are to be in force, and activate them") from None
     except MessageSizeTooLargeError as error:
-        hint = "tracline stream topics says what is wrong with the topic"
+        hint = "tracline stream topics shows what is wrong with the topic"
         raise StreamError("TRL734", f"{topic} does not take messages as large as the packs", hint) from error
     except KafkaError as error:
         raise refusal(error, kafka) from error

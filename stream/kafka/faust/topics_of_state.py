@@ -12,7 +12,7 @@ from faust.types import TP
 from kafka.errors import KafkaError
 
 from ...error import StreamError
-from ...group.client import Loss
+from ...group.topic_loss import Loss
 from ...messages.topics import Topic
 from ..settings import KafkaSettings
 from ..topic_checks import TopicChecks, topic_id

@@ -36,8 +36,8 @@ from tracline.stream.stages.monitor import MonitorStage
 from tracline.stream.stages.monitor_step import MonitorOptions
 from tracline.stream.stages.schedule import MonitorState
 
-from ...support.gathering import Gathering
-from .audit_rows import PACK, START, call, result, session, user, write
+from ...support.event_rows import PACK, START, call, result, session, user, write
+from ...support.taking_buffer import TakingBuffer
 
 OLD = pack_text(PACK)
 NEW = pack_text(
@@ -324,7 +324,7 @@ def test_an_audit_as_judged_finds_what_was_found_live(tmp_path: Path, finish: bo
     table: dict[str, bytes] = {}
     monitor, state = MonitorStage(options), MonitorState(table)
     monitor.restore(state, [0], [])
-    gathering = Gathering(0, ArchiveCheckpoint(0, 0))
+    taking = TakingBuffer(0, ArchiveCheckpoint(0, 0))
     live: dict[str, tuple[str, str, str]] = {}
     records = [Record(0, offset, START, encode(message)) for offset, message in enumerate(live_messages())]
     for begin in range(0, len(records), polled):
@@ -333,13 +333,13 @@ def test_an_audit_as_judged_finds_what_was_found_live(tmp_path: Path, finish: bo
         state.apply(step.writes)
         for output in step.outputs:
             if output.topic is Topic.JUDGED:
-                offset = gathering.buffer.progress.next
-                assert gathering.take(Record(0, offset, START, output.value or b"")) is None
+                offset = taking.buffer.progress.next
+                assert taking.take(Record(0, offset, START, output.value or b"")) is None
             elif output.topic is Topic.VERDICTS:
                 for record in decode_verdicts(output.value or b"")["verdicts"]:
                     live[record["id"]] = (record["session_id"], record["rule"], record["verdict"])
     written = LiveArchive(tmp_path / "live", "kafka", "c" * 64)
-    chunk = gathering.chunk
+    chunk = taking.chunk
     with written.lock():
         for digest, packs in chunk.activated.items():
             written.write_rules(digest, packs)

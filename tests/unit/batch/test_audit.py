@@ -21,7 +21,7 @@ from tracline.rules.engine.kernel import SLICES_MAX
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.time import NS, rfc3339
 
-from .audit_rows import PACK, START, call, result, session, user, write
+from ...support.event_rows import PACK, START, call, result, session, user, write
 
 HOUR = 3600 * NS
 RULES = pack_text(PACK)

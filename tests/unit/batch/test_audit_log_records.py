@@ -15,7 +15,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from tracline.cli import tracline
 
-from ...frameworks.recordings import FOLDER, requests_of
+from ...support.conversations.recordings import FOLDER, requests_of
 
 PACKS = ("customer-service", "tool-hygiene", "privacy")
 RECORDED = "openai-opentelemetry-default"

@@ -13,7 +13,7 @@ from tracline.rules.engine.records import REASONS
 from tracline.rules.labels.labeler import Labeler
 from tracline.rules.packs.load import pack_text
 
-from .audit_rows import call, session, user, write
+from ...support.event_rows import call, session, user, write
 
 RULES = pack_text("""
 pack: desk

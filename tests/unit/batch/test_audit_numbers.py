@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from tracline.cli import tracline
 
-from .audit_rows import call, session, write
+from ...support.event_rows import call, session, write
 
 PACK = """
 pack: p

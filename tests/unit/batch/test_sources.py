@@ -24,7 +24,7 @@ from tracline.batch.sources.event_files import FileSlice, reject_rows, row_count
 from tracline.cli import tracline
 from tracline.rules.packs.load import load_packs
 
-from .audit_rows import PACK
+from ...support.event_rows import PACK
 
 
 def chat(path: Path, *texts: str, own_id: str = "s") -> Path:

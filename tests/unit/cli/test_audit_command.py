@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from polars.exceptions import PanicException
 from tracline.cli import COMMANDS, main, tracline
 
-from ..batch.audit_rows import PACK, START, call, session, user, write
+from ...support.event_rows import PACK, START, call, session, user, write
 
 HOSTILE = "evil\x1b[31m\u202e\x9b\x07<b>&\x00"
 

@@ -23,7 +23,7 @@ from tracline.schemas.time import NS, parse_time
 from tracline.stream.messages.session_state import JudgingState
 from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
-from ..batch.audit_rows import PACK, START, call, result, session, user, write
+from ...support.event_rows import PACK, START, call, result, session, user, write
 
 HOUR = 3600 * NS
 SPIKE_HOUR = 36
@@ -71,7 +71,7 @@ def test_statuses_come_when_they_would_have_come_live(tmp_path: Path) -> None:
     write(tmp_path / "archive" / "events.parquet", rows)
     found = statuses_of(tmp_path, str(tmp_path / "desk.yaml"))
     statuses = [
-        (row["session_id"], row["status"], (row["said"] - START) / NS, (row["time"] - START) / NS)
+        (row["session_id"], row["status"], (row["changed"] - START) / NS, (row["time"] - START) / NS)
         for row in found.filter(
             pl.col("rule").is_in(["answered"]) | (pl.col("status") == "closed")
         ).to_dicts()
@@ -92,7 +92,7 @@ def test_an_archive_has_the_statuses_of_the_live_side(tmp_path: Path) -> None:
     """Thirty conversations, given to the live judge event by event, get the statuses of the archive."""
     desk = Desk(sessions=30, seed=3, rates=dict.fromkeys(Break, 0.9 / len(Break)), spike=None)
     judge, live = RuleSetJudge(DESK), list[tuple[object, ...]]()
-    ways = [events(one) for one in conversations(desk)]
+    ways = [events(talk) for talk in conversations(desk)]
     states = {way[0].session_id: JudgingState() for way in ways}
     for step in zip_longest(*ways):
         [judged], after = judge.judge(states, [[event for event in step if event is not None]])

@@ -13,7 +13,7 @@ from tracline.rules.lint.reachability import reachable_verdicts
 from tracline.rules.lint.suggest import TOOL_PATTERNS, Tool, tools_named
 from tracline.rules.packs.load import load_packs
 
-from ..batch.audit_rows import session, user, write
+from ...support.event_rows import session, user, write
 
 PARENT = "customer-service"
 SHIPPED = {

@@ -14,7 +14,7 @@ from tracline.rules.model.problem import RuleError
 from tracline.rules.packs.load import pack_text
 from tracline.rules.packs.selection import select_rules
 
-from ..batch.audit_rows import session, user, write
+from ...support.event_rows import session, user, write
 
 PACK = """
 pack: desk

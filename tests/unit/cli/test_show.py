@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 from tracline.cli import tracline
 
-from ..batch.audit_rows import PACK, START, call, result, session, user, write
+from ...support.event_rows import PACK, START, call, result, session, user, write
 
 DUMP = Path(__file__).parents[2] / "frameworks" / "recordings" / "openai-openinference" / "otlp"
 COLUMNS = [

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from tracline.batch.survey.json_paths import PATHS_MAX, PathCounter
 from tracline.cli import tracline
 
-from ..batch.audit_rows import call, session, user, write
+from ...support.event_rows import call, session, user, write
 
 ORDER = '{"order": {"lines": [{"sku": "a1", "odd key": 2}, {"sku": "b2"}]}, "paid": true, "tags": []}'
 

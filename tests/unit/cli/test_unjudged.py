@@ -19,9 +19,9 @@ from tracline.schemas.instrumentations.missing import Missing
 from tracline.schemas.span import Span
 from tracline.stream.ingest.request import Encoding
 
-from ...serve.live import wire
-from ..schemas.dialect_spans import chat
-from ..schemas.otlp_spans import START
+from ...support.dialect_spans import chat
+from ...support.otlp_spans import START
+from ...support.processes.live import wire
 
 PACK = """
 pack: desk

@@ -14,9 +14,9 @@ from tracline.schemas.span import Span
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.process.unread import SPANS_MIN, UnreadNotice
 
-from ...serve.live import wire
-from ..schemas.dialect_spans import chat
-from ..schemas.otlp_spans import START
+from ...support.dialect_spans import chat
+from ...support.otlp_spans import START
+from ...support.processes.live import wire
 
 PACK = """
 pack: desk
@@ -65,7 +65,7 @@ def test_spans_of_which_none_is_read_are_an_error(place: Path, command: str, enc
     put(place, *(span(n, "sdk-x") for n in range(1, 37)), span(40, "http"), span(41, ""), encoding=encoding)
     found = run(place, command, "dump.json")
     assert found.exit_code == 2
-    error = "TRL605 38 spans, none tells of a conversation; scopes: sdk-x 36, (no name) 1, http 1"
+    error = "TRL605 38 spans, none contains a conversation; scopes: sdk-x 36, (no name) 1, http 1"
     assert error in found.stderr
     assert f"hint: run `tracline doctor {place / 'dump.json'}`; docs/spans.md lists" in found.stderr
 
@@ -85,7 +85,7 @@ def test_unread_spans_may_be_allowed(place: Path, command: str) -> None:
     put(place, span(1, "sdk-x"))
     allowed = run(place, command, "dump.json", "--allow-empty")
     assert allowed.exit_code == 0
-    assert "1 span, none tells of a conversation; scopes: sdk-x 1" in allowed.stderr
+    assert "1 span, none contains a conversation; scopes: sdk-x 1" in allowed.stderr
     assert run(place, command, "dump.json", "--allow-empty", "--quiet").stderr == ""
     assert run(place, command, "dump.json", "--quiet").exit_code == 2
 
@@ -109,7 +109,7 @@ def test_an_archive_reports_what_its_import_did_not_read(place: Path) -> None:
     codes = [run(place, "import", "dump.json").exit_code for _ in range(2)]
     found = run(place, "audit", "imported")
     assert (codes, found.exit_code) == ([2, 2], 2)
-    assert "TRL605 2 spans, none tells of a conversation; scopes: sdk-x 2" in found.stderr
+    assert "TRL605 2 spans, none contains a conversation; scopes: sdk-x 2" in found.stderr
     assert len((place / "imported" / "manifest.jsonl").read_text().splitlines()) == 1
 
 
@@ -136,7 +136,7 @@ def test_an_agent_frameworks_scope_that_is_not_read_is_reported(place: Path) -> 
     put(place, span(1, "sdk-x", **CONTENT), span(2, "langfuse-sdk"), span(3, "langfuse-sdk"), span(4, "http"))
     found = run(place, "audit", "dump.json")
     assert found.exit_code == 0
-    assert "2 spans, none tells of a conversation; scopes: langfuse-sdk 2\n" in found.stderr
+    assert "2 spans, none contains a conversation; scopes: langfuse-sdk 2\n" in found.stderr
 
 
 def test_events_of_other_parts_of_a_framework_are_enough(place: Path) -> None:
@@ -194,7 +194,7 @@ def test_a_live_process_reports_it_once() -> None:
     assert notices == []
     notice.add(came)
     notice.idle()
-    assert [line.partition(" spans, none tells of a conversation; scopes: ")[2] for line in notices] == [
+    assert [line.partition(" spans, none contains a conversation; scopes: ")[2] for line in notices] == [
         f"sdk-x {2 * SPANS_MIN - 2:,}; run `tracline doctor`, or see docs/spans.md"
     ]
     more = SpanCensus()
@@ -203,7 +203,7 @@ def test_a_live_process_reports_it_once() -> None:
     notice.add(more)
     notice.idle()
     notice.idle()
-    assert [line.partition(";")[0] for line in notices[1:]] == ["3 spans, none tells of a conversation"]
+    assert [line.partition(";")[0] for line in notices[1:]] == ["3 spans, none contains a conversation"]
 
 
 def test_a_live_process_whose_spans_are_read_reports_nothing() -> None:

@@ -27,7 +27,7 @@ from tracline.schemas.chat.find import RecordedConversation
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.frames.events import EVENT_SCHEMA
 
-from ...support.chat_logs import chat_log
+from ...support.conversations.chat_logs import chat_log
 from ...support.synthetic_events import synthetic_events
 
 pytestmark = pytest.mark.slow

@@ -18,8 +18,8 @@ from tracline.examples.instrumented_bot import main, named
 from tracline.schemas.otlp.decode import decode_protobuf
 from tracline.schemas.span import Span
 
-from ...support.agent_spans import spans
-from ...support.span_plan import Manner
+from ...support.conversations.agent_spans import spans
+from ...support.conversations.span_plan import Manner
 
 pytestmark = pytest.mark.slow
 

@@ -16,10 +16,10 @@ from tracline.schemas.otlp.decode import decode_json, decode_protobuf
 from tracline.schemas.span import Span
 from tracline.schemas.span_content import Role
 
-from ...support.agent_spans import expected, spans
+from ...support.conversations.agent_spans import expected, spans
+from ...support.conversations.scripts import later, random_session, tidy
+from ...support.conversations.span_plan import ClockFault, Dialect, Keys, Manner, ModelCall, plan
 from ...support.otlp_requests import requests, to_otlp, to_otlp_json
-from ...support.scripts import later, random_session, tidy
-from ...support.span_plan import ClockFault, Dialect, Keys, Manner, ModelCall, plan
 
 pytestmark = pytest.mark.slow
 

@@ -182,6 +182,13 @@ def test_folders_are_small_and_documented() -> None:
     assert silent == []
 
 
+def test_folders_of_helpers_are_small() -> None:
+    """No folder of benchmarks or of tests' helpers has more than `MODULES_MAX` modules."""
+    helpers = [path for top in ("benchmarks", "tests/support") for path in (ROOT / top).rglob("*.py")]
+    counts = Counter(folder(path) for path in helpers if path.name != "__init__.py")
+    assert {place: count for place, count in counts.items() if count > MODULES_MAX} == {}
+
+
 def test_folders_import_without_circles() -> None:
     """The folders of all rooms can be put in an order in which each imports only earlier ones."""
     folders = {folder(path) for path in SOURCES}

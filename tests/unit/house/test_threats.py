@@ -16,7 +16,7 @@ from tracline.rules.language.parse import parse_predicate
 from tracline.rules.model.problem import RuleError
 from tracline.rules.packs.load import load_packs, pack_text
 
-from ...predicate_answers import evaluate
+from ...support.truth.predicate_answers import evaluate
 
 DANGEROUS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\ud800-\udfff]")
 """Control characters, bidirectional overrides and invisible characters; the line break is not among them."""

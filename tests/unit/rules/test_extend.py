@@ -24,7 +24,7 @@ from tracline.schemas.verdict import Severity
 from tracline.stream.messages.codec import Activation, decode, encode
 from tracline.stream.process.trial import require_trial
 
-from ..batch.audit_rows import call, result, session, user, write
+from ...support.event_rows import call, result, session, user, write
 
 BASE = """\
 pack: base

@@ -13,7 +13,7 @@ from tracline.rules.model.predicate import Test as Ask
 from tracline.rules.model.problem import RuleError
 from tracline.rules.model.rule import Rule, RuleSet, SliceKey
 
-from ...predicate_answers import evaluate
+from ...support.truth.predicate_answers import evaluate
 
 PATTERNS = [
     *("(", "(?=a)", r"\1", "x{2,1}", r"\K", r"\Z", "*a", "a{1000000}", "(a{1000}){1000}", r"(?-u)\xff"),

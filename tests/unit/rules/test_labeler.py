@@ -18,7 +18,7 @@ from tracline.schemas.event import Event, Kind
 from tracline.schemas.frames.events import event_frame
 from tracline.schemas.verdict import Severity
 
-from ...predicate_answers import answers, evaluate
+from ...support.truth.predicate_answers import answers, evaluate
 
 AMOUNTS = [
     ("150", True),

@@ -13,7 +13,7 @@ from tracline.rules.packs.examples import run_examples
 from tracline.rules.packs.load import load_packs, shipped_packs
 from tracline.schemas.frames.events import EVENT_SCHEMA
 
-from ...predicate_answers import answers
+from ...support.truth.predicate_answers import answers
 
 RULES = load_packs(shipped_packs()).rules
 Session = Sequence[frozenset[str]]

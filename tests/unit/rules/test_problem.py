@@ -16,7 +16,7 @@ from tracline.rules.language.parse import (
 )
 from tracline.rules.model.problem import CODES, Problem, RuleError, Snippet, did_you_mean, location_in, render
 
-from ...predicate_answers import evaluate
+from ...support.truth.predicate_answers import evaluate
 
 Read = Callable[[str], object]
 

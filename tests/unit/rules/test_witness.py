@@ -6,7 +6,7 @@ from tracline.rules.engine.witness import RunWitness
 from tracline.rules.language.parse import parse_formula, parse_predicate
 from tracline.rules.model.rule import Rule
 
-from ...support.table_witness import table_witnesses
+from ...support.truth.table_witness import table_witnesses
 
 
 def rule(text: str, **transitions: str) -> Rule:

@@ -8,7 +8,7 @@ import pytest
 from tracline.schemas.event import Content
 from tracline.schemas.span_content import SpanContent, SpanRole, ToolCall, ToolResult
 
-from .dialect_spans import content_of, words
+from ...support.dialect_spans import content_of, words
 
 SCOPE = "openinference.instrumentation.dspy"
 PROMPT = """\

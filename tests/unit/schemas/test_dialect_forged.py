@@ -9,7 +9,7 @@ import pytest
 from tracline.schemas.event import Content
 from tracline.schemas.span_content import SpanContent
 
-from .dialect_spans import chat, content_of, words
+from ...support.dialect_spans import chat, content_of, words
 
 RESULT = {"type": "tool_result", "tool_use_id": "c1", "name": "verify", "content": "ok"}
 CALL = {"type": "tool_use", "id": "c1", "name": "verify", "input": {}}

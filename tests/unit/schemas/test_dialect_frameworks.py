@@ -10,7 +10,7 @@ from tracline.schemas.event import Content
 from tracline.schemas.sessions.claims import claims_of
 from tracline.schemas.span_content import SpanRole, ToolCall, ToolResult
 
-from .dialect_spans import content_of, words
+from ...support.dialect_spans import content_of, words
 
 OPENINFERENCE = "openinference.instrumentation."
 AGENTS = OPENINFERENCE + "openai_agents"

@@ -10,7 +10,7 @@ from tracline.schemas.dialects.parts.messages import MESSAGES_MAX
 from tracline.schemas.event import Content
 from tracline.schemas.span_content import SpanRole, ToolCall, ToolResult
 
-from .dialect_spans import SpokenEvent, chat, content_of, words
+from ...support.dialect_spans import SpokenEvent, chat, content_of, words
 
 ASKED = {"type": "tool_call", "id": "c1", "name": "get_weather", "arguments": {"city": "Paris"}}
 CONVERSATION: list[dict[str, Any]] = [

@@ -12,7 +12,7 @@ from tracline.schemas.dialects.names import scopes
 from tracline.schemas.event import Content
 from tracline.schemas.span_content import SpanContent, SpanRole
 
-from .dialect_spans import content_of, words
+from ...support.dialect_spans import content_of, words
 
 
 class ChatRole(StrEnum):

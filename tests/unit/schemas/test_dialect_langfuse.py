@@ -9,7 +9,7 @@ import pytest
 from tracline.schemas.event import Content
 from tracline.schemas.span_content import SpanRole, ToolCall, ToolResult
 
-from .dialect_spans import content_of, words
+from ...support.dialect_spans import content_of, words
 
 TOOLS = [{"type": "function", "function": {"name": "look"}}]
 REQUEST = json.dumps({"tools": TOOLS, "messages": [{"role": "user", "content": "Größe 42?"}]})

@@ -8,7 +8,7 @@ from typing import Any
 from tracline.schemas.event import Content
 from tracline.schemas.span_content import SpanContent, SpanRole
 
-from .dialect_spans import content_of, words
+from ...support.dialect_spans import content_of, words
 
 CALL = {"toolCallId": "c1", "toolName": "look", "args": {"id": 1}}
 CALLED = [("assistant", None, [("c1", "look", '{"id":1}')], [])]

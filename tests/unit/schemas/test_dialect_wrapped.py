@@ -10,7 +10,7 @@ from tracline.schemas.dialects.names import scopes
 from tracline.schemas.event import Content
 from tracline.schemas.span_content import SpanRole, ToolCall, ToolResult
 
-from .dialect_spans import content_of
+from ...support.dialect_spans import content_of
 
 STRANDS = "strands.telemetry.tracer"
 LLAMA_INDEX = "openinference.instrumentation.llama_index"

@@ -27,7 +27,7 @@ from tracline.schemas.sessions.span_reading import join_records, read_span
 from tracline.schemas.span import Span, Value
 from tracline.schemas.span_content import Role, SpanContent
 
-from ...laws.otlp_messages import otlp_json
+from ...support.otlp_messages import otlp_json
 
 TRACE, SPAN = "4bedea77bb33b9c5f280371eae21ea97", "00c0ffee00000002"
 START = 1_771_368_896_312_716_000

@@ -20,7 +20,7 @@ from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.span import Span
 from tracline.schemas.tolerant_json import read_json
 
-from .otlp_spans import (
+from ...support.otlp_spans import (
     CHILD,
     ROOT,
     TRACE,

@@ -19,15 +19,7 @@ from tracline.schemas.otlp.decode import (
 from tracline.schemas.otlp.decoded import Decoded, Unreadable
 from tracline.schemas.otlp.framing import Frame, Layout, frames, layout_of, unpacked
 
-from .otlp_spans import (
-    codes,
-    delimited,
-    javascript,
-    message,
-    request,
-    sdk_spans,
-    sent_spans,
-)
+from ...support.otlp_spans import codes, delimited, javascript, message, request, sdk_spans, sent_spans
 
 
 def test_what_the_exporter_sends_is_decoded() -> None:

@@ -9,7 +9,7 @@ from tracline.schemas.chat.message import ATTRIBUTE_CHARS_MAX, ATTRIBUTES_MAX, I
 from tracline.schemas.dialects.session_key import SESSION_KEYS
 from tracline.schemas.dialects.span_facts import CONTENTS
 
-from .dialect_spans import chat, content_of
+from ...support.dialect_spans import chat, content_of
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from tracline.stream.stages.monitor import MonitorResult, MonitorStage
 from tracline.stream.stages.monitor_step import MonitorOptions
 from tracline.stream.stages.schedule import MonitorState, Write
 
-from ..batch.audit_rows import PACK, START
+from ...support.event_rows import PACK, START
 
 RULES = pack_text(PACK)
 OPTIONS = MonitorOptions(

@@ -20,7 +20,7 @@ from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 
 from ...support.alerting import Alerting
-from .alert_messages import (
+from ...support.conversations.alert_messages import (
     BEGAN,
     CALM,
     PARTITIONS,

@@ -25,7 +25,7 @@ from tracline.stream.messages.codec import JudgedBatch, Mark, encode, judged_mes
 from tracline.stream.messages.record import Record
 from tracline.stream.stages.archive import EVERY_S, ROWS_MAX, ChunkLimits, resumed, too_many
 
-from ...support.gathering import Gathering
+from ...support.taking_buffer import TakingBuffer
 
 DAY = 86_400 * NS
 BEGIN = 20_000 * DAY
@@ -53,9 +53,9 @@ def records(values: Sequence[bytes], first: int = 0) -> Iterator[Record]:
         yield Record(1, number, BEGIN + number * NS, value)
 
 
-def buffer(checkpoint: ArchiveCheckpoint | None = None, limits: ChunkLimits | None = None) -> Gathering:
+def buffer(checkpoint: ArchiveCheckpoint | None = None, limits: ChunkLimits | None = None) -> TakingBuffer:
     """Return what gathers partition 1."""
-    return Gathering(1, checkpoint or ArchiveCheckpoint(0, 0), limits)
+    return TakingBuffer(1, checkpoint or ArchiveCheckpoint(0, 0), limits)
 
 
 def test_what_a_restart_made_again_is_dropped() -> None:
@@ -136,7 +136,7 @@ def test_what_is_gathered_of_all_partitions_is_bounded() -> None:
         for offset in range(number + 1):
             chunks.take(Record(1, offset, BEGIN, judged(offset, [offset])))
     size = len(message)
-    buffers = {number: one.buffer for number, one in gathered.items()}
+    buffers = {number: taking.buffer for number, taking in gathered.items()}
     assert too_many(buffers, 11 * size) == []
     assert too_many(buffers, 9 * size) == [2]
     assert too_many(buffers, 6 * size) == [2, 1]

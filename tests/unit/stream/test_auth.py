@@ -10,7 +10,7 @@ from tracline.stream.error import StreamError
 from tracline.stream.ingest.auth import Gate, check_host, check_token, gate_for, is_loopback
 from tracline.stream.ingest.rejections import Reason, Refused
 
-from .receiving import running
+from ...support.http.receiving import running
 
 TOKEN = "correct-horse-battery-staple"
 

@@ -28,8 +28,8 @@ from tracline.stream.alerts.receivers import (
 from tracline.stream.error import StreamError
 from tracline.stream.process.alert_metrics import AlertMetrics, DeliveryFailure
 
-from .hook import hook
-from .receiving import values
+from ...support.http.hook import hook
+from ...support.http.receiving import values
 
 BEGAN = 1_771_329_600 * NS
 FIRING = Alert("desk", "auth-first", "high", "support", BEGAN, None, 0.02, 0.3, 12, 40)

@@ -23,7 +23,7 @@ from tracline.stream.messages.status import SessionStatus
 from tracline.stream.stages.judge import HELD_CHARS_MAX, HELD_MAX, Outputs, SessionJudge, poisoned
 from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
-from ..batch.audit_rows import PACK, START, call, session, user, write
+from ...support.event_rows import PACK, START, call, session, user, write
 
 RULES = pack_text(PACK)
 
@@ -44,27 +44,29 @@ def found(tmp_path: Path, rows: list[dict]) -> list[dict]:
 def test_one_event_more_unjudges_every_rule_there(tmp_path: Path) -> None:
     """Earlier findings stay; at the first event over the limit every rule is unjudged, with the reason."""
     records = found(tmp_path, over(5))
-    assert [(one["rule"], one["seq"]) for one in records if one["verdict"] == "violated"] == [("calm", 1)]
-    unjudged = [one for one in records if one["verdict"] == "unjudged"]
-    assert {one["rule"] for one in unjudged} == {"answered", "calm", "gives-up", "paid-once"}
-    assert {one["seq"] for one in unjudged} == {EVENTS_MAX + 1}
-    assert {one["reason"] for one in unjudged} == {f"the session has more than {EVENTS_MAX} events"}
-    assert {one["verdict"] for one in records} == {"violated", "unjudged"}
+    assert [(record["rule"], record["seq"]) for record in records if record["verdict"] == "violated"] == [
+        ("calm", 1)
+    ]
+    unjudged = [record for record in records if record["verdict"] == "unjudged"]
+    assert {record["rule"] for record in unjudged} == {"answered", "calm", "gives-up", "paid-once"}
+    assert {record["seq"] for record in unjudged} == {EVENTS_MAX + 1}
+    assert {record["reason"] for record in unjudged} == {f"the session has more than {EVENTS_MAX} events"}
+    assert {record["verdict"] for record in records} == {"violated", "unjudged"}
 
 
 def test_as_many_as_the_limit_are_judged(tmp_path: Path) -> None:
     """A session of just so many events is judged to its end."""
     records = found(tmp_path, over(0))
-    assert [(one["rule"], one["seq"]) for one in records if one["verdict"] == "violated"] == [
+    assert [(record["rule"], record["seq"]) for record in records if record["verdict"] == "violated"] == [
         ("calm", 1),
         ("calm", EVENTS_MAX),
     ]
-    assert {one["rule"] for one in records if one["verdict"] == "unmet"} == {"answered"}
+    assert {record["rule"] for record in records if record["verdict"] == "unmet"} == {"answered"}
 
 
 def by_id(records: list[dict]) -> dict[str, dict]:
     """The records by id, of which none comes twice."""
-    found = {one["id"]: one for one in records}
+    found = {record["id"]: record for record in records}
     assert len(found) == len(records)
     return found
 
@@ -104,8 +106,8 @@ def test_live_gives_the_same_and_remembers_one_event(tmp_path: Path) -> None:
         rows_left.append(len(state.rows.get("seq", [])))
     assert by_id(records) == by_id(wanted)
     assert rows_left == [3_000, EVENTS_MAX - 1, EVENTS_MAX, 1, 1, 0]
-    assert [one.rule for one in statuses if one.status is SessionStatus.VIOLATED] == ["calm"]
-    unjudged = [one.rule for one in statuses if one.status is SessionStatus.UNJUDGED]
+    assert [status.rule for status in statuses if status.status is SessionStatus.VIOLATED] == ["calm"]
+    unjudged = [status.rule for status in statuses if status.status is SessionStatus.UNJUDGED]
     assert sorted(filter(None, unjudged)) == ["answered", "calm", "gives-up", "paid-once"]
 
 
@@ -164,7 +166,7 @@ def test_more_text_than_may_wait_is_put_aside() -> None:
     done = stepped(judge, states, list(map(large, range(4))), START - 1)
     assert not done.poison
     over = stepped(judge, states, [large(4)], START - 1)
-    assert [one.code for one in over.poison] == ["session-held"]
+    assert [held_part.code for held_part in over.poison] == ["session-held"]
     assert len(stepped(judge, states, [], START + 9).events) == 4
 
 
@@ -181,7 +183,7 @@ def asked(args: str) -> list[Event]:
 def test_a_result_carries_arguments_up_to_a_limit() -> None:
     """Longer ones are not known at the result, whose text is; the call has them whole."""
     fits, over = "x" * CARRIED_CHARS_MAX, "x" * (CARRIED_CHARS_MAX + 1)
-    assert [(one.args, one.content) for one in asked(fits)] == [(fits, Content.CAPTURED)] * 2
+    assert [(event.args, event.content) for event in asked(fits)] == [(fits, Content.CAPTURED)] * 2
     call_event, answer = asked(over)
     assert (call_event.args, call_event.content) == (over, Content.CAPTURED)
     assert (answer.tool, answer.args, answer.result) == ("look", None, "found")

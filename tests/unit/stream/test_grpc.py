@@ -30,7 +30,7 @@ from tracline.stream.ingest.rejections import STATUS_CODES
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.ingest.server.connections import ConnectionLimits
 
-from .receiving import (
+from ...support.http.receiving import (
     CAME,
     WAIT_S,
     BrokenIntake,

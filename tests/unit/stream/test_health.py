@@ -15,7 +15,7 @@ from tracline.stream.ingest.server.sockets import Address
 from tracline.stream.kafka.health import CONNECTIONS_MAX, serving
 from tracline.stream.process.kafka_metrics import KafkaMetrics, TransactionOutcome
 
-from .receiving import values
+from ...support.http.receiving import values
 
 TOKEN = "correct-horse-battery-staple"
 

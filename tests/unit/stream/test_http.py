@@ -28,7 +28,7 @@ from tracline.stream.ingest.limits import ReceiverLimits
 from tracline.stream.ingest.rejections import Reason, Refused
 from tracline.stream.ingest.request import Encoding
 
-from .receiving import (
+from ...support.http.receiving import (
     CAME,
     WAIT_S,
     BrokenIntake,

@@ -20,7 +20,7 @@ from tracline.stream.process.rekey_metrics import RekeyMetrics
 from tracline.stream.process.serve_metrics import ServeMetrics
 from tracline.stream.process.shared_metrics import GIVEN
 
-from .receiving import running, values
+from ...support.http.receiving import running, values
 
 
 def text_of(metrics: ServeMetrics) -> str:

@@ -16,7 +16,7 @@ from tracline.stream.error import StreamError
 from tracline.stream.messages.codec import Activation, Tick, decode_judged
 from tracline.stream.messages.topics import Topic
 
-from ..batch.audit_rows import PACK, START
+from ...support.event_rows import PACK, START
 from .monitor_driver import (
     FIRST,
     OPTIONS,

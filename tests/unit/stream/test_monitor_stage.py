@@ -23,7 +23,7 @@ from tracline.stream.messages.codec import (
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages.schedule import PASSED_MAX, Schedule
 
-from ..batch.audit_rows import START
+from ...support.event_rows import START
 from .monitor_driver import FIRST, OPTIONS, SECOND, Monitor, batch, verdicts, wrote
 
 SHOUTS = [batch(0, wrote(FIRST, 1, "hello"), wrote(SECOND, 1, "well!")), batch(5, wrote(FIRST, 4, "now!"))]
@@ -37,7 +37,7 @@ def test_a_message_is_judged_once_the_time_has_passed_it() -> None:
     assert sorted(found) == [(FIRST, "calm", "violated"), (SECOND, "calm", "violated")]
 
 
-def test_the_time_moves_by_half_a_second_at_least() -> None:
+def test_the_time_advances_by_half_a_second_at_least() -> None:
     """The watermark waits, so that small messages are judged together; readers see the same watermark."""
     monitor = Monitor()
     monitor.take(0, batch(0, wrote(FIRST, 1, "well!")))

@@ -16,7 +16,7 @@ from tracline.stream.messages.session_state import JudgingState
 from tracline.stream.stages.judge import SessionJudge
 from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
-from ..batch.audit_rows import START
+from ...support.event_rows import START
 from .monitor_driver import FIRST, OPTIONS, OTHER_TEXTS, RULES, Monitor, batch, wrote
 from .test_session_judge import empty
 

@@ -34,7 +34,7 @@ from tracline.stream.ingest.endpoint import ENDPOINTS
 from tracline.stream.ingest.limits import ReceiverLimits
 from tracline.stream.ingest.request import Encoding
 
-from .receiving import WAIT_S, BusyIntake, Running, StoringIntake, running
+from ...support.http.receiving import WAIT_S, BusyIntake, Running, StoringIntake, running
 
 pytestmark = pytest.mark.slow
 

@@ -34,7 +34,7 @@ from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages.resolve import SourceState
 
-from ...kafka.keyed import (
+from ...support.conversations.keyed import (
     PARTITIONS,
     SETTINGS,
     SOURCES,
@@ -48,8 +48,8 @@ from ...kafka.keyed import (
     rekeyer,
     work,
 )
-from ...serve.live import wire
-from ...support.scripts import START_NS
+from ...support.conversations.scripts import START_NS
+from ...support.processes.live import wire
 from ...support.sources import Source
 
 SEEDS = range(10)
@@ -72,37 +72,37 @@ class Topics:
     def write(self, done: EncodedRekeyResult) -> None:
         """Write a transaction, as the broker does."""
         self.batches += batches_of(done)
-        for one in done.outputs:
-            self.largest = max(self.largest, len(one.value or b""))
-            if one.topic is Topic.REKEY_STATE:
-                assert one.partition is not None
-                assert one.key is not None
-                if one.value is None:
-                    del self.state[one.partition][one.key]
+        for output in done.outputs:
+            self.largest = max(self.largest, len(output.value or b""))
+            if output.topic is Topic.REKEY_STATE:
+                assert output.partition is not None
+                assert output.key is not None
+                if output.value is None:
+                    del self.state[output.partition][output.key]
                 else:
-                    self.state[one.partition][one.key] = one.value
+                    self.state[output.partition][output.key] = output.value
 
     def begin(self, sources: Iterable[int] = range(SOURCES), **how: object) -> Rekeyer:
         """A process that starts, with these sources."""
-        one = rekeyer(**how)
+        rekey = rekeyer(**how)
         for source in sources:
-            one.assign(source, self.state[source])
-        return one
+            rekey.assign(source, self.state[source])
+        return rekey
 
 
 def test_candidates_are_those_of_the_conversations(done: Work) -> None:
-    """What is sent on assembles to the events of the conversations, each once; to the right partition."""
+    """The candidates assemble to the events of the conversations, each once; to the right partition."""
     topics = Topics()
     taken = topics.begin().take(done.records)
     topics.write(taken)
-    assert places_of(one for batch in topics.batches for one in batch.candidates) == done.places
+    assert places_of(candidate for batch in topics.batches for candidate in batch.candidates) == done.places
     assert taken.metrics.candidates == sum(len(batch.candidates) for batch in topics.batches)
-    # Some spans tell nothing.
+    # Some spans carry nothing.
     assert taken.metrics.items[Topic.SPANS] > taken.metrics.candidates > 100
     for output in taken.outputs:
         message = decode(output.value or b"") if output.topic is Topic.EVENTS else None
         if isinstance(message, CandidateBatch):
-            assert {partition_of(one.session_id, PARTITIONS) for one in message.candidates} == {
+            assert {partition_of(candidate.session_id, PARTITIONS) for candidate in message.candidates} == {
                 output.partition
             }
 
@@ -124,16 +124,16 @@ def test_what_is_not_written_is_done_again(seed: int, done: Work) -> None:
     topics = Topics()
     place, owners = 0, [topics.begin()]
     while place < len(done.records):
-        some = done.records[place : place + random.randint(1, 12)]
+        portion = done.records[place : place + random.randint(1, 12)]
         crashes = random.random() < 0.3
         parts = [
-            one.step(request_of(record) for record in some if record.partition in one.assigned)
-            for one in owners
+            rekey.step(request_of(record) for record in portion if record.partition in rekey.assigned)
+            for rekey in owners
         ]
         if not crashes:
-            place += len(some)
-            for one, part in zip(owners, parts, strict=True):
-                one.apply(part.writes)
+            place += len(portion)
+            for rekey, part in zip(owners, parts, strict=True):
+                rekey.apply(part.writes)
                 topics.write(part)
         if crashes or random.random() < 0.2:
             sources = random.sample(range(SOURCES), SOURCES)
@@ -143,17 +143,17 @@ def test_what_is_not_written_is_done_again(seed: int, done: Work) -> None:
 
 
 def test_state_is_forgotten_with_its_traces(done: Work) -> None:
-    """Once nothing was heard of a trace for `idle_s`, no record of it is left."""
+    """Once no span came of a trace for `idle_s`, no record of it is left."""
     topics = Topics()
-    one = topics.begin()
-    topics.write(one.take(done.records))
-    assert one.waiting() == SOURCES
-    assert one.remembered() == SOURCES
+    rekey = topics.begin()
+    topics.write(rekey.take(done.records))
+    assert rekey.waiting() == SOURCES
+    assert rekey.remembered() == SOURCES
     assert all(FACTS in state and len(state) == 2 for state in topics.state)
 
 
 def test_messages_and_state_stay_within_their_size(done: Work) -> None:
-    """Cut into pieces, what is sent and what is remembered is the same; what does not fit is told."""
+    """Cut into chunks, the batches and the state are the same; a span that does not fit is reported."""
     limit = 6_000
     topics, letters = Topics(), []
     for record in done.records:
@@ -170,9 +170,11 @@ def test_messages_and_state_stay_within_their_size(done: Work) -> None:
 
 
 def test_a_letter_names_the_record_that_its_span_came_in(done: Work) -> None:
-    """Not the one that let it go: whoever sends that record again sends the span again."""
+    """Not the process that lost it: the one that sends that record again sends the span again."""
     topics = Topics()
-    records = {(one.partition, one.offset): one for one in done.records}
+    records = {
+        (source_record.partition, source_record.offset): source_record for source_record in done.records
+    }
     waited = 0
     for record in done.records:
         part = topics.begin(bytes_max=6_000).take([record])
@@ -188,7 +190,11 @@ def test_a_letter_names_the_record_that_its_span_came_in(done: Work) -> None:
 
 def letters_of(done: EncodedRekeyResult) -> list[DeadLetter]:
     """The dead letters of a transaction."""
-    return [decode_dead_letter(one.value or b"") for one in done.outputs if one.topic is Topic.DEAD_LETTER]
+    return [
+        decode_dead_letter(output.value or b"")
+        for output in done.outputs
+        if output.topic is Topic.DEAD_LETTER
+    ]
 
 
 def spans_in(record: Record) -> set[str]:
@@ -197,16 +203,16 @@ def spans_in(record: Record) -> set[str]:
     return {span.span_id for span in decode_request(record.value, encoding).spans}
 
 
-def test_only_the_last_message_of_a_batch_tells_the_time(done: Work) -> None:
-    """The messages before it say the watermark that was told before: what follows may sort earlier."""
-    one = rekeyer(bytes_max=10_000)
+def test_only_the_last_message_of_a_batch_carries_the_time(done: Work) -> None:
+    """The messages before it have the watermark of the last commit: later ones may sort earlier."""
+    rekey = rekeyer(bytes_max=10_000)
     for source in range(SOURCES):
-        one.assign(source, {})
+        rekey.assign(source, {})
     first, last = done.records[:SOURCES], done.records[SOURCES:]
-    one.take(first)
-    before = one.watermarks()
-    taken = one.take(last)
-    after = one.watermarks()
+    rekey.take(first)
+    before = rekey.watermarks()
+    taken = rekey.take(last)
+    after = rekey.watermarks()
     groups: dict[tuple[int, int | None], list[int]] = {}
     for output in taken.outputs:
         if output.topic is Topic.EVENTS:
@@ -223,9 +229,9 @@ def test_changed_numbers_of_partitions_are_refused(done: Work) -> None:
     topics = Topics()
     topics.write(topics.begin().take(done.records))
     for sources, partitions in ((SOURCES + 1, PARTITIONS), (SOURCES, PARTITIONS + 1)):
-        other = Rekeyer(sources=sources, partitions=partitions)
+        second = Rekeyer(sources=sources, partitions=partitions)
         with pytest.raises(StreamError) as refused:
-            other.assign(0, topics.state[0])
+            second.assign(0, topics.state[0])
         assert refused.value.code == "TRL732"
 
 
@@ -234,7 +240,7 @@ def test_changed_numbers_of_partitions_are_refused(done: Work) -> None:
 )
 @pytest.mark.parametrize("value", [b"", b"\x07", b"\x01", b"\x01damaged"])
 def test_damaged_state_is_refused(key: str, value: bytes) -> None:
-    """Records of another version, and what is no state, are said, not believed."""
+    """Records of another version, and bytes that are no state, are reported, not believed."""
     with pytest.raises(StreamError) as refused:
         rekeyer().assign(0, {key: value})
     assert refused.value.code == "TRL731"
@@ -244,112 +250,112 @@ TICKING = replace(SETTINGS, lateness_s=5, tick_s=1)
 
 
 def ticks_of(done: EncodedRekeyResult) -> dict[int, dict[int, int]]:
-    """The watermarks that each events partition is told."""
-    told: dict[int, dict[int, int]] = {}
-    for one in done.outputs:
-        if one.topic is Topic.EVENTS:
-            message = decode(one.value or b"")
+    """The watermarks that each events partition gets."""
+    ticks: dict[int, dict[int, int]] = {}
+    for output in done.outputs:
+        if output.topic is Topic.EVENTS:
+            message = decode(output.value or b"")
             if isinstance(message, Tick):
-                assert one.partition is not None
+                assert output.partition is not None
                 assert message.sources == SOURCES
-                told[one.partition] = message.watermarks
-    return told
+                ticks[output.partition] = message.watermarks
+    return ticks
 
 
-def test_ticks_tell_every_partition_how_late_it_is() -> None:
+def test_ticks_carry_to_every_partition_how_late_it_is() -> None:
     """Sources that are read to their end go by the clock, one that never had a record, too; others do not."""
-    one = rekeyer(TICKING)
+    rekey = rekeyer(TICKING)
     for source in (0, 2):
-        one.assign(source, {})
+        rekey.assign(source, {})
     now = 1_000 * NS
-    assert ticks_of(one.idle((), now)) == {key: {0: 0, 2: 0} for key in range(PARTITIONS)}
-    told = ticks_of(one.idle(inputs([2]), now))
-    assert told == {key: {0: 0, 2: now - 5 * NS} for key in range(PARTITIONS)}
+    assert ticks_of(rekey.idle((), now)) == {key: {0: 0, 2: 0} for key in range(PARTITIONS)}
+    ticks = ticks_of(rekey.idle(inputs([2]), now))
+    assert ticks == {key: {0: 0, 2: now - 5 * NS} for key in range(PARTITIONS)}
     # A clock that goes back takes nothing back.
-    assert ticks_of(one.idle(inputs([2]), now - 60 * NS)) == told
+    assert ticks_of(rekey.idle(inputs([2]), now - 60 * NS)) == ticks
 
 
-def test_without_a_source_there_is_nothing_to_tell() -> None:
+def test_without_a_source_a_tick_is_empty() -> None:
     """A process that has no partition sends no tick."""
     done = rekeyer().idle((), 1_000 * NS)
     assert (done.outputs, done.writes) == ((), {})
 
 
-def test_what_a_tick_says_is_remembered() -> None:
+def test_the_time_of_a_tick_is_remembered() -> None:
     """Time that went by the clock does not go back when another process goes on."""
     topics = Topics()
-    one = topics.begin([1], settings=TICKING)
-    topics.write(one.idle(inputs([1]), 1_000 * NS))
-    assert topics.begin([1], settings=TICKING).watermarks() == one.watermarks() == {1: 995 * NS}
+    rekey = topics.begin([1], settings=TICKING)
+    topics.write(rekey.idle(inputs([1]), 1_000 * NS))
+    assert topics.begin([1], settings=TICKING).watermarks() == rekey.watermarks() == {1: 995 * NS}
 
 
-def test_what_the_records_said_of_the_time_is_remembered() -> None:
+def test_the_time_of_records_is_remembered() -> None:
     """A span that has waited for `hold_s` goes on after a restart, though the next record is an older one."""
     settings = replace(SETTINGS, lateness_s=5, hold_s=60)
 
-    def told(offset: int, came_s: int, end_s: int, parent: str | None) -> Record:
+    def ended(offset: int, came_s: int, end_s: int, parent: str | None) -> Record:
         name, end = f"{offset + 1:016x}", START_NS + end_s * NS
         span = Span(f"{offset + 1:032x}", name, parent, "chat", end - NS, end, attributes=CHAT)
         return Record(0, offset, START_NS + came_s * NS, wire([span], Encoding.PROTOBUF))
 
     topics = Topics()
     before = topics.begin([0], settings=settings)
-    topics.write(before.take([told(0, 30, 30, "f" * 16), told(1, 90, 20, None)]))
+    topics.write(before.take([ended(0, 30, 30, "f" * 16), ended(1, 90, 20, None)]))
     assert before.waiting() == 1
     again = topics.begin([0], settings=settings)
-    assert again.take([told(2, 40, 40, None)]).metrics.early == 1
+    assert again.take([ended(2, 40, 40, None)]).metrics.early == 1
 
 
 def test_a_tick_sends_on_what_the_clock_has_passed(done: Work) -> None:
     """Spans that waited for the time to pass their root go on with the tick, and are remembered no more."""
     settings = SessionSettings(lateness_s=240, hold_s=86_400, idle_s=86_400)
     topics = Topics()
-    one = topics.begin(settings=settings)
-    topics.write(one.take(done.records[:-SOURCES]))
-    waiting = one.waiting()
+    rekey = topics.begin(settings=settings)
+    topics.write(rekey.take(done.records[:-SOURCES]))
+    waiting = rekey.waiting()
     assert waiting
     late = done.records[-1].time + 3_600 * NS
-    topics.write(one.idle(inputs(range(SOURCES)), late))
-    assert one.waiting() == 0
+    topics.write(rekey.idle(inputs(range(SOURCES)), late))
+    assert rekey.waiting() == 0
     assert topics.begin(settings=settings).waiting() == 0
-    assert places_of(one for batch in topics.batches for one in batch.candidates) == done.places
+    assert places_of(rekey for batch in topics.batches for rekey in batch.candidates) == done.places
 
 
 def test_what_went_on_without_its_root_is_counted(done: Work) -> None:
-    """Where roots never come, each span that asks for its own goes on after `hold_s`, and counts."""
-    one = rekeyer(replace(SETTINGS, hold_s=60))
+    """If roots never come, each span that asks for its own goes on after `hold_s`, and counts."""
+    rekey = rekeyer(replace(SETTINGS, hold_s=60))
     for source in range(SOURCES):
-        one.assign(source, {})
-    assert one.take(done.records).metrics.early == 0
+        rekey.assign(source, {})
+    assert rekey.take(done.records).metrics.early == 0
     alone = [
         Span(f"{number:032x}", f"{number:016x}", "f" * 16, "chat", START_NS, START_NS + NS, attributes=CHAT)
         for number in range(1, 4)
     ]
-    other = rekeyer(replace(SETTINGS, hold_s=60))
-    other.assign(0, {})
-    assert other.take([Record(0, 0, START_NS + NS, wire(alone, Encoding.JSON))]).metrics.early == 0
-    assert other.idle(inputs([0]), START_NS + 300 * NS).metrics.early == len(alone)
+    second = rekeyer(replace(SETTINGS, hold_s=60))
+    second.assign(0, {})
+    assert second.take([Record(0, 0, START_NS + NS, wire(alone, Encoding.JSON))]).metrics.early == 0
+    assert second.idle(inputs([0]), START_NS + 300 * NS).metrics.early == len(alone)
 
 
 def test_a_span_of_a_time_to_come_does_not_move_the_time() -> None:
     """Up to `skew_s` ahead of its record a span is believed; beyond, it has its record's time and goes on."""
-    one = rekeyer(TICKING)
-    one.assign(0, {})
+    rekey = rekeyer(TICKING)
+    rekey.assign(0, {})
     came = START_NS + 10 * NS
 
-    def told(number: int, end: int) -> Record:
+    def ended(number: int, end: int) -> Record:
         span = Span(f"{number:032x}", f"{number:016x}", None, "chat", end - NS, end, attributes=CHAT)
         return Record(0, number, came, wire([span], Encoding.PROTOBUF))
 
-    one.take([told(1, came + 60 * NS)])
-    assert one.watermarks() == {0: came + 55 * NS}
-    sent = candidates_in(one.take([told(2, came + 61 * NS), told(3, came + 30 * 86_400 * NS)]))
-    assert one.watermarks() == {0: came + 55 * NS}
+    rekey.take([ended(1, came + 60 * NS)])
+    assert rekey.watermarks() == {0: came + 55 * NS}
+    sent = candidates_in(rekey.take([ended(2, came + 61 * NS), ended(3, came + 30 * 86_400 * NS)]))
+    assert rekey.watermarks() == {0: came + 55 * NS}
     assert [(candidate.start, candidate.end) for candidate in sent] == [(came, came)] * 2
 
 
 class Broken(dict[str, Value]):
-    """Attributes that break whoever looks at them."""
+    """Attributes that raise an error when they are read."""
 
     def get(self, *_: object) -> Any:
         """Break."""
@@ -359,7 +365,7 @@ class Broken(dict[str, Value]):
 
 
 def test_of_a_request_that_breaks_nothing_is_taken_in() -> None:
-    """Neither its spans nor the time that they tell."""
+    """Neither its spans nor their times."""
     source = Source(SETTINGS)
     spans = [
         Span(f"{n:032x}", f"{n:016x}", None, "chat", START_NS, START_NS + n, attributes=CHAT) for n in (1, 2)
@@ -370,22 +376,22 @@ def test_of_a_request_that_breaks_nothing_is_taken_in() -> None:
 
 
 def test_a_record_that_breaks_is_put_aside_alone(done: Work, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was taken in beside it stands, and its text is not told."""
+    """The spans taken in beside it stand, and its text is not quoted."""
 
     def read(body: bytes, encoding: Encoding, signal: Signal) -> Decoded:
         decoded = decode_request(body, encoding, signal)
         spans = tuple(
-            replace(one, attributes=Broken()) if one.name == "breaks" else one for one in decoded.spans
+            replace(span, attributes=Broken()) if span.name == "breaks" else span for span in decoded.spans
         )
         return replace(decoded, spans=spans)
 
     monkeypatch.setattr("tracline.stream.group.rekey_sources.decode", read)
     spoilt = wire([Span("5e" * 16, "5e" * 8, None, "breaks", START_NS, START_NS)], Encoding.PROTOBUF)
     records = [Record(0, 7, START_NS, spoilt), *done.records]
-    one = rekeyer()
+    span = rekeyer()
     for source in range(SOURCES):
-        one.assign(source, {})
-    taken = one.take(records)
+        span.assign(source, {})
+    taken = span.take(records)
     (letter,) = letters_of(taken)
     assert (letter.offset, letter.place, letter.code, letter.reason) == (
         7,
@@ -397,20 +403,20 @@ def test_a_record_that_breaks_is_put_aside_alone(done: Work, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("error", [MemoryError, OSError])
-def test_what_says_nothing_of_a_record_puts_none_aside(
+def test_a_failure_that_no_record_causes_puts_none_aside(
     done: Work, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
 ) -> None:
-    """Where the process lacks memory or a disk, it ends: another may take the record in."""
+    """If the process lacks memory or a disk, it ends: another may take the record in."""
 
     def read(_body: bytes, _encoding: Encoding, _signal: Signal) -> Decoded:
         raise error
 
     monkeypatch.setattr("tracline.stream.group.rekey_sources.decode", read)
-    one = rekeyer()
+    rekey = rekeyer()
     for source in range(SOURCES):
-        one.assign(source, {})
+        rekey.assign(source, {})
     with pytest.raises(error):
-        one.take(done.records[:1])
+        rekey.take(done.records[:1])
 
 
 def candidates_in(done: EncodedRekeyResult) -> list[Candidate]:
@@ -424,11 +430,11 @@ CHAT = {
 }
 
 
-def test_a_refused_record_is_told_and_passed() -> None:
-    """A dead letter says where the record is, why, and its digest; its offset is passed; nothing else."""
-    one = rekeyer()
-    one.assign(2, {})
-    done = one.put_aside(Record(2, 17, 5 * NS, b"payload"), InputFlaw("record", "internal", "KeyError"))
+def test_a_refused_record_is_reported_and_passed() -> None:
+    """A dead letter has the record's place, the reason and its digest; its offset is passed; nothing else."""
+    rekey = rekeyer()
+    rekey.assign(2, {})
+    done = rekey.put_aside(Record(2, 17, 5 * NS, b"payload"), InputFlaw("record", "internal", "KeyError"))
     assert done.writes == {}
     assert done.metrics.dead_letters == ["internal"]
     (output,) = done.outputs
@@ -444,37 +450,37 @@ def test_a_refused_record_is_told_and_passed() -> None:
     assert b"payload" not in (output.value or b"")
 
 
-def test_what_is_broken_in_a_record_is_told_and_the_rest_taken(done: Work) -> None:
+def test_what_is_broken_in_a_record_is_reported_and_the_rest_taken(done: Work) -> None:
     """Bytes that are no request become a dead letter; the records around them are taken."""
     broken = Record(0, 0, done.records[0].time, b"\xff\xff no protobuf")
     moved = [
         replace(record, offset=record.offset + 1) if record.partition == 0 else record
         for record in done.records
     ]
-    one = rekeyer()
+    rekey = rekeyer()
     for source in range(SOURCES):
-        one.assign(source, {})
-    taken = one.take([broken, *moved])
+        rekey.assign(source, {})
+    taken = rekey.take([broken, *moved])
     assert taken.metrics.dead_letters == ["otlp-protobuf"]
     assert candidates_of(batches_of(taken)) == pure(done.records)
 
 
 def test_log_records_that_are_behind_hold_the_time_back_and_idle_ones_do_not(done: Work) -> None:
     """While some are not read nothing goes on, however far the spans are; read to their end, all does."""
-    one = rekeyer()
-    one.assign(0, {})
-    own = [record for record in done.records if record.partition == 0]
-    one.expect_logs(0)
-    held = one.take(own)
-    now = own[-1].time
-    ticked = one.idle(inputs([0]), now)
-    assert one.watermarks() == {0: 0}
+    rekey = rekeyer()
+    rekey.assign(0, {})
+    of_partition = [record for record in done.records if record.partition == 0]
+    rekey.expect_logs(0)
+    held = rekey.take(of_partition)
+    now = of_partition[-1].time
+    ticked = rekey.idle(inputs([0]), now)
+    assert rekey.watermarks() == {0: 0}
     assert held.metrics.candidates == ticked.metrics.candidates == 0
-    released = one.idle(inputs([0], Topic.LOGS), now)
-    assert one.watermarks()[0] > 0
+    released = rekey.idle(inputs([0], Topic.LOGS), now)
+    assert rekey.watermarks()[0] > 0
     alone = rekeyer()
     alone.assign(0, {})
-    assert candidates_of(batches_of(released)) == candidates_of(batches_of(alone.take(own)))
+    assert candidates_of(batches_of(released)) == candidates_of(batches_of(alone.take(of_partition)))
 
 
 def test_without_log_records_a_partition_of_them_changes_nothing(done: Work) -> None:
@@ -482,15 +488,15 @@ def test_without_log_records_a_partition_of_them_changes_nothing(done: Work) -> 
     request = LogsData()
     request.resource_logs.add().scope_logs.add().log_records.add(time_unix_nano=START_NS)
     line = Record(0, 0, START_NS, request.SerializeToString(), Topic.LOGS)
-    one, other = rekeyer(), rekeyer()
-    for each in (one, other):
+    rekey, without_logs = rekeyer(), rekeyer()
+    for each in (rekey, without_logs):
         each.assign(0, {})
-    own = [record for record in done.records if record.partition == 0]
-    taken = one.take([line, *own])
+    of_partition = [record for record in done.records if record.partition == 0]
+    taken = rekey.take([line, *of_partition])
     assert (
         taken.metrics.items[Topic.LOGS],
         taken.metrics.rejected.total(),
         taken.metrics.unjoined.total(),
     ) == (1, 0, 0)
-    assert candidates_of(batches_of(taken)) == candidates_of(batches_of(other.take(own)))
-    assert one.watermarks() == other.watermarks()
+    assert candidates_of(batches_of(taken)) == candidates_of(batches_of(without_logs.take(of_partition)))
+    assert rekey.watermarks() == without_logs.watermarks()

@@ -12,7 +12,7 @@ from tracline.stream.messages.session_state import JudgingState, SessionState
 from tracline.stream.stages.judge import SessionJudge
 from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
-from ..batch.audit_rows import START
+from ...support.event_rows import START
 from .monitor_driver import FIRST, RULES, SECOND, wrote
 
 

@@ -19,7 +19,7 @@ from tracline.stream.stages.monitor import MonitorStage
 from tracline.stream.stages.monitor_step import MonitorOptions
 from tracline.stream.stages.schedule import MonitorState
 
-from ...kafka.keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, START_NS, rekeyer
+from ...support.conversations.keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, START_NS, rekeyer
 
 STORED = Path(__file__).parent / "stored" / "state_of_20261122.msgpack.zst"
 

@@ -16,9 +16,18 @@ from tracline.stream.group.rekey_state import FACTS, STATE_VERSION
 from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 
-from ...kafka.keyed import SETTINGS, SOURCES, Work, batches_of, candidates_of, pure, rekeyer, work
-from ...serve.live import Encoding, wire
-from ...support.scripts import START_NS
+from ...support.conversations.keyed import (
+    SETTINGS,
+    SOURCES,
+    Work,
+    batches_of,
+    candidates_of,
+    pure,
+    rekeyer,
+    work,
+)
+from ...support.conversations.scripts import START_NS
+from ...support.processes.live import Encoding, wire
 from ...support.sources import Source
 
 ROOT = "f" * 16

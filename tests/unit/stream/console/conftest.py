@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ..console_store import desk_sessions, fill, shipped
+from ....support.console_store import desk_sessions, fill, shipped
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from tracline.stream.console.answer_cache import ANSWERS_CACHED_MAX, CACHE_FACTO
 from tracline.stream.console.feed import FeedRenderer, feed
 from tracline.stream.ingest.server.open_files import FEEDS_MAX
 
-from ..console_store import empty, fill, session, user, writing
+from ....support.console_store import empty, fill, session, user, writing
 from .asking import DESK, app
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,7 @@ from tracline.schemas.time import NS
 from tracline.stream.console import formatting
 from tracline.stream.console.templates import FOLDER
 
-from ..console_store import START
+from ....support.console_store import START
 
 
 def test_long_text_is_cut_and_marked() -> None:
@@ -61,7 +61,7 @@ def test_what_is_laid_out_is_what_was_judged() -> None:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_text_stands_out_from_its_background(theme: str) -> None:
-    """Every colour of text has a contrast of 4.5 (WCAG 2, AA) against every ground it stands on."""
+    """Every colour of text has a contrast of 4.5 (WCAG 2, AA) against every background it stands on."""
     css = (FOLDER / "style.css").read_text(encoding="utf-8")
     blocks = re.findall(r":root \{(.*?)\}", css, re.DOTALL)
     colours = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", blocks[["light", "dark"].index(theme)]))

@@ -13,7 +13,18 @@ from tracline.rules.packs.load import pack_text
 from tracline.schemas.display import HIDDEN
 from tracline.stream.console import formatting
 
-from ..console_store import DEAD_LETTER, START, call, empty, fill, result, session, shipped, user, writing
+from ....support.console_store import (
+    DEAD_LETTER,
+    START,
+    call,
+    empty,
+    fill,
+    result,
+    session,
+    shipped,
+    user,
+    writing,
+)
 from .asking import DESK, PACK, app, get, links, plain
 
 pytestmark = pytest.mark.slow
@@ -133,12 +144,12 @@ def test_spans_that_are_not_read_are_reported(store: Path) -> None:
         db.executemany("INSERT INTO scope VALUES (?, ?, ?)", [("sdk-x", 36, 0), ("<b>", 2, 0)])
     text = plain(get(app(store), "/").text)
     assert "Spans 0 of 38 belong to a conversation" in text
-    assert "38 spans, none tells of a conversation; scopes: sdk-x 36, <b> 2. Run tracline doctor" in text
+    assert "38 spans, none contains a conversation; scopes: sdk-x 36, <b> 2. Run tracline doctor" in text
     with writing(store) as db:
         db.execute("UPDATE scope SET read = 1 WHERE name = 'sdk-x'")
     text = plain(get(app(store), "/").text)
     assert "Spans 1 of 38 belong to a conversation" in text
-    assert "none tells" not in text
+    assert "none contains" not in text
 
 
 def test_a_verdict_of_another_version_of_the_rule_is_marked(store: Path) -> None:

@@ -10,7 +10,7 @@ from tracline.stream.console import queries
 from tracline.stream.console.chart import RATE_TOP_MIN, chart
 from tracline.stream.console.rates import HOUR, SessionCounts, Share, series, window_to
 
-from ..console_store import INSERT_STATUS, START, fill, session, user, writing
+from ....support.console_store import INSERT_STATUS, START, fill, session, user, writing
 from .asking import DESK, app, get, plain
 
 pytestmark = pytest.mark.slow

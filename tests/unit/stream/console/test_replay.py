@@ -12,7 +12,7 @@ from tracline.schemas.verdict import Verdict
 from tracline.stream.console import queries
 from tracline.stream.console.replay import STEPS_AN_EVENT_MAX, RuleReplay, replay
 
-from ..console_store import call, desk_sessions, result, session, shipped, user
+from ....support.console_store import call, desk_sessions, result, session, shipped, user
 from .asking import DESK
 
 pytestmark = pytest.mark.slow
@@ -42,7 +42,7 @@ def stored(store: Path, events: tuple[Event, ...]) -> list[queries.VerdictDetail
 
 
 def verdicts(replayed_rule: RuleReplay) -> Iterator[tuple[str | None, int, Verdict]]:
-    """Yield what a replayed_rule reports, and what is left unmet."""
+    """Yield the verdicts of a replayed rule, and those left unmet."""
     for at, marks in enumerate(replayed_rule.steps):
         yield from ((m.slice, at + 1, m.verdict) for m in marks.shown if m.reported)
     for slice_replay in replayed_rule.slices:

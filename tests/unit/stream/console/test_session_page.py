@@ -12,7 +12,7 @@ from tracline.schemas.time import NS, rfc3339
 from tracline.stream.console.replay import EVENTS_REPLAYED_MAX, replay
 from tracline.stream.console.session import EVENTS_A_PAGE
 
-from ..console_store import START, call, fill, result, session, user, writing
+from ....support.console_store import START, call, fill, result, session, user, writing
 from .asking import DESK, app, get, links, plain
 
 pytestmark = pytest.mark.slow

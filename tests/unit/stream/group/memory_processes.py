@@ -37,10 +37,10 @@ from tracline.stream.stages.alert import AlertStage
 from tracline.stream.stages.archive import ChunkLimits
 from tracline.stream.stages.rekey import RekeyStage
 
-from ....kafka.keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES
-from ....support.scripts import START_NS
-from ..alert_messages import SETTINGS as DETECTOR
-from ..alert_messages import tolerated
+from ....support.conversations.alert_messages import SETTINGS as DETECTOR
+from ....support.conversations.alert_messages import tolerated
+from ....support.conversations.keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES
+from ....support.conversations.scripts import START_NS
 
 KAFKA = KafkaSettings()
 NAMES = {topic: KAFKA.topic(topic) for topic in Topic}

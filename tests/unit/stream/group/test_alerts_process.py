@@ -12,7 +12,7 @@ from tracline.stream.alerts.receivers import NotDelivered
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.alert_metrics import DeliveryFailure
 
-from ..alert_messages import BEGAN, PARTITIONS, SPIKE, TICK_S, WRONG, Sent, messages
+from ....support.conversations.alert_messages import BEGAN, PARTITIONS, SPIKE, TICK_S, WRONG, Sent, messages
 from .memory_processes import KAFKA, NAMES, MemoryPipeline, MemoryProcess
 
 READ = "tracline_kafka_messages_read_total"
@@ -48,8 +48,8 @@ def pipeline() -> MemoryPipeline:
 
 def send(pipeline: MemoryPipeline, sent: Sequence[Sent]) -> None:
     """Append messages of verdicts."""
-    for one in sent:
-        pipeline.append(Topic.VERDICTS, one.partition, one.value)
+    for message in sent:
+        pipeline.append(Topic.VERDICTS, message.partition, message.value)
 
 
 def alerts_in(pipeline: MemoryPipeline, first: int = 0) -> list[Alert]:
@@ -105,7 +105,7 @@ def test_records_that_are_no_verdicts_are_dead_letters(pipeline: MemoryPipeline)
     sent[50:50] = [Sent(1, b"\xff\x00"), Sent(0, b"{}")]
     send(pipeline, sent)
     until_delivered(pipeline, pipeline.alerts())
-    assert sorted((one.process, one.code, one.partition) for one in pipeline.dead_letters()) == [
+    assert sorted((letter.process, letter.code, letter.partition) for letter in pipeline.dead_letters()) == [
         ("alerts", "TRL731", 0),
         ("alerts", "TRL731", 1),
     ]
@@ -147,7 +147,7 @@ def test_marks_of_events_that_were_recreated_are_refused(pipeline: MemoryPipelin
 
 def test_verdicts_that_are_deleted_are_counted(pipeline: MemoryPipeline) -> None:
     """Retention overtakes a process that is at work."""
-    sent = [one for one in messages() if one.partition == 0]
+    sent = [message for message in messages() if message.partition == 0]
     process = pipeline.alerts()
     send(pipeline, sent[:5])
     process.until("five are read", lambda: process.count(READ, topic=VERDICTS) == 5)
@@ -161,7 +161,7 @@ def test_verdicts_that_are_deleted_are_counted(pipeline: MemoryPipeline) -> None
 @pytest.mark.parametrize("count", [5, 30])
 def test_verdicts_that_are_recreated_are_refused(pipeline: MemoryPipeline, count: int) -> None:
     """The process ends (TRL735), however long the new topic is; a restart reads it from its beginning."""
-    sent = [one for one in messages() if one.partition == 0]
+    sent = [message for message in messages() if message.partition == 0]
     first = pipeline.alerts()
     send(pipeline, sent[:9])
     first.until("nine are read", lambda: first.count(READ, topic=VERDICTS) == 9)

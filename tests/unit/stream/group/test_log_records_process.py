@@ -12,8 +12,18 @@ from pathlib import Path
 import pytest
 from tracline.stream.messages.topics import Topic
 
-from ....kafka.keyed import SOURCES, source_of
-from .log_records import DAY, RECORDINGS, SETTINGS, Sent, assembled, ended, portions, recorded, wrong
+from ....support.conversations.keyed import SOURCES, source_of
+from ....support.conversations.log_records import (
+    DAY,
+    RECORDINGS,
+    SETTINGS,
+    Sent,
+    assembled,
+    ended,
+    portions,
+    recorded,
+    wrong,
+)
 from .memory_processes import NAMES, MemoryPipeline
 
 UNJOINED = "tracline_log_records_unjoined_total"
@@ -36,7 +46,9 @@ def test_candidates_have_the_content_of_log_records(name: str, arrival: str, tmp
         process.until_read(Topic.SPANS)
         process.until_read(Topic.LOGS)
         process.stop()
-    assert not [one for batch in pipeline.batches() for one in batch.candidates], "nothing is due yet"
+    assert not [candidate for batch in pipeline.batches() for candidate in batch.candidates], (
+        "nothing is due yet"
+    )
     pipeline.now += DAY
     last = pipeline.rekey("last", sessions=SETTINGS, reads_logs=True)
     last.until("candidates are sent", lambda: last.count("tracline_rekey_candidates_total"))

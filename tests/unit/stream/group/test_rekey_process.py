@@ -20,7 +20,7 @@ from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages.rekey import IdleInput, RekeyResult, RekeyStage, RekeyState, SourceRequest
 
-from ....kafka.keyed import (
+from ....support.conversations.keyed import (
     BYTES_MAX,
     PARTITIONS,
     SETTINGS,
@@ -31,8 +31,8 @@ from ....kafka.keyed import (
     pure,
     work,
 )
-from ....serve.live import wire
-from ....support.scripts import START_NS
+from ....support.conversations.scripts import START_NS
+from ....support.processes.live import wire
 from .memory_processes import KAFKA, NAMES, MemoryPipeline
 
 READ = "tracline_kafka_messages_read_total"
@@ -62,7 +62,7 @@ def check(pipeline: MemoryPipeline, done: Work, expected: Counter[str]) -> None:
     """Compare the committed candidates with those of the work, and with the events of its conversations."""
     found = pipeline.batches()
     assert candidates_of(found) == expected
-    assert places_of(one for batch in found for one in batch.candidates) == done.places
+    assert places_of(candidate for batch in found for candidate in batch.candidates) == done.places
 
 
 POISON = b"poison"

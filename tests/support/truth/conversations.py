@@ -16,8 +16,8 @@ from tracline.schemas.event import Content, Event, Kind
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS, rfc3339
 
-from ..support.agent_spans import expected, spans
-from ..support.span_plan import Manner
+from ..conversations.agent_spans import expected, spans
+from ..conversations.span_plan import Manner
 
 PACK = """
 pack: desk

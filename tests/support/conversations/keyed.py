@@ -26,10 +26,10 @@ from tracline.stream.messages.record import Input, Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages.rekey import RekeyStage
 
-from ..serve.live import wire
-from ..serve.truth import Place, PlayedSession, answered_once, paced
-from ..support.scripts import START_NS, random_session
-from ..support.span_plan import Dialect, Keys, Manner
+from ..processes.live import wire
+from ..truth.conversations import Place, PlayedSession, answered_once, paced
+from .scripts import START_NS, random_session
+from .span_plan import Dialect, Keys, Manner
 
 SOURCES = 3
 """Partitions of the spans' topic."""

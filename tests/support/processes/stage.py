@@ -17,7 +17,7 @@ from urllib.request import urlopen
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.process.faultpoints import VARIABLE
 
-from ..support import forking
+from . import forking
 
 WAIT_S = 60.0
 """The time that a test waits for anything."""

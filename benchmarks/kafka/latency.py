@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from desk_spans import desk_spans, moved, traces
 from kafka import KafkaProducer
-from kafka_run import Reader, Setup, closing_spans, judged_until, source_of
 from tracline.rules.packs.load import shipped_packs
 from tracline.schemas.event import Kind
 from tracline.schemas.span import Span
@@ -18,6 +16,8 @@ from tracline.schemas.time import NS, rfc3339
 from tracline.stream.messages.codec import decode_judged, decode_verdicts
 from tracline.stream.messages.topics import Topic
 
+from benchmarks.desk_spans import desk_spans, moved, traces
+from benchmarks.kafka.processes import Reader, Setup, closing_spans, judged_until, source_of
 from tests.support.otlp_requests import to_otlp
 
 RATE = 100.0

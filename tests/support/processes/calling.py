@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tracline.stream.kafka.settings import KafkaSettings
 
-from ..support import forking
+from . import forking
 
 WAIT_S = 120
 

@@ -17,7 +17,7 @@ import httpx
 import pytest
 from tracline.examples.local_kafka import free_port
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 REQUIRED = os.environ.get("TRACLINE_REQUIRE_KAFKA") == "1"
 WAIT_S = 40.0
 POLL_S = 0.1

@@ -28,9 +28,18 @@ from tracline.stream.messages.topics import Topic
 from tracline.stream.process.rekey_metrics import RekeyMetrics
 from tracline.stream.stages.rekey import RekeyStage
 
-from .keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, Work, candidates_of, key_of, places_of
-from .reading import is_read
-from .reading import read as read_records
+from ..brokers.reading import is_read
+from ..brokers.reading import read as read_records
+from ..conversations.keyed import (
+    BYTES_MAX,
+    PARTITIONS,
+    SETTINGS,
+    SOURCES,
+    Work,
+    candidates_of,
+    key_of,
+    places_of,
+)
 from .stage import TIMEOUT_S, Stage, running
 
 WAIT_S = 40.0

@@ -12,10 +12,10 @@ from tracline.examples.desk.script import support_session
 from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Encoding
 
-from ..support.scripts import START_NS, later, random_session
-from ..support.span_plan import Dialect, Keys, Manner
-from .live import IDLE_S, Sent, wire
-from .truth import PlayedSession, answered_once, paced
+from ..processes.live import IDLE_S, Sent, wire
+from ..truth.conversations import PlayedSession, answered_once, paced
+from .scripts import START_NS, later, random_session
+from .span_plan import Dialect, Keys, Manner
 
 DESK = Desk(sessions=40, seed=4, rates=dict.fromkeys(Break, 0.5 / len(Break)), spike=None)
 SUPPORT = [support_session(conversation) for conversation in conversations(DESK)]

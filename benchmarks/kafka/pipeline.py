@@ -1,4 +1,4 @@
-"""The cost of the Kafka pipeline: `make kafka`, `PYTHONPATH=. python benchmarks/pipeline.py [SPANS]`.
+"""The cost of the Kafka pipeline: `make kafka`, `PYTHONPATH=. python benchmarks/kafka/pipeline.py [SPANS]`.
 
 It uses a real broker, real processes, and the simulated support desk's spans, one message a trace. It prints
 the spans per second of `rekey` and `monitor`, alone and at the same time; the same for the first design of a
@@ -21,12 +21,6 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
 
-from desk_spans import desk_spans, moved, traces
-from kafka_floor import Floor, floor
-from kafka_latency import Delays, delays
-from kafka_recovery import Open, Recovery, recoveries, state_sizes
-from kafka_run import Reader, Running, Setup, closing_spans, cpu_of, judged_until, send
-from rival_faust import Spent, Violation, measure
 from tracline.examples.local_kafka import Broker, missing
 from tracline.rules.packs.load import shipped_packs
 from tracline.schemas.span import Span
@@ -34,6 +28,12 @@ from tracline.schemas.time import NS, rfc3339
 from tracline.stream.messages.codec import decode_verdicts
 from tracline.stream.messages.topics import Topic
 
+from benchmarks.desk_spans import desk_spans, moved, traces
+from benchmarks.kafka.floor import Floor, floor
+from benchmarks.kafka.latency import Delays, delays
+from benchmarks.kafka.processes import Reader, Running, Setup, closing_spans, cpu_of, judged_until, send
+from benchmarks.kafka.recovery import Open, Recovery, recoveries, state_sizes
+from benchmarks.kafka.rival_faust import Spent, Violation, measure
 from tests.support.otlp_requests import to_otlp
 
 SPANS, SPANS_MAX = 20_000, 200_000

@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from .framework import ENVIRONMENTS, HERE, ROOT
+from ...frameworks.framework import ENVIRONMENTS, HERE, ROOT
 
 FOLDER = HERE / "recordings"
 RESOURCE = ("service.name", "telemetry.sdk.language")

@@ -26,7 +26,7 @@ from tracline.examples.desk.bot import Desk, conversations
 from tracline.examples.instrumented_bot import converse
 from tracline.stream.messages.record import Record
 
-from .keyed import SETTINGS, SOURCES, batches_of, candidates_of, inputs, rekeyer
+from ..conversations.keyed import SETTINGS, SOURCES, batches_of, candidates_of, inputs, rekeyer
 
 WAIT_S = 60.0
 POLL_S = 0.1

@@ -8,14 +8,16 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
+import msgspec
 from kafka import KafkaProducer
-from kafka_run import PARTITIONS, Reader, Running, Setup, judged_until
 from tracline.examples.local_kafka import Broker
 from tracline.rules.packs.load import shipped_packs
 from tracline.schemas.time import NS, rfc3339
 from tracline.stream.messages.codec import Tick, encode, partition_of
 from tracline.stream.messages.monitor_state import decode_session, encode_session
 from tracline.stream.messages.topics import Topic
+
+from benchmarks.kafka.processes import PARTITIONS, Reader, Running, Setup, judged_until
 
 SESSIONS = 100_000
 TEMPLATES = 500
@@ -113,7 +115,7 @@ def _fill(setup: Setup, records: Sequence[bytes], now: int) -> None:
     def rows() -> Iterator[tuple[int, bytes, bytes]]:
         for number in range(SESSIONS):
             state, name = states[number % len(states)], f"recovered-{number}"
-            session = replace(state.session, session_id=name)
+            session = msgspec.structs.replace(state.session, session_id=name)
             record, _ = encode_session(replace(state, session=session), 0, now + DAY_NS, bytes_max)
             yield partition_of(name, PARTITIONS), f"s/{name}".encode(), record
 

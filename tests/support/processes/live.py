@@ -33,8 +33,8 @@ from tracline.stream.serve.store import Store, StoreChanges, open_store
 from tracline.stream.stages.judge import SessionJudge
 from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
-from ..support.otlp_requests import to_otlp, to_otlp_json
-from .truth import Place, PlayedSession
+from ..otlp_requests import to_otlp, to_otlp_json
+from ..truth.conversations import Place, PlayedSession
 
 IDLE_S = 3_600
 SETTINGS = SessionSettings(lateness_s=120, hold_s=4 * IDLE_S, idle_s=IDLE_S, tick_s=1, skew_s=60)

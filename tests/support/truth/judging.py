@@ -18,8 +18,8 @@ from tracline.stream.kafka.settings import KafkaSettings, connecting
 from tracline.stream.messages.codec import decode_dead_letter, decode_judged, decode_verdicts
 from tracline.stream.messages.topics import Topic
 
-from ..serve.truth import Place
-from .keyed import SETTINGS, SOURCES, Work, rekeyer
+from ..conversations.keyed import SETTINGS, SOURCES, Work, rekeyer
+from .conversations import Place
 
 WAIT_S = 60.0
 BYTES_MAX = 12_000

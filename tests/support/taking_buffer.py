@@ -9,7 +9,7 @@ from tracline.stream.messages.record import Record
 from tracline.stream.stages.archive import ArchiveStage, ChunkLimits, chunk_of
 
 
-class Gathering:
+class TakingBuffer:
     """The archive stage with the buffer of one partition."""
 
     def __init__(

@@ -20,8 +20,8 @@ import httpx
 from tracline.stream.process.faultpoints import VARIABLE
 from tracline.stream.serve.store import FILE
 
-from ..support import forking
-from ..support.forking import ForkedProcess, fork_server
+from . import forking
+from .forking import ForkedProcess, fork_server
 
 TRACLINE = Path(sys.executable).with_name("tracline")
 WAIT_S = 60.0
@@ -41,7 +41,7 @@ def free_port() -> int:
 
 @dataclass
 class Serving:
-    """A process that serves: its address, and its standard error, which `said` reads to the end."""
+    """A process that serves: its address, and its standard error, which `log` returns."""
 
     process: subprocess.Popen[str] | ForkedProcess
     stderr: IO[str]

@@ -2,8 +2,8 @@
 
 The predicates of the shipped packs become closures with `re`, the same machines are stepped one event at a
 time, and a session's state is a dictionary. It reads spans of the GenAI conventions whose trace comes in one
-message, as `desk_spans.py` makes them. Spans that come late, calls that are sent again, witnesses, other
-conventions and missing content are beyond it: on the benchmark's input it finds the same violations.
+message, as `benchmarks/desk_spans.py` makes them. Spans that come late, calls that are sent again, witnesses,
+other conventions and missing content are beyond it: on the benchmark's input it finds the same violations.
 """
 
 from __future__ import annotations

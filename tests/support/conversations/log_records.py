@@ -19,8 +19,8 @@ from tracline.schemas.time import NS
 from tracline.stream.messages.codec import CandidateBatch
 from tracline.stream.messages.topics import Topic
 
-from ....frameworks.compare import differences, read
-from ....frameworks.recordings import FOLDER, requests_of, truth_of_recording
+from ..truth.compare import differences, read
+from .recordings import FOLDER, requests_of, truth_of_recording
 
 SETTINGS = SessionSettings(lateness_s=600, hold_s=3_600, idle_s=600, tick_s=0.2)
 RECORDINGS = ("openai-opentelemetry-events", "openai-opentelemetry-default", "semantic-kernel")
@@ -83,7 +83,7 @@ def wrong(name: str, events: list[Event], folder: Path) -> list[str]:
 def portions(name: str, arrival: str) -> list[list[Sent]]:
     """The records in the portions in which they are sent; what is in one portion is read before the next."""
     spans, logs = recorded(name)
-    mixed = [one for one in chain.from_iterable(zip_longest(spans, logs)) if one is not None]
+    mixed = [request for request in chain.from_iterable(zip_longest(spans, logs)) if request is not None]
     third = -(-len(mixed) // 3)
     return {
         "logs first": [logs, spans],

@@ -25,9 +25,10 @@ from typing import Any
 from zlib import crc32
 
 from kafka import KafkaAdminClient, KafkaProducer
-from kafka_floor import count_of
-from rival import Rival, new_state, spans_of
 from tracline.rules.packs.load import load_packs, shipped_packs
+
+from benchmarks.kafka.floor import count_of
+from benchmarks.kafka.rival import Rival, new_state, spans_of
 
 PARTITIONS = 4
 WARM = 300
@@ -163,10 +164,10 @@ def measure(
             producer.send(f"{name}-in", message, partition=crc32(session.encode()) % PARTITIONS)
     producer.flush()
     producer.close()
-    call = f"from rival_faust import work; work({bootstrap!r}, {name!r}, {expected}, tuned={tuned})"
+    call = f"work({bootstrap!r}, {name!r}, {expected}, tuned={tuned})"
     done = subprocess.run(
-        [sys.executable, "-c", call],
-        cwd=Path(__file__).parent,
+        [sys.executable, "-c", f"from benchmarks.kafka.rival_faust import work; {call}"],
+        cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,

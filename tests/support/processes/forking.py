@@ -26,7 +26,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 IMPORTED = (
     "tracline.cli",
     "tracline.cli.commands.stream.group",

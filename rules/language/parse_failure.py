@@ -1,0 +1,66 @@
+"""A text that the grammar rejects: its lexemes, and the one at which the parser stopped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..model.keywords import RESERVED
+from ..model.problem import Problem, Snippet
+from .scanner import Lexeme
+
+TEST_WORDS = frozenset({"in", "matches", "contains", "starts", "with", "is", "null"})
+"""The words of the tests of a predicate."""
+
+OPENS = {"(": ")", "[": "]"}
+"""The opening brackets, each with its closing one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParseFailure:
+    """A text that the grammar's symbol `start` rejects at the lexeme `lexemes[index]`."""
+
+    snippet: Snippet
+    start: str
+    lexemes: tuple[Lexeme, ...]
+    index: int
+
+    @property
+    def here(self) -> Lexeme:
+        """Return the unexpected lexeme; the last one is the end of the text."""
+        return self.lexemes[self.index]
+
+    def neighbour(self, offset: int) -> Lexeme:
+        """Return the lexeme at that distance, or an empty one outside the text."""
+        at = self.index + offset
+        return self.lexemes[at] if 0 <= at < len(self.lexemes) else Lexeme("end", "", 0, 0)
+
+    @property
+    def bracket(self) -> int | None:
+        """Return the index of the innermost bracket that is open before the unexpected lexeme."""
+        opened: list[int] = []
+        for i, lexeme in enumerate(self.lexemes[: self.index]):
+            if lexeme.text in OPENS:
+                opened.append(i)
+            elif lexeme.text in (")", "]") and opened:
+                opened.pop()
+        return opened[-1] if opened else None
+
+    @property
+    def in_square_brackets_of(self) -> Lexeme | None:
+        """Return the lexeme before the innermost bracket, if that is a square one."""
+        if self.bracket is None or self.lexemes[self.bracket].text != "[":
+            return None
+        return self.lexemes[self.bracket - 1]
+
+    def problem(self, code: str, message: str, hint: str, lexeme: Lexeme | None = None) -> Problem:
+        """Return a problem with a lexeme, by default the unexpected one."""
+        at = lexeme or self.here
+        return self.snippet.problem(code, message, hint, at.start, max(at.end, at.start + 1))
+
+    def expects_operand(self) -> bool:
+        """Return whether the lexeme before requires an operand after it."""
+        before = self.neighbour(-1)
+        if before.kind == "word":
+            is_test = self.start == "predicate" and before.text in TEST_WORDS - {"null"}
+            return is_test or before.text in RESERVED - {"true", "false"}
+        return before.kind in ("end", "sign") and before.text not in (")", "]")

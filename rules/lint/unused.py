@@ -1,0 +1,32 @@
+"""Names of a pack that no rule uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..model.problem import Problem, did_you_mean
+from ..model.rule import Rule
+from ..packs.inheritance import section_entries
+from ..packs.yaml_document import Document
+
+
+def unused_names(rules: list[Rule], document: Document) -> Iterator[Problem]:
+    """Yield a warning for each name of the pack's file that no rule uses, if the pack has rules."""
+    if not rules:
+        return
+    for section, used in (
+        ("propositions", {name for rule in rules for name in rule.propositions}),
+        ("transitions", {name for rule in rules for name in rule.transitions}),
+    ):
+        parent = document.parent
+        inherited = set[str]() if parent is None else section_entries(parent, section).keys()
+        for name, (key, _) in section_entries(document, section).items():
+            if name in used or key.file is not document.file:
+                continue
+            message = f"unused {section[:-1]} `{name}`"
+            hint = "use it, or remove it"
+            if name in inherited:
+                message += ", which replaces an inherited one"
+            elif inherited:
+                hint += f"; to replace an inherited one, use that one's name: {did_you_mean(name, inherited)}"
+            yield Problem("TRL509", message, hint, document.location(key))
