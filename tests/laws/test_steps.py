@@ -29,7 +29,7 @@ from ..unit.stream import alert_messages
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_dropped_step_of_rekeying_changes_nothing(seed: int) -> None:
-    """Requests in steps of any size, some of which are dropped and repeated, give the candidates of one step."""
+    """Requests in any steps, of which some are dropped and repeated, give the candidates of one step."""
     random, stage = Random(seed), RekeyStage(SETTINGS, NAMES)
     requests = [request_of(record) for record in work(range(4), seed).records]
     states = {number: SourceState() for number in range(SOURCES)}
