@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -19,7 +20,7 @@ import polars as pl
 from ...rules.engine import kernel
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, judge, label_columns
 from ...rules.engine.kernel import EVENTS_MAX, I32, I64, Findings, applies
-from ...rules.engine.records import WitnessCache, records
+from ...rules.engine.records import records
 from ...rules.engine.sessions import Clock, Mask
 from ...rules.engine.status import first_breaches, unjudged_findings
 from ...rules.labels.missing import MISSING, NOTHING, missing_column
@@ -57,7 +58,7 @@ class _Change(NamedTuple):
 
 
 class RuleSetJudge:
-    """A compiled rule set that judges open sessions; of these it caches witnesses alone.
+    """A compiled rule set that judges open sessions, and remembers nothing of them.
 
     `digest` is the rule set's. `key` also differs between rule sets with the same rules whose labels have
     another layout: a session's state names by it the layout of its rows.
@@ -66,7 +67,6 @@ class RuleSetJudge:
     def __init__(self, compiled: CompiledRules, *, satisfied: bool = False) -> None:
         self.compiled = compiled
         self._satisfied = satisfied
-        self._known: WitnessCache = {}
         self._columns = (*JUDGED_COLUMNS, *label_columns(compiled))
         self.digest = rule_set_digest(RuleSet(compiled.rules, {}))
         self.key = f"{self.digest}.{_layout(compiled, self._columns)}"
@@ -96,9 +96,7 @@ class RuleSetJudge:
         places = _Places(batches, before, judged, old.height)
         found = replace(judged, found=judged.found.take(places.is_new[judged.found.stamps]))
         applied, changes = self._applied(before, judged, places)
-        verdicts = places.verdicts(
-            [*changes, *self._breaches(judged, places)], records(self.compiled, found, self._known)
-        )
+        verdicts = places.verdicts([*changes, *self._breaches(judged, places)], records(self.compiled, found))
         open_rows = self._open_rows(rows)
         return verdicts, {
             session_id: JudgingState(self.key, open_rows.get(session_id, {}), *applied[session_id])
@@ -154,7 +152,7 @@ class RuleSetJudge:
             if applied[slot] - known:
                 new[slot] = applied[slot] - known
             after[at[0]] = at[1], known | applied[slot]
-        steps = list(self._when_applied(judged, places, new))
+        steps = sorted(self._when_applied(judged, places, new), key=itemgetter(0))
         ats = _at(judged, np.array([stamp for stamp, _ in steps], dtype=np.int64))
         changes = [
             _Change(int(places.batch[stamp]), 0, self._status(SessionStatus.APPLIED, number, at))
