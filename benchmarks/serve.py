@@ -14,20 +14,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import msgspec
 from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs, shipped_packs
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.otlp.decode import decode_protobuf
 from tracline.schemas.sessions.assemble import SessionAssembler
-from tracline.schemas.sessions.pending import Traces
+from tracline.schemas.sessions.pending import Traces, TracesStep
 from tracline.schemas.sessions.span_reading import read_span
 from tracline.schemas.time import NS
 from tracline.stream.ingest.request import ExportRequest
 from tracline.stream.messages.session_state import SessionState
+from tracline.stream.messages.trace_state import encode_trace
 from tracline.stream.serve.rows import add_changes
 from tracline.stream.serve.store import StoreChanges, open_store
 from tracline.stream.stages.judge import SessionJudge
+from tracline.stream.stages.resolve import SourceTimes
 from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
 from benchmarks.desk_spans import desk_spans
@@ -46,7 +47,7 @@ def main() -> None:
     verdicts = 0
     with tempfile.TemporaryDirectory() as folder:
         store = open_store(Path(folder), "benchmark")
-        traces = Traces(60 * NS, IDLE_NS)
+        traces = Traces()
         states: dict[str, SessionState] = {}
         alone: dict[str, SessionAssembler] = {}
         watermark = 0
@@ -59,11 +60,12 @@ def main() -> None:
                 readings = [read_span(span) for span in decoded.spans]
             watermark = max(watermark, *(item.end - LATENESS_NS for item in readings))
             with _timed(spent, "resolve: the session of spans"):
+                step = TracesStep(traces, 60 * NS, IDLE_NS)
                 for item in readings:
-                    traces.add(item)
-                released = [item.made for item in traces.release(watermark, watermark)]
-                # This stage stores no traces.
-                traces.changed.clear()
+                    step.add(item)
+                released = [item.made for item in step.release(watermark, watermark)]
+                writes = step.writes()
+                traces.apply(writes)
             candidates = [item for item in released if isinstance(item, Candidate) and item.claims]
             with _timed(spent, "assemble: events in order"):
                 for session in _added(alone, candidates):
@@ -74,13 +76,10 @@ def main() -> None:
             with _timed(spent, "judge"):
                 outputs = judge.step(touched, candidates, watermark, touched.__getitem__).outputs
             with _timed(spent, "write: states, events and verdicts on disk"):
-                batch = StoreChanges(worked_off=number, watermark=watermark)
+                batch = StoreChanges(worked_off=number, times=SourceTimes(watermark))
                 add_changes(batch, outputs, touched, watermark)
-                for trace_id in traces.changed:
-                    opened = traces.traces.get(trace_id)
-                    encoded = None if opened is None else (0, msgspec.msgpack.encode(opened))
-                    batch.traces[trace_id] = encoded
-                traces.changed.clear()
+                for trace_id, opened in writes.opened.items():
+                    batch.traces[trace_id] = None if opened is None else (0, encode_trace(opened))
                 store.commit(batch)
             verdicts += len(outputs.records)
         store.close()

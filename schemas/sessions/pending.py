@@ -185,14 +185,16 @@ class TracesStep:
         """Yield the spans that need not wait; up to the record time `until` they only wait for their end."""
         for trace_id in sorted(self._waiting):
             released: list[SpanReading] = []
-            places = tuple(_ready(self._known(trace_id), watermark, until))
+            opened = self._known(trace_id)
+            places = tuple(_ready(opened, watermark, until))
             if places:
-                released, freed = self._changing(trace_id).release(places)
+                opened = self._changing(trace_id)
+                released, freed = opened.release(places)
                 self._chars -= freed
                 self._note(trace_id, places, freed)
-            if self._known(trace_id).records:
+            if opened.records:
                 self._drop_records(trace_id, until)
-            opened = self._known(trace_id)
+                opened = self._known(trace_id)
             if not opened.is_waiting:
                 self._waiting.discard(trace_id)
             if not released:

@@ -212,8 +212,8 @@ def _refused(record: Record, topic: str, error: StreamError) -> EncodedAlertsRes
     """Return the dead letter of a record of the topic of alerts: its place, its digest and its error."""
     offset, digest = record.origin
     at = PROCESS, topic, record.partition, offset, record.time
-    letter = DeadLetter(*at, "record", error.code, str(error), digest.hex())
-    output = Output(Topic.DEAD_LETTER, None, None, encode_dead_letter(letter))
+    dead_letter = DeadLetter(*at, "record", error.code, str(error), digest.hex())
+    output = Output(Topic.DEAD_LETTER, None, None, encode_dead_letter(dead_letter))
     return StageResult((output,), None, AlertsCounts(dead_letters=[error.code]))
 
 

@@ -95,11 +95,11 @@ def read_state(records: Mapping[str, bytes], partitions: int, stage: AlertStage)
 
 def encoded(state: AlertsState, result: AlertsResult) -> EncodedAlertsResult:
     """Return the result of a step over a state as records, those of the state first."""
-    letters = [output for output in result.outputs if isinstance(output, DeadLetter)]
+    dead_letters = [output for output in result.outputs if isinstance(output, DeadLetter)]
     changed = [output for output in result.outputs if not isinstance(output, DeadLetter)]
     records = _state_records(state, result.writes)
     outputs = (
-        *(Output(Topic.DEAD_LETTER, None, None, encode_dead_letter(letter)) for letter in letters),
+        *(Output(Topic.DEAD_LETTER, None, None, encode_dead_letter(found)) for found in dead_letters),
         *(Output(Topic.ALERTS_STATE, 0, name, data) for name, data in records.items()),
         *(Output(Topic.ALERTS, 0, alert.id, alerts.encode(alert)) for alert in changed),
     )

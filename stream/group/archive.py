@@ -119,15 +119,15 @@ class ManifestPolicy:
         by_partition: dict[TopicPartition, list[ClientRecord]] = {}
         for record in records:
             by_partition.setdefault(place_of(record), []).append(record)
-        for place, of_partition in by_partition.items():
+        for place, polled in by_partition.items():
             self._active = self._runtime.clock()
             self._runtime.fault_point(ArchiveFault.RECEIVED)
-            if not self._gather(place, of_partition):
+            if not self._gather(place, polled):
                 return False
         return True
 
     def between(self, member: Any) -> bool:  # noqa: ARG002
-        """Archive what is too much to hold, and everything where no message brings the time any more."""
+        """Archive what is too much to hold, and everything where no message comes any more."""
         is_going_on = all(map(self._archive_one, too_many(self._open)))
         patience_s = min(
             (buffer.patience_s for buffer in self._open.values()), default=self._stage.limits.every_s
@@ -164,8 +164,8 @@ class ManifestPolicy:
         """Step records, and archive the buffer whenever it is due; return False as `carry`."""
         while records:
             result = self._stage.step(buffer, records)
-            for letter in result.outputs:
-                self._dead_letter(letter)
+            for dead_letter in result.outputs:
+                self._write_dead_letter(dead_letter)
             if result.metrics.repeats:
                 self._repeated(place.partition, result.writes.progress.mark, result.metrics.repeats)
             buffer.apply(result.writes)
@@ -223,11 +223,11 @@ class ManifestPolicy:
         metrics.bytes.inc(entered.bytes)
         metrics.rows.inc(entered.rows)
 
-    def _dead_letter(self, letter: DeadLetter) -> None:
+    def _write_dead_letter(self, dead_letter: DeadLetter) -> None:
         """Write a dead letter. Raises KafkaError where the broker does not acknowledge it."""
         topic = self._names[Topic.DEAD_LETTER]
-        self._client.produce(OutgoingRecord(topic, None, None, encode_dead_letter(letter)))
-        self._runtime.metrics.progress.dead_letter(letter.code)
+        self._client.produce(OutgoingRecord(topic, None, None, encode_dead_letter(dead_letter)))
+        self._runtime.metrics.progress.dead_letter(dead_letter.code)
 
     def _count(self) -> None:
         """Set the metrics of the buffers, and of how far the monitor had judged what was read."""

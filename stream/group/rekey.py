@@ -141,17 +141,17 @@ class RekeyDriver(TransactionalDriver[EncodedRekeyResult]):
         return self._sources.refuse(refused(self._record(record), flaw), flaw)
 
     def between(self, commit: Callable[[EncodedRekeyResult], None]) -> None:
-        """Pace the inputs, and commit a tick when it is due."""
+        """Pause inputs that are ahead, and commit a tick when it is due."""
         if self._reads_logs:
-            self._keep_together()
+            self._pause_ahead()
         if self._runtime.clock() >= self.deadline():
             self._tick(commit)
 
-    def _keep_together(self) -> None:
+    def _pause_ahead(self) -> None:
         """Pause an input that the process has read far ahead of the other one of its source."""
         for place in self._inputs.next:
-            [paired] = [topic for topic in self.topics if topic != place.topic]
-            partner = TopicPartition(paired, place.partition)
+            [beside] = [topic for topic in self.topics if topic != place.topic]
+            partner = TopicPartition(beside, place.partition)
             ahead = self._read_up_to.get(place, 0) - self._read_up_to.get(partner, 0)
             self._client.pause(place, is_paused=ahead > AHEAD_NS and self._may_have_unread(partner))
 
@@ -163,7 +163,7 @@ class RekeyDriver(TransactionalDriver[EncodedRekeyResult]):
         """Send the watermarks to every partition of events; those of quiet inputs follow the clock."""
         now = self._ticked = self._runtime.clock()
         self._check_partitions()
-        # The client's own memory of the ends is stale while the broker is away.
+        # The ends that the client remembers are stale while the broker is away.
         unread = self._client.unread(self._inputs.next)
         self._expect_logs(unread)
         idle = [place for place in unread if not unread[place] and now - self._active[place] >= self._tick_s]

@@ -118,14 +118,14 @@ class RekeySources:
                 too_large += flawed
             else:
                 outputs += self._outputs(output)
-        outputs += [_dead_letter(letter) for letter in too_large]
+        outputs += map(_dead_letter, too_large)
         writes: dict[int, AssignedSourceWrites] = {}
         for number, changed in result.writes.items():
             source = self._assigned[number]
             writes[number], records = write_source(number, source, changed, self.counts, self._bytes_max)
             outputs += records
         counts = result.metrics
-        codes = [*counts.dead_letters, *(letter.code for letter in too_large)]
+        codes = [*counts.dead_letters, *(found.code for found in too_large)]
         counts = replace(counts, candidates=counts.candidates - len(too_large), dead_letters=codes)
         return StageResult(tuple(outputs), writes, counts)
 
@@ -143,23 +143,23 @@ class RekeySources:
             target = partition_of(resolved.candidate.session_id, self.counts.partitions)
             by_partition.setdefault(target, []).append(resolved)
         outputs: list[Output] = []
-        letters: list[DeadLetter] = []
+        too_large: list[DeadLetter] = []
         reason = f"tells more than the {self._bytes_max} bytes that a message may have"
         for target, group in sorted(by_partition.items()):
             candidates = [resolved.candidate for resolved in group]
             message = CandidateBatch(
                 batch.source, self.counts.sources, batch.offset, batch.watermark, candidates
             )
-            messages, too_large = candidate_messages(message, self._bytes_max, batch.before)
+            messages, flawed = candidate_messages(message, self._bytes_max, batch.before)
             outputs += [Output(Topic.EVENTS, target, None, data) for data in messages]
-            if not too_large:
+            if not flawed:
                 continue
             readings = {id(resolved.candidate): resolved.reading for resolved in group}
-            for candidate in too_large:
+            for candidate in flawed:
                 place = f"trace {candidate.trace_id}, span {candidate.span_id}"
                 flaw = InputFlaw(place, "size", reason)
-                letters.append(self.stage.span_dead_letter(batch.source, readings[id(candidate)], flaw))
-        return outputs, letters
+                too_large.append(self.stage.span_dead_letter(batch.source, readings[id(candidate)], flaw))
+        return outputs, too_large
 
 
 def request_of(record: Record) -> SourceRequest:
@@ -181,5 +181,5 @@ def refused(record: Record, flaw: InputFlaw) -> SourceRequest:
     return SourceRequest(record.input, offset, record.time, digest, flaw)
 
 
-def _dead_letter(letter: DeadLetter) -> Output:
-    return Output(Topic.DEAD_LETTER, None, None, encode_dead_letter(letter))
+def _dead_letter(dead_letter: DeadLetter) -> Output:
+    return Output(Topic.DEAD_LETTER, None, None, encode_dead_letter(dead_letter))

@@ -7,7 +7,7 @@ import shutil
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ from ..stages.rule_set_judge import RuleSetJudge
 from .archiving import ArchiveSink
 from .doctor import Doctor, doctor_route
 from .pipeline import Pipeline, PipelineRuntime
-from .store import FILE, StoreChanges, open_store, using
+from .store import FILE, Store, StoreChanges, open_store, using
 
 PAGES_MAX = 8
 """Console pages rendered at the same time; each opens files of the store."""
@@ -81,9 +81,7 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
     gate = gate_for(address.host, address.token)
     share = divide_files(files_max())
     anyio.to_thread.current_default_thread_limiter().total_tokens = PAGES_MAX
-    metrics = ServeMetrics((rule.pack, rule.id) for rule in service.compiled.rules)
-    doctor = Doctor()
-    notice = UnreadNotice(service.report)
+    metrics, doctor = ServeMetrics((rule.pack, rule.id) for rule in service.compiled.rules), Doctor()
     metrics.store_bytes.set_function(partial(_size, service.store / FILE))
     with (
         using(service.store / FILE),
@@ -92,14 +90,7 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
         ThreadPoolExecutor(1, "pipeline") as thread,
         listening(address.host, address.port) as sock,
     ):
-        runtime = PipelineRuntime(
-            now=time.time_ns,
-            free_bytes=lambda: shutil.disk_usage(service.store).free,
-            archive=archive,
-            on_commit=partial(_count, metrics, notice, doctor, time.time_ns),
-            on_idle=notice.idle,
-        )
-        pipeline = Pipeline(store, SessionJudge(RuleSetJudge(service.compiled)), service.settings, runtime)
+        pipeline = _pipeline(service, store, archive, metrics, doctor)
         handler = RequestHandler(pipeline, metrics.receiver, ReceiverLimits(requests_max=share.requests_max))
         grpc = None
         if grpc_port is not None:
@@ -109,20 +100,36 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
             await grpc.start()
         working = thread.submit(pipeline.run)
         app = _application(service, address, handler, gate, metrics, doctor, working, share.feeds_max)
-
-        def begun() -> None:
-            for line in _addresses(address, grpc_port):
-                service.report(line)
-
         try:
-            limits = ConnectionLimits(share.http_max)
-            meter = metrics.connections.of(OtlpTransport.HTTP)
+            limits, meter = ConnectionLimits(share.http_max), metrics.connections.of(OtlpTransport.HTTP)
+            begun = partial(_report_addresses, service.report, address, grpc_port)
             await _Server(app, limits, meter, working, handler.admissions, begun).serve([sock])
         finally:
             if grpc is not None:
                 await grpc.stop(STOPPING_S)
             pipeline.stop()
             await asyncio.wrap_future(working)
+
+
+def _pipeline(
+    service: Service, store: Store, archive: ArchiveSink, metrics: ServeMetrics, doctor: Doctor
+) -> Pipeline:
+    """Return the pipeline over an open store and archive."""
+    notice = UnreadNotice(service.report)
+    runtime = PipelineRuntime(
+        now=time.time_ns,
+        free_bytes=lambda: shutil.disk_usage(service.store).free,
+        archive=archive,
+        on_commit=partial(_count, metrics, notice, doctor, time.time_ns),
+        on_idle=notice.idle,
+    )
+    return Pipeline(store, SessionJudge(RuleSetJudge(service.compiled)), service.settings, runtime)
+
+
+def _report_addresses(report: Callable[[str], None], address: Address, grpc_port: int | None) -> None:
+    report(f"console and OTLP/HTTP on {address.url()}")
+    if grpc_port is not None:
+        report(f"OTLP/gRPC on {in_url(address.host)}:{grpc_port}")
 
 
 def _application(
@@ -169,12 +176,6 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
-
-
-def _addresses(address: Address, grpc_port: int | None) -> Iterator[str]:
-    yield f"console and OTLP/HTTP on {address.url()}"
-    if grpc_port is not None:
-        yield f"OTLP/gRPC on {in_url(address.host)}:{grpc_port}"
 
 
 class _Server(HttpServer):

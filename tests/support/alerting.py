@@ -15,7 +15,7 @@ from tracline.stream.stages.alert import AlertsCounts, AlertStage
 
 @dataclass(frozen=True)
 class Stepped:
-    """What a step gave: its alerts, the records to write, and its counts."""
+    """The result of a step: its alerts, the records to write, and its counts."""
 
     alerts: list[Alert]
     outputs: tuple[Output, ...]

@@ -87,22 +87,22 @@ class Source:
 
     @property
     def waiting(self) -> int:
-        """How many spans wait."""
+        """Return how many spans wait."""
         return self.state.waiting
 
     @property
     def waiting_records(self) -> int:
-        """How many log records wait."""
+        """Return how many log records wait."""
         return self.state.waiting_records
 
     @property
     def late_records(self) -> int:
-        """How many log records came after their span was released."""
+        """Return how many log records came after their span was released."""
         return self.unjoined[Unjoined.LATE]
 
     @property
     def unjoined_records(self) -> int:
-        """How many log records found no span."""
+        """Return how many log records found no span."""
         return self.unjoined[Unjoined.WITHOUT_SPAN]
 
     def add_request(

@@ -29,22 +29,22 @@ class TakingBuffer:
 
     @property
     def chunk(self) -> Chunk:
-        """What was gathered."""
+        """Return what was gathered."""
         return chunk_of(self.buffer)
 
     @property
     def is_due(self) -> bool:
-        """Whether it is to be archived now."""
+        """Return whether it is to be archived now."""
         return self._stage.is_due(self.buffer)
 
     @property
     def is_ready(self) -> bool:
-        """Whether it may be archived."""
+        """Return whether it may be archived."""
         return self.buffer.is_ready
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was read."""
+        """Return whether nothing was read."""
         return self.buffer.progress.next == self.buffer.checkpoint.next
 
     def archived(self, checkpoint: ArchiveCheckpoint) -> None:
