@@ -19,10 +19,9 @@ from tracline.examples.desk.formats import event_frame, events
 from tracline.examples.desk.scene import Break
 from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs
-from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.time import NS, parse_time
-from tracline.stream.messages.session_state import SessionState
-from tracline.stream.stages.judge import RuleSetJudge
+from tracline.stream.messages.session_state import JudgingState
+from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
 from ..batch.audit_rows import PACK, START, call, result, session, user, write
 
@@ -92,14 +91,15 @@ def test_statuses_come_when_they_would_have_been_said(tmp_path: Path) -> None:
 def test_an_archive_says_what_the_live_side_says(tmp_path: Path) -> None:
     """Thirty conversations, told to the live judge event by event, get the statuses that the archive gets."""
     desk = Desk(sessions=30, seed=3, rates=dict.fromkeys(Break, 0.9 / len(Break)), spike=None)
-    bench, states, live = RuleSetJudge(DESK), dict[str, SessionState](), list[tuple[object, ...]]()
+    judge, live = RuleSetJudge(DESK), list[tuple[object, ...]]()
     ways = [events(one) for one in conversations(desk)]
-    for way in ways:
-        states[way[0].session_id] = SessionState(SessionAssembler(way[0].session_id, 3600 * NS))
+    states = {way[0].session_id: JudgingState() for way in ways}
     for step in zip_longest(*ways):
-        _, statuses = bench.judged(states, [event for event in step if event is not None])
+        [judged], after = judge.judge(states, [[event for event in step if event is not None]])
+        states |= after
         live += [
-            (one.status.value, one.session_id, one.pack, one.rule, one.agent, one.time) for one in statuses
+            (one.status.value, one.session_id, one.pack, one.rule, one.agent, one.time)
+            for one in judged.statuses
         ]
     assert sum(one[0] == "violated" for one in live) > 10
     assert sorted(live) == sorted(archived(desk, tmp_path))
