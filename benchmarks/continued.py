@@ -19,6 +19,7 @@ from tracline.examples.desk.bot import Desk, conversations
 from tracline.examples.desk.formats import event_frame
 from tracline.rules.engine.judge import JUDGED_COLUMNS, CompiledRules, compile_rule_set, label_columns
 from tracline.rules.incremental.carried import Carried
+from tracline.rules.incremental.carry_layout import CarryLayout
 from tracline.rules.incremental.continue_judging import continue_judging
 from tracline.rules.labels.missing import MISSING, NOTHING
 from tracline.rules.model.rule import RuleSet
@@ -44,13 +45,14 @@ def main() -> None:
 def measured(name: str, rule_set: RuleSet, sessions: int, length: int) -> tuple[float, float]:
     """Return microseconds and bytes of state by event in sessions of that length."""
     compiled = compile_rule_set(rule_set)
+    layout = CarryLayout(compiled)
     rows = labelled(compiled, length + BATCHES * EVENTS)
-    carried = judged(compiled, {}, batch(rows, sessions, 0, length))
+    carried = judged(layout, {}, batch(rows, sessions, 0, length))
     for place in range(2):
-        carried = judged(compiled, carried, batch(rows, sessions, length + place * EVENTS, EVENTS))
+        carried = judged(layout, carried, batch(rows, sessions, length + place * EVENTS, EVENTS))
     start, written = time.process_time(), 0
     for place in range(2, BATCHES):
-        carried = judged(compiled, carried, batch(rows, sessions, length + place * EVENTS, EVENTS))
+        carried = judged(layout, carried, batch(rows, sessions, length + place * EVENTS, EVENTS))
         written += sum(map(len, carried.values()))
     events = (BATCHES - 2) * EVENTS * sessions
     seconds = time.process_time() - start
@@ -59,10 +61,10 @@ def measured(name: str, rule_set: RuleSet, sessions: int, length: int) -> tuple[
     return seconds / events, written / events
 
 
-def judged(compiled: CompiledRules, carried: dict[str, bytes], rows: pl.DataFrame) -> dict[str, bytes]:
+def judged(layout: CarryLayout, carried: dict[str, bytes], rows: pl.DataFrame) -> dict[str, bytes]:
     """Judge a batch from encoded states, and return the encoded states after it."""
     states = {session: msgspec.msgpack.decode(data, type=Carried) for session, data in carried.items()}
-    done = continue_judging(compiled, states, rows, np.zeros(len(rows), dtype=np.int64), satisfied=False)
+    done = continue_judging(layout, states, rows, np.zeros(len(rows), dtype=np.int64), satisfied=False)
     return {session: msgspec.msgpack.encode(state) for session, state in done.carried.items()}
 
 

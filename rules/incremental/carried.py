@@ -29,10 +29,11 @@ class Carried(msgspec.Struct, array_like=True):
 
     Its size depends on the rules, the events that coming witnesses show, and the slices, and not on the
     number of events. `slices` are the values of the slices by `for_each` key, in the order in which `runs`
-    has them; `carry_loop` documents the bytes of `runs`. Their numbers are those of the compiled rules with
-    `program_digest`.
+    has them; `carry_loop` documents the bytes of `runs`. The numbers in them are those of the tables whose
+    `program_digest` is `program`.
     """
 
+    program: str
     occurrence: int
     events: list[CarriedEvent]
     slices: list[list[str]]

@@ -15,6 +15,7 @@ from ..engine.kernel import CLOSING_UNMET, I32, I64, U8, Memory
 from ..engine.kernel_loop import UNBORN
 from ..engine.sessions import Mask
 from . import carry_loop
+from .carried import program_digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +28,14 @@ class SliceSlots:
 
 
 class CarryLayout:
-    """The layout of trails for one compiled rule set: each slot has a trail for each column."""
+    """A compiled rule set with its layout of trails: each slot has a trail for each column.
+
+    `program` identifies the tables by whose numbers the memory is carried.
+    """
 
     def __init__(self, compiled: CompiledRules) -> None:
         program, trails = compiled.program, compiled.trails
+        self.compiled, self.program = compiled, program_digest(compiled)
         states = [table.machine_states for table in trails.tables]
         counts = np.array([len(table.bits) for table in trails.tables], dtype=np.int64)
         self.offsets: I64 = np.cumsum(trails.sizes) - trails.sizes
@@ -58,13 +63,13 @@ class BatchMemory:
 
     def __init__(
         self,
-        compiled: CompiledRules,
         layout: CarryLayout,
         slices: SliceSlots,
         streams: Sequence[bytes],
         first_places: I64,
         slice_bounds: I64,
     ) -> None:
+        compiled = layout.compiled
         self._layout, self._program, self._slices = layout, compiled.program, slices
         slots = len(streams)
         sizes = layout.group_sizes[slices.keys]

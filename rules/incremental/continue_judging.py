@@ -15,7 +15,7 @@ import polars as pl
 
 from ...schemas.records.verdict_record import VerdictRecord
 from ..engine import kernel, kernel_loop
-from ..engine.judge import CompiledRules, label_columns, read_labels
+from ..engine.judge import label_columns, read_labels
 from ..engine.kernel import CLOSING_UNMET, I32, I64, Findings
 from ..engine.records import has_witnesses, marked, records_of
 from ..engine.sessions import Mask, in_order
@@ -71,7 +71,7 @@ class Continued:
 
 
 def continue_judging(
-    compiled: CompiledRules,
+    layout: CarryLayout,
     carried: Mapping[str, Carried],
     labelled: pl.DataFrame,
     batches: I64,
@@ -86,7 +86,7 @@ def continue_judging(
     after another. With `satisfied`, satisfactions and held closings have records too; held closings at
     carried events only if `satisfied` was true before.
     """
-    continuation = _Continuation(compiled, carried, labelled, batches)
+    continuation = _Continuation(layout, carried, labelled, batches)
     found, applied = continuation.judge(satisfied)
     closed = continuation.close(satisfied)
     outcomes = [BatchOutcome() for _ in range(int(batches.max(initial=-1)) + 1)]
@@ -108,10 +108,11 @@ class _Continuation:
     """Judging in progress. Events have places: the carried ones slot by slot, then the new ones in order."""
 
     def __init__(
-        self, compiled: CompiledRules, carried: Mapping[str, Carried], labelled: pl.DataFrame, batches: I64
+        self, layout: CarryLayout, carried: Mapping[str, Carried], labelled: pl.DataFrame, batches: I64
     ) -> None:
-        order = in_order(labelled)
-        self._compiled = compiled
+        assert all(session.program == layout.program for session in carried.values())
+        order, compiled = in_order(labelled), layout.compiled
+        self._layout, self._compiled = layout, compiled
         self._slots = occurrence_slots(carried, order, labelled, batches)
         self._batches = batches[order.rows]
         self._events = PlacedEvents(self._slots, labelled, order)
@@ -120,8 +121,7 @@ class _Continuation:
         slices, bounds, self._row_slices = batch_slices(compiled, self._slots, self._events.new_slots, labels)
         self._events.slices = self._slices = slices
         self._memory = BatchMemory(
-            compiled,
-            CarryLayout(compiled),
+            layout,
             slices,
             [b"" if slot.carried is None else slot.carried.runs for slot in self._slots],
             self._events.bounds[:-1] - 1,
@@ -178,7 +178,8 @@ class _Continuation:
         )
         explained = replay(trails, rows, self._runs(both.take(has_witnesses(both))), self._memory.trails)
         records = records_of(compiled, both, witnesses(trails, explained), events)
-        return zip((batches[i] for i in order.tolist()), records, strict=True)
+        for i, record in zip(cast("list[int]", order.tolist()), records, strict=True):
+            yield batches[i], record
 
     def _batches_of(self, found: Findings) -> list[int]:
         """Return the batch of each finding's event."""
@@ -260,5 +261,5 @@ class _Continuation:
             for member in chosen:
                 values[int(keys[member])].append(self._slices.values[member])
             slot = self._slots[i]
-            found[slot.session_id] = Carried(slot.occurrence, events[i], values, stream)
+            found[slot.session_id] = Carried(self._layout.program, slot.occurrence, events[i], values, stream)
         return found
