@@ -1,37 +1,33 @@
-"""A rule set that judges the events of open sessions: one label frame and one kernel call for many batches.
+"""The oracle of live judging: a rule set that judges each open occurrence again from its first event.
 
-A batch is the events of one message. The results are those of judging the batches one after another: each
-verdict and each change of a status belongs to the batch with the event that decides it, in the same order.
+The state of a session is its labelled events. A batch is the events of one message; each verdict and each
+change of a status belongs to the batch with the event that decides it.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-import orjson
 import polars as pl
-
-from ...rules.engine import kernel
-from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, judge, label_columns
-from ...rules.engine.kernel import EVENTS_MAX, I32, I64, Findings, applies
-from ...rules.engine.records import records
-from ...rules.engine.sessions import Clock, Mask
-from ...rules.engine.status import first_breaches, unjudged_findings
-from ...rules.labels.missing import MISSING, NOTHING, missing_column
-from ...rules.model.digest import rule_set_digest
-from ...rules.model.rule import RuleSet
-from ...schemas.event import Content, Event, Kind
-from ...schemas.frames.events import event_frame
-from ...schemas.records.verdict_record import VerdictRecord
-from ...schemas.time import rfc3339
-from ...schemas.verdict import Verdict
-from ..messages.session_state import Columns, JudgingState
-from ..messages.status import SessionStatus, StatusChange
+from tracline.rules.engine import kernel
+from tracline.rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, judge, label_columns
+from tracline.rules.engine.kernel import EVENTS_MAX, I32, I64, Findings, applies
+from tracline.rules.engine.records import records
+from tracline.rules.engine.sessions import Clock, Mask
+from tracline.rules.engine.status import first_breaches, unjudged_findings
+from tracline.rules.labels.missing import MISSING, NOTHING, missing_column
+from tracline.schemas.event import Content, Event, Kind
+from tracline.schemas.frames.events import event_frame
+from tracline.schemas.records.verdict_record import VerdictRecord
+from tracline.schemas.time import rfc3339
+from tracline.schemas.verdict import Verdict
+from tracline.stream.messages.session_state import Columns
+from tracline.stream.messages.status import SessionStatus, StatusChange
+from tracline.stream.stages.rule_set_judge import BatchVerdicts, RuleSetJudge
 
 _NO_TIME = -(1 << 63)
 _CLOSING = {Verdict.HELD.value, Verdict.UNMET.value}
@@ -41,11 +37,13 @@ _At = tuple[str, int, int, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class BatchVerdicts:
-    """The verdict records of one batch, and the changes of its sessions' status."""
+class RejudgedState:
+    """The labelled events of a session's open occurrence, and the rules that have applied to it."""
 
-    records: list[VerdictRecord]
-    statuses: list[StatusChange]
+    rules: str = ""
+    rows: Columns = field(default_factory=Columns)
+    applied_in: int = 0
+    applied: Set[int] = frozenset()
 
 
 class _Change(NamedTuple):
@@ -56,24 +54,18 @@ class _Change(NamedTuple):
     status: StatusChange
 
 
-class RuleSetJudge:
-    """A compiled rule set that judges open sessions; of these it caches witnesses alone.
-
-    `digest` is the rule set's. `key` also differs between rule sets with the same rules whose labels have
-    another layout: a session's state names by it the layout of its rows.
-    """
+class Rejudge:
+    """A compiled rule set that judges open sessions again from their first events."""
 
     def __init__(self, compiled: CompiledRules, *, satisfied: bool = False) -> None:
         self.compiled = compiled
         self._satisfied = satisfied
         self._columns = (*JUDGED_COLUMNS, *label_columns(compiled))
-        self.digest = rule_set_digest(RuleSet(compiled.rules, {}))
-        self.key = f"{self.digest}.{_layout(compiled, self._columns)}"
-        self.rules = frozenset((rule.pack, rule.id) for rule in compiled.rules)
+        self.key = RuleSetJudge(compiled).key
 
     def judge(
-        self, states: Mapping[str, JudgingState], batches: Sequence[Sequence[Event]]
-    ) -> tuple[list[BatchVerdicts], dict[str, JudgingState]]:
+        self, states: Mapping[str, RejudgedState], batches: Sequence[Sequence[Event]]
+    ) -> tuple[list[BatchVerdicts], dict[str, RejudgedState]]:
         """Judge batches of new events; return the verdicts of each, and the sessions' states after all.
 
         `states` has every session of the events, as before the first batch.
@@ -98,17 +90,17 @@ class RuleSetJudge:
         verdicts = places.verdicts([*changes, *self._breaches(judged, places)], records(self.compiled, found))
         open_rows = self._open_rows(rows)
         return verdicts, {
-            session_id: JudgingState(self.key, open_rows.get(session_id, {}), *applied[session_id])
+            session_id: RejudgedState(self.key, open_rows.get(session_id, {}), *applied[session_id])
             for session_id in before
         }
 
-    def _under_these_rules(self, state: JudgingState) -> JudgingState:
+    def _under_these_rules(self, state: RejudgedState) -> RejudgedState:
         """Return the state, without the rows and numbers of another rule set."""
         if state.rules == self.key:
             return state
-        return JudgingState(self.key, {}, state.applied_in)
+        return RejudgedState(self.key, {}, state.applied_in)
 
-    def _remembered(self, states: Iterable[JudgingState], new: pl.DataFrame) -> pl.DataFrame:
+    def _remembered(self, states: Iterable[RejudgedState], new: pl.DataFrame) -> pl.DataFrame:
         """Return the rows of the open occurrences before the new ones."""
         columns: Columns = {name: [] for name in self._columns}
         for state in states:
@@ -134,7 +126,7 @@ class RuleSetJudge:
         }
 
     def _applied(
-        self, before: Mapping[str, JudgingState], judged: Judged, places: _Places
+        self, before: Mapping[str, RejudgedState], judged: Judged, places: _Places
     ) -> tuple[dict[str, tuple[int, frozenset[int]]], list[_Change]]:
         """Return each session's last occurrence with the rules that have applied to it, and the new ones.
 
@@ -239,7 +231,7 @@ class _Places:
     def __init__(
         self,
         batches: Sequence[Sequence[Event]],
-        before: Mapping[str, JudgingState],
+        before: Mapping[str, RejudgedState],
         judged: Judged,
         remembered: int,
     ) -> None:
@@ -313,10 +305,3 @@ def _at(judged: Judged, places: I64) -> Iterator[_At]:
     columns = [judged.column(name, places) for name in ("session_id", "occurrence", "time", "agent")]
     rows: Any = zip(*(_plain(column).to_list() for column in columns), strict=True)
     return rows
-
-
-def _layout(compiled: CompiledRules, columns: Sequence[str]) -> str:
-    """Return the places of rules and propositions in the columns as 16 hex digits."""
-    rules = [[rule.pack, rule.id] for rule in compiled.rules]
-    content = [rules, list(compiled.propositions.items()), columns]
-    return hashlib.sha256(orjson.dumps(content)).hexdigest()[:16]
