@@ -13,7 +13,8 @@ import asyncio
 import json
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
@@ -22,9 +23,7 @@ import click
 
 from ..schemas.span_content import Role
 from .desk.bot import Break, Desk, DeskConversation, conversations
-from .spans.dialects import genai_message
-from .spans.plan import Manner, turn_bounds
-from .spans.sessions import Script, ScriptCall, ScriptLine, support_session
+from .desk.script import Script, ScriptCall, ScriptLine, support_session, turn_bounds
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -36,7 +35,6 @@ QUEUE_SPANS_MAX = 1_000_000
 DELAY_MS = 200
 """Delay before the SDK sends a batch."""
 CONNECT_S = 3.0
-CAPTURED = Manner()
 
 
 @dataclass(slots=True)
@@ -67,11 +65,11 @@ class Receipts:
 
 @dataclass(frozen=True, slots=True)
 class Bot:
-    """An agent that plays one conversation; a second of it lasts `pace_s`."""
+    """An agent that plays one conversation; a second of it lasts `second_s`."""
 
     tracer: Tracer
     session: Script
-    pace_s: float
+    second_s: float
 
     async def run(self) -> None:
         """Play the whole conversation, turn by turn."""
@@ -115,7 +113,7 @@ class Bot:
         with self.tracer.start_as_current_span(f"chat {model}", attributes=_chat(history, model)) as span:
             await self.wait(before, output_line.time)
             reason = "tool_call" if output_line.calls else "stop"
-            output = [{**genai_message(output_line, CAPTURED), "finish_reason": reason}]
+            output = [{**_message(output_line), "finish_reason": reason}]
             span.set_attribute("gen_ai.output.messages", json.dumps(output))
             span.set_attribute("gen_ai.response.finish_reasons", [reason])
 
@@ -152,7 +150,7 @@ class Bot:
     async def wait(self, before: int, after: int) -> None:
         """Wait for the time between two messages, at the pace of the bot."""
         seconds = (after - before) / 1e9 if before and after else 0.0
-        await asyncio.sleep(max(seconds, 0.0) * self.pace_s)
+        await asyncio.sleep(max(seconds, 0.0) * self.second_s)
 
 
 def _chat(history: Sequence[ScriptLine], model: str) -> dict[str, str]:
@@ -161,8 +159,21 @@ def _chat(history: Sequence[ScriptLine], model: str) -> dict[str, str]:
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "lumen",
         "gen_ai.request.model": model,
-        "gen_ai.input.messages": json.dumps([genai_message(line, CAPTURED) for line in history]),
+        "gen_ai.input.messages": json.dumps(list(map(_message, history))),
     }
+
+
+def _message(line: ScriptLine) -> dict[str, object]:
+    """Return a message in the format of the GenAI conventions (`gen_ai.input.messages`)."""
+    if line.answers is not None:
+        response = {"type": "tool_call_response", "id": line.answers.call_id, "response": line.text}
+        return {"role": "tool", "parts": [response]}
+    parts: list[object] = [] if line.text is None else [{"type": "text", "content": line.text}]
+    parts += [
+        {"type": "tool_call", "id": call.call_id, "name": call.tool, "arguments": json.loads(call.args)}
+        for call in line.calls
+    ]
+    return {"role": line.role.value, "parts": parts}
 
 
 def _fail(span: Span, error: str) -> None:
@@ -173,7 +184,7 @@ def _fail(span: Span, error: str) -> None:
 
 
 async def converse(
-    chats: Sequence[DeskConversation], provider: TracerProvider, pace_s: float, at_once: int, prefix: str
+    chats: Sequence[DeskConversation], provider: TracerProvider, second_s: float, at_once: int, prefix: str
 ) -> None:
     """Play all conversations, `at_once` of them concurrently."""
     limit = asyncio.Semaphore(at_once)
@@ -181,7 +192,7 @@ async def converse(
 
     async def play(conversation: DeskConversation) -> None:
         async with limit:
-            await Bot(tracer, named(conversation, prefix), pace_s).run()
+            await Bot(tracer, named(conversation, prefix), second_s).run()
 
     await asyncio.gather(*map(play, chats))
 
@@ -210,22 +221,30 @@ def check_endpoint(endpoint: str) -> None:
         ) from None
 
 
-def send(
-    chats: Sequence[DeskConversation], endpoint: str, pace_s: float, at_once: int, prefix: str
-) -> Receipts:
-    """Play the conversations and send their spans; return when all spans were sent or rejected."""
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+@contextmanager
+def sending(exporter: SpanExporter) -> Generator[tuple[TracerProvider, Receipts]]:
+    """Yield a provider whose spans the exporter sends; at the end all spans were sent or rejected."""
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-    receipts = Receipts(OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces"))
+    receipts = Receipts(exporter)
     processor = BatchSpanProcessor(cast("SpanExporter", receipts), QUEUE_SPANS_MAX, DELAY_MS)
     provider = TracerProvider(resource=Resource.create({"service.name": "support-desk"}))
     provider.add_span_processor(processor)
-    asyncio.run(converse(chats, provider, pace_s, at_once, prefix))
+    yield provider, receipts
     provider.force_flush()
     provider.shutdown()
+
+
+def send(
+    chats: Sequence[DeskConversation], endpoint: str, second_s: float, at_once: int, prefix: str
+) -> Receipts:
+    """Play the conversations and send their spans; return when all spans were sent or rejected."""
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+    with sending(OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces")) as (provider, receipts):
+        asyncio.run(converse(chats, provider, second_s, at_once, prefix))
     return receipts
 
 
@@ -257,6 +276,7 @@ def send(
 )
 @click.option(
     "--pace",
+    "second_s",
     type=click.FloatRange(min=0),
     default=0.002,
     show_default=True,
@@ -271,13 +291,13 @@ def send(
     metavar="N",
     help="The number of concurrent conversations.",
 )
-def main(sessions: int, endpoint: str, seed: int | None, rate: float, pace: float, at_once: int) -> None:
+def main(sessions: int, endpoint: str, seed: int | None, rate: float, second_s: float, at_once: int) -> None:
     """Play simulated support conversations and send their spans to an OTLP/HTTP receiver."""
     check_endpoint(endpoint)
     seed = int(time.time()) if seed is None else seed
     desk = Desk(sessions=sessions, seed=seed, rates=dict.fromkeys(Break, rate / len(Break)), spike=None)
     chats, prefix = list(conversations(desk)), f"bot-{seed}"
-    receipts = send(chats, endpoint, pace, at_once, prefix)
+    receipts = send(chats, endpoint, second_s, at_once, prefix)
     for conversation in chats:
         session_id = named(conversation, prefix).session_id
         for pack, rule in sorted(kind.value for kind in conversation.breaks):

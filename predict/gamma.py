@@ -7,7 +7,7 @@ import math
 SHAPE_MAX = 1e6
 """The greatest shape used: at larger ones the deviation is below a thousandth of the mean."""
 
-_TERMS_MAX = 10_000
+_SUMMANDS_MAX = 10_000
 _STEPS = 64
 _TINY = 1e-300
 
@@ -48,7 +48,7 @@ def below(x: float, shape: float) -> float:
 
 def _series(x: float, shape: float) -> float:
     term = total = 1 / shape
-    for n in range(1, _TERMS_MAX):
+    for n in range(1, _SUMMANDS_MAX):
         term *= x / (shape + n)
         total += term
         if term < total * 1e-16:
@@ -60,7 +60,7 @@ def _fraction(x: float, shape: float) -> float:
     b = x + 1 - shape
     c, d = 1 / _TINY, 1 / b
     result = d
-    for n in range(1, _TERMS_MAX):
+    for n in range(1, _SUMMANDS_MAX):
         a = n * (shape - n)
         b += 2
         d = 1 / (_nonzero(a * d + b))

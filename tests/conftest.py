@@ -1,4 +1,4 @@
-"""What all tests share: a terminal that is the same everywhere, and the time budget of each folder."""
+"""Fixtures of all tests: a terminal that is the same everywhere, and the time budget of each folder."""
 
 from __future__ import annotations
 
@@ -64,14 +64,17 @@ def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Say before the first test which folders will skip tests, because of which programs."""
+    """Print before the first test which folders will skip tests, because of which programs."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or hasattr(session.config, "workerinput"):
         return
     asked = [Path(arg.split("::")[0]).resolve() for arg in session.config.args]
     for folder, command, what in PROGRAMS:
         path = ROOT / "tests" / folder
-        is_asked = any(path == one or path in one.parents or one in path.parents for one in asked)
+        is_asked = any(
+            path == asked_path or path in asked_path.parents or asked_path in path.parents
+            for asked_path in asked
+        )
         if is_asked and shutil.which(command) is None and not _is_had_otherwise(command):
             reporter.write_line(f"tests/{folder:<13} WILL SKIP: there is no `{command}` here: {what}")
 

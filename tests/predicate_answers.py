@@ -1,4 +1,4 @@
-"""What predicates answer, read off the labels that everything else reads."""
+"""The answers of predicates, read off the labels that everything else reads."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def evaluate(predicate: Predicate, event: Mapping[str, object]) -> Answer:
     frame = event_rows([event])
     labels = _labeler([predicate])
     ((many,),), ((few,),) = (
-        _answers(told, 1) for told in (labels.label(frame.lazy()).collect(), labels.label_few(frame))
+        _answers(answers, 1) for answers in (labels.label(frame.lazy()).collect(), labels.label_few(frame))
     )
     assert many is few
     return many
 
 
 def event_rows(events: Iterable[Mapping[str, object]]) -> pl.DataFrame:
-    """Events, each told by the names of its fields, as an event frame.
+    """Events, each given by the names of its fields, as an event frame.
 
     Those left out are null, `content` is `captured` and flags are false.
     """

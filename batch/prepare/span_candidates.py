@@ -36,7 +36,7 @@ class LocatedSpan:
 
     file: int
     request: int
-    heard: SpanReading
+    reading: SpanReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class _TraceEntry:
     @property
     def trace_id(self) -> str:
         """Return the id of the trace."""
-        content = self.record or (self.span and self.span.heard)
+        content = self.record or (self.span and self.span.reading)
         assert content is not None, "an entry is a span or a log record"
         return content.trace_id
 
@@ -117,9 +117,9 @@ def _found(
             for flaw in decoded.flaws:
                 population.flaw(part.name, flaw)
             for span in decoded.spans:
-                heard = read_span(span, scope)
-                census.count(span.scope, 1, heard.has_claims)
-                yield _TraceEntry(LocatedSpan(file, number, heard))
+                reading = read_span(span, scope)
+                census.count(span.scope, 1, reading.has_claims)
+                yield _TraceEntry(LocatedSpan(file, number, reading))
             for record in decoded.records:
                 yield _TraceEntry(record=replace(record, request=read))
 
@@ -136,7 +136,7 @@ def _resolved(
     records: dict[str, list[LogRecord]] = {}
     for entry in entries:
         if entry.span is not None:
-            spans.setdefault(entry.span.heard.trace_id, []).append(entry.span)
+            spans.setdefault(entry.span.reading.trace_id, []).append(entry.span)
         if entry.record is not None:
             records.setdefault(entry.record.trace_id, []).append(entry.record)
     population.log_records.unjoined += sum(len(rest) for name, rest in records.items() if name not in spans)
@@ -150,13 +150,13 @@ def _resolved(
             trace, in_trace = _as_of(trace, in_trace, as_of)
         inside = trace.coverage()
         for located in in_trace:
-            candidate = candidate_of(trace, located.heard, inside)
+            candidate = candidate_of(trace, located.reading, inside)
             if not isinstance(candidate, Candidate):
-                place = f"request {located.request + 1}, span {located.heard.span_id}"
+                place = f"request {located.request + 1}, span {located.reading.span_id}"
                 population.reject(Reject(parts[located.file].name, place, candidate.code, candidate.text))
                 continue
             if claim_log is not None and candidate.session_id == claim_log.session_id:
-                left = omitted_claims(trace, located.heard, inside)
+                left = omitted_claims(trace, located.reading, inside)
                 claim_log.leave(DropReason.OTHER_SPAN, candidate.span_key, candidate, left)
             if candidate.claims:
                 yield LocatedCandidate(located.file, located.request, candidate)
@@ -169,13 +169,13 @@ def _joined(
     by_span: dict[str, list[LogRecord]] = {}
     for record in records:
         by_span.setdefault(record.span_id, []).append(record)
-    joinable = {span.heard.span_id for span in spans if span.heard.content.role is not SpanRole.OTHER}
+    joinable = {span.reading.span_id for span in spans if span.reading.content.role is not SpanRole.OTHER}
     population.log_records.unjoined += sum(
         len(rest) for name, rest in by_span.items() if name not in joinable
     )
     return [
-        replace(span, heard=join_records(span.heard, by_span[span.heard.span_id]))
-        if span.heard.content.lacks and span.heard.span_id in by_span
+        replace(span, reading=join_records(span.reading, by_span[span.reading.span_id]))
+        if span.reading.content.lacks and span.reading.span_id in by_span
         else span
         for span in spans
     ]
@@ -183,23 +183,23 @@ def _joined(
 
 def _as_of(whole: Trace, spans: Sequence[LocatedSpan], as_of: int) -> tuple[Trace, list[LocatedSpan]]:
     """Return the trace of the spans that had ended, and the spans that the live pipeline had released."""
-    ended = [span for span in spans if span.heard.ended <= as_of]
-    settled = [span.heard for span in ended if whole.settled(span.heard) <= as_of]
-    waiting = [span.heard for span in ended if whole.settled(span.heard) > as_of]
+    ended = [span for span in spans if span.reading.ended <= as_of]
+    settled = [span.reading for span in ended if whole.settled(span.reading) <= as_of]
+    waiting = [span.reading for span in ended if whole.settled(span.reading) > as_of]
     # A span that depends on spans above it waits only for ended ones: a root would delay its whole trace.
     waiting += [
-        span.heard
+        span.reading
         for span in spans
-        if span.heard.ended > as_of >= span.heard.began and whole.is_self_described(span.heard)
+        if span.reading.ended > as_of >= span.reading.began and whole.is_self_described(span.reading)
     ]
-    released = {id(heard) for heard in unblocked(settled, waiting)}
-    return _trace(ended), [span for span in ended if id(span.heard) in released]
+    released = {id(reading) for reading in unblocked(settled, waiting)}
+    return _trace(ended), [span for span in ended if id(span.reading) in released]
 
 
 def _trace(spans: Iterable[LocatedSpan]) -> Trace:
     trace = Trace()
     for span in spans:
-        trace.add(span.heard)
+        trace.add(span.reading)
     return trace
 
 

@@ -19,7 +19,7 @@ from ...schemas.instrumentations.census import SpanCensus, sum_of
 from ...schemas.otlp.decoded import Decoded
 from ..evidence.bundle import IN_EVERY_BUNDLE
 
-REJECTS_KEPT_MAX = 1_000
+REJECTS_LISTED_MAX = 1_000
 """Rejects that a population lists; further ones are only counted by code."""
 
 _MAGIC = {b"PAR1": "parquet", b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -121,13 +121,13 @@ class Population:
     def reject(self, reject: Reject) -> None:
         """Count a reject, and list it while there is room."""
         self.rejected[reject.code] += 1
-        if len(self.rejects) < REJECTS_KEPT_MAX:
+        if len(self.rejects) < REJECTS_LISTED_MAX:
             self.rejects.append(reject)
 
     def reject_many(self, counts: Mapping[str, int], first: Sequence[Reject]) -> None:
         """Count rejects by code, and list the `first` ones while there is room."""
         self.rejected.update(counts)
-        self.rejects.extend(first[: max(REJECTS_KEPT_MAX - len(self.rejects), 0)])
+        self.rejects.extend(first[: max(REJECTS_LISTED_MAX - len(self.rejects), 0)])
 
     def flaw(self, file: str, flaw: InputFlaw) -> None:
         """Count a flaw of a chat log in that file."""

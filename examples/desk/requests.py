@@ -1,4 +1,4 @@
-"""The course of a simulated conversation: find the customer, carry out the request, say goodbye."""
+"""The course of a simulated conversation: find the customer, carry out the request, take leave."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def play(scene: Scene, fault: Break | None) -> None:
     _mishap(scene, request, fault)
     _serve(scene, request, fault)
     if not scene.handed_over:
-        _say_goodbye(scene, fault)
+        _take_leave(scene, fault)
     if fault is Break.UNANSWERED and late:
         scene.customer(scene.pick(words.WANTS["question"], **request.slots))
 
@@ -334,7 +334,7 @@ def _note_the_card(scene: Scene, request: CustomerRequest) -> None:
     scene.breaks.add(Break.SECRET_ARGUMENT)
 
 
-def _say_goodbye(scene: Scene, fault: Break | None) -> None:
+def _take_leave(scene: Scene, fault: Break | None) -> None:
     rng = scene.rng
     scene.agent(scene.pick(words.ANYTHING_ELSE))
     scene.customer(scene.pick(words.FAREWELLS), closes=True)

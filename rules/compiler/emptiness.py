@@ -23,7 +23,7 @@ TableauClause = tuple[Obligations, frozenset[int]]
 """One way to satisfy obligations now: those left for the next event, and the `U` nodes that it promises."""
 
 TableauState = tuple[Obligations, HistoryMemory]
-_MET: tuple[TableauClause, ...] = ((frozenset(), frozenset()),)
+_FULFILLED: tuple[TableauClause, ...] = ((frozenset(), frozenset()),)
 
 
 class Tableau:
@@ -75,7 +75,7 @@ class Tableau:
         self._nonempty[state] = nonempty
 
     def _all(self, obligations: Obligations, value: Value) -> tuple[TableauClause, ...]:
-        clauses = _MET
+        clauses = _FULFILLED
         for node in obligations:
             clauses = self._product(clauses, self._ways(node, value))
             if not clauses:
@@ -94,13 +94,13 @@ class Tableau:
         args = nodes.args[node]
         match nodes.kind[node]:
             case NodeKind.TRUE:
-                return _MET
+                return _FULFILLED
             case NodeKind.FALSE:
                 return ()
             case NodeKind.LEAF:
                 leaf = nodes.leaf[node]
                 assert leaf is not None
-                return _MET if value(leaf[0]) is leaf[1] else ()
+                return _FULFILLED if value(leaf[0]) is leaf[1] else ()
             case NodeKind.AND:
                 return self._all(frozenset(args), value)
             case NodeKind.OR:
@@ -119,9 +119,9 @@ class Tableau:
     def _product(
         self, left: tuple[TableauClause, ...], right: tuple[TableauClause, ...]
     ) -> tuple[TableauClause, ...]:
-        if left is _MET:
+        if left is _FULFILLED:
             return right
-        if right is _MET:
+        if right is _FULFILLED:
             return left
         self._work.spend(len(left) * len(right))
         return self._least([(a | c, b | d) for a, b in left for c, d in right])

@@ -105,7 +105,8 @@ class _Exploration:
         applies = table.APPLIES if value(self._subject.applies) else 0
         if state.final:
             stays = table.STAYS_VIOLATED if state.final == table.VIOLATED else table.STAYS_SATISFIED
-            return MachineState(state.residual, self._kept(after), final=state.final), stays | applies
+            still = MachineState(state.residual, self._final_history(after), final=state.final)
+            return still, stays | applies
         if state.residual == INVARIANT:
             residual = INVARIANT
             assert self._subject.body is not None
@@ -122,9 +123,9 @@ class _Exploration:
         if recover is Recover.BOTH or (recover is Recover.VIOLATION and verdict == table.VIOLATED):
             satisfied = verdict == table.SATISFIED
             return MachineState(self._subject.start, after, after_satisfied=satisfied)
-        return MachineState(self._subject.start, self._kept(after), final=verdict)
+        return MachineState(self._subject.start, self._final_history(after), final=verdict)
 
-    def _kept(self, memory: HistoryMemory) -> HistoryMemory:
+    def _final_history(self, memory: HistoryMemory) -> HistoryMemory:
         return memory if self._final_remembers else self._subject.history.start
 
 

@@ -119,15 +119,29 @@ def judge(
     has `JUDGED_COLUMNS` and the labeler's columns, with rows in any order and `end` rows among them.
     """
     order = in_order(labelled)
+    return judge_sessions(compiled, labelled, order, cut(order, labelled, clock), clock, satisfied=satisfied)
+
+
+def judge_sessions(
+    compiled: CompiledRules,
+    labelled: pl.DataFrame,
+    order: Order,
+    sessions: Sessions,
+    clock: Clock,
+    *,
+    satisfied: bool,
+) -> Judged:
+    """Judge sessions whose order and bounds are known, like `judge`.
+
+    `labelled` has `seq`, `history`, the labeler's columns, and `time` if the clock has a window.
+    """
     labels = labelled.select("seq", *label_columns(compiled))[order.rows]
-    times = numbers(labelled["time"])[order.rows]
-    sessions = cut(order, labelled, clock)
     slots = np.repeat(np.arange(len(sessions.counted), dtype=np.int32), np.diff(sessions.bounds))
     words, codes, table = read_labels(compiled, labels)
     slices, slice_places = _slices(labels, slots, compiled.program.keys)
     memory = kernel.remember(compiled.program, len(sessions.counted), len(slice_places))
     rows = kernel.Rows(words=codes, slots=slots, stamps=np.arange(len(codes), dtype=np.int64), slices=slices)
-    inside = clock.inside(times)
+    inside = _inside(clock, labelled, order)
     rated = ~labelled["history"].to_numpy()[order.rows]
     satisfactions = np.zeros(memory.state.shape, dtype=np.int32)
     parts = [
@@ -151,6 +165,13 @@ def judge(
         closed=closed.take(inside[closed.stamps]),
         satisfactions=satisfactions,
     )
+
+
+def _inside(clock: Clock, labelled: pl.DataFrame, order: Order) -> Mask:
+    """Return which events are in the clock's window."""
+    if not clock.has_window:
+        return np.ones(len(order.rows), dtype=np.bool_)
+    return clock.inside(numbers(labelled["time"])[order.rows])
 
 
 def _counted(found: Findings, inside: Mask, rated: Mask, satisfactions: I32, satisfied: bool) -> Findings:

@@ -17,7 +17,7 @@ import polars as pl
 from .limits import regex_problems
 from .scatter import on_rows
 
-FOREIGN_LETTER = r"[\w&&[^\x00-\x7F]]"
+NON_ASCII_LETTER = r"[\w&&[^\x00-\x7F]]"
 """A letter, digit or mark beyond ASCII: a word character to a Unicode boundary, and not to an ASCII one."""
 
 REGEX_SET_MIN = 3
@@ -31,7 +31,7 @@ _VERBOSE = re.compile(r"\(\?[a-zA-Z-]*x")
 class Forms:
     """Two fast spellings of a pattern with boundaries.
 
-    `plain` is equal on texts without foreign letters, `weak` matches wherever the pattern does.
+    `plain` is equal on texts without non-ASCII letters, `weak` matches wherever the pattern does.
     """
 
     plain: str
@@ -42,8 +42,8 @@ class Forms:
 class RegexSet:
     """Patterns that are searched in the same texts.
 
-    `forms` has the patterns with boundaries. `any` matches a text without foreign letters (any text, if there
-    are no forms) where one of the patterns does; None where such a search saves nothing.
+    `forms` has the patterns with boundaries. `any` matches a text without non-ASCII letters (any text, if
+    there are no forms) where one of the patterns does; None where such a search saves nothing.
     """
 
     patterns: tuple[str, ...]
@@ -81,16 +81,16 @@ def regex_set(patterns: Sequence[str]) -> RegexSet:
 def search(regexes: RegexSet, texts: pl.Expr) -> pl.Expr:
     """Return a struct of Booleans, never null: `p{i}` is true where pattern `i` matches.
 
-    Texts with foreign letters, of which most files have few, are searched separately.
+    Texts with non-ASCII letters, of which most files have few, are searched separately.
     """
 
     def matches(batch: pl.Series) -> pl.Series:
         frame = pl.DataFrame([batch.alias("text")])
-        foreign = _is_foreign(batch) if regexes.forms else None
-        if foreign is None or not foreign.any():
+        non_ascii = _has_non_ascii(batch) if regexes.forms else None
+        if non_ascii is None or not non_ascii.any():
             return _search_plain(regexes, frame).to_struct(batch.name)
-        plain = on_rows(~foreign, frame, lambda rows: _search_plain(regexes, rows))
-        unicode = on_rows(foreign, frame, lambda rows: _search_unicode(regexes, rows))
+        plain = on_rows(~non_ascii, frame, lambda rows: _search_plain(regexes, rows))
+        unicode = on_rows(non_ascii, frame, lambda rows: _search_unicode(regexes, rows))
         pairs = zip(plain.iter_columns(), unicode.iter_columns(), strict=True)
         return pl.DataFrame([left | right for left, right in pairs]).to_struct(batch.name)
 
@@ -102,18 +102,18 @@ def _names(regexes: RegexSet) -> list[str]:
     return [f"p{place}" for place in range(len(regexes.patterns))]
 
 
-def _is_foreign(texts: pl.Series) -> pl.Series:
-    """Return which texts have foreign letters; a null has none."""
+def _has_non_ascii(texts: pl.Series) -> pl.Series:
+    """Return which texts have non_ascii letters; a null has none."""
     wide = (texts.str.len_bytes() != texts.str.len_chars()).fill_null(False)
     if not wide.any():
         return wide
     frame = pl.DataFrame([texts.alias("text")])
-    searches = [pl.col("text").str.contains(FOREIGN_LETTER)]
+    searches = [pl.col("text").str.contains(NON_ASCII_LETTER)]
     return on_rows(wide, frame, lambda rows: rows.select_seq(searches)).to_series()
 
 
 def _search_plain(regexes: RegexSet, frame: pl.DataFrame) -> pl.DataFrame:
-    """Return where each of the patterns matches in texts without foreign letters."""
+    """Return where each of the patterns matches in texts without non-ASCII letters."""
     text, forms = pl.col("text"), regexes.forms
     spelled = [forms[pattern].plain if pattern in forms else pattern for pattern in regexes.patterns]
     searches = [

@@ -13,6 +13,7 @@ from ..model.formula import STEPPED, Op
 from ..model.keywords import BINARY, CONNECTIVES, RESERVED, SPELLINGS, TEMPORAL
 from ..model.problem import Problem, Snippet
 from .foreign_syntax import SIGNS, keyword_for
+from .phrases import FORMULA, PREDICATE
 from .scanner import Lexeme, scan
 from .syntax import EXAMPLES
 
@@ -33,7 +34,7 @@ class _ParseFailure:
 
     @property
     def here(self) -> Lexeme:
-        """The unexpected lexeme; the last one is the end of the text."""
+        """Return the unexpected lexeme; the last one is the end of the text."""
         return self.lexemes[self.index]
 
     def neighbour(self, offset: int) -> Lexeme:
@@ -43,7 +44,7 @@ class _ParseFailure:
 
     @property
     def bracket(self) -> int | None:
-        """The index of the innermost bracket that is open before the unexpected lexeme."""
+        """Return the index of the innermost bracket that is open before the unexpected lexeme."""
         opened: list[int] = []
         for i, lexeme in enumerate(self.lexemes[: self.index]):
             if lexeme.text in _OPENS:
@@ -54,7 +55,7 @@ class _ParseFailure:
 
     @property
     def in_square_brackets_of(self) -> Lexeme | None:
-        """The lexeme before the innermost bracket, if that is a square one."""
+        """Return the lexeme before the innermost bracket, if that is a square one."""
         if self.bracket is None or self.lexemes[self.bracket].text != "[":
             return None
         return self.lexemes[self.bracket - 1]
@@ -129,7 +130,18 @@ def _reserved_in_head(failure: _ParseFailure) -> Problem | None:
     return None
 
 
-def _foreign_word(failure: _ParseFailure) -> Problem | None:
+def _phrase(failure: _ParseFailure) -> Problem | None:
+    """Check for a phrase of policies or other languages around the unexpected lexeme."""
+    at = failure.here.start
+    for phrase in {"formula": FORMULA, "predicate": PREDICATE}.get(failure.start, ()):
+        for match in phrase.pattern.finditer(failure.snippet.text):
+            if match.start() <= at <= match.end():
+                message, hint = phrase.message, phrase.hint(match)
+                return failure.snippet.problem("TRL107", message, hint, *match.span())
+    return None
+
+
+def _word_of_foreign_syntax(failure: _ParseFailure) -> Problem | None:
     """Check for a misspelt, capitalised or foreign keyword, here or just before."""
     words = RESERVED if failure.start == "formula" else {"and", "or", "not", "true", "false"} | _TEST_WORDS
     if failure.start not in ("formula", "predicate"):
@@ -187,7 +199,7 @@ def _mixed_languages(failure: _ParseFailure) -> Problem | None:
     return None
 
 
-def _foreign_symbol(failure: _ParseFailure) -> Problem | None:
+def _symbol_of_foreign_syntax(failure: _ParseFailure) -> Problem | None:
     """Check for an operator sign of another language."""
     here = failure.here
     sign = SIGNS.get(here.text, "")
@@ -366,11 +378,12 @@ _CHECKS: tuple[Callable[[_ParseFailure], Problem | None], ...] = (
     _unterminated,
     _non_ascii_name,
     _reserved_in_head,
+    _phrase,
     _bounds,
     _list,
-    _foreign_word,
+    _word_of_foreign_syntax,
     _mixed_languages,
-    _foreign_symbol,
+    _symbol_of_foreign_syntax,
     _condition,
     _path_step,
     _brackets,

@@ -35,7 +35,7 @@ class Operator:
 
     @property
     def head(self) -> str:
-        """The operator with its parameters: `happened_before(p, q)`."""
+        """Return the operator with its parameters: `happened_before(p, q)`."""
         return f"{self.name}({', '.join(self.parameters)})"
 
 

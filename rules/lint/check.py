@@ -1,4 +1,4 @@
-"""Warnings about rules that are accepted and probably do not mean what they say."""
+"""Warnings about rules that are accepted and probably do not mean what was intended."""
 
 from __future__ import annotations
 

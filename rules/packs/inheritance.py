@@ -29,7 +29,7 @@ class Overrides:
 
     parent: str
     inherited: tuple[str, ...]
-    own: tuple[str, ...]
+    added: tuple[str, ...]
     dropped: tuple[str, ...]
     replaced: Mapping[str, tuple[str, ...]]
     severities: Mapping[str, tuple[str, str]]
@@ -92,7 +92,7 @@ def overrides(document: Document) -> Overrides | None:
     return Overrides(
         parent=pack_name(parent),
         inherited=tuple(inherited),
-        own=tuple(name for name in now if name not in inherited),
+        added=tuple(name for name in now if name not in inherited),
         dropped=tuple(name for name in before if name not in inherited),
         replaced=replaced,
         severities={name: pair for name, pair in severities.items() if pair[0] != pair[1]},

@@ -204,7 +204,7 @@ class PackSource(Protocol):
 
     @property
     def source(self) -> str:
-        """The pack's name in errors."""
+        """Return the pack's name in errors."""
         ...
 
     def text(self) -> str:

@@ -92,12 +92,12 @@ class Document:
 
     @property
     def source(self) -> str:
-        """The file's name in errors."""
+        """Return the file's name in errors."""
         return self.file.source
 
     @property
     def text(self) -> str:
-        """The file's text."""
+        """Return the file's text."""
         return self.file.text
 
     def location(self, node: YamlNode, start: int = 0, end: int | None = None) -> Location:

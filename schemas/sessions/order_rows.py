@@ -60,8 +60,8 @@ def judged_order(candidates: pl.DataFrame, idle_s: float) -> OrderedEvents:
         nulls_last=True,
     )
     repeat = pl.col("event_id").is_not_null() & ~pl.struct("session_id", "event_id").is_first_distinct()
-    kept = ordered.filter(~repeat)
-    numbered = kept.with_columns(_opens(idle_s).cum_sum().over("session_id").alias("nth"))
+    distinct = ordered.filter(~repeat)
+    numbered = distinct.with_columns(_opens(idle_s).cum_sum().over("session_id").alias("nth"))
     group = ("session_id", "nth")
     is_event = pl.col("kind") != Kind.END
     events = (
@@ -71,8 +71,8 @@ def judged_order(candidates: pl.DataFrame, idle_s: float) -> OrderedEvents:
     )
     return OrderedEvents(
         _with_ids(events).select(list(EVENT_SCHEMA)),
-        repeats=ordered.height - kept.height,
-        stray_ends=kept.height - events.height,
+        repeats=ordered.height - distinct.height,
+        stray_ends=distinct.height - events.height,
     )
 
 
@@ -89,12 +89,12 @@ def numbered_order(rows: pl.DataFrame) -> OrderedEvents:
     place = ("session_id", "occurrence", "seq", "kind")
     who = pl.coalesce("event_id", "content_digest")
     ordered = frame.sort(*place, "time", who, *_TIES, _attributes(), nulls_last=True)
-    kept = ordered.filter(pl.struct(*place, "time", who.alias("who")).is_first_distinct())
+    distinct = ordered.filter(pl.struct(*place, "time", who.alias("who")).is_first_distinct())
     key, is_end = ("session_id", "occurrence"), pl.col("kind") == Kind.END
     ends = is_end.cast(pl.UInt32).cum_sum().over(key) - is_end.cast(pl.UInt32)
     before = pl.when(is_end).then("seq").shift(1).forward_fill().over(key)
     unnamed = pl.col("occurrence").is_null()
-    cut = kept.with_columns(
+    cut = distinct.with_columns(
         pl.when(unnamed).then(ends).otherwise(0).alias("nth"),
         pl.when(unnamed).then(pl.col("seq") - before.fill_null(0)).otherwise("seq").alias("seq"),
     )
@@ -106,8 +106,8 @@ def numbered_order(rows: pl.DataFrame) -> OrderedEvents:
     ).filter(pl.col("occurrence").is_not_null())
     return OrderedEvents(
         _with_ids(events).select(list(EVENT_SCHEMA)),
-        repeats=ordered.height - kept.height,
-        stray_ends=kept.height - events.height,
+        repeats=ordered.height - distinct.height,
+        stray_ends=distinct.height - events.height,
     )
 
 

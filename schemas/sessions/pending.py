@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
 import msgspec
 
@@ -17,133 +16,15 @@ from ..dialects.parts.log_record import LogRecord
 from ..span_content import SpanRole
 from .coverage import Coverage
 from .resolve import candidate_of
-from .span_reading import SpanReading, join_records
-from .trace import Trace, unblocked
+from .span_reading import SpanReading
+from .trace import Change, Changes, OpenTrace, Trace, chars_of, items_of, unblocked
 
 TRACES_MAX = 100_000
 """Traces that one source remembers; traces with waiting spans do not count."""
-TRACE_SPANS_MAX = 20_000
-"""Spans that are remembered of a trace, the first that came, and as many roots beside them.
-
-From later ones nothing is inherited, and they link no descendants to ancestors.
-"""
 WAITING_CHARS_MAX = 1 << 27
 """Characters of a source's waiting spans and records: what one process reads in a minute."""
 WAITING_CHARS_LEFT = WAITING_CHARS_MAX * 3 // 4
 """Characters that may go on waiting once there were more."""
-SPAN_CHARS = 1_000
-"""Characters that a span or a record counts beside its texts."""
-
-Change: TypeAlias = SpanReading | tuple[int | str | LogRecord, ...]
-"""A change of a trace: an added span, added log records, the indexes of the waiting spans that were released,
-or the id of a span with dropped records."""
-
-
-@dataclass(slots=True)
-class OpenTrace:
-    """A trace with its waiting spans and log records.
-
-    `touched` is the record time of the last one that came, `size` the number of remembered spans. `records`
-    are log records by the span that they name, which are released with it; `requests` is the number of
-    requests with such records. `cut` are the spans with dropped records.
-    """
-
-    trace: Trace = field(default_factory=Trace)
-    waiting: list[SpanReading] = field(default_factory=list[SpanReading])
-    touched: int = 0
-    size: int = 0
-    records: dict[str, list[LogRecord]] = field(default_factory=dict[str, list[LogRecord]])
-    requests: int = 0
-    cut: set[str] = field(default_factory=set[str])
-
-    @property
-    def is_waiting(self) -> bool:
-        """Return whether a span or a record waits."""
-        return bool(self.waiting or self.records)
-
-    def copy(self) -> OpenTrace:
-        """Return a trace that can change while this one stays; both have the same spans and records."""
-        records = {span_id: list(waiting) for span_id, waiting in self.records.items()}
-        return OpenTrace(
-            self.trace.copy(),
-            list(self.waiting),
-            self.touched,
-            self.size,
-            records,
-            self.requests,
-            set(self.cut),
-        )
-
-    def take(self, reading: SpanReading) -> bool:
-        """Let a span wait; return False where it repeats a span that was released with its records."""
-        self.touched = max(self.touched, reading.record_time)
-        known = self.trace.spans.get(reading.span_id, ())
-        if reading.content.lacks and any(_is_repeat(reading, span) for span in known):
-            return False
-        # Roots come last, and have the most to inherit.
-        if self.size < TRACE_SPANS_MAX * (1 if reading.parent_id else 2):
-            self.trace.add(reading.bare())
-            self.size += 1
-        self.waiting.append(reading)
-        return True
-
-    def take_record(self, record: LogRecord) -> None:
-        """Let a log record wait for its span."""
-        self.records.setdefault(record.span_id, []).append(record)
-        self.requests = max(self.requests, record.request)
-        self.touched = max(self.touched, record.record_time)
-
-    def release(self, places: Sequence[int]) -> tuple[list[SpanReading], int]:
-        """Release the waiting spans at these indexes, each with its log records.
-
-        Return them in that order, and the characters freed, as `Traces.chars` counts.
-        """
-        released = [self.waiting[place] for place in places]
-        leaving = frozenset(places)
-        self.waiting = [span for place, span in enumerate(self.waiting) if place not in leaving]
-        joined = [self._joined(span) for span in released]
-        freed = sum(map(_chars, released))
-        awaited = {span.span_id for span in self.waiting} if self.records else frozenset[str]()
-        complete = {span.span_id for span in released if span.content.role is not SpanRole.OTHER}
-        for span_id in complete - awaited:
-            freed += sum(map(_chars, self.records.pop(span_id, ())))
-        return joined, freed
-
-    def drop(self, span_id: str) -> list[LogRecord]:
-        """Drop the log records of a span and return them; the span is known to lack them from then on."""
-        self.cut.add(span_id)
-        return self.records.pop(span_id, [])
-
-    def replay(self, change: Change) -> int:
-        """Apply a stored change; return the characters freed."""
-        if isinstance(change, SpanReading):
-            self.take(change)
-            return 0
-        freed = 0
-        for item in change:
-            if isinstance(item, LogRecord):
-                self.take_record(item)
-            elif isinstance(item, str):
-                freed += sum(map(_chars, self.drop(item)))
-        places = [item for item in change if isinstance(item, int)]
-        return freed + (self.release(places)[1] if places else 0)
-
-    def _joined(self, reading: SpanReading) -> SpanReading:
-        """Return the span with its log records, also in its trace, where others inherit from it."""
-        records = self.records.get(reading.span_id)
-        if not records or not reading.content.lacks:
-            return reading
-        joined = join_records(reading, records, is_cut=reading.span_id in self.cut)
-        self.trace.replace(reading.bare(), joined.bare())
-        return joined
-
-
-@dataclass(slots=True)
-class Changes:
-    """The changes of a trace in a step, and the characters freed."""
-
-    done: list[Change] = field(default_factory=list[Change])
-    gone: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +54,9 @@ class Traces:
     def __post_init__(self) -> None:
         """Find what waits, and count its characters."""
         self.waiting = {trace_id for trace_id, opened in self.traces.items() if opened.is_waiting}
-        self.chars = sum(_chars(item) for trace_id in self.waiting for item in _items(self.traces[trace_id]))
+        self.chars = sum(
+            chars_of(item) for trace_id in self.waiting for item in items_of(self.traces[trace_id])
+        )
 
     def apply(self, writes: TraceWrites) -> None:
         """Become what a step has made of these traces; takes as long as there are changed traces."""
@@ -232,7 +115,7 @@ class TracesStep:
         """Let a span wait in its trace."""
         opened = self._touch(reading.trace_id)
         if opened.take(reading):
-            self._chars += _chars(reading)
+            self._chars += chars_of(reading)
             self._waiting.add(reading.trace_id)
         self._note(reading.trace_id, reading)
 
@@ -244,7 +127,7 @@ class TracesStep:
             request = requests.setdefault(record.trace_id, opened.requests + 1)
             record = replace(record, request=request)
             opened.take_record(record)
-            self._chars += _chars(record)
+            self._chars += chars_of(record)
             self._waiting.add(record.trace_id)
             self._note(record.trace_id, (record,))
 
@@ -291,8 +174,8 @@ class TracesStep:
     def _crowded(self) -> int:
         """Return the record time up to which spans and records must be released for lack of room."""
         left = self._chars
-        items = (item for trace_id in self._waiting for item in _items(self._known(trace_id)))
-        for time, chars in sorted((item.record_time, _chars(item)) for item in items):
+        items = (item for trace_id in self._waiting for item in items_of(self._known(trace_id)))
+        for time, chars in sorted((item.record_time, chars_of(item)) for item in items):
             left -= chars
             if left <= WAITING_CHARS_LEFT:
                 return time
@@ -332,7 +215,7 @@ class TracesStep:
                 self.late += len(dropped)
             elif all(span.content.role is SpanRole.OTHER for span in known):
                 self.unjoined += len(dropped)
-            freed = sum(map(_chars, dropped))
+            freed = sum(map(chars_of, dropped))
             self._chars -= freed
             self._note(trace_id, (span_id,), freed)
 
@@ -364,13 +247,6 @@ class TracesStep:
             changes.gone += freed
 
 
-def _items(opened: OpenTrace) -> Iterator[SpanReading | LogRecord]:
-    """Yield the spans and records of a trace that wait."""
-    yield from opened.waiting
-    for records in opened.records.values():
-        yield from records
-
-
 def _made(trace: Trace, reading: SpanReading, coverage: Coverage) -> Candidate | InputFlaw:
     """Return the candidate of a span, or a flaw; only lack of memory raises."""
     place = f"trace {reading.trace_id}, span {reading.span_id}"
@@ -382,17 +258,6 @@ def _made(trace: Trace, reading: SpanReading, coverage: Coverage) -> Candidate |
             raise
         return InputFlaw(place, "internal", type(error).__name__)
     return replace(made, place=place) if isinstance(made, InputFlaw) else made
-
-
-def _chars(item: SpanReading | LogRecord) -> int:
-    """Return the characters that a span or a record counts."""
-    return SPAN_CHARS + (item.content.chars if isinstance(item, SpanReading) else item.chars)
-
-
-def _is_repeat(reading: SpanReading, known: SpanReading) -> bool:
-    """Return whether a span was sent a second time after its release with its log records."""
-    same = (reading.start, reading.end, reading.parent_id, reading.content.role)
-    return known.is_joined and same == (known.start, known.end, known.parent_id, known.content.role)
 
 
 def _ready(opened: OpenTrace, watermark: int, until: int) -> list[int]:

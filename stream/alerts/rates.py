@@ -58,18 +58,18 @@ class Rate(msgspec.Struct, frozen=True):
     ticks: Amount = 0
 
 
-class RuleRates(msgspec.Struct, frozen=True):
+class RuleRates(msgspec.Struct, frozen=True, rename={"rest": "other"}):
     """The rates of a rule: ticks to wait for violations, its agents' rates, and that of any other agent."""
 
     pack: str
     rule: str
     settle_ticks: Amount
-    other: Rate
+    rest: Rate
     agents: dict[str, Rate]
 
 
-class Rates(msgspec.Struct, frozen=True):
-    """The content of a file of rates. `settle_ticks` and `other` are for rules not in it.
+class Rates(msgspec.Struct, frozen=True, rename={"rest": "other"}):
+    """The content of a file of rates. `settle_ticks` and `rest` (`other` in the file) are for others.
 
     Ticks have `tick_s` seconds; `since` and `until` are the bounds of the history.
     """
@@ -77,7 +77,7 @@ class Rates(msgspec.Struct, frozen=True):
     version: int
     tick_s: Annotated[int, msgspec.Meta(gt=0)]
     settle_ticks: Amount
-    other: Rate
+    rest: Rate
     rules: tuple[RuleRates, ...]
     since: str | None = None
     until: str | None = None
@@ -102,7 +102,7 @@ def tolerance(rates: Rates) -> Tolerance:
 
     def tolerated(key: RateKey) -> Tolerated:
         known = rules.get((key.pack, key.rule))
-        rate = rates.other if known is None else known.agents.get(key.agent, known.other)
+        rate = rates.rest if known is None else known.agents.get(key.agent, known.rest)
         return Tolerated(rate.tolerated, rate.dispersion)
 
     return Tolerance(rates.tick_s, settle_ticks, tolerated)

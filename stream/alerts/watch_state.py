@@ -47,11 +47,10 @@ class RateState:
     looked: int | None = None
 
 
-@dataclass(slots=True)
-class CountedSessionState:
-    """The state of an occurrence: the tick of its last status (`heard`), and its rules (`parts`)."""
+class CountedSessionState(msgspec.Struct, rename={"last_tick": "heard"}):
+    """The state of an occurrence: the tick of its last status, and its rules (`parts`)."""
 
-    heard: int
+    last_tick: int
     closed: bool
     parts: list[tuple[str, str, SessionRule]]
 
@@ -108,7 +107,7 @@ def read_watch(records: Mapping[str, bytes], tick_s: int) -> WatchState:
             stored = _decoded(data, CountedSessionState)
             parts = {(pack, rule): part for pack, rule, part in stored.parts}
             occurrence = _named(name.removeprefix(_SESSION), tuple[str, int])
-            sessions[occurrence] = CountedSession(parts, stored.heard, stored.closed)
+            sessions[occurrence] = CountedSession(parts, stored.last_tick, stored.closed)
         else:
             raise StreamError("TRL761", "unknown record in the alerts' state", _HINT)
     if state.tick_s not in {None, tick_s}:

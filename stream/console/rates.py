@@ -53,11 +53,11 @@ class Share:
         """Return the rate, None without applicable sessions."""
         return self.violating / self.applicable if self.applicable else None
 
-    def __add__(self, other: Share) -> Share:
+    def __add__(self, share: Share) -> Share:
         return Share(
-            self.violating + other.violating,
-            self.applicable + other.applicable,
-            self.unjudged + other.unjudged,
+            self.violating + share.violating,
+            self.applicable + share.applicable,
+            self.unjudged + share.unjudged,
         )
 
 

@@ -11,9 +11,9 @@ from ...rules.engine.judge import CompiledRules
 from ...rules.model.rule import Rule
 from ...schemas.event import Event
 from ...schemas.records.verdict_record import VerdictRecord, WitnessEvent, WitnessHistory
+from ...schemas.time import parse_time
 from ...schemas.verdict import Verdict
 from . import queries
-from .formatting import instant
 from .replay import EVENTS_REPLAYED_MAX, RuleReplay, RuleSteps, replay
 
 EVENTS_A_PAGE = 40
@@ -77,7 +77,7 @@ def session_view(
     """
     known = queries.occurrences(db, session_id)
     asked = query.get("occurrence")
-    began = known[0] if asked is None and known else instant(asked or "")
+    began = known[0] if asked is None and known else parse_time(asked or "")
     occurrence = None if began is None else queries.occurrence(db, session_id, began)
     if began is None or occurrence is None:
         return None
@@ -92,7 +92,7 @@ def session_view(
     shown = queries.events(db, session_id, began, page.last - page.first + 1, skip=page.first - 1)
     return {
         "session": occurrence,
-        "others": [other for other in known if other != began],
+        "others": [start for start in known if start != began],
         "breaches": [record for record in records if record.verdict is not Verdict.UNJUDGED],
         "unjudged": [record for record in records if record.verdict is Verdict.UNJUDGED],
         "cut": len(records) == RECORDS_SHOWN_MAX,

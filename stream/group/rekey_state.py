@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from ...schemas.sessions.pending import OpenTrace, Traces
+from ...schemas.sessions.pending import Traces
+from ...schemas.sessions.trace import OpenTrace
 from ..error import StreamError
 from ..messages.record import Output
 from ..messages.topics import Topic

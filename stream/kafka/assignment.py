@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
 from kafka import KafkaConsumer
@@ -77,8 +77,37 @@ def _finish_joining(consumer: Any) -> None:
 
     A consumer joins again when it learns of new partitions. Where a poll ends before the group answers,
     kafka-python (3.0) sees no reason to join any more and drops the answer: it has no partitions, sends no
-    heartbeats, and its polls do not wait.
+    heartbeats, and its polls do not wait. Where it does see a reason, it drops an answer that came between
+    two polls and joins once more, and the whole group divides its partitions again.
     """
     coordinator = consumer._coordinator
     is_needed = coordinator.need_rejoin
-    coordinator.need_rejoin = lambda: coordinator.rejoining or is_needed()
+
+    def is_rejoin_needed() -> bool:
+        task = coordinator._join_task
+        if coordinator.rejoining and task is not None and task.is_done and task.exception is None:
+            coordinator._join_task = _JoinAnswer(task.value)
+        return coordinator.rejoining or is_needed()
+
+    coordinator.need_rejoin = is_rejoin_needed
+
+
+class _JoinAnswer:
+    """An answer of the group that came between two polls, as a task that the next poll awaits."""
+
+    is_done = False
+    exception = None
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def add_callback(self, call: Callable[[Any], None]) -> None:
+        """Call with the answer."""
+        call(self.value)
+
+    def add_errback(self, call: Callable[[Exception], None]) -> None:
+        """Do nothing: joining succeeded."""
+
+    def __await__(self) -> Generator[None, None, Any]:
+        yield from ()
+        return self.value

@@ -1,7 +1,7 @@
-"""The port on which a process of the Kafka pipeline says how it is: `/metrics`, `/healthz`, `/readyz`.
+"""The port of a process of the Kafka pipeline for its metrics and health: `/metrics`, `/healthz`, `/readyz`.
 
-It stands behind the same gate as `tracline serve`: on an address of this machine whoever names it may ask,
-elsewhere whoever has the token, which the two questions of health never need.
+It uses the gate of `tracline serve`: on an address of this machine every caller that names it may ask,
+elsewhere every caller with the token, which the two questions of health never need.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from ..process.kafka_metrics import KafkaMetrics
 from ..process.metrics import metrics_route
 
 CONNECTIONS_MAX = 64
-"""Connections at a time; the newest gets in, and the oldest that is silent yields."""
+"""The most connections at a time; the newest gets in, and the oldest that is silent yields."""
 STOPPING_S = 2
-"""How long an answer may take once the process ends, in seconds."""
+"""The seconds that an answer may take once the process ends."""
 STARTING_S = 20
-"""How long the port may take to answer, in seconds."""
+"""The seconds that the port may take to answer."""
 
 
 Question = Callable[[], bool]
-"""Answered from the port's own thread, so it must be quick and safe from any thread."""
+"""A question that the port's own thread asks, so it must be quick and safe from any thread."""
 
 
 @contextmanager
 def serving(metrics: KafkaMetrics, address: Address, is_ready: Question) -> Generator[int]:
-    """Serve metrics and health in a thread while the block runs; gives the port that is listened on.
+    """Serve metrics and health in a thread while the block runs, and yield the port that is listened on.
 
-    `/readyz` is 200 where `is_ready` says so (partitions are assigned and state is there), else 503;
+    `/readyz` is 200 if `is_ready` is true (partitions are assigned and state is there), else 503;
     `/healthz` is 200 as long as there is the process: one that cannot go on ends.
 
     Raises:
@@ -52,7 +52,7 @@ def serving(metrics: KafkaMetrics, address: Address, is_ready: Question) -> Gene
     with listening(address.host, address.port) as sock:
         app = Starlette(
             routes=[
-                metrics_route(metrics),
+                metrics_route(metrics.registry),
                 _health("/healthz", lambda: True),
                 _health("/readyz", is_ready),
             ],

@@ -1,4 +1,4 @@
-"""How far each process of the pipeline is behind what it reads, by the offsets that it has committed."""
+"""The lag of each process of the pipeline behind its inputs, by the offsets that it has committed."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ READS: Mapping[str, tuple[Topic, ...]] = {
     "archive": (Topic.JUDGED,),
     "alerts": (Topic.VERDICTS,),
 }
-"""What each process reads; its group is `KafkaSettings.group` of its name."""
+"""The topics that each process reads; its group is `KafkaSettings.group` of its name."""
 
 LATEST, EARLIEST = -1, -2
-"""Kafka's words for the end and the beginning of a partition, where an offset is asked for."""
+"""Kafka's codes for the end and the beginning of a partition in a request for an offset."""
 
 COORDINATOR_S = 20.0
-"""How long is waited for the one who knows the offsets: a new broker makes their topic when first asked."""
+"""The seconds to wait for the coordinator of offsets: a new broker creates their topic when first asked."""
 RETRY_S = 0.25
 
 
 @dataclass(frozen=True)
 class Lag:
-    """One partition that a process reads: where it goes on, where the partition ends, what is between.
+    """A partition that a process reads: where it goes on, where the partition ends, and the lag in between.
 
     `committed` is None where the process has not committed yet. A transaction's mark has an offset like a
     record, so one that has read everything may seem to be behind by one.
@@ -45,7 +45,7 @@ class Lag:
 
 
 def lags(admin: Any, settings: KafkaSettings) -> list[Lag]:
-    """The lag of every process at every partition that it reads.
+    """Return the lag of every process at every partition that it reads.
 
     Raises StreamError (TRL724) where a topic is missing that the pipeline needs.
     """
@@ -76,7 +76,7 @@ def lags(admin: Any, settings: KafkaSettings) -> list[Lag]:
 
 
 def _committed(admin: Any, group: str) -> Mapping[Any, Any]:
-    """The offsets that a group has committed, by partition."""
+    """Return the offsets that a group has committed, by partition."""
     from kafka.errors import KafkaError
 
     until = time.monotonic() + COORDINATOR_S

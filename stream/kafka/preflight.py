@@ -1,4 +1,4 @@
-"""Whether there is a broker that lets us in, what is said of one that does not, and how to let go of one."""
+"""The checks before a process starts: a broker listens and accepts it; and the errors if none does."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .settings import KafkaSettings, connecting
 
 REASON_LENGTH_MAX = 200
 LISTEN_S = 2.0
-"""How long `require_listener` usually waits for an address."""
+"""The seconds that `require_listener` usually waits for an address."""
 CLOSE_S = 5.0
-"""How long a producer that is let go of may take to end its thread."""
+"""The seconds that a dropped producer may take to end its thread."""
 _AWAY = ("NoBrokersAvailable", "NodeNotReadyError", "KafkaTimeoutError", "RequestTimedOutError")
-"""The errors of both clients that only say that no broker has answered yet."""
+"""The errors of both clients that only mean that no broker has answered yet."""
 
 
 class BrokerAwayError(StreamError):
@@ -28,9 +28,9 @@ class BrokerAwayError(StreamError):
 
 
 def check_listening(settings: KafkaSettings, within_s: float) -> None:
-    """Raise StreamError (TRL723) where nobody listens at any of the addresses.
+    """Raise StreamError (TRL723) if no broker listens at any of the addresses.
 
-    To be asked before kafka-python's clients are made: without a broker they look for one for long, raise,
+    Call it before kafka-python's clients are made: without a broker they look for one for long, raise,
     and leave a thread behind that goes on looking. Each address is waited for no longer than `within_s`.
     """
     refused: list[str] = []
@@ -47,9 +47,9 @@ def check_listening(settings: KafkaSettings, within_s: float) -> None:
 
 
 def authenticate(settings: KafkaSettings, process: str, within_s: float) -> None:
-    """Raise StreamError (TRL723) with the reason where TLS or SASL keep us out of all the addresses.
+    """Raise StreamError (TRL723) with the reason if TLS or SASL fail at all of the addresses.
 
-    aiokafka is asked, which hears what a broker says before it closes a connection. kafka-python (3.0) drops
+    aiokafka is asked, which receives a broker's error before the connection closes. kafka-python (3.0) drops
     it when both come at once, and goes on asking until its time is up.
     """
     if settings.security_protocol == "PLAINTEXT":
@@ -59,7 +59,7 @@ def authenticate(settings: KafkaSettings, process: str, within_s: float) -> None
     arguments = connecting(settings, process) | {"request_timeout_ms": int(within_s * 1000)}
     refused: Exception = OSError("no address")
     del arguments["bootstrap_servers"]
-    with _heard_by(logging.NullHandler(), "aiokafka"):
+    with _logging_to(logging.NullHandler(), "aiokafka"):
         for server in settings.bootstrap_servers:
             try:
                 asyncio.run(_connect(server, arguments))
@@ -73,7 +73,7 @@ def authenticate(settings: KafkaSettings, process: str, within_s: float) -> None
 
 
 async def _connect(server: str, arguments: dict[str, Any]) -> None:
-    """Connect to one broker and go."""
+    """Connect to one broker, and close the connection."""
     from aiokafka import conn  # pyright: ignore[reportMissingTypeStubs]
 
     host, _, port = server.rpartition(":")
@@ -82,7 +82,7 @@ async def _connect(server: str, arguments: dict[str, Any]) -> None:
 
 
 def require_listener(settings: KafkaSettings, within_s: float) -> None:
-    """As `check_listening`, for processes that try again: raises the error that a client would."""
+    """Check like `check_listening`, for processes that try again; raise the error that a client would."""
     try:
         check_listening(settings, within_s)
     except StreamError as error:
@@ -92,9 +92,9 @@ def require_listener(settings: KafkaSettings, within_s: float) -> None:
 def refusal(
     error: Exception, settings: KafkaSettings, why: str = "", *, is_away: bool = False
 ) -> StreamError:
-    """An error of a Kafka client as TRL723: which brokers were asked, and the error's name.
+    """Return an error of a Kafka client as TRL723: which brokers were asked, and the error's name.
 
-    Not its text, which may be a page long and quote what was sent. `is_away`: no broker has answered.
+    The error's text may be a page long and quote what was sent. `is_away`: no broker has answered.
     """
     what = f"Kafka at {', '.join(settings.bootstrap_servers)}: {type(error).__name__}"
     hint = "check that the brokers run, their addresses, TLS and SASL, and what this user may do"
@@ -103,12 +103,12 @@ def refusal(
 
 
 class _Reasons(logging.Handler):
-    """Keeps why kafka-python lost its last connection, which its exceptions do not say."""
+    """A handler that stores why kafka-python lost its last connection, which its exceptions do not state."""
 
     last = ""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep the reason where it says more than that it happened."""
+        """Keep the reason if it is more than the fact that it happened."""
         reason = record.getMessage().partition("Connection lost: ")[2].partition("\n")[0]
         if reason and not reason.endswith("socket disconnected") and "Timeout" not in reason:
             self.last = reason[:REASON_LENGTH_MAX]
@@ -116,12 +116,12 @@ class _Reasons(logging.Handler):
 
 @contextmanager
 def asking(settings: KafkaSettings) -> Generator[None]:
-    """While kafka-python is asked for something: an error of it becomes StreamError (TRL723).
+    """Turn an error of kafka-python while the block runs into StreamError (TRL723).
 
-    It says why a connection was lost, too. What kafka-python logs meanwhile goes nowhere else.
+    The error has the reason of a lost connection, too. kafka-python's logs meanwhile go nowhere else.
     """
     reasons = _Reasons(logging.ERROR)
-    with _heard_by(reasons, "kafka"):
+    with _logging_to(reasons, "kafka"):
         try:
             yield
         except KafkaError as error:
@@ -129,8 +129,8 @@ def asking(settings: KafkaSettings) -> Generator[None]:
 
 
 @contextmanager
-def _heard_by(handler: logging.Handler, name: str) -> Generator[None]:
-    """Yield what that logger and those below it say goes to the handler, and nowhere else."""
+def _logging_to(handler: logging.Handler, name: str) -> Generator[None]:
+    """Send the logs of that logger and those below it to the handler, and nowhere else."""
     logger = logging.getLogger(name)
     propagate, logger.propagate = logger.propagate, False
     logger.addHandler(handler)
@@ -142,7 +142,7 @@ def _heard_by(handler: logging.Handler, name: str) -> Generator[None]:
 
 
 def drop_producer(producer: Any) -> None:
-    """Close kafka-python's producer with whatever it has not sent, which is then never sent."""
+    """Close kafka-python's producer; records that it has not sent are then never sent."""
     # `close` alone would first wait for what cannot be sent any more, and then raise and close nothing.
     producer._sender.force_close()
     with suppress(KafkaError):

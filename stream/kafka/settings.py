@@ -1,7 +1,7 @@
-"""How Kafka is reached, and how its topics, groups and clients are named: `[kafka]` of `tracline.toml`.
+"""The settings of Kafka, `[kafka]` of `tracline.toml`: addresses, and names of topics, groups and clients.
 
-Loading them is the command line's work; here they are checked, and turned into the arguments of the two
-clients there are: kafka-python, and aiokafka under Faust.
+The command line loads them; this module checks them, and turns them into the arguments of the two
+clients: kafka-python, and aiokafka under Faust.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from ..error import StreamError
 from ..messages.topics import Topic
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")]
-"""What Kafka lets a topic be called, with room for what is put behind it."""
+"""The names that Kafka allows for a topic, with room for a suffix."""
 Address = Annotated[str, Field(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^\s:/,\[\]]+):[0-9]{1,5}$")]
 Text = Annotated[str, Field(min_length=1)]
 Mechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 REQUEST_ROOM_BYTES = 131_072
-"""What a request, and a record in its topic, may have beside the value: keys, headers, one event too many."""
+"""The bytes of a request, and of a record, beside the value: keys, headers, one event too many."""
 RECONNECT_MS_MAX = 2_000
-"""How long a client waits at most before it looks again whether a broker is back."""
+"""The most milliseconds that a client waits before it looks again whether a broker is back."""
 REQUEST_MS = 10_000
-"""How long a producer waits for an answer before it asks again."""
+"""The milliseconds that a producer waits for an answer before it asks again."""
 DELIVERY_MS = 12_000
-"""How long a producer tries to send a record.
+"""The milliseconds that a producer tries to send a record.
 
 After a broker's restart kafka-python (3.0) may find no request to send a record with, until this is over; its
 default are two minutes, in which a process neither works nor lets others take its partitions over.
@@ -40,13 +40,13 @@ default are two minutes, in which a process neither works nor lets others take i
 class KafkaSettings:
     """`[kafka]` of `tracline.toml`. The password is not in its `repr`.
 
-    `bootstrap_servers`: `host:port` of some brokers. `security_protocol` and what follows: TLS and SASL;
+    `bootstrap_servers`: `host:port` of some brokers. `security_protocol` and the next fields: TLS and SASL;
     files are PEM, `ssl_ca_file` None means the system's authorities; a password file's last line break does
     not count. `prefix`: what every topic, group, client and transaction is named by (`tracline.events`,
     `tracline-rekey`), but `spans_topic` and `logs_topic`, which collectors write. `message_bytes_max`: about
     how large a message may be before compression. `compression`: that of what tracline sends.
-    `on_rule_change`: whether an open session finishes under the rules it began with, or is judged anew.
-    `store`: where the monitor has its state between two looks into Kafka; `data_folder`: where it puts it on
+    `on_rule_change`: whether an open session finishes under its first rules, or restarts under the new ones.
+    `store`: where the monitor has its state between two reads of Kafka; `data_folder`: where it puts it on
     disk.
     """
 
@@ -73,12 +73,12 @@ class KafkaSettings:
     data_folder: Text = "tracline-kafka"
 
     def topic(self, topic: Topic) -> str:
-        """The topic's name: `spans_topic`, `logs_topic`, or `prefix.events` and its like."""
+        """Return the topic's name: `spans_topic`, `logs_topic`, or `prefix.events` and its like."""
         of_collectors = {Topic.SPANS: self.spans_topic, Topic.LOGS: self.logs_topic}
         return of_collectors.get(topic, f"{self.prefix}.{topic}")
 
     def group(self, process: str) -> str:
-        """The consumer group of a process, `tracline-rekey` and its like; its clients' name, too."""
+        """Return the consumer group of a process, `tracline-rekey` and its like; also of its clients."""
         return f"{self.prefix}-{process}"
 
     @property
@@ -88,7 +88,7 @@ class KafkaSettings:
 
 
 def check(settings: KafkaSettings) -> None:
-    """Raise StreamError (TRL721) where the settings contradict each other."""
+    """Raise StreamError (TRL721) if the settings contradict each other."""
     for what, hint in _contradictions(settings):
         raise StreamError("TRL721", what, hint)
 
@@ -142,9 +142,9 @@ def _contradictions(settings: KafkaSettings) -> list[tuple[str, str]]:
 
 
 def ssl_context(settings: KafkaSettings) -> ssl.SSLContext | None:
-    """The TLS context, or None where the protocol has none.
+    """Return the TLS context, or None if the protocol has none.
 
-    Raises StreamError (TRL722) where a file cannot be read or used.
+    Raises StreamError (TRL722) if a file cannot be read or used.
     """
     if not settings.security_protocol.endswith("SSL"):
         return None
@@ -179,14 +179,14 @@ def _load_identity(settings: KafkaSettings, certificate: str, context: ssl.SSLCo
 
 
 def password(settings: KafkaSettings) -> str | None:
-    """The SASL password. Raises StreamError (TRL722) where its file cannot be read."""
+    """Return the SASL password. Raises StreamError (TRL722) if its file cannot be read."""
     if settings.sasl_password_file is None:
         return settings.sasl_password
     return _secret("sasl_password_file", settings.sasl_password_file)
 
 
 def connecting(settings: KafkaSettings, process: str) -> dict[str, Any]:
-    """Return what every client of kafka-python and aiokafka is given to reach the brokers.
+    """Return the arguments with which every client of kafka-python and aiokafka reaches the brokers.
 
     Raises StreamError (TRL721, TRL722).
     """
@@ -206,7 +206,7 @@ def connecting(settings: KafkaSettings, process: str) -> dict[str, Any]:
 
 
 def producing(settings: KafkaSettings, process: str) -> dict[str, Any]:
-    """The arguments of a KafkaProducer of kafka-python that loses nothing; errors as `connecting`."""
+    """Return the arguments of a KafkaProducer of kafka-python that loses nothing; errors as `connecting`."""
     return {
         **connecting(settings, process),
         "acks": "all",
@@ -221,7 +221,7 @@ def producing(settings: KafkaSettings, process: str) -> dict[str, Any]:
 
 
 def consuming(settings: KafkaSettings, process: str) -> dict[str, Any]:
-    """The arguments of a KafkaConsumer of kafka-python in the process's group; errors as `connecting`.
+    """Return the arguments of a KafkaConsumer of kafka-python in the process's group; errors as `connecting`.
 
     It reads what is committed, from the beginning where the group has no offset, and commits nothing itself.
     """
@@ -237,7 +237,7 @@ def consuming(settings: KafkaSettings, process: str) -> dict[str, Any]:
 
 
 def faust_broker(settings: KafkaSettings) -> dict[str, Any]:
-    """The arguments of a `faust.App` about its broker: addresses, credentials, compression, sizes.
+    """Return the arguments of a `faust.App` for its broker: addresses, credentials, compression, sizes.
 
     Raises StreamError (TRL721, TRL722).
     """
@@ -263,12 +263,12 @@ def faust_broker(settings: KafkaSettings) -> dict[str, Any]:
 
 
 def compression(settings: KafkaSettings) -> str | None:
-    """The compression as clients call it: None for none."""
+    """Return the compression as clients name it: None for none."""
     return None if settings.compression == "none" else settings.compression
 
 
 def _usable(setting: str, path: str) -> None:
-    """Raise StreamError where the file cannot be read."""
+    """Raise StreamError if the file cannot be read."""
     try:
         with Path(path).open("rb"):
             return
@@ -277,7 +277,7 @@ def _usable(setting: str, path: str) -> None:
 
 
 def _secret(setting: str, path: str) -> str:
-    """The text of a password file, without its last line break."""
+    """Return the text of a password file, without its last line break."""
     _usable(setting, path)
     try:
         text = Path(path).read_text(encoding="utf-8")

@@ -80,7 +80,7 @@ class TopicChecks:
         """Return where partitions end, records of open transactions included."""
         places = {TopicPartition(topic, number): LATEST for number in numbers}
         found: dict[Any, Any] = self._asked().list_partition_offsets(places) if places else {}
-        return {place.partition: one.offset for place, one in found.items()}
+        return {place.partition: end.offset for place, end in found.items()}
 
     def _id(self, topic: str) -> str:
         return topic_id(self._asked(), topic)

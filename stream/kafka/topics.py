@@ -1,4 +1,4 @@
-"""The topics of the pipeline as they must be: made where they are missing, looked at where they are there."""
+"""The topics of the pipeline as they must be: the missing ones are created, and the others checked."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from .preflight import BrokerAwayError, asking, authenticate, check_listening
 from .settings import KafkaSettings, connecting
 
 PARTITIONS = 8
-"""How many partitions spans and sessions have where nothing else is said; no process can use more."""
+"""The partitions of spans and sessions by default; more processes than that have no work."""
 BOOTSTRAP_S = 10.0
 RETRY_S = 1.0
-"""How long a process waits before it asks again whether there is a broker."""
+"""The seconds that a process waits before it asks again whether there is a broker."""
 Answer = TypeVar("Answer")
 NO_ERROR, THERE_ALREADY = 0, 36
-"""Kafka's codes; the second where another process makes the same topic at the same time."""
+"""Kafka's codes; the second if another process creates the same topic at the same time."""
 DAY_MS = 86_400_000
 HOUR_MS = 3_600_000
 
 
 class PartitionCount(StrEnum):
-    """What a topic has as many partitions as."""
+    """The reason for a topic's number of partitions."""
 
     SPANS = "spans"
     """The topic that collectors write; one rekeyer reads each."""
     SESSIONS = "sessions"
-    """Those among which sessions are divided; one monitor reads each."""
+    """The topics by which sessions are divided; one monitor reads each partition."""
     ONE = "one"
-    """What must stay in one order, or is little."""
+    """A topic that must stay in one order, or is small."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ SPECS = (
     TopicSpec(Topic.ALERTS, PartitionCount.ONE, 30),
     TopicSpec(Topic.ALERTS_STATE, PartitionCount.ONE, None),
 )
-"""Every topic there is. A process that is down for longer than its topic's days loses records."""
+"""All topics. A process that is down for longer than its topic's days loses records."""
 OPTIONAL = frozenset(spec.topic for spec in SPECS if spec.optional)
 """The topics that may be missing."""
 OF_COLLECTORS = (Topic.SPANS, Topic.LOGS)
@@ -80,7 +80,7 @@ class FoundTopic:
 
 @dataclass(frozen=True)
 class TopicFlaw:
-    """What of a topic is not as it should be, and what to do; `harmful` where the pipeline would go wrong."""
+    """A fault of a topic and its remedy; `harmful` if the pipeline would go wrong."""
 
     topic: str
     what: str
@@ -89,11 +89,11 @@ class TopicFlaw:
 
 
 def config_of(spec: TopicSpec, settings: KafkaSettings, replicas: int) -> dict[str, str]:
-    """The topic's configuration. Of three replicas two must have a record before it is acknowledged."""
+    """Return the topic's configuration. Two of three replicas must have a record to acknowledge it."""
     config = {
         "cleanup.policy": "compact" if spec.days is None else "delete",
         "max.message.bytes": str(settings.request_bytes_max),
-        # As the producer wrote it: the broker does not pack anew.
+        # The topic stays as the producer wrote it: the broker does not compress again.
         "compression.type": "producer",
     }
     if spec.topic in OF_COLLECTORS:
@@ -115,7 +115,7 @@ def config_of(spec: TopicSpec, settings: KafkaSettings, replicas: int) -> dict[s
 
 @contextmanager
 def administering(settings: KafkaSettings, process: str = "topics") -> Generator[Any]:
-    """kafka-python's admin client, closed at the end.
+    """Yield kafka-python's admin client, and close it at the end.
 
     Raises StreamError: TRL721 and TRL722 of the settings, TRL723 where no broker answers, or one refuses.
     """
@@ -135,7 +135,7 @@ def administering(settings: KafkaSettings, process: str = "topics") -> Generator
 
 @dataclass(frozen=True, slots=True)
 class StartWait:
-    """How long a process waits at its start for a broker: up to `wait_s`, or until `stopping` is set."""
+    """The wait of a process at its start for a broker: up to `wait_s`, or until `stopping` is set."""
 
     wait_s: float
     stopping: threading.Event
@@ -167,7 +167,7 @@ def ask_when_reachable(
 
 
 def look(admin: Any, settings: KafkaSettings) -> dict[Topic, FoundTopic]:
-    """The topics that are there, as they are."""
+    """Return the topics that exist, as they are."""
     from kafka.admin import ConfigResource, ConfigResourceType
 
     names = {settings.topic(spec.topic): spec.topic for spec in SPECS}
@@ -180,17 +180,17 @@ def look(admin: Any, settings: KafkaSettings) -> dict[Topic, FoundTopic]:
         names[name]: FoundTopic(
             partitions=len(topic["partitions"]),
             replicas=min(len(partition["replica_nodes"]) for partition in topic["partitions"]),
-            config={key: told["value"] for key, told in configs[name].items()},
+            config={key: entry["value"] for key, entry in configs[name].items()},
         )
         for name, topic in there.items()
     }
 
 
 def create(admin: Any, settings: KafkaSettings, partitions: int = PARTITIONS, replicas: int = 1) -> list[str]:
-    """Make the topics that are missing, and return their names; those that are there stay as they are.
+    """Create the topics that are missing, and return their names; existing ones stay as they are.
 
-    `partitions` are those of spans and of sessions, unless a topic that is there says how many there are.
-    Raises StreamError (TRL724) where two of them say different numbers, or the broker will not make one.
+    `partitions` are those of spans and of sessions, unless an existing topic decides how many there are.
+    Raises StreamError (TRL724) if two of them have different numbers, or the broker will not create one.
     """
     there = look(admin, settings)
     counts = {PartitionCount.SPANS: partitions, PartitionCount.SESSIONS: partitions, PartitionCount.ONE: 1}
@@ -209,8 +209,8 @@ def create(admin: Any, settings: KafkaSettings, partitions: int = PARTITIONS, re
         if spec.topic not in there
     }
     if missing:
-        told = admin.create_topics(missing, raise_errors=False)["topics"]
-        for topic in told:
+        created = admin.create_topics(missing, raise_errors=False)["topics"]
+        for topic in created:
             if topic["error_code"] not in (NO_ERROR, THERE_ALREADY):
                 what = f"{topic['name']} cannot be made: {topic['error_message']}"
                 raise StreamError("TRL724", what, "check --replication, and what this user may do")
@@ -229,7 +229,7 @@ def check(found: Mapping[Topic, FoundTopic], settings: KafkaSettings) -> list[To
 
 
 def require(found: Mapping[Topic, FoundTopic], settings: KafkaSettings, *topics: Topic) -> None:
-    """Raise StreamError (TRL724) where one of the topics is missing, or would make the pipeline go wrong."""
+    """Raise StreamError (TRL724) if one of the topics is missing, or would make the pipeline go wrong."""
     names = {settings.topic(topic) for topic in topics}
     for flaw in check(found, settings):
         if flaw.harmful and flaw.topic in names:
@@ -244,23 +244,23 @@ def _missing(spec: TopicSpec, settings: KafkaSettings) -> TopicFlaw:
 
 
 def _uneven(found: Mapping[Topic, FoundTopic], settings: KafkaSettings) -> list[TopicFlaw]:
-    """The topics that have another number of partitions than those they go with."""
+    """Return the topics that have another number of partitions than those they go with."""
     flaws: list[TopicFlaw] = []
     first: dict[PartitionCount, Topic] = {}
     for spec in SPECS:
         if spec.topic not in found:
             continue
-        other = first.setdefault(spec.count, spec.topic)
-        wanted = 1 if spec.count is PartitionCount.ONE else found[other].partitions
+        counterpart = first.setdefault(spec.count, spec.topic)
+        wanted = 1 if spec.count is PartitionCount.ONE else found[counterpart].partitions
         if (has := found[spec.topic].partitions) == wanted:
             continue
         why = (
-            "and must have 1" if spec.count is PartitionCount.ONE else f"and {settings.topic(other)} {wanted}"
+            "and must have 1"
+            if spec.count is PartitionCount.ONE
+            else f"and {settings.topic(counterpart)} {wanted}"
         )
         what = f"has {has} partitions, {why}"
-        hint = (
-            "a number of partitions cannot change: choose another prefix, or delete the topics and begin anew"
-        )
+        hint = "a number of partitions cannot change: choose another prefix, or recreate the topics"
         if spec.optional:
             hint = (
                 "a record must come to the partition of its span: delete this topic and make it again with: "
@@ -271,7 +271,7 @@ def _uneven(found: Mapping[Topic, FoundTopic], settings: KafkaSettings) -> list[
 
 
 def _config_flaws(spec: TopicSpec, found: FoundTopic, settings: KafkaSettings) -> Iterator[TopicFlaw]:
-    """Yield where the topic's configuration differs; harmful is what loses records, or refuses them."""
+    """Yield the differences of the topic's configuration; harmful ones lose records, or refuse them."""
     name = settings.topic(spec.topic)
     for key, wanted in config_of(spec, settings, found.replicas).items():
         has = found.config.get(key, "")

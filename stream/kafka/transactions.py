@@ -20,25 +20,25 @@ from .preflight import LISTEN_S, drop_producer, require_listener
 from .settings import KafkaSettings, producing
 
 BATCH_BYTES = 262_144
-"""How much is sent to a partition at a time, before compression; larger records go alone."""
+"""The bytes that are sent to a partition at a time, before compression; larger records go alone."""
 LINGER_MS = 100
 """`produce` sends what it has in the end, so waiting only makes fuller batches."""
 RETRY_MS = 20
-"""How long to wait before the broker is asked again, as when it still writes the last transaction's end."""
+"""The milliseconds before the broker is asked again, as when it still writes the last transaction's end."""
 BLOCK_MS = 10_000
-"""How long the broker may take to say what there is, and to end a predecessor's transaction."""
+"""The milliseconds that the broker may take to send metadata, and to end a predecessor's transaction."""
 
 
 class Transactions:
-    """Transactions of one process; `instance` tells it from others, and from itself before a restart.
+    """Transactions of one process; `instance` is its name, the same after a restart.
 
-    What a process left open is aborted when one of the same instance opens, or by the broker after
-    `timeout_s`; until then whoever reads only what is committed waits. Two that run with the same instance
+    The open transaction of a process is aborted when one of the same instance opens, or by the broker after
+    `timeout_s`; until then readers of committed records wait. Two that run with the same instance
     end each other's transactions.
     """
 
     def __init__(self, settings: KafkaSettings, process: str, instance: str, timeout_s: float) -> None:
-        """Connects to nothing yet. Raises StreamError (TRL721, TRL722)."""
+        """Connect to nothing yet. Raises StreamError (TRL721, TRL722)."""
         self._settings = settings
         self._instance, self._timeout_s = instance, timeout_s
         self._began = 0.0
@@ -60,7 +60,7 @@ class Transactions:
         return self._producer is not None
 
     def open(self) -> None:
-        """Connect, and abort what was left open. Raises KafkaError where the broker does not answer."""
+        """Connect, and abort a transaction that is open. Raises KafkaError if the broker does not answer."""
         self.discard()
         require_listener(self._settings, LISTEN_S)
         self._producer = KafkaProducer(**self._config)
@@ -71,7 +71,7 @@ class Transactions:
             raise
 
     def partitions(self, topic: str) -> int:
-        """Return how many partitions the topic has, as far as the producer knows."""
+        """Return the number of the topic's partitions, as far as the producer knows."""
         return len(self._producer.partitions_for(topic))
 
     def begin(self) -> None:
@@ -85,33 +85,33 @@ class Transactions:
             self._producer.send(topic, value=value, key=key, partition=partition)
             for topic, partition, key, value in records
         ]
-        # A commit would not tell of a batch that failed while it waited for it.
+        # A commit would not report a batch that failed while it waited for it.
         self._producer.flush()
         for future in futures:
             if not future.succeeded():
                 raise future.exception or KafkaError("a record was not acknowledged")
 
     def offsets(self, offsets: Mapping[TopicPartition, int], member: Any) -> None:
-        """Say where to go on reading; `member` is the consumer's `group_metadata` when it read.
+        """Set where to go on reading; `member` is the consumer's `group_metadata` when it read.
 
-        Raises CommitFailedError where others have taken its partitions over since.
+        Raises CommitFailedError if others have taken its partitions over since.
         """
         self._producer.send_offsets_to_transaction(
             {partition: OffsetAndMetadata(offset, "", -1) for partition, offset in offsets.items()}, member
         )
 
     def commit(self) -> None:
-        """Let everyone see the transaction."""
+        """Make the transaction visible."""
         self._producer.commit_transaction()
 
     def abandon(self, error: KafkaError) -> KafkaError:
-        """Let go of a transaction that failed; gives why it did.
+        """Drop a transaction that failed, and return why it did.
 
-        Raises StreamError (TRL733) where another process of this instance has ended it.
+        Raises StreamError (TRL733) if another process of this instance has ended it.
         """
         age_s = time.monotonic() - self._began
         if type(error) is KafkaError:
-            # What is asked of a producer after its first error says only that there was one.
+            # A producer's answers after its first error mean only that there was one.
             error = self._producer._transaction_manager.last_error or error
         self.discard()
         if isinstance(error, FENCED) and age_s < self._timeout_s:
@@ -120,7 +120,7 @@ class Transactions:
         return error
 
     def discard(self) -> None:
-        """Let go of the producer, with whatever it has not sent."""
+        """Drop the producer; records that it has not sent are never sent."""
         if self._producer is None:
             return
         producer, self._producer = self._producer, None

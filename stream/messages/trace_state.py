@@ -1,7 +1,7 @@
 """The stored form of a trace, and its documented codec.
 
-A trace is one or more entries. The first is `schemas.sessions.pending.OpenTrace` in MessagePack, field by
-field. Each further one is a list of changes (`pending.Change`), which `OpenTrace.replay` does to the trace of
+A trace is one or more entries. The first is `schemas.sessions.trace.OpenTrace` in MessagePack, field by
+field. Each further one is a list of changes (`trace.Change`), which `OpenTrace.replay` does to the trace of
 the entries before it. Keys are field names, so a release that adds a field with a default reads old entries.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from ...schemas.sessions.pending import Change, Changes, OpenTrace
+from ...schemas.sessions.trace import Change, Changes, OpenTrace
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(OpenTrace)

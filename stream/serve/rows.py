@@ -55,7 +55,7 @@ def add_changes(
     # The first row of a rule and occurrence sets `applied`: a violating session counts when it violates.
     for status in sorted(outputs.statuses, key=lambda status: status.status is SessionStatus.APPLIED):
         if status.status in _TIMES:
-            batch.standings.append(_standing(status))
+            batch.statuses.append(_status_row(status))
 
 
 def _event(event: Event, rules: str) -> tuple[str, int, int, int, str, bytes]:
@@ -82,7 +82,7 @@ def _verdict(record: VerdictRecord, given: int) -> tuple[object, ...]:
     )
 
 
-def _standing(status: StatusChange) -> tuple[object, ...]:
+def _status_row(status: StatusChange) -> tuple[object, ...]:
     times = (status.time if is_set else None for is_set in _TIMES[status.status])
     return status.session_id, status.occurrence, status.pack, status.rule, status.agent, *times
 

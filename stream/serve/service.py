@@ -146,7 +146,7 @@ def _application(
     return Starlette(
         routes=[
             *receiver_routes(handler),
-            metrics_route(metrics),
+            metrics_route(metrics.registry),
             doctor_route(doctor),
             Route("/healthz", health),
             Route("/readyz", health),

@@ -74,7 +74,7 @@ class StoreChanges:
         default_factory=list[tuple[str, int, int, int, str, bytes]]
     )
     verdicts: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
-    standings: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
+    statuses: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
     closes: list[tuple[int, str, int]] = field(default_factory=list[tuple[int, str, int]])
     dead_letters: list[DeadLetter] = field(default_factory=list[DeadLetter])
     census: SpanCensus = field(default_factory=SpanCensus)
@@ -194,7 +194,7 @@ class Store:
             self._put("trace", "trace_id, touched, state", batch.traces)
             self._insert("event", "session_id, occurrence, seq, time, kind, row", batch.events)
             self._insert("verdict", VERDICT_COLUMNS, batch.verdicts, "OR IGNORE")
-            self._db.executemany(_STANDING, batch.standings)
+            self._db.executemany(_STATUS, batch.statuses)
             self._db.executemany(_CLOSED, batch.closes)
             dead_letters = [(dl.time, dl.place, dl.code, dl.reason, dl.sha256) for dl in batch.dead_letters]
             self._insert("dead_letter", "received, place, code, reason, sha256", dead_letters)
@@ -240,7 +240,7 @@ VERDICT_COLUMNS = (
     "id, pack, rule, session_id, occurrence, seq, time, verdict, severity, agent, history, given, record"
 )
 
-_STANDING = """
+_STATUS = """
 INSERT INTO standing (session_id, occurrence, pack, rule, agent, applied, violated, unjudged)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from ..messages.session_state import SessionState, decode
 from ..stages.schedule import Schedule
-from ..stages.session_cache import SessionCache
+from ..stages.session_cache import SessionCache, StoredSession
 from .store import SessionRow, Store
 
 
@@ -24,12 +24,19 @@ class StoreSessions:
 
     def take(self, session_id: str) -> SessionState:
         """Return a session's state as it was committed last; the caller owns it."""
-        return self._cache.take(session_id, self._store.session(session_id), decode)
+        record = self._store.session(session_id)
+        stored = None if record is None else StoredSession(record, ())
+        return self._cache.take(session_id, stored, lambda data, _chunks: decode(data))
 
     def apply(self, rows: Mapping[str, SessionRow | None], states: Mapping[str, SessionState]) -> None:
         """Follow rows that were committed, with the states in them."""
         for session_id, row in rows.items():
             self._schedule.plan(session_id, None if row is None else row.due)
         self._schedule.trim()
-        written = {session_id: row.state for session_id, row in rows.items() if row is not None}
-        self._cache.put({session_id: (data, states[session_id]) for session_id, data in written.items()})
+        self._cache.put(
+            {
+                session_id: (StoredSession(row.state, ()), states[session_id])
+                for session_id, row in rows.items()
+                if row is not None
+            }
+        )

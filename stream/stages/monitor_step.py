@@ -34,7 +34,7 @@ from .judge import AssembledBatch, Outputs, RuledAt, SessionJudge, poisoned
 from .rule_set_judge import RuleSetJudge
 from .rule_sets import RuleSets
 from .schedule import MonitorState, Write
-from .session_cache import SessionCache
+from .session_cache import SessionCache, StoredSession
 
 STEP_NS = NS // 2
 """The smallest step of a partition's watermark: judging one event takes almost as long as a hundred."""
@@ -237,7 +237,7 @@ class MonitorStep:
         """Return a session's state as the messages before have left it."""
         state = self._sessions.get(session_id)
         if state is None:
-            state = self._stored(number, session_id)
+            state = self._cache.take(session_id, self._stored(number, session_id), decode_session)
         elif state.session.due is None:
             # The session is forgotten, and begins again: its next occurrence may have the time of the last.
             self._judge_pending()
@@ -245,14 +245,13 @@ class MonitorStep:
         self._sessions[session_id] = state
         return state
 
-    def _stored(self, number: int, session_id: str) -> SessionState:
-        """Return the state in a session's record and its chunks."""
+    def _stored(self, number: int, session_id: str) -> StoredSession | None:
+        """Return a session's record with its chunks; None where the session is new or forgotten."""
         record = self._record(session_id)
         if record is None or (head := decode_head(record)).due == FORGOTTEN:
-            return self._cache.take(session_id, None, decode_session)
-        chunks = list(map(self._state.table.get, chunk_keys(number, session_id, head)))
-        content = _content(record, chunks)
-        return self._cache.take(session_id, content, lambda _: decode_session(record, chunks))
+            return None
+        get = self._state.table.get
+        return StoredSession(record, [get(key) for key in chunk_keys(number, session_id, head)])
 
     def _record(self, session_id: str) -> bytes | None:
         if session_id not in self._records:
@@ -303,7 +302,7 @@ class MonitorStep:
             (rules_key(number, key), msgspec.json.encode(texts)) for key, texts in changed.rules.items()
         ]
         deleted: list[str] = []
-        cached: dict[str, tuple[bytes, SessionState]] = {}
+        cached: dict[str, tuple[StoredSession, SessionState]] = {}
         for session_id, offset in sorted(changed.sessions.items()):
             key, state, before = session_key(session_id), self._sessions[session_id], self._record(session_id)
             due = state.session.due
@@ -317,7 +316,7 @@ class MonitorStep:
                 # It has this message, and must not have it again if the process dies before the deletion.
                 deleted.append(key)
             else:
-                cached[session_id] = _content(data, chunks), state
+                cached[session_id] = StoredSession(data, chunks), state
             old = [] if before is None else chunk_keys(number, session_id, decode_head(before))
             deleted += [each for each in old if each not in keys]
         facts = msgspec.structs.replace(changed.facts, topic_id=self._options.events_id)
@@ -326,11 +325,6 @@ class MonitorStep:
         lost = sorted(self._state.partitions[number].lost - written)
         self._cache.put(cached)
         return [*writes, *((key, None) for key in (*deleted, *lost))]
-
-
-def _content(record: bytes, chunks: Sequence[bytes | None]) -> bytes:
-    """Return all of a session's record: two states may differ in their chunks alone."""
-    return b"".join([record, *(chunk or b"" for chunk in chunks)]) if chunks else record
 
 
 def advanced(facts: PartitionState, message: Message, offset: int) -> PartitionState:

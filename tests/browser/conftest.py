@@ -20,7 +20,7 @@ from tracline.stream.console import pages
 from ..unit.stream.console_store import desk_sessions, fill, shipped
 
 WAIT_S = 20.0
-"""How long a test waits for what must come."""
+"""The time in seconds that a test waits for a change."""
 WATCH = """
 window.broken = [];
 addEventListener("securitypolicyviolation", (e) => broken.push(`${e.violatedDirective}: ${e.blockedURI}`));
@@ -36,7 +36,7 @@ class Served:
 
 
 class _Server(uvicorn.Server):
-    """Says when it has begun."""
+    """A handler that reports when it has begun."""
 
     def __init__(self, config: uvicorn.Config, began: threading.Event) -> None:
         super().__init__(config)

@@ -59,7 +59,7 @@ def test_from_the_overview_to_the_event(watched: Watched) -> None:
 
 
 def test_a_verdict_appears_without_a_reload(served: Served, watched: Watched) -> None:
-    """What comes into the store is first in the list, announced and counted; the list keeps its length."""
+    """A new session is first in the list, announced and counted; the list has a fixed length."""
     page = watched.page
     page.goto("/")
     expect(page.locator("#live-state")).to_have_text("Live.")
@@ -108,9 +108,9 @@ def test_the_list_can_be_held(served: Served, watched: Watched) -> None:
     expect(page.locator("#live-state")).to_have_text("Paused.")
     first = page.locator("#live-rows tr").first.inner_text()
     add_verdicts(served, session_id="missed")
-    other = page.context.new_page()
-    other.goto("/")
-    expect(other.locator("#live-rows tr").first).to_contain_text("missed")
+    second_page = page.context.new_page()
+    second_page.goto("/")
+    expect(second_page.locator("#live-rows tr").first).to_contain_text("missed")
     assert page.locator("#live-rows tr").first.inner_text() == first
     page.get_by_role("button", name="Resume").click()
     expect(page.locator("#live-rows tr").first).to_contain_text("missed")
@@ -119,14 +119,14 @@ def test_the_list_can_be_held(served: Served, watched: Watched) -> None:
 def test_the_first_verdict_ends_the_empty_state(served: Served, watched: Watched) -> None:
     """A page that was opened before anything was violated shows the table with the first verdict."""
     with writing(served.store) as db:
-        kept = db.execute("SELECT * FROM verdict ORDER BY number LIMIT 1").fetchone()
+        stored = db.execute("SELECT * FROM verdict ORDER BY number LIMIT 1").fetchone()
         db.execute("DELETE FROM verdict")
     page = watched.page
     page.goto("/")
     expect(page.get_by_text("No rule was violated or unmet so far")).to_be_visible()
     expect(page.locator("#some")).to_be_hidden()
     with writing(served.store) as db:
-        db.execute(VERDICT, kept[1:])
+        db.execute(VERDICT, stored[1:])
     expect(page.locator("#some")).to_be_visible()
     expect(page.get_by_text("No rule was violated or unmet so far")).to_be_hidden()
     assert rows(page) == 1
@@ -157,14 +157,14 @@ def test_the_keyboard_is_enough(watched: Watched) -> None:
 
 def test_hostile_text_does_nothing(served: Served, watched: Watched) -> None:
     """Markup in messages, ids and names is read as text, in pages and in what the feed adds."""
-    told = session(HOSTILE, user(HOSTILE), agent=HOSTILE)
+    events = session(HOSTILE, user(HOSTILE), agent=HOSTILE)
     page = watched.page
     page.goto("/")
     expect(page.locator("#live-state")).to_have_text("Live.")
     with writing(served.store) as db:
-        db.executemany(EVENT, map(event_row, told))
+        db.executemany(EVENT, map(event_row, events))
     add_verdicts(
-        served, session_id=HOSTILE, occurrence=told[0].occurrence, agent=HOSTILE, rule=HOSTILE, pack=HOSTILE
+        served, session_id=HOSTILE, occurrence=events[0].occurrence, agent=HOSTILE, rule=HOSTILE, pack=HOSTILE
     )
     row = page.locator("#live-rows tr").first
     expect(row.locator("td.rule")).to_contain_text("<script>alert(1)</script><img src=x")
@@ -211,12 +211,12 @@ def test_dark_and_light_follow_the_system(watched: Watched) -> None:
     """The ground is dark where the system is, and light where it is."""
     page = watched.page
     page.goto("/")
-    grounds = []
+    backgrounds = []
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         colour = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
-        grounds.append(sum(map(int, re.findall(r"\d+", colour))))
-    light, dark = grounds
+        backgrounds.append(sum(map(int, re.findall(r"\d+", colour))))
+    light, dark = backgrounds
     assert light > 700 > 100 > dark
 
 

@@ -39,16 +39,16 @@ SESSIONS = 16
 
 
 def validate(*files: Path) -> subprocess.CompletedProcess[str]:
-    """Return what the collector says of a configuration."""
+    """Return the collector's output for a configuration."""
     words = [f"--config={file}" for file in files]
     return subprocess.run([COLLECTOR, "validate", *words], capture_output=True, text=True, check=False)
 
 
-def write(folder: Path, told: Mapping[str, Any]) -> Path:
+def write(folder: Path, configuration: Mapping[str, Any]) -> Path:
     """A configuration that is laid over the one that ships."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "here.yaml"
-    file.write_text(yaml.safe_dump(dict(told)))
+    file.write_text(yaml.safe_dump(dict(configuration)))
     return file
 
 
@@ -59,7 +59,7 @@ def collecting(kafka: KafkaSettings, folder: Path) -> Iterator[tuple[int, Path]]
     When the block ends it was asked to stop, and has sent all that it took.
     """
     port, file, log = free_port(), folder / "spans.jsonl", folder / "collector.log"
-    grpc, http = ({"endpoint": f"127.0.0.1:{one}"} for one in (free_port(), port))
+    grpc, http = ({"endpoint": f"127.0.0.1:{endpoint_port}"} for endpoint_port in (free_port(), port))
     here = {
         "receivers": {"otlp": {"protocols": {"grpc": grpc, "http": http}}},
         "exporters": {
@@ -75,12 +75,12 @@ def collecting(kafka: KafkaSettings, folder: Path) -> Iterator[tuple[int, Path]]
         },
     }
     command = [COLLECTOR, f"--config={SHIPPED}", f"--config={write(folder, here)}"]
-    with log.open("wb") as said:
+    with log.open("wb") as output:
         run = subprocess.Popen(
             command,
             env=os.environ | {"KAFKA_BOOTSTRAP_SERVERS": ",".join(kafka.bootstrap_servers)},
-            stdout=said,
-            stderr=said,
+            stdout=output,
+            stderr=output,
         )
     try:
         listening(run, port, log.read_text)
@@ -111,9 +111,9 @@ def test_the_shipped_configuration_is_valid(tmp_path: Path) -> None:
 def test_an_agents_spans_come_through_to_their_verdicts(
     kafka: KafkaSettings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Bot, collector, Kafka, rekey, monitor: the verdicts are those of an audit of what the collector heard.
+    """Bot, collector, Kafka, rekey, monitor: the verdicts are those of an audit of the collector's input.
 
-    What they say was broken is what the bot says that it broke.
+    The violations that they report are those that the bot reports to have planted.
     """
     make_topics(kafka)
     with collecting(kafka, tmp_path) as (port, file):
@@ -128,14 +128,14 @@ def test_an_agents_spans_come_through_to_their_verdicts(
         ) as monitor,
         closing(Listener(kafka)) as listener,
     ):
-        heard = listener.until(lambda heard: heard.ids.keys() >= ids.keys())
+        received = listener.until(lambda received: received.ids.keys() >= ids.keys())
         assert monitor.stop() == 0, monitor.log.read_text()
         assert rekey.stop() == 0, rekey.log.read_text()
-        heard = listener.until(lambda _: False, lambda: False)
-    assert heard.ids == ids
-    assert not heard.letters
+        received = listener.until(lambda _: False, lambda: False)
+    assert received.ids == ids
+    assert not received.letters
     found = [record for record in records.values() if record["verdict"] in ("violated", "unmet")]
-    assert {(one["session_id"], one["pack"], one["rule"]) for one in found} == broken
+    assert {(verdict["session_id"], verdict["pack"], verdict["rule"]) for verdict in found} == broken
     assert len(broken) > 10
     with capsys.disabled():
         print(f"\n{len(ids)} verdicts, {len(broken)} rules broken in {SESSIONS} sessions")
@@ -146,8 +146,8 @@ def run_bot(url: str) -> set[tuple[str, str, str]]:
     line = [sys.executable, "-m", "tracline.examples.instrumented_bot", "--endpoint", url]
     line += ["--sessions", str(SESSIONS), "--seed", "11", "--break", "0.9"]
     done = subprocess.run(line, capture_output=True, text=True, timeout=WAIT_S, check=True)
-    told = [json.loads(text) for text in done.stdout.splitlines()]
-    return {(one["session_id"], one["pack"], one["rule"]) for one in told}
+    broken = [json.loads(text) for text in done.stdout.splitlines()]
+    return {(broken_rule["session_id"], broken_rule["pack"], broken_rule["rule"]) for broken_rule in broken}
 
 
 def test_two_collectors_send_a_trace_to_one_partition(
@@ -159,8 +159,8 @@ def test_two_collectors_send_a_trace_to_one_partition(
         collecting(kafka, tmp_path / "one") as (first, _),
         collecting(kafka, tmp_path / "two") as (second, _),
     ):
-        told = talk([first, second], sessions=SESSIONS, seed=12)
-    expected = resolved(told)
+        sent = talk([first, second], sessions=SESSIONS, seed=12)
+    expected = resolved(sent)
     places: defaultdict[str, set[int]] = defaultdict(set)
     spans: Counter[str] = Counter()
     records = read(kafka, kafka.topic(Topic.SPANS))
@@ -169,7 +169,7 @@ def test_two_collectors_send_a_trace_to_one_partition(
             assert record.key.decode() == span.trace_id
             places[span.trace_id].add(record.partition)
             spans[span.span_id] += 1
-    assert spans == Counter(span.span_id for span in decode_protobuf(told).spans)
+    assert spans == Counter(span.span_id for span in decode_protobuf(sent).spans)
     assert {len(partitions) for partitions in places.values()} == {1}
     assert len(records) > len(places), "no trace came from both"
     assert len(set().union(*places.values())) > 1

@@ -27,7 +27,7 @@ from .test_collector import collecting
 
 pytestmark = pytest.mark.collector
 ALL_S = 120
-"""How long the pipeline may take for all recordings."""
+"""The time in seconds that the pipeline may take for all recordings."""
 SESSIONS = replace(LIVE, lateness_s=90)
 """No recording is longer than that: none of its spans is late, in whatever order the collector sends them."""
 
@@ -85,7 +85,7 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_recordings_come_through_as_they_happened(
     kafka: KafkaSettings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The archive of the pipeline over Kafka holds what the script says happened, where recordings are exact.
+    """The archive of the pipeline over Kafka holds the events of the script, where recordings are exact.
 
     Of all recordings it holds the events that an audit of their requests finds, in the same order.
     """
@@ -117,7 +117,7 @@ def test_recordings_come_through_as_they_happened(
         elif name not in NOT_YET:
             given = [verdict for verdict in verdicts if verdict["session_id"] in ids]
             wrong[name] = differences(truth_of_recording(name), archived, given)
-    assert not {name: said for name, said in wrong.items() if said}
+    assert not {name: differing for name, differing in wrong.items() if differing}
     assert len(events) == sum(map(len, dumped.values()))
     with capsys.disabled():
         print(f"\n{len(events)} events of {len(recorded)} recordings, {len(recorded) - len(NOT_YET)} exact")

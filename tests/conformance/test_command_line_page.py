@@ -1,4 +1,4 @@
-"""The page on the command line says what the commands do."""
+"""The page on the command line describes what the commands do."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tracline.schemas.sessions.claim_log import DropReason
 PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
 
 
-def test_the_formats_of_every_command_are_told() -> None:
+def test_the_formats_of_every_command_are_on_the_page() -> None:
     """The page gives each command that has `--format` exactly the formats that it has."""
-    told: dict[str, set[str]] = {}
-    sentence = PAGE.read_text("utf-8").split("`--format` says")[1].split("\n- ")[0]
+    documented: dict[str, set[str]] = {}
+    sentence = PAGE.read_text("utf-8").split("`--format` sets")[1].split("\n- ")[0]
     for clause in re.split(r"[;:.]\s", sentence):
         words = re.findall(r"`(\w+)`", clause)
         formats = {word for word in words if word not in COMMANDS}
-        told |= {word: formats for word in words if word in COMMANDS}
-    told["test"] |= told["check"]
+        documented |= {word: formats for word in words if word in COMMANDS}
+    documented["test"] |= documented["check"]
     had = {name: _formats(module) for name, (module, _) in COMMANDS.items()}
-    assert told == {name: formats for name, formats in had.items() if formats}
+    assert documented == {name: formats for name, formats in had.items() if formats}
 
 
 def test_every_reason_for_which_a_reading_is_dropped_is_explained() -> None:

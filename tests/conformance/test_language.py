@@ -153,9 +153,9 @@ def test_a_session_gets_the_verdicts_that_the_manual_shows(block: Block) -> None
         compile_rule(rule), _seen(rule, rule_set, events), sliced=rule.for_each is not None
     )
     found: list[tuple[int | str, str]] = [
-        (one.at, _finding(one.verdict, one.slice)) for one in outcome.findings
+        (finding.at, _finding(finding.verdict, finding.slice)) for finding in outcome.findings
     ]
-    found += [("close", _finding(one.verdict, one.slice)) for one in outcome.closing]
+    found += [("close", _finding(finding.verdict, finding.slice)) for finding in outcome.closing]
     assert found == expected
 
 
@@ -170,7 +170,10 @@ def test_a_verdict_gets_the_witness_that_the_manual_shows(block: Block) -> None:
     labels = [{name.strip() for name in step.split(",")} - {"-"} for step in steps]
     rule = Rule("p", "r", "", parse_formula(formula), formula, {})
     found = table_witnesses(rule, compile_rule(rule), labels, [len(labels) - 1])[len(labels) - 1]
-    shown = [f"event {one.place + 1} | {', '.join(one.true) or '-'} | {one.residual}" for one in found.events]
+    shown = [
+        f"event {step_event.place + 1} | {', '.join(step_event.true) or '-'} | {step_event.residual}"
+        for step_event in found.events
+    ]
     for bit in found.history:
         event = "-" if bit.place is None else f"event {bit.place + 1}"
         shown.append(f"{bit.formula} | {str(bit.value).lower()} | {event}")
@@ -331,7 +334,9 @@ def _passes(rule: Rule, true: frozenset[str], unknown: frozenset[str]) -> bool |
     if rule.steps is None:
         return True
     cases = [
-        true.union(some) for size in range(len(unknown) + 1) for some in combinations(sorted(unknown), size)
+        true.union(subset)
+        for size in range(len(unknown) + 1)
+        for subset in combinations(sorted(unknown), size)
     ]
     answers = {evaluate_boolean(rule.steps, case) for case in cases}
     return answers.pop() if len(answers) == 1 else None

@@ -23,7 +23,7 @@ FUTURE = (*(f"{op}{bounds}" for op, bounds in product("FG", BOUNDS)), "X[2]", "N
 PAST = (*(f"{op}{bounds}" for op, bounds in product("OH", BOUNDS)), "Y[2]", "Z[2]", "Y[3]")
 COUNTS = ("at_most[0]", "at_most[1]", "at_most[2]")
 
-AROUND = (
+SHAPES = (
     "{} p",
     "not {} p",
     "G (q -> {} p)",
@@ -35,8 +35,8 @@ AROUND = (
 )
 """Contexts for an operator of either direction."""
 
-AROUND_PAST = ("{} (p and Y q)", "Y {} p", "F Z {} p", "p S {} q", "G ({} p or X q)", "O not {} p")
-AROUND_FUTURE = ("{} F p", "{} (p U q)", "G F {} p", "F G {} p", "{} (p and O q)")
+SHAPES_OF_PAST = ("{} (p and Y q)", "Y {} p", "F Z {} p", "p S {} q", "G ({} p or X q)", "O not {} p")
+SHAPES_OF_FUTURE = ("{} F p", "{} (p U q)", "G F {} p", "F G {} p", "{} (p and O q)")
 
 BITS = {
     "odd": "not previous odd",
@@ -62,9 +62,9 @@ WITH_BIT = (
 
 def samples() -> list[Sample]:
     """Return all of them; how many there are is asserted where they are used."""
-    texts = [shape.format(op) for op, shape in product((*FUTURE, *PAST, *COUNTS), AROUND)]
-    texts += [shape.format(op) for op, shape in product((*PAST, *COUNTS), AROUND_PAST)]
-    texts += [shape.format(op) for op, shape in product(FUTURE, AROUND_FUTURE)]
+    texts = [shape.format(op) for op, shape in product((*FUTURE, *PAST, *COUNTS), SHAPES)]
+    texts += [shape.format(op) for op, shape in product((*PAST, *COUNTS), SHAPES_OF_PAST)]
+    texts += [shape.format(op) for op, shape in product(FUTURE, SHAPES_OF_FUTURE)]
     plain = [Sample(parse_formula(text)) for text in texts]
     with_bits = [
         Sample(parse_formula(shape.format(name)), {name: parse_formula(rule)})

@@ -1,6 +1,6 @@
 """LTL3 by the classic tableau of atoms, past included, as a second opinion on the reference's.
 
-An atom is a guess, for one position, of the propositions and of what every temporal subformula says of the
+An atom is a guess, for one position, of the propositions and of what every temporal subformula claims of the
 next and of the previous position (Lichtenstein, Pnueli and Zuck, 1985, The Glory of the Past). A word makes a
 formula true if and only if a path through the atoms has its letters, begins with no past, and visits for
 every `p until q` infinitely often an atom where it is false or q is true. Nothing here is shared with
@@ -92,10 +92,10 @@ def core(f: Formula) -> Formula:
 def _unrolled(op: Op, p: Formula, a: int, b: int) -> Formula:
     """Return a bounded operator as nested steps; `at_most[k]` as the absence of a k + 1st p."""
     if op is Op.AT_MOST:
-        met = TRUE
+        unrolled = TRUE
         for count in range(b + 1):
-            met = Formula(Op.SINCE, (TRUE, _and(p, _previous(met) if count else TRUE)))
-        return _not(met)
+            unrolled = Formula(Op.SINCE, (TRUE, _and(p, _previous(unrolled) if count else TRUE)))
+        return _not(unrolled)
     weak = op in (Op.ALWAYS, Op.HISTORICALLY, Op.WEAK_NEXT, Op.WEAK_PREVIOUS)
     step = _next if op in (Op.NEXT, Op.WEAK_NEXT, Op.EVENTUALLY, Op.ALWAYS) else _previous
     wanted = _not(p) if weak else p
@@ -165,14 +165,14 @@ def tableau(
         keyed[key] = keyed.get(key, 0) | 1 << i
     successors = tuple(keyed.get((future, tuple(value[f] for f in back)), 0) for _, future, _, value in atoms)
     untils = [f for f in nodes if f.op is Op.UNTIL]
-    kept = [_mask(not value[f] or value[f.args[1]] for *_, value in atoms) for f in untils]
+    fulfilled = [_mask(not value[f] or value[f.args[1]] for *_, value in atoms) for f in untils]
     seen = set(used)
     return Tableau(
         successors,
         {letter: _mask(atom[0] == letter & seen for atom in atoms) for letter in alphabet},
         _mask(not any(past) for _, _, past, _ in atoms),
         _mask(value[root] for *_, value in atoms),
-        _live(successors, kept),
+        _live(successors, fulfilled),
     )
 
 
@@ -215,7 +215,7 @@ def _values(
     return value
 
 
-def _live(successors: Sequence[Mask], kept: Sequence[Mask]) -> Mask:
+def _live(successors: Sequence[Mask], fulfilled: Sequence[Mask]) -> Mask:
     """Return the atoms from which a path reaches a strongly connected part that keeps every until."""
     reach = [*successors]
     for middle in range(len(reach)):
@@ -227,6 +227,6 @@ def _live(successors: Sequence[Mask], kept: Sequence[Mask]) -> Mask:
     for i, forth in enumerate(reach):
         if forth >> i & 1:
             part = _mask(forth >> j & 1 and reach[j] >> i & 1 for j in range(len(reach)))
-            if all(part & mask for mask in kept):
+            if all(part & mask for mask in fulfilled):
                 good |= part
     return _mask(good >> i & 1 or forth & good for i, forth in enumerate(reach))

@@ -110,7 +110,7 @@ class Runs:
     """A rule's runs under one way of recovering. `verdict` is that of the step, by state and letter.
 
     `final` states answer the same for ever; `fresh` ones have an instance that has seen no event; `held` ones
-    close as held whatever the finite reading says.
+    close as held whatever the verdict on the finite trace is.
     """
 
     next: Array

@@ -131,10 +131,10 @@ def write(folder: Path, sessions: list[Session], random: Random, files: int) -> 
     folder.mkdir()
     schema = {name: EVENT_SCHEMA[name] for name in (*ROW, "args", "error", "text", "tool")}
     for number in range(files):
-        some = [{name: row.get(name) for name in schema} for row in rows[number::files]]
-        for row in some:
+        part = [{name: row.get(name) for name in schema} for row in rows[number::files]]
+        for row in part:
             row["content"] = row["content"] or "captured"
-        frame = pl.DataFrame(some, schema={**schema, "time": pl.Int64, "occurrence": pl.Int64})
+        frame = pl.DataFrame(part, schema={**schema, "time": pl.Int64, "occurrence": pl.Int64})
         times = [
             pl.from_epoch(name, time_unit="ns").dt.replace_time_zone("UTC") for name in ("time", "occurrence")
         ]
@@ -154,7 +154,7 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def expected(sessions: list[Session], rules: tuple[Rule, ...]) -> Counter[Verdict]:
-    """Return what the reference semantics says of every session and rule, in the words of the bundle."""
+    """Return the findings of the reference semantics by session and rule, in the words of the bundle."""
     found: Counter[Verdict] = Counter()
     for session in sessions:
         for rule in rules:
@@ -171,7 +171,7 @@ def verdicts(bundle: Path) -> list[dict]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_an_audit_says_what_the_rules_mean(seed: int, pack: Path, tmp_path: Path) -> None:
+def test_an_audit_finds_what_the_rules_mean(seed: int, pack: Path, tmp_path: Path) -> None:
     """All verdicts on 60 random sessions of shuffled rows, satisfied and held ones too, are as meant."""
     sessions = random_archive(seed, 60)
     archive = write(tmp_path / "archive", sessions, Random(seed), files=3)
@@ -192,25 +192,25 @@ def test_an_audit_says_what_the_rules_mean(seed: int, pack: Path, tmp_path: Path
 
 
 def test_the_summary_counts_the_reference_verdicts(pack: Path, tmp_path: Path) -> None:
-    """Each rule's counts follow from the reference's findings and from where they say that it applies."""
+    """Each rule's counts follow from the reference's findings and from the events at which it applies."""
     sessions = random_archive(9, 80)
     archive = write(tmp_path / "archive", sessions, Random(1), files=1)
     rules = load_packs([pack])
     outcome = audit(archive, rules, tmp_path / "bundle", AuditOptions(idle_s=IDLE_S))
     for rule in rules.rules:
-        told = [judge_session(rule, session.seen, closed=session.closed) for session in sessions]
-        each = [Counter(finding.verdict.value for finding in one.findings) for one in told]
-        broken = [bool(one["violated"] + one["unmet"]) for one in each]
-        applied = [one.applies is not None for one in told]
+        judged = [judge_session(rule, session.seen, closed=session.closed) for session in sessions]
+        each = [Counter(finding.verdict.value for finding in counts_of.findings) for counts_of in judged]
+        broken = [bool(counts_of["violated"] + counts_of["unmet"]) for counts_of in each]
+        applied = [counts_of.applies is not None for counts_of in judged]
         counts = outcome.summary["rules"][rule.id]
-        assert counts["violations"] == sum(one["violated"] for one in each), rule.id
-        assert counts["unmet"] == sum(one["unmet"] for one in each), rule.id
-        assert counts["satisfactions"] == sum(one["satisfied"] for one in each), rule.id
+        assert counts["violations"] == sum(counts_of["violated"] for counts_of in each), rule.id
+        assert counts["unmet"] == sum(counts_of["unmet"] for counts_of in each), rule.id
+        assert counts["satisfactions"] == sum(counts_of["satisfied"] for counts_of in each), rule.id
         assert counts["sessions_violating"] == sum(broken), rule.id
-        assert counts["sessions_unjudged"] == sum(bool(one["unjudged"]) for one in each), rule.id
+        assert counts["sessions_unjudged"] == sum(bool(counts_of["unjudged"]) for counts_of in each), rule.id
         assert counts["sessions_applicable"] == sum(
-            bad or (applies and not one["unjudged"])
-            for bad, applies, one in zip(broken, applied, each, strict=True)
+            bad or (applies and not counts_of["unjudged"])
+            for bad, applies, counts_of in zip(broken, applied, each, strict=True)
         ), rule.id
 
 

@@ -1,4 +1,4 @@
-"""Where the finite reading contradicts a verdict: the product of two machines against the definitions."""
+"""Finite-trace verdicts that contradict a verdict: the product of two machines against the definitions."""
 
 from __future__ import annotations
 

@@ -215,8 +215,8 @@ def test_all_five_node_machines_mean_what_their_formulas_mean() -> None:
     assert compared == ACCEPTED_FIVE * 3 * TRACES
 
 
-def test_machines_say_where_their_rules_apply() -> None:
-    """From the same event on machine and reference say that a rule applies: eight traces a formula."""
+def test_machines_agree_on_where_their_rules_apply() -> None:
+    """Machine and reference agree on the event from which a rule applies: eight traces a formula."""
     random, compared = Random(3), 0
     overriding = parse_formula("q and once p")
     for formula, recover in product(accepted(), (Recover.BOTH, Recover.NONE)):

@@ -36,7 +36,7 @@ BOUNDED = [
 def conditions() -> Iterator[Formula]:
     """Yield every past condition of up to three nodes, and those with bounds."""
     for nodes in (2, 3):
-        yield from (one for one in of_size(nodes) if one.op in PAST and not has_future(one))
+        yield from (formula for formula in of_size(nodes) if formula.op in PAST and not has_future(formula))
     yield from map(parse_formula, BOUNDED)
 
 

@@ -73,7 +73,7 @@ def random_case(seed: int) -> Case:
     events: list[list[list[SteppedEvent]]] = []
     for _ in range(random.randint(1, 5)):
         events.append([random_event(random, stepped, keys, unknowns) for _ in range(random.randint(0, 25))])
-    order = [(session, 0) for session, own in enumerate(events) for _ in own]
+    order = [(session, 0) for session, session_events in enumerate(events) for _ in session_events]
     random.shuffle(order)
     reached: Counter[int] = Counter()
     for i, (session, _) in enumerate(order):
@@ -178,21 +178,21 @@ def keys_of(program: kernel.Program, found: kernel.Findings, names: dict, verdic
 @pytest.mark.parametrize("found_max", [1, 7, 1 << 16])
 def test_the_kernel_finds_what_the_plain_stepper_finds(found_max: int) -> None:
     """Findings, closings and applicability agree on 300 random cases, for any size of the output buffer."""
-    met: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     for seed in range(300):
         case = random_case(seed)
         slow = slowly(case)
         findings, closings, applying, kinds = quickly(case, found_max)
         assert (findings, closings, applying) == slow, f"seed {seed}"
-        met.update(kinds)
-        met["closings"] += sum(closings.values())
+        counts.update(kinds)
+        counts["closings"] += sum(closings.values())
     least = {1: 3000, 2: 3000, 4: 300, 5: 900, "closings": 1500}
-    assert all(met[kind] >= count for kind, count in least.items()), met
+    assert all(counts[kind] >= count for kind, count in least.items()), counts
 
 
 def test_the_stepper_reports_what_the_slow_stepper_finds() -> None:
     """Findings, closings and applicability of 300 random cases agree, rule by rule."""
-    met: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for seed in range(300):
         case = random_case(seed)
         found = Counter[Key](), Counter[Key](), set[tuple[int, int]]()
@@ -207,8 +207,8 @@ def test_the_stepper_reports_what_the_slow_stepper_finds() -> None:
         findings, closings, applying = slowly(case)
         seen = Counter({key: count for key, count in closings.items() if key[2] >= 0})
         assert found == (findings, seen, applying), f"seed {seed}"
-        met.update(str(key[4]) for key in (*findings.elements(), *seen.elements()))
-    assert min(met[name] for name in ("violated", "satisfied", "unjudged", "held", "unmet")) > 300, met
+        counts.update(str(key[4]) for key in (*findings.elements(), *seen.elements()))
+    assert min(counts[name] for name in ("violated", "satisfied", "unjudged", "held", "unmet")) > 300, counts
 
 
 def stepped(run: RuleRun, events: list[SteppedEvent]) -> tuple[list[tuple], list[tuple]]:
@@ -240,7 +240,7 @@ def test_the_kernel_that_was_compared_is_compiled() -> None:
     assert kernel_loop.judge_rows.nopython_signatures
 
 
-def test_sessions_may_be_cut_between_any_two_pieces_of_rows() -> None:
+def test_sessions_may_be_cut_between_any_two_chunks_of_rows() -> None:
     """Judging rows in pieces with one memory finds what judging them at once finds."""
     case = random_case(11)
     program = kernel.lay_out(case.machines, case.stepped, case.keys)
@@ -257,13 +257,13 @@ def test_sessions_may_be_cut_between_any_two_pieces_of_rows() -> None:
     )
     whole = kernel.remember(program, 4, 0)
     at_once = [tuple(found.stamps) for found in kernel.judge(program, letters, rows, whole)]
-    pieces = kernel.remember(program, 4, 0)
-    in_pieces: list[int] = []
+    chunk_memory = kernel.remember(program, 4, 0)
+    by_chunks: list[int] = []
     for begin in range(0, count, 13):
         cut = slice(begin, begin + 13)
-        piece = kernel.Rows(rows.words[cut], rows.slots[cut], rows.stamps[cut], rows.slices[cut])
-        for found in kernel.judge(program, letters, piece, pieces):
-            in_pieces.extend(found.stamps)
-    assert tuple(in_pieces) == at_once[0]
-    assert len(in_pieces) > 20
-    assert (whole.state == pieces.state).all()
+        chunk = kernel.Rows(rows.words[cut], rows.slots[cut], rows.stamps[cut], rows.slices[cut])
+        for found in kernel.judge(program, letters, chunk, chunk_memory):
+            by_chunks.extend(found.stamps)
+    assert tuple(by_chunks) == at_once[0]
+    assert len(by_chunks) > 20
+    assert (whole.state == chunk_memory.state).all()

@@ -99,7 +99,7 @@ def test_ltl3_is_what_ultimately_periodic_words_show() -> None:
     assert compared == ACCEPTED * INSTANCES
 
 
-def test_a_residual_is_the_whole_rule_again_if_no_word_tells_them_apart() -> None:
+def test_a_residual_is_the_whole_rule_again_if_no_word_separates_them() -> None:
     """After one and two events, for every formula without past: by finite words of up to five letters and by
     periodic ones the residual's truth, which is the rule's at the start, is the rule's own from here on."""
     periodic, finite = [periodic_words(2)], [finite_words(length) for length in range(2, DEPTH + 1)]
@@ -112,12 +112,12 @@ def test_a_residual_is_the_whole_rule_again_if_no_word_tells_them_apart() -> Non
         states = [meaning.begin(meaning.history.start)]
         for after in (1, 2):
             states = [meaning.step(state, letter) for state in states for letter in LETTERS]
-            told = [
+            differ = [
                 (truth[0] != truth[after]).reshape(4**after, -1).any(axis=1)
                 for truth in truths
                 if len(truth) > after
             ]
-            same = ~np.any(told, axis=0)
+            same = ~np.any(differ, axis=0)
             assert [meaning.is_whole(state) for state in states] == same.tolist(), str(formula)
             compared += len(states)
             whole += int(same.sum())
@@ -130,10 +130,12 @@ def _with_truths(universe: Sequence[Words]) -> Iterator[tuple[Formula, list[Any]
     known: list[dict[Formula, Any]] = [{} for _ in universe]
     for nodes in range(1, 5):
         for formula in filter(is_accepted, of_size(nodes)):
-            truths = [words.truth(formula, kept) for words, kept in zip(universe, known, strict=True)]
+            truths = [
+                words.truth(formula, truths_of) for words, truths_of in zip(universe, known, strict=True)
+            ]
             if nodes <= 2:
-                for kept, truth in zip(known, truths, strict=True):
-                    kept[formula] = truth
+                for truths_of, truth in zip(known, truths, strict=True):
+                    truths_of[formula] = truth
             yield formula, truths
 
 

@@ -67,9 +67,9 @@ def _as_stepped(rule: Rule, event: LabelledEvent) -> SteppedEvent:
     )
 
 
-def test_the_stepper_says_of_sessions_what_the_reference_says() -> None:
+def test_the_stepper_finds_in_sessions_what_the_reference_finds() -> None:
     """Findings, their events and slices, closings and whether the rule applies agree on 6,400 sessions."""
-    random, met = Random(7), Counter[str]()
+    random, counts = Random(7), Counter[str]()
     pool = [*map(Sample, sample_of(4, 250, seed=3)), *random.sample(samples(), 150)]
     for sample in pool:
         for _ in range(2):
@@ -78,22 +78,22 @@ def test_the_stepper_says_of_sessions_what_the_reference_says() -> None:
             for _ in range(8):
                 events = _session(random)
                 closed = random.random() < 0.8
-                _compare(rule, machine, events, closed, met)
-    print(f"sessions: {met['sessions']}; findings: {dict(met)}")
-    assert met["sessions"] == 6_400
-    assert min(met[kind] for kind in ("violated", "satisfied", "held", "unmet", "unjudged")) >= 300, met
+                _compare(rule, machine, events, closed, counts)
+    print(f"sessions: {counts['sessions']}; findings: {dict(counts)}")
+    assert counts["sessions"] == 6_400
+    assert min(counts[kind] for kind in ("violated", "satisfied", "held", "unmet", "unjudged")) >= 300, counts
 
 
 def _compare(
-    rule: Rule, machine: Machine, events: list[LabelledEvent], closed: bool, met: Counter[str]
+    rule: Rule, machine: Machine, events: list[LabelledEvent], closed: bool, counts: Counter[str]
 ) -> None:
     expected = judge_session(rule, events, closed=closed)
     found = judge_slowly(machine, [_as_stepped(rule, e) for e in events], sliced=rule.for_each is not None)
     findings = found.findings + (found.closing if closed else ())
-    told = {(f.at, f.slice, f.verdict) for f in findings}
+    verdicts = {(f.at, f.slice, f.verdict) for f in findings}
     meant = {(f.event, f.slice if f.sliced else None, f.verdict) for f in expected.findings}
-    assert told == meant, (str(rule.formula), rule, events)
+    assert verdicts == meant, (str(rule.formula), rule, events)
     assert len(findings) == len(expected.findings)
     applies = found.applies or any(f.verdict is Verdict.VIOLATED for f in findings)
     assert applies == (expected.applies is not None), (rule, events)
-    met.update(["sessions", *(f.verdict for f in findings)])
+    counts.update(["sessions", *(f.verdict for f in findings)])

@@ -45,8 +45,8 @@ class Words:
             case Op.PROP:
                 value = self.labels[f.name]
             case Op.TRUE | Op.FALSE:
-                one = self.ones if f.op is Op.TRUE else ~self.ones
-                value = np.broadcast_to(one, (self.size, *one.shape))
+                row = self.ones if f.op is Op.TRUE else ~self.ones
+                value = np.broadcast_to(row, (self.size, *row.shape))
             case Op.NOT:
                 value = ~args[0]
             case Op.AND:

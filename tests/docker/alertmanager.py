@@ -38,10 +38,10 @@ def need(command: str, package: str) -> str:
 def until(what: str, is_so: Callable[[], Any], *, within_s: float = WAIT_S) -> Any:
     """Wait until it is so, and give what it then is."""
     deadline = time.monotonic() + within_s
-    while not (told := is_so()):
+    while not (result := is_so()):
         assert time.monotonic() < deadline, f"not within {within_s} s: {what}"
         threading.Event().wait(POLL_S)
-    return told
+    return result
 
 
 @dataclass

@@ -41,7 +41,7 @@ pytestmark = pytest.mark.slow
 DASHBOARD = ROOT / "docker/grafana/dashboards/tracline.json"
 TOKEN = "correct-horse-battery-staple"
 RATE_INTERVAL = "5s"
-"""What Grafana would put for `$__rate_interval`, at the scrape interval of this test."""
+"""The value of Grafana's `$__rate_interval` at the scrape interval of this test."""
 
 
 @dataclass
@@ -127,13 +127,13 @@ def prometheus(pipeline: Pipeline, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def configuration(folder: Path, targets: dict[str, int], port: int) -> Path:
     """The configuration that ships, with these targets in place of containers, and no patience."""
-    told = yaml.safe_load((ROOT / "docker/prometheus/prometheus.yml").read_text(encoding="utf-8"))
-    told["global"] = {"scrape_interval": "500ms", "evaluation_interval": "500ms"}
+    settings = yaml.safe_load((ROOT / "docker/prometheus/prometheus.yml").read_text(encoding="utf-8"))
+    settings["global"] = {"scrape_interval": "500ms", "evaluation_interval": "500ms"}
     (folder / "rules").symlink_to(ROOT / "docker/prometheus/rules")
     token = folder / "token"
     token.write_text(TOKEN)
-    del told["alerting"]
-    jobs: dict[str, dict[str, Any]] = {job["job_name"]: job for job in told["scrape_configs"]}
+    del settings["alerting"]
+    jobs: dict[str, dict[str, Any]] = {job["job_name"]: job for job in settings["scrape_configs"]}
     job = jobs["tracline"]
     job["authorization"]["credentials_file"] = str(token)
     names = job.pop("dns_sd_configs")[0]["names"]
@@ -143,9 +143,9 @@ def configuration(folder: Path, targets: dict[str, int], port: int) -> Path:
         for name, number in targets.items()
     ]
     jobs["prometheus"]["static_configs"] = [{"targets": [f"127.0.0.1:{port}"]}]
-    told["scrape_configs"] = [job, jobs["prometheus"]]
+    settings["scrape_configs"] = [job, jobs["prometheus"]]
     path = folder / "prometheus.yml"
-    path.write_text(yaml.safe_dump(told))
+    path.write_text(yaml.safe_dump(settings))
     return path
 
 
@@ -165,9 +165,9 @@ def queries() -> list[tuple[str, str]]:
 
 def ask(url: str, query: str) -> list[Any]:
     """Return what the query gives now. Raises where Prometheus finds it at fault."""
-    told = httpx.get(f"{url}/api/v1/query", params={"query": query})
-    assert told.is_success, (query, told.text)
-    return told.json()["data"]["result"]
+    response = httpx.get(f"{url}/api/v1/query", params={"query": query})
+    assert response.is_success, (query, response.text)
+    return response.json()["data"]["result"]
 
 
 def test_every_query_of_the_dashboard_has_an_answer(prometheus: str, pipeline: Pipeline) -> None:
@@ -190,12 +190,12 @@ def test_every_query_of_the_dashboard_has_an_answer(prometheus: str, pipeline: P
 
 
 def test_numbers_are_what_was_counted(prometheus: str, pipeline: Pipeline) -> None:
-    """What the processes say arrives under the names of their kinds; so do the recorded series."""
+    """The metrics of the processes arrive under the names of their kinds; so do the recorded series."""
     pipeline.work(now(prometheus))
 
     def value(query: str) -> float:
-        told = ask(prometheus, query)
-        return float(told[0]["value"][1]) if told else -1.0
+        found = ask(prometheus, query)
+        return float(found[0]["value"][1]) if found else -1.0
 
     until("the lag adds up", lambda: value('tracline:kafka_lag:sum{process="monitor"}') == 4)
     until("open sessions are shown", lambda: value("sum(tracline_sessions_open)") == 12)
@@ -207,8 +207,8 @@ def test_all_processes_are_read_with_the_token(prometheus: str) -> None:
     """All four targets are up: the ports ask for the token, and Prometheus shows it."""
 
     def are_up() -> bool:
-        told = ask(prometheus, 'up{job="tracline"}')
-        return {one["metric"]["process"]: one["value"][1] for one in told} == dict.fromkeys(
+        found = ask(prometheus, 'up{job="tracline"}')
+        return {series["metric"]["process"]: series["value"][1] for series in found} == dict.fromkeys(
             ("rekey", "monitor", "archive", "alerts"), "1"
         )
 
@@ -221,8 +221,8 @@ def test_metrics_that_are_asked_for_are_declared(pipeline: Pipeline) -> None:
     declared = {
         sample.name
         for metrics in pipeline.ports.values()
-        for family in metrics.registry.collect()
-        for sample in family.samples
+        for metric in metrics.registry.collect()
+        for sample in metric.samples
     }
     texts = [query for _, query in queries()]
     texts += [path.read_text(encoding="utf-8") for path in (ROOT / "docker/prometheus").rglob("*.yml")]
@@ -232,22 +232,26 @@ def test_metrics_that_are_asked_for_are_declared(pipeline: Pipeline) -> None:
 
 
 def test_labels_that_are_asked_for_are_there(pipeline: Pipeline) -> None:
-    """What a query divides by, or asks of a series, is a label that it has or that Prometheus gives it."""
+    """A query divides by, and selects by, only labels that the series has or that Prometheus adds."""
     pipeline.work(time.time_ns())
     given = {"job", "process", "instance", "le"}
     labels: dict[str, set[str]] = {}
     for metrics in pipeline.ports.values():
-        for family in metrics.registry.collect():
-            for sample in family.samples:
+        for metric in metrics.registry.collect():
+            for sample in metric.samples:
                 labels.setdefault(sample.name, set(given)).update(sample.labels)
     recording = yaml.safe_load((ROOT / "docker/prometheus/rules/recording.yml").read_text(encoding="utf-8"))
     alerting = yaml.safe_load((ROOT / "docker/prometheus/rules/alerting.yml").read_text(encoding="utf-8"))
-    rules = [rule for told in (recording, alerting) for group in told["groups"] for rule in group["rules"]]
+    rules = [
+        rule for document in (recording, alerting) for group in document["groups"] for rule in group["rules"]
+    ]
     looked = 0
     for query in [query for _, query in queries()] + [rule["expr"] for rule in rules]:
         names = re.findall(r"\btracline_[a-z_]+", query)
         asked = set(re.findall(r"(\w+)=~?\"", query))
-        asked |= {one.strip() for some in re.findall(r"\bby \(([^)]*)\)", query) for one in some.split(",")}
+        asked |= {
+            label.strip() for listed in re.findall(r"\bby \(([^)]*)\)", query) for label in listed.split(",")
+        }
         for name in names:
             looked += bool(asked)
             assert asked <= labels[name], query

@@ -1,4 +1,4 @@
-"""Alerts at a real Alertmanager: what it shows, and what it tells a receiver of its own."""
+"""Alerts at a real Alertmanager: what it shows, and what it sends to its receiver."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def delivering(url: str, *, intervals: DeliveryIntervals | None = None) -> Itera
         yield Delivery([receiver], meter, jitter=lambda: 0.0, report=lambda _text: None, intervals=intervals)
 
 
-def carried(delivery: Delivery, told: Alert) -> bool:
-    """Work on, and say whether it was taken."""
+def carried(delivery: Delivery, sent: Alert) -> bool:
+    """Work on, and return whether the alert was taken."""
     delivery.work(time.time_ns())
-    return delivery.is_settled(told)
+    return delivery.is_settled(sent)
 
 
 @pytest.fixture
@@ -92,16 +92,16 @@ def test_an_alert_fires_and_is_resolved(running: RunningAlertmanager) -> None:
 
 def test_two_agents_are_two_alerts(running: RunningAlertmanager) -> None:
     """Resolving one leaves the other."""
-    one = alert(began())
-    other = replace(one, agent="sales")
+    first = alert(began())
+    second = replace(first, agent="sales")
     with delivering(running.url) as delivery:
-        delivery.offer(one)
-        delivery.offer(other)
-        assert carried(delivery, other)
+        delivery.offer(first)
+        delivery.offer(second)
+        assert carried(delivery, second)
         assert len(running.alerts()) == 2
-        delivery.offer(replace(one, ends=time.time_ns()))
+        delivery.offer(replace(first, ends=time.time_ns()))
         delivery.work(time.time_ns())
-        left = until("one is gone", lambda: len(told := running.alerts()) == 1 and told)
+        left = until("one is gone", lambda: len(alerts := running.alerts()) == 1 and alerts)
         assert left[0]["labels"]["agent"] == "sales"
 
 
@@ -117,36 +117,38 @@ def test_an_alertmanager_that_is_away_gets_it_later(running: RunningAlertmanager
         assert [shown["annotations"]["alert_id"] for shown in running.alerts()] == [fired.id]
 
 
-def test_an_alertmanager_that_forgot_hears_again(running: RunningAlertmanager, tmp_path: Path) -> None:
-    """Started anew with nothing, it has the alert after the next interval."""
+def test_an_alertmanager_without_state_gets_alerts_again(
+    running: RunningAlertmanager, tmp_path: Path
+) -> None:
+    """Restarted with no state, it has the alert after the next interval."""
     fired = alert(began())
     with delivering(running.url, intervals=DeliveryIntervals(resend_s=0.5, lease_s=30)) as delivery:
         delivery.offer(fired)
         assert carried(delivery, fired)
         running.stop()
-        running.folder = tmp_path / "anew"
+        running.folder = tmp_path / "restarted"
         running.start()
         until("it has the alert again", lambda: carried(delivery, fired) and running.alerts())
 
 
-def test_its_own_receivers_hear_once_of_each(tmp_path: Path) -> None:
+def test_its_own_receivers_get_each_once(tmp_path: Path) -> None:
     """Sent again and again, an alert is one notification when it fires and one when it is resolved."""
-    with hook() as told:
+    with hook() as receiver:
         config = tmp_path / "alertmanager.yml"
-        config.write_text(CONFIG.format(url=told.url))
+        config.write_text(CONFIG.format(url=receiver.url))
         with alertmanager(tmp_path / "run", config) as running, delivering(running.url) as delivery:
             fired = alert(began())
             delivery.offer(fired)
             assert carried(delivery, fired)
-            until("it is told", lambda: statuses(told) == ["firing"])
+            until("it is sent", lambda: statuses(receiver) == ["firing"])
             for seconds in (61, 122):
                 delivery.work(time.time_ns() + seconds * NS)
             resolved = replace(fired, ends=time.time_ns())
             delivery.offer(resolved)
             delivery.work(time.time_ns() + 200 * NS)
-            until("its end is told", lambda: statuses(told) == ["firing", "resolved"])
+            until("its end is sent", lambda: statuses(receiver) == ["firing", "resolved"])
 
 
-def statuses(told: Hook) -> list[str]:
-    """Return what was told of each alert."""
-    return [one["status"] for _, body in told.posts for one in json.loads(body)["alerts"]]
+def statuses(receiver: Hook) -> list[str]:
+    """Return the notifications about each alert."""
+    return [alert["status"] for _, body in receiver.posts for alert in json.loads(body)["alerts"]]

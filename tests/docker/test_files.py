@@ -1,4 +1,4 @@
-"""What ships in `docker/`, by the tools that read it: promtool, amtool, docker-compose; no container runs."""
+"""The files in `docker/`, checked by promtool, amtool and docker-compose; no container runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMPOSE = DOCKER / "compose.yaml"
 
 
 def run(*command: str | Path) -> str:
-    """Return what a tool says; it must succeed."""
+    """Return the output of a tool, which must succeed."""
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -37,10 +37,10 @@ SERVICES: dict[str, dict[str, Any]] = compose()["services"]
 def test_rules_of_prometheus_are_sound() -> None:
     """Promtool finds no fault in recording and alerting rules, and there are as many as one counts."""
     promtool = need("promtool", "prometheus")
-    said = run(promtool, "check", "rules", *sorted((DOCKER / "prometheus/rules").glob("*.yml")))
+    output = run(promtool, "check", "rules", *sorted((DOCKER / "prometheus/rules").glob("*.yml")))
     texts = [path.read_text(encoding="utf-8") for path in (DOCKER / "prometheus/rules").glob("*.yml")]
     counted = sum(len(re.findall(r"^ *- (?:record|alert):", text, re.MULTILINE)) for text in texts)
-    assert sum(map(int, re.findall(r"(\d+) rules found", said))) == counted > 10
+    assert sum(map(int, re.findall(r"(\d+) rules found", output))) == counted > 10
 
 
 def test_every_rule_has_a_test_that_it_passes() -> None:
@@ -48,12 +48,12 @@ def test_every_rule_has_a_test_that_it_passes() -> None:
     promtool = need("promtool", "prometheus")
     tests = sorted((DOCKER / "prometheus/tests").glob("*.yml"))
     run(promtool, "test", "rules", *tests)
-    told = "".join(path.read_text(encoding="utf-8") for path in tests)
+    text = "".join(path.read_text(encoding="utf-8") for path in tests)
     for path in (DOCKER / "prometheus/rules").glob("*.yml"):
         for name in re.findall(
             r"^ *- (?:record|alert): (\S+)", path.read_text(encoding="utf-8"), re.MULTILINE
         ):
-            assert name in told, name
+            assert name in text, name
 
 
 def test_configuration_of_prometheus_is_sound(tmp_path: Path) -> None:
@@ -111,8 +111,8 @@ def test_services_are_pinned_and_confined(name: str) -> None:
 def test_files_that_compose_names_are_there() -> None:
     """Every configuration is a file beside the compose file, and is mounted somewhere."""
     configs = compose()["configs"]
-    for told in configs.values():
-        assert (DOCKER / told["file"]).is_file(), told
+    for configuration in configs.values():
+        assert (DOCKER / configuration["file"]).is_file(), configuration
     used = {config["source"] for service in SERVICES.values() for config in service.get("configs", [])}
     assert used == set(configs)
 
@@ -156,7 +156,7 @@ def test_what_is_copied_to_the_image_is_there() -> None:
 
 
 def test_the_image_has_every_room() -> None:
-    """What the project's packages are made of is copied, whole."""
+    """The image copies every file that the project's packages are built from."""
     text = (DOCKER / "Dockerfile").read_text(encoding="utf-8")
     pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     rooms = re.findall(r'^"tracline\.\w+" = "(\w+)"$', pyproject, re.MULTILINE)
@@ -178,7 +178,7 @@ def test_the_collector_writes_what_the_pipeline_reads() -> None:
     assert kafka["producer"]["max_message_bytes"] <= settings.request_bytes_max
     assert kafka["sending_queue"]["batch"]["sizer"] == "bytes"
     assert kafka["sending_queue"]["batch"]["max_size"] < kafka["producer"]["max_message_bytes"]
-    assert {name: one["exporters"] for name, one in config["service"]["pipelines"].items()} == {
+    assert {name: pipeline["exporters"] for name, pipeline in config["service"]["pipelines"].items()} == {
         "traces": ["kafka"],
         "logs": ["kafka"],
     }

@@ -1,4 +1,4 @@
-"""Compare what tracline reads out of recorded telemetry with what really happened, which `truth.json` says.
+"""Compare what tracline reads from recorded telemetry with what really happened, according to `truth.json`.
 
 truth.json: `sessions` ({id: [event]}), `verdicts` ({id: [[rule, tool of the event]]}) and `expect`, which
 names what the telemetry does not hold:
@@ -48,7 +48,7 @@ def read(source: Path, scratch: Path) -> tuple[list[Event], list[Verdict]]:
 
 
 def differences(truth: Mapping[str, Any], events: Iterable[Event], verdicts: Iterable[Verdict]) -> list[str]:
-    """Say in what an audit's events and verdicts differ from what happened; nothing where they are exact."""
+    """List how an audit's events and verdicts differ from what happened; nothing where they are exact."""
     expect = truth.get("expect") or {}
     events = [event for event in events if event["kind"] != "end"]
     order = ("time", "seq") if expect.get("sessions") == "merged" else ("occurrence", "seq")
@@ -57,16 +57,16 @@ def differences(truth: Mapping[str, Any], events: Iterable[Event], verdicts: Ite
     found: defaultdict[str, list[Event]] = defaultdict(list)
     for event in events:
         found[named[event["session_id"]]].append(event)
-    said = [
+    found_differences = [
         f"{name}: no session of the script, {len(found[name])} events"
         for name in sorted(found.keys() - truth["sessions"].keys())
     ]
     for name, expected in truth["sessions"].items():
         if name not in found:
-            said.append(f"{name}: session missing")
+            found_differences.append(f"{name}: session missing")
         else:
-            said += [f"{name}: {text}" for text in _session(expected, found[name], expect)]
-    return said + _verdicts(truth, events, verdicts, named)
+            found_differences += [f"{name}: {text}" for text in _session(expected, found[name], expect)]
+    return found_differences + _verdicts(truth, events, verdicts, named)
 
 
 def _names(truth: Mapping[str, Any], events: Sequence[Event], expect: Mapping[str, Any]) -> dict[str, str]:
@@ -81,48 +81,50 @@ def _names(truth: Mapping[str, Any], events: Sequence[Event], expect: Mapping[st
         [event["text"] for event in session if _is_answer(event)][-1]: name
         for name, session in truth["sessions"].items()
     }
-    return names | {one: turns[text] for one, text in last.items() if text in turns}
+    return names | {session_id: turns[text] for session_id, text in last.items() if text in turns}
 
 
 def _is_answer(event: Event) -> bool:
-    """Return whether an event is what an agent says to the customer."""
+    """Return whether an event is a message from an agent to the customer."""
     return event["kind"] == "assistant" and not event["nested"] and not event.get("history")
 
 
 def _session(expected: Sequence[Event], found: Sequence[Event], expect: Mapping[str, Any]) -> list[str]:
-    """Say in what one session differs."""
+    """List how one session differs."""
     found = [event for event in found if not event.get("history")]
     if not expect.get("messages", True):
         spoken = ("user", "assistant", "unknown")
         expected, found = (
-            sorted((event for event in some if event["kind"] not in spoken), key=lambda event: event["kind"])
-            for some in (expected, found)
+            sorted(
+                (event for event in events if event["kind"] not in spoken), key=lambda event: event["kind"]
+            )
+            for events in (expected, found)
         )
     expected, found = _sorted_parallel(expected), _sorted_parallel(found)
     matcher = difflib.SequenceMatcher(
         None, [_key(event, expect) for event in expected], [_key(event, expect) for event in found], False
     )
-    said: list[str] = []
+    found_differences: list[str] = []
     for what, first, last, start, end in matcher.get_opcodes():
         if what == "equal":
             for true, event in zip(expected[first:last], found[start:end], strict=True):
-                said += _fields(true, event, expect)
+                found_differences += _fields(true, event, expect)
         else:
-            said += [f"missing {_shown(event)}" for event in expected[first:last]]
-            said += [f"extra {_shown(event)}" for event in found[start:end]]
-    return said
+            found_differences += [f"missing {_shown(event)}" for event in expected[first:last]]
+            found_differences += [f"extra {_shown(event)}" for event in found[start:end]]
+    return found_differences
 
 
 def _sorted_parallel(events: Sequence[Event]) -> list[Event]:
     """Return events with neighbouring calls, and neighbouring results, in one order: they are parallel."""
     made: list[Event] = []
     for kind, group in groupby(events, key=lambda event: event["kind"]):
-        some = list(group)
+        group_events = list(group)
         if kind in ("tool_call", "tool_result"):
-            some.sort(
+            group_events.sort(
                 key=lambda event: (str(event["tool"]), _value(event.get("args")), str(event["call_id"]))
             )
-        made += some
+        made += group_events
     return made
 
 
@@ -136,32 +138,32 @@ def _key(event: Event, expect: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _fields(true: Event, event: Event, expect: Mapping[str, Any]) -> list[str]:
-    """Say in which fields an event differs from what happened."""
-    said: list[str] = []
+    """List the fields in which an event differs from what happened."""
+    found_differences: list[str] = []
     if true["kind"] == "tool_result":
-        said += _result(true, event, expect)
+        found_differences += _result(true, event, expect)
     if expect.get("call_ids", True) and true.get("call_id") and event["call_id"] != true["call_id"]:
-        said.append(f"call id {event['call_id']!r} of")
+        found_differences.append(f"call id {event['call_id']!r} of")
     if expect.get("nested", True) and bool(true.get("nested")) != bool(event["nested"]):
-        said.append(f"nested {event['nested']} of")
+        found_differences.append(f"nested {event['nested']} of")
     if expect.get("content", True) and event["content"] != "captured" and true.get("result", "") is not None:
-        said.append(f"content {event['content']} of")
+        found_differences.append(f"content {event['content']} of")
     if event.get("late"):
-        said.append("late")
-    return [f"{text} {_shown(true)}" for text in said]
+        found_differences.append("late")
+    return [f"{text} {_shown(true)}" for text in found_differences]
 
 
 def _result(true: Event, event: Event, expect: Mapping[str, Any]) -> list[str]:
-    """Say in what a tool's result differs. A tool that failed may say so in its text alone."""
-    said: list[str] = []
+    """List how a tool's result differs. A tool that failed may report the failure in its text alone."""
+    found_differences: list[str] = []
     text = str(event["result"]).lstrip('"[{')
     failed = bool(event["error"]) or (true["error"] and text.startswith("Error"))
     if failed != true["error"]:
-        said.append(f"error {event['error']!r} of")
+        found_differences.append(f"error {event['error']!r} of")
     expected = true["result"]
     if expected is not None and expect.get("results", True) and _value(event["result"]) != _value(expected):
-        said.append(f"result {event['result']!r:.160} of")
-    return said
+        found_differences.append(f"result {event['result']!r:.160} of")
+    return found_differences
 
 
 def _value(value: object) -> str:
@@ -181,8 +183,8 @@ def _floats(value: object) -> object:
     if isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if isinstance(value, list):
-        return [_floats(one) for one in value]
-    return {name: _floats(one) for name, one in value.items()} if isinstance(value, dict) else value
+        return [_floats(item) for item in value]
+    return {name: _floats(item) for name, item in value.items()} if isinstance(value, dict) else value
 
 
 def _shown(event: Event) -> str:
@@ -197,27 +199,31 @@ def _shown(event: Event) -> str:
 def _verdicts(
     truth: Mapping[str, Any], events: Sequence[Event], verdicts: Iterable[Verdict], named: Mapping[str, str]
 ) -> list[str]:
-    """Say which verdicts are false and which are missing."""
+    """List the verdicts that are false and those that are missing."""
     tools = {event["event_id"]: event.get("tool") for event in events}
     ignored = (truth.get("expect") or {}).get("ignore_verdicts", ())
     found = [
-        (named.get(one["session_id"], one["session_id"]), one["rule"], tools.get(one["event_id"]))
-        for one in verdicts
-        if one["verdict"] in FOUND and not one["history"] and one["rule"] not in ignored
+        (
+            named.get(verdict["session_id"], verdict["session_id"]),
+            verdict["rule"],
+            tools.get(verdict["event_id"]),
+        )
+        for verdict in verdicts
+        if verdict["verdict"] in FOUND and not verdict["history"] and verdict["rule"] not in ignored
     ]
     expected = [
         (name, rule, tool)
-        for name, some in truth["verdicts"].items()
-        for rule, tool in some
+        for name, pairs in truth["verdicts"].items()
+        for rule, tool in pairs
         if rule not in ignored
     ]
-    said = [f"{name}: VERDICT {rule} on {tool} is missing" for name, rule, tool in _minus(expected, found)]
-    return said + [
+    missing = [f"{name}: VERDICT {rule} on {tool} is missing" for name, rule, tool in _minus(expected, found)]
+    return missing + [
         f"{name}: VERDICT {rule} on {tool} is false" for name, rule, tool in _minus(found, expected)
     ]
 
 
-def _minus(some: list[Any], others: list[Any]) -> list[Any]:
+def _minus(items: list[Any], others: list[Any]) -> list[Any]:
     """Return what the one list has more often than the other."""
     rest = list(others)
-    return [one for one in some if not (one in rest and (rest.remove(one) or True))]
+    return [item for item in items if not (item in rest and (rest.remove(item) or True))]

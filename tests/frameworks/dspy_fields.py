@@ -1,4 +1,4 @@
-"""What the scripted model says to DSPy, whose prompts ask for answers in named fields."""
+"""The replies of the scripted model to DSPy, whose prompts ask for answers in named fields."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import re
 from .script import Turn
 
 OBSERVATION = re.compile(r"\[\[ ## observation_(\d+) ## \]\]")
-"""What begins the result of a tool in the prompt of `dspy.ReAct`."""
+"""The text before the result of a tool in the prompt of `dspy.ReAct`."""
 NEXT = "[[ ## next_tool_name ## ]]"
 """The field that asks for the next tool."""
 MARK = "[[ ## completed ## ]]"
-"""What ends every answer in fields."""
+"""The text that ends every answer in fields."""
 
 
 def calls_done(text: str) -> int:
@@ -21,7 +21,7 @@ def calls_done(text: str) -> int:
 
 
 def in_fields(turn: Turn, text: str) -> str:
-    """Return what the model says in a turn: the next call, that all calls are done, or the turn's words."""
+    """Return the model's reply in a turn: the next call, the end of the calls, or the turn's words."""
     calls = [call for step in turn.steps for call in step.get("calls", ())]
     if NEXT not in text:
         return _fields(reasoning="All is known.", answer=turn.steps[-1]["say"])

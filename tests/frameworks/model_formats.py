@@ -12,10 +12,10 @@ MODEL = "gpt-4o-mini"
 Body = dict[str, Any]
 
 
-def pieces(text: str) -> list[str]:
+def thirds(text: str) -> list[str]:
     """Cut a text into three, as a stream brings it."""
     third = max(1, len(text) // 3)
-    return [piece for piece in (text[:third], text[third : 2 * third], text[2 * third :]) if piece]
+    return [part for part in (text[:third], text[third : 2 * third], text[2 * third :]) if part]
 
 
 # OpenAI, chat completions
@@ -47,15 +47,15 @@ def chat_stream(reply: Reply, request: Mapping[str, Any]) -> Iterator[Body]:
         return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
     yield chunk({"role": "assistant", "content": None if reply.calls else ""})
-    for piece in pieces(reply.text):
-        yield chunk({"content": piece})
+    for part in thirds(reply.text):
+        yield chunk({"content": part})
     for index, call in enumerate(reply.calls):
         function = {"name": call.tool, "arguments": ""}
         yield chunk(
             {"tool_calls": [{"index": index, "id": call.id, "type": "function", "function": function}]}
         )
-        for piece in pieces(call.arguments):
-            yield chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
+        for part in thirds(call.arguments):
+            yield chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
     yield chunk({}, "tool_calls" if reply.calls else "stop")
     if (request.get("stream_options") or {}).get("include_usage"):
         yield {**head, "choices": [], "usage": CHAT_USAGE}
@@ -133,15 +133,15 @@ def _response_events(reply: Reply, request: Mapping[str, Any]) -> Iterator[Body]
             added = {**item, "content": [], "status": "in_progress"}
             yield {"type": "response.output_item.added", "output_index": index, "item": added}
             yield {"type": "response.content_part.added", **content, "part": empty}
-            for piece in pieces(text):
-                yield {"type": "response.output_text.delta", **content, "delta": piece, "logprobs": []}
+            for part in thirds(text):
+                yield {"type": "response.output_text.delta", **content, "delta": part, "logprobs": []}
             yield {"type": "response.output_text.done", **content, "text": text, "logprobs": []}
             yield {"type": "response.content_part.done", **content, "part": item["content"][0]}
         else:
             added = {**item, "arguments": "", "status": "in_progress"}
             yield {"type": "response.output_item.added", "output_index": index, "item": added}
-            for piece in pieces(item["arguments"]):
-                yield {"type": "response.function_call_arguments.delta", **at, "delta": piece}
+            for part in thirds(item["arguments"]):
+                yield {"type": "response.function_call_arguments.delta", **at, "delta": part}
             done = {"arguments": item["arguments"], "name": item["name"]}
             yield {"type": "response.function_call_arguments.done", **at, **done}
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
@@ -182,11 +182,11 @@ def messages_stream(reply: Reply, request: Mapping[str, Any]) -> Iterator[Body]:
     for index, block in enumerate(_blocks(reply)):
         if block["type"] == "text":
             empty: Body = {"type": "text", "text": ""}
-            deltas: list[Body] = [{"type": "text_delta", "text": piece} for piece in pieces(block["text"])]
+            deltas: list[Body] = [{"type": "text_delta", "text": part} for part in thirds(block["text"])]
         else:
             empty = {**block, "input": {}}
-            arguments = pieces(reply.calls[index].arguments)
-            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in arguments]
+            arguments = thirds(reply.calls[index].arguments)
+            deltas = [{"type": "input_json_delta", "partial_json": part} for part in arguments]
         yield {"type": "content_block_start", "index": index, "content_block": empty}
         for delta in deltas:
             yield {"type": "content_block_delta", "index": index, "delta": delta}

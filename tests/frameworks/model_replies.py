@@ -1,6 +1,6 @@
-"""The scripted model: finds in a request where its conversation stands, and says what comes next.
+"""The scripted model: it finds in a request where its conversation stands, and replies with what comes next.
 
-It remembers nothing but which turns have failed once: the request itself says how far the conversation is.
+It remembers nothing but which turns have failed once: the request itself shows how far the conversation is.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Reply:
-    """What the model says: calls or a text."""
+    """The reply of the model: calls or a text."""
 
     id: str
     calls: Sequence[Call] = ()
@@ -55,7 +55,7 @@ class Model:
     lock: Lock = field(default_factory=Lock)
 
     def reply(self, request: Mapping[str, Any]) -> Reply:
-        """Say what comes next in the conversation of a request. Raises NotScripted, FailsNow."""
+        """Return what comes next in the conversation of a request. Raises NotScripted, FailsNow."""
         text = json.dumps(request, ensure_ascii=False)
         turn = _turn(text)
         dspy = dspy_fields.MARK in text
@@ -68,7 +68,7 @@ class Model:
             return Reply(re.sub(r"\W", "_", f"{turn.key}_{done}"), text=dspy_fields.in_fields(turn, text))
         place = min(done, len(turn.steps) - 1)
         step = turn.steps[place]
-        calls = [Call(one["id"], one["tool"], one["args"]) for one in step.get("calls", ())]
+        calls = [Call(call["id"], call["tool"], call["args"]) for call in step.get("calls", ())]
         name = re.sub(r"\W", "_", f"{turn.key}_{done}")
         if "say" in step and '"final_answer"' in text:
             # smolagents' agents answer by calling a tool.
@@ -79,7 +79,7 @@ class Model:
 def _turn(text: str) -> Turn:
     """Return the turn at which the conversation in a request stands."""
     if SCRIPT["agents"]["policy"] in text:
-        found = [one for one in questions() if one.user in text]
+        found = [question for question in questions() if question.user in text]
     else:
         found = [
             turn

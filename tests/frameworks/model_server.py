@@ -29,29 +29,29 @@ class Handler(BaseHTTPRequestHandler):
     model: Model
 
     def do_POST(self) -> None:
-        """Answer with what the script says next."""
+        """Answer with the script's next reply."""
         path = self.path.split("?")[0]
         body: dict[str, Any] = json.loads(self.rfile.read(int(self.headers["content-length"])))
         api = next((name for name in APIS if path.endswith(name)), None)
         if api is None:
-            self.say(404, {"error": {"message": f"unknown path {path}", "type": "not_found"}})
+            self.answer(404, {"error": {"message": f"unknown path {path}", "type": "not_found"}})
             return
         try:
             reply = self.model.reply(body)
         except FailsNow:
-            self.say(500, {"error": {"message": "the scripted failure", "type": "server_error"}})
+            self.answer(500, {"error": {"message": "the scripted failure", "type": "server_error"}})
             return
         except NotScripted as error:
             print(f"model server: {error}: {json.dumps(body, ensure_ascii=False)[:2000]}", file=sys.stderr)
-            self.say(400, {"error": {"message": str(error), "type": "invalid_request_error"}})
+            self.answer(400, {"error": {"message": str(error), "type": "invalid_request_error"}})
             return
         at_once, stream = APIS[api]
         if body.get("stream"):
             self.stream(stream(reply, body), ends=api == "/chat/completions")
         else:
-            self.say(200, at_once(reply, body))
+            self.answer(200, at_once(reply, body))
 
-    def say(self, status: int, body: object) -> None:
+    def answer(self, status: int, body: object) -> None:
         """Answer with a body of JSON."""
         data = json.dumps(body, ensure_ascii=False).encode()
         self.send_response(status)
@@ -74,7 +74,7 @@ class Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing of requests."""
+        """Log nothing about requests."""
 
 
 @contextmanager

@@ -12,20 +12,19 @@ HEAD = """\
 
 `make test-frameworks` runs the agent frameworks below with their real instrumentations.
 Each plays three conversations against a scripted model, and its telemetry goes to a running `tracline serve`.
-An audit of what was recorded, and the archive of `serve`, are compared with what the script says happened.
+An audit of what was recorded, and the archive of `serve`, are compared with the events of the script.
 `make test-collector` carries the recordings through a collector and Kafka and compares the archive, too.
 The harness generates this page from `tests/frameworks/frameworks.toml` and the recordings beside it.
 
-- *Content* is what to switch on so that telemetry holds what was said.
-- *Session* is how to say which conversation a turn belongs to.
-- *Read* is "exact" where every event and every verdict is that of the script; else what is
-  wrong or cannot be known.
+- *Content* is what to switch on so that telemetry holds the messages.
+- *Session* is how to name the conversation of a turn.
+- *Read* is "exact" where every event and every verdict is right; else what is wrong or cannot be known.
 
 | framework | versions tried | content | session | events | read |
 |---|---|---|---|---|---|
 """
 NOT_KNOWN = {
-    "messages": "what user and agent said",
+    "messages": "the messages of user and agent",
     "call_ids": "the ids of calls",
     "nested": "what a sub-agent did, from what the agent did itself",
     "args": "the arguments of calls",
@@ -56,8 +55,10 @@ def _row(framework: Framework) -> str:
 
 
 def _read(framework: Framework) -> str:
-    """Say how well a framework's telemetry is read, and what cannot be known from it."""
-    said = [NOT_YET.get(framework.name, "exact")]
-    said += [f"not known: {text}" for name, text in NOT_KNOWN.items() if framework.expect.get(name) is False]
-    said += [framework.missing] if framework.missing else []
-    return "; ".join(said)
+    """Describe how well a framework's telemetry is read, and what cannot be known from it."""
+    remarks = [NOT_YET.get(framework.name, "exact")]
+    remarks += [
+        f"not known: {text}" for name, text in NOT_KNOWN.items() if framework.expect.get(name) is False
+    ]
+    remarks += [framework.missing] if framework.missing else []
+    return "; ".join(remarks)

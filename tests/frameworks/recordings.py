@@ -90,8 +90,8 @@ def clean(message: Message) -> None:
         if field.type == field.TYPE_STRING and not field.is_repeated:
             setattr(message, field.name, without_machine(value))
         elif field.type == field.TYPE_MESSAGE:
-            for one in value if field.is_repeated else [value]:
-                clean(one)
+            for inner in value if field.is_repeated else [value]:
+                clean(inner)
 
 
 def without_machine(text: str) -> str:

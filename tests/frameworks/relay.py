@@ -87,7 +87,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing of requests."""
+        """Log nothing about requests."""
 
 
 @contextmanager

@@ -23,17 +23,17 @@ from .relay import relaying
 from .script import FILE, truth_of
 
 DRIVER_S = 240
-"""How long a driver may take."""
+"""The time in seconds that a driver may take."""
 SESSIONS = {"lateness_s": 1, "hold_s": 5, "tick_s": 1}
 QUIET_S = 8
-"""How long after the driver's end serve waits for more spans, at most."""
-KEPT = ("PATH", "HOME", "LANG", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
-"""What a driver sees of this process's environment."""
+"""The most seconds after the driver's end that serve waits for more spans."""
+PASSED_ON = ("PATH", "HOME", "LANG", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
+"""The variables of this process's environment that a driver sees."""
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What a run left: the recording's folder (`otlp/`, `other/`, `truth.json`) and serve's archive."""
+    """The output of a run: the recording's folder (`otlp/`, `other/`, `truth.json`) and serve's archive."""
 
     recording: Path
     archive: Path
@@ -53,7 +53,7 @@ def run(framework: Framework, folder: Path) -> Ran:
         drive(framework, folder, model, relay)
         passed = time.time_ns() + QUIET_S * NS
         until("serve has judged all", lambda: watermark(folder / "serve") > passed, within_s=60)
-        assert live.stop() == 0, live.said
+        assert live.stop() == 0, live.log
     truth = truth_json(framework)
     (folder / "truth.json").write_text(json.dumps(truth, indent=1, ensure_ascii=False) + "\n")
     answers = {path: Counter(codes) for path, codes in recording.answers.items()}
@@ -62,7 +62,7 @@ def run(framework: Framework, folder: Path) -> Ran:
 
 def drive(framework: Framework, folder: Path, model: str, relay: str) -> None:
     """Run the driver to its end, its output in `driver.log`. Raises AssertionError where it fails."""
-    env = {name: os.environ[name] for name in KEPT if name in os.environ} | {
+    env = {name: os.environ[name] for name in PASSED_ON if name in os.environ} | {
         "MODEL_URL": model,
         "OTLP_URL": relay,
         "SESSION_PREFIX": f"{framework.name}-",
@@ -85,7 +85,7 @@ def watermark(folder: Path) -> int:
 
 
 def truth_json(framework: Framework) -> dict[str, Any]:
-    """Return what `truth.json` says of a framework's recording."""
+    """Return the content of `truth.json` for a framework's recording."""
     return {
         "framework": framework.name,
         "versions": framework.versions,

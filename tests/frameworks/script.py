@@ -1,4 +1,4 @@
-"""The scripted conversations: what the model says next, and what has happened when all is said."""
+"""The scripted conversations: what the model replies next, and what has happened at the end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FILE = Path(__file__).with_name("conversations.json")
 SCRIPT: dict[str, Any] = json.loads(FILE.read_text())
 
 FINISH = {"id": None, "tool": "finish", "args": {}, "result": "Completed."}
-"""The call by which an agent of DSPy says that it needs no more tools."""
+"""The call by which an agent of DSPy shows that it needs no more tools."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,14 @@ def _asking(turn: Turn) -> list[Mapping[str, Any]]:
 def events_of(turn: Turn, shape: Mapping[str, Any], nested: bool = False) -> Iterator[dict[str, Any]]:
     """Yield the events of a turn as they happen in a framework of that shape (see `truth_of`)."""
     yield {"kind": "user", "text": shape.get("user", "{}").format(turn.user), "nested": nested}
-    if shape.get("told_at_end"):
+    if shape.get("reported_at_end"):
         for call in _asking(turn):
             yield from events_of(_turn(call["id"], call["asks"]), shape, nested=True)
     for place, step in enumerate(turn.steps):
         if "say" not in step:
             calls = [*step["calls"]]
-            for some in [[call] for call in calls] if shape.get("single_calls") else [calls]:
-                yield from _calls(some, shape, nested)
+            for batch in [[call] for call in calls] if shape.get("single_calls") else [calls]:
+                yield from _calls(batch, shape, nested)
             if shape.get("asks_again") and any("raises" in call for call in calls):
                 yield from _calls([_asked_again(call, turn) for call in calls], shape, nested)
         elif shape.get("final_answer"):
@@ -79,8 +79,12 @@ def events_of(turn: Turn, shape: Mapping[str, Any], nested: bool = False) -> Ite
 
 def _asked_again(call: Mapping[str, Any], turn: Turn) -> dict[str, Any]:
     """Return a call that failed as it is made again, under its id, with the answer of the next like it."""
-    others = [one for step in turn.steps for one in step.get("calls", ())]
-    same = [one for one in others if (one["tool"], one["args"]) == (call["tool"], call["args"])]
+    others = [call_of_turn for step in turn.steps for call_of_turn in step.get("calls", ())]
+    same = [
+        call_of_turn
+        for call_of_turn in others
+        if (call_of_turn["tool"], call_of_turn["args"]) == (call["tool"], call["args"])
+    ]
     later = same[min(same.index(call) + 1, len(same) - 1)]
     return {**later, "id": call["id"]}
 
@@ -98,7 +102,7 @@ def _calls(
         named = {"tool": call["tool"], "call_id": call["id"], "nested": nested}
         yield {"kind": "tool_call", "args": call["args"], **named}
     for call in calls:
-        if "asks" in call and not shape.get("told_at_end"):
+        if "asks" in call and not shape.get("reported_at_end"):
             yield from events_of(_turn(call["id"], call["asks"]), shape, nested=True)
         named = {"tool": call["tool"], "call_id": call["id"], "nested": nested}
         result = call.get("result")
@@ -110,18 +114,18 @@ def _calls(
 def truth_of(prefix: str, shape: Mapping[str, Any], sessions: str = "") -> dict[str, Any]:
     """Return what has happened in sessions whose ids begin so: `sessions` and `verdicts` of `truth.json`.
 
-    `shape` says how a framework plays the script: `wrap` names the only field of an object around results
+    `shape` describes how a framework plays the script: `wrap` names the only field of an object by results
     that are text, `user` is what stands around a user's words, `single_calls` has parallel calls one by one,
     `final_answer` has answers as calls of a tool, `finish` has a call of that tool before each answer,
     `asks_again` does not show the model a call that raised, which the model then makes once more,
-    `told_at_end` tells what an agent did when its run is over, and so a sub-agent's events before its call.
+    `reported_at_end` has what an agent did when its run is over, and so a sub-agent's events before its call.
     With `sessions` "trace" each turn is a session ("t0", "t1", in the order of time), with "merged"
     everything is one, "all".
     """
     everything = turns()
     events = {
-        prefix + name: [event for turn in some for event in events_of(turn, shape)]
-        for name, some in everything.items()
+        prefix + name: [event for turn in of_session for event in events_of(turn, shape)]
+        for name, of_session in everything.items()
     }
     again = SCRIPT["verdicts_asked_again"] if shape.get("asks_again") else {}
     verdicts = {prefix + name: SCRIPT["verdicts"][name] + again.get(name, []) for name in everything}
@@ -131,12 +135,12 @@ def truth_of(prefix: str, shape: Mapping[str, Any], sessions: str = "") -> dict[
     if sessions == "trace":
         verdicts = {name: SCRIPT["verdicts_by_turn"].get(name, []) for name in events}
     if sessions == "merged":
-        events = {"all": [event for some in events.values() for event in some]}
-        verdicts = {"all": [found for some in verdicts.values() for found in some]}
+        events = {"all": [event for of_session in events.values() for event in of_session]}
+        verdicts = {"all": [found for of_session in verdicts.values() for found in of_session]}
     if shape.get("single_calls"):
         verdicts = {
-            name: [found for found in some if found[0] != "one-call-at-a-time"]
-            for name, some in verdicts.items()
+            name: [found for found in of_session if found[0] != "one-call-at-a-time"]
+            for name, of_session in verdicts.items()
         }
     return {"sessions": events, "verdicts": verdicts}
 

@@ -1,4 +1,4 @@
-"""What is advised for an instrumentation is what the frameworks that were run had to set."""
+"""The advice for an instrumentation names the settings that the frameworks that were run needed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_every_scope_that_frameworks_sent_has_advice(name: str) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_advice_names_what_the_framework_was_run_with(name: str) -> None:
-    """What `frameworks.toml` names, variables and functions, stands in the advice for one of its scopes."""
+    """Variables and functions that `frameworks.toml` names stand in the advice for one of its scopes."""
     (framework,) = frameworks(name)
     advice = [known for scope in scopes(name) if (known := advice_for(scope))]
     for word in re.findall(r"[A-Z]+(?:_[A-Z]+)+", framework.content) + code(framework.content):
@@ -46,7 +46,7 @@ def test_advice_names_what_the_framework_was_run_with(name: str) -> None:
 
 def code(text: str) -> list[str]:
     """Return the first name in each piece of code in a text."""
-    return [found[1] for piece in re.findall("`[^`]+`", text) if (found := re.search(r"([\w.]+)", piece))]
+    return [found[1] for quoted in re.findall("`[^`]+`", text) if (found := re.search(r"([\w.]+)", quoted))]
 
 
 def test_advice_is_that_of_the_longest_name_that_fits() -> None:

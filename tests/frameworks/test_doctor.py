@@ -40,7 +40,7 @@ LACKS: dict[str, dict[str, list[str]]] = {
     # No span of it is read.
     "haystack": {"openinference.instrumentation.haystack": ["unread"]},
 }
-"""What recordings lack of which it is known why; those of `not_yet.py` may lack other things."""
+"""The parts that recordings lack for a known reason; those of `not_yet.py` may lack other parts."""
 
 Change = Callable[[Any], None]
 
@@ -53,7 +53,7 @@ def doctor(source: Path | str, *more: str) -> tuple[int, list[dict[str, Any]]]:
 
 def lacks(found: list[dict[str, Any]]) -> dict[str, list[str]]:
     """Return what each instrumentation lacks that lacks anything."""
-    return {one["scope"]: one["lacks"] for one in found if one["lacks"]}
+    return {lack["scope"]: lack["lacks"] for lack in found if lack["lacks"]}
 
 
 def changed(name: str, folder: Path, change: Change) -> Path:
@@ -83,31 +83,31 @@ def without(*beginnings: str) -> Change:
 
 @pytest.mark.parametrize("name", names())
 def test_recordings_lack_what_is_known_to_be_missing(name: str) -> None:
-    """One that is read as it happened lacks nothing but what its framework cannot send; exit 1 says so."""
+    """A recording that is read exactly lacks only what its framework cannot send; the exit code is then 1."""
     code, found = doctor(FOLDER / name / "*" / "*.zst")
-    assert [list(one) for one in found] == [KEYS] * len(found)
-    assert all(len(one["setting"].splitlines()) == len(one["lacks"]) for one in found)
+    assert [list(row) for row in found] == [KEYS] * len(found)
+    assert all(len(row["setting"].splitlines()) == len(row["lacks"]) for row in found)
     assert code == bool(lacks(found))
     expect = truth_of_recording(name)["expect"]
     if name in NOT_YET:
         for scope, codes in LACKS.get(name, {}).items():
             assert lacks(found)[scope] == codes
     else:
-        said = {lack for codes in lacks(found).values() for lack in codes}
-        assert ("session" in said) == (expect.get("sessions") == "trace")
-        assert ("call-ids" in said) <= (not expect.get("call_ids", True))
-        assert said <= {"session", "call-ids"}
+        missing = {lack for codes in lacks(found).values() for lack in codes}
+        assert ("session" in missing) == (expect.get("sessions") == "trace")
+        assert ("call-ids" in missing) <= (not expect.get("call_ids", True))
+        assert missing <= {"session", "call-ids"}
 
 
 @pytest.mark.parametrize("name", sorted(NO_LOGS))
 def test_spans_without_their_log_records_lack_content(name: str) -> None:
-    """Where messages go to log records, spans alone lack content, and the setting says what to do."""
+    """If messages go to log records, spans alone lack content, and the setting names the remedy."""
     code, found = doctor(FOLDER / name / "otlp")
     assert code == 1
     assert lacks(found) == NO_LOGS[name]
-    (one,) = (one for one in found if one["lacks"])
-    assert "OTEL_" in one["setting"] or "SEMANTICKERNEL_" in one["setting"]
-    assert "log records" in one["setting"]
+    (lack,) = (lack for lack in found if lack["lacks"])
+    assert "OTEL_" in lack["setting"] or "SEMANTICKERNEL_" in lack["setting"]
+    assert "log records" in lack["setting"]
 
 
 def test_events_and_versions_are_those_of_the_recording() -> None:
@@ -141,7 +141,7 @@ CONTENT = {
     "vercel-ai-5": (("ai.prompt", "ai.response", "ai.toolCall.args", "ai.toolCall.result"), "recordInputs"),
     "strands": (("gen_ai.input", "gen_ai.output", "gen_ai.tool."), "OTEL_SEMCONV_STABILITY_OPT_IN"),
 }
-"""What holds the content of recordings, and a word of the setting that switches it on."""
+"""The attribute that holds the content of recordings, and a word of the setting that switches it on."""
 
 
 @pytest.mark.parametrize("name", CONTENT)
@@ -155,8 +155,8 @@ def test_content_that_is_off_is_found(name: str, tmp_path: Path) -> None:
 
     code, found = doctor(changed(name, tmp_path, change))
     assert code == 1
-    hidden = [one for one in found if "content" in one["lacks"]]
-    assert any(word in one["setting"] for one in hidden), found
+    hidden = [lack for lack in found if "content" in lack["lacks"]]
+    assert any(word in lack["setting"] for lack in hidden), found
 
 
 def test_hidden_content_is_found(tmp_path: Path) -> None:
@@ -171,17 +171,17 @@ def test_hidden_content_is_found(tmp_path: Path) -> None:
     assert lacks(found)["openinference.instrumentation.openai"] == ["content"]
 
 
-def test_a_session_that_nobody_says_is_found(tmp_path: Path) -> None:
+def test_a_session_without_an_id_is_found(tmp_path: Path) -> None:
     """Without a key the trace stands for the session; the setting is that of the instrumentation."""
     code, found = doctor(changed("strands", tmp_path, without(NAMES_A_SESSION)))
     assert code == 1
-    (one,) = found
-    assert one["lacks"] == ["session"]
-    assert "trace_attributes" in one["setting"]
+    (lack,) = found
+    assert lack["lacks"] == ["session"]
+    assert "trace_attributes" in lack["setting"]
 
 
 def test_calls_without_ids_are_found(tmp_path: Path) -> None:
-    """Where neither the model nor the tool says ids, calls and results have none."""
+    """If neither the model nor the tool records ids, calls and results have none."""
 
     def change(span: Any) -> None:
         ids = ("tool_call.id", "tool_call_id", "gen_ai.tool.call.id")
@@ -194,7 +194,7 @@ def test_calls_without_ids_are_found(tmp_path: Path) -> None:
 
 
 def test_what_limits_cut_off_is_found(tmp_path: Path) -> None:
-    """Spans that say they lost attributes or events name the limits."""
+    """Spans that record lost attributes or events name the limits."""
 
     def change(span: Any) -> None:
         span.dropped_attributes_count = 1

@@ -33,7 +33,7 @@ def requests_in(recording: Path, folder: Path) -> Path:
 
 @pytest.mark.parametrize("framework", frameworks(NAMES), ids=lambda framework: framework.name)
 def test_what_a_framework_sends_is_read_right(framework: Framework, tmp_path: Path) -> None:
-    """An audit of the recorded requests, and serve's archive of them, hold what the script says happened."""
+    """An audit of the recorded requests, and serve's archive of them, hold the events of the script."""
     ran = run(framework, RAW / framework.name)
     truth = json.loads((ran.recording / "truth.json").read_text())
     seen: dict[str, list[str]] = {}

@@ -52,9 +52,9 @@ def test_live_finds_in_recordings_what_an_audit_finds(tmp_path: Path) -> None:
     parts = prepare(dumps, tmp_path / "events", Population())
     expected = pl.concat([pl.read_parquet(part.path) for part in parts])
     with closing(Live(tmp_path, compile_rule_set(load_packs(PACKS)))) as live:
-        for one in sorted(sent(), key=lambda one: one.time):
-            live.now = one.time
-            live.send(one)
+        for request in sorted(sent(), key=lambda request: request.time):
+            live.now = request.time
+            live.send(request)
         live.finish()
         found, records = live.events, live.records
     assert found["session_id"].n_unique() >= 3 * len(names())

@@ -1,4 +1,4 @@
-"""What an audit reads out of what real agent frameworks sent, recorded by `make test-frameworks RECORD=1`."""
+"""The audit's reading of what real agent frameworks sent, recorded by `make test-frameworks RECORD=1`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .recordings import FOLDER, names, requests_of, truth_of_recording
 from .run import truth_json
 
 BYTES_MAX = 60_000
-"""How large a recording may be."""
+"""The largest size of a recording."""
 
 
 @pytest.mark.parametrize("name", names())
@@ -39,7 +39,7 @@ def test_the_list_of_what_is_not_read_right_names_recordings() -> None:
     assert all(NOT_YET.values())
 
 
-def test_recordings_are_small_and_say_nothing_of_the_machine() -> None:
+def test_recordings_are_small_and_hold_nothing_of_the_machine() -> None:
     """Each is below 60 kB, and holds no path, no host and no command line."""
     for name in names():
         files = [file for file in (FOLDER / name).rglob("*") if file.is_file()]
@@ -52,24 +52,24 @@ def test_recordings_are_small_and_say_nothing_of_the_machine() -> None:
 
 
 def test_turns_of_several_sessions_were_played_at_the_same_time() -> None:
-    """In every recording traces overlap: what belongs together must be told by more than the time."""
+    """In every recording traces overlap, so that time alone cannot separate conversations."""
     for name in names():
         times: dict[str, list[int]] = {}
         for body in requests_of(FOLDER / name / "otlp" / "requests.pb.zst"):
             for span in decode_protobuf(body).spans:
                 times.setdefault(span.trace_id, []).extend((span.start, span.end))
-        traces = sorted((min(some), max(some)) for some in times.values())
+        traces = sorted((min(span_times), max(span_times)) for span_times in times.values())
         overlapping = sum(later[0] < earlier[1] for earlier, later in pairwise(traces))
         assert overlapping >= 4, f"{name}: {overlapping} of {len(traces)} traces overlap the next"
 
 
 def test_every_recording_is_of_a_framework_that_is_run() -> None:
-    """A recording's truth is what `frameworks.toml` and the script say of it, versions included."""
+    """A recording's truth follows from `frameworks.toml` and the script, versions included."""
     known = {framework.name: framework for framework in frameworks()}
     for name in names():
         assert truth_of_recording(name) == truth_json(known[name])
 
 
-def test_the_page_of_frameworks_says_what_was_recorded() -> None:
+def test_the_page_of_frameworks_agrees_with_the_recordings() -> None:
     """docs/frameworks.md is what page.py writes; `make test-frameworks RECORD=1` rewrites it."""
     assert PAGE.read_text() == page()

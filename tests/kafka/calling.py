@@ -4,36 +4,29 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from dataclasses import fields
 from pathlib import Path
 
 from tracline.stream.kafka.settings import KafkaSettings
 
-TRACLINE = Path(sys.executable).with_name("tracline")
+from ..support import forking
+
 WAIT_S = 120
 
 
 def environment(settings: KafkaSettings) -> dict[str, str]:
-    """The variables that say what of the settings is not as by default."""
-    said: dict[str, str] = {}
+    """The environment variables for the settings that differ from their defaults."""
+    variables: dict[str, str] = {}
     for field in fields(KafkaSettings):
         value = getattr(settings, field.name)
         if value != field.default:
             text = ",".join(value) if isinstance(value, tuple) else str(value)
-            said[f"TRACLINE_KAFKA_{field.name.upper()}"] = text
-    return said
+            variables[f"TRACLINE_KAFKA_{field.name.upper()}"] = text
+    return variables
 
 
 def stream(
     settings: KafkaSettings, folder: Path, *arguments: str, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     """Run `tracline stream` in the folder, and wait for its end."""
-    return subprocess.run(
-        [str(TRACLINE), "stream", *arguments],
-        cwd=folder,
-        env=os.environ | environment(settings) | variables,
-        capture_output=True,
-        text=True,
-        timeout=WAIT_S,
-    )
+    return forking.run(["stream", *arguments], os.environ | environment(settings) | variables, WAIT_S, folder)

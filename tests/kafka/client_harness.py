@@ -22,7 +22,7 @@ from .rekeying import WAIT_S, until
 
 GROUP = "contract"
 TIMEOUT_S = 20.0
-"""How long a member may be silent, and a transaction be open: longer than a test."""
+"""The time that a member may be silent, and a transaction be open: longer than a test."""
 PARTITIONS = 2
 BYTES_MAX = 100_000
 

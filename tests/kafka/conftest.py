@@ -24,11 +24,11 @@ QUICK = (
     "group.initial.rebalance.delay.ms",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms",
 )
-"""What a broker must have no larger than our own, since processes that are killed must be missed soon."""
+"""Limits that a broker must not exceed, since tests must notice soon that a process was killed."""
 SOON_BACK = {"broker.session.timeout.ms": 1400}
-"""What lets a broker in again a second and a half after it was killed.
+"""Settings with which a broker accepts clients again a second and a half after it was killed.
 
-It knows its groups as soon as Java runs, and hears their members only then: by then it would miss them.
+It knows its groups as soon as Java runs, and receives their heartbeats only then: by then it would miss them.
 """
 
 
@@ -50,8 +50,12 @@ def too_patient(kafka: KafkaSettings) -> str | None:
     with administering(kafka) as admin:
         first = str(admin.describe_cluster()["brokers"][0]["broker_id"])
         asked = [ConfigResource(ConfigResourceType.BROKER, first)]
-        told = admin.describe_configs(asked, config_filter="all")["broker"][first]
-    slow = [name for name in QUICK if name in told and int(told[name]["value"]) > int(str(PROPERTIES[name]))]
+        configured = admin.describe_configs(asked, config_filter="all")["broker"][first]
+    slow = [
+        name
+        for name in QUICK
+        if name in configured and int(configured[name]["value"]) > int(str(PROPERTIES[name]))
+    ]
     wanted = ", ".join(f"{name}={PROPERTIES[name]}" for name in slow)
     return f"the brokers of KAFKA_BOOTSTRAP_SERVERS need {wanted}" if slow else None
 

@@ -1,4 +1,4 @@
-"""Messages of the events' topic that conversations become, and what the monitor must say of them.
+"""Messages of the events' topic that conversations become, and what the monitor must send for them.
 
 The messages are made by the rekey stage without its broker; the truth is that of the conversations.
 """
@@ -35,12 +35,12 @@ Sent = tuple[int, bytes | None]
 
 
 def messages(work: Work) -> list[list[Sent]]:
-    """The messages of the rekey stage, by transaction; in the last one every partition hears the time."""
-    one = rekeyer(bytes_max=BYTES_MAX)
+    """The messages of the rekey stage, by transaction; in the last one every partition receives the time."""
+    rekey = rekeyer(bytes_max=BYTES_MAX)
     for source in range(SOURCES):
-        one.assign(source, {})
-    done = [one.take([record]) for record in work.records]
-    done.append(one.idle((), 0))
+        rekey.assign(source, {})
+    done = [rekey.take([record]) for record in work.records]
+    done.append(rekey.idle((), 0))
     made = [
         [
             (output.partition, output.value)
@@ -78,8 +78,8 @@ def sender(kafka: KafkaSettings, name: str) -> KafkaProducer:
 
 
 @dataclass
-class Heard:
-    """What the monitor has said, without what it said twice: verdicts, events, dead letters.
+class MonitorOutput:
+    """The output of the monitor without repetitions: verdicts, events, dead letters.
 
     `again` counts what was dropped for its mark; `watermarks` has the last one of each partition.
     """
@@ -92,7 +92,7 @@ class Heard:
     seen: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
 
     def is_new(self, topic: str, partition: int, offset: int, index: int) -> bool:
-        """Return whether nothing that follows it was heard before, as every consumer asks."""
+        """Return whether nothing that follows it was read before, as every consumer asks."""
         key, mark = (topic, partition), (offset, index)
         if mark <= self.seen.get(key, (-1, -1)):
             self.again += 1
@@ -102,32 +102,32 @@ class Heard:
 
     def verdicts(self, value: bytes) -> None:
         """A record of the verdicts' topic."""
-        told = decode_verdicts(value)
-        if self.is_new("verdicts", told["partition"], told["offset"], told["index"]):
-            self.ids.update(one["id"] for one in told["verdicts"])
-            if told["watermark"] is not None:
-                self.watermarks[told["partition"]] = told["watermark"]
+        message = decode_verdicts(value)
+        if self.is_new("verdicts", message["partition"], message["offset"], message["index"]):
+            self.ids.update(verdict["id"] for verdict in message["verdicts"])
+            if message["watermark"] is not None:
+                self.watermarks[message["partition"]] = message["watermark"]
 
     def judged(self, value: bytes) -> None:
         """A record of the topic of judged events."""
-        told = decode_judged(value)
-        if self.is_new("judged", told.mark.partition, told.mark.offset, told.mark.index):
+        batch = decode_judged(value)
+        if self.is_new("judged", batch.mark.partition, batch.mark.offset, batch.mark.index):
             self.places.update(
-                (one.session_id, one.occurrence, one.seq, one.event_id)
-                for one in told.events
-                if one.kind is not Kind.END
+                (event.session_id, event.occurrence, event.seq, event.event_id)
+                for event in batch.events
+                if event.kind is not Kind.END
             )
 
 
 class Listener:
-    """Reads what the monitor says from the beginning, as those do who come behind it."""
+    """A consumer that reads the monitor's output from the beginning, as those after it do."""
 
     def __init__(self, kafka: KafkaSettings) -> None:
-        self.heard = Heard()
-        self._hear = {
-            kafka.topic(Topic.VERDICTS): self.heard.verdicts,
-            kafka.topic(Topic.JUDGED): self.heard.judged,
-            kafka.topic(Topic.DEAD_LETTER): lambda value: self.heard.letters.append(
+        self.found = MonitorOutput()
+        self._readers = {
+            kafka.topic(Topic.VERDICTS): self.found.verdicts,
+            kafka.topic(Topic.JUDGED): self.found.judged,
+            kafka.topic(Topic.DEAD_LETTER): lambda value: self.found.letters.append(
                 decode_dead_letter(value)
             ),
         }
@@ -136,7 +136,7 @@ class Listener:
         )
         places = [
             TopicPartition(topic, number)
-            for topic in self._hear
+            for topic in self._readers
             for number in self._consumer.partitions_for_topic(topic)
         ]
         self._consumer.assign(places)
@@ -144,22 +144,22 @@ class Listener:
 
     def until(
         self,
-        holds: Callable[[Heard], bool],
+        holds: Callable[[MonitorOutput], bool],
         alive: Callable[[], bool] = lambda: True,
         within_s: float = WAIT_S,
-    ) -> Heard:
-        """Listen until that holds of what was heard, or the process that should say it has ended."""
+    ) -> MonitorOutput:
+        """Listen until that holds of what was read, or the process that should send it has ended."""
         limit = time.monotonic() + within_s
-        while not holds(self.heard):
+        while not holds(self.found):
             was_alive = alive()
             polled = self._consumer.poll(timeout_ms=POLL_MS)
             for place, records in polled.items():
                 for record in records:
-                    self._hear[place.topic](record.value)
+                    self._readers[place.topic](record.value)
             if not polled and not was_alive:
                 break
-            assert time.monotonic() < limit, f"not heard in time: {self.heard}"
-        return self.heard
+            assert time.monotonic() < limit, f"not read in time: {self.found}"
+        return self.found
 
     def close(self) -> None:
         """Stop listening."""

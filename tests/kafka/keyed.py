@@ -1,6 +1,6 @@
 """Conversations as records of the spans' topic, and what the rekey stage must make of them.
 
-The truth is that of the conversations; the candidates are read back as whoever reads the topic would.
+The truth is that of the conversations; the candidates are read back as a consumer of the topic reads them.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from random import Random
 from zlib import crc32
 
-from tracline.examples.spans.plan import Dialect, Keys, Manner
-from tracline.examples.spans.sessions import START_NS, random_session
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.chat.find import InputFlaw
 from tracline.schemas.event import Kind
@@ -29,7 +27,9 @@ from tracline.stream.messages.topics import Topic
 from tracline.stream.stages.rekey import RekeyStage
 
 from ..serve.live import wire
-from ..serve.truth import Place, Told, answered_once, paced
+from ..serve.truth import Place, PlayedSession, answered_once, paced
+from ..support.scripts import START_NS, random_session
+from ..support.span_plan import Dialect, Keys, Manner
 
 SOURCES = 3
 """Partitions of the spans' topic."""
@@ -55,7 +55,7 @@ class Work:
 
     records: tuple[Record, ...]
     places: Counter[Place]
-    told: tuple[Told, ...] = ()
+    played: tuple[PlayedSession, ...] = ()
 
     @property
     def keys(self) -> Iterator[tuple[str, Record]]:
@@ -69,16 +69,20 @@ def work(seeds: Iterable[int], seed: int = 0, apart_s: float = 7) -> Work:
     Each trace comes in one request or in two, the spans that ended first before the others.
     """
     random = Random(f"keyed {seed}")
-    told = [
-        Told(
-            paced(answered_once(random_session(one)), START_NS + round(apart_s * number * NS), 5),
-            replace(MANNERS[number % len(MANNERS)], seed=one),
+    played = [
+        PlayedSession(
+            paced(
+                answered_once(random_session(conversation_seed)), START_NS + round(apart_s * number * NS), 5
+            ),
+            replace(MANNERS[number % len(MANNERS)], seed=conversation_seed),
         )
-        for number, one in enumerate(seeds)
+        for number, conversation_seed in enumerate(seeds)
     ]
     coming = sorted(
         (_sent_at(spans, random), number, spans)
-        for number, spans in enumerate(part for one in told for part in _requests(one.spans, random))
+        for number, spans in enumerate(
+            part for conversation_seed in played for part in _requests(conversation_seed.spans, random)
+        )
     )
     last = [(START_NS + LATER_S * NS, 0, [_late_span(number)]) for number in range(SOURCES)]
     records: list[Record] = []
@@ -88,7 +92,11 @@ def work(seeds: Iterable[int], seed: int = 0, apart_s: float = 7) -> Work:
         body = wire(spans, random.choice(list(Encoding)))
         records.append(Record(source, offsets[source], time, body))
         offsets[source] += 1
-    return Work(tuple(records), Counter(place for one in told for place in one.places), tuple(told))
+    return Work(
+        tuple(records),
+        Counter(place for conversation_seed in played for place in conversation_seed.places),
+        tuple(played),
+    )
 
 
 def source_of(trace_id: str) -> int:
@@ -106,9 +114,9 @@ def _requests(spans: Sequence[Span], random: Random) -> Iterator[list[Span]]:
     traces: dict[str, list[Span]] = {}
     for span in spans:
         traces.setdefault(span.trace_id, []).append(span)
-    for own in traces.values():
-        cut = random.randrange(len(own))
-        yield from (part for part in (own[:cut], own[cut:]) if part)
+    for trace_spans in traces.values():
+        cut = random.randrange(len(trace_spans))
+        yield from (part for part in (trace_spans[:cut], trace_spans[cut:]) if part)
 
 
 def _sent_at(spans: Sequence[Span], random: Random) -> int:
@@ -118,7 +126,7 @@ def _sent_at(spans: Sequence[Span], random: Random) -> int:
 
 
 def _late_span(source: int) -> Span:
-    """A root that tells nothing but how late it is, of a trace that goes to that partition."""
+    """A root that carries nothing but its time, of a trace that goes to that partition."""
     names = (f"{number:032x}" for number in range(1, 1_000))
     trace_id = next(name for name in names if source_of(name) == source)
     at = START_NS + LATER_S * NS
@@ -171,28 +179,30 @@ def inputs(sources: Iterable[int], topic: Topic = Topic.SPANS) -> list[Input]:
 
 def batches_of(done: EncodedRekeyResult) -> list[CandidateBatch]:
     """The batches of a transaction, as they are read."""
-    messages = [decode(one.value or b"") for one in done.outputs if one.topic is Topic.EVENTS]
-    return [one for one in messages if isinstance(one, CandidateBatch)]
+    messages = [decode(output.value or b"") for output in done.outputs if output.topic is Topic.EVENTS]
+    return [output for output in messages if isinstance(output, CandidateBatch)]
 
 
 def candidates_of(batches: Iterable[CandidateBatch]) -> Counter[str]:
-    """The candidates of batches, each as what tells it from every other."""
-    return Counter(repr(one) for batch in batches for one in batch.candidates)
+    """The candidates of batches, each as the fields that distinguish it from every other."""
+    return Counter(repr(session_candidate) for batch in batches for session_candidate in batch.candidates)
 
 
 def pure(records: Sequence[Record], settings: SessionSettings = SETTINGS) -> Counter[str]:
     """The candidates that a rekeyer sends which takes all records at once."""
-    one = rekeyer(settings)
+    rekey = rekeyer(settings)
     for source in range(SOURCES):
-        one.assign(source, {})
-    return candidates_of(batches_of(one.take(records)))
+        rekey.assign(source, {})
+    return candidates_of(batches_of(rekey.take(records)))
 
 
 def places_of(candidates: Iterable[Candidate], idle_s: float = SETTINGS.idle_s) -> Counter[Place]:
     """Return where the events of candidates stand, by session assembly's second stage."""
     sessions: dict[str, SessionAssembler] = {}
-    for one in candidates:
-        sessions.setdefault(one.session_id, SessionAssembler(one.session_id, round(idle_s * NS))).add(one)
+    for session_candidate in candidates:
+        sessions.setdefault(
+            session_candidate.session_id, SessionAssembler(session_candidate.session_id, round(idle_s * NS))
+        ).add(session_candidate)
     return Counter(
         (event.session_id, event.occurrence, event.seq, event.event_id)
         for session in sessions.values()

@@ -21,7 +21,6 @@ import polars as pl
 from kafka import KafkaProducer
 from tracline.archive.gaps import gaps
 from tracline.archive.manifest import read_manifest
-from tracline.examples.spans.sessions import START_NS
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Encoding
@@ -34,8 +33,9 @@ from ..serve import live
 from ..serve.days import day
 from ..serve.live import arriving, places_of, wire
 from ..serve.serving import audit_of
-from ..serve.truth import Ids, Place, Told, true_ids
-from .judging import Heard
+from ..serve.truth import Ids, Place, PlayedSession, true_ids
+from ..support.scripts import START_NS
+from .judging import MonitorOutput
 from .keyed import PARTITIONS, SOURCES, source_of
 from .stage import TIMEOUT_S, Stage, running
 
@@ -49,9 +49,9 @@ IDLE_S = SETTINGS.idle_s
 END_NS = START_NS + 24 * 3_600 * NS
 """When the time has passed every conversation."""
 WAIT_S = 240.0
-"""How long all that dies may take, and then those who live."""
+"""The time that all kills may take, and then the processes that live on."""
 CLOSING = "closing"
-"""What sessions are called whose spans only say what time it is."""
+"""The session ids of spans that only carry the time."""
 SECRET = b"a secret"
 Value = bytes | None
 
@@ -97,11 +97,11 @@ class Proof:
     places: Counter[Place]
 
 
-def proof(pack: Path, held: Sequence[Told] | None = None) -> Proof:
-    """Hours of conversations, told in every manner; at the end the time passes all of them everywhere."""
+def proof(pack: Path, held: Sequence[PlayedSession] | None = None) -> Proof:
+    """Hours of conversations in each form of telemetry; at the end the time passes all of them everywhere."""
     random = Random("proof")
-    told = [_anywhere(one) for one in held or day(3, 15)]
-    coming = [(time, source_of(span.trace_id), span) for time, span in arriving(told, random, again=0.1)]
+    played = [_anywhere(session_played) for session_played in held or day(3, 15)]
+    coming = [(time, source_of(span.trace_id), span) for time, span in arriving(played, random, again=0.1)]
     coming += list(_closing())
     offsets = [0] * SOURCES
     records: list[Record] = []
@@ -113,25 +113,27 @@ def proof(pack: Path, held: Sequence[Told] | None = None) -> Proof:
     made = Proof(
         pack=pack,
         records=tuple(records),
-        ids=true_ids(told, pack),
-        places=Counter(place for one in told for place in one.places),
+        ids=true_ids(played, pack),
+        places=Counter(place for session_played in played for place in session_played.places),
     )
     assert len(made.ids) > 100, "nothing would be shown"
     return made
 
 
-def _anywhere(told: Told) -> Told:
+def _anywhere(played: PlayedSession) -> PlayedSession:
     """The conversation under another name: those of few digits come to every other partition alone."""
-    name = told.session.session_id
-    return replace(told, session=replace(told.session, session_id=f"{name}-{crc32(name.encode())}"))
+    name = played.session.session_id
+    return replace(played, session=replace(played.session, session_id=f"{name}-{crc32(name.encode())}"))
 
 
 def _closing() -> Iterator[tuple[int, int, Span]]:
-    """Spans by which every partition hears of every source that the time has passed all conversations."""
+    """Spans by which every partition learns from every source that the time has passed all conversations."""
     for source in range(SOURCES):
         for partition in range(PARTITIONS):
             names = (f"{CLOSING}-{source}-{number}" for number in range(1_000))
-            name = next(one for one in names if partition_of(one, PARTITIONS) == partition)
+            name = next(
+                session_name for session_name in names if partition_of(session_name, PARTITIONS) == partition
+            )
             yield END_NS, source, _span(name, END_NS)
     # They go on once the time has passed themselves, and do not close.
     for source in range(SOURCES):
@@ -140,9 +142,9 @@ def _closing() -> Iterator[tuple[int, int, Span]]:
 
 
 def _span(session_id: str, at: int) -> Span:
-    """A span that tells of two messages at that time, and says itself whose it is; it breaks no rule."""
+    """A span of two messages at that time, which names its session itself; it breaks no rule."""
     text = '[{{"role": "{}", "parts": [{{"type": "text", "content": "late"}}]}}]'
-    told = {
+    attributes = {
         "gen_ai.operation.name": "chat",
         "gen_ai.agent.name": "desk",
         "gen_ai.conversation.id": session_id,
@@ -150,14 +152,14 @@ def _span(session_id: str, at: int) -> Span:
         "gen_ai.output.messages": text.format("assistant"),
     }
     trace_id = hashlib.md5(f"{session_id} {at}".encode()).hexdigest()
-    return Span(trace_id, trace_id[:16], None, "chat", at, at, attributes=told)
+    return Span(trace_id, trace_id[:16], None, "chat", at, at, attributes=attributes)
 
 
 @dataclass
 class Sender:
-    """Who sends: spans, a portion at a time, and beside each some of what nobody can read.
+    """A sender of spans, a portion at a time, and beside each some records that nobody can read.
 
-    `planted` says where that stands, by topic, partition and offset, with its digest.
+    `planted` has the positions of those, by topic, partition and offset, with their digests.
     """
 
     kafka: KafkaSettings
@@ -165,7 +167,7 @@ class Sender:
     planted: dict[tuple[str, int, int], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        whole = next(one.value for one in self.proof.records if not one.value.startswith(b"{"))
+        whole = next(record.value for record in self.proof.records if not record.value.startswith(b"{"))
         message = encode(Activation({"desk": "pack: desk\n"}))
         self._producer: Any = KafkaProducer(**producing(self.kafka, "test"))
         self._left = list(self.proof.records)
@@ -183,32 +185,32 @@ class Sender:
         """Send so many records, or all that are left with all the poison."""
         records, self._left = self._left[:count], self._left[count:] if count else []
         poison, self._poison = self._poison[: count and 1], self._poison[1:] if count else []
-        for one in records:
+        for record in records:
             self._producer.send(
                 self.kafka.spans_topic,
-                one.value,
+                record.value,
                 key=b"trace",
-                partition=one.partition,
-                timestamp_ms=one.time // 1_000_000,
+                partition=record.partition,
+                timestamp_ms=record.time // 1_000_000,
             )
         for topic, value in poison:
             name, number = self.kafka.topic(topic), len(self.planted) % SOURCES
-            # The time of spans' records is told: that of those beside it.
+            # The records of spans carry their times: that is the time of those beside them.
             beside = records[-1].time // 1_000_000 if topic is Topic.SPANS else None
             sent = self._producer.send(name, value, b"poison", partition=number, timestamp_ms=beside).get(60)
             self.planted[name, number, sent.offset] = hashlib.sha256(value or b"").hexdigest()
         self._producer.flush()
 
-    def is_heard(self, heard: Heard) -> bool:
+    def is_complete(self, found: MonitorOutput) -> bool:
         """Return whether all that must come of what was sent has come."""
-        return not any(self.missing(heard).values())
+        return not any(self.missing(found).values())
 
-    def missing(self, heard: Heard) -> dict[str, list[Any]]:
+    def missing(self, found: MonitorOutput) -> dict[str, list[Any]]:
         """Return what must still come of what was sent: verdict ids, events, dead letters."""
         return {
-            "verdicts": sorted(self.proof.ids.keys() - heard.ids.keys()),
-            "events": sorted((self.proof.places - heard.places).elements()),
-            "dead letters": sorted(self.planted.keys() - letters_of(heard).keys()),
+            "verdicts": sorted(self.proof.ids.keys() - found.ids.keys()),
+            "events": sorted((self.proof.places - found.places).elements()),
+            "dead letters": sorted(self.planted.keys() - letters_of(found).keys()),
         }
 
     def close(self) -> None:
@@ -237,6 +239,11 @@ class Pipeline:
         """Start a monitor."""
         return self._start("monitor", name, fault, "--rules", str(self.pack))
 
+    def disk_monitor(self, name: str, fault: str | None = None) -> AbstractContextManager[Stage]:
+        """Start a monitor with its state on disk."""
+        store = ("--store", "rocksdict", "--data", str(self.folder / "state"))
+        return self._start("monitor", name, fault, "--rules", str(self.pack), *store)
+
     def archiver(self, name: str, fault: str | None = None) -> AbstractContextManager[Stage]:
         """Start an archiver, which writes files of some twenty rows."""
         often = ("--rows", "20", "--every-s", "2")
@@ -252,19 +259,19 @@ class Pipeline:
 def stop(*stages: Stage) -> None:
     """Stop them one after the other, each when it has read all that there is; each exits 0."""
     for stage in stages:
-        # The mark of a transaction is no message. A rekeyer tells its lag with its ticks: here is none.
+        # The mark of a transaction is no message. A rekeyer reports its lag with its ticks: here is none.
         if "rekey" not in stage.log.name:
             stage.until("tracline_kafka_lag", lambda lags: bool(lags) and max(lags) <= 1, WAIT_S)
         assert stage.stop() == 0, stage.log.read_text()
 
 
-def assert_whole(pipeline: Pipeline, sender: Sender, heard: Heard) -> None:
-    """Verdicts, events and dead letters came once, and no others; so the archive, and an audit of it, say."""
+def assert_whole(pipeline: Pipeline, sender: Sender, found: MonitorOutput) -> None:
+    """Verdicts, events and dead letters came once, and no others; the archive, and an audit of it, agree."""
     proof, archive = sender.proof, pipeline.archive
-    assert heard.ids == Counter(proof.ids.keys())
-    assert conversations(heard.places) == proof.places
-    assert letters_of(heard) == sender.planted
-    assert not any(SECRET.decode() in one.reason for one in heard.letters)
+    assert found.ids == Counter(proof.ids.keys())
+    assert conversations(found.places) == proof.places
+    assert letters_of(found) == sender.planted
+    assert not any(SECRET.decode() in letter.reason for letter in found.letters)
     rows = pl.read_parquet(archive / "**" / "*.parquet")
     assert conversations(places_of(rows)) == proof.places
     ends = rows.filter(pl.col("kind") == "end").group_by("session_id", "occurrence").len()
@@ -273,11 +280,11 @@ def assert_whole(pipeline: Pipeline, sender: Sender, heard: Heard) -> None:
     assert audit_of(pipeline.folder, pipeline.pack, pipeline.folder / "bundle").keys() == proof.ids.keys()
 
 
-def letters_of(heard: Heard) -> dict[tuple[str, int, int], str]:
-    """The digests that the dead letters tell, by topic, partition and offset."""
-    return {(one.topic, one.partition, one.offset): one.sha256 for one in heard.letters}
+def letters_of(found: MonitorOutput) -> dict[tuple[str, int, int], str]:
+    """The digests in the dead letters, by topic, partition and offset."""
+    return {(letter.topic, letter.partition, letter.offset): letter.sha256 for letter in found.letters}
 
 
 def conversations(places: Counter[Place]) -> Counter[Place]:
-    """Those that are no span's that only says what time it is."""
+    """Those that are not of a span that only carries the time."""
     return Counter({place: count for place, count in places.items() if not place[0].startswith(CLOSING)})

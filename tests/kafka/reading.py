@@ -1,4 +1,4 @@
-"""What stands in a topic, read as a consumer of committed records does, and whether a process has read it.
+"""The content of a topic as a consumer of committed records reads it, and whether a process has read it.
 
 Each asks for the one topic that it is about: the broker has those of all other tests, too.
 """
@@ -17,20 +17,20 @@ from tracline.stream.kafka.settings import KafkaSettings, consuming
 from tracline.stream.kafka.topics import administering
 
 WAIT_S = 40.0
-"""How long a transaction may be open that was begun before."""
+"""The time that a transaction may be open that was begun before."""
 
 
 def read(settings: KafkaSettings, name: str) -> list[Any]:
-    """Every committed record that was in the topic by now, partition by partition, as kafka-python has them.
+    """Every committed record that was in the topic by now, by partition, as kafka-python returns them.
 
-    What a transaction that is open now will have committed, or aborted, is waited for: to whoever reads only
-    what is committed a partition seems to end before it, whatever others have committed behind it since.
+    What a transaction that is open now will have committed, or aborted, is waited for: to a consumer of
+    committed records a partition seems to end before it, whatever others have committed behind it since.
     """
     with administering(settings, "test") as admin:
         parts = _partitions(admin, name)
         ends = {
-            part: told.offset
-            for part, told in admin.list_partition_offsets(dict.fromkeys(parts, LATEST)).items()
+            part: latest.offset
+            for part, latest in admin.list_partition_offsets(dict.fromkeys(parts, LATEST)).items()
         }
         begins = admin.list_partition_offsets(dict.fromkeys(parts, EARLIEST))
     found = _committed(settings, {part: begins[part].offset for part in parts}, ends)
@@ -54,7 +54,7 @@ def is_read(admin: Any, settings: KafkaSettings, process: str) -> bool:
         )
     except KafkaError:
         return False
-    at = {part: one.offset for part, one in committed.items() if one.offset >= 0}
+    at = {part: stored.offset for part, stored in committed.items() if stored.offset >= 0}
     since = {part: at.get(part, begins[part].offset) for part in parts}
     behind = {part: offset for part, offset in since.items() if offset < ends[part].offset}
     found = _committed(settings, behind, {part: ends[part].offset for part in behind})
@@ -84,4 +84,4 @@ def _committed(
 def _partitions(admin: Any, name: str) -> list[TopicPartition]:
     """The partitions of a topic, in their order."""
     [topic] = admin.describe_topics([name])
-    return sorted(TopicPartition(name, one["partition_index"]) for one in topic["partitions"])
+    return sorted(TopicPartition(name, part["partition_index"]) for part in topic["partitions"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import threading
 import time
 from collections import Counter
@@ -11,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from kafka import KafkaProducer
@@ -26,25 +25,23 @@ from tracline.stream.kafka.topics import administering, create
 from tracline.stream.messages.codec import CandidateBatch, DeadLetter, Message, decode, decode_dead_letter
 from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
-from tracline.stream.process.faultpoints import VARIABLE
 from tracline.stream.process.rekey_metrics import RekeyMetrics
 from tracline.stream.stages.rekey import RekeyStage
 
-from ..serve.serving import TRACLINE
 from .keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, Work, candidates_of, key_of, places_of
 from .reading import is_read
 from .reading import read as read_records
-from .stage import TIMEOUT_S
+from .stage import TIMEOUT_S, Stage, running
 
 WAIT_S = 40.0
-"""How long anything may take that a test waits for, on a machine that has other work."""
+"""The time that a test waits for anything, on a machine that has other work."""
 POLL_S = 0.05
 
 
 def make_topics(kafka: KafkaSettings) -> None:
     """Make the topics, those of spans and of events with the numbers of partitions that the tests have."""
     with administering(kafka) as admin:
-        # The conversations' times are of another year: no record is too old to be kept.
+        # The conversations' times are of another year: no record is too old to be stored.
         spans = {"num_partitions": SOURCES, "replication_factor": 1, "configs": {"retention.ms": "-1"}}
         admin.create_topics({kafka.spans_topic: spans}, wait_for_metadata=True)
         create(admin, kafka, partitions=PARTITIONS)
@@ -98,7 +95,7 @@ def messages(kafka: KafkaSettings) -> list[Message]:
 
 def batches(kafka: KafkaSettings) -> list[CandidateBatch]:
     """The batches for the monitor."""
-    return [one for one in messages(kafka) if isinstance(one, CandidateBatch)]
+    return [message for message in messages(kafka) if isinstance(message, CandidateBatch)]
 
 
 def letters(kafka: KafkaSettings) -> list[DeadLetter]:
@@ -107,81 +104,30 @@ def letters(kafka: KafkaSettings) -> list[DeadLetter]:
 
 
 def check(kafka: KafkaSettings, work: Work, expected: Counter[str]) -> None:
-    """What is committed are the candidates of the work, each once, and the events of its conversations."""
+    """The committed candidates are those of the work, each once, and give the events of its conversations."""
     found = batches(kafka)
     candidates = candidates_of(found)
     assert (expected - candidates, candidates - expected) == (Counter(), Counter())
-    assert places_of(one for batch in found for one in batch.candidates) == work.places
-
-
-@dataclass
-class Process:
-    """A process of its own, and what it says on standard error."""
-
-    process: subprocess.Popen[str]
-    lines: list[str] = field(default_factory=list)
-
-    def listen(self) -> None:
-        """Read what it says, to the end."""
-        assert self.process.stderr is not None
-        with self.process.stderr as said:
-            self.lines += said
-
-    def ended(self) -> int:
-        """Wait for its end; its exit code, minus the signal where one killed it."""
-        try:
-            code = self.process.wait(WAIT_S)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"it has not ended: {self.lines}") from None
-        self.reader.join(WAIT_S)
-        return code
-
-    def start(self) -> None:
-        """Begin to listen."""
-        self.reader = threading.Thread(target=self.listen)
-        self.reader.start()
+    assert places_of(candidate for batch in found for candidate in batch.candidates) == work.places
 
 
 @contextmanager
 def process(
     kafka: KafkaSettings, *more: str, sessions: SessionSettings = SETTINGS, fault: str | None = None
-) -> Iterator[Process]:
-    """A process of the command; whatever happens, it does not outlive the test."""
-    command = [str(TRACLINE), "stream", "rekey", "--timeout-s", TIMEOUT_S, *more]
-    popen = subprocess.Popen(
-        command, env=os.environ | environment(kafka, sessions, fault), stderr=subprocess.PIPE, text=True
-    )
-    running = Process(popen)
-    running.start()
-    try:
-        yield running
-    finally:
-        popen.kill()
-        running.ended()
-
-
-def is_asleep(running: Process) -> bool:
-    """Return whether the process was stopped (its state, behind its name in brackets, is T)."""
-    stat = Path(f"/proc/{running.process.pid}/stat").read_text()
-    return stat.rpartition(")")[2].split()[0] == "T"
-
-
-def environment(kafka: KafkaSettings, sessions: SessionSettings, fault: str | None) -> Mapping[str, str]:
-    """The settings as a process is given them."""
-    told = {
-        "TRACLINE_KAFKA_BOOTSTRAP_SERVERS": ",".join(kafka.bootstrap_servers),
-        "TRACLINE_KAFKA_PREFIX": kafka.prefix,
-        "TRACLINE_KAFKA_SPANS_TOPIC": kafka.spans_topic,
-        "TRACLINE_KAFKA_LOGS_TOPIC": kafka.logs_topic,
-    }
-    for name in ("lateness_s", "hold_s", "idle_s", "tick_s", "skew_s"):
-        told[f"TRACLINE_SESSIONS_{name.upper()}"] = str(getattr(sessions, name))
-    return told if fault is None else told | {VARIABLE: fault}
+) -> Iterator[Stage]:
+    """Run `tracline stream rekey`; the process does not outlive the block."""
+    names = ("lateness_s", "hold_s", "idle_s", "tick_s", "skew_s")
+    variables = {f"TRACLINE_SESSIONS_{name.upper()}": str(getattr(sessions, name)) for name in names}
+    flags = ("--timeout-s", TIMEOUT_S, *more)
+    with TemporaryDirectory() as folder:
+        log = Path(folder) / "rekey.log"
+        with running(kafka, log, "rekey", *flags, fault=fault, **variables) as stage:
+            yield stage
 
 
 @dataclass
 class Here:
-    """The process in a thread of this one: what it said, and what it raised."""
+    """The process in a thread of this one: its lines, and the error that it raised."""
 
     group_process: GroupProcess
     stopping: threading.Event
@@ -190,7 +136,7 @@ class Here:
     error: StreamError | None = None
 
     def work(self) -> None:
-        """Work until told to stop."""
+        """Work until `stop` is called."""
         try:
             self.group_process.run()
         except StreamError as error:
@@ -198,9 +144,9 @@ class Here:
 
     @property
     def partitions(self) -> str:
-        """The partitions that it said it goes on with, the last time that it said so."""
-        said = [line.partition("partitions ")[2] for line in self.lines if line.startswith("goes on")]
-        return said[-1] if said else ""
+        """The partitions in the last log line that names them."""
+        assigned = [line.partition("partitions ")[2] for line in self.lines if line.startswith("goes on")]
+        return assigned[-1] if assigned else ""
 
     def count(self, name: str, **labels: str) -> float:
         """The value of a metric."""

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -18,19 +17,22 @@ from urllib.request import urlopen
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.process.faultpoints import VARIABLE
 
-TRACLINE = Path(sys.executable).with_name("tracline")
+from ..support import forking
+
 WAIT_S = 60.0
-"""How long anything may take that a test waits for."""
+"""The time that a test waits for anything."""
 TIMEOUT_S = "6" if "KAFKA_BOOTSTRAP_SERVERS" in os.environ else "2"
-"""How long a process may be silent; six seconds are the least that brokers allow if not told otherwise."""
+"""The time that a process may be silent; brokers allow six seconds at least unless configured otherwise."""
+DYING_S = "6" if "KAFKA_BOOTSTRAP_SERVERS" in os.environ else "1"
+"""How long a process that is to be killed may be silent: for so long its successor waits."""
 POLL_S = 0.1
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A process of `tracline stream`; what it says goes to `log`."""
+    """A process of `tracline stream`; its output goes to `log`."""
 
-    process: subprocess.Popen[bytes]
+    process: forking.ForkedProcess
     log: Path
 
     def metric(self, name: str) -> list[float]:
@@ -40,10 +42,10 @@ class Stage:
             return []
         try:
             with urlopen(f"http://127.0.0.1:{ports[-1]}/metrics", timeout=WAIT_S) as answer:
-                told: str = answer.read().decode()
+                text: str = answer.read().decode()
         except (OSError, HTTPException):
             return []
-        return [float(value) for value in re.findall(rf"^{name}(?:\{{.*\}})? (\S+)$", told, re.MULTILINE)]
+        return [float(value) for value in re.findall(rf"^{name}(?:\{{.*\}})? (\S+)$", text, re.MULTILINE)]
 
     def until(self, name: str, holds: Callable[[list[float]], bool], within_s: float = WAIT_S) -> None:
         """Wait until that holds of a metric's values; an AssertionError where the process ends before."""
@@ -53,6 +55,17 @@ class Stage:
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(POLL_S)
                 raise AssertionError(f"it has ended:\n{self.log.read_text()}")
+
+    @property
+    def lines(self) -> list[str]:
+        """Return the lines of the log."""
+        return self.log.read_text().splitlines()
+
+    @property
+    def is_asleep(self) -> bool:
+        """Return whether SIGSTOP has stopped the process: its state, behind its name in brackets, is T."""
+        stat = Path(f"/proc/{self.process.pid}/stat").read_text()
+        return stat.rpartition(")")[2].split()[0] == "T"
 
     def stop(self) -> int:
         """Ask the process to end; its exit code."""
@@ -65,7 +78,7 @@ class Stage:
 
 
 def environment(kafka: KafkaSettings) -> dict[str, str]:
-    """Return what a process is told of the broker and the names."""
+    """Return the settings for the broker and the names that a process gets."""
     return os.environ | {
         "TRACLINE_KAFKA_BOOTSTRAP_SERVERS": ",".join(kafka.bootstrap_servers),
         "TRACLINE_KAFKA_PREFIX": kafka.prefix,
@@ -77,19 +90,19 @@ def environment(kafka: KafkaSettings) -> dict[str, str]:
 def ran(
     kafka: KafkaSettings, *arguments: str | Path, fault: str | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Return what `tracline stream` with these arguments said, once it has ended."""
-    command = [TRACLINE, "stream", *arguments]
+    """Return the output of `tracline stream` with these arguments, once it has ended."""
     settings = environment(kafka) | ({} if fault is None else {VARIABLE: fault})
-    return subprocess.run(command, env=settings, capture_output=True, text=True, timeout=WAIT_S, check=False)
+    return forking.run(["stream", *arguments], settings, WAIT_S)
 
 
 @contextmanager
-def running(kafka: KafkaSettings, log: Path, *arguments: str, fault: str | None = None) -> Iterator[Stage]:
+def running(
+    kafka: KafkaSettings, log: Path, *arguments: str, fault: str | None = None, **variables: str
+) -> Iterator[Stage]:
     """Run `tracline stream` with these arguments; the process does not outlive the block."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    settings = environment(kafka) | ({} if fault is None else {VARIABLE: fault})
-    with log.open("ab") as said:
-        process = subprocess.Popen([TRACLINE, "stream", *arguments], env=settings, stdout=said, stderr=said)
+    settings = environment(kafka) | variables | ({} if fault is None else {VARIABLE: fault})
+    process = forking.start(["stream", *arguments], settings, log)
     try:
         yield Stage(process, log)
     finally:

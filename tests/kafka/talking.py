@@ -46,48 +46,50 @@ class TurnAbout(SpanExporter):
         count, first = len(self.receivers), self.turn
         self.turn += len(spans)
         shares = [spans[(place - first) % count :: count] for place in range(count)]
-        told = [one.export(share) for one, share in zip(self.receivers, shares, strict=True) if share]
-        is_taken = all(one is SpanExportResult.SUCCESS for one in told)
+        results = [
+            receiver.export(share) for receiver, share in zip(self.receivers, shares, strict=True) if share
+        ]
+        is_taken = all(receiver is SpanExportResult.SUCCESS for receiver in results)
         return SpanExportResult.SUCCESS if is_taken else SpanExportResult.FAILURE
 
     def shutdown(self) -> None:
         """Send no more."""
-        for one in self.receivers:
-            one.shutdown()
+        for receiver in self.receivers:
+            receiver.shutdown()
 
 
 def talk(ports: Sequence[int], *, sessions: int, seed: int) -> bytes:
     """Have conversations whose spans go turn about to OTLP/HTTP receivers; all spans, as one request."""
-    kept = InMemorySpanExporter()
+    exporter = InMemorySpanExporter()
     sending = TurnAbout([OTLPSpanExporter(f"http://127.0.0.1:{port}/v1/traces") for port in ports])
     provider = TracerProvider(resource=Resource.create({"service.name": "support-desk"}))
-    provider.add_span_processor(SimpleSpanProcessor(kept))
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
     provider.add_span_processor(BatchSpanProcessor(sending, schedule_delay_millis=50))
-    told = list(conversations(Desk(sessions=sessions, seed=seed)))
-    asyncio.run(converse(told, provider, pace_s=0.001, at_once=4, prefix=f"talk-{seed}"))
+    talks = list(conversations(Desk(sessions=sessions, seed=seed)))
+    asyncio.run(converse(talks, provider, second_s=0.001, at_once=4, prefix=f"talk-{seed}"))
     provider.shutdown()
-    return encode_spans(kept.get_finished_spans()).SerializeToString()
+    return encode_spans(exporter.get_finished_spans()).SerializeToString()
 
 
 def resolved(body: bytes) -> Counter[str]:
-    """The candidates that a rekeyer sends which has all spans at once, from one source, and then the time."""
-    one, now = rekeyer(LIVE), time.time_ns()
+    """Return the candidates of a rekeyer that has all spans at once, from one source, and then the time."""
+    rekey, now = rekeyer(LIVE), time.time_ns()
     for source in range(SOURCES):
-        one.assign(source, {})
-    done = one.take([Record(0, 0, now, body)])
-    ticked = one.idle(inputs(range(SOURCES)), now + round(LIVE.hold_s * 1e9))
-    assert not one.waiting()
+        rekey.assign(source, {})
+    done = rekey.take([Record(0, 0, now, body)])
+    ticked = rekey.idle(inputs(range(SOURCES)), now + round(LIVE.hold_s * 1e9))
+    assert not rekey.waiting()
     return candidates_of([*batches_of(done), *batches_of(ticked)])
 
 
-def listening(process: Popen[bytes], port: int, said: Callable[[], str]) -> None:
-    """Wait until a process listens on a port; AssertionError with what it said where it ends before."""
+def listening(process: Popen[bytes], port: int, log: Callable[[], str]) -> None:
+    """Wait until a process listens on a port; AssertionError with its output if it ends before."""
     until = time.monotonic() + WAIT_S
     while True:
         with suppress(OSError):
             socket.create_connection(("127.0.0.1", port), POLL_S).close()
             return
-        assert time.monotonic() < until, f"nobody listens:\n{said()}"
+        assert time.monotonic() < until, f"nobody listens:\n{log()}"
         with suppress(TimeoutExpired):
             process.wait(POLL_S)
-            raise AssertionError(f"it has ended:\n{said()}")
+            raise AssertionError(f"it has ended:\n{log()}")

@@ -58,7 +58,7 @@ def test_the_order_of_activations_is_the_same_everywhere(topics: KafkaSettings) 
     assert activations(topics) == dict.fromkeys(range(4), sets)
 
 
-def test_a_broken_pack_is_told_as_check_tells_it(topics: KafkaSettings, tmp_path: Path) -> None:
+def test_a_broken_pack_is_reported_as_by_check(topics: KafkaSettings, tmp_path: Path) -> None:
     """Place, code, text and hint of the problem; nothing is activated."""
     (tmp_path / "broken.yaml").write_text(PACK.replace("always a", "always unknown_name"))
     done = ran(topics, "activate", tmp_path / "broken.yaml")
@@ -68,7 +68,7 @@ def test_a_broken_pack_is_told_as_check_tells_it(topics: KafkaSettings, tmp_path
 
 
 def test_what_is_larger_than_a_message_is_not_activated(topics: KafkaSettings) -> None:
-    """The size of the packs and the limit are told, before anything is written."""
+    """The size of the packs and the limit are reported, before anything is written."""
     with pytest.raises(StreamError, match=f"a message may have {topics.message_bytes_max}") as caught:
         activate(topics, {"small": PACK + "# " + "x" * topics.message_bytes_max})
     assert caught.value.code == "TRL734"
@@ -76,7 +76,7 @@ def test_what_is_larger_than_a_message_is_not_activated(topics: KafkaSettings) -
 
 
 def test_rules_of_the_start_that_are_larger_are_refused(topics: KafkaSettings, tmp_path: Path) -> None:
-    """The monitor would have to tell the archive of them, and could not."""
+    """The monitor would have to send the archive their rules, and could not."""
     (tmp_path / "small.yaml").write_text(PACK + "# " + "x" * topics.message_bytes_max)
     done = ran(topics, "monitor", "--rules", tmp_path / "small.yaml")
     assert done.returncode == 2
@@ -94,20 +94,19 @@ rules:
 
 
 def test_rules_that_nobody_survives_are_superseded(topics: KafkaSettings, tmp_path: Path) -> None:
-    """Every monitor ends at them and names the way out; behind it they are never loaded, and others judge.
+    """A monitor ends at them and names the way out; behind it they are never loaded, and others judge.
 
     The trial of a rule set dies at its third rule; the rules were activated by a release without trials.
     """
     fault = f"{TrialFault.RULE}:3"
     digest = rule_set_digest(load_texts({"poison": POISON}))
     activate(topics, {"poison": POISON})
-    for start in ("first", "second"):
-        with running(topics, tmp_path / start, "monitor", "--timeout-s", TIMEOUT_S, fault=fault) as stage:
-            assert stage.ended() == 2
-        said = (tmp_path / start).read_text()
-        assert "TRL748" in said
-        assert "rule poison/three" in said
-        assert f"tracline stream activate PACK... --supersede {digest}" in said
+    with running(topics, tmp_path / "first", "monitor", "--timeout-s", TIMEOUT_S, fault=fault) as stage:
+        assert stage.ended() == 2
+    log = (tmp_path / "first").read_text()
+    assert "TRL748" in log
+    assert "rule poison/three" in log
+    assert f"tracline stream activate PACK... --supersede {digest}" in log
     (tmp_path / "small.yaml").write_text(PACK)
     done = ran(topics, "activate", tmp_path / "small.yaml", "--supersede", digest)
     assert done.returncode == 0, done.stderr
@@ -120,7 +119,7 @@ def test_rules_that_nobody_survives_are_superseded(topics: KafkaSettings, tmp_pa
 
 
 def test_rules_that_fail_their_trial_are_not_activated(topics: KafkaSettings, tmp_path: Path) -> None:
-    """The process that tries them was killed: the command says so, names the rule, and writes nothing."""
+    """The process that tries them was killed: the command reports it, names the rule, and writes nothing."""
     (tmp_path / "poison.yaml").write_text(POISON)
     done = ran(topics, "activate", tmp_path / "poison.yaml", fault=f"{TrialFault.RULE}:3")
     assert (done.returncode, done.stdout) == (2, "")

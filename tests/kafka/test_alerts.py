@@ -5,145 +5,49 @@ What must be alerted is known from how the messages were made: one agent goes wr
 
 from __future__ import annotations
 
-import json
-import os
 import signal
-import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
-from kafka import KafkaProducer
-from kafka.admin import OffsetSpec
-from kafka.structs import TopicPartition
-from tracline.examples.local_kafka import Broker, free_port
-from tracline.schemas.time import NS, parse_time
-from tracline.stream.alerts.alert import Alert, AlertStatus, decode
-from tracline.stream.alerts.rates import Rates, default_rates, encode
+from tracline.examples.local_kafka import free_port
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.kafka.topics import administering, create
-from tracline.stream.messages.codec import decode_dead_letter
 from tracline.stream.messages.topics import Topic
-from tracline.stream.process.faultpoints import VARIABLE, AlertFault
+from tracline.stream.process.faultpoints import AlertFault
 
 from ..docker.alertmanager import RunningAlertmanager, alertmanager
-from ..serve.serving import TRACLINE
-from ..unit.stream.alert_messages import BEGAN, PARTITIONS, SETTINGS, SPIKE, TICK_S, WRONG, Sent, messages
-from ..unit.stream.hook import Hook, hook
+from ..unit.stream.alert_messages import WRONG, messages
+from ..unit.stream.hook import hook
 from ..unit.stream.receiving import values
-from .reading import is_read, read
+from .alerting import (
+    alerts,
+    check_one_alert,
+    halves,
+    notifications,
+    process,
+    send,
+    until_delivered,
+    with_topics,
+    write_rates,
+)
 from .rekeying import until
 
 pytestmark = pytest.mark.slow
-TIMEOUT_S = 1.0
 SIGKILLED = -signal.SIGKILL
+KILLED_AT = tuple(AlertFault)
 
 
 @pytest.fixture
 def kafka(kafka: KafkaSettings) -> KafkaSettings:
     """The shared broker with the topics of this test."""
-    return made(kafka)
-
-
-@pytest.fixture
-def apart(own_kafka: KafkaSettings) -> KafkaSettings:
-    """The topics at a broker that the test may kill."""
-    return made(own_kafka)
-
-
-def made(kafka: KafkaSettings) -> KafkaSettings:
-    """The settings, once their topics are made."""
-    with administering(kafka) as admin:
-        create(admin, kafka, partitions=PARTITIONS)
-    return kafka
+    return with_topics(kafka)
 
 
 @pytest.fixture
 def rates(tmp_path: Path) -> Path:
-    """What is tolerated, as the command reads it."""
-    told: Rates = default_rates(TICK_S, TICK_S)
-    path = tmp_path / "rates.json"
-    path.write_bytes(encode(told))
-    return path
-
-
-@contextmanager
-def process(
-    kafka: KafkaSettings, rates: Path, *more: str, fault: str = ""
-) -> Iterator[subprocess.Popen[str]]:
-    """A process of the command; whatever happens, it does not outlive the test."""
-    settings = {
-        "TRACLINE_KAFKA_BOOTSTRAP_SERVERS": ",".join(kafka.bootstrap_servers),
-        "TRACLINE_KAFKA_PREFIX": kafka.prefix,
-        "TRACLINE_KAFKA_SPANS_TOPIC": kafka.spans_topic,
-        "TRACLINE_KAFKA_LOGS_TOPIC": kafka.logs_topic,
-        VARIABLE: fault,
-    }
-    command = [
-        str(TRACLINE), "stream", "alerts", "--rates", str(rates), "--arl", str(SETTINGS.arl_ticks),
-        "--resend-s", "1", "--timeout-s", str(TIMEOUT_S), *more,
-    ]  # fmt: skip
-    running = subprocess.Popen(command, env=os.environ | settings, text=True)
-    try:
-        yield running
-    finally:
-        running.kill()
-        running.wait()
-
-
-def send(kafka: KafkaSettings, sent: list[Sent]) -> None:
-    """Send the messages to their partitions."""
-    producer = KafkaProducer(bootstrap_servers=list(kafka.bootstrap_servers), linger_ms=10)
-    for one in sent:
-        producer.send(kafka.topic(Topic.VERDICTS), one.value, partition=one.partition)
-    producer.flush()
-    producer.close()
-
-
-def halves() -> tuple[list[Sent], list[Sent]]:
-    """The messages, parted at the last tick of the spike."""
-    sent = messages()
-    half = next(place for place, one in enumerate(sent) if _tick_told(one) == SPIKE.stop - 1)
-    return sent[:half], sent[half:]
-
-
-def alerts(kafka: KafkaSettings) -> list[Alert]:
-    """Return what is committed to the topic of alerts."""
-    return [decode(record.value) for record in read(kafka, kafka.topic(Topic.ALERTS))]
-
-
-def heard(told: Hook) -> list[tuple[str, str]]:
-    """The id and status of each alert that was posted."""
-    return [(one["id"], one["status"]) for _, body in told.posts for one in json.loads(body)["alerts"]]
-
-
-def until_delivered(kafka: KafkaSettings) -> None:
-    """Wait until everything is read, and both alerts delivered: behind the last is its transaction's mark."""
-    place, group = TopicPartition(kafka.topic(Topic.ALERTS), 0), kafka.group("alerts")
-    with administering(kafka, "test") as admin:
-
-        def is_done() -> bool:
-            if not is_read(admin, kafka, "alerts"):
-                return False
-            end = admin.list_partition_offsets({place: OffsetSpec.LATEST})[place].offset
-            committed = admin.list_group_offsets({group: None})[group].get(place)
-            return end >= 3 and committed is not None and committed.offset >= end - 1
-
-        until("every alert is delivered", is_done)
-
-
-def check_one_alert(told: list[Alert]) -> None:
-    """One alert, of the agent that goes wrong, in the spike and a little longer."""
-    assert [one.status for one in told] == [AlertStatus.FIRING, AlertStatus.RESOLVED]
-    assert len({one.id for one in told}) == 1
-    fired, resolved = told
-    first, last = (BEGAN + tick * TICK_S * NS for tick in (SPIKE.start, SPIKE.stop))
-    assert (fired.agent, fired.rule, fired.severity) == (WRONG, "auth-first", "high")
-    assert first <= fired.starts < first + 5 * TICK_S * NS
-    assert resolved.ends is not None
-    assert last < resolved.ends < last + 20 * TICK_S * NS
+    """The tolerated rates, as the command reads them."""
+    return write_rates(tmp_path)
 
 
 @pytest.fixture
@@ -168,11 +72,11 @@ def test_a_spike_is_one_alert_at_alertmanager(
         until("it is resolved", lambda: not am.alerts())
         until_delivered(kafka)
         assert httpx.get(f"http://127.0.0.1:{port}/readyz").is_success
-        told = httpx.get(f"http://127.0.0.1:{port}/metrics").text
-        assert values(told, "tracline_alerts_raised_total") == {(): 1}
-        assert values(told, "tracline_alerts_resolved_total") == {(): 1}
-        assert values(told, "tracline_alerts_firing") == {}
-        assert values(told, "tracline_kafka_messages_read_total") == {
+        metrics = httpx.get(f"http://127.0.0.1:{port}/metrics").text
+        assert values(metrics, "tracline_alerts_raised_total") == {(): 1}
+        assert values(metrics, "tracline_alerts_resolved_total") == {(): 1}
+        assert values(metrics, "tracline_alerts_firing") == {}
+        assert values(metrics, "tracline_kafka_messages_read_total") == {
             (kafka.topic(Topic.VERDICTS),): len(before) + len(behind)
         }
     check_one_alert(alerts(kafka))
@@ -181,129 +85,40 @@ def test_a_spike_is_one_alert_at_alertmanager(
 def test_killed_at_every_gap_it_gives_the_same_alerts(
     kafka: KafkaSettings, rates: Path, am: RunningAlertmanager
 ) -> None:
-    """Killed at each gap in turn, it has written each alert once, and every receiver has heard of it."""
+    """Killed at each gap in turn, it has written each alert once, and every receiver has received it."""
     send(kafka, messages())
-    with hook() as told:
-        receivers = ("--instance", "one", "--alertmanager", am.url, "--webhook", told.url)
-        for fault in AlertFault:
+    with hook() as receiver:
+        receivers = ("--instance", "one", "--alertmanager", am.url, "--webhook", receiver.url)
+        for fault in KILLED_AT:
             with process(kafka, rates, *receivers, fault=f"{fault}:1") as killed:
                 assert killed.wait(40) == SIGKILLED, fault
         with process(kafka, rates, *receivers):
             until_delivered(kafka)
         written = alerts(kafka)
         check_one_alert(written)
-        assert heard(told)[-1] == (written[0].id, "resolved")
-        assert {name for name, _ in heard(told)} == {written[0].id}
+        assert notifications(receiver)[-1] == (written[0].id, "resolved")
+        assert {name for name, _ in notifications(receiver)} == {written[0].id}
         assert am.alerts() == []
-
-
-def test_what_cannot_be_delivered_waits_in_the_topic(kafka: KafkaSettings, rates: Path) -> None:
-    """A process that ends before a receiver is back has lost nothing: the next one delivers."""
-    send(kafka, messages())
-    with hook() as told:
-        told.status = 503
-        with process(kafka, rates, "--webhook", told.url) as running:
-            until("it has tried", lambda: told.posts)
-            running.terminate()
-            assert running.wait(40) == 0
-        told.status = 200
-        told.posts.clear()
-        with process(kafka, rates, "--webhook", told.url):
-            until_delivered(kafka)
-        written = alerts(kafka)
-        check_one_alert(written)
-        assert heard(told)[-1] == (written[0].id, "resolved")
 
 
 def test_a_second_process_waits_and_takes_over(kafka: KafkaSettings, rates: Path) -> None:
     """Of two processes one is at work; when it is killed the other goes on where it was."""
     before, behind = halves()
-    with hook() as told:
-        with process(kafka, rates, "--webhook", told.url) as first:
+    with hook() as receiver:
+        with process(kafka, rates, "--webhook", receiver.url) as first:
             send(kafka, before)
-            until("the first has delivered", lambda: heard(told))
-            with process(kafka, rates, "--webhook", told.url):
+            until("the first has delivered", lambda: notifications(receiver))
+            with process(kafka, rates, "--webhook", receiver.url):
                 first.kill()
                 send(kafka, behind)
-                until("the second has delivered", lambda: "resolved" in dict(heard(told)).values())
+                until(
+                    "the second has delivered", lambda: "resolved" in dict(notifications(receiver)).values()
+                )
                 until_delivered(kafka)
         check_one_alert(alerts(kafka))
-
-
-def test_a_broker_that_is_away_is_waited_for(own_broker: Broker, apart: KafkaSettings, rates: Path) -> None:
-    """Killed and started again while the process goes on: each alert is written once, and delivered.
-
-    A receiver may hear again, under the same id, what Kafka did not take note of in time.
-    """
-    before, behind = halves()
-    with hook() as told, process(apart, rates, "--webhook", told.url) as running:
-        send(apart, before)
-        until("the alert is delivered", lambda: heard(told))
-        own_broker.restart()
-        send(apart, behind)
-        until_delivered(apart)
-        assert running.poll() is None
-        check_one_alert(alerts(apart))
-        assert [name for _, name in dict.fromkeys(heard(told))] == ["firing", "resolved"]
-        assert heard(told)[-1][1] == "resolved", "what is told again is told in its order"
-
-
-def test_what_fires_is_told_while_the_broker_is_away(
-    own_broker: Broker, apart: KafkaSettings, rates: Path
-) -> None:
-    """Where Kafka cannot take note of a delivery either, Alertmanager goes on hearing of what fires."""
-    before, _ = halves()
-    with hook() as told, process(apart, rates, "--alertmanager", told.url) as running:
-        told.status = 503
-        send(apart, before)
-        until("it has tried", lambda: told.posts)
-        own_broker.kill()
-        told.status = 200
-        told.posts.clear()
-        until("it is told again and again", lambda: len(told.posts) > 4)
-        assert running.poll() is None
-
-
-def test_poison_is_put_aside(kafka: KafkaSettings, rates: Path) -> None:
-    """A record that is no message of verdicts becomes a dead letter; the alerts are the same."""
-    sent = messages()
-    sent[50:50] = [Sent(1, b"\xff\x00"), Sent(0, b"{}")]
-    send(kafka, sent)
-    with process(kafka, rates):
-        until_delivered(kafka)
-    letters = [decode_dead_letter(record.value) for record in read(kafka, kafka.topic(Topic.DEAD_LETTER))]
-    assert sorted((one.process, one.code, one.partition) for one in letters) == [
-        ("alerts", "TRL731", 0),
-        ("alerts", "TRL731", 1),
-    ]
-    check_one_alert(alerts(kafka))
-
-
-def test_a_record_that_is_no_alert_is_put_aside(kafka: KafkaSettings, rates: Path) -> None:
-    """It becomes a dead letter at once, also while there are no verdicts, and alerts behind it go on."""
-    producer = KafkaProducer(bootstrap_servers=list(kafka.bootstrap_servers))
-    producer.send(kafka.topic(Topic.ALERTS), b"?", partition=0)
-    producer.close()
-    with process(kafka, rates):
-        until("it is put aside", lambda: read(kafka, kafka.topic(Topic.DEAD_LETTER)))
-        send(kafka, messages())
-        until_delivered(kafka)
-    (letter,) = [decode_dead_letter(record.value) for record in read(kafka, kafka.topic(Topic.DEAD_LETTER))]
-    assert (letter.process, letter.code, letter.topic, letter.offset) == (
-        "alerts", "TRL764", kafka.topic(Topic.ALERTS), 0,
-    )  # fmt: skip
-    check_one_alert([decode(record.value) for record in read(kafka, kafka.topic(Topic.ALERTS))[1:]])
 
 
 def until_shown(am: RunningAlertmanager) -> list[dict[str, dict[str, str]]]:
     """Wait for an alert at Alertmanager."""
     until("Alertmanager has an alert", am.alerts)
     return am.alerts()
-
-
-def _tick_told(one: Sent) -> int | None:
-    """The tick at whose end a message's watermark is."""
-    watermark = json.loads(one.value)["watermark"]
-    if watermark is None:
-        return None
-    return ((parse_time(watermark) or 0) - BEGAN) // (TICK_S * NS)

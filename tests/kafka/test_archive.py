@@ -13,20 +13,17 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from kafka import KafkaConsumer, KafkaProducer
-from kafka.structs import TopicPartition
+from kafka import KafkaProducer
 from tracline.archive.gaps import gaps
 from tracline.archive.manifest import read_manifest
 from tracline.batch.sources.discover import Population, discover
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.time import NS
-from tracline.stream.kafka.settings import KafkaSettings, connecting, producing
-from tracline.stream.kafka.topics import administering
-from tracline.stream.messages.codec import JudgedBatch, Mark, decode_dead_letter, encode
+from tracline.stream.kafka.settings import KafkaSettings, producing
+from tracline.stream.messages.codec import JudgedBatch, Mark, encode
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import ArchiveFault
 
-from .anew import make_anew
 from .stage import POLL_S, TIMEOUT_S, WAIT_S, Stage, ran, running
 
 pytestmark = pytest.mark.slow
@@ -42,7 +39,7 @@ RULES = "d" * 64
 
 @dataclass(frozen=True)
 class Sent:
-    """What is in the topic: the ids of its events, and how many messages."""
+    """The content of the topic: the ids of its events, and the number of messages."""
 
     ids: frozenset[str]
     messages: int
@@ -57,9 +54,9 @@ def event(partition: int, number: int) -> Event:
 
 
 def messages(partition: int) -> Iterator[tuple[JudgedBatch, list[Event]]]:
-    """What a monitor sends that is killed once and makes its last five messages again, and the new events."""
+    """The messages of a monitor that is killed once and repeats its last five, and the new events."""
     for offset in [*range(20), *range(15, MESSAGES)]:
-        events = [event(partition, offset * EACH + one) for one in range(EACH)]
+        events = [event(partition, offset * EACH + number) for number in range(EACH)]
         watermark = BEGIN + offset * NS
         packs = {RULES: {"shop": "pack: shop\n"}} if offset == 0 else {}
         sets = [0] * EACH
@@ -81,7 +78,7 @@ def send(kafka: KafkaSettings) -> Sent:
             producer.send(kafka.topic(Topic.EVENTS), b"judged", partition=partition)
         for number, (judged, events) in enumerate(messages(partition)):
             producer.send(topic, encode(judged), partition=partition)
-            ids |= {one.event_id for one in events}
+            ids |= {sent_event.event_id for sent_event in events}
             count += 1
             if number % 7 == 0:
                 producer.commit_transaction()
@@ -123,20 +120,6 @@ def archiver(
 def read_all(stage: Stage, partitions: int = PARTITIONS) -> None:
     """Wait until the process has read all of so many partitions, but for the ends of transactions."""
     stage.until("tracline_kafka_lag", lambda lags: len(lags) == partitions and max(lags) <= 1)
-
-
-def test_every_event_is_archived_once_wherever_the_process_was_killed(
-    topics: KafkaSettings, tmp_path: Path
-) -> None:
-    """Killed at each point in turn, the archiver goes on each time where the manifest stands."""
-    sent = send(topics)
-    for fault in ArchiveFault:
-        with archiver(topics, tmp_path, fault=f"{fault}:2") as stage:
-            assert stage.ended() == -signal.SIGKILL, f"{fault}: {stage.log.read_text()}"
-    with archiver(topics, tmp_path) as stage:
-        read_all(stage)
-        assert stage.stop() == 0, stage.log.read_text()
-    assert_whole(tmp_path / "archive", sent)
 
 
 def test_two_processes_share_a_folder(topics: KafkaSettings, tmp_path: Path) -> None:
@@ -185,105 +168,9 @@ def until_asleep(stage: Stage) -> None:
             stage.process.wait(POLL_S)
 
 
-def test_what_is_no_message_is_a_dead_letter_and_a_gap(topics: KafkaSettings, tmp_path: Path) -> None:
-    """A record of nobody's ends no archiver: it is put aside, without what is in it, and shows as a gap."""
-    topic = topics.topic(Topic.JUDGED)
-    with KafkaProducer(**producing(topics, "test")) as producer:
-        for number in (0, 1):
-            judged = JudgedBatch(Mark(0, number, 0), BEGIN, [event(0, number)], [RULES], [0])
-            producer.send(topic, encode(judged), partition=0).get(WAIT_S)
-            if number == 0:
-                producer.send(topic, b"secret", partition=0).get(WAIT_S)
-    with archiver(topics, tmp_path) as stage:
-        stage.until("tracline_dead_letters_total", lambda letters: sum(letters) == 1)
-        stage.until("tracline_kafka_messages_read_total", lambda read: sum(read) == 3)
-        assert stage.stop() == 0, stage.log.read_text()
-    assert archived(tmp_path / "archive")["event_id"].len() == 2
-    assert gaps(read_manifest(tmp_path / "archive")) == 1
-    letters = TopicPartition(topics.topic(Topic.DEAD_LETTER), 0)
-    with KafkaConsumer(**connecting(topics, "test"), consumer_timeout_ms=WAIT_S * 1000) as consumer:
-        consumer.assign([letters])
-        consumer.seek_to_beginning(letters)
-        record = next(consumer)
-    letter = decode_dead_letter(record.value)
-    assert (letter.process, letter.topic, letter.partition, letter.offset) == ("archive", topic, 0, 1)
-    assert b"secret" not in record.value
-
-
-def test_what_was_deleted_before_it_was_archived_is_a_gap(topics: KafkaSettings, tmp_path: Path) -> None:
-    """The archiver says what is missing, and goes on with the first message that there is."""
-    place = TopicPartition(topics.topic(Topic.JUDGED), 0)
-
-    def judge(*numbers: int) -> None:
-        with KafkaProducer(**producing(topics, "test")) as producer:
-            for number in numbers:
-                judged = JudgedBatch(Mark(0, number, 0), BEGIN, [event(0, number)], [RULES], [0])
-                producer.send(place.topic, encode(judged), partition=0).get(WAIT_S)
-
-    for numbers, deleted in (((0, 1), 0), ((2, 3, 4), 4)):
-        judge(*numbers)
-        with administering(topics) as admin:
-            admin.delete_records({place: deleted})
-        with archiver(topics, tmp_path) as stage:
-            stage.until("tracline_kafka_messages_read_total", lambda read: sum(read) > 0)
-            assert stage.stop() == 0, stage.log.read_text()
-    ids = archived(tmp_path / "archive")["event_id"].to_list()
-    assert sorted(ids) == [event(0, number).event_id for number in (0, 1, 4)]
-    assert gaps(read_manifest(tmp_path / "archive")) == 1
-    assert "Kafka has deleted 2 records that were not read (2 to 3)" in (tmp_path / "one.log").read_text()
-
-
-def test_a_topic_that_was_made_anew_is_refused(topics: KafkaSettings, tmp_path: Path) -> None:
-    """An archive that has come further than the topic goes is not added to."""
-    send(topics)
-    with archiver(topics, tmp_path) as stage:
-        read_all(stage)
-        assert stage.stop() == 0
-    make_anew(topics, Topic.JUDGED, PARTITIONS)
-    with archiver(topics, tmp_path, "two") as stage:
-        assert stage.ended() == 2
-    assert "TRL751" in stage.log.read_text()
-
-
-@pytest.mark.parametrize("count", [3, 20])
-def test_a_topic_that_is_made_anew_meanwhile_is_refused(
-    topics: KafkaSettings, tmp_path: Path, count: int
-) -> None:
-    """The archiver ends, whether the new topic has fewer messages than were read of the old one, or more."""
-    judged = topics.topic(Topic.JUDGED)
-
-    def judge(begin: int, end: int) -> None:
-        with KafkaProducer(**producing(topics, "test")) as producer:
-            for number in range(begin, end):
-                told = JudgedBatch(Mark(0, number, 0), BEGIN, [event(0, number)], [RULES], [0])
-                producer.send(judged, encode(told), partition=0)
-
-    judge(0, 10)
-    with archiver(topics, tmp_path) as stage:
-        stage.until("tracline_kafka_messages_read_total", lambda read: sum(read) == 10)
-        make_anew(topics, Topic.JUDGED, PARTITIONS)
-        judge(10, 10 + count)
-        assert stage.ended() == 2
-    assert "TRL751" in stage.log.read_text()
-    if (tmp_path / "archive" / "data").exists():
-        assert set(archived(tmp_path / "archive")["seq"]) <= set(range(1, 11))
-
-
-def test_a_folder_that_takes_no_files_is_told_at_once(topics: KafkaSettings, tmp_path: Path) -> None:
+def test_a_folder_that_takes_no_files_is_reported_at_once(topics: KafkaSettings, tmp_path: Path) -> None:
     """Not a quarter of an hour later, when the first one is due."""
     (tmp_path / "file").touch()
     done = ran(topics, "archive", "--archive", tmp_path / "file" / "archive")
     assert done.returncode == 2
     assert "TRL601" in done.stderr
-
-
-def test_events_that_were_made_anew_are_not_taken_for_repeats(topics: KafkaSettings, tmp_path: Path) -> None:
-    """Where marks are higher than the topic of events goes, what comes is refused, not dropped."""
-    judged = topics.topic(Topic.JUDGED)
-    with archiver(topics, tmp_path) as stage, KafkaProducer(**producing(topics, "test")) as producer:
-        for offset in (500, 0):
-            told = JudgedBatch(Mark(0, offset, 0), BEGIN, [event(0, offset)], [RULES], [0])
-            producer.send(judged, encode(told), partition=0).get(WAIT_S)
-        assert stage.ended() == 2
-    assert "TRL751" in stage.log.read_text()
-    assert topics.topic(Topic.EVENTS) in stage.log.read_text()

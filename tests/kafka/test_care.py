@@ -32,7 +32,7 @@ def test_topics_are_made_and_looked_at(kafka: KafkaSettings, tmp_path: Path) -> 
 
 
 def test_a_difference_that_may_be_meant_is_no_finding(topics: KafkaSettings, tmp_path: Path) -> None:
-    """A spans' topic with a smaller limit is told, and the exit code stays 0; tracline's own count."""
+    """A spans' topic with a smaller limit is reported, and the exit code stays 0; tracline's own count."""
     larger = stream(topics, tmp_path, "topics", TRACLINE_KAFKA_MESSAGE_BYTES_MAX="2000000")
     assert larger.returncode == 1
     assert f"differs: {topics.spans_topic} has max.message.bytes" in larger.stdout
@@ -51,18 +51,18 @@ def test_the_lag_is_what_is_written_and_not_committed(topics: KafkaSettings, tmp
     consumer.assign([part])
     consumer.commit({part: OffsetAndMetadata(4, "", -1)})
     consumer.close()
-    told = json.loads(stream(topics, tmp_path, "lag", "--format", "json").stdout)
-    assert len(told) == 5 * 4
-    assert [one for one in told if one["lag"]] == [
+    lags = json.loads(stream(topics, tmp_path, "lag", "--format", "json").stdout)
+    assert len(lags) == 5 * 4
+    assert [lag for lag in lags if lag["lag"]] == [
         {"process": "monitor", "topic": name, "partition": 1, "committed": 4, "end": 10, "lag": 6}
     ]
-    assert {one["committed"] for one in told if one["partition"] != 1} == {None}
+    assert {lag["committed"] for lag in lags if lag["partition"] != 1} == {None}
     table = stream(topics, tmp_path, "lag")
     assert table.returncode == 0
     assert any(line.split()[-4:] == ["1", "4", "10", "6"] for line in table.stdout.splitlines())
 
 
-def test_the_lag_is_told_of_a_broker_that_never_had_a_group(new_broker: Broker, tmp_path: Path) -> None:
+def test_the_lag_is_shown_of_a_broker_that_never_had_a_group(new_broker: Broker, tmp_path: Path) -> None:
     """Without topics the first one is named; with them all is 0, though none was ever asked for an offset."""
     kafka = KafkaSettings((new_broker.bootstrap,))
     before = stream(kafka, tmp_path, "lag")
@@ -71,14 +71,14 @@ def test_the_lag_is_told_of_a_broker_that_never_had_a_group(new_broker: Broker, 
     with administering(kafka) as admin:
         create(admin, kafka, partitions=1)
     ended = stream(kafka, tmp_path, "lag", "--format", "json")
-    assert [(one["process"], one["lag"]) for one in json.loads(ended.stdout)] == [
+    assert [(lag["process"], lag["lag"]) for lag in json.loads(ended.stdout)] == [
         ("rekey", 0), ("rekey", 0), ("monitor", 0), ("archive", 0), ("alerts", 0)
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("command", ["topics", "lag"])
 def test_no_broker_ends_with_2_and_what_to_check(command: str, tmp_path: Path) -> None:
-    """The address is said, and nothing else comes on standard error."""
+    """The error names the address, and nothing else comes on standard error."""
     address = f"127.0.0.1:{free_port()}"
     ended = stream(KafkaSettings((address,)), tmp_path, command)
     assert ended.returncode == 2

@@ -16,8 +16,9 @@ from .client_harness import BYTES_MAX, PARTITIONS, Harness, InMemory, join, on_k
 
 
 @pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.slow)])
-def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
-    """A broker with its topics."""
+def harness(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Harness]:
+    """A broker with its topics; on Kafka members learn of a rebalance within a fifth of a second."""
+    monkeypatch.setattr("tracline.stream.kafka.assignment.HEARTBEAT_MS", 200)
     if request.param == "memory":
         made: Harness = InMemory()
         _create(made)
@@ -88,23 +89,23 @@ def test_offsets_are_committed_with_the_records_of_a_transaction(harness: Harnes
 
 def test_an_open_transaction_holds_offsets_and_records_back(harness: Harness) -> None:
     """Nobody reads a record behind one that may still be aborted, nor an offset that may still change."""
-    client, other = harness.client(), harness.client()
-    join(harness, client, other)
-    other.follow([place(harness, "beside")])
+    client, second = harness.client(), harness.client()
+    join(harness, client, second)
+    second.follow([place(harness, "beside")])
     client.transactions.begin()
     client.transactions.produce([OutgoingRecord(harness.name("beside"), 0, None, b"open")])
     client.transactions.offsets({place(harness, "work"): 3}, client.member())
     harness.send("beside", 0, b"later")
     with pytest.raises(KafkaTimeoutError):
-        other.committed(place(harness, "work"))
-    assert not other.poll(harness.name("beside"), 0.5, 10)
+        second.committed(place(harness, "work"))
+    assert not second.poll(harness.name("beside"), 0.5, 10)
     client.transactions.commit()
-    assert values_of(poll(harness, other, "beside", 2)) == [b"open", b"later"]
-    assert other.committed(place(harness, "work")) == 3
+    assert values_of(poll(harness, second, "beside", 2)) == [b"open", b"later"]
+    assert second.committed(place(harness, "work")) == 3
 
 
 def test_a_second_producer_of_an_instance_fences_the_first(harness: Harness) -> None:
-    """What the first one left open is aborted; it learns so (TRL733), and nobody reads its records."""
+    """The open transaction of the first one is aborted; it gets TRL733, and nobody reads its records."""
     first = harness.client("same")
     join(harness, first)
     first.transactions.begin()

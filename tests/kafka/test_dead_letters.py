@@ -28,7 +28,7 @@ VALUES = [b"secret zero", b"secret one", b"secret two"]
 
 def letter(topic: str, partition: int, offset: int, value: bytes, **changes: object) -> DeadLetter:
     """A letter about the record of that value."""
-    told: dict[str, object] = {
+    fields: dict[str, object] = {
         "process": "rekey",
         "topic": topic,
         "partition": partition,
@@ -39,7 +39,7 @@ def letter(topic: str, partition: int, offset: int, value: bytes, **changes: obj
         "reason": "has no span id",
         "sha256": hashlib.sha256(value).hexdigest(),
     }
-    return DeadLetter(**(told | changes))
+    return DeadLetter(**(fields | changes))
 
 
 def prepared(kafka: KafkaSettings) -> None:
@@ -57,10 +57,10 @@ def prepared(kafka: KafkaSettings) -> None:
     with KafkaProducer(**producing(kafka, "test")) as producer:
         for value in VALUES:
             producer.send(spans, value, key=b"trace", headers=[("own", b"1")], partition=2).get(WAIT_S)
-        for one in letters:
-            producer.send(dead, encode_dead_letter(one)).get(WAIT_S)
+        for dead_letter in letters:
+            producer.send(dead, encode_dead_letter(dead_letter)).get(WAIT_S)
         producer.send(dead, b"no letter").get(WAIT_S)
-        # A time that no text can say.
+        # A time that no text can hold.
         producer.send(dead, encode_dead_letter(letters[0]).replace(str(TIME).encode(), b"9" * 19)).get(WAIT_S)
 
 
@@ -72,7 +72,7 @@ def test_letters_are_listed_without_what_is_in_the_records(topics: KafkaSettings
     assert "2 records of the topic" in done.stderr
     assert "secret" not in done.stdout
     found = json.loads(done.stdout)
-    assert [one["number"] for one in found] == list(range(6))
+    assert [row["number"] for row in found] == list(range(6))
     spans = topics.topic(Topic.SPANS)
     assert {name: found[1][name] for name in ("process", "code", "topic", "partition", "offset", "time")} == {
         "process": "rekey",
@@ -90,8 +90,8 @@ def test_letters_are_listed_without_what_is_in_the_records(topics: KafkaSettings
         ("--numbers", "5"): [5],
     }
     for options, numbers in asked.items():
-        told = ran(topics, "dead-letters", "--format", "jsonl", *options).stdout.splitlines()
-        assert [json.loads(line)["number"] for line in told] == numbers, options
+        lines = ran(topics, "dead-letters", "--format", "jsonl", *options).stdout.splitlines()
+        assert [json.loads(line)["number"] for line in lines] == numbers, options
     table = ran(topics, "dead-letters", "--code", "size").stdout
     assert re.search(r"0 +rekey +size", table)
     assert "secret" not in table
@@ -99,17 +99,17 @@ def test_letters_are_listed_without_what_is_in_the_records(topics: KafkaSettings
 
 @pytest.mark.parametrize("form", ["table", "json", "jsonl"])
 def test_letters_cannot_drive_the_terminal(topics: KafkaSettings, form: str) -> None:
-    """Whoever may write to the topic may write escapes; they are cleaned or escaped in every format."""
-    one = letter("spans", 0, 0, b"", place="\x1b]0;owned\x07\u202e", reason="\u009b2J[bold]")
+    """A writer to the topic may write escapes; they are cleaned or escaped in every format."""
+    dead_letter = letter("spans", 0, 0, b"", place="\x1b]0;owned\x07\u202e", reason="\u009b2J[bold]")
     with KafkaProducer(**producing(topics, "test")) as producer:
-        producer.send(topics.topic(Topic.DEAD_LETTER), encode_dead_letter(one)).get(WAIT_S)
+        producer.send(topics.topic(Topic.DEAD_LETTER), encode_dead_letter(dead_letter)).get(WAIT_S)
     done = ran(topics, "dead-letters", "--format", form)
     assert "owned" in "".join(done.stdout.split())
     assert not DANGEROUS.search(done.stdout + done.stderr)
 
 
 def test_records_are_sent_once_more_where_they_can_be(topics: KafkaSettings) -> None:
-    """Two letters about a record send it once, with key, headers and partition; the rest is told why not."""
+    """Two dead letters about a record send it once, with key, headers and partition; the others name why."""
     prepared(topics)
     spans = topics.topic(Topic.SPANS)
     with administering(topics) as admin:
@@ -117,10 +117,11 @@ def test_records_are_sent_once_more_where_they_can_be(topics: KafkaSettings) -> 
     done = ran(topics, "dead-letters", "--replay", "--numbers", "0-5", "--format", "json")
     assert done.returncode == 1
     assert "replayed 1 of 5 records" in done.stderr
-    told = {
-        (one["topic"], one["partition"], one["offset"]): one["outcome"] for one in json.loads(done.stdout)
+    outcomes = {
+        (result["topic"], result["partition"], result["offset"]): result["outcome"]
+        for result in json.loads(done.stdout)
     }
-    assert told == {
+    assert outcomes == {
         (spans, 2, 0): "gone",
         (spans, 2, 1): "replayed",
         (spans, 2, 2): "other",
@@ -128,7 +129,7 @@ def test_records_are_sent_once_more_where_they_can_be(topics: KafkaSettings) -> 
         (topics.topic(Topic.JUDGED), 0, 0): "refused",
     }
     records = read(topics, spans)
-    assert [(one.partition, one.offset, one.value) for one in records[-1:]] == [(2, 3, VALUES[1])]
+    assert [(result.partition, result.offset, result.value) for result in records[-1:]] == [(2, 3, VALUES[1])]
     assert records[-1].key == b"trace"
     assert list(records[-1].headers) == [("own", b"1"), (HEADER, f"{spans}/2/1".encode())]
     again = ran(topics, "dead-letters", "--replay", "--code", "otlp-time")
@@ -139,17 +140,17 @@ def test_records_are_sent_once_more_where_they_can_be(topics: KafkaSettings) -> 
 def test_rules_are_not_brought_into_force_by_a_replay(topics: KafkaSettings) -> None:
     """One partition would have them again, and at another place than the others: they are to be activated."""
     events, value = topics.topic(Topic.EVENTS), encode(Activation({"old": "pack: old\n"}))
-    one = letter(events, 1, 0, value, process="monitor", code="damaged")
+    dead_letter = letter(events, 1, 0, value, process="monitor", code="damaged")
     with KafkaProducer(**producing(topics, "test")) as producer:
         producer.send(events, value, partition=1).get(WAIT_S)
-        producer.send(topics.topic(Topic.DEAD_LETTER), encode_dead_letter(one)).get(WAIT_S)
+        producer.send(topics.topic(Topic.DEAD_LETTER), encode_dead_letter(dead_letter)).get(WAIT_S)
     done = ran(topics, "dead-letters", "--replay", "--code", "damaged", "--format", "json")
     assert done.returncode == 1, done.stderr
-    assert [told["outcome"] for told in json.loads(done.stdout)] == ["refused"]
+    assert [result["outcome"] for result in json.loads(done.stdout)] == ["refused"]
     assert len(read(topics, events)) == 1
 
 
-def test_a_replay_says_of_what(topics: KafkaSettings) -> None:
+def test_a_replay_names_its_records(topics: KafkaSettings) -> None:
     """Everything at once is hardly meant."""
     done = ran(topics, "dead-letters", "--replay")
     assert done.returncode == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import shutil
 import time
 from contextlib import closing
 from pathlib import Path
@@ -22,7 +23,7 @@ from .test_monitor import Case, case, monitor, sessions, until_committed  # noqa
 pytestmark = pytest.mark.slow
 
 ROOM_BYTES = 6_000
-"""How large a file may become that a process writes: enough for what it logs."""
+"""The largest size of a file that a process writes: enough for its log."""
 
 
 def fill_disk(stage: Stage) -> None:
@@ -30,15 +31,15 @@ def fill_disk(stage: Stage) -> None:
     resource.prlimit(stage.process.pid, resource.RLIMIT_FSIZE, (ROOM_BYTES, ROOM_BYTES))
 
 
-def assert_said(stage: Stage, code: str, path: Path, *, hint: str) -> None:
+def assert_reported(stage: Stage, code: str, path: Path, *, hint: str) -> None:
     """The process ended with the code and the path, what to do, and no traceback."""
     assert stage.ended() == 2, stage.log.read_text()
-    said = stage.log.read_text()
-    assert code in said
-    assert str(path) in said
-    assert hint in said
-    assert "Traceback" not in said
-    assert 'File "' not in said
+    log = stage.log.read_text()
+    assert code in log
+    assert str(path) in log
+    assert hint in log
+    assert "Traceback" not in log
+    assert 'File "' not in log
 
 
 def test_a_disk_that_is_full_ends_the_monitor_and_loses_nothing(
@@ -46,7 +47,7 @@ def test_a_disk_that_is_full_ends_the_monitor_and_loses_nothing(
     case: Case,  # noqa: F811
     tmp_path: Path,
 ) -> None:
-    """The monitor names the folder of its state; started again with room, it says everything, once."""
+    """The error names the folder of the monitor's state; restarted with room, it sends everything once."""
     flags = ("--store", "rocksdict", "--data", str(tmp_path / "data"))
     middle = len(case.sent) // 3
     with closing(Listener(topics)) as listener:
@@ -55,43 +56,43 @@ def test_a_disk_that_is_full_ends_the_monitor_and_loses_nothing(
             until_committed(topics, stage)
             fill_disk(stage)
             send(topics, case.sent[middle:])
-            assert_said(stage, "TRL743", tmp_path / "data", hint="make room on the disk and start again")
+            assert_reported(stage, "TRL743", tmp_path / "data", hint="make room on the disk and start again")
         with monitor(topics, tmp_path / "room", case, *flags) as stage:
-            case.assert_heard(listener.until(case.is_heard))
+            case.assert_complete(listener.until(case.is_complete))
             assert stage.stop() == 0
 
 
-@pytest.mark.parametrize("files", ["CURRENT", "*.sst"])
-def test_a_damaged_file_of_the_monitor_is_said_at_its_start(
+def test_a_damaged_file_of_the_monitor_is_reported_at_its_start(
     topics: KafkaSettings,
     case: Case,  # noqa: F811
     tmp_path: Path,
-    files: str,
 ) -> None:
-    """The folder is named; deleted, it is made again from Kafka, and everything is said once."""
-    flags = ("--store", "rocksdict", "--data", str(tmp_path / "data"))
+    """The error names the folder; deleted, it is recreated from Kafka, and everything is sent once."""
+    data, copy = tmp_path / "data", tmp_path / "copy"
+    flags = ("--store", "rocksdict", "--data", str(data))
     middle = len(case.sent) // 2
     with closing(Listener(topics)) as listener:
         send(topics, case.sent[:middle])
         with monitor(topics, tmp_path / "first", case, *flags) as stage:
             until_committed(topics, stage)
             assert stage.stop() == 0
-        shelves = sorted((tmp_path / "data" / topics.group("monitor")).iterdir())
-        for shelf in shelves:
-            damage(shelf, files)
-        with monitor(topics, tmp_path / "second", case, *flags) as stage:
-            assert_said(stage, "TRL743", tmp_path / "data", hint="which is made again from Kafka")
-        for shelf in shelves:
-            for file in shelf.iterdir():
-                file.unlink()
+        shutil.copytree(data, copy)
+        for files in ("CURRENT", "*.sst"):
+            for store in (data / topics.group("monitor")).iterdir():
+                damage(store, files)
+            with monitor(topics, tmp_path / "second", case, *flags) as stage:
+                assert_reported(stage, "TRL743", data, hint="which is made again from Kafka")
+            shutil.rmtree(data)
+            shutil.copytree(copy, data)
+        shutil.rmtree(data)
         send(topics, case.sent[middle:])
         with monitor(topics, tmp_path / "third", case, *flags) as stage:
-            case.assert_heard(listener.until(case.is_heard))
+            case.assert_complete(listener.until(case.is_complete))
             assert stage.stop() == 0
 
 
 def damage(folder: Path, files: str) -> None:
-    """Change the first bytes of files in a shelf's folder; what was in its log is in tables by then."""
+    """Change the first bytes of files in a store's folder; the content of its log is in tables by then."""
     DiskPartitionStore(folder, time.time_ns).close()
     for file in folder.glob(files):
         data = file.read_bytes()
@@ -106,7 +107,7 @@ def test_a_disk_that_is_full_ends_the_archiver_and_loses_nothing(
         until_ready(stage)
         fill_disk(stage)
         sent = send_judged(topics)
-        assert_said(stage, "TRL409", tmp_path / "archive", hint="check that the disk has free space")
+        assert_reported(stage, "TRL409", tmp_path / "archive", hint="check that the disk has free space")
     with archiver(topics, tmp_path, "room") as stage:
         read_all(stage)
         assert stage.stop() == 0, stage.log.read_text()
@@ -125,7 +126,7 @@ def test_a_manifest_that_cannot_grow_ends_the_archiver(topics: KafkaSettings, tm
         until_ready(stage)
         fill_disk(stage)
         send_judged(topics)
-        assert_said(stage, "TRL409", manifest, hint="check that the disk has free space")
+        assert_reported(stage, "TRL409", manifest, hint="check that the disk has free space")
 
 
 def until_ready(stage: Stage) -> None:

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_what_the_group_answers_between_two_polls_is_not_left(topics: KafkaSettings) -> None:
-    """A consumer that joins anew since partitions became known has them, though no poll saw the answer."""
+    """A consumer that joins again after partitions became known has them, though no poll saw the answer."""
     assignment = Assignment()
 
     def is_divided() -> bool:
@@ -45,8 +45,10 @@ def test_what_the_group_answers_between_two_polls_is_not_left(topics: KafkaSetti
         until("a poll ends while it joins", has_begun)
         assert not assignment.is_complete
         until("the group has answered", lambda: coordinator._join_task.is_done)
+        generation = coordinator._generation
         until("it has joined again", is_divided)
         assert assignment.owned == {0, 1, 2, 3}
+        assert coordinator._generation == generation, "it has joined once more"
 
 
 IDLE_S = 1.0
@@ -60,13 +62,13 @@ def test_who_waits_long_for_a_partition_takes_over(topics: KafkaSettings) -> Non
 async def take_over(kafka: KafkaSettings) -> None:
     """Of two consumers of one partition the one that has it reads, and ends after a while."""
     consumers = [consumer_of(kafka), consumer_of(kafka)]
-    for one in consumers:
-        await one.start()
-        stay(one)
+    for consumer in consumers:
+        await consumer.start()
+        stay(consumer)
     limit = time.monotonic() + 4 * IDLE_S
     while time.monotonic() < limit:
         at_work = await reader_of(consumers)
-    waiting = next(one for one in consumers if one is not at_work)
+    waiting = next(consumer for consumer in consumers if consumer is not at_work)
     assert not waiting.assignment()
     await at_work.stop()
     assert await reader_of([waiting]) is waiting
@@ -76,7 +78,7 @@ async def take_over(kafka: KafkaSettings) -> None:
 def test_a_consumer_that_goes_on_without_its_group_is_known(
     topics: KafkaSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where what keeps it in the group has ended, that is said: nothing else tells."""
+    """The end of the task that keeps it in the group is reported: nothing else shows it."""
     asyncio.run(asyncio.wait_for(go_on_without(topics, monkeypatch), WAIT_S))
 
 
@@ -117,16 +119,16 @@ async def seek(kafka: KafkaSettings) -> None:
     consumer = consumer_of(kafka)
     await consumer.start()
     await reader_of([consumer])
-    gone, own = TP(kafka.topic(Topic.EVENTS), 0), TP(kafka.topic(Topic.ALERTS), 0)
+    gone, here = TP(kafka.topic(Topic.EVENTS), 0), TP(kafka.topic(Topic.ALERTS), 0)
     await sought(look_for(gone), consumer, [gone])
     with pytest.raises(IllegalStateError):
-        await sought(look_for(own), consumer, [own])
+        await sought(look_for(here), consumer, [here])
     await consumer.stop()
 
 
 async def reader_of(consumers: list[AIOKafkaConsumer]) -> AIOKafkaConsumer:
     """The consumer that has the partition, once it has read from it."""
-    while not (having := [one for one in consumers if one.assignment()]):
+    while not (having := [consumer for consumer in consumers if consumer.assignment()]):
         await asyncio.sleep(0.05)
     await having[0].getmany(timeout_ms=100)
     return having[0]

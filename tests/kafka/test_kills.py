@@ -29,7 +29,7 @@ from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import AlertFault, ArchiveFault, MonitorFault, RekeyFault
 
 from ..serve.days import day
-from ..serve.truth import Told, write_pack
+from ..serve.truth import PlayedSession, write_pack
 from ..support.alerting import Alerting
 from .judging import Listener
 from .keyed import PARTITIONS
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.exhaustive
 KILLS = int(os.environ.get("KILLS", "80"))
 SEED = int(os.environ.get("SEED", "1"))
 SILENT_S = "8"
-"""How long a process may be silent: a busy machine must not part it from its partitions."""
+"""The time that a process may be silent: a busy machine must not part it from its partitions."""
 APART_S = 4.0
 """The longest time between two kills; the shortest is none, so that several processes are away at a time."""
 AT_A_PLACE = 0.6
@@ -86,7 +86,7 @@ class Slot:
 
 @dataclass
 class Toll:
-    """What ended processes: kills by kind, and exits that no kill explains, each with its last words.
+    """The ends of processes: kills by kind, and exits that no kill explains, each with its last lines.
 
     `at_a_place` are those of the kills that came at a fault point.
     """
@@ -187,12 +187,17 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> None:
 def made(tmp_path: Path) -> Proof:
     """Conversations, the more the more often is killed, their records, and what must come of them."""
     seeds = range(SEED, SEED + max(1, KILLS // 4))
-    return proof(write_pack(tmp_path), [renamed(one, seed) for seed in seeds for one in day(seed, 15)])
+    return proof(
+        write_pack(tmp_path),
+        [renamed(session_played, seed) for seed in seeds for session_played in day(seed, 15)],
+    )
 
 
-def renamed(told: Told, seed: int) -> Told:
+def renamed(played: PlayedSession, seed: int) -> PlayedSession:
     """The conversation under a name that no other day has."""
-    return replace(told, session=replace(told.session, session_id=f"{told.session.session_id}-day-{seed}"))
+    return replace(
+        played, session=replace(played.session, session_id=f"{played.session.session_id}-day-{seed}")
+    )
 
 
 def test_killed_at_any_time_nothing_is_lost_and_nobody_gives_up(
@@ -207,7 +212,7 @@ def test_killed_at_any_time_nothing_is_lost_and_nobody_gives_up(
         feed_and_kill(killing, sender)
         killing.disarm()
         sender.send()
-        until_heard(killing, listener, sender)
+        until_complete(killing, listener, sender)
         until_carried(kafka)
         with administering(kafka, "test") as admin:
             for kind in ("monitor", "alerts"):
@@ -215,17 +220,17 @@ def test_killed_at_any_time_nothing_is_lost_and_nobody_gives_up(
                 until(f"{kind} has read all", read_to_end, within_s=WAIT_S)
         until("archived", lambda: tended(killing) and is_archived(killing), within_s=WAIT_S)
         killing.stop()
-        heard = listener.until(lambda _: False, alive=lambda: False)
-    toll, notes = killing.toll, said(tmp_path, "go on under the rules in force there")
+        found = listener.until(lambda _: False, alive=lambda: False)
+    toll, notes = killing.toll, times_logged(tmp_path, "go on under the rules in force there")
     with capsys.disabled():
         print(f"\n{sum(toll.kills.values())} kills in {time.monotonic() - began:.0f} s: {dict(toll.kills)}")
         print(f"of these at fault points: {dict(toll.at_a_place)}")
-        print(f"{len(made.records)} records, {len(made.ids)} verdicts, {heard.again} messages told twice")
+        print(f"{len(made.records)} records, {len(made.ids)} verdicts, {found.again} messages sent twice")
         codes = Counter(code for text in toll.exits for code in re.findall(r"TRL\d+", text))
         print(f"exits without a kill: {len(toll.exits)} {dict(codes)}; TRL744: {codes['TRL744']}")
         print(f"notes that other rules are in force: {notes}")
         print("\n".join(toll.exits))
-    assert_whole(killing.pipeline, sender, heard)
+    assert_whole(killing.pipeline, sender, found)
     assert alerts(kafka) == expected_alerts(kafka)
     assert sum(toll.kills.values()) >= KILLS
     assert not toll.exits
@@ -252,20 +257,20 @@ def tended(killing: Killing) -> bool:
     return True
 
 
-def until_heard(killing: Killing, listener: Listener, sender: Sender) -> None:
-    """Wait until all that must come has come; otherwise say what is missing, and what came in its place."""
-    heard = listener.heard
+def until_complete(killing: Killing, listener: Listener, sender: Sender) -> None:
+    """Wait until all that must come has come; otherwise report what is missing, and what came instead."""
+    found = listener.found
 
-    def is_heard() -> bool:
+    def is_complete() -> bool:
         listener.until(lambda _: False, alive=lambda: False)
-        return tended(killing) and sender.is_heard(heard)
+        return tended(killing) and sender.is_complete(found)
 
     try:
-        until("all is heard", is_heard, within_s=WAIT_S)
+        until("all is read", is_complete, within_s=WAIT_S)
     except AssertionError as late:
-        missing = {what: (len(those), those[:20]) for what, those in sender.missing(heard).items()}
-        others = sorted((conversations(heard.places) - sender.proof.places).elements())[:20]
-        raise AssertionError(f"{late}; missing: {missing}; others: {others}; {heard.watermarks}") from late
+        missing = {what: (len(those), those[:20]) for what, those in sender.missing(found).items()}
+        others = sorted((conversations(found.places) - sender.proof.places).elements())[:20]
+        raise AssertionError(f"{late}; missing: {missing}; others: {others}; {found.watermarks}") from late
 
 
 def is_archived(killing: Killing) -> bool:
@@ -279,27 +284,27 @@ def is_archived(killing: Killing) -> bool:
     return len(lags) == PARTITIONS and max(lags) <= 1
 
 
-def said(folder: Path, text: str) -> int:
-    """Return how often any process has said that."""
+def times_logged(folder: Path, text: str) -> int:
+    """Return how often any process has printed that."""
     return sum(log.read_text().count(text) for log in folder.glob("*.log"))
 
 
 def alerts(kafka: KafkaSettings) -> Counter[tuple[str, str]]:
     """The id and status of each alert that was written."""
-    told = [decode(record.value) for record in read(kafka, kafka.topic(Topic.ALERTS))]
-    return Counter((one.id, one.status) for one in told)
+    alerts_read = [decode(record.value) for record in read(kafka, kafka.topic(Topic.ALERTS))]
+    return Counter((alert.id, alert.status) for alert in alerts_read)
 
 
 def expected_alerts(kafka: KafkaSettings) -> Counter[tuple[str, str]]:
     """The alerts that one process raises which reads all verdicts at once and was never killed."""
     name = kafka.topic(Topic.VERDICTS)
-    one = Alerting(
+    alerting = Alerting(
         tolerance(default_rates(TICK_S, IDLE_S)), DetectorSettings(arl_ticks=ARL_TICKS), PARTITIONS, name
     )
     records = [
         Record(record.partition, record.offset, record.timestamp * 1_000_000, record.value)
         for record in read(kafka, name)
     ]
-    raised = Counter((alert.id, alert.status) for alert in one.step(records).alerts)
+    raised = Counter((alert.id, alert.status) for alert in alerting.step(records).alerts)
     assert raised, "no alert would be shown"
     return raised

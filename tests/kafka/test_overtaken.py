@@ -1,4 +1,4 @@
-"""What becomes of a monitor that is at work while Kafka deletes what it has not read, or the topic goes."""
+"""A monitor at work while Kafka deletes messages that it has not read, or the topic."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from pathlib import Path
 import pytest
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient, OffsetSpec
-from tracline.examples.spans.sessions import START_NS
 from tracline.schemas.time import NS
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering
 from tracline.stream.messages.topics import Topic
 
 from ..serve.truth import write_pack
-from .anew import make_anew
+from ..support.scripts import START_NS
 from .judging import SESSIONS, Sent, messages, send
 from .keyed import LATER_S, PARTITIONS, work
+from .recreated import recreate
 from .stage import Stage, running
 
 pytestmark = pytest.mark.slow
 READ, DELETED = "tracline_kafka_messages_read_total", "tracline_kafka_deleted_total"
 PATIENCE_S = "60"
-"""How long the monitor may be silent: it stops in the midst of the test, and keeps its partitions."""
+"""The time that the monitor may be silent: it stops in the midst of the test, and keeps its partitions."""
 
 
 @pytest.fixture(scope="module")
@@ -58,13 +58,13 @@ def ends(kafka: KafkaSettings, admin: KafkaAdminClient) -> dict[TopicPartition, 
     """Return where each partition of events ends."""
     places = [TopicPartition(kafka.topic(Topic.EVENTS), number) for number in range(PARTITIONS)]
     found = admin.list_partition_offsets(dict.fromkeys(places, OffsetSpec.LATEST))
-    return {place: told.offset for place, told in found.items()}
+    return {place: end.offset for place, end in found.items()}
 
 
-def test_what_is_deleted_meanwhile_is_said_and_counted(
+def test_what_is_deleted_meanwhile_is_reported_and_counted(
     topics: KafkaSettings, sent: list[list[Sent]], tmp_path: Path
 ) -> None:
-    """Retention overtakes a monitor that is slow: it says how much it lost, and judges what is left."""
+    """Retention overtakes a monitor that is slow: it reports how much it lost, and judges what is left."""
     middle = len(sent) // 2
     with stopped(topics, tmp_path / "log", sent[:middle]) as stage:
         with administering(topics) as admin:
@@ -74,13 +74,15 @@ def test_what_is_deleted_meanwhile_is_said_and_counted(
             admin.delete_records(behind)
         send(topics, sent[-1:], "later")
         stage.process.send_signal(signal.SIGCONT)
-        # The last message of every partition tells a time that is hours later.
+        # The last message of every partition has a time that is hours later.
         late = START_NS // NS + LATER_S // 2
         stage.until("tracline_watermark_timestamp_seconds", lambda values: max(values, default=0) > late)
         (lost,), (read,) = map(stage.metric, (DELETED, READ))
         assert stage.stop() == 0
-    told = re.findall(r"Kafka has deleted up to (\d+) messages that were not judged", stage.log.read_text())
-    assert sum(map(int, told)) == lost
+    deleted = re.findall(
+        r"Kafka has deleted up to (\d+) messages that were not judged", stage.log.read_text()
+    )
+    assert sum(map(int, deleted)) == lost
     # What was asked for before the monitor stopped may have come. Marks of transactions are no messages.
     assert 0 < sum(map(len, sent)) - read <= lost
     assert lost <= sum(behind[place] - max(0, before[place] - 1) for place in before)
@@ -92,10 +94,10 @@ def test_a_topic_that_is_recreated_meanwhile_is_refused(
 ) -> None:
     """The process ends, whether the new topic ends before the offsets that were judged, or behind them."""
     with stopped(topics, tmp_path / "log", sent[:-1]) as stage:
-        make_anew(topics, Topic.EVENTS, PARTITIONS)
+        recreate(topics, Topic.EVENTS, PARTITIONS)
         send(topics, [*sent * times, *sent[-1:]], "later")
         stage.process.send_signal(signal.SIGCONT)
         assert stage.ended() == 2
-    said = stage.log.read_text()
-    assert "TRL744" in said
-    assert "was deleted and created again" in said
+    log = stage.log.read_text()
+    assert "TRL744" in log
+    assert "was deleted and created again" in log

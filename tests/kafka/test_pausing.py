@@ -24,9 +24,9 @@ RECORDS = 2 * POLLED + POLLED // 2
 def test_a_paused_partition_is_read_to_its_end(topics: KafkaSettings) -> None:
     """It was paused between two polls of what was fetched, and others were read before it was resumed."""
     topic = topics.topic(Topic.JUDGED)
-    paused, other = (TopicPartition(topic, number) for number in (0, 1))
-    _fill(topics, paused, other)
-    read: dict[TopicPartition, list[int]] = {paused: [], other: []}
+    paused, unpaused = (TopicPartition(topic, number) for number in (0, 1))
+    _fill(topics, paused, unpaused)
+    read: dict[TopicPartition, list[int]] = {paused: [], unpaused: []}
     with closing(KafkaClient(topics, "archive", topic, float(TIMEOUT_S))) as client:
         client.open()
 
@@ -35,15 +35,15 @@ def test_a_paused_partition_is_read_to_its_end(topics: KafkaSettings) -> None:
                 read[TopicPartition(record.topic, record.partition)].append(record.offset)
             return len(read[place]) >= count
 
-        until("some of it is read", lambda: has_read(paused, 1) or read[other])
+        until("some of it is read", lambda: has_read(paused, 1) or read[unpaused])
         if not read[paused]:
-            paused, other = other, paused
+            paused, unpaused = unpaused, paused
         client.pause(paused, is_paused=True)
-        until("the other one is read", lambda: has_read(other, RECORDS))
+        until("the other one is read", lambda: has_read(unpaused, RECORDS))
         assert len(read[paused]) == POLLED, "it was paused too late"
         client.pause(paused, is_paused=False)
         until("it is read to its end", lambda: has_read(paused, RECORDS))
-    assert read == {paused: list(range(RECORDS)), other: list(range(RECORDS))}
+    assert read == {paused: list(range(RECORDS)), unpaused: list(range(RECORDS))}
 
 
 def _fill(kafka: KafkaSettings, *places: TopicPartition) -> None:

@@ -20,7 +20,7 @@ def test_the_pipeline_finds_what_the_bot_did_and_the_spike(
 ) -> None:
     """All planted breaks and no others, an alert of the spike's rule, and an audit with the same ids.
 
-    Settings of whoever runs it are of another pipeline, and change nothing.
+    Settings in the caller's environment are of another pipeline, and change nothing.
     """
     need_own()
     monkeypatch.setenv("TRACLINE_KAFKA_PREFIX", "another")

@@ -1,4 +1,4 @@
-"""What rotel, a collector of another make, writes to Kafka: the rekey stage reads it."""
+"""The records of rotel, a collector of another make, in Kafka: the rekey stage reads them."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def agent(kafka: KafkaSettings, folder: Path, encoding: str, compression: str) -
         "kafka-exporter-partitioner": "murmur2",
     }
     words = [f"--{name}={value}" for name, value in options.items()]
-    with log.open("wb") as said:
-        running = subprocess.Popen([AGENT, "start", *words], stdout=said, stderr=said)
+    with log.open("wb") as output:
+        running = subprocess.Popen([AGENT, "start", *words], stdout=output, stderr=output)
     try:
         listening(running, port, log.read_text)
         yield port
@@ -58,8 +58,8 @@ def test_what_rotel_writes_is_rekeyed(
     """The candidates are those of the spans as the SDK ended them; no trace is in two partitions."""
     make_topics(kafka)
     with agent(kafka, tmp_path, encoding, compression) as port:
-        told = talk([port], sessions=6, seed=11)
-    expected = resolved(told)
+        sent = talk([port], sessions=6, seed=11)
+    expected = resolved(sent)
     records = read(kafka, kafka.topic(Topic.SPANS))
     assert len(records) > 1
     # Every key is empty, so that all come to one partition: traces stay whole, but nothing is shared.

@@ -105,7 +105,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Kafk
 
 @pytest.mark.parametrize("way", ["plain", "scram", "tls", "clear"])
 def test_both_clients_get_in(secured: dict[str, KafkaSettings], way: str) -> None:
-    """What kafka-python and Faust's client write is read; topics are looked at over the same connection."""
+    """Records of kafka-python and Faust's client are read; topics are checked over the same connection."""
     settings = secured[way]
     name = settings.topic(Topic.ALERTS)
     with administering(settings) as admin:
@@ -130,8 +130,10 @@ async def _send(settings: KafkaSettings, name: str, value: bytes) -> None:
 
 
 @pytest.mark.parametrize("way", ["scram", "clear"])
-def test_who_gets_in_hears_nothing_of_it(secured: dict[str, KafkaSettings], tmp_path: Path, way: str) -> None:
-    """What Kafka's clients have to say of a connection does not stand among what a command says."""
+def test_a_client_that_gets_in_logs_nothing_of_it(
+    secured: dict[str, KafkaSettings], tmp_path: Path, way: str
+) -> None:
+    """The log lines of Kafka's clients about a connection are not in a command's output."""
     ended = stream(secured[way], tmp_path, "topics")
     assert (ended.returncode, ended.stderr) == (0, "")
 
@@ -152,13 +154,13 @@ def test_nobody_gets_in_otherwise(secured: dict[str, KafkaSettings], tmp_path: P
     ]
     with ThreadPoolExecutor() as pool:
         ended = list(pool.map(lambda case: stream(case[0], tmp_path, "lag"), cases))
-    for (settings, why), one in zip(cases, ended, strict=True):
-        assert one.returncode == 2
-        assert one.stderr.startswith(
+    for (settings, why), command in zip(cases, ended, strict=True):
+        assert command.returncode == 2
+        assert command.stderr.startswith(
             f"tracline stream lag: TRL723 Kafka at {settings.bootstrap_servers[0]}: "
         )
-        assert why in one.stderr
-        assert "horse" not in one.stderr
+        assert why in command.stderr
+        assert "horse" not in command.stderr
 
 
 def test_a_process_that_is_refused_does_not_wait(secured: dict[str, KafkaSettings], tmp_path: Path) -> None:
@@ -171,7 +173,7 @@ def test_a_process_that_is_refused_does_not_wait(secured: dict[str, KafkaSetting
         assert "waiting" not in ended.stderr
 
 
-def test_a_wrong_key_password_is_said(secured: dict[str, KafkaSettings], tmp_path: Path) -> None:
+def test_a_wrong_key_password_is_reported(secured: dict[str, KafkaSettings], tmp_path: Path) -> None:
     """TRL722 names the certificate; nobody asks the terminal."""
     (tmp_path / "wrong").write_text("wrong")
     settings = replace(secured["tls"], ssl_key_password_file=str(tmp_path / "wrong"))

@@ -1,4 +1,4 @@
-"""What a process says that waits, or that no group takes, on a broker as patient as they are by default."""
+"""The output of a process that waits, or that no group takes, on a broker with the default patience."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaSettings]
         broker.kill()
 
 
-def test_who_waits_says_so_and_shows_nothing_of_what_others_do(
+def test_a_waiting_process_reports_it_and_shows_nothing_of_the_others_work(
     patient: KafkaSettings, tmp_path: Path
 ) -> None:
-    """Alone, none says that another is at work; who lost its place does so once, and its time is not old."""
-    told = ("--rules", "privacy")
+    """Alone, none reports another at work; one that lost its place does so once, and its time is not old."""
+    rules = ("--rules", "privacy")
     with (
         running(patient, tmp_path / "rekey", "rekey") as rekey,
-        running(patient, tmp_path / "monitor", "monitor", *told) as monitor,
+        running(patient, tmp_path / "monitor", "monitor", *rules) as monitor,
         running(patient, tmp_path / "alerts", "alerts") as alerts,
     ):
         for stage in (rekey, monitor, alerts):
@@ -55,11 +55,14 @@ def test_who_waits_says_so_and_shows_nothing_of_what_others_do(
         assert WAITS not in alerts.log.read_text()
         with (
             running(patient, tmp_path / "rekey-2", "rekey") as rekey_2,
-            running(patient, tmp_path / "monitor-2", "monitor", *told) as monitor_2,
+            running(patient, tmp_path / "monitor-2", "monitor", *rules) as monitor_2,
             running(patient, tmp_path / "alerts-2", "alerts") as alerts_2,
         ):
             # Who has only just started shows nothing, either.
-            until("one says so", lambda: any(WAITS in one.log.read_text() for one in (alerts, alerts_2)))
+            until(
+                "one reports it",
+                lambda: any(WAITS in alerting_stage.log.read_text() for alerting_stage in (alerts, alerts_2)),
+            )
             for pair in ((rekey, rekey_2), (monitor, monitor_2), (alerts, alerts_2)):
                 until(f"one waits: {pair}", lambda pair=pair: _one_waits(pair))
         waiting = alerts if WAITS in alerts.log.read_text() else alerts_2
@@ -71,10 +74,13 @@ def test_a_group_that_does_not_take_a_process_ends_it(patient: KafkaSettings, tm
     ways = (("rekey",), ("monitor", "--rules", "privacy"), ("archive", "--archive", "a"), ("alerts",))
     with ThreadPoolExecutor(len(ways)) as pool:
         ended = list(pool.map(lambda way: stream(patient, tmp_path, *way, "--timeout-s", "3"), ways))
-    for (name, *_), one in zip(ways, ended, strict=True):
-        assert one.returncode == 2, one.stderr
+    for (name, *_), ended_process in zip(ways, ended, strict=True):
+        assert ended_process.returncode == 2, ended_process.stderr
         group = patient.group(name)
-        assert f"TRL725 brokers do not let a member of {group} be silent for 3 s\n  hint: " in one.stderr
+        assert (
+            f"TRL725 brokers do not let a member of {group} be silent for 3 s\n  hint: "
+            in ended_process.stderr
+        )
 
 
 def _one_waits(pair: tuple[Stage, Stage]) -> bool:

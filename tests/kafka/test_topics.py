@@ -1,4 +1,4 @@
-"""Topics as the pipeline needs them, on a real broker: made, looked at, and told what is wrong with them."""
+"""Topics as the pipeline needs them, on a real broker: created, checked, and their faults reported."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def changed(
     return check(found, settings)
 
 
-def test_what_is_missing_is_said_and_made(kafka: KafkaSettings) -> None:
+def test_what_is_missing_is_reported_and_made(kafka: KafkaSettings) -> None:
     """Without topics every one is missing; those that `create` makes have no flaw; it makes none twice."""
     with administering(kafka) as admin:
         missing = check(look(admin, kafka), kafka)
@@ -69,8 +69,8 @@ def test_what_is_missing_is_said_and_made(kafka: KafkaSettings) -> None:
     assert found[Topic.EVENTS].config["retention.ms"] == str(7 * 24 * 3600 * 1000)
 
 
-def test_a_clock_that_is_ahead_moves_nobody_elses_time(topics: KafkaSettings) -> None:
-    """What a producer says of the time of its record does not count where `create` made the topic."""
+def test_a_clock_that_is_ahead_changes_no_other_time(topics: KafkaSettings) -> None:
+    """A producer's timestamp does not count on a topic that `create` made."""
     ahead = time.time_ns() // 1_000_000 + 50 * 60_000
     producer = KafkaProducer(bootstrap_servers=list(topics.bootstrap_servers))
     producer.send(topics.spans_topic, b"{}", b"key", partition=0, timestamp_ms=ahead).get(WAIT_S)
@@ -79,8 +79,8 @@ def test_a_clock_that_is_ahead_moves_nobody_elses_time(topics: KafkaSettings) ->
     assert record.timestamp < ahead - 40 * 60_000
 
 
-def test_a_collectors_topic_says_how_many_states_there_are(kafka: KafkaSettings) -> None:
-    """Where the topic of spans is there, its number of partitions holds, not the one that was asked for."""
+def test_a_collectors_topic_decides_how_many_states_there_are(kafka: KafkaSettings) -> None:
+    """If the topic of spans exists, its number of partitions holds, not the one that was asked for."""
     with administering(kafka) as admin:
         admin.create_topics({kafka.spans_topic: {"num_partitions": 2, "replication_factor": 1}})
         admin.wait_for_topics([kafka.spans_topic])
@@ -126,7 +126,7 @@ def test_a_topic_of_logs_that_is_missing_is_no_error_and_an_uneven_one_is(topics
 
 
 def test_a_configuration_that_loses_records_is_harmful(topics: KafkaSettings) -> None:
-    """A state that is deleted, a limit below the messages'; another retention is told, and may be meant."""
+    """A state topic that is deleted, a limit below the messages'; another retention, which may be meant."""
     changes = {
         Topic.REKEY_STATE: {"cleanup.policy": "delete"},
         Topic.EVENTS: {"max.message.bytes": "1000"},
@@ -141,8 +141,8 @@ def test_a_configuration_that_loses_records_is_harmful(topics: KafkaSettings) ->
             topics,
             lambda found: all(found[of].config.items() >= to.items() for of, to in changes.items()),
         )
-    told = {(flaw.topic.rsplit(".")[-1], flaw.what.split("=")[0], flaw.harmful) for flaw in flaws}
-    assert told == {
+    reported = {(flaw.topic.rsplit(".")[-1], flaw.what.split("=")[0], flaw.harmful) for flaw in flaws}
+    assert reported == {
         ("rekey-state", "has cleanup.policy", True),
         ("events", "has max.message.bytes", True),
         ("judged", "has retention.ms", False),
@@ -151,7 +151,7 @@ def test_a_configuration_that_loses_records_is_harmful(topics: KafkaSettings) ->
 
 
 def test_larger_messages_need_larger_limits(topics: KafkaSettings) -> None:
-    """Settings that grew after the topics were made are told of every topic that tracline writes."""
+    """Settings that grew after the topics were made are reported of every topic that tracline writes."""
     larger = replace(topics, message_bytes_max=5_000_000)
     with administering(topics) as admin:
         flaws = check(look(admin, topics), larger)
@@ -160,7 +160,7 @@ def test_larger_messages_need_larger_limits(topics: KafkaSettings) -> None:
     }
 
 
-def test_what_the_broker_refuses_is_said(kafka: KafkaSettings) -> None:
+def test_what_the_broker_refuses_is_reported(kafka: KafkaSettings) -> None:
     """More replicas than there are brokers: its own words, and what to look at."""
     with administering(kafka) as admin, pytest.raises(StreamError, match="cannot be made") as caught:
         create(admin, kafka, replicas=9)
@@ -168,8 +168,8 @@ def test_what_the_broker_refuses_is_said(kafka: KafkaSettings) -> None:
     assert "replication" in str(caught.value)
 
 
-def test_no_broker_is_said() -> None:
-    """Where nobody listens: which addresses were tried, and what to check."""
+def test_no_broker_is_reported() -> None:
+    """With no listener, the error names the addresses that were tried, and what to check."""
     address = f"127.0.0.1:{free_port()}"
     with pytest.raises(StreamError, match=address) as caught, administering(KafkaSettings((address,))):
         raise AssertionError("somebody answered")

@@ -1,4 +1,4 @@
-"""What is said of a transaction that failed."""
+"""The error of a transaction that failed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def ended(topics: KafkaSettings) -> Transactions:
-    """A process whose transaction another one of its name has ended, and which has heard of that."""
+    """A process whose transaction another one of its name has ended, and which knows of that."""
     first, second = (Transactions(topics, "rekey", "same", 30) for _ in range(2))
     first.open()
     first.begin()
@@ -26,12 +26,12 @@ def ended(topics: KafkaSettings) -> Transactions:
     return first
 
 
-def test_why_it_failed_is_said_whatever_is_asked_next(ended: Transactions) -> None:
-    """kafka-python then says only that there was an error: it is no reason to begin again (TRL733)."""
-    with pytest.raises(KafkaError) as told:
+def test_the_reason_of_a_failure_is_reported_whatever_is_asked_next(ended: Transactions) -> None:
+    """kafka-python then reports only that there was an error: it is no reason to begin again (TRL733)."""
+    with pytest.raises(KafkaError) as caught:
         ended.commit()
-    assert not isinstance(told.value, FENCED)
+    assert not isinstance(caught.value, FENCED)
     with pytest.raises(StreamError) as refused:
-        ended.abandon(told.value)
+        ended.abandon(caught.value)
     assert refused.value.code == "TRL733"
     assert not ended.is_open

@@ -116,20 +116,28 @@ PATTERNS = ["yes|no", "^1", "[0-9]$", "(?i)YES", "[a-z]", "^$", "é", r"^\[", "a
 kind_names = st.sampled_from(["user", "assistant", "tool_call", "tool_result", "unknown"])
 kind_leaves = st.one_of(
     st.builds(
-        lambda test, one: Leaf(Path("kind"), test, (one,)), st.sampled_from([Ask.EQ, Ask.NE]), kind_names
+        lambda test, literal: Leaf(Path("kind"), test, (literal,)),
+        st.sampled_from([Ask.EQ, Ask.NE]),
+        kind_names,
     ),
-    st.lists(kind_names, min_size=1, max_size=3).map(lambda some: Leaf(Path("kind"), Ask.IN, tuple(some))),
+    st.lists(kind_names, min_size=1, max_size=3).map(
+        lambda operands: Leaf(Path("kind"), Ask.IN, tuple(operands))
+    ),
 )
 leaf_questions = st.one_of(
     kind_leaves,
     st.just(Leaf(Path("nested"), Ask.IS_TRUE)),
-    st.builds(lambda path, test, one: Leaf(path, test, (one,)), paths, st.sampled_from(ORDERED), literals),
     st.builds(
-        lambda path, some: Leaf(path, Ask.IN, tuple(some)), paths, st.lists(literals, min_size=1, max_size=4)
+        lambda path, test, literal: Leaf(path, test, (literal,)), paths, st.sampled_from(ORDERED), literals
     ),
-    st.builds(lambda path, one: Leaf(path, Ask.MATCHES, (one,)), paths, st.sampled_from(PATTERNS)),
     st.builds(
-        lambda path, test, one: Leaf(path, test, (one,)),
+        lambda path, operands: Leaf(path, Ask.IN, tuple(operands)),
+        paths,
+        st.lists(literals, min_size=1, max_size=4),
+    ),
+    st.builds(lambda path, literal: Leaf(path, Ask.MATCHES, (literal,)), paths, st.sampled_from(PATTERNS)),
+    st.builds(
+        lambda path, test, literal: Leaf(path, test, (literal,)),
         paths,
         st.sampled_from([Ask.CONTAINS, Ask.STARTS_WITH]),
         st.sampled_from(WORDS),

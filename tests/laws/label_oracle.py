@@ -178,7 +178,7 @@ def holds(leaf: Leaf, value: object) -> bool:
         case Ask.STARTS_WITH:
             return text.startswith(str(first))
         case Ask.IN:
-            return any(holds(Leaf(leaf.path, Ask.EQ, (one,)), value) for one in leaf.operands)
+            return any(holds(Leaf(leaf.path, Ask.EQ, (operand,)), value) for operand in leaf.operands)
         case Ask.NE:
             return not holds(Leaf(leaf.path, Ask.EQ, leaf.operands), value)
         case _:
@@ -212,15 +212,15 @@ def slice_oracle(key: SliceKey, event: Event) -> tuple[str | None, bool]:
     found = [member(path, event) for path in key.paths]
     doubts = [doubtful(path, event) for path in key.paths]
     if key.joint:
-        doubts = [doubt or vast(one) for one, doubt in zip(found, doubts, strict=True)]
-        if any(one is NOTHING and not doubt for one, doubt in zip(found, doubts, strict=True)):
+        doubts = [doubt or vast(value) for value, doubt in zip(found, doubts, strict=True)]
+        if any(value is NOTHING and not doubt for value, doubt in zip(found, doubts, strict=True)):
             return None, False
         return (None, True) if any(doubts) else (f"[{','.join(map(canonical, found))}]", False)
-    for one, doubt in zip(found, doubts, strict=True):
-        if doubt or isinstance(one, list | dict) or (not isinstance(one, Written) and vast(one)):
+    for value, doubt in zip(found, doubts, strict=True):
+        if doubt or isinstance(value, list | dict) or (not isinstance(value, Written) and vast(value)):
             return None, True
-        if one is not NOTHING:
-            return str(scalar(one) if not isinstance(one, Written) else one.text), False
+        if value is not NOTHING:
+            return str(scalar(value) if not isinstance(value, Written) else value.text), False
     return None, False
 
 

@@ -1,4 +1,4 @@
-"""What the laws are tried on: formulas with every operator, traces, and ways of recovering."""
+"""Inputs of the laws: formulas with every operator, traces, and ways of recovering."""
 
 from __future__ import annotations
 

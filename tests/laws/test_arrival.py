@@ -27,7 +27,7 @@ MESSAGES = st.one_of(
     ),
     st.builds(Message, st.just(Role.TOOL), results=st.tuples(RESULTS)),
 )
-SAID = st.none() | st.lists(MESSAGES, max_size=3).map(tuple)
+CONVERSATIONS = st.none() | st.lists(MESSAGES, max_size=3).map(tuple)
 SHARED = {
     "session": st.sampled_from([None, None, "s"]),
     "agent": NAMES,
@@ -40,7 +40,11 @@ SHARED = {
 }
 STEPS = st.one_of(
     st.builds(
-        SpanContent, st.sampled_from([SpanRole.CHAT, SpanRole.AGENT]), input=SAID, output=SAID, **SHARED
+        SpanContent,
+        st.sampled_from([SpanRole.CHAT, SpanRole.AGENT]),
+        input=CONVERSATIONS,
+        output=CONVERSATIONS,
+        **SHARED,
     ),
     st.builds(SpanContent, st.just(SpanRole.TOOL), call=CALLS, result=RESULTS, **SHARED),
     st.builds(SpanContent, st.just(SpanRole.OTHER), **SHARED),
@@ -60,15 +64,15 @@ SPANS = st.builds(
 )
 
 
-def told(spans: Sequence[SpanReading]) -> dict[str, list[Event]]:
+def events_of(spans: Sequence[SpanReading]) -> dict[str, list[Event]]:
     """Return the events of each session after the spans came in that order."""
     trace = Trace()
-    for one in spans:
-        trace.add(one)
+    for reading in spans:
+        trace.add(reading)
     inside = trace.coverage()
     sessions: dict[str, SessionAssembler] = defaultdict(lambda: SessionAssembler("", IDLE))
-    for one in spans:
-        candidate = candidate_of(trace, one, inside)
+    for reading in spans:
+        candidate = candidate_of(trace, reading, inside)
         assert isinstance(candidate, Candidate)
         session = sessions[candidate.session_id]
         session.session_id = candidate.session_id
@@ -82,4 +86,4 @@ def test_the_order_of_arrival_decides_nothing(spans: list[SpanReading], random: 
     """Spans of one id, copies that differ, circles, clocks that go back: any order gives the same events."""
     shuffled = list(spans)
     random.shuffle(shuffled)  # pyright: ignore[reportAttributeAccessIssue]
-    assert told(shuffled) == told(spans)
+    assert events_of(shuffled) == events_of(spans)

@@ -41,14 +41,17 @@ Turns: TypeAlias = list[tuple[list[Run], bool, int]]
 def spans(turns: Turns) -> list[Candidate]:
     """A conversation: in each turn a model calls tools; its next call may have no span."""
     made: list[Candidate] = []
-    heard: list[Message] = []
+    history: list[Message] = []
     clock = 0
-    for turn, (runs, is_told, pause) in enumerate(turns):
-        heard.append(Message(Role.USER, f"turn {turn}"))
-        calls = [ToolCall(f"c{turn}.{n}" if one.has_id else None, "look", "{}") for n, one in enumerate(runs)]
+    for turn, (runs, is_reported, pause) in enumerate(turns):
+        history.append(Message(Role.USER, f"turn {turn}"))
+        calls = [
+            ToolCall(f"c{turn}.{n}" if call_run.has_id else None, "look", "{}")
+            for n, call_run in enumerate(runs)
+        ]
         asked = Message(Role.ASSISTANT, None if runs else "done", tuple(calls))
-        made.append(chat(len(made), clock, clock + 2, heard, asked))
-        heard.append(asked)
+        made.append(chat(len(made), clock, clock + 2, history, asked))
+        history.append(asked)
         clock += 3
         for number, (run, call) in enumerate(zip(runs, calls, strict=True)):
             if run.works:
@@ -57,19 +60,21 @@ def spans(turns: Turns) -> list[Candidate]:
             if run.has_span:
                 made.append(tool(len(made), clock, clock + 2, call, run, f"r{turn}.{number}"))
             clock += 3 + run.pause
-        told = tuple(ToolResult(call.call_id, None, f"r{turn}.{number}") for number, call in enumerate(calls))
-        heard.append(Message(Role.TOOL, results=told))
-        if is_told:
+        results = tuple(
+            ToolResult(call.call_id, None, f"r{turn}.{number}") for number, call in enumerate(calls)
+        )
+        history.append(Message(Role.TOOL, results=results))
+        if is_reported:
             answer = Message(Role.ASSISTANT, f"answer {turn}")
-            made.append(chat(len(made), clock, clock + 1, heard, answer))
-            heard.append(answer)
+            made.append(chat(len(made), clock, clock + 1, history, answer))
+            history.append(answer)
         clock += pause
     return made
 
 
-def chat(number: int, start: int, end: int, heard: list[Message], said: Message) -> Candidate:
+def chat(number: int, start: int, end: int, history: list[Message], answer: Message) -> Candidate:
     """A model's call."""
-    return candidate(number, start, end, SpanContent(SpanRole.CHAT, input=tuple(heard), output=(said,)))
+    return candidate(number, start, end, SpanContent(SpanRole.CHAT, input=tuple(history), output=(answer,)))
 
 
 def tool(number: int, start: int, end: int, call: ToolCall, run: Run, result: str) -> Candidate:
@@ -86,23 +91,23 @@ def tool(number: int, start: int, end: int, call: ToolCall, run: Run, result: st
 
 def candidate(number: int, start: int, end: int, content: SpanContent) -> Candidate:
     """Return the content of a span."""
-    told, digest = claims_of(content, start + 1, end + 1)
-    return Candidate("s", content.role, start + 1, end + 1, told, "t", f"{number:03}", digest)
+    claims, digest = claims_of(content, start + 1, end + 1)
+    return Candidate("s", content.role, start + 1, end + 1, claims, "t", f"{number:03}", digest)
 
 
 def live(sent: list[Candidate], random: Random) -> tuple[list[Event], int]:
     """The events in steps of time, the state written down after each; and the time that was reached."""
     state = SessionState(SessionAssembler("s", IDLE))
     events: list[Event] = []
-    now, until = 0, max(one.end for one in sent) + random.randrange(2 * IDLE)
-    waiting = sorted(sent, key=lambda one: one.end)
+    now, until = 0, max(item.end for item in sent) + random.randrange(2 * IDLE)
+    waiting = sorted(sent, key=lambda item: item.end)
     while now < until:
         now = min(now + random.choice((1, 2, 5, IDLE)), until)
-        come = [one for one in waiting if one.end <= now]
-        waiting = [one for one in waiting if one.end > now]
+        come = [item for item in waiting if item.end <= now]
+        waiting = [item for item in waiting if item.end > now]
         random.shuffle(come)
-        for one in come:
-            state.session.add(one)
+        for item in come:
+            state.session.add(item)
         events += state.session.advance(now)
         state = decode(encode(state))
     return events, until
@@ -115,13 +120,13 @@ def test_steps_of_time_decide_nothing(turns: Turns, random: Random) -> None:
     sent = spans(turns)
     judged, until = live(sent, random)
     session = SessionAssembler("s", IDLE)
-    for one in sent:
-        session.add(one)
-    whole = session.advance(max(one.end for one in sent)) + session.finish(until)
-    assert [one for one in judged if one.kind is not Kind.END] == [
-        one for one in whole if one.kind is not Kind.END
+    for sent_candidate in sent:
+        session.add(sent_candidate)
+    whole = session.advance(max(sent_candidate.end for sent_candidate in sent)) + session.finish(until)
+    assert [sent_candidate for sent_candidate in judged if sent_candidate.kind is not Kind.END] == [
+        sent_candidate for sent_candidate in whole if sent_candidate.kind is not Kind.END
     ]
-    assert not any(one.late for one in judged)
+    assert not any(sent_candidate.late for sent_candidate in judged)
 
 
 @given(TURNS)
@@ -129,14 +134,20 @@ def test_steps_of_time_decide_nothing(turns: Turns, random: Random) -> None:
 def test_no_result_is_lost_or_doubled(turns: Turns) -> None:
     """Each run with a span, and each result in a model's input, is one event."""
     session = SessionAssembler("s", 10**9)
-    for one in spans(turns):
-        session.add(one)
-    found = [one for one in session.advance(10**9) + session.finish(None) if one.kind is Kind.TOOL_RESULT]
+    for session_candidate in spans(turns):
+        session.add(session_candidate)
+    found = [
+        session_candidate
+        for session_candidate in session.advance(10**9) + session.finish(None)
+        if session_candidate.kind is Kind.TOOL_RESULT
+    ]
     known = sum(
-        run.has_span or is_told or turn + 1 < len(turns)
-        for turn, (runs, is_told, _) in enumerate(turns)
+        run.has_span or is_reported or turn + 1 < len(turns)
+        for turn, (runs, is_reported, _) in enumerate(turns)
         for run in runs
     )
     assert len(found) == known
-    told = [one.result for one in found if one.result is not None]
-    assert len(told) == len(set(told))
+    results = [
+        session_candidate.result for session_candidate in found if session_candidate.result is not None
+    ]
+    assert len(results) == len(set(results))

@@ -10,7 +10,7 @@ import pytest
 import rfc8785
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tracline.schemas.canonical_json import canonical_json
+from tracline.schemas.canonical_json import LEVELS_MAX, canonical_json
 from tracline.schemas.event import canonical_text
 
 SAFE = 2**53 - 1
@@ -24,7 +24,7 @@ def values(scalars: st.SearchStrategy[Any], keys: st.SearchStrategy[str]) -> st.
     """JSON values with these scalars and keys."""
     return st.recursive(
         st.none() | st.booleans() | keys | scalars,
-        lambda some: st.lists(some, max_size=4) | st.dictionaries(keys, some, max_size=4),
+        lambda scalar: st.lists(scalar, max_size=4) | st.dictionaries(keys, scalar, max_size=4),
         max_leaves=12,
     )
 
@@ -32,10 +32,10 @@ def values(scalars: st.SearchStrategy[Any], keys: st.SearchStrategy[str]) -> st.
 def shuffled(value: Any, random: Random) -> Any:
     """Return the same value with the keys of its objects in another order."""
     if isinstance(value, list):
-        return [shuffled(one, random) for one in value]
+        return [shuffled(item, random) for item in value]
     if not isinstance(value, dict):
         return value
-    items = [(key, shuffled(one, random)) for key, one in value.items()]
+    items = [(key, shuffled(item, random)) for key, item in value.items()]
     random.shuffle(items)
     return dict(items)
 
@@ -46,7 +46,7 @@ def as_doubles(read: Any, value: Any) -> Any:
         case list():
             return [as_doubles(*pair) for pair in zip(read, value, strict=True)]
         case dict():
-            return {key: as_doubles(read[key], one) for key, one in value.items()}
+            return {key: as_doubles(read[key], item) for key, item in value.items()}
         case float():
             return float(read)
     return read
@@ -78,13 +78,13 @@ def test_any_value_has_one_text_that_holds_it(value: Any, seed: int) -> None:
 def test_integers_of_one_value_have_one_text(digits: int, zeros: int) -> None:
     """`1e2`, `100` and `100.0` are one number, however large; in doubles each as RFC 8785 has it."""
     spelled = f"{digits}{'0' * zeros}", f"{digits}e{zeros}", f"{digits}0.0E{zeros - 1:+}"
-    assert len({canonical_text(one) for one in spelled}) == 1
+    assert len({canonical_text(spelling) for spelling in spelled}) == 1
 
 
 @given(st.integers(2**53, 2**1200))
 def test_an_integer_differs_from_its_neighbours(value: int) -> None:
     """No digit of an integer is lost: ids that differ by one stay two."""
-    assert len({canonical_text(str(one)) for one in (value - 1, value, value + 1, -value)}) == 4
+    assert len({canonical_text(str(number)) for number in (value - 1, value, value + 1, -value)}) == 4
 
 
 @given(
@@ -127,9 +127,21 @@ def test_what_rfc_8785_leaves_out_has_a_form_too(text: str, canonical: str) -> N
     assert canonical_text(text) == canonical
 
 
-@pytest.mark.parametrize("levels", [500, 3_000, 50_000])
-def test_deep_nesting_is_canonical_too(levels: int) -> None:
-    """However deep a value is nested, its keys are in order."""
-    text = f'{"[" * levels}{{"b": 1.0, "a": 2}}{"]" * levels}'
-    assert canonical_text(text) == f'{"[" * levels}{{"a":2,"b":1}}{"]" * levels}'
-    assert canonical_text(text[:-1]) == text[:-1]
+def nested(levels: int, inner: str) -> str:
+    """Return JSON text with that many levels, the innermost an object."""
+    return f"{'[' * (levels - 1)}{inner}{']' * (levels - 1)}"
+
+
+def test_a_deep_text_stands_as_it_is() -> None:
+    """Up to the limit keys are in order; beyond it a text is its own form, whatever the caller's stack is."""
+    spelled, canonical = '{"b": "]", "a": "\\"["}', '{"a":"\\"[","b":"]"}'
+    assert canonical_text(nested(LEVELS_MAX, spelled)) == nested(LEVELS_MAX, canonical)
+    for levels in (LEVELS_MAX + 1, 3_000, 50_000):
+        assert canonical_text(nested(levels, spelled)) == nested(levels, spelled)
+    assert canonical_text(nested(3_000, spelled)[:-1]) == nested(3_000, spelled)[:-1]
+
+
+def test_brackets_in_texts_are_no_levels() -> None:
+    """Only brackets outside of strings nest."""
+    text = f'{{"b": "{"[" * 300}", "a": [{"[]," * 300}1]}}'
+    assert canonical_text(text) == f'{{"a":[{"[]," * 300}1],"b":"{"[" * 300}"}}'

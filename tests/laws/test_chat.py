@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tracline.schemas.chat.decode import DecodedConversation, decode
 from tracline.schemas.chat.find import RecordedConversation, conversations
-from tracline.schemas.event import event_content, event_id
+from tracline.schemas.event import content_of, event_id
 from tracline.schemas.open_calls import OpenCall, OpenCalls
 from tracline.schemas.tolerant_json import read_json
 
@@ -23,7 +23,7 @@ SCALARS = (
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(max_size=5)
 )
-"""What well-formed JSON holds."""
+"""Values of well-formed JSON."""
 VALUES = st.recursive(
     SCALARS | st.integers() | st.sampled_from(["\ud800", float("inf")]),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
@@ -50,7 +50,7 @@ MESSAGES = st.one_of(
     st.fixed_dictionaries({"role": st.just("tool"), "tool_call_id": IDS, "content": TEXT}),
     st.fixed_dictionaries({"role": st.just("tool"), "name": TOOLS, "content": TEXT}),
 )
-"""Messages as a well-kept log has them; ids are reused, results may lack a call and calls a result."""
+"""Messages of a well-formed log; ids are reused, results may lack a call and calls a result."""
 
 HOSTILE = st.one_of(
     MESSAGES,
@@ -99,8 +99,8 @@ def test_events_are_what_a_plain_loop_over_the_messages_finds(messages: list[dic
     """All of them, in message order, with places from 1; nothing of a well-formed log is a flaw."""
     decoded = read(messages)
     events = decoded.events[:-1]
-    said = [(str(event.kind), event.text or event.result or event.tool) for event in events]
-    assert said == plainly(messages)
+    found = [(str(event.kind), event.text or event.result or event.tool) for event in events]
+    assert found == plainly(messages)
     assert [event.seq for event in decoded.events] == list(range(1, len(decoded.events) + 1))
     assert decoded.flaws == ()
     assert decoded.instructions == sum(m["role"] in ("system", "developer") for m in messages)
@@ -124,14 +124,14 @@ def test_every_result_carries_the_arguments_of_one_earlier_call(messages: list[d
 @given(st.lists(st.tuples(st.booleans(), IDS | st.none(), TOOLS, st.booleans())))
 def test_open_calls_agree_with_their_definition(steps: list[tuple[bool, str | None, str, bool]]) -> None:
     """The nearest unanswered call of the id; without one the first in the latest message that has one."""
-    calls, kept, message = OpenCalls(), list[OpenCall](), 0
+    calls, opened, message = OpenCalls(), list[OpenCall](), 0
     for asks, call_id, tool, same_message in steps:
         if asks:
             message += not same_message
-            kept.append(OpenCall(message, call_id, tool, None, False))
-            calls.add(kept[-1])
+            opened.append(OpenCall(message, call_id, tool, None, False))
+            calls.add(opened[-1])
             continue
-        waiting = [call for call in kept if not call.answered]
+        waiting = [call for call in opened if not call.answered]
         if call_id is not None:
             expected = next((call for call in reversed(waiting) if call.call_id == call_id), None)
         else:
@@ -148,8 +148,8 @@ def test_every_hostile_message_is_an_event_an_instruction_or_a_flaw(messages: li
         assert alone.events or alone.instructions or alone.flaws
     whole = read(messages)
     alone = [read([message]) for message in messages]
-    assert len(whole.flaws) == sum(len(one.flaws) for one in alone)
-    kinds = Counter(event.kind for one in alone for event in one.events[:-1])
+    assert len(whole.flaws) == sum(len(decoded.flaws) for decoded in alone)
+    kinds = Counter(event.kind for decoded in alone for event in decoded.events[:-1])
     assert Counter(event.kind for event in whole.events[:-1]) == kinds
 
 
@@ -158,16 +158,9 @@ def test_ids_are_of_an_events_content_and_its_ordinal(messages: list[dict[str, A
     """Each id is that of its session, occurrence, kind, content, and the number of equals before it."""
     seen: Counter[str] = Counter()
     for event in read(messages).events:
-        said = event_content(
-            event.kind,
-            text=event.text,
-            tool=event.tool,
-            call_id=event.call_id,
-            args=event.args,
-            result=event.result,
-        )
-        key = json.dumps([event.kind, said])
-        assert event.event_id == event_id(event.session_id, event.occurrence, event.kind, said, seen[key])
+        content = content_of(event)
+        key = json.dumps([event.kind, content])
+        assert event.event_id == event_id(event.session_id, event.occurrence, event.kind, content, seen[key])
         seen[key] += 1
 
 
@@ -183,7 +176,7 @@ def test_any_json_is_conversations_or_flaws(value: Any) -> None:
 
 @given(st.binary() | VALUES.map(lambda value: json.dumps(value).encode()))
 def test_reading_json_agrees_with_the_library_where_that_reads_it(data: bytes) -> None:
-    """What orjson reads, `read_json` reads to the same value; what it refuses raises ValueError at most."""
+    """`read_json` reads what orjson reads, to the same value; what it refuses raises ValueError at most."""
     try:
         expected = orjson.loads(data)
     except orjson.JSONDecodeError:

@@ -18,7 +18,7 @@ from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.sources.discover import Population, discover
 from tracline.batch.sources.span_files import requests
 from tracline.batch.survey.sessions import session, sessions
-from tracline.examples.spans.plan import Dialect, turn_bounds
+from tracline.examples.desk.script import turn_bounds
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Kind
@@ -31,36 +31,39 @@ from tracline.schemas.sessions.span_reading import SpanReading, read_span
 from tracline.schemas.sessions.trace import Trace
 
 from ..support.agent_spans import spans
+from ..support.span_plan import Dialect
 from .test_arrival import SPANS
 from .test_dialects import MANNERS, RANDOM, SUPPORT
 
 RECORDINGS = sorted(Path(__file__).parents[1].glob("frameworks/recordings/*/otlp"))
-Said = Counter[tuple[str, str]]
-"""How many readings there are, by span id and kind."""
+Readings = Counter[tuple[str, str]]
+"""The number of readings, by span id and kind."""
 Place = tuple[str, str, int, str]
 """An event's session, occurrence, place and id."""
 
 
-def all_readings(heard: Iterable[SpanReading]) -> Said:
+def all_readings(readings: Iterable[SpanReading]) -> Readings:
     """Return the claims of spans, each span alone. An end mark is no message and no use of a tool."""
-    said = ((one.span_id, telling.kind) for one in heard for telling in claims_of(one.content, 1, 2)[0])
-    return Counter((span, kind.value) for span, kind in said if kind is not Kind.END)
+    claims = (
+        (reading.span_id, claim.kind) for reading in readings for claim in claims_of(reading.content, 1, 2)[0]
+    )
+    return Counter((span, kind.value) for span, kind in claims if kind is not Kind.END)
 
 
-def accounted(heard: Sequence[SpanReading]) -> Said:
+def accounted(readings: Sequence[SpanReading]) -> Readings:
     """Return what is reported of the spans, session by session: their events, and what was dropped."""
     traces: dict[str, Trace] = {}
-    for one in heard:
-        traces.setdefault(one.trace_id, Trace()).add(one)
+    for reading in readings:
+        traces.setdefault(reading.trace_id, Trace()).add(reading)
     found: list[tuple[Candidate, tuple]] = []
     for trace in traces.values():
         inside = trace.coverage()
-        for one in trace.all():
-            candidate = candidate_of(trace, one, inside)
+        for reading in trace.all():
+            candidate = candidate_of(trace, reading, inside)
             assert isinstance(candidate, Candidate)
-            found.append((candidate, omitted_claims(trace, one, inside)))
+            found.append((candidate, omitted_claims(trace, reading, inside)))
     frame = candidate_frame([candidate for candidate, _ in found])
-    said: Said = Counter()
+    accounted_readings: Readings = Counter()
     for name in {candidate.session_id for candidate, _ in found}:
         claim_log = ClaimLog(name)
         for candidate, left in found:
@@ -68,57 +71,59 @@ def accounted(heard: Sequence[SpanReading]) -> Said:
                 claim_log.leave(DropReason.OTHER_SPAN, candidate.span_key, candidate, left)
         rows = session_order(frame, 3600, claim_log=claim_log).events.filter(session_id=name)
         events = rows.filter(pl.col("kind") != Kind.END.value)
-        said.update(events.select("span_id", "kind").rows())
-        dropped = [one for one in claim_log.dropped() if one.claim.kind is not Kind.END]
-        said.update((one.candidate.span_id, one.claim.kind.value) for one in dropped)
-        assert {one.of for one in dropped} - {None} <= set(rows["event_id"])
-        for event_id, told in claim_log.spans().items():
+        accounted_readings.update(events.select("span_id", "kind").rows())
+        dropped = [reading for reading in claim_log.dropped() if reading.claim.kind is not Kind.END]
+        accounted_readings.update(
+            (reading.candidate.span_id, reading.claim.kind.value) for reading in dropped
+        )
+        assert {reading.of for reading in dropped} - {None} <= set(rows["event_id"])
+        for event_id, span_ids in claim_log.spans().items():
             first = rows.filter(event_id=event_id)
-            assert first["kind"][0] == Kind.END or first["span_id"][0] == told[0]
-            assert len(told) == len(set(told))
-    return said
+            assert first["kind"][0] == Kind.END or first["span_id"][0] == span_ids[0]
+            assert len(span_ids) == len(set(span_ids))
+    return accounted_readings
 
 
 @given(st.lists(SPANS, min_size=1, max_size=6))
 @settings(max_examples=150, deadline=None)
-def test_odd_traces_lose_no_reading(heard: list[SpanReading]) -> None:
+def test_odd_traces_lose_no_reading(readings: list[SpanReading]) -> None:
     """Spans of one id, copies, circles, hidden halves: as many readings as the spans have, kind by kind."""
-    assert accounted(heard) == all_readings(heard)
+    assert accounted(readings) == all_readings(readings)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("manner", MANNERS)
 def test_conversations_lose_no_reading(manner: str) -> None:
     """In each manner of instrumentation, with wrappers, retries and doubled spans."""
-    for seed, told in enumerate((*SUPPORT, *RANDOM)):
+    for seed, played in enumerate((*SUPPORT, *RANDOM)):
         how = replace(MANNERS[manner], dialect=list(Dialect)[seed % len(Dialect)], seed=seed)
-        if len(list(turn_bounds(told.lines))) <= how.skip_turns:
+        if len(list(turn_bounds(played.lines))) <= how.skip_turns:
             continue
-        heard = [read_span(span) for span in spans(told, how)]
-        assert accounted(heard) == all_readings(heard)
+        readings = [read_span(span) for span in spans(played, how)]
+        assert accounted(readings) == all_readings(readings)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("source", RECORDINGS, ids=lambda source: source.parent.name)
 def test_recordings_lose_no_reading_and_are_shown_as_judged(source: Path, tmp_path: Path) -> None:
-    """What real frameworks sent: events and dropped readings are all of it; the events are an audit's."""
-    said: Said = Counter()
+    """Events and dropped readings are all that real frameworks sent; the events are an audit's."""
+    found: Readings = Counter()
     events: list[Place] = []
     (tmp_path / "all").mkdir()
     names = dict.fromkeys(line.session_id for line in sessions(source, tmp_path / "all", Population()))
     for name in names:
         (tmp_path / name).mkdir()
         view = session(source, name, tmp_path / name, Population(), repeats=True)
-        said.update((row["span_id"], row["kind"]) for row in (*view.events, *view.dropped))
+        found.update((row["span_id"], row["kind"]) for row in (*view.events, *view.dropped))
         attributes = {event["event_id"]: event["spans"] for event in view.events}
         assert all(row["of"] is None or row["span_id"] in attributes[row["of"]] for row in view.dropped)
         assert all(event["spans"][0] == event["span_id"] for event in view.events)
         events += map(place, view.events)
-    assert said == all_readings(heard_in(source))
+    assert found == all_readings(readings_in(source))
     assert events == judged(source, tmp_path)
 
 
-def heard_in(source: Path) -> Iterator[SpanReading]:
+def readings_in(source: Path) -> Iterator[SpanReading]:
     """Every span of the dumps of a source."""
     for part in discover(source, Population()):
         for _, decoded in requests(part.path):

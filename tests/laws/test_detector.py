@@ -48,8 +48,8 @@ def plain_e(k: Numbers, n: Numbers, rate: float, dispersion: float, ratio: float
     if not dispersion:
         return (higher / rate) ** k * ((1 - higher) / (1 - rate)) ** (n - k)
     a = 1 / dispersion
-    null, other = n * rate / (a + n * rate), n * higher / (a + n * higher)
-    return (other / null) ** k * ((1 - other) / (1 - null)) ** a
+    null, alternative = n * rate / (a + n * rate), n * higher / (a + n * higher)
+    return (alternative / null) ** k * ((1 - alternative) / (1 - null)) ** a
 
 
 def runs(k: Numbers, n: Numbers, tolerated: Tolerated) -> Numbers:
@@ -58,9 +58,9 @@ def runs(k: Numbers, n: Numbers, tolerated: Tolerated) -> Numbers:
     sums = np.zeros((len(RATIOS), len(k)))
     alive = np.ones(len(k), dtype=bool)
     for tick in range(k.shape[1]):
-        some = np.maximum(n[:, tick], 1)
+        sessions = np.maximum(n[:, tick], 1)
         for place, ratio in enumerate(RATIOS):
-            e = plain_e(k[:, tick], some, tolerated.rate, tolerated.dispersion, ratio)
+            e = plain_e(k[:, tick], sessions, tolerated.rate, tolerated.dispersion, ratio)
             sums[place] = np.where(n[:, tick] > 0, e * (sums[place] + 1), sums[place])
         now = alive & (sums.mean(axis=0) >= A)
         first[now] = tick + 1
@@ -176,7 +176,7 @@ def nulls(name: str, rng: np.random.Generator) -> tuple[Tolerated, Numbers, Numb
     ],
 )
 def test_false_alarms_are_at_least_a_ticks_apart(name: str) -> None:
-    """Where nothing is wrong, 2,000 runs go on for A ticks and more in the mean before they alarm."""
+    """If nothing is wrong, 2,000 runs go on for A ticks and more in the mean before they alarm."""
     tolerated, k, n = nulls(name, np.random.default_rng(17))
     # Ticks without sessions do not count towards A.
     first = runs(k, n, tolerated)
@@ -187,8 +187,8 @@ def test_false_alarms_are_at_least_a_ticks_apart(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_scatter_that_is_not_told_breaks_the_bound() -> None:
-    """The same scattered counts alarm far too often where their dispersion is not told: it is needed."""
+def test_scatter_that_is_left_out_breaks_the_bound() -> None:
+    """The same scattered counts alarm far too often if their dispersion is left out: it is needed."""
     tolerated, k, n = nulls("scattered counts, many sessions", np.random.default_rng(17))
     assert runs(k, n, replace(tolerated, dispersion=0.0)).mean() < A / 4
 
@@ -218,21 +218,21 @@ Ticks = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=60)
 def test_a_state_cut_anywhere_and_read_back_changes_nothing(
     ticks: list[tuple[int, int]], cut: int, dispersion: float
 ) -> None:
-    """Written down after any tick and read again, a detector says what it would have said."""
+    """Written after any tick and read again, a detector gives the alarms that it would have given."""
     settings, tolerated = (
         DetectorSettings(arl_ticks=50, resolve_ticks=3, stale_ticks=4),
         Tolerated(0.1, dispersion),
     )
     key = RateKey("pack", "rule", "agent")
     whole, resumed = DetectorState(), DetectorState()
-    for place, (one, other) in enumerate(ticks):
+    for place, (violating, applicable) in enumerate(ticks):
         if place == cut:
             record = {rate_name(key): encode(RateState(detector=resumed))}
             resumed = read_watch(record, 60).detectors[key]
             assert resumed is not None
-        whole, said = step(whole, min(one, other), other, tolerated, settings)
-        resumed, again = step(resumed, min(one, other), other, tolerated, settings)
-        assert (resumed, again) == (whole, said)
+        whole, alarm = step(whole, min(violating, applicable), applicable, tolerated, settings)
+        resumed, again = step(resumed, min(violating, applicable), applicable, tolerated, settings)
+        assert (resumed, again) == (whole, alarm)
 
 
 @pytest.mark.slow

@@ -11,9 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tracline.examples.desk.bot import Break, Desk, conversations
-from tracline.examples.spans.plan import Dialect, Keys, Manner, turn_bounds
-from tracline.examples.spans.sessions import Script as Told
-from tracline.examples.spans.sessions import random_session, support_session, tidy
+from tracline.examples.desk.script import Script, support_session, turn_bounds
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.dialects import read_content
 from tracline.schemas.dialects.names import (
@@ -36,6 +34,8 @@ from tracline.schemas.span import Span, SpanEvent
 from tracline.schemas.time import NS
 
 from ..support.agent_spans import expected, spans
+from ..support.scripts import random_session, tidy
+from ..support.span_plan import Dialect, Keys, Manner
 
 IDLE_NS = 3600 * NS
 DESK = Desk(sessions=3, seed=11, rates=dict.fromkeys(Break, 0.03), spike=None)
@@ -50,7 +50,7 @@ MANNERS = {
     "no content": Manner(captured=False),
     "no input": Manner(inputs_captured=False),
     "no tool spans": Manner(tool_spans=False),
-    "agent tells": Manner(agent_tells=True, end_mark=True),
+    "messages on agents": Manner(agent_messages=True, end_mark=True),
     "late": Manner(skip_turns=1),
     "wrapped": Manner(wrapped=1.0),
     "wrapped by Vercel": Manner(wrapped=1.0, wrapper=Dialect.VERCEL),
@@ -58,7 +58,7 @@ MANNERS = {
     "retried": Manner(retried=0.5),
     "doubled": Manner(doubled=0.5),
     "clocks": Manner(clock_faults=0.5),
-    "trouble": Manner(wrapped=0.3, retried=0.3, doubled=0.3, clock_faults=0.3, agent_tells=True),
+    "trouble": Manner(wrapped=0.3, retried=0.3, doubled=0.3, clock_faults=0.3, agent_messages=True),
 }
 
 
@@ -71,8 +71,8 @@ def assembled(sent: Iterable[Span]) -> dict[str, list[Event]]:
     last = 0
     for trace in traces.values():
         inside = trace.coverage()
-        for heard in trace.all():
-            candidate = candidate_of(trace, heard, inside)
+        for reading in trace.all():
+            candidate = candidate_of(trace, reading, inside)
             assert isinstance(candidate, Candidate)
             if candidate.claims:
                 sessions.setdefault(
@@ -96,7 +96,7 @@ def bare(events: Iterable[Event]) -> list[Event]:
     ]
 
 
-def sayable(session: Told, dialect: Dialect) -> Told:
+def sayable(session: Script, dialect: Dialect) -> Script:
     """Return the conversation without what the dialect cannot express.
 
     Where a message's result does not name its tool, a second answer to one call belongs to no known call.
@@ -106,7 +106,7 @@ def sayable(session: Told, dialect: Dialect) -> Told:
     return replace(session, lines=tuple(line for line in session.lines if not line.again))
 
 
-def check(session: Told, manner: Manner) -> None:
+def check(session: Script, manner: Manner) -> None:
     """A conversation instrumented in that manner becomes what it was."""
     session = sayable(session, manner.dialect)
     truth = bare(expected(session, manner))
@@ -114,7 +114,7 @@ def check(session: Told, manner: Manner) -> None:
     events = bare(found.pop(session.session_id))
     if manner.dialect is Dialect.VERCEL and not manner.tool_spans:
         # The AI SDK has no spans for agents: only the enclosing tool shows that an agent is nested.
-        truth, events = ([replace(event, nested=False) for event in told] for told in (truth, events))
+        truth, events = ([replace(event, nested=False) for event in sequence] for sequence in (truth, events))
     assert events == truth
     assert not found
 
@@ -126,9 +126,9 @@ def test_a_conversation_becomes_its_events(dialect: Dialect, manner: Manner) -> 
     # Spans of OpenLLMetry's tools have no call ids: an equal run may be taken for one of the history.
     is_vague = dialect is Dialect.OPENLLMETRY and manner.skip_turns
     for seed, session in enumerate(SUPPORT if is_vague else (*SUPPORT, *RANDOM)):
-        told = replace(manner, dialect=dialect, seed=seed)
+        dialect_manner = replace(manner, dialect=dialect, seed=seed)
         if len(list(turn_bounds(session.lines))) > manner.skip_turns:
-            check(session, told)
+            check(session, dialect_manner)
 
 
 @pytest.mark.parametrize("dialect", Dialect)

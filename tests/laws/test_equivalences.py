@@ -67,11 +67,11 @@ def _with(shape: str, a: Formula, b: Formula) -> Formula:
 
 
 def _assert_same(left: Formula, right: Formula, recover: Recover, trace: list[frozenset[str]]) -> None:
-    one, other = Monitor(left, recover), Monitor(right, recover)
-    assert one.close() is other.close()
+    left_monitor, right_monitor = Monitor(left, recover), Monitor(right, recover)
+    assert left_monitor.close() is right_monitor.close()
     for letter in trace:
-        assert one.step(letter) is other.step(letter), (str(left), str(right))
-        assert one.close() is other.close(), (str(left), str(right))
+        assert left_monitor.step(letter) is right_monitor.step(letter), (str(left), str(right))
+        assert left_monitor.close() is right_monitor.close(), (str(left), str(right))
 
 
 @pytest.mark.parametrize("law", FUTURE_LAWS, ids="  =  ".join)
@@ -92,14 +92,14 @@ def test_laws_of_the_past(
 ) -> None:
     """The same holds for past operators, inside an invariant and under a future operator."""
     left, right = (_with(side, a, b) for side in law)
-    for around in ("G (p -> a)", "F (q and a)"):
-        rules = [_with(around, side, side) for side in (left, right)]
+    for context in ("G (p -> a)", "F (q and a)"):
+        rules = [_with(context, side, side) for side in (left, right)]
         _assert_same(rules[0], rules[1], recover, trace)
     assert invariant_body(_with("G (p -> a)", left, left)) is not None
 
 
 def test_every_operator_stands_in_a_law() -> None:
     """Every operator of the language has a law."""
-    met = Counter(f.op for side in sum(FUTURE_LAWS + PAST_LAWS, ()) for f in walk(parse_formula(side)))
-    assert set(Op) - set(met) == set()
+    covered = Counter(f.op for side in sum(FUTURE_LAWS + PAST_LAWS, ()) for f in walk(parse_formula(side)))
+    assert set(Op) - set(covered) == set()
     assert parse_formula("a") == prop("a")

@@ -63,16 +63,16 @@ KEYS = ["a", "b", "A", "a b", "", "é", "😀", "\ufb01", "\uff0c"]
 def test_any_arguments_are_written_as_rfc_8785_has_it() -> None:
     """Nested or flat, with numbers and keys of every sort: the slice is the canonical array of it.
 
-    Where a number is beyond what is read exactly, the slice cannot be said.
+    If a number is beyond what is read exactly, the slice cannot be named.
     """
     random = Random(8785)
     documents = [{key: _value(random, 2) for key in random.sample(KEYS, 3)} for _ in range(DOCUMENTS)]
     found = _sliced(documents)
-    vague = [vast(one) for one in documents]
+    vague = [vast(document) for document in documents]
     assert found["su0"].to_list() == vague
     exact = [
-        None if unsaid else rfc8785.dumps([one]).decode()
-        for one, unsaid in zip(documents, vague, strict=True)
+        None if unsaid else rfc8785.dumps([document]).decode()
+        for document, unsaid in zip(documents, vague, strict=True)
     ]
     assert found["s0"].to_list() == exact
     assert 0 < sum(vague) < DOCUMENTS // 2
@@ -86,7 +86,7 @@ def test_integers_of_64_bits_keep_their_digits_in_any_order_of_keys(count: int) 
         {key: random.choice([*LONG_INTEGERS, *INTEGERS, *TEXTS]) for key in random.sample(KEYS, 3)}
         for _ in range(count)
     ]
-    reversed_ = [dict(reversed(one.items())) for one in documents]
+    reversed_ = [dict(reversed(document.items())) for document in documents]
     found, again = _sliced(documents), _sliced(reversed_)
     assert not found["su0"].any()
     assert found["s0"].to_list() == again["s0"].to_list() == list(map(_exact, documents))
@@ -96,7 +96,10 @@ def _sliced(documents: list[dict[str, Any]]) -> pl.DataFrame:
     """Return the labels of calls with these arguments, by a rule for each of them."""
     key = SliceKey((parse_path("args"),), joint=True)
     rule = Rule("p", "r", "", TRUE, "true", {}, for_each=key)
-    rows = [Event("s", 0, 0, i, Kind.TOOL_CALL, args=json.dumps(one)) for i, one in enumerate(documents, 1)]
+    rows = [
+        Event("s", 0, 0, i, Kind.TOOL_CALL, args=json.dumps(document))
+        for i, document in enumerate(documents, 1)
+    ]
     return Labeler(RuleSet((rule,), {})).label(event_frame(rows).lazy()).collect()
 
 

@@ -1,4 +1,4 @@
-"""Labels are what a plain evaluator, written from the language's words, says of each event."""
+"""Labels are those of a plain evaluator, written from the language's words."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .label_oracle import Event, oracle, slice_oracle
 def test_every_answer_is_the_one_that_the_words_of_the_language_give(
     questions: list[Predicate], rows: list[Event]
 ) -> None:
-    """Each predicate is true, false or unknown on each event just as the plain evaluator says."""
+    """Each predicate is true, false or unknown on each event as in the plain evaluator."""
     for question, found in zip(questions, answers(questions, frame(rows)), strict=True):
         assert found == [oracle(question, row) for row in rows]
 
@@ -46,7 +46,7 @@ def test_slices_are_named_by_the_value_that_the_event_carries(
 @settings(max_examples=30)
 @given(st.lists(kind_leaves, min_size=60, max_size=70), st.lists(events, min_size=1, max_size=10))
 def test_words_hold_one_bit_for_each_proposition(questions: list[Predicate], rows: list[Event]) -> None:
-    """Bit i % 64 of `t` and `u` word i // 64 say whether the proposition i is true, or unknown."""
+    """Bit i % 64 of `t` and `u` word i // 64 is set if the proposition i is true, or unknown."""
     propositions = {f"p{place}": question for place, question in enumerate(questions)}
     rule = Rule("p", "r", "", TRUE, "true", propositions)
     labels = Labeler(RuleSet((rule,), {}))

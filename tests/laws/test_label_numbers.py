@@ -1,4 +1,4 @@
-"""Numbers compare as Python's exact arithmetic says, however many digits they have."""
+"""Numbers compare as in Python's exact arithmetic, however many digits they have."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ..predicate_answers import answers, event_rows
 from .label_inputs import numerals
 
 ORDER = {
-    "==": lambda one, other: one == other,
-    "!=": lambda one, other: one != other,
-    "<": lambda one, other: one < other,
-    "<=": lambda one, other: one <= other,
-    ">": lambda one, other: one > other,
-    ">=": lambda one, other: one >= other,
+    "==": lambda left, right: left == right,
+    "!=": lambda left, right: left != right,
+    "<": lambda left, right: left < right,
+    "<=": lambda left, right: left <= right,
+    ">": lambda left, right: left > right,
+    ">=": lambda left, right: left >= right,
 }
 
 
@@ -98,7 +98,7 @@ def test_the_text_of_a_number_is_that_of_its_value(values: list[str]) -> None:
     questions = [parse_predicate(f'args.n == "{text}"') for text in plain]
     found = answers(questions, event_rows([{"kind": "tool_call", "args": text} for text in documents]))
     for text, answer in zip(plain, found, strict=True):
-        assert answer == [text == one for one in texts]
+        assert answer == [text == text_value for text_value in texts]
 
 
 @pytest.mark.parametrize("numeral", ["1e400", "-1e400", "9223372036854775808", "12345678901234567890"])

@@ -56,10 +56,10 @@ searches = st.one_of(
     st.text(ALPHABET, max_size=3).map(lambda part: Leaf(text, Ask.CONTAINS, (part,))),
 )
 GUARDS: dict[str, Callable[[Event], bool]] = {
-    'kind == "user"': lambda one: one.kind is Kind.USER,
-    'kind == "user" and not nested': lambda one: one.kind is Kind.USER and not one.nested,
-    'kind == "user" and late': lambda one: one.kind is Kind.USER and one.late,
-    "nested": lambda one: one.nested,
+    'kind == "user"': lambda event: event.kind is Kind.USER,
+    'kind == "user" and not nested': lambda event: event.kind is Kind.USER and not event.nested,
+    'kind == "user" and late': lambda event: event.kind is Kind.USER and event.late,
+    "nested": lambda event: event.nested,
     "true": lambda _: True,
 }
 guarded = st.tuples(st.sampled_from(sorted(GUARDS)), searches)
@@ -68,20 +68,20 @@ rows = st.tuples(texts, st.sampled_from([Kind.USER, Kind.ASSISTANT]), st.boolean
 
 @settings(max_examples=400)
 @given(st.lists(guarded, min_size=1, max_size=6), st.lists(rows, min_size=1))
-def test_company_changes_no_answer(asked: list[tuple[str, Leaf]], said: list[Any]) -> None:
+def test_searching_together_changes_no_answer(asked: list[tuple[str, Leaf]], texts: list[Any]) -> None:
     """Boundaries, letters beyond ASCII, empty matches, comments, guards: as one search of each for itself."""
     events = [
-        Event("s", 0, 0, i, kind, text=one, nested=nested, late=late)
-        for i, (one, kind, nested, late) in enumerate(said, 1)
+        Event("s", 0, 0, i, kind, text=text, nested=nested, late=late)
+        for i, (text, kind, nested, late) in enumerate(texts, 1)
     ]
     questions = [And((parse_predicate(guard), search)) for guard, search in asked]
     found = answers(questions, event_frame(events))
-    alone = pl.Series([row[0] for row in said], dtype=pl.String)
-    for (guard, search), told in zip(asked, found, strict=True):
+    alone = pl.Series([row[0] for row in texts], dtype=pl.String)
+    for (guard, search), answered in zip(asked, found, strict=True):
         literal = search.test is Ask.CONTAINS
         matches = alone.str.contains(str(search.operands[0]), literal=literal).fill_null(False)
         passes = map(GUARDS[guard], events)
-        assert told == [match and let for match, let in zip(matches, passes, strict=True)]
+        assert answered == [match and let for match, let in zip(matches, passes, strict=True)]
 
 
 @pytest.mark.parametrize("pattern", [r"\bno\b", r"o\>", r"\b{start}n"])
@@ -93,7 +93,7 @@ def test_boundaries_have_fast_spellings(pattern: str) -> None:
 
 
 def test_a_few_events_have_the_labels_that_an_archive_of_them_has() -> None:
-    """What is told soon of events in memory is what is told of a file."""
+    """Early answers about events in memory are those about a file."""
     events = next(iter(synthetic_events(3_000, seed=3)))
     for packs in (shipped_packs(), [Path(__file__).parents[2] / "benchmarks" / "retail.yaml"]):
         labels = Labeler(load_packs(packs))

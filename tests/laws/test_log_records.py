@@ -33,7 +33,7 @@ RETRIED = 0.2
 
 @dataclass(frozen=True)
 class Sent:
-    """What arrives together, and when."""
+    """Records that arrive together, and when."""
 
     time: int
     decoded: Decoded
@@ -81,28 +81,28 @@ def trace(random: Random, number: int) -> tuple[list[Span], list[Span], list[lis
         if random.random() < 0.25:
             bare.append(whole[-1])
             continue
-        own = {INPUT: asked} if random.random() < 0.2 else {}
-        bare.append(replace(span, attributes=about | own))
+        on_span = {INPUT: asked} if random.random() < 0.2 else {}
+        bare.append(replace(span, attributes=about | on_span))
         for record in records(random, span, asked, answered):
             # Where a request has one time only, the order of requests of that time is not known.
-            is_one_time = {one.time for one in requests[-1]} == {record.time}
+            is_one_time = {request.time for request in requests[-1]} == {record.time}
             if random.random() < 0.3 and requests[-1] and not is_one_time:
                 requests.append([])
             requests[-1].append(replace(record, place=len(requests[-1])))
-    return whole, bare, [some for some in requests if some]
+    return whole, bare, [part for part in requests if part]
 
 
 def records(
     random: Random, span: Span, asked: Sequence[dict[str, Any]], answered: Sequence[dict[str, Any]]
 ) -> list[LogRecord]:
     """Return the content of a span as records, in the order in which they are sent."""
-    told: list[tuple[str, object, dict[str, Any]]]
+    forms: list[tuple[str, object, dict[str, Any]]]
     if random.random() < 0.5:
         form = random.choice([lambda value: value, lambda value: orjson.dumps(value).decode()])
-        told = [(DETAILS, None, {INPUT: form(asked), OUTPUT: form(answered)})]
+        forms = [(DETAILS, None, {INPUT: form(asked), OUTPUT: form(answered)})]
     else:
-        told = [(EVENTS[one["role"]], one, {}) for one in asked]
-        told += [("gen_ai.choice", {"index": 0, "message": one}, {}) for one in answered]
+        forms = [(EVENTS[message["role"]], message, {}) for message in asked]
+        forms += [("gen_ai.choice", {"index": 0, "message": message}, {}) for message in answered]
     coarse = random.choice([1, 1_000_000])
     return [
         LogRecord(
@@ -112,7 +112,7 @@ def records(
             name,
             content_of(name, body, attributes)[0],
         )
-        for place, (name, body, attributes) in enumerate(told)
+        for place, (name, body, attributes) in enumerate(forms)
     ]
 
 
@@ -123,13 +123,13 @@ def shuffled(random: Random, spans: Sequence[Span], requests: Sequence[Sequence[
     for span in spans:
         for _ in range(1 + (random.random() < RETRIED)):
             sent.append(Sent(span.end + random.randrange(LATENESS_S * NS), Decoded((span,))))
-    for some in requests:
-        latest = max(record.time for record in some)
-        until = min(ends[record.trace_id, record.span_id] for record in some) + LATENESS_S * NS
+    for part in requests:
+        latest = max(record.time for record in part)
+        until = min(ends[record.trace_id, record.span_id] for record in part) + LATENESS_S * NS
         for _ in range(1 + (random.random() < RETRIED)):
             time = random.randrange(min(latest, until - 1), until)
-            sent.append(Sent(time, Decoded(records=tuple(some), latest=latest)))
-    return sorted(sent, key=lambda one: one.time)
+            sent.append(Sent(time, Decoded(records=tuple(part), latest=latest)))
+    return sorted(sent, key=lambda sent_at: sent_at.time)
 
 
 def live(random: Random, sent: Sequence[Sent]) -> tuple[set[str], Source]:
@@ -140,7 +140,7 @@ def live(random: Random, sent: Sequence[Sent]) -> tuple[set[str], Source]:
 
     def release(now: int) -> None:
         nonlocal source
-        made.update(map(text, (one.made for one in source.release(now))))
+        made.update(map(text, (span_released.made for span_released in source.release(now))))
         for name, entry in source.entries():
             if entry is None:
                 stored.pop(name, None)
@@ -150,13 +150,13 @@ def live(random: Random, sent: Sequence[Sent]) -> tuple[set[str], Source]:
             assert source.unjoined_records == 0
             source = Source(SETTINGS, stored, source.state.times)
 
-    for one in sent:
+    for span_released in sent:
         if random.random() < 0.5:
-            source.idle(one.time)
-            release(one.time)
-        source.add_request(one.decoded, one.time)
-        release(one.time)
-        last = one.time
+            source.idle(span_released.time)
+            release(span_released.time)
+        source.add_request(span_released.decoded, span_released.time)
+        release(span_released.time)
+        last = span_released.time
     source.idle(last + HOLD_S * NS - 1)
     release(last + HOLD_S * NS - 1)
     return made, source
@@ -173,7 +173,7 @@ def on_the_span(spans: Sequence[Span]) -> set[str]:
     source, last = Source(SETTINGS), max(span.end for span in spans)
     source.add_request(Decoded(tuple(spans)), last)
     source.idle(last + HOLD_S * NS - 1)
-    return {text(one.made) for one in source.release(last + HOLD_S * NS - 1)}
+    return {text(span_released.made) for span_released in source.release(last + HOLD_S * NS - 1)}
 
 
 @given(st.integers(0, 2**32))
@@ -184,7 +184,7 @@ def test_whatever_order_spans_and_records_come_in_they_are_read_as_content_on_th
     traces = [trace(random, number) for number in range(random.randint(1, 3))]
     whole = [span for spans, _, _ in traces for span in spans]
     bare = [span for _, spans, _ in traces for span in spans]
-    requests = [some for _, _, own in traces for some in own]
+    requests = [part for _, _, of_trace in traces for part in of_trace]
     found, source = live(random, shuffled(random, bare, requests))
     assert found == on_the_span(whole)
     assert source.waiting == source.waiting_records == 0

@@ -34,7 +34,9 @@ def text(decoded: Decoded) -> str:
 
 def messages(request: TracesData) -> list[Message]:
     """The span messages of a request in their order."""
-    return [span for one in request.resource_spans for scope in one.scope_spans for span in scope.spans]
+    return [
+        span for resource in request.resource_spans for scope in resource.scope_spans for span in scope.spans
+    ]
 
 
 def plain(value: AnyValue) -> Any:
@@ -90,7 +92,7 @@ def test_every_json_spelling_equals_protobuf(request: TracesData) -> None:
         protobuf_json(request, snake=True),
         protobuf_json(request, numbers=True),
     ]
-    if request.resource_spans and all(one.scope_spans for one in request.resource_spans):
+    if request.resource_spans and all(resource.scope_spans for resource in request.resource_spans):
         spellings.append(camel["resourceSpans"])
     for value in spellings:
         read = read_span_json(json.dumps(value).encode())
@@ -106,8 +108,8 @@ def test_a_request_cut_anywhere_is_a_flaw(request: TracesData) -> None:
     data = request.SerializeToString()
     whole = [text(Decoded((span,))) for span in decode_protobuf(data).spans]
     edges = {0}
-    for one in request.resource_spans:
-        edges.add(max(edges) + TracesData(resource_spans=[one]).ByteSize())
+    for resource in request.resource_spans:
+        edges.add(max(edges) + TracesData(resource_spans=[resource]).ByteSize())
     for size in range(len(data)):
         decoded = decode_protobuf(data[:size])
         assert [text(Decoded((span,))) for span in decoded.spans] == whole[: len(decoded.spans)]
@@ -116,20 +118,20 @@ def test_a_request_cut_anywhere_is_a_flaw(request: TracesData) -> None:
 
 
 @given(SPANS, SPANS, st.sampled_from([b"\xff\xfe\xfd", b"\xed\xa0\x80"]))
-def test_text_that_is_not_utf8_costs_its_attribute_alone(one: Message, other: Message, bad: bytes) -> None:
+def test_text_that_is_not_utf8_costs_its_attribute_alone(first: Message, second: Message, bad: bytes) -> None:
     """An attribute's value that is not UTF-8 is None and a flaw with its place; all else is unchanged."""
-    assume(b"said" not in one.SerializeToString() + other.SerializeToString())
-    one.attributes.add(key="said").value.string_value = "@@@"
+    assume(b"said" not in first.SerializeToString() + second.SerializeToString())
+    first.attributes.add(key="said").value.string_value = "@@@"
     request = TracesData()
-    request.resource_spans.add().scope_spans.add().spans.extend([one, other])
+    request.resource_spans.add().scope_spans.add().spans.extend([first, second])
     clean = decode_protobuf(request.SerializeToString())
-    one.attributes[-1].value.string_value = "@" * len(bad)
-    request.resource_spans[0].scope_spans[0].spans[0].CopyFrom(one)
+    first.attributes[-1].value.string_value = "@" * len(bad)
+    request.resource_spans[0].scope_spans[0].spans[0].CopyFrom(first)
     marked = request.SerializeToString()
     end = marked.rindex(b"\n\x04said\x12") + 10 + len(bad)
     damaged = decode_protobuf(marked[: end - len(bad)] + bad + marked[end:])
     assert [(flaw.place, flaw.code) for flaw in damaged.flaws] == [
-        (f"resource 1, scope 1, span 1, attribute {len(one.attributes)}", "otlp-value")
+        (f"resource 1, scope 1, span 1, attribute {len(first.attributes)}", "otlp-value")
     ]
     assert damaged.rejected == 0
     assert repr(damaged.spans[0].attributes) == repr({**clean.spans[0].attributes, "said": None})
@@ -137,7 +139,7 @@ def test_text_that_is_not_utf8_costs_its_attribute_alone(one: Message, other: Me
 
 
 def check_accounted(decoded: Decoded) -> None:
-    """What was decoded is well-formed, and every flaw has a code of the table and a place."""
+    """Decoded spans are well-formed, and every flaw has a code of the table and a place."""
     for span in decoded.spans:
         assert (len(span.trace_id), len(span.span_id)) == (32, 16)
         assert 0 <= span.start < 2**63
@@ -203,7 +205,7 @@ def test_any_json_is_decoded_or_refused(value: object) -> None:
 
 @given(st.lists(st.binary(max_size=20), max_size=4), st.integers(0, 200))
 def test_frames_come_back_and_a_cut_is_a_flaw(parts: list[bytes], size: int) -> None:
-    """What was put behind lengths comes back with its offsets; of a stream cut anywhere, all whole frames."""
+    """Length-prefixed frames are read back with their offsets; of a stream cut anywhere, all whole frames."""
     data = b"".join(len(part).to_bytes(4, "big") + part for part in parts)
     cut = data[:size]
     found = list(frames(Reader(cut).read))

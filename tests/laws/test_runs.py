@@ -1,4 +1,4 @@
-"""Laws of runs: cutting and resuming, finality, restarts, and what a verdict says about the future."""
+"""Laws of runs: cutting and resuming, finality, restarts, and what a verdict means for the future."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Trace = list[frozenset[str]]
 def test_cutting_a_trace_and_resuming_from_the_stored_state_changes_nothing(
     formula: Formula, recover: Recover, trace: Trace, cut: int
 ) -> None:
-    """A state written as JSON and taken up by a machine compiled anew goes on as if nothing had happened."""
+    """A state written as JSON and read by a machine that is compiled again goes on as without a break."""
     machine, again = (compile_formula(formula, recover=recover) for _ in range(2))
     assert machine == again
     state, outputs = 0, list[int]()
@@ -58,7 +58,7 @@ def test_verdicts_never_leave_violated_or_satisfied(formula: Formula, trace: Tra
 @LAWS
 @given(FUTURE_FORMULAS, TRACES)
 def test_a_restarted_instance_is_a_fresh_one(formula: Formula, trace: Trace) -> None:
-    """Without past operators, a rule says after a verdict what a monitor says that starts there."""
+    """Without past operators, a rule gives after a verdict what a monitor gives that starts there."""
     running, fresh = Monitor(formula), Monitor(formula)
     for letter in trace:
         verdict = running.step(letter)
@@ -93,8 +93,8 @@ def test_a_tautology_is_satisfied_and_a_contradiction_violated_at_once(
 
 @LAWS
 @given(FUTURE_FORMULAS, TRACES)
-def test_the_negation_of_a_rule_says_the_opposite(formula: Formula, trace: Trace) -> None:
-    """Where a rule is violated its negation is satisfied, and the first instance closes the other way."""
+def test_the_negation_of_a_rule_gets_the_opposite_verdict(formula: Formula, trace: Trace) -> None:
+    """If a rule is violated its negation is satisfied, and the first instance closes the other way."""
     plain, negated = Monitor(formula, "none"), Monitor(Formula(Op.NOT, (formula,)), "none")
     opposite = {
         Verdict.PENDING: Verdict.PENDING,

@@ -22,7 +22,7 @@ FEW = settings(max_examples=60)
 
 def count(request: LogsData) -> int:
     """Return how many log records a request has."""
-    return sum(len(scope.log_records) for one in request.resource_logs for scope in one.scope_logs)
+    return sum(len(scope.log_records) for resource in request.resource_logs for scope in resource.scope_logs)
 
 
 def check(decoded: Decoded, records: int) -> None:
@@ -65,8 +65,8 @@ def test_log_records_are_the_same_in_protobuf_and_json(request: LogsData, snake:
     """In OTLP's JSON and in protobuf's own, in camel and in snake case."""
     expected = decode_logs_protobuf(request.SerializeToString())
     value = protobuf_json(request, snake=snake)
-    for one in (value, otlp_json(value)) if not snake else (value,):
-        assert repr(decode_json(json.loads(json.dumps(one)))) == repr(expected)
+    for form in (value, otlp_json(value)) if not snake else (value,):
+        assert repr(decode_json(json.loads(json.dumps(form)))) == repr(expected)
 
 
 @given(LOGS, st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=4))
@@ -79,8 +79,8 @@ def test_log_records_with_wrong_bytes_are_decoded_or_refused(
         wrong = bytearray(data or b"\n")
         for at, byte in changes:
             wrong[at % len(wrong)] = byte
-        for one in (bytes(wrong), bytes(wrong[: changes[0][0] % len(wrong)])):
-            for decoded in (decode_request(one), decode_logs_protobuf(one)):
+        for damaged in (bytes(wrong), bytes(wrong[: changes[0][0] % len(wrong)])):
+            for decoded in (decode_request(damaged), decode_logs_protobuf(damaged)):
                 assert all(flaw.code in CODES and flaw.place for flaw in decoded.flaws)
                 assert decoded.flaws or not decoded.rejected
 

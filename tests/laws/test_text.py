@@ -40,11 +40,11 @@ def trees(unary: tuple[Op, ...], binary: tuple[Op, ...]) -> st.SearchStrategy[Fo
     """Return formulas with only these operators."""
 
     def grow(inner: st.SearchStrategy[Formula]) -> st.SearchStrategy[Formula]:
-        one = st.sampled_from(unary).flatmap(
+        single = st.sampled_from(unary).flatmap(
             lambda op: st.builds(lambda arg, bounds: Formula(op, (arg,), "", bounds), inner, bounds_of(op))
         )
         two = st.builds(lambda op, p, q: Formula(op, (p, q)), st.sampled_from(binary), inner, inner)
-        return one | two
+        return single | two
 
     return st.recursive(leaves, grow, max_leaves=12)
 
@@ -132,7 +132,7 @@ def test_no_parenthesis_of_a_printed_formula_can_be_left_out(formula: Formula, d
 
 @given(formulas)
 @settings(max_examples=100)
-def test_signs_and_letters_say_the_same_as_words(formula: Formula) -> None:
+def test_signs_and_letters_mean_the_same_as_words(formula: Formula) -> None:
     """A formula in letters and signs parses to the same tree as its words."""
     letters = {"next": "X", "weak_next": "N", "eventually": "F", "always": "G", "until": "U"}
     letters |= {"weak_until": "W", "release": "R", "strong_release": "M", "previous": "Y", "once": "O"}

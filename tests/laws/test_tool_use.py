@@ -21,8 +21,8 @@ Truth = list[tuple[Kind, str | None, str | None, str | None]]
 
 def candidate(number: int, start: int, end: int, content: SpanContent) -> Candidate:
     """A span of the session; times in seconds."""
-    told, digest = claims_of(content, start * NS, end * NS)
-    return Candidate("s", content.role, start * NS, end * NS, told, "t", str(number), digest)
+    claims, digest = claims_of(content, start * NS, end * NS)
+    return Candidate("s", content.role, start * NS, end * NS, claims, "t", str(number), digest)
 
 
 def conversation(random: Random, ids: str) -> tuple[list[Candidate], Truth]:
@@ -33,36 +33,42 @@ def conversation(random: Random, ids: str) -> tuple[list[Candidate], Truth]:
     """
     spans: list[Candidate] = []
     truth: Truth = []
-    heard: list[Message] = []
+    history: list[Message] = []
     now = 1
     for turn in range(random.randint(2, 6)):
-        heard.append(Message(Role.USER, f"{turn}"))
+        history.append(Message(Role.USER, f"{turn}"))
         for round_ in range(random.randint(0, 3)):
             calls = tuple(_calls(random, ids, f"{turn}.{round_}"))
             spoken = Message(Role.ASSISTANT, None, calls=calls)
             spans.append(
                 candidate(
-                    len(spans), now, now + 2, SpanContent(SpanRole.CHAT, input=(*heard,), output=(spoken,))
+                    len(spans), now, now + 2, SpanContent(SpanRole.CHAT, input=(*history,), output=(spoken,))
                 )
             )
-            truth += [(Kind.TOOL_CALL, one.tool, one.args, None) for one in calls]
-            results = tuple(ToolResult(one.call_id, None, random.choice(["ok", "no", "3"])) for one in calls)
+            truth += [(Kind.TOOL_CALL, made_call.tool, made_call.args, None) for made_call in calls]
+            results = tuple(
+                ToolResult(made_call.call_id, None, random.choice(["ok", "no", "3"])) for made_call in calls
+            )
             now += 2
             for call, result in zip(calls, results, strict=True):
                 truth.append((Kind.TOOL_RESULT, call.tool, call.args, result.result))
                 if random.random() < 0.6:
-                    own = ToolCall(None if ids == "run has none" else call.call_id, call.tool, call.args)
+                    own_call = ToolCall(None if ids == "run has none" else call.call_id, call.tool, call.args)
                     ran = SpanContent(
-                        SpanRole.TOOL, call=own, result=ToolResult(own.call_id, own.tool, result.result)
+                        SpanRole.TOOL,
+                        call=own_call,
+                        result=ToolResult(own_call.call_id, own_call.tool, result.result),
                     )
                     spans.append(candidate(len(spans), now, now + 1, ran))
                 now += 1
-            heard += [spoken, Message(Role.TOOL, results=results)]
+            history += [spoken, Message(Role.TOOL, results=results)]
         answer = Message(Role.ASSISTANT, f"answer {turn}")
         spans.append(
-            candidate(len(spans), now, now + 1, SpanContent(SpanRole.CHAT, input=(*heard,), output=(answer,)))
+            candidate(
+                len(spans), now, now + 1, SpanContent(SpanRole.CHAT, input=(*history,), output=(answer,))
+            )
         )
-        heard.append(answer)
+        history.append(answer)
         now += random.choice([2, 2, 2 * IDLE_NS // NS + 10])
     return spans, truth
 
@@ -74,28 +80,28 @@ def _calls(random: Random, ids: str, round_: str) -> Iterator[ToolCall]:
         yield ToolCall(call_id, tool, random.choice(["{}", '{"order": 1}', '{"order": 2}']))
 
 
-def told(spans: list[Candidate], cuts: list[int]) -> Truth:
+def assembled(spans: list[Candidate], cuts: list[int]) -> Truth:
     """The calls and results; at each of the cuts the time has passed all before what is to come."""
     session = SessionAssembler("s", IDLE_NS)
     found = []
     arrived = 0
     for cut in cuts:
-        for one in spans[arrived:cut]:
-            session.add(one)
+        for item in spans[arrived:cut]:
+            session.add(item)
         arrived = cut
-        expected = min((one.start for one in spans[cut:]), default=max(one.end for one in spans) + 1)
+        expected = min((item.start for item in spans[cut:]), default=max(item.end for item in spans) + 1)
         found += session.advance(expected - 1)
     assert session.late == 0
     return [
-        (one.kind, one.tool, one.args, one.result)
-        for one in found
-        if one.kind in (Kind.TOOL_CALL, Kind.TOOL_RESULT) and not one.history
+        (item.kind, item.tool, item.args, item.result)
+        for item in found
+        if item.kind in (Kind.TOOL_CALL, Kind.TOOL_RESULT) and not item.history
     ]
 
 
 def by_text(events: Truth) -> list[tuple[str, ...]]:
     """Events in an order of their own: parallel results come as their runs end."""
-    return sorted(tuple(map(str, one)) for one in events)
+    return sorted(tuple(map(str, row)) for row in events)
 
 
 @pytest.mark.parametrize("ids", IDS)
@@ -105,12 +111,12 @@ def test_no_true_call_or_result_is_lost_or_doubled(ids: str) -> None:
     for seed in range(SESSIONS):
         random = Random(f"{ids} {seed}")
         spans, truth = conversation(random, ids)
-        found = told(spans, [len(spans)])
+        found = assembled(spans, [len(spans)])
         assert by_text(found) == by_text(truth), seed
         calls += len(truth)
         shuffled = random.sample(spans, len(spans))
-        assert told(shuffled, [len(spans)]) == found
+        assert assembled(shuffled, [len(spans)]) == found
         cuts = sorted(random.sample(range(1, len(spans)), min(3, len(spans) - 1)))
-        assert told(shuffled, [*cuts, len(spans)]) == found
-        assert told(sorted(spans, key=lambda one: one.end), [*range(1, len(spans) + 1)]) == found
+        assert assembled(shuffled, [*cuts, len(spans)]) == found
+        assert assembled(sorted(spans, key=lambda span: span.end), [*range(1, len(spans) + 1)]) == found
     assert calls > 1_000

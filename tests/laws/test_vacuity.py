@@ -67,7 +67,7 @@ def is_vacuous(predicate: Predicate) -> bool:
     ):
         return False
     return any(
-        all(oracle(predicate, event(other, nested, None, None)) for other in KINDS)
+        all(oracle(predicate, event(other_kind, nested, None, None)) for other_kind in KINDS)
         and any(oracle(predicate, event(kind, nested, *call)) is False for call in calls())
         for kind, nested in product(("user", "assistant", "unknown"), (True, False))
     )

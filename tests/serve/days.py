@@ -8,16 +8,17 @@ from pathlib import Path
 from random import Random
 
 from tracline.examples.desk.bot import Break, Desk, conversations
-from tracline.examples.spans.plan import Dialect, Keys, Manner
-from tracline.examples.spans.sessions import START_NS, later, random_session, support_session
+from tracline.examples.desk.script import support_session
 from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Encoding
 
+from ..support.scripts import START_NS, later, random_session
+from ..support.span_plan import Dialect, Keys, Manner
 from .live import IDLE_S, Sent, wire
-from .truth import Told, answered_once, paced
+from .truth import PlayedSession, answered_once, paced
 
 DESK = Desk(sessions=40, seed=4, rates=dict.fromkeys(Break, 0.5 / len(Break)), spike=None)
-SUPPORT = [support_session(one) for one in conversations(DESK)]
+SUPPORT = [support_session(conversation) for conversation in conversations(DESK)]
 HOURS = 3
 DIALECTS = list(Dialect)
 
@@ -38,16 +39,16 @@ def manner(random: Random, seed: int) -> Manner:
         one_trace=random.random() < 0.3,
         keys=keys,
         end_mark=random.random() < 0.5,
-        agent_tells=random.random() < 0.3,
+        agent_messages=random.random() < 0.3,
         seed=seed,
         **troubles,
     )
 
 
-def day(seed: int, count: int = 10) -> list[Told]:
+def day(seed: int, count: int = 10) -> list[PlayedSession]:
     """Conversations of some hours, some of which are taken up again on the same day."""
     random = Random(f"day {seed}")
-    told: list[Told] = []
+    played: list[PlayedSession] = []
     for number in range(count):
         start = START_NS + random.randrange(HOURS * 3600) * NS
         if random.random() < 0.5:
@@ -56,19 +57,19 @@ def day(seed: int, count: int = 10) -> list[Told]:
         else:
             session = replace(random_session(100 * seed + number), session_id=f"random-{number}")
             session = paced(session, start, random.uniform(1, 20))
-        told.append(Told(answered_once(session), manner(random, seed)))
+        played.append(PlayedSession(answered_once(session), manner(random, seed)))
         if random.random() < 0.3:
-            told.append(Told(later(told[-1].session, 4 * IDLE_S * NS), told[-1].manner))
-    return told
+            played.append(PlayedSession(later(played[-1].session, 4 * IDLE_S * NS), played[-1].manner))
+    return played
 
 
 def json_lines(folder: Path, sent: Sequence[Sent]) -> None:
     """The requests as the collector's file exporter writes them in JSON."""
-    lines = [wire(one.request.decoded.spans, Encoding.JSON) for one in sent]
+    lines = [wire(sent_request.request.decoded.spans, Encoding.JSON) for sent_request in sent]
     (folder / "spans.jsonl").write_bytes(b"\n".join(lines))
 
 
 def protobuf(folder: Path, sent: Sequence[Sent]) -> None:
     """The requests as the collector's file exporter writes them in protobuf, each behind its length."""
-    bodies = [wire(one.request.decoded.spans, Encoding.PROTOBUF) for one in sent]
+    bodies = [wire(sent_request.request.decoded.spans, Encoding.PROTOBUF) for sent_request in sent]
     (folder / "spans.binpb").write_bytes(b"".join(len(body).to_bytes(4, "big") + body for body in bodies))

@@ -6,7 +6,7 @@ import json
 from random import Random
 
 from ..support.otlp_requests import to_otlp, to_otlp_json
-from .truth import Told
+from .truth import PlayedSession
 
 TEXTS = ("\ud800", "a\x00b", "\x1b[31m", "x" * 5_000, "", "null", "{", "[[[[", '{"a": 1e999}', "NaN", "[1, 2")
 TEXTS = (
@@ -27,9 +27,9 @@ VALUES = [
 TIMES = ("0", "1", "-5", str(2**63 - 1), str(2**64 - 1), "x", None, 1.5)
 
 
-def spoilt(told: Told, random: Random) -> bytes:
+def spoilt(played: PlayedSession, random: Random) -> bytes:
     """A request of the conversation's spans in JSON, in which anything may be something else."""
-    request = json.loads(json.dumps(to_otlp_json(to_otlp(told.spans))))
+    request = json.loads(json.dumps(to_otlp_json(to_otlp(played.spans))))
     spans = [
         span
         for resource in request["resourceSpans"]
@@ -42,7 +42,7 @@ def spoilt(told: Told, random: Random) -> bytes:
     return json.dumps(request, ensure_ascii=random.random() < 0.5).encode("utf-8", "surrogatepass")
 
 
-def _spoil(span: dict, other: dict, random: Random) -> None:
+def _spoil(span: dict, neighbour: dict, random: Random) -> None:
     """Change something of a span; `other` is one of the same request."""
     match random.choice(("attribute",) * 5 + ("time", "time", "parent", "id", "name", "status")):
         case "attribute":
@@ -50,10 +50,10 @@ def _spoil(span: dict, other: dict, random: Random) -> None:
         case "time":
             span[random.choice(("startTimeUnixNano", "endTimeUnixNano"))] = random.choice(TIMES)
         case "parent":
-            parents = (span["spanId"], "", "00" * 8, "zz", other["spanId"])
+            parents = (span["spanId"], "", "00" * 8, "zz", neighbour["spanId"])
             span["parentSpanId"] = random.choice(parents)
         case "id":
-            span["spanId"] = other["spanId"]
+            span["spanId"] = neighbour["spanId"]
         case "name":
             span["name"] = random.choice(("\ud800", "", None, 5))
         case _:

@@ -34,16 +34,16 @@ from tracline.stream.stages.judge import SessionJudge
 from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
 from ..support.otlp_requests import to_otlp, to_otlp_json
-from .truth import Place, Told
+from .truth import Place, PlayedSession
 
 IDLE_S = 3_600
 SETTINGS = SessionSettings(lateness_s=120, hold_s=4 * IDLE_S, idle_s=IDLE_S, tick_s=1, skew_s=60)
 UNDERWAY_S = 60
-"""How long a span may be underway once it has ended; half the lateness, for clocks that are wrong, too."""
+"""The time that a span may be underway after its end; half the lateness, for clocks that are wrong, too."""
 TOGETHER_S = 10
-"""How long spans wait for others that are sent with them, and requests for others of their round."""
+"""The time that spans wait for others sent with them, and requests for others of their round."""
 AGAIN_S = 900
-"""How much later a span may come a second time."""
+"""The most seconds after which a span may come a second time."""
 STORE_ID = "5e1f" * 16
 
 
@@ -71,23 +71,25 @@ def wire(spans: Sequence[Span], encoding: Encoding) -> bytes:
     return request.SerializeToString()
 
 
-def arriving(told: Iterable[Told], random: Random, again: float) -> list[tuple[int, Span]]:
+def arriving(played: Iterable[PlayedSession], random: Random, again: float) -> list[tuple[int, Span]]:
     """The spans of conversations in the order in which they come, with the times; a share comes twice."""
     coming: list[tuple[int, Span]] = []
-    for one in told:
-        for span in one.spans:
+    for session_played in played:
+        for span in session_played.spans:
             ended = max(span.start, span.end)
             coming.append((ended + random.randrange(UNDERWAY_S * NS), span))
             if random.random() < again:
                 coming.append((ended + random.randrange(AGAIN_S * NS), span))
-    return sorted(coming, key=lambda one: one[0])
+    return sorted(coming, key=lambda session_played: session_played[0])
 
 
-def schedule(told: Iterable[Told], random: Random, again: float = 0.1, most: int = 20) -> list[Sent]:
+def schedule(
+    played: Iterable[PlayedSession], random: Random, again: float = 0.1, most: int = 20
+) -> list[Sent]:
     """The spans of conversations as requests, in the order in which they come."""
     made: list[Sent] = []
-    for time, some in _together(arriving(told, random, again), random, most):
-        spans = [span for _, span in some]
+    for time, batch in _together(arriving(played, random, again), random, most):
+        spans = [span for _, span in batch]
         random.shuffle(spans)
         encoding = random.choice(list(Encoding))
         made.append(Sent(time, wire(spans, encoding), encoding))
@@ -100,9 +102,9 @@ def _together(timed: list, random: Random, most: int) -> Iterator[tuple[int, lis
     while first < len(timed):
         last = first + random.randint(1, most)
         until = timed[first][0] + TOGETHER_S * NS
-        some = [one for one in timed[first:last] if one[0] <= until]
-        yield some[-1][0], some
-        first += len(some)
+        batch = [timed_span for timed_span in timed[first:last] if timed_span[0] <= until]
+        yield batch[-1][0], batch
+        first += len(batch)
 
 
 @dataclass
@@ -155,7 +157,7 @@ class Live:
 
     def send(self, *sent: Sent) -> None:
         """Take requests, all in one round; each must be taken."""
-        asyncio.run(self.take([one.request for one in sent]))
+        asyncio.run(self.take([message.request for message in sent]))
 
     async def take(self, requests: Sequence[ExportRequest]) -> None:
         """Take requests in one round. Raises Busy where one of them is not taken."""
@@ -171,12 +173,12 @@ class Live:
 
     def play(self, sent: Iterable[Sent], random: Random, *, restarts: bool = False) -> None:
         """Let requests come at their times, a few of them together; with restarts, restart after each."""
-        timed = [(one.time, one) for one in sent]
-        for time, some in _together(timed, random, 4):
+        timed = [(message.time, message) for message in sent]
+        for time, batch in _together(timed, random, 4):
             while self.now and self.now < time - 30 * NS and random.random() < 0.7:
                 self.tick(random.uniform(1, 30))
             self.now = max(self.now, time)
-            self.send(*(one for _, one in some))
+            self.send(*(message for _, message in batch))
             if restarts:
                 self.restart()
 

@@ -14,14 +14,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO, Any
 
 import httpx
 from tracline.stream.process.faultpoints import VARIABLE
 from tracline.stream.serve.store import FILE
 
+from ..support import forking
+from ..support.forking import ForkedProcess, fork_server
+
 TRACLINE = Path(sys.executable).with_name("tracline")
-WAIT_S = 30.0
-"""How long anything may take that a test waits for."""
+WAIT_S = 60.0
+"""The time that a test waits for anything."""
 PLAIN = False
 """No certificates are read, which takes longer than a request: none is shown where there is no TLS."""
 PROTOBUF = {"content-type": "application/x-protobuf"}
@@ -39,7 +43,8 @@ def free_port() -> int:
 class Serving:
     """A process that serves: its address, and its standard error, which `said` reads to the end."""
 
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[str] | ForkedProcess
+    stderr: IO[str]
     port: int
     lines: list[str] = field(default_factory=list)
     reader: threading.Thread | None = None
@@ -47,9 +52,8 @@ class Serving:
 
     def listen(self) -> None:
         """Read the log of the process until it has ended."""
-        assert self.process.stderr is not None
-        with self.process.stderr as said:
-            for line in said:
+        with self.stderr:
+            for line in self.stderr:
                 self.lines.append(line)
                 if "OTLP/HTTP on" in line:
                     self.ready.set()
@@ -79,15 +83,15 @@ class Serving:
         return code
 
     @property
-    def said(self) -> str:
+    def log(self) -> str:
         """Return the log of the process."""
         return "".join(self.lines)
 
 
 def command(folder: Path, pack: str | Path, port: int, *more: str) -> list[str]:
-    """The command line of a process whose state and archive are in that folder."""
+    """The arguments of a process whose state and archive are in that folder."""
     paths = ["--state", str(folder / "state"), "--archive", str(folder / "archive")]
-    return [str(TRACLINE), "serve", "--rules", str(pack), *paths, "--port", str(port), *more]
+    return ["serve", "--rules", str(pack), *paths, "--port", str(port), *more]
 
 
 def start(
@@ -105,24 +109,38 @@ def start(
     port = free_port()
     settings = {f"TRACLINE_SESSIONS_{name.upper()}": str(value) for name, value in sessions.items()}
     settings |= {} if fault is None else {VARIABLE: fault}
-    line = command(folder, pack, port, "--grpc-port", "0", *more)
+    words = command(folder, pack, port, "--grpc-port", "0", *more)
+    variables = os.environ | settings
     if files is not None:
-        line = ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh", *line]
-    process = subprocess.Popen(
-        line,
-        env=os.environ | settings,
-        cwd=folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    serving = Serving(process, port)
+        process, log = _limited(words, variables, folder, files)
+    else:
+        process, log = _forked(words, variables, folder)
+    serving = Serving(process, log, port)
     serving.reader = threading.Thread(target=serving.listen)
     serving.reader.start()
     if not serving.ready.wait(WAIT_S):
         process.kill()
         raise AssertionError(f"it does not listen within {WAIT_S} s")
     return serving
+
+
+def _forked(words: list[str], variables: Mapping[str, str], folder: Path) -> tuple[ForkedProcess, IO[str]]:
+    """Return a forked process, and its standard error."""
+    reader, writer = os.pipe()
+    with open(os.devnull, "wb") as output, os.fdopen(writer, "wb") as errors:
+        process = fork_server().start(words, variables, output, errors, folder)
+    return process, os.fdopen(reader)
+
+
+def _limited(
+    words: list[str], variables: Mapping[str, str], folder: Path, files: int
+) -> tuple[subprocess.Popen[str], IO[str]]:
+    """Return a process that may have so many files open, and its standard error."""
+    line = ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh", str(TRACLINE), *words]
+    pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(line, env=variables, cwd=folder, **pipes)
+    assert process.stderr is not None
+    return process, process.stderr
 
 
 @contextmanager
@@ -145,8 +163,7 @@ def running(
 
 def run_to_end(folder: Path, pack: str | Path, port: int, *more: str) -> subprocess.CompletedProcess[str]:
     """Run a process that must end by itself."""
-    line = command(folder, pack, port, *more)
-    return subprocess.run(line, cwd=folder, capture_output=True, text=True, timeout=WAIT_S, check=False)
+    return forking.run(command(folder, pack, port, *more), os.environ, WAIT_S, folder)
 
 
 def rows(folder: Path, query: str) -> list[tuple]:
@@ -162,7 +179,8 @@ def lines(text: str) -> Iterable[dict]:
 
 def audit_of(folder: Path, pack: str | Path, out: Path) -> dict[str, dict]:
     """The records by id that the command `tracline audit` finds in the archive."""
-    line = [str(TRACLINE), "audit", str(folder / "archive"), "--rules", str(pack), "--out", str(out)]
-    subprocess.run(line, cwd=folder, capture_output=True, text=True, timeout=WAIT_S, check=True)
+    words = ["audit", folder / "archive", "--rules", pack, "--out", out]
+    done = forking.run(words, os.environ, WAIT_S, folder)
+    assert done.returncode == 0, done.stderr
     records = lines((out / "verdicts.jsonl").read_text())
     return {record["id"]: record for record in records}

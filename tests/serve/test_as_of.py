@@ -97,10 +97,10 @@ def test_a_watermark_is_never_ahead_of_the_rows(place: str, pack: Path, tmp_path
         return dying[-1]
 
     @cache
-    def told(as_of: int) -> set[str]:
+    def ids_as_of(as_of: int) -> set[str]:
         return set(audited(requests, pack, tmp_path / "of-requests", as_of))
 
-    def kept() -> set[str]:
+    def stored_ids() -> set[str]:
         return set(audited(archive, pack, tmp_path / "of-archive"))
 
     with closing(Live(tmp_path, compile_rule_set(load_packs([pack])), archived_by=archived_by)) as live:
@@ -108,14 +108,14 @@ def test_a_watermark_is_never_ahead_of_the_rows(place: str, pack: Path, tmp_path
         live.play(sent[:half], random)
         live.pipeline.archive()
         before = read_manifest(archive).watermarks[ORIGIN]
-        assert told(before) == kept() != set()
+        assert ids_as_of(before) == stored_ids() != set()
         live.play(sent[half:], random)
         dying[-1].armed = True
         with pytest.raises(DiedError):
             live.pipeline.archive()
         marked = read_manifest(archive).watermarks[ORIGIN]
-        assert told(marked) <= kept()
-        assert told(before) < told(live.watermark)
+        assert ids_as_of(marked) <= stored_ids()
+        assert ids_as_of(before) < ids_as_of(live.watermark)
         live.restart()
         live.pipeline.archive()
-        assert told(read_manifest(archive).watermarks[ORIGIN]) == kept() == live.records.keys()
+        assert ids_as_of(read_manifest(archive).watermarks[ORIGIN]) == stored_ids() == live.records.keys()

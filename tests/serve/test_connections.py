@@ -32,7 +32,7 @@ OWNER = {"Authorization": f"Bearer {TOKEN}"}
 FILES = 192
 """Files that the process may open here: few, so that few connections are more."""
 PROMPT_S = 10.0
-"""How long an answer may take here: less than the limits of a head and of a body."""
+"""The time that an answer may take here: less than the limits of a head and of a body."""
 LOG_CHARS_MAX = 1_000
 POST = b"POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-protobuf\r\n"
 BEGUN = POST + f"Authorization: {OWNER['Authorization']}\r\nContent-Length: 1000\r\n\r\nx".encode()
@@ -48,7 +48,7 @@ ATTACKS: dict[str, bytes] = {
     "a body with a wrong token": POST + b"Authorization: Bearer no\r\nContent-Length: 1000\r\n\r\nx",
     "chunks without the token": POST + b"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n",
 }
-"""What a stranger sends before it sends no more."""
+"""The bytes that a stranger sends before it sends no more."""
 GRPC_ATTACKS: dict[str, bytes] = {
     "silent": b"",
     "half a preface": b"PRI * HTTP/2.0",
@@ -57,7 +57,7 @@ GRPC_ATTACKS: dict[str, bytes] = {
 
 
 @contextmanager
-def holding(port: int, count: int, said: bytes) -> Iterator[list[socket.socket]]:
+def holding(port: int, count: int, data: bytes) -> Iterator[list[socket.socket]]:
     """A number of connections that have each sent so many bytes, and stay."""
     with ExitStack() as held:
         opened: list[socket.socket] = []
@@ -65,7 +65,7 @@ def holding(port: int, count: int, said: bytes) -> Iterator[list[socket.socket]]
             connection = held.enter_context(socket.create_connection(("127.0.0.1", port), WAIT_S))
             opened.append(connection)
             with suppress(ConnectionError):
-                connection.sendall(said)
+                connection.sendall(data)
         yield opened
 
 
@@ -114,17 +114,17 @@ def test_strangers_cannot_keep_the_owner_out(tmp_path: Path, pack: Path) -> None
     """
     grpc_port = free_port()
     with owned(tmp_path, pack, grpc_port) as serving:
-        for said in ATTACKS.values():
-            with holding(serving.port, FILES + 50, said):
+        for attack in ATTACKS.values():
+            with holding(serving.port, FILES + 50, attack):
                 assert answers(serving) == {200: 5}
                 called(grpc_port)
-        for said in GRPC_ATTACKS.values():
-            with holding(grpc_port, FILES + 50, said):
+        for attack in GRPC_ATTACKS.values():
+            with holding(grpc_port, FILES + 50, attack):
                 called(grpc_port)
                 assert answers(serving) == {200: 5}
         assert answers(serving) == {200: 5}
         assert serving.stop() == 0
-        assert len(serving.said) < LOG_CHARS_MAX, serving.said
+        assert len(serving.log) < LOG_CHARS_MAX, serving.log
 
 
 def test_strangers_who_come_without_end_cannot_keep_the_owner_out(serving: Serving, grpc_port: int) -> None:
@@ -148,7 +148,7 @@ def test_strangers_who_come_without_end_cannot_keep_the_owner_out(serving: Servi
         finally:
             over.set()
         flooding.result(WAIT_S)
-    assert len(serving.said) < LOG_CHARS_MAX, serving.said
+    assert len(serving.log) < LOG_CHARS_MAX, serving.log
 
 
 def test_a_silent_connection_is_closed(serving: Serving, grpc_port: int) -> None:
@@ -223,7 +223,7 @@ def test_the_end_of_the_pipeline_refuses_what_is_in_flight(tmp_path: Path, pack:
         assert bodies[0].recv(12) == b"HTTP/1.1 503"
         code = serving.ended()
     assert code != 0
-    assert "ASGI" not in serving.said
+    assert "ASGI" not in serving.log
 
 
 def test_the_end_of_the_pipeline_refuses_calls(tmp_path: Path, pack: Path) -> None:
@@ -244,9 +244,9 @@ def break_store(folder: Path) -> None:
         db.execute("CREATE TRIGGER fault BEFORE INSERT ON inbox BEGIN SELECT RAISE(ABORT, 'fault'); END")
 
 
-def test_too_few_files_are_said_before_it_serves(tmp_path: Path, pack: Path) -> None:
-    """Where the limit of open files is too low the process ends, and its error has the limit."""
+def test_too_few_files_are_reported_before_it_serves(tmp_path: Path, pack: Path) -> None:
+    """If the limit of open files is too low, the process ends and its error has the limit."""
     with running(tmp_path, pack, sessions={}, files=128) as serving:
         assert serving.ended() == 2
-    assert "TRL714" in serving.said
-    assert "ulimit -n" in serving.said
+    assert "TRL714" in serving.log
+    assert "ulimit -n" in serving.log

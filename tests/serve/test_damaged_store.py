@@ -31,9 +31,9 @@ def stored(folder: Path) -> Path:
 def spoil_pages(path: Path) -> None:
     """Overwrite every page behind those of the tables' roots."""
     data = path.read_bytes()
-    kept = 24 * PAGE
-    assert len(data) > 2 * kept
-    path.write_bytes(data[:kept] + b"\xa5" * (len(data) - kept))
+    intact = 24 * PAGE
+    assert len(data) > 2 * intact
+    path.write_bytes(data[:intact] + b"\xa5" * (len(data) - intact))
 
 
 def test_a_damaged_page_ends_the_process_with_an_error(tmp_path: Path, pack: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_damaged_row_ends_the_process_with_an_error(tmp_path: Path, pack: Path
 
 @pytest.mark.parametrize("statement", ["UPDATE fact SET value = x'ff'", "UPDATE inbox SET encoding = 'x'"])
 def test_odd_facts_and_requests_are_damage(tmp_path: Path, statement: str) -> None:
-    """What is read at the start is what was written, or TRL702."""
+    """Every value that is read at the start is the one that was written, or the start fails with TRL702."""
     path = stored(tmp_path)
     with closing(sqlite3.connect(path)) as db, db:
         db.execute(statement)
@@ -71,10 +71,10 @@ def test_a_store_that_cannot_be_written_is_the_disks_or_anothers(tmp_path: Path)
     path = stored(tmp_path)
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
         assert code_of(db, "DELETE FROM inbox", path) == "TRL704"
-    with closing(sqlite3.connect(path, timeout=0)) as db, closing(sqlite3.connect(path)) as other:
-        other.execute("BEGIN IMMEDIATE")
+    with closing(sqlite3.connect(path, timeout=0)) as db, closing(sqlite3.connect(path)) as second_db:
+        second_db.execute("BEGIN IMMEDIATE")
         assert code_of(db, "DELETE FROM inbox", path) == "TRL704"
-        other.rollback()
+        second_db.rollback()
         db.execute(f"PRAGMA max_page_count = {db.execute('PRAGMA page_count').fetchone()[0]}")
         assert (
             code_of(db, "INSERT INTO inbox VALUES (99, 1, 'json', zeroblob(1000000), 'spans')", path)

@@ -48,23 +48,23 @@ def answer(serving: Serving, events: int) -> httpx.Response:
     until = time.monotonic() + WAIT_S
     while True:
         found = httpx.get(f"{serving.url}/doctor", headers=BEARER, timeout=WAIT_S, verify=PLAIN)
-        if sum(one["events"] for one in found.json()) >= events or time.monotonic() > until:
+        if sum(scope["events"] for scope in found.json()) >= events or time.monotonic() > until:
             return found
 
 
-def test_a_running_serve_says_what_a_dump_says(tmp_path: Path) -> None:
+def test_a_running_serve_diagnoses_like_a_dump(tmp_path: Path) -> None:
     """The answer is the same array, behind the token; what does not answer so is TRL606."""
     body = a_year_ago()
     write_dump(tmp_path / "spans.pb.zst", [body])
     wanted = json.loads(run(tmp_path / "spans.pb.zst").stdout)
-    assert {one["scope"]: one["lacks"] for one in wanted if one["lacks"]} == {
+    assert {scope["scope"]: scope["lacks"] for scope in wanted if scope["lacks"]} == {
         "opentelemetry.instrumentation.openai_agents": ["session"]
     }
     with running(tmp_path, shipped_packs()[0], "--token", TOKEN, sessions=QUICK) as serving:
         before = run(serving.url, "--token", TOKEN)
         assert (before.exit_code, before.stdout.strip()) == (0, "[]")
         assert serving.send(body, PROTOBUF | BEARER).status_code == 200
-        found = answer(serving, sum(one["events"] for one in wanted))
+        found = answer(serving, sum(scope["events"] for scope in wanted))
         assert found.json() == wanted
         assert found.headers["content-type"] == "application/json"
         line = [str(TRACLINE), "doctor", serving.url, "--format", "json", "--token", TOKEN]
@@ -80,12 +80,12 @@ def test_a_running_serve_says_what_a_dump_says(tmp_path: Path) -> None:
             assert (refused.exit_code, refused.stdout) == (2, "")
             assert "TRL606" in refused.stderr
             assert what in refused.stderr
-        assert serving.stop() == 0, serving.said
+        assert serving.stop() == 0, serving.log
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:1", "http://[::1", "https://127.0.0.1:1"])
 def test_nobody_there_is_an_error(address: str) -> None:
-    """Where no server listens, or the address is invalid, the error has a hint."""
+    """If no server listens, or the address is invalid, the error has a hint."""
     done = run(address)
     assert done.exit_code == 2
     assert "TRL606" in done.stderr

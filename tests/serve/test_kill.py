@@ -14,15 +14,15 @@ import httpx
 import polars as pl
 import pytest
 from tracline.archive.manifest import read_manifest
-from tracline.examples.spans.plan import Keys, Manner
-from tracline.examples.spans.sessions import START_NS, random_session
 from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.process.faultpoints import ServeFault
 
+from ..support.scripts import START_NS, random_session
+from ..support.span_plan import Keys, Manner
 from .live import arriving, audited, places_of, wire
 from .serving import JSON, PROTOBUF, Serving, rows, running
-from .truth import Ids, Place, Told, answered_once, paced, true_ids
+from .truth import Ids, Place, PlayedSession, answered_once, paced, true_ids
 
 IDLE_S = 600
 SESSIONS = {
@@ -41,6 +41,7 @@ CONVERSATIONS = {
 """Random conversations by seed that violate many rules, and their spans."""
 REQUESTS = 9
 SIGKILLED = -9
+KILLED_AT = tuple(ServeFault)
 LATER = {ServeFault.ARCHIVING: 1, ServeFault.WRITTEN: 2, ServeFault.ARCHIVED: 1, ServeFault.MARKING: 1}
 """The time at which the second process dies there; 3 where none is named. What is archived is archived when
 a process stops, and by the second one once more at its start, where the first had not noted it."""
@@ -58,19 +59,23 @@ class Work:
 @pytest.fixture(scope="module")
 def work(pack: Path) -> Work:
     """Four conversations at a time, and one much later which moves the watermark past them."""
-    told = [
-        Told(paced(answered_once(random_session(seed)), START_NS + 60 * place * NS, 15), manner)
+    played = [
+        PlayedSession(paced(answered_once(random_session(seed)), START_NS + 60 * place * NS, 15), manner)
         for place, (seed, manner) in enumerate(CONVERSATIONS.items())
     ]
-    last = Told(paced(random_session(50, turns=1), START_NS + 6 * 3600 * NS, 1), Manner())
-    spans = [span for _, span in arriving([*told, last], Random(1), again=0.1)]
+    last = PlayedSession(paced(random_session(50, turns=1), START_NS + 6 * 3600 * NS, 1), Manner())
+    spans = [span for _, span in arriving([*played, last], Random(1), again=0.1)]
     size = -(-len(spans) // REQUESTS)
     bodies = tuple(
         wire(spans[first : first + size], list(Encoding)[first // size % 2])
         for first in range(0, len(spans), size)
     )
     assert len(bodies) == REQUESTS
-    return Work(bodies, true_ids(told, pack), Counter(place for one in told for place in one.places))
+    return Work(
+        bodies,
+        true_ids(played, pack),
+        Counter(place for session_played in played for place in session_played.places),
+    )
 
 
 @dataclass
@@ -93,7 +98,7 @@ class Sender:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", ServeFault)
+@pytest.mark.parametrize("fault", KILLED_AT)
 def test_a_process_that_is_killed_goes_on_where_it_was(
     fault: ServeFault, work: Work, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -111,7 +116,7 @@ def test_a_process_that_is_killed_goes_on_where_it_was(
             deaths.append(sender.acknowledged)
     with running(tmp_path, pack, sessions=SESSIONS) as serving:
         sender.send(serving)
-        assert serving.stop() == 0, serving.said
+        assert serving.stop() == 0, serving.log
     assert sender.acknowledged == REQUESTS
     check(work, pack, tmp_path)
     with capsys.disabled():

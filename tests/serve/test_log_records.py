@@ -1,6 +1,6 @@
 """Recordings of real agents whose content stands in log records, sent to a running `tracline serve`.
 
-What must be found is what their script says happened, in whatever order spans and log records come.
+The findings must be those of their script, in whatever order spans and log records come.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .serving import PLAIN, PROTOBUF, WAIT_S, Serving, rows, running
 RECORDINGS = ("openai-opentelemetry-events", "openai-opentelemetry-default", "semantic-kernel")
 ARRIVALS = ("logs first", "logs last", "interleaved", "doubled")
 AT_A_PROCESS = (*zip(RECORDINGS, ARRIVALS, strict=False), (RECORDINGS[0], "doubled"))
-"""What is sent to a process; to a pipeline in this one all recordings come in all orders."""
+"""The recordings that are sent to a process; to a pipeline in this one all of them come in all orders."""
 SESSIONS = {
     # The time goes by spans alone: a tick is longer than the test, and the recordings are shorter than this.
     "tick_s": 86_400,
@@ -58,14 +58,14 @@ def requests(name: str, arrival: str) -> list[Came]:
     logs = [(Signal.LOGS, body) for body in requests_of(FOLDER / name / "other" / "v1_logs.pb.zst")]
     assert len(spans) > 1
     assert len(logs) > 1
-    mixed = [one for one in chain.from_iterable(zip_longest(spans, logs)) if one is not None]
-    told = {
+    mixed = [message for message in chain.from_iterable(zip_longest(spans, logs)) if message is not None]
+    mixed_requests = {
         "logs first": logs + spans,
         "logs last": spans + logs,
         "interleaved": mixed,
         "doubled": mixed + logs + spans[::-1] + logs[::-1],
     }[arrival]
-    return [*told, (Signal.SPANS, later([body for _, body in spans]))]
+    return [*mixed_requests, (Signal.SPANS, later([body for _, body in spans]))]
 
 
 def later(bodies: Sequence[bytes]) -> bytes:
@@ -108,7 +108,7 @@ def test_events_are_what_happened_in_any_order_of_arrival(
             if restarts:
                 live.restart()
         live.finish()
-        assert [one for one in live.batches if one.unjoined[Unjoined.WITHOUT_SPAN]] == []
+        assert [batch for batch in live.batches if batch.unjoined[Unjoined.WITHOUT_SPAN]] == []
     assert wrong(name, tmp_path) == []
 
 
@@ -120,7 +120,7 @@ def test_the_archive_of_a_process_holds_what_happened(name: str, arrival: str, t
         for came in requests(name, arrival):
             send(serving, came)
         metrics = httpx.get(f"{serving.url}/metrics", timeout=WAIT_S, verify=PLAIN).text
-        assert serving.stop() == 0, serving.said
+        assert serving.stop() == 0, serving.log
     assert wrong(name, tmp_path) == []
     assert ("without_span",) not in values(metrics, "tracline_log_records_unjoined_total")
 
@@ -131,16 +131,16 @@ def test_records_that_wait_survive_a_kill(tmp_path: Path) -> None:
     name = RECORDINGS[0]
     waiting = requests(name, "logs first")
     fault = f"{ServeFault.COMMITTED}:2"
-    with running(tmp_path, PACKS[0], "--rules", *PACKS[1:], sessions=SESSIONS, fault=fault) as one:
+    with running(tmp_path, PACKS[0], "--rules", *PACKS[1:], sessions=SESSIONS, fault=fault) as killed:
         with suppress(httpx.TransportError):
             while waiting:
-                send(one, waiting[0])
+                send(killed, waiting[0])
                 waiting = waiting[1:]
-        assert one.ended() == SIGKILLED
+        assert killed.ended() == SIGKILLED
     with running(tmp_path, PACKS[0], "--rules", *PACKS[1:], sessions=SESSIONS) as serving:
         for came in waiting:
             send(serving, came)
-        assert serving.stop() == 0, serving.said
+        assert serving.stop() == 0, serving.log
     assert wrong(name, tmp_path) == []
 
 
@@ -159,10 +159,10 @@ def test_records_that_come_too_late_are_counted(tmp_path: Path) -> None:
         before = live.events
         for batch in live.batches:
             doctor.add(batch.spans, batch.judged, log_records=batch.log_records)
-        assert Lack.LOG_RECORDS in {lack for one in doctor.diagnosed() for lack in one.lacks}
+        assert Lack.LOG_RECORDS in {lack for diagnosis in doctor.diagnosed() for lack in diagnosis.lacks}
         for body in logs:
             live.send(Sent(live.now, body, Encoding.PROTOBUF, Signal.LOGS))
             doctor.add((), (), log_records=live.batches[-1].log_records)
-        assert Lack.LOG_RECORDS not in {lack for one in doctor.diagnosed() for lack in one.lacks}
+        assert Lack.LOG_RECORDS not in {lack for diagnosis in doctor.diagnosed() for lack in diagnosis.lacks}
         assert sum(batch.unjoined[Unjoined.LATE] for batch in live.batches) > 10
         assert live.events.equals(before)

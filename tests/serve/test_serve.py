@@ -15,11 +15,11 @@ import httpx
 import pytest
 from tracline.batch.audit.as_judged import audit_as_judged
 from tracline.batch.prepare.options import AuditOptions
-from tracline.examples.spans.sessions import START_NS
 from tracline.rules.packs.load import shipped_packs
 from tracline.schemas.span import Span
 from tracline.stream.ingest.request import Encoding
 
+from ..support.scripts import START_NS
 from .live import audited, wire
 from .serving import JSON, PLAIN, PROTOBUF, WAIT_S, Serving, audit_of, free_port, rows, run_to_end, running
 
@@ -35,7 +35,7 @@ def run_bot(url: str) -> set[tuple[str, str, str]]:
     line += ["--sessions", str(BOT_SESSIONS), "--seed", "11", "--break", "0.9"]
     done = subprocess.run(line, capture_output=True, text=True, timeout=WAIT_S, check=True)
     broken = [json.loads(text) for text in done.stdout.splitlines()]
-    return {(one["session_id"], one["pack"], one["rule"]) for one in broken}
+    return {(rule["session_id"], rule["pack"], rule["rule"]) for rule in broken}
 
 
 def news(url: str) -> Iterator[str]:
@@ -68,7 +68,7 @@ def test_violations_of_an_agent_with_the_plain_sdk_are_given_in_time(
             if not waiting:
                 break
         assert not waiting
-        assert serving.stop() == 0, serving.said
+        assert serving.stop() == 0, serving.log
     given = rows(tmp_path, "SELECT id, session_id, pack, rule, verdict FROM verdict")
     assert {row[1:4] for row in given if row[4] in ("violated", "unmet")} == broken
     assert len(broken) > 10
@@ -90,7 +90,7 @@ JOIN event USING (session_id, occurrence, seq)
 JOIN event AS other ON other.row ->> 'trace_id' = event.row ->> 'trace_id'
 GROUP BY verdict.id
 """
-"""How long after the last event of its trace, which is before its root came, each verdict was given."""
+"""The delay of each verdict after the last event of its trace, which is before its root came."""
 
 
 @pytest.fixture(scope="module")
@@ -129,30 +129,30 @@ def test_an_address_that_others_reach_needs_a_token(pack: Path, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_spans_that_are_not_read_are_said(tmp_path: Path, pack: Path) -> None:
+def test_spans_that_are_not_read_are_reported(tmp_path: Path, pack: Path) -> None:
     """The log has it once, the page and a metric show it; the page also after a restart."""
     spans = [
         Span(f"{n:032x}", f"{n:016x}", None, "x", START_NS, START_NS, scope="sdk-x") for n in range(1, 39)
     ]
     with running(tmp_path, pack, sessions=QUICK) as serving:
         assert serving.send(wire(spans[:30], Encoding.PROTOBUF)).status_code == 200
-        until_in("30 spans, none tells of a conversation; scopes: sdk-x 30", lambda: serving.said)
+        until_in("30 spans, none tells of a conversation; scopes: sdk-x 30", lambda: serving.log)
         assert serving.send(wire(spans[30:], Encoding.PROTOBUF)).status_code == 200
         counted = 'tracline_spans_unread_total{scope="sdk-x"} 38.0'
         until_in(counted, lambda: httpx.get(f"{serving.url}/metrics", verify=PLAIN).text)
         assert serving.stop() == 0
-        assert serving.said.count("none tells") == 1
+        assert serving.log.count("none tells") == 1
     with running(tmp_path, pack, sessions=QUICK) as serving:
-        said = "38 spans, none tells of a conversation; scopes: sdk-x 38"
-        assert said in httpx.get(serving.url, verify=PLAIN).text
+        line = "38 spans, none tells of a conversation; scopes: sdk-x 38"
+        assert line in httpx.get(serving.url, verify=PLAIN).text
 
 
 @pytest.mark.slow
-def test_an_unjudged_session_says_what_to_set(tmp_path: Path, pack: Path) -> None:
+def test_an_unjudged_session_shows_what_to_set(tmp_path: Path, pack: Path) -> None:
     """Its page and its record name the instrumentation and its switch; an audit gives the same record."""
     scope = "opentelemetry.instrumentation.openai_v2"
-    said = {"gen_ai.operation.name": "chat", "gen_ai.conversation.id": "silent"}
-    span = Span("1" * 32, "1" * 16, None, "chat", START_NS, START_NS + 1, said, scope=scope)
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.conversation.id": "silent"}
+    span = Span("1" * 32, "1" * 16, None, "chat", START_NS, START_NS + 1, attributes, scope=scope)
     query = "SELECT record FROM verdict WHERE verdict = 'unjudged'"
     with running(tmp_path, pack, sessions=QUICK) as serving:
         assert serving.send(wire([span], Encoding.PROTOBUF)).status_code == 200
@@ -162,16 +162,18 @@ def test_an_unjudged_session_says_what_to_set(tmp_path: Path, pack: Path) -> Non
     assert (
         f"messages not captured ({scope}: set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true" in page
     )
-    given = {one["id"]: one for one in (json.loads(record) for (record,) in rows(tmp_path, query))}
-    assert {one["missing"]["scope"] for one in given.values()} == {scope}
+    given = {
+        verdict["id"]: verdict for verdict in (json.loads(record) for (record,) in rows(tmp_path, query))
+    }
+    assert {verdict["missing"]["scope"] for verdict in given.values()} == {scope}
     assert audit_of(tmp_path, pack, tmp_path / "bundle") == given
 
 
-def until_in(text: str, said: Callable[[], str]) -> None:
+def until_in(text: str, log: Callable[[], str]) -> None:
     """Wait until the log has it."""
     until = time.monotonic() + WAIT_S
-    while text not in said():
-        assert time.monotonic() < until, said()
+    while text not in log():
+        assert time.monotonic() < until, log()
         threading.Event().wait(0.05)
 
 

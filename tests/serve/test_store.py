@@ -115,10 +115,10 @@ def test_a_full_disk_refuses_and_undoes_whole(store: Store, tmp_path: Path) -> N
     for _ in range(2):
         with pytest.raises(sqlite3.OperationalError):
             store.accept([ExportRequest(b"beside", Encoding.JSON, Decoded(), 2), large])
-    assert [one.received for one in store.inbox()] == [1]
+    assert [request.received for request in store.inbox()] == [1]
     store._db.execute("PRAGMA max_page_count = 1000000")
     assert len(store.accept([large])) == 1
-    assert [one.received for one in store.inbox()] == [1, 2]
+    assert [request.received for request in store.inbox()] == [1, 2]
 
 
 def test_what_was_archived_long_ago_is_forgotten(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""What `tracline serve` must find, from the conversations themselves: no assembly, label or kernel in it."""
+"""The expected findings of `tracline serve`, from the conversations alone: no assembly, label or kernel."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tracline.examples.spans.plan import Manner
-from tracline.examples.spans.sessions import Script
+from tracline.examples.desk.script import Script
 from tracline.rules.model.digest import rule_digest, verdict_id
 from tracline.rules.model.rule import Rule
 from tracline.rules.packs.load import load_packs
@@ -18,6 +17,7 @@ from tracline.schemas.span import Span
 from tracline.schemas.time import NS, rfc3339
 
 from ..support.agent_spans import expected, spans
+from ..support.span_plan import Manner
 
 PACK = """
 pack: desk
@@ -60,7 +60,7 @@ Place = tuple[str, int, int, str]
 
 
 @dataclass(frozen=True)
-class Told:
+class PlayedSession:
     """A conversation, and the manner of its spans."""
 
     session: Script
@@ -79,7 +79,7 @@ class Told:
     @property
     def places(self) -> list[Place]:
         """Return where its events stand."""
-        return [(one.session_id, one.occurrence, one.seq, one.event_id) for one in self.events]
+        return [(event.session_id, event.occurrence, event.seq, event.event_id) for event in self.events]
 
 
 def paced(session: Script, start: int, gap_s: float) -> Script:
@@ -103,9 +103,9 @@ def write_pack(folder: Path) -> Path:
     return file
 
 
-def true_ids(told: Iterable[Told], pack: Path) -> Ids:
+def true_ids(played: Iterable[PlayedSession], pack: Path) -> Ids:
     """Every verdict that conversations must give, once they have closed."""
-    return ids_of((one.events for one in told), pack)
+    return ids_of((session_played.events for session_played in played), pack)
 
 
 def ids_of(occurrences: Iterable[Sequence[Event]], pack: Path, *, closed: bool = True) -> Ids:

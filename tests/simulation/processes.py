@@ -50,7 +50,7 @@ NAMES = {topic: KAFKA.topic(topic) for topic in Topic}
 TOPICS = {name: topic for topic, name in NAMES.items()}
 CHANGELOG = "monitor-changelog"
 TIMEOUT_S = 30.0
-"""How long a member may be silent, and a transaction be open, by the simulation's clock."""
+"""The time that a member may be silent, and a transaction be open, by the simulation's clock."""
 
 
 class Crash(BaseException):
@@ -59,7 +59,7 @@ class Crash(BaseException):
 
 @dataclass(frozen=True)
 class Layout:
-    """How many partitions there are, and about how large a message may be."""
+    """The number of partitions, and about how large a message may be."""
 
     sources: int
     partitions: int

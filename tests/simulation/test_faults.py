@@ -13,7 +13,6 @@ from random import Random
 import pytest
 from kafka.errors import KafkaConnectionError, TopicAuthorizationFailedError
 from kafka.structs import TopicPartition
-from tracline.examples.spans.sessions import START_NS
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.alerts.alert import Alert, AlertStatus, decode
@@ -29,6 +28,7 @@ from tracline.stream.stages.archive import ChunkLimits
 from tracline.stream.stages.rekey import IdleInput, RekeyResult, RekeyStage, RekeyState, SourceRequest
 
 from ..serve.live import SETTINGS, wire
+from ..support.scripts import START_NS
 from ..unit.stream import alert_messages
 from .processes import (
     KAFKA,
@@ -249,13 +249,15 @@ def test_a_record_that_breaks_the_stage_is_put_aside_alone(monkeypatch: pytest.M
         bed.now += 10 * 3_600 * NS
         bed.turn(slot, times=20)
     batches = [
-        one for one in map(decode_message, bed.values(Topic.EVENTS)) if isinstance(one, CandidateBatch)
+        message
+        for message in map(decode_message, bed.values(Topic.EVENTS))
+        if isinstance(message, CandidateBatch)
     ]
     assert sum(len(batch.candidates) for batch in batches) > 0
 
 
 def test_a_recreated_topic_ends_the_archiver(tmp_path: Path) -> None:
-    """What is archived is of the old topic (TRL751)."""
+    """The archived events are of the old topic (TRL751)."""
     bed = Bed()
     slot = archive_slot("archive-0", bed.setting, tmp_path / "archive", ChunkLimits(every_s=0.1))
     bed.append(Topic.JUDGED, 0, b"no message")
@@ -334,7 +336,7 @@ def _finish(bed: Bed, slots: list[Slot]) -> None:
         places = [
             TopicPartition(NAMES[Topic.VERDICTS], number) for number in range(alert_messages.PARTITIONS)
         ]
-        read = all((bed.broker.committed(group, one) or 0) >= bed.broker.end(one) for one in places)
+        read = all((bed.broker.committed(group, place) or 0) >= bed.broker.end(place) for place in places)
         # Behind the last alert is the marker of its transaction.
         if read and (bed.broker.committed(group, alerts) or 0) >= bed.broker.end(alerts) - 1:
             return

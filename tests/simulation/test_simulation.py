@@ -11,7 +11,7 @@ import pytest
 from tracline.schemas.event import Event, Kind
 
 from ..serve.live import audited
-from .world import World
+from .simulated_pipeline import SimulatedPipeline
 
 SEEDS = int(os.environ.get("SIMULATION_SEEDS", "50"))
 FIRST = int(os.environ.get("SIMULATION_FROM", "1"))
@@ -62,24 +62,26 @@ def rows_of(judged: list[tuple[Event, str]]) -> Counter[tuple[str, int, int, str
 def test_whatever_happens_the_verdicts_are_those_of_the_conversations(seed: int) -> None:
     """Crashes, zombies, rebalances, poison, repeats: each event once and in order, each verdict, no other."""
     with tempfile.TemporaryDirectory() as folder:
-        world = World(seed, Path(folder))
-        world.run()
+        simulation = SimulatedPipeline(seed, Path(folder))
+        simulation.run()
         again = f"SIMULATION_FROM={seed} SIMULATION_SEEDS=1 python -m pytest tests/simulation"
-        judged = world.judged()
+        judged = simulation.judged()
         places = Counter(
             (e.session_id, e.occurrence, e.seq, e.event_id) for e, _ in judged if e.kind is not Kind.END
         )
-        assert places == Counter(place for one in world.told for place in one.places), again
-        truth, found = world.truth(judged), world.verdicts()
+        assert places == Counter(
+            place for session_played in simulation.played for place in session_played.places
+        ), again
+        truth, found = simulation.truth(judged), simulation.verdicts()
         assert set(found) == set(truth), again
-        assert world.letters() == set(world.planted), again
-        assert world.archived() == rows_of(judged), again
-        assert world.alerts() == world.expected_alerts(), again
-        hits["alerts"] += world.alerts().total()
-        if seed % AUDITED_EVERY == 0 and not world.hits["activation"]:
-            assert audited(world.archive, world.packs[0], Path(folder) / "bundle") == found, again
+        assert simulation.letters() == set(simulation.planted), again
+        assert simulation.archived() == rows_of(judged), again
+        assert simulation.alerts() == simulation.expected_alerts(), again
+        hits["alerts"] += simulation.alerts().total()
+        if seed % AUDITED_EVERY == 0 and not simulation.hits["activation"]:
+            assert audited(simulation.archive, simulation.packs[0], Path(folder) / "bundle") == found, again
             hits["audited"] += 1
-        hits.update(world.hits)
+        hits.update(simulation.hits)
         hits["verdicts"] += len(truth)
 
 
@@ -87,19 +89,21 @@ def test_whatever_happens_the_verdicts_are_those_of_the_conversations(seed: int)
 def test_what_comes_much_too_late_is_judged_where_it_comes(seed: int) -> None:
     """Whatever else happens, an audit of what was judged gives the same records; no place is taken twice."""
     with tempfile.TemporaryDirectory() as folder:
-        world = World(seed, Path(folder), is_late=True)
-        world.run()
+        simulation = SimulatedPipeline(seed, Path(folder), is_late=True)
+        simulation.run()
         again = f"SIMULATION_FROM={seed} SIMULATION_SEEDS=1 python -m pytest tests/simulation"
-        judged = world.judged()
+        judged = simulation.judged()
         places = [(e.session_id, e.occurrence, e.seq) for e, _ in judged if e.kind is not Kind.END]
         assert len(set(places)) == len(places), again
-        assert world.archived() == rows_of(judged), again
-        assert audited(world.archive, world.packs[0], Path(folder) / "bundle") == world.verdicts(), again
-        assert world.letters() == set(world.planted), again
+        assert simulation.archived() == rows_of(judged), again
+        assert (
+            audited(simulation.archive, simulation.packs[0], Path(folder) / "bundle") == simulation.verdicts()
+        ), again
+        assert simulation.letters() == set(simulation.planted), again
         hits["late"] += sum(event.late for event, _ in judged)
 
 
-def test_every_fault_was_met() -> None:
+def test_every_fault_was_exercised() -> None:
     """Over the seeds each kind of fault happened, and repeats were there to be dropped."""
     print(f"\n{SEEDS} seeds from {FIRST}: " + ", ".join(f"{name} {hits[name]}" for name in sorted(hits)))
     if SEEDS >= SEEDS_ENOUGH:

@@ -1,4 +1,4 @@
-"""Snapshots: texts that a person reads, kept in files beside the tests."""
+"""Snapshots: texts that a person reads, in files beside the tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `tracline audit` prints and writes, and `tracline show` prints, of one small archive of chat logs."""
+"""The output and files of `tracline audit`, and the output of `tracline show`, for chat logs."""
 
 from __future__ import annotations
 

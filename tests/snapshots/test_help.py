@@ -56,7 +56,7 @@ def test_help_of_each_command_on_alerts(name: str, snapshot: Snapshot) -> None:
     ],
 )
 def test_usage_errors(name: str, line: str, snapshot: Snapshot) -> None:
-    """A mistake in calling the command says what is wrong and what to do instead, and exits with 2."""
+    """A mistake in calling the command is named with its remedy, and the command exits with 2."""
     result = CliRunner().invoke(tracline, line.split(), prog_name="tracline")
     assert result.exit_code == 2
     snapshot(f"errors/{name}.txt", result.output)

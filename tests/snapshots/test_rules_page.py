@@ -1,8 +1,9 @@
-"""The catalogue of shipped rules, `docs/rules.md`, is what the packs say."""
+"""The catalogue of shipped rules, `docs/rules.md`, agrees with the packs."""
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from tracline.rules.model.printer import to_text
@@ -19,7 +20,9 @@ def test_the_catalogue_is_in_step_with_the_packs() -> None:
     rules = load_packs(shipped_packs()).rules
     packs = {name: [rule for rule in rules if rule.pack == name] for name in shipped_packs()}
     introduction = PAGE.read_text(encoding="utf-8").partition("\n## ")[0]
-    page = "\n".join([introduction, *(line for name, own in packs.items() for line in section(name, own))])
+    page = "\n".join(
+        [introduction, *(line for name, pack_rules in packs.items() for line in section(name, pack_rules))]
+    )
     if REWRITE:
         PAGE.write_text(page, encoding="utf-8")
     assert page == PAGE.read_text(encoding="utf-8")
@@ -45,11 +48,20 @@ def in_full(rule: Rule) -> list[str]:
     return [
         f"### {rule.id}",
         "",
-        f"{rule.title}. Severity: {rule.severity.value}.",
+        f"{rule.title}.",
+        f"Severity: {rule.severity.value}.",
         "",
         *("```text", *shown, "```", ""),
-        *(f"*Why.* {rule.why}", "", f"*Blind spots.* {rule.blind_spots}", ""),
+        *sentences(f"**Why.** {rule.why}"),
+        "",
+        *sentences(f"**Blind spots.** {rule.blind_spots}"),
+        "",
     ]
+
+
+def sentences(text: str) -> list[str]:
+    """A paragraph, one sentence a line."""
+    return re.split(r"(?<=[a-z0-9)`\"][.?]) (?=[A-Z])", text)
 
 
 def key(key: SliceKey) -> str:

@@ -1,7 +1,7 @@
 """The spans that an instrumented agent sends for a conversation, and the events expected from them.
 
-    from tracline.examples.spans.plan import Dialect, Manner
-    from tracline.examples.spans.sessions import support_session
+    from .span_plan import Dialect, Manner
+    from tracline.examples.desk.script import support_session
     from .agent_spans import expected, spans
 
     manner = Manner(dialect=Dialect.OPENINFERENCE, retried=0.2)
@@ -19,23 +19,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from tracline.examples.spans.dialects import WORDS, Attributes, Conversing, DialectWriter, Running
-from tracline.examples.spans.plan import (
-    AgentTurn,
-    Attempt,
-    Dialect,
-    Keys,
-    Manner,
-    ModelCall,
-    ToolRun,
-    believed,
-    plan,
-    shown,
-)
-from tracline.examples.spans.sessions import Script, ScriptCall, ScriptLine
-from tracline.schemas.event import Content, Event, Kind, canonical_text, event_content, event_id
+from tracline.examples.desk.script import Script, ScriptCall, ScriptLine
+from tracline.schemas.event import Content, Event, Kind, canonical_text, content_of, event_id
 from tracline.schemas.span import Span, SpanEvent, Value
 from tracline.schemas.span_content import Role
+
+from .span_dialects import WORDS, Attributes, Conversing, DialectWriter, Running
+from .span_plan import AgentTurn, Attempt, Dialect, Keys, Manner, ModelCall, ToolRun, believed, plan, shown
 
 # The spans
 
@@ -98,8 +88,8 @@ class _SpanWriter:
         calls = [act for act in turn.acts if isinstance(act, ModelCall)]
         inputs, output = (calls[-1].inputs, calls[-1].output) if calls else (turn.lines, None)
         error = calls[-1].attempts[-1].error if calls else None
-        told = Conversing(turn.agent, turn.model, _instructions(turn.agent, 0), inputs, output, error)
-        name, attributes = words.agent(told, self.manner)
+        content = Conversing(turn.agent, turn.model, _instructions(turn.agent, 0), inputs, output, error)
+        name, attributes = words.agent(content, self.manner)
         here = self._add((name, attributes | extra), Attempt(turn.start, turn.end, error), place, words)
         for number, act in enumerate(turn.acts):
             if isinstance(act, ModelCall):
@@ -119,8 +109,8 @@ class _SpanWriter:
     ) -> _Place:
         output = act.output if attempt.error is None else None
         instructions = _instructions(place.agent, number)
-        told = Conversing(place.agent, model, instructions, act.inputs, output, attempt.error)
-        name, attributes = WORDS[dialect].chat(told, self.manner)
+        content = Conversing(place.agent, model, instructions, act.inputs, output, attempt.error)
+        name, attributes = WORDS[dialect].chat(content, self.manner)
         if self.manner.keys is Keys.FIRST_CALLS and place.trace not in self.keyed:
             attributes |= self._key()
             self.keyed.add(place.trace)
@@ -137,9 +127,11 @@ class _SpanWriter:
         if act.inner is not None:
             self._turn(act.inner, replace(place, agent=act.inner.agent), {})
 
-    def _add(self, told: tuple[str, Attributes], ran: Attempt, place: _Place, words: DialectWriter) -> _Place:
+    def _add(
+        self, named: tuple[str, Attributes], ran: Attempt, place: _Place, words: DialectWriter
+    ) -> _Place:
         """Add a span, and return the place below it."""
-        name, attributes = told
+        name, attributes = named
         start, end = shown(ran.start, ran.end, ran.fault)
         if self.manner.keys is Keys.EVERYWHERE:
             attributes |= {**self._key(), words.agent_key: place.agent}
@@ -188,15 +180,15 @@ def expected(session: Script, manner: Manner | None = None) -> tuple[Event, ...]
     turns = plan(session, manner)
     words = WORDS[manner.dialect]
     blank = Event(session.session_id, 0, 0, 0, Kind.UNKNOWN, service=session.service)
-    told: list[Event] = []
+    made: list[Event] = []
     for turn in turns:
         who = replace(blank, agent=turn.agent, model=turn.model if words.agent_model else None)
-        told += _turn_events(turn, who, manner, is_first=turn is turns[0])
-    told.sort(key=lambda event: event.time)
+        made += _turn_events(turn, who, manner, is_first=turn is turns[0])
+    made.sort(key=lambda event: event.time)
     if manner.end_mark:
         end = replace(blank, kind=Kind.END, time=turns[-1].end, attributes={"end": "mark"})
-        told.append(replace(end, service=None))
-    return tuple(_numbered(told))
+        made.append(replace(end, service=None))
+    return tuple(_numbered(made))
 
 
 def _turn_events(turn: AgentTurn, who: Event, manner: Manner, *, is_first: bool = False) -> Iterator[Event]:
@@ -220,8 +212,8 @@ def _call_events(act: ModelCall, who: Event, manner: Manner, *, is_first: bool) 
     if manner.captured and manner.inputs_captured:
         yield from _input_events(act, who, manner, is_first=is_first)
     else:
-        says_so = manner.captured and manner.dialect is Dialect.OPENINFERENCE
-        content = Content.REDACTED if says_so else Content.ABSENT
+        is_marked = manner.captured and manner.dialect is Dialect.OPENINFERENCE
+        content = Content.REDACTED if is_marked else Content.ABSENT
         yield from (_unknown(who, _believed(attempt)[0], content) for attempt in act.attempts)
     ends = [_believed(attempt)[1] for attempt in act.attempts if attempt.error is None]
     if not manner.captured:
@@ -259,7 +251,7 @@ def _line_events(line: ScriptLine, who: Event, manner: Manner) -> Iterator[Event
             captured,
             kind=Kind.TOOL_RESULT,
             tool=call.tool,
-            call_id=_told_id(call.call_id, manner),
+            call_id=_written_id(call.call_id, manner),
             args=args,
             result=line.text,
         )
@@ -267,7 +259,7 @@ def _line_events(line: ScriptLine, who: Event, manner: Manner) -> Iterator[Event
     if line.text is not None:
         yield replace(captured, kind=Kind(line.role), text=line.text)
     for call in line.calls:
-        call_id = _told_id(call.call_id, manner)
+        call_id = _written_id(call.call_id, manner)
         yield replace(captured, kind=Kind.TOOL_CALL, tool=call.tool, call_id=call_id, args=call.args)
 
 
@@ -279,11 +271,11 @@ def _run_events(act: ToolRun, who: Event, manner: Manner) -> Iterator[Event]:
     start, end = believed(act.start, act.end, act.fault)
     run = replace(who, tool=act.call.tool)
     if manner.captured:
-        told = replace(run, content=Content.CAPTURED, args=act.call.args, result=act.answer.text)
+        base = replace(run, content=Content.CAPTURED, args=act.call.args, result=act.answer.text)
     else:
-        told = replace(run, content=Content.ABSENT)
-        yield replace(told, kind=Kind.TOOL_CALL, time=start)
-    yield replace(told, kind=Kind.TOOL_RESULT, time=end, error=act.answer.error)
+        base = replace(run, content=Content.ABSENT)
+        yield replace(base, kind=Kind.TOOL_CALL, time=start)
+    yield replace(base, kind=Kind.TOOL_RESULT, time=end, error=act.answer.error)
 
 
 def _run_ids(turn: AgentTurn, manner: Manner) -> dict[int, str | None]:
@@ -293,26 +285,28 @@ def _run_ids(turn: AgentTurn, manner: Manner) -> dict[int, str | None]:
     """
     runs = [(number, act) for number, act in enumerate(turn.acts) if isinstance(act, ToolRun)]
     if WORDS[manner.dialect].run_ids:
-        return {number: _told_id(act.call.call_id, manner) for number, act in runs}
+        return {number: _written_id(act.call.call_id, manner) for number, act in runs}
     if not manner.captured:
         return {number: None for number, _ in runs}
     ids: dict[int, str | None] = {}
-    runs.sort(key=lambda one: believed(one[1].start, one[1].end, one[1].fault))
+    runs.sort(key=lambda item: believed(item[1].start, item[1].end, item[1].fault))
     for number, act in runs:
         asked = [
-            one.output for one in turn.acts[:number] if isinstance(one, ModelCall) and one.output is not None
+            item.output
+            for item in turn.acts[:number]
+            if isinstance(item, ModelCall) and item.output is not None
         ]
-        calls = [one for one in (asked[-1].calls if asked else ()) if _is_alike(one, act.call)]
-        free = [one.call_id for one in calls if one.call_id not in ids.values()]
-        ids[number] = _told_id(free[0] if free else act.call.call_id, manner)
+        calls = [item for item in (asked[-1].calls if asked else ()) if _is_alike(item, act.call)]
+        free = [item.call_id for item in calls if item.call_id not in ids.values()]
+        ids[number] = _written_id(free[0] if free else act.call.call_id, manner)
     return ids
 
 
-def _is_alike(one: ScriptCall, other: ScriptCall) -> bool:
-    return one.tool == other.tool and canonical_text(one.args) == canonical_text(other.args)
+def _is_alike(first: ScriptCall, second: ScriptCall) -> bool:
+    return first.tool == second.tool and canonical_text(first.args) == canonical_text(second.args)
 
 
-def _told_id(call_id: str | None, manner: Manner) -> str | None:
+def _written_id(call_id: str | None, manner: Manner) -> str | None:
     return call_id if manner.call_ids else None
 
 
@@ -320,19 +314,12 @@ def _believed(attempt: Attempt) -> tuple[int, int]:
     return believed(attempt.start, attempt.end, attempt.fault)
 
 
-def _numbered(told: Sequence[Event]) -> Iterator[Event]:
+def _numbered(events: Sequence[Event]) -> Iterator[Event]:
     """Yield the events with occurrence, place and id."""
     equals: Counter[str] = Counter()
-    for seq, event in enumerate(told, start=1):
-        content = event_content(
-            event.kind,
-            text=event.text,
-            tool=event.tool,
-            call_id=event.call_id,
-            args=event.args,
-            result=event.result,
-        )
+    for seq, event in enumerate(events, start=1):
+        content = content_of(event)
         key = repr((event.kind, content))
-        name = event_id(event.session_id, told[0].time, event.kind, content, equals[key])
-        yield replace(event, seq=seq, occurrence=told[0].time, event_id=name)
+        name = event_id(event.session_id, events[0].time, event.kind, content, equals[key])
+        yield replace(event, seq=seq, occurrence=events[0].time, event_id=name)
         equals[key] += 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -143,7 +144,7 @@ class Rejudge:
             if applied[slot] - known:
                 new[slot] = applied[slot] - known
             after[at[0]] = at[1], known | applied[slot]
-        steps = list(self._when_applied(judged, places, new))
+        steps = sorted(self._when_applied(judged, places, new), key=itemgetter(0))
         ats = _at(judged, np.array([stamp for stamp, _ in steps], dtype=np.int64))
         changes = [
             _Change(int(places.batch[stamp]), 0, self._status(SessionStatus.APPLIED, number, at))

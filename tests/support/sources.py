@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from tracline.schemas.dialects.parts.log_record import LogRecord
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.otlp.signal import Signal
-from tracline.schemas.sessions.pending import OpenTrace, Released, Traces, TracesStep
+from tracline.schemas.sessions.pending import Released, Traces, TracesStep
 from tracline.schemas.sessions.span_reading import SpanReading
+from tracline.schemas.sessions.trace import OpenTrace
 from tracline.schemas.settings import SessionSettings
 from tracline.stream.messages.trace_state import (
     EntrySizes,

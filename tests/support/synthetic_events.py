@@ -89,7 +89,7 @@ def _rows_of(bank: _Bank, chosen: Integers, starts: Integers, orders: Integers, 
     length = bank.length[chosen]
     offset = np.repeat(bank.first[chosen] - (np.cumsum(length) - length), length)
     rows = bank.rows[offset + np.arange(len(offset))]
-    own = pl.DataFrame(
+    columns = pl.DataFrame(
         {
             "start": np.repeat(starts + _epoch(bank), length),
             "number": np.repeat(np.arange(number, number + len(chosen)), length),
@@ -99,7 +99,7 @@ def _rows_of(bank: _Bank, chosen: Integers, starts: Integers, orders: Integers, 
     name = pl.col("number").cast(pl.String).str.zfill(9)
     start, order = pl.col("start").cast(pl.Datetime("ns", "UTC")), pl.format("#W{}", "order")
     return (
-        rows.hstack(own)
+        rows.hstack(columns)
         .with_columns(
             pl.format("synthetic-{}", name).alias("session_id"),
             (pl.col("time") - pl.col("occurrence") + start).alias("time"),

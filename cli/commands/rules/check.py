@@ -71,7 +71,7 @@ def _inheritance(documents: Mapping[str, Document]) -> Iterator[str]:
         changed = overrides(document)
         if changed is None:
             continue
-        added = f", {len(changed.own)} added" if changed.own else ""
+        added = f", {len(changed.added)} added" if changed.added else ""
         yield quoted(
             f"{name} extends {changed.parent}: {counted(len(changed.inherited), 'rule')} inherited{added}"
         )
@@ -111,7 +111,7 @@ def _write_json(problems: Sequence[Problem], documents: Mapping[str, Document], 
                 "pack": name,
                 "parent": changed.parent,
                 "inherited": changed.inherited,
-                "own": changed.own,
+                "own": changed.added,
                 "dropped": changed.dropped,
                 **changed.replaced,
                 "severities": {

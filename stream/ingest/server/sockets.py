@@ -26,10 +26,10 @@ def listening(host: str, port: int) -> socket.socket:
 
     Raises StreamError (TRL713) where it cannot listen there.
     """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    version = socket.AF_INET6 if ":" in host else socket.AF_INET
     is_both = host == "::" and socket.has_dualstack_ipv6()
     try:
-        return socket.create_server((host, port), family=family, dualstack_ipv6=is_both)
+        return socket.create_server((host, port), family=version, dualstack_ipv6=is_both)
     except OSError:
         raise refused_address(host, port) from None
 

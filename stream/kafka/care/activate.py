@@ -20,7 +20,7 @@ TIMEOUT_S = 30.0
 
 
 def activate(kafka: KafkaSettings, packs: Mapping[str, str], supersedes: Collection[str] = ()) -> int:
-    """Write the packs, texts by their names, into every events partition; gives how many there are.
+    """Write the packs, texts by their names, into every events partition, and return how many there are.
 
     `supersedes` are digests of rule sets that were activated before and are not to come into force.
 
@@ -54,7 +54,7 @@ def activate(kafka: KafkaSettings, packs: Mapping[str, str], supersedes: Collect
 
 
 def activation_of(kafka: KafkaSettings, packs: Mapping[str, str], supersedes: Collection[str] = ()) -> bytes:
-    """The message that brings packs into force. Raises StreamError (TRL734) where they are too large."""
+    """Return the message that brings packs into force. Raises StreamError (TRL734) if they are too large."""
     message = encode(Activation(dict(packs), sorted(supersedes)))
     if len(message) > kafka.message_bytes_max:
         what = f"the packs have {len(message)} bytes, and a message may have {kafka.message_bytes_max}"

@@ -1,8 +1,8 @@
-"""Dead letters: reading those that there are, and sending what they are about once more.
+"""Dead letters: reading them, and sending their records once more.
 
-A letter says where a record stands and has a digest of it, never its content. Only records of spans, of logs
-and of events can be sent again: what comes after them is read by marks, which a record has once.
-Rules come into force in every partition or in none, so what one partition has of them is not sent again
+A dead letter has the place of a record and a digest of it, never its content. Only records of spans, of logs
+and of events can be sent again: later topics are read by marks, which a record has once.
+Rules come into force in every partition or in none, so an activation in one partition is not sent again
 either.
 """
 
@@ -28,31 +28,31 @@ from ..topics import administering, look, require
 
 PROCESS = "dead-letters"
 HEADER = "tracline-replay"
-"""The header of a record that was sent again: where it stood, `topic/partition/offset`."""
+"""The header of a record that was sent again: its first place, `topic/partition/offset`."""
 REPLAYED = (Topic.SPANS, Topic.LOGS, Topic.EVENTS)
 """The topics whose records can be sent again."""
 POLL_MS = 200
 ASK_MS = 10_000
 WAIT_S = 30.0
-"""How long a record may take to come, in seconds."""
+"""The seconds that a record may take to come."""
 
 
 class ReplayOutcome(StrEnum):
-    """What became of a record that was to be sent again."""
+    """The outcome of sending a record again."""
 
     REPLAYED = "replayed"
     """It stands at the end of its partition, once more."""
     GONE = "gone"
     """Kafka has deleted it: the topic keeps records for a time."""
     OTHER = "other"
-    """Another record stands at its place: the topic was made anew."""
+    """Another record stands at its place: the topic was recreated."""
     REFUSED = "refused"
     """Records of its topic are not sent again, nor are rules that come into force."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class RecordPlace:
-    """Where a record stands."""
+    """The place of a record."""
 
     topic: str
     partition: int
@@ -68,40 +68,40 @@ class DeadLetterRecord:
 
     @property
     def place(self) -> RecordPlace:
-        """Return where the record stands that it is about."""
+        """Return the place of the record that it is about."""
         return RecordPlace(self.letter.topic, self.letter.partition, self.letter.offset)
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterFilter:
-    """Which letters: by code, by process, from a time on (ns), by the first and last number; None is any."""
+    """A choice of dead letters by code, process, earliest time (ns), first and last number; None is any."""
 
     code: str | None = None
     process: str | None = None
     since: int | None = None
     numbers: tuple[int, int] | None = None
 
-    def has(self, one: DeadLetterRecord) -> bool:
-        """Return whether it is one of them."""
-        first, last = self.numbers or (one.number, one.number)
+    def has(self, record: DeadLetterRecord) -> bool:
+        """Return whether the dead letter is record of them."""
+        first, last = self.numbers or (record.number, record.number)
         return (
-            self.code in (None, one.letter.code)
-            and self.process in (None, one.letter.process)
-            and (self.since is None or one.letter.time >= self.since)
-            and first <= one.number <= last
+            self.code in (None, record.letter.code)
+            and self.process in (None, record.letter.process)
+            and (self.since is None or record.letter.time >= self.since)
+            and first <= record.number <= last
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The letters that were chosen, and how many records of the topic are no letters."""
+    """The chosen dead letters, and the number of records of the topic that are none."""
 
     letters: tuple[DeadLetterRecord, ...]
     damaged: int
 
 
 def read_dead_letters(kafka: KafkaSettings, choice: DeadLetterFilter) -> Read:
-    """The dead letters that there are now, in the order in which they came.
+    """Return the dead letters that exist now, in the order in which they came.
 
     Raises StreamError: TRL721 to TRL724 as `require`, TRL723 where Kafka does not answer.
     """
@@ -117,12 +117,12 @@ def read_dead_letters(kafka: KafkaSettings, choice: DeadLetterFilter) -> Read:
             if last is not None and record.offset > last:
                 break
             try:
-                one = DeadLetterRecord(record.offset, decode_dead_letter(record.value or b""))
+                letter = DeadLetterRecord(record.offset, decode_dead_letter(record.value or b""))
             except Damaged:
                 damaged += 1
                 continue
-            if choice.has(one):
-                letters.append(one)
+            if choice.has(letter):
+                letters.append(letter)
     except KafkaError as error:
         raise refusal(error, kafka) from error
     finally:
@@ -133,12 +133,12 @@ def read_dead_letters(kafka: KafkaSettings, choice: DeadLetterFilter) -> Read:
 def replay(
     kafka: KafkaSettings, letters: Sequence[DeadLetterRecord]
 ) -> list[tuple[RecordPlace, ReplayOutcome]]:
-    """Send the records that the letters are about once more, each once, to their topic and partition.
+    """Send the records of the dead letters once more, each once, to their topic and partition.
 
-    Key, value and headers are as they were, beside `HEADER`. What is sent is acknowledged when this returns;
-    where it raises (StreamError as `read_dead_letters`) some may have been sent.
+    Key, value and headers are as they were, beside `HEADER`. The records are acknowledged when this returns;
+    if it raises (StreamError as `read_dead_letters`) some may have been sent.
     """
-    digests = {one.place: one.letter.sha256 for one in letters}
+    digests = {record.place: record.letter.sha256 for record in letters}
     topics = {kafka.topic(topic) for topic in REPLAYED}
     outcomes: list[tuple[RecordPlace, ReplayOutcome]] = []
     consumer, producer = reader_in_no_group(kafka), KafkaProducer(**producing(kafka, PROCESS))
@@ -171,7 +171,7 @@ def _again(
         place.topic,
         value=record.value,
         key=record.key,
-        headers=[*(one for one in record.headers if one[0] != HEADER), (HEADER, origin)],
+        headers=[*(header for header in record.headers if header[0] != HEADER), (HEADER, origin)],
         partition=place.partition,
     )
     sent.get(timeout=WAIT_S)
@@ -187,7 +187,7 @@ def _activates(value: bytes) -> bool:
 
 
 def _record(consumer: Any, place: RecordPlace) -> Any:
-    """The record at a place; None where there is none any more."""
+    """Return the record at a place; None if it is gone."""
     part = TopicPartition(place.topic, place.partition)
     if place.partition not in (consumer.partitions_for_topic(place.topic) or ()):
         return None
@@ -201,9 +201,9 @@ def _record(consumer: Any, place: RecordPlace) -> Any:
 
 
 def records_from(consumer: Any, place: TopicPartition, begin: int | None = None) -> Iterator[Any]:
-    """The records of a partition from an offset on, or from its first, up to its end as it is now.
+    """Yield the records of a partition from an offset on, or from its first, up to its end as it is now.
 
-    Raises KafkaTimeoutError where they do not come.
+    Raises KafkaTimeoutError if they do not come.
     """
     end = consumer.end_offsets([place], timeout_ms=ASK_MS)[place]
     consumer.assign([place])
@@ -222,7 +222,7 @@ def records_from(consumer: Any, place: TopicPartition, begin: int | None = None)
 
 
 def reader_in_no_group(kafka: KafkaSettings) -> Any:
-    """A consumer in no group, of what is committed."""
+    """Return a consumer in no group, of committed records."""
     return KafkaConsumer(
         **connecting(kafka, PROCESS),
         isolation_level="read_committed",

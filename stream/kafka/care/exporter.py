@@ -1,4 +1,4 @@
-"""Spans from an agent's OpenTelemetry SDK straight into Kafka, where there is no collector."""
+"""Spans from an agent's OpenTelemetry SDK straight into Kafka, without a collector."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class KafkaSpanExporter(SpanExporter):
-    """Sends spans to `spans_topic` as a collector does: OTLP requests keyed by trace, one or more a trace.
+    """An exporter that sends spans to `spans_topic` as a collector does: OTLP requests keyed by trace.
 
     Give it to a `BatchSpanProcessor`. A broker that is away does no harm but to the spans that end
-    meanwhile: the SDK drops what an exporter fails to send. It connects with the first spans, and anew in
+    meanwhile: the SDK drops what an exporter fails to send. It connects with the first spans, and again in
     a process that is forked off.
 
-    Raises StreamError (TRL721, TRL722) where the settings cannot be used.
+    Raises StreamError (TRL721, TRL722) if the settings cannot be used.
     """
 
     def __init__(self, settings: KafkaSettings | None = None, *, timeout_s: float = TIMEOUT_S) -> None:
@@ -67,11 +67,11 @@ class KafkaSpanExporter(SpanExporter):
                 return SpanExportResult.FAILURE
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002 (the SDK's signature)
-        """True: what `export` was given is sent when it returns."""
+        """Return True: the spans of `export` are sent when it returns."""
         return True
 
     def shutdown(self) -> None:
-        """Close the connection; what comes later is not sent."""
+        """Close the connection; later spans are not sent."""
         with self._lock:
             self._shut = True
             self._close()
@@ -92,7 +92,7 @@ class KafkaSpanExporter(SpanExporter):
         return SpanExportResult.SUCCESS
 
     def _arguments(self) -> dict[str, Any]:
-        """The producer's, none of which waits for longer than an export may take."""
+        """Return the producer's arguments, by which no call waits for longer than an export may take."""
         timeout_ms = int(self._timeout_s * 1000)
         waits = ("bootstrap_timeout_ms", "max_block_ms", "delivery_timeout_ms")
         return {
@@ -102,20 +102,20 @@ class KafkaSpanExporter(SpanExporter):
         }
 
     def _forked(self) -> None:
-        """Begin anew in a child: it has the parent's lock and connection, but none of its threads."""
+        """Forget the producer in a child, which has the parent's lock and connection, but no threads."""
         self._lock = threading.Lock()
-        # To let go of it, or to forget it, would wait for those threads.
+        # Closing or freeing it would wait for those threads.
         self._inherited, self._producer = self._producer, None
 
     def _close(self) -> None:
-        """Let go of the producer: one that failed may be unable to go on; the next export makes another."""
+        """Drop the producer: one that failed may be unable to go on; the next export makes another."""
         if self._producer is not None:
             drop_producer(self._producer)
             self._producer = None
 
 
 def by_trace(spans: Sequence[ReadableSpan], bytes_max: int) -> tuple[list[tuple[bytes, bytes]], int]:
-    """The spans as (key, OTLP request) of at most so many bytes, trace by trace; how many fit into none.
+    """Return the spans as (key, OTLP request) of at most so many bytes, by trace, and how many fit into none.
 
     The key is the trace id in hexadecimal digits, as a collector with `partition_traces_by_id` has it: the
     same spans come to the same partition whichever way they go.
@@ -137,7 +137,7 @@ def by_trace(spans: Sequence[ReadableSpan], bytes_max: int) -> tuple[list[tuple[
 
 
 def _requests(spans: Sequence[ReadableSpan], bytes_max: int) -> Iterator[bytes | None]:
-    """The spans as one request, or halved as often as it takes; None for a span that is too large alone."""
+    """Yield the spans as one request, or halved as often as it takes; None for a span that is too large."""
     value = encode_spans(spans).SerializeToString()
     if len(value) <= bytes_max:
         yield value

@@ -218,7 +218,7 @@ def locked(folder: Path) -> Generator[Path]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             hint = "give each process a --data of its own"
-            raise StreamError("TRL743", f"another process has its state in {folder}", hint) from None
+            raise StreamError("TRL743", f"another process keeps its state in {folder}", hint) from None
         yield folder
     finally:
         os.close(lock)

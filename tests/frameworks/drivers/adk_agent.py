@@ -1,4 +1,4 @@
-"""An agent of Google's ADK with LiteLLM's models, instrumented by itself or as VARIANT says."""
+"""An agent of Google's ADK with LiteLLM's models, instrumented by itself or by VARIANT."""
 
 import asyncio
 import logging
@@ -47,7 +47,7 @@ def in_words(error, **_):
     return {"result": f"Error: {error}"}
 
 
-async def said_by(runner, session, text, stream=False):
+async def answer_to(runner, session, text, stream=False):
     """Let an agent answer: its words."""
     config = RunConfig(streaming_mode=StreamingMode.SSE if stream else StreamingMode.NONE)
     message = Content(role="user", parts=[Part(text=text)])
@@ -64,7 +64,7 @@ async def ask_policy_agent(question: str) -> str:
     """Ask the policy team a question."""
     policy = runner("policy", POLICY, [lookup_policy])
     session = await policy.session_service.create_session(app_name=APP, user_id=USER)
-    return await said_by(policy, session.id, question)
+    return await answer_to(policy, session.id, question)
 
 
 desk = runner("desk", DESK, [*DESK_TOOLS, ask_policy_agent])
@@ -75,7 +75,7 @@ async def take(session, turn):
     found = await desk.session_service.get_session(app_name=APP, user_id=USER, session_id=session)
     if found is None:
         await desk.session_service.create_session(app_name=APP, user_id=USER, session_id=session)
-    await said_by(desk, session, turn["user"], turn.get("stream", False))
+    await answer_to(desk, session, turn["user"], turn.get("stream", False))
 
 
 asyncio.run(play_async(take))

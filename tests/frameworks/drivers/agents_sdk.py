@@ -1,4 +1,4 @@
-"""OpenAI's Agents SDK over chat completions or responses, instrumented as VARIANT says."""
+"""OpenAI's Agents SDK over chat completions or responses, instrumented by VARIANT."""
 
 import asyncio
 import os

@@ -1,8 +1,8 @@
-"""The anthropic SDK with a loop of our own, instrumented as VARIANT says."""
+"""The anthropic SDK with a loop of our own, instrumented by VARIANT."""
 
 import os
 
-from desk import DESK, MODEL_URL, POLICY, play, provider, said, tools_of, use
+from desk import DESK, MODEL_URL, POLICY, play, provider, text_of_result, tools_of, use
 
 TRACES = provider()
 if os.environ["VARIANT"] == "openinference":
@@ -56,7 +56,7 @@ def result_of(call):
             if call.name == "ask_policy_agent":
                 question = {"role": "user", "content": call.input["question"]}
                 return {**made, "content": answer([question], "policy")}
-            return {**made, "content": said(use(call.name, **call.input))}
+            return {**made, "content": text_of_result(use(call.name, **call.input))}
     except Exception as error:
         return {**made, "content": f"Error: {error}", "is_error": True}
 

@@ -33,17 +33,17 @@ def ask_policy_agent(question: str) -> str:
     return answer("policy", POLICY, [tool("lookup_policy")(in_words(lookup_policy))], question)
 
 
-TOOLS = [*(tool(one.__name__)(in_words(one)) for one in DESK_TOOLS), ask_policy_agent]
+TOOLS = [*(tool(function.__name__)(in_words(function)) for function in DESK_TOOLS), ask_policy_agent]
 HISTORY = {}
 
 
 def take(session, turn):
     """Play one turn."""
-    said = HISTORY.setdefault(session, [])
-    said.append(f"Customer: {turn['user']}")
+    conversation = HISTORY.setdefault(session, [])
+    conversation.append(f"Customer: {turn['user']}")
     with using_session(session):
-        done = answer("desk", DESK, TOOLS, "\n".join(said))
-    said.append(f"Desk: {done}")
+        done = answer("desk", DESK, TOOLS, "\n".join(conversation))
+    conversation.append(f"Desk: {done}")
 
 
 play(take)

@@ -1,4 +1,4 @@
-"""What the drivers in Python share: the script's users and tools, and turns of several sessions at once.
+"""The shared part of the drivers in Python: the script's users and tools, and interleaved turns of sessions.
 
 The harness sets: MODEL_URL (the scripted model), OTLP_URL (where spans go), SESSION_PREFIX, CONVERSATIONS.
 """
@@ -56,7 +56,7 @@ def use(tool, **args):
     return call["result"]
 
 
-def said(result):
+def text_of_result(result):
     """Return a tool's result as a model reads it: text as it is, anything else as JSON."""
     return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
 
@@ -64,7 +64,7 @@ def said(result):
 def in_text(run):
     """Run a tool: what a model reads of it, its result as text, or the error's text where it fails."""
     try:
-        return said(run())
+        return text_of_result(run())
     except ToolFailed as error:
         return f"Error: {error}"
 
@@ -166,15 +166,15 @@ def rounds():
 def play(take):
     """Play all sessions: `take(session id, turn)`, the turns of a round at the same time in threads."""
     with ThreadPoolExecutor(3) as pool:
-        for some in rounds():
-            for done in [pool.submit(take, session, turn) for session, turn in some]:
+        for batch in rounds():
+            for done in [pool.submit(take, session, turn) for session, turn in batch]:
                 done.result()
 
 
 async def play_async(take):
     """Play all sessions: `take(session id, turn)` is awaited, the turns of a round at the same time."""
-    for some in rounds():
-        await asyncio.gather(*(take(session, turn) for session, turn in some))
+    for batch in rounds():
+        await asyncio.gather(*(take(session, turn) for session, turn in batch))
 
 
 def provider():

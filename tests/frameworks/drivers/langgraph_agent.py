@@ -1,4 +1,4 @@
-"""An agent of LangChain on LangGraph with a checkpointer, instrumented as VARIANT says."""
+"""An agent of LangChain on LangGraph with a checkpointer, instrumented by VARIANT."""
 
 import asyncio
 import os

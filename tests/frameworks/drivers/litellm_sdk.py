@@ -1,10 +1,10 @@
-"""LiteLLM's SDK with a loop of our own, instrumented as VARIANT says."""
+"""LiteLLM's SDK with a loop of our own, instrumented by VARIANT."""
 
 import json
 import os
 from contextlib import contextmanager
 
-from desk import OPENAI_URL, ChatLoop, play, provider, said
+from desk import OPENAI_URL, ChatLoop, play, provider, text_of_result
 
 TRACES = provider()
 VARIANT = os.environ["VARIANT"]
@@ -38,7 +38,7 @@ def openinference():
     return turn, tool
 
 
-def own():
+def plain():
     """Switch LiteLLM's own callback on: a span of ours with the conversation's id, execute_tool spans."""
     litellm.callbacks = ["otel"]
     tracer = TRACES.get_tracer("app")
@@ -54,13 +54,13 @@ def own():
         names |= {"gen_ai.tool.call.id": call_id, "gen_ai.tool.call.arguments": json.dumps(args)}
         with tracer.start_as_current_span(f"execute_tool {name}", attributes=names) as span:
             result = run()
-            span.set_attribute("gen_ai.tool.call.result", said(result))
+            span.set_attribute("gen_ai.tool.call.result", text_of_result(result))
             return result
 
     return turn, tool
 
 
-TURN, TOOL = openinference() if VARIANT == "openinference" else own()
+TURN, TOOL = openinference() if VARIANT == "openinference" else plain()
 
 
 def create(model, **asked):

@@ -1,4 +1,4 @@
-"""The openai SDK with a loop of our own over chat completions or responses, instrumented as VARIANT says."""
+"""The openai SDK with a loop of our own over chat completions or responses, instrumented by VARIANT."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from desk import (
     openai_tools,
     play,
     provider,
-    said,
+    text_of_result,
     use,
 )
 
@@ -65,11 +65,15 @@ def openllmetry():
     traces = provider()
     OpenAIInstrumentor().instrument(tracer_provider=traces)
     tracer = traces.get_tracer("traceloop.tracer")
-    said_of = "traceloop.association.properties.session_id"
+    session_attribute = "traceloop.association.properties.session_id"
 
     @contextmanager
     def turn(session):
-        names = {said_of: session, "traceloop.span.kind": "workflow", "traceloop.entity.name": "turn"}
+        names = {
+            session_attribute: session,
+            "traceloop.span.kind": "workflow",
+            "traceloop.entity.name": "turn",
+        }
         with tracer.start_as_current_span("turn.workflow", attributes=names):
             yield
 
@@ -104,7 +108,7 @@ def opentelemetry():
         names |= {"gen_ai.tool.call.id": call_id, "gen_ai.tool.call.arguments": json.dumps(args)}
         with tracer.start_as_current_span(f"execute_tool {name}", attributes=names) as span:
             result = run()
-            span.set_attribute("gen_ai.tool.call.result", said(result))
+            span.set_attribute("gen_ai.tool.call.result", text_of_result(result))
             return result
 
     def close():

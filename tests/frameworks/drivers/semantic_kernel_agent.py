@@ -35,10 +35,12 @@ def agent(name, instructions, tools):
     """Return a new agent."""
     client = AsyncOpenAI(base_url=OPENAI_URL, api_key="none")
     chat = OpenAIChatCompletion(ai_model_id=MODEL, async_client=client)
-    functions = [kernel_function(one, name=one.__name__, description=one.__doc__) for one in tools]
+    functions = [
+        kernel_function(function, name=function.__name__, description=function.__doc__) for function in tools
+    ]
     from semantic_kernel.functions import KernelPlugin
 
-    plugin = KernelPlugin.from_object("shop", {one.__name__: one for one in functions})
+    plugin = KernelPlugin.from_object("shop", {function.__name__: function for function in functions})
     return ChatCompletionAgent(service=chat, name=name, instructions=instructions, plugins=[plugin])
 
 

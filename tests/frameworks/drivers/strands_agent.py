@@ -23,7 +23,7 @@ async def ask_policy_agent(question: str) -> str:
     return str(await agent("policy", POLICY, [tool(in_words(lookup_policy))]).invoke_async(question)).strip()
 
 
-TOOLS = [*(tool(in_words(one)) for one in DESK_TOOLS), ask_policy_agent]
+TOOLS = [*(tool(in_words(function)) for function in DESK_TOOLS), ask_policy_agent]
 AGENTS = {}
 
 

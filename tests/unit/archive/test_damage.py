@@ -21,20 +21,20 @@ ROWS = 400
 def log(**columns: Any) -> pl.DataFrame:
     """Candidates: 40 sessions, each of ten messages."""
     start = datetime(2026, 1, 1)
-    told = {
+    defaults = {
         "session_id": [f"s{row % 40:02d}" for row in range(ROWS)],
         "time": [start + timedelta(seconds=row) for row in range(ROWS)],
         "kind": ["user"] * ROWS,
         "text": [f"words {row}" for row in range(ROWS)],
     }
-    return pl.DataFrame(told | columns)
+    return pl.DataFrame(defaults | columns)
 
 
 def damaged(path: Path, column: str) -> Path:
     """The file with thirty bytes of a column's first page overwritten."""
     about: Any = pq.ParquetFile(path).metadata.row_group(0)
     columns = [about.column(number) for number in range(about.num_columns)]
-    offset = next(one.data_page_offset for one in columns if one.path_in_schema == column)
+    offset = next(chunk.data_page_offset for chunk in columns if chunk.path_in_schema == column)
     data = bytearray(path.read_bytes())
     data[offset : offset + 30] = b"\xff" * 30
     path.write_bytes(data)
@@ -51,7 +51,7 @@ def prepared(tmp_path: Path) -> tuple[pl.DataFrame, Population]:
 
 def rejected(population: Population) -> list[tuple[str, str, str]]:
     """File, place and code of what was rejected."""
-    return [(one.file, one.position, one.code) for one in population.rejects]
+    return [(reject.file, reject.position, reject.code) for reject in population.rejects]
 
 
 def test_files_that_are_not_event_parquet_are_rejected_one_by_one(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_damaged_page_names_its_file(tmp_path: Path) -> None:
 
 
 def test_a_damaged_page_of_what_is_checked_rejects_the_file(tmp_path: Path) -> None:
-    """Where the times themselves cannot be read, the file is rejected whole and the others are judged."""
+    """If the times themselves cannot be read, the file is rejected whole and the others are judged."""
     source = tmp_path / "in"
     source.mkdir()
     log().write_parquet(source / "good.parquet")
@@ -107,14 +107,14 @@ def test_text_that_is_not_utf_8_names_its_file(tmp_path: Path) -> None:
 
 
 def test_what_is_not_a_files_fault_stays_as_it_is(tmp_path: Path) -> None:
-    """An error while sound files are read is not told of them."""
+    """An error while sound files are read is not blamed on them."""
     log().write_parquet(tmp_path / "good.parquet")
     part = SourceFile(tmp_path / "good.parquet", "good.parquet", FileFormat.PARQUET)
     with pytest.raises(pl.exceptions.ColumnNotFoundError), reading([part]):
         scan(part).select("nowhere").collect()
 
 
-def test_a_source_of_which_every_row_is_rejected_is_told_row_by_row(tmp_path: Path) -> None:
+def test_a_source_of_which_every_row_is_rejected_is_listed_row_by_row(tmp_path: Path) -> None:
     """Nothing is left to be put in order, and each row is named."""
     (tmp_path / "in").mkdir()
     log(kind=["wizard"] * ROWS).write_parquet(tmp_path / "in" / "odd.parquet")

@@ -38,8 +38,8 @@ def candidates(*rows: tuple[str, float, str, str | None], **more: Any) -> pl.Dat
         for session, second, kind, text in rows
     ]
     empty = [pl.lit(None, EVENT_SCHEMA[name]).alias(name) for name in UNORDERED]
-    told = [pl.Series(name, of, EVENT_SCHEMA.get(name)) for name, of in more.items()]
-    return event_frame(events).with_columns(*empty).with_columns(*told)
+    series = [pl.Series(name, of, EVENT_SCHEMA.get(name)) for name, of in more.items()]
+    return event_frame(events).with_columns(*empty).with_columns(*series)
 
 
 def order(frame: pl.DataFrame, idle_s: float = 3600) -> list[tuple[str, int, str | None]]:
@@ -86,7 +86,7 @@ def test_spellings_of_types_are_read(tmp_path: Path, unit: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "values", "said"),
+    ("column", "values", "error"),
     [
         ("session_id", None, "has no column session_id"),
         ("time", None, "has no column time"),
@@ -98,14 +98,14 @@ def test_spellings_of_types_are_read(tmp_path: Path, unit: Any) -> None:
         ("seq", [1.5], "has the column seq as Float64"),
     ],
 )
-def test_columns_that_cannot_be_read_are_named(tmp_path: Path, column: str, values: Any, said: str) -> None:
+def test_columns_that_cannot_be_read_are_named(tmp_path: Path, column: str, values: Any, error: str) -> None:
     """A required column that is missing, or a column of another type, is TRL402 with file and column."""
     frame = pl.DataFrame({"session_id": ["s"], "time": [at(1)], "kind": ["user"]})
     frame = frame.drop(column) if values is None else frame.with_columns(pl.Series(column, values))
     with pytest.raises(SourceError, match="TRL402") as caught:
         scan(written(tmp_path, frame))
     assert caught.value.where == "events.parquet"
-    assert said in caught.value.what
+    assert error in caught.value.what
 
 
 def test_a_damaged_file_is_an_error(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_candidates_sort_by_time_place_kind_and_place_in_the_message() -> None:
 
 
 def test_an_occurrence_ends_at_its_end_or_when_the_session_is_idle() -> None:
-    """More than `idle_s` of silence or an `end` row begins a new occurrence, whose seq begins anew."""
+    """More than `idle_s` of silence or an `end` row begins a new occurrence, whose seq begins at 0."""
     frame = candidates(
         ("s", 0, "user", "a"),
         ("s", 10, "user", "b"),
@@ -195,7 +195,7 @@ def test_an_end_of_what_has_closed_is_none() -> None:
 
 
 def test_a_repeat_by_event_id_is_dropped_and_the_first_stays() -> None:
-    """In order of time; rows without ids tell nothing of being repeats and get ids of their own."""
+    """In order of time; rows without ids cannot be recognised as repeats and get ids of their own."""
     frame = candidates(("s", 2, "user", "late"), ("s", 1, "user", "early"), event_id=["x", "x"])
     judged = judged_order(frame, 10)
     assert (judged.events["text"].to_list(), judged.repeats) == (["early"], 1)
@@ -218,8 +218,8 @@ ROWS = st.lists(
 @given(ROWS, st.randoms(), st.integers(1, 3))
 def test_the_order_of_rows_in_the_files_does_not_matter(rows: list[Any], random: Any, idle_s: int) -> None:
     """Any permutation of the candidates gives the same events; judging those again changes nothing."""
-    told = [{"nth": str(number)} for number in range(len(rows))]
-    frame = candidates(*rows, attributes=told)
+    attributes = [{"nth": str(number)} for number in range(len(rows))]
+    frame = candidates(*rows, attributes=attributes)
     places = list(range(len(rows)))
     random.shuffle(places)
     judged = judged_order(frame, idle_s).events
@@ -239,8 +239,8 @@ def test_occurrences_follow_their_definition(rows: list[Any], idle_s: int) -> No
     kinds = [kind.value for kind in Kind]
     for session in ("s", "t"):
         start = last = seq = None
-        told = sorted((second, kinds.index(kind)) for name, second, kind, _ in rows if name == session)
-        for second, kind in told:
+        moments = sorted((second, kinds.index(kind)) for name, second, kind, _ in rows if name == session)
+        for second, kind in moments:
             if start is None or last is None or seq is None or second - last > idle_s:
                 start, seq = second, 0
             if kinds[kind] == "end":
@@ -255,7 +255,7 @@ def test_occurrences_follow_their_definition(rows: list[Any], idle_s: int) -> No
 
 
 def test_rows_with_seq_keep_their_order_and_get_what_they_lack() -> None:
-    """Whatever their times say; without `occurrence` a session is one, and began with its first event."""
+    """The times do not matter; without `occurrence` a session is one, and began with its first event."""
     frame = candidates(
         ("s", 5, "user", "a"), ("s", 3, "assistant", "b"), ("s", 9, "end", None), seq=[1, 2, 3]
     )
@@ -272,7 +272,7 @@ def rows_of(frame: pl.DataFrame) -> list[tuple[str, float, int, str, str | None]
 
 
 def test_what_comes_after_an_end_is_the_next_occurrence() -> None:
-    """Also where rows say their order but no occurrence: it is cut there, and counts anew."""
+    """Rows with an order but no occurrence are cut there as well, and count from 0 again."""
     frame = candidates(
         ("s", 1, "user", "a"),
         ("s", 2, "end", None),
@@ -290,15 +290,15 @@ def test_what_comes_after_an_end_is_the_next_occurrence() -> None:
     ]
 
 
-def test_numbered_rows_told_twice_are_repeats() -> None:
-    """A file met twice changes nothing; rows that say something else at one place both stay."""
+def test_numbered_rows_that_come_twice_are_repeats() -> None:
+    """A file read twice changes nothing; rows that differ at one place both stay."""
     rows = [("s", 1, "user", "a"), ("s", 2, "user", "a"), ("s", 2, "end", None)]
     once = candidates(*rows, seq=[1, 2, 3])
     twice = session_order(pl.concat([once, once]), 10)
     assert twice.repeats == 3
     assert twice.events.equals(session_order(once, 10).events)
-    other = candidates(("s", 1, "user", "b"), seq=[1])
-    assert session_order(pl.concat([once, other]), 10).events["seq"].to_list() == [1, 1, 2, 3]
+    different = candidates(("s", 1, "user", "b"), seq=[1])
+    assert session_order(pl.concat([once, different]), 10).events["seq"].to_list() == [1, 1, 2, 3]
 
 
 def test_an_end_without_seq_ends_what_is_numbered() -> None:
@@ -363,7 +363,7 @@ def test_any_source_is_made_ready_in_buckets(
     source, scratch = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("scratch")
     frame = candidates(*((f"s{session}", second, "user", str(second)) for session, second in rows))
     for number, rest in enumerate((frame[::2], frame[1::2])):
-        # One file says that its rows have no place in a conversation, the other says nothing of it.
+        # One file has rows without a place in a conversation, the other does not state it.
         (rest.with_columns(conversation_place=None) if number else rest).write_parquet(
             source / f"{number}.parquet"
         )
@@ -386,5 +386,5 @@ def test_what_is_ready_stays_where_it_is(tmp_path: Path) -> None:
     assert scan(made).collect().equals(judged)
     log = tmp_path / "log.json"
     log.write_text('[{"role": "user", "content": "hi"}]', encoding="utf-8")
-    (told,) = prepare(log, scratch, Population())
-    assert scan(told).collect()["kind"].to_list() == ["user", "end"]
+    (path,) = prepare(log, scratch, Population())
+    assert scan(path).collect()["kind"].to_list() == ["user", "end"]

@@ -63,8 +63,8 @@ def write(file: Path, rows: Iterable[dict]) -> Path:
     defaults = {"late": False, "history": False, "nested": False, "content": "captured"}
     names = [name for name in EVENT_SCHEMA if name != "attributes"]
     schema = {name: EVENT_SCHEMA[name] for name in names} | {"time": pl.Int64, "occurrence": pl.Int64}
-    told = [{name: (defaults | row).get(name) for name in names} for row in rows]
-    frame = pl.DataFrame(told, schema=schema)
+    full_rows = [{name: (defaults | row).get(name) for name in names} for row in rows]
+    frame = pl.DataFrame(full_rows, schema=schema)
     file.parent.mkdir(parents=True, exist_ok=True)
     frame.with_columns(pl.col("time", "occurrence").cast(EVENT_SCHEMA["time"])).write_parquet(file)
     return file

@@ -49,10 +49,10 @@ LATEST = load_texts(
 A, B = rule_set_digest(OLD), rule_set_digest(NEW)
 
 
-def archive(root: Path, *told: tuple[list[dict], str], times: int = 1) -> Path:
+def archive(root: Path, *parts: tuple[list[dict], str], times: int = 1) -> Path:
     """An archive of these rows, so many times over, judged by the sets of the letters `a` and `b`."""
-    rows = [row for own, _ in told for row in own]
-    rules = [{"a": A, "b": B}[letter] for _, letters in told for letter in letters]
+    rows = [row for session_rows, _ in parts for row in session_rows]
+    rules = [{"a": A, "b": B}[letter] for _, letters in parts for letter in letters]
     frame = pl.read_parquet(write(root.with_name("rows.parquet"), rows))
     with archive_writer(root) as writer:
         for number in range(times):
@@ -68,10 +68,10 @@ def verdicts(bundle: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (bundle / "verdicts.jsonl").read_text().splitlines()]
 
 
-def judged(root: Path, **terms: Any) -> list[tuple[str, int, str, str]]:
+def judged(root: Path, **options: Any) -> list[tuple[str, int, str, str]]:
     """Session, place, rule and verdict of what an audit as judged finds."""
     bundle = root.with_name("bundle")
-    audit_as_judged(root, bundle, AuditOptions(**terms))
+    audit_as_judged(root, bundle, AuditOptions(**options))
     return [(v["session_id"], v["seq"], v["rule"], v["verdict"]) for v in verdicts(bundle)]
 
 
@@ -89,19 +89,19 @@ ROWS = [
 
 
 def test_one_set_that_judged_all_is_an_ordinary_audit(tmp_path: Path) -> None:
-    """The same bytes of verdicts, and the same summary but for what it says of rule sets."""
+    """The bytes of verdicts are the same, and the summary is but for its list of rule sets."""
     found = audit_as_judged(
         archive(tmp_path / "live", (ROWS, "a" * len(ROWS))), tmp_path / "bundle", AuditOptions(satisfied=True)
     )
     write(tmp_path / "plain" / "events.parquet", ROWS)
-    other = audit(tmp_path / "plain", OLD, tmp_path / "other", AuditOptions(satisfied=True))
+    plain_audit = audit(tmp_path / "plain", OLD, tmp_path / "other", AuditOptions(satisfied=True))
     assert len(verdicts(tmp_path / "bundle")) > 4
     for name in ("verdicts.jsonl", "verdicts.parquet"):
         assert (tmp_path / "bundle" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
-    told = dict(found.summary)
-    [of_set] = told.pop("rule_sets")
-    assert told == other.summary
-    assert found.examples == other.examples
+    summary = dict(found.summary)
+    [of_set] = summary.pop("rule_sets")
+    assert summary == plain_audit.summary
+    assert found.examples == plain_audit.examples
     assert of_set == {
         "digest": A,
         "events": len(ROWS) - 1,
@@ -116,20 +116,20 @@ def test_occurrences_that_finished_under_their_rules(tmp_path: Path) -> None:
     """Each occurrence is judged whole by its own set, as two audits would: also while both are in force."""
     first = session("s", user("now!"), call(), user("now?"))
     second = session("s", user("now!"), call(), user("now?"), start=START + 3600 * NS)
-    other = session("t", user("now?"), start=START + NS)
-    live = archive(tmp_path / "live", (first, "aaaa"), (other, "bb"), (second, "bbbb"))
+    second_session = session("t", user("now?"), start=START + NS)
+    live = archive(tmp_path / "live", (first, "aaaa"), (second_session, "bb"), (second, "bbbb"))
     audit_as_judged(live, tmp_path / "bundle", AuditOptions())
-    found = {one["id"] for one in verdicts(tmp_path / "bundle")}
+    found = {verdict["id"] for verdict in verdicts(tmp_path / "bundle")}
     old = plain(tmp_path, "old", first, OLD)
-    new = plain(tmp_path, "new", [*second, *other], NEW)
-    assert found == {one["id"] for one in [*old, *new]}
+    new = plain(tmp_path, "new", [*second, *second_session], NEW)
+    assert found == {verdict["id"] for verdict in [*old, *new]}
     assert len(found) == 2 + 3
-    assert {one["rule_digest"] for one in old if one["rule"] == "calm"}.isdisjoint(
-        one["rule_digest"] for one in new
+    assert {verdict["rule_digest"] for verdict in old if verdict["rule"] == "calm"}.isdisjoint(
+        verdict["rule_digest"] for verdict in new
     )
 
 
-def test_an_occurrence_that_began_anew_under_other_rules(tmp_path: Path) -> None:
+def test_an_occurrence_that_restarted_under_other_rules(tmp_path: Path) -> None:
     """The old part stays open, the new one begins with empty history at its own place, and closes."""
     rows = session("s", call("odd"), call("pay"), user("now!"), user("now?"), call("pay"))
     # Under one set: the calls are unmet at the end, paid twice, and odd before anybody was angry.
@@ -141,7 +141,7 @@ def test_an_occurrence_that_began_anew_under_other_rules(tmp_path: Path) -> None
 
 
 def test_a_set_that_came_back_has_two_histories(tmp_path: Path) -> None:
-    """What the first part of a session told is forgotten in the third, though the same set judges it."""
+    """The history of the first part of a session is forgotten in the third, though the same set judges it."""
     rows = session("s", call("pay"), user("now?"), call("pay"))
     assert judged(archive(tmp_path / "live", (rows, "abaa"))) == [
         ("s", 2, "calm", "violated"),
@@ -150,13 +150,13 @@ def test_a_set_that_came_back_has_two_histories(tmp_path: Path) -> None:
 
 
 def test_an_end_closes_only_the_segment_that_it_follows(tmp_path: Path) -> None:
-    """Where the rules changed twice and nothing came after, no part has anything to close."""
+    """If the rules changed twice and nothing came after, no part has anything to close."""
     rows = session("s", call("pay"), call("pay"))
     assert judged(archive(tmp_path / "live", (rows, "aba"))) == []
     assert judged(archive(tmp_path / "more", (rows, "aab"))) == [("s", 2, "paid-once", "violated")]
 
 
-def test_an_archive_that_holds_a_file_twice_says_the_same(tmp_path: Path) -> None:
+def test_an_archive_that_holds_a_file_twice_gives_the_same_verdicts(tmp_path: Path) -> None:
     """Repeated rows, ends among them, neither cut nor close anything."""
     rows = session("s", call("odd"), call("pay"), user("now!"), user("now?"), call("pay"))
     once = judged(archive(tmp_path / "live", (rows, "aabbbb")))
@@ -168,11 +168,11 @@ def test_more_rows_than_memory_holds_are_judged_alike(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By way of the disk, in several threads, the verdicts are the same bytes."""
-    told = [
+    parts = [
         (session(f"s{i}", call("odd"), call("pay"), user("now!"), user("now?"), call("pay")), "aabbbb")
         for i in range(20)
     ]
-    live = archive(tmp_path / "live", *told)
+    live = archive(tmp_path / "live", *parts)
     audit_as_judged(live, tmp_path / "held", AuditOptions())
     monkeypatch.setattr(spill, "BUCKET_ROWS", 10)
     audit_as_judged(live, tmp_path / "spilled", AuditOptions(threads=2))
@@ -192,8 +192,8 @@ def test_late_events_are_no_change_of_rules(tmp_path: Path) -> None:
 def test_a_summary_adds_the_rules_of_all_sets_up(tmp_path: Path) -> None:
     """Rules of one pack and id count together, sessions and events once, whatever sets judged them."""
     changed = session("s", user("now!", agent="bot"), user("now?", agent="bot"))
-    other = session("t", user("now!", agent="bot"))
-    root = archive(tmp_path / "live", (changed, "abb"), (other, "aa"))
+    second_session = session("t", user("now!", agent="bot"))
+    root = archive(tmp_path / "live", (changed, "abb"), (second_session, "aa"))
     found = audit_as_judged(root, tmp_path / "bundle", AuditOptions()).summary
     population = found["population"]
     assert (population["events"], population["sessions"], population["open_sessions"]) == (3, 2, 0)
@@ -203,13 +203,13 @@ def test_a_summary_adds_the_rules_of_all_sets_up(tmp_path: Path) -> None:
     assert found["rules"]["calm"]["sessions_violating"] == 3
     assert found["rules"]["calm"]["by_agent"]["bot"]["violations"] == 3
     assert set(found["rules"]) == {"answered", "calm", "gives-up", "paid-once", "paid-twice"}
-    assert [(one["digest"], one["events"]) for one in found["rule_sets"]] == [(A, 2), (B, 1)]
-    latest = {one["rule_digest"] for one in verdicts(tmp_path / "bundle") if one["seq"] == 2}
+    assert [(record["digest"], record["events"]) for record in found["rule_sets"]] == [(A, 2), (B, 1)]
+    latest = {record["rule_digest"] for record in verdicts(tmp_path / "bundle") if record["seq"] == 2}
     assert latest == {found["rules"]["calm"]["rule_digest"]}
 
 
 def test_an_archive_that_names_no_rules_is_refused(tmp_path: Path) -> None:
-    """Imported logs do not say by which rules they were judged, nor do archives of earlier releases."""
+    """Imported logs do not record by which rules they were judged, nor do archives of earlier releases."""
     write(tmp_path / "archive" / "events.parquet", ROWS)
     with pytest.raises(SourceError, match="TRL407") as caught:
         audit_as_judged(tmp_path / "archive", tmp_path / "bundle", AuditOptions())
@@ -243,7 +243,10 @@ def test_an_archive_that_was_copied_without_its_manifest_is_judged_alike(tmp_pat
     assert [
         (v["session_id"], v["seq"], v["rule"], v["verdict"]) for v in verdicts(tmp_path / "bundle")
     ] == whole
-    assert {one.file for one in found.population.rejects} == {"rules/more.json", f"rules/{'0' * 64}.json"}
+    assert {reject.file for reject in found.population.rejects} == {
+        "rules/more.json",
+        f"rules/{'0' * 64}.json",
+    }
 
 
 def test_no_digest_leads_out_of_the_archive(tmp_path: Path) -> None:
@@ -272,11 +275,13 @@ def test_the_command_takes_one_of_the_two(tmp_path: Path) -> None:
     assert [json.loads(line)["rule"] for line in done.stdout.splitlines()] == ["calm"]
 
 
-def says(session_id: str, second: int, kind: Kind, **more: Any) -> Candidate:
-    """Something that was said or done in a second of its own."""
+def candidate(session_id: str, second: int, kind: Kind, **more: Any) -> Candidate:
+    """A message or an action in a second of its own."""
     time = START + second * NS
-    told = (Claim(kind, time, place=0, key=f"{second}", **more),)
-    return Candidate(session_id, SpanRole.CHAT, time, time, told, "t", f"{session_id}-{second}", str(second))
+    claims = (Claim(kind, time, place=0, key=f"{second}", **more),)
+    return Candidate(
+        session_id, SpanRole.CHAT, time, time, claims, "t", f"{session_id}-{second}", str(second)
+    )
 
 
 def live_messages() -> list[Message]:
@@ -286,13 +291,21 @@ def live_messages() -> list[Message]:
         return CandidateBatch(0, 1, 0, START + until * NS, list(candidates))
 
     return [
-        batch(0, says("a", 1, Kind.USER, text="now!"), says("b", 1, Kind.TOOL_CALL, tool="pay", call_id="c")),
-        batch(3, says("b", 2, Kind.USER, text="now! or now?")),
-        batch(70, says("b", 40, Kind.TOOL_CALL, tool="pay", call_id="c")),
+        batch(
+            0,
+            candidate("a", 1, Kind.USER, text="now!"),
+            candidate("b", 1, Kind.TOOL_CALL, tool="pay", call_id="c"),
+        ),
+        batch(3, candidate("b", 2, Kind.USER, text="now! or now?")),
+        batch(70, candidate("b", 40, Kind.TOOL_CALL, tool="pay", call_id="c")),
         Activation(dict(NEW.sources)),
-        batch(80, says("b", 75, Kind.USER, text="why? why!"), says("c", 76, Kind.USER, text="hm?")),
+        batch(80, candidate("b", 75, Kind.USER, text="why? why!"), candidate("c", 76, Kind.USER, text="hm?")),
         Activation(dict(LATEST.sources)),
-        batch(90, says("b", 85, Kind.TOOL_CALL, tool="pay", call_id="c"), says("c", 84, Kind.USER, text="!")),
+        batch(
+            90,
+            candidate("b", 85, Kind.TOOL_CALL, tool="pay", call_id="c"),
+            candidate("c", 84, Kind.USER, text="!"),
+        ),
         batch(300),
     ]
 
@@ -323,24 +336,25 @@ def test_an_audit_as_judged_finds_what_was_found_live(tmp_path: Path, finish: bo
                 offset = gathering.buffer.progress.next
                 assert gathering.take(Record(0, offset, START, output.value or b"")) is None
             elif output.topic is Topic.VERDICTS:
-                for one in decode_verdicts(output.value or b"")["verdicts"]:
-                    live[one["id"]] = (one["session_id"], one["rule"], one["verdict"])
+                for record in decode_verdicts(output.value or b"")["verdicts"]:
+                    live[record["id"]] = (record["session_id"], record["rule"], record["verdict"])
     written = LiveArchive(tmp_path / "live", "kafka", "c" * 64)
-    piece = gathering.chunk
+    chunk = gathering.chunk
     with written.lock():
-        for digest, packs in piece.activated.items():
+        for digest, packs in chunk.activated.items():
             written.write_rules(digest, packs)
-        written.begin(piece)
-        written.write(piece)
+        written.begin(chunk)
+        written.write(chunk)
         written.commit()
-        written.finish(piece)
+        written.finish(chunk)
     audit_as_judged(tmp_path / "live", tmp_path / "bundle", AuditOptions())
     found = {
-        one["id"]: (one["session_id"], one["rule"], one["verdict"]) for one in verdicts(tmp_path / "bundle")
+        record["id"]: (record["session_id"], record["rule"], record["verdict"])
+        for record in verdicts(tmp_path / "bundle")
     }
     assert found == live
     counts = Counter(live.values())
-    # The third payment is one too many where its session's history was kept.
+    # The third payment is one too many if its session's history counts.
     assert counts["b", "paid-once", "violated"] == (2 if finish else 1)
     assert counts["c", "calm", "violated"] == (1 if finish else 2)
     assert counts["a", "calm", "violated"] == counts["b", "answered", "unmet"] == 1

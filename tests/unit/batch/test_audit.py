@@ -1,4 +1,4 @@
-"""What an audit counts, closes, leaves out and writes, on archives small enough to see."""
+"""Counts, closes, omissions and files of an audit, on archives small enough to see."""
 
 from __future__ import annotations
 
@@ -27,15 +27,17 @@ HOUR = 3600 * NS
 RULES = pack_text(PACK)
 
 
-def run(tmp_path: Path, *sessions: list[dict], **terms: object) -> tuple[AuditResult, list[dict]]:
+def run(tmp_path: Path, *sessions: list[dict], **options: object) -> tuple[AuditResult, list[dict]]:
     """Audit the sessions; the outcome and the verdicts."""
-    archive = write(tmp_path / "archive" / "events.parquet", [row for own in sessions for row in own])
-    outcome = audit(archive.parent, RULES, tmp_path / "bundle", AuditOptions(**terms))
+    archive = write(
+        tmp_path / "archive" / "events.parquet", [row for session_rows in sessions for row in session_rows]
+    )
+    outcome = audit(archive.parent, RULES, tmp_path / "bundle", AuditOptions(**options))
     lines = (tmp_path / "bundle" / "verdicts.jsonl").read_text().splitlines()
     return outcome, [json.loads(line) for line in lines]
 
 
-def told(verdicts: list[dict]) -> list[tuple]:
+def fields_of(verdicts: list[dict]) -> list[tuple]:
     """Session, place, rule and verdict of each record."""
     return [(v["session_id"], v["seq"], v["rule"], v["verdict"]) for v in verdicts]
 
@@ -60,7 +62,7 @@ def test_a_record_has_every_field_and_a_witness(tmp_path: Path) -> None:
 
 
 def test_a_witness_names_the_first_event_where_that_decided(tmp_path: Path) -> None:
-    """What was so from the first event on was made so by it, not by nothing."""
+    """The witness of what holds from the first event on is that event, not nothing."""
     rules = pack_text(PACK.split("rules:")[0] + "rules: [{id: r, formula: always (pay -> not once angry)}]\n")
     rows = session("a", user("now!"), call("pay"))
     audit(write(tmp_path / "in" / "a.parquet", rows).parent, rules, tmp_path / "bundle", AuditOptions())
@@ -86,7 +88,7 @@ def test_an_open_session_has_no_closing_verdict(tmp_path: Path) -> None:
     assert verdicts == []
     assert outcome.summary["population"]["open_sessions"] == 1
     outcome, verdicts = run(tmp_path / "2", waiting, far)
-    assert told(verdicts) == [("a", 1, "answered", "unmet")]
+    assert fields_of(verdicts) == [("a", 1, "answered", "unmet")]
     assert outcome.summary["population"]["open_sessions"] == 0
 
 
@@ -94,7 +96,7 @@ def test_the_next_occurrence_closes_the_one_before(tmp_path: Path) -> None:
     """A session id that comes back is a new occurrence with fresh history, and the former one is closed."""
     again = session("a", result(), start=START + 60 * NS, end=False)
     outcome, verdicts = run(tmp_path, session("a", call(), end=False), again)
-    assert told(verdicts) == [("a", 1, "answered", "unmet")]
+    assert fields_of(verdicts) == [("a", 1, "answered", "unmet")]
     assert outcome.summary["population"]["sessions"] == 2
     assert outcome.summary["population"]["open_sessions"] == 1
 
@@ -105,18 +107,18 @@ def test_times_may_lie_centuries_apart(tmp_path: Path) -> None:
     old = session("a", call(), start=START - 320 * year, end=False)
     new = session("b", user("hi"), start=START + 200 * year, end=False)
     outcome, verdicts = run(tmp_path, old, new)
-    assert told(verdicts) == [("a", 1, "answered", "unmet")]
+    assert fields_of(verdicts) == [("a", 1, "answered", "unmet")]
     assert outcome.summary["population"]["open_sessions"] == 1
 
 
 def test_progress_ends_at_its_total(tmp_path: Path) -> None:
-    """Labelling is told in rows of rows, `end` rows of chat logs among both."""
+    """The progress of labelling is reported in rows of rows, `end` rows of chat logs among both."""
     log = tmp_path / "log.json"
     talks = [{"messages": [{"role": "user", "content": f"hi {i}"}]} for i in range(2)]
     log.write_text(json.dumps(talks), encoding="utf-8")
-    heard: list[tuple[str, int, int]] = []
-    audit(log, RULES, tmp_path / "b", AuditOptions(), lambda *told: heard.append(told))
-    assert [(done, of) for what, done, of in heard if what == "labelling"] == [(4, 4)]
+    reported: list[tuple[str, int, int]] = []
+    audit(log, RULES, tmp_path / "b", AuditOptions(), lambda *progress: reported.append(progress))
+    assert [(done, of) for what, done, of in reported if what == "labelling"] == [(4, 4)]
 
 
 def test_a_page_that_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -149,7 +151,7 @@ def test_a_missing_range_is_a_gap(tmp_path: Path) -> None:
     assert gaps(Manifest(read_manifest(root).entries[1:], (origin,))) == 1
 
 
-def test_the_least_watermark_is_told(tmp_path: Path) -> None:
+def test_the_least_watermark_is_in_the_summary(tmp_path: Path) -> None:
     """Of the live sources of an archive the one that came least far; null where nothing live wrote it."""
     root = tmp_path / "archive"
     ours, theirs = ManifestSource("serve", "a" * 64), ManifestSource("serve", "b" * 64)
@@ -159,8 +161,8 @@ def test_the_least_watermark_is_told(tmp_path: Path) -> None:
         assert audit(root, RULES, tmp_path / "b", AuditOptions()).summary["population"]["watermark"] is None
         for origin, time in ((ours, START), (theirs, START + 2), (ours, START + 3)):
             archive.mark(origin, time)
-    told = audit(root, RULES, tmp_path / "b", AuditOptions()).summary["population"]["watermark"]
-    assert told == rfc3339(START + 2)
+    watermark = audit(root, RULES, tmp_path / "b", AuditOptions()).summary["population"]["watermark"]
+    assert watermark == rfc3339(START + 2)
 
 
 def test_an_import_leaves_no_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,52 +185,54 @@ def test_many_small_files_are_read_a_bounded_number_at_a_time(
     monkeypatch.setattr(spill, "PASS_PARTS", 4)
     for number in range(10):
         write(tmp_path / "in" / f"{number}.parquet", session(f"s{number}", user("no!")))
-    heard: list[tuple[str, int, int]] = []
-    outcome = audit(tmp_path / "in", RULES, tmp_path / "b", AuditOptions(), lambda *told: heard.append(told))
-    assert [(done, of) for what, done, of in heard if what == "labelling"] == [(8, 20), (16, 20), (20, 20)]
+    reported: list[tuple[str, int, int]] = []
+    outcome = audit(
+        tmp_path / "in", RULES, tmp_path / "b", AuditOptions(), lambda *progress: reported.append(progress)
+    )
+    assert [(done, of) for what, done, of in reported if what == "labelling"] == [(8, 20), (16, 20), (20, 20)]
     assert outcome.summary["rules"]["calm"]["violations"] == 10
 
 
 def test_as_of_judges_what_was_there_then(tmp_path: Path) -> None:
     """Later rows are not looked at, nor are later ends; what was idle for long enough by then is closed."""
-    own = session("a", call(), result())
-    outcome, verdicts = run(tmp_path / "1", own, as_of=START)
+    rows = session("a", call(), result())
+    outcome, verdicts = run(tmp_path / "1", rows, as_of=START)
     assert verdicts == []
     assert outcome.summary["population"]["open_sessions"] == 1
     assert outcome.summary["population"]["events"] == 1
     _, verdicts = run(tmp_path / "2", session("a", call(), end=False), as_of=START + HOUR + 1)
-    assert told(verdicts) == [("a", 1, "answered", "unmet")]
+    assert fields_of(verdicts) == [("a", 1, "answered", "unmet")]
 
 
 def test_a_window_leaves_verdicts_out_and_judges_sessions_whole(tmp_path: Path) -> None:
     """--since and --until pick verdicts by their time, and count the sessions with an event inside."""
-    own = session("a", user("one!"), user("two!"), user("three!"))
-    other = session("b", user("four!"), start=START + HOUR)
-    outcome, verdicts = run(tmp_path, own, other, since=START + NS, until=START + 2 * NS)
-    assert told(verdicts) == [("a", 2, "calm", "violated")]
+    first = session("a", user("one!"), user("two!"), user("three!"))
+    second = session("b", user("four!"), start=START + HOUR)
+    outcome, verdicts = run(tmp_path, first, second, since=START + NS, until=START + 2 * NS)
+    assert fields_of(verdicts) == [("a", 2, "calm", "violated")]
     assert outcome.summary["population"]["sessions"] == 1
     assert outcome.summary["rules"]["calm"]["sessions_applicable"] == 1
 
 
 def test_the_same_file_twice_changes_nothing(tmp_path: Path) -> None:
     """Rows that repeat an event are duplicates; one with another event in its place is rejected."""
-    own = session("a", user("one!"), call())
-    outcome, verdicts = run(tmp_path / "1", own, own)
-    assert told(verdicts) == [("a", 1, "calm", "violated"), ("a", 2, "answered", "unmet")]
+    rows = session("a", user("one!"), call())
+    outcome, verdicts = run(tmp_path / "1", rows, rows)
+    assert fields_of(verdicts) == [("a", 1, "calm", "violated"), ("a", 2, "answered", "unmet")]
     assert outcome.summary["population"]["duplicates"] == 2
     assert outcome.summary["population"]["events"] == 2
-    outcome, verdicts = run(tmp_path / "2", own, [{**own[0], "event_id": "z", "text": "calm"}])
-    assert told(verdicts)[0] == ("a", 1, "calm", "violated")
+    outcome, verdicts = run(tmp_path / "2", rows, [{**rows[0], "event_id": "z", "text": "calm"}])
+    assert fields_of(verdicts)[0] == ("a", 1, "calm", "violated")
     assert outcome.summary["population"]["rejected_by_reason"] == {"row-conflict": 1}
     [reject] = outcome.population.rejects
     assert (reject.position, reject.code) == ("session a, seq 1", "row-conflict")
     assert reject.text == "event z claims the place of another"
 
 
-def test_verdicts_at_history_events_are_told_and_not_counted(tmp_path: Path) -> None:
+def test_verdicts_at_history_events_are_listed_and_not_counted(tmp_path: Path) -> None:
     """History steps the machines; what it breaks has a record, but no part in any count of breaches."""
-    own = session("a", user("old!", history=True), user("new"))
-    outcome, [verdict] = run(tmp_path, own)
+    rows = session("a", user("old!", history=True), user("new"))
+    outcome, [verdict] = run(tmp_path, rows)
     assert (verdict["history"], verdict["verdict"]) == (True, "violated")
     counts = outcome.summary["rules"]["calm"]
     assert (counts["violations"], counts["sessions_violating"], counts["sessions_applicable"]) == (0, 0, 1)
@@ -236,10 +240,10 @@ def test_verdicts_at_history_events_are_told_and_not_counted(tmp_path: Path) -> 
 
 
 def test_what_was_not_captured_makes_a_rule_unjudged_once(tmp_path: Path) -> None:
-    """One record at the first event that cannot be told; earlier verdicts stay, other rules go on."""
-    own = session("a", user("hi!"), user(None), user(None), user("hey!"), call())
-    outcome, verdicts = run(tmp_path, own)
-    assert told(verdicts) == [
+    """One record at the first event that cannot be judged; earlier verdicts stay, other rules go on."""
+    rows = session("a", user("hi!"), user(None), user(None), user("hey!"), call())
+    outcome, verdicts = run(tmp_path, rows)
+    assert fields_of(verdicts) == [
         ("a", 1, "calm", "violated"),
         ("a", 2, "calm", "unjudged"),
         ("a", 2, "gives-up", "unjudged"),
@@ -254,12 +258,12 @@ def test_what_was_not_captured_makes_a_rule_unjudged_once(tmp_path: Path) -> Non
 
 def test_slices_are_judged_apart_and_named(tmp_path: Path) -> None:
     """The second payment of one call is a violation in that call's slice only."""
-    own = session("a", call("pay", "x"), call("pay", "y"), call("pay", "x"), result("x"))
-    _, [verdict] = run(tmp_path, own)
+    rows = session("a", call("pay", "x"), call("pay", "y"), call("pay", "x"), result("x"))
+    _, [verdict] = run(tmp_path, rows)
     assert (verdict["rule"], verdict["slice"], verdict["seq"]) == ("paid-once", "x", 3)
 
 
-def test_too_many_slices_are_said(tmp_path: Path) -> None:
+def test_too_many_slices_are_reported(tmp_path: Path) -> None:
     """A session with more slices than the limit is unjudged for that rule, with the reason, and counted."""
     calls = [call("pay", f"c{number}") for number in range(SLICES_MAX + 2)]
     outcome, verdicts = run(tmp_path, session("a", *calls, result()))
@@ -271,12 +275,12 @@ def test_too_many_slices_are_said(tmp_path: Path) -> None:
 
 def test_satisfied_and_held_are_written_on_request_only(tmp_path: Path) -> None:
     """They are counted either way; a satisfied rule that never recovers has no closing."""
-    own = session("a", user("oh!"), user("oh!"))
-    outcome, verdicts = run(tmp_path / "1", own)
+    rows = session("a", user("oh!"), user("oh!"))
+    outcome, verdicts = run(tmp_path / "1", rows)
     assert outcome.summary["rules"]["gives-up"]["satisfactions"] == 1
     assert {verdict["verdict"] for verdict in verdicts} == {"violated"}
-    _, verdicts = run(tmp_path / "2", own, satisfied=True)
-    rest = [line for line in told(verdicts) if line[3] != "violated"]
+    _, verdicts = run(tmp_path / "2", rows, satisfied=True)
+    rest = [line for line in fields_of(verdicts) if line[3] != "violated"]
     assert ("a", 1, "gives-up", "satisfied") in rest
     assert ("a", 2, "answered", "held") in rest
     assert [line[2] for line in rest].count("gives-up") == 1
@@ -302,7 +306,7 @@ def test_sessions_count_under_their_agent_and_day(tmp_path: Path) -> None:
 
 
 def test_the_bundle_holds_verdicts_twice_the_summary_and_the_rules(tmp_path: Path) -> None:
-    """The Parquet file has the lines' rows in their order, typed; the summary is what the outcome says."""
+    """The Parquet file has the lines' rows in their order, typed; the summary is that of the outcome."""
     outcome, verdicts = run(tmp_path, session("b", user("no!")), session("a", call(), user("no!")))
     bundle = tmp_path / "bundle"
     assert sorted(path.name for path in bundle.iterdir()) == [
@@ -333,7 +337,7 @@ def test_a_bundle_replaces_a_bundle_and_nothing_else(tmp_path: Path) -> None:
     """An earlier bundle is replaced whole; a folder of anything else is refused and left as it is."""
     run(tmp_path, session("a", user("no!")))
     _, verdicts = run(tmp_path, session("b", user("no!")))
-    assert told(verdicts) == [("b", 1, "calm", "violated")]
+    assert fields_of(verdicts) == [("b", 1, "calm", "violated")]
     (tmp_path / "bundle" / "summary.json").unlink()
     with pytest.raises(SourceError, match="TRL406"):
         run(tmp_path, session("c", user("no!")))
@@ -342,7 +346,7 @@ def test_a_bundle_replaces_a_bundle_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_a_failed_audit_leaves_no_trace(tmp_path: Path) -> None:
-    """Where the archive cannot be read, neither a bundle nor a half-written folder stays."""
+    """If the archive cannot be read, neither a bundle nor a half-written folder stays."""
     with pytest.raises(SourceError, match="TRL401"):
         audit(tmp_path / "nothing", RULES, tmp_path / "bundle", AuditOptions())
     assert list(tmp_path.iterdir()) == []
@@ -350,8 +354,10 @@ def test_a_failed_audit_leaves_no_trace(tmp_path: Path) -> None:
 
 def test_two_packs_may_use_one_rule_id(tmp_path: Path) -> None:
     """Their counts stand under `pack/id`, those of rules with an id of their own under the id."""
-    other = pack_text("pack: other\nversion: 1\nrules:\n  - {id: calm, formula: always true}\n")
-    both = type(RULES)(rules=RULES.rules + other.rules, sources={**RULES.sources, **other.sources})
+    second_pack = pack_text("pack: other\nversion: 1\nrules:\n  - {id: calm, formula: always true}\n")
+    both = type(RULES)(
+        rules=RULES.rules + second_pack.rules, sources={**RULES.sources, **second_pack.sources}
+    )
     archive = write(tmp_path / "events.parquet", session("a", user("no!")))
     outcome = audit(archive, both, tmp_path / "bundle", AuditOptions())
     names = set(outcome.summary["rules"])

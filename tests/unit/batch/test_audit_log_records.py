@@ -24,7 +24,9 @@ Write = Callable[[Path, Sequence[bytes], Sequence[bytes]], None]
 
 def recorded(folder: str) -> list[bytes]:
     """Return the requests of the recording."""
-    return [one for file in sorted((FOLDER / RECORDED / folder).iterdir()) for one in requests_of(file)]
+    return [
+        request for file in sorted((FOLDER / RECORDED / folder).iterdir()) for request in requests_of(file)
+    ]
 
 
 SPANS, LOGS = recorded("otlp"), recorded("other")
@@ -32,7 +34,7 @@ SPANS, LOGS = recorded("otlp"), recorded("other")
 
 def framed(requests: Sequence[bytes]) -> bytes:
     """Return requests behind their lengths."""
-    return b"".join(len(one).to_bytes(4, "big") + one for one in requests)
+    return b"".join(len(request).to_bytes(4, "big") + request for request in requests)
 
 
 def in_one_file(folder: Path, spans: Sequence[bytes], logs: Sequence[bytes]) -> None:
@@ -44,14 +46,14 @@ def in_one_file(folder: Path, spans: Sequence[bytes], logs: Sequence[bytes]) -> 
 
 def logs_first(folder: Path, spans: Sequence[bytes], logs: Sequence[bytes]) -> None:
     """Write each request to a file of its own, those of log records first and backwards."""
-    for number, one in enumerate([*reversed(logs), *reversed(spans)]):
-        (folder / f"{number:03d}.pb").write_bytes(one)
+    for number, request in enumerate([*reversed(logs), *reversed(spans)]):
+        (folder / f"{number:03d}.pb").write_bytes(request)
 
 
 def in_json(folder: Path, spans: Sequence[bytes], logs: Sequence[bytes]) -> None:
     """Write all as lines of JSON, as the collector's file exporter does with all signals."""
-    lines = [MessageToJson(LogsData.FromString(one), indent=None) for one in logs]
-    lines += [MessageToJson(TracesData.FromString(one), indent=None) for one in spans]
+    lines = [MessageToJson(LogsData.FromString(request), indent=None) for request in logs]
+    lines += [MessageToJson(TracesData.FromString(request), indent=None) for request in spans]
     (folder / "all.jsonl").write_text("\n".join([*lines, '{"resourceMetrics": [{}]}']))
 
 
@@ -75,7 +77,7 @@ def run(*args: str | Path, code: tuple[int, ...] = (0, 1)) -> str:
 
 
 def audited(source: Path, bundle: Path) -> tuple[str, dict[str, Any]]:
-    """Return the verdicts of a source and what is said of who was judged."""
+    """Return the verdicts of a source and the summary of what was judged."""
     run("audit", source, "--rules", *PACKS, "--out", bundle)
     summary = json.loads((bundle / "summary.json").read_text())
     return (bundle / "verdicts.jsonl").read_text(), summary["population"]
@@ -115,7 +117,7 @@ def test_where_and_in_which_order_log_records_stand_decides_nothing(tmp_path: Pa
     assert audited(tmp_path / "archive", tmp_path / "imported")[0] == expected
 
 
-def test_log_records_without_their_spans_are_said(tmp_path: Path) -> None:
+def test_log_records_without_their_spans_are_reported(tmp_path: Path) -> None:
     """They are counted in the summary, in what audit prints and in what import prints."""
     source = made(tmp_path / "source", spans_in_one, SPANS[:1], LOGS)
     _, population = audited(source, tmp_path / "bundle")
@@ -130,8 +132,8 @@ def test_log_records_without_their_spans_are_said(tmp_path: Path) -> None:
 
 
 def test_spans_without_their_log_records_are_unknown_and_not_clean(tmp_path: Path) -> None:
-    """A rule that asks what was said is unjudged in each session; none is said to hold."""
+    """A rule about message texts is unjudged in each session; none is reported to hold."""
     verdicts, population = audited(made(tmp_path / "source", spans_in_one, SPANS, []), tmp_path / "bundle")
     found = [json.loads(line) for line in verdicts.splitlines()]
-    unjudged = {one["session_id"] for one in found if one["verdict"] == "unjudged"}
+    unjudged = {verdict["session_id"] for verdict in found if verdict["verdict"] == "unjudged"}
     assert len(unjudged) == population["sessions"] == 3

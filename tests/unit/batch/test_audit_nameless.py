@@ -75,13 +75,13 @@ def test_a_result_whose_ids_fit_no_call_could_be_any_tools(tmp_path: Path) -> No
     also = {"type": "tool_call", "id": "call_2", "name": "get_time", "arguments": {}}
     answer = {"type": "tool_call_response", "id": "toolu_x", "response": "u17"}
     refund = {"type": "tool_call", "id": "call_3", "name": "refund", "arguments": {"amount": 5}}
-    said = {"role": "assistant", "parts": [look, also]}
+    answering = {"role": "assistant", "parts": [look, also]}
     dump(
         tmp_path,
         span(1, gen_ai__operation__name="chat", gen_ai__input__messages=json.dumps(asked),
-             gen_ai__output__messages=json.dumps([said])),
+             gen_ai__output__messages=json.dumps([answering])),
         span(2, gen_ai__operation__name="chat",
-             gen_ai__input__messages=json.dumps([*asked, said, {"role": "tool", "parts": [answer]}]),
+             gen_ai__input__messages=json.dumps([*asked, answering, {"role": "tool", "parts": [answer]}]),
              gen_ai__output__messages=json.dumps([{"role": "assistant", "parts": [refund]}])),
     )  # fmt: skip
     found = judged(tmp_path)
@@ -120,13 +120,13 @@ def test_rows_whose_tool_was_not_captured_make_rules_unjudged(tmp_path: Path, co
     assert {rule: found[rule] for rule in ASKS} == dict.fromkeys(ASKS, unjudged(3))
 
 
-def test_a_tool_that_is_said_to_be_none_is_none(tmp_path: Path) -> None:
+def test_a_tool_with_the_name_none_is_none(tmp_path: Path) -> None:
     """A row that claims to be captured whole is believed: nothing about it is unknown."""
     write(tmp_path / "archive" / "events.parquet", session("s", user("hi"), call() | {"tool": None}))
     assert judged(tmp_path) == {}
 
 
-def test_a_tools_questions_read_what_says_whether_it_was_captured() -> None:
+def test_a_tools_questions_read_the_mark_of_its_capture() -> None:
     """The columns that decide it are read, where nothing else asks for them."""
     rules = pack_text('pack: p\npropositions: {a: tool == "x"}\nrules: [{id: r, formula: always a}]\n')
     assert Labeler(rules).fields == ("kind", "tool", "content")

@@ -36,7 +36,7 @@ rules:
 def test_a_rule_about_a_large_number_is_checked_and_audited(
     tmp_path: Path, question: str, violating: list[str]
 ) -> None:
-    """What `check` passes is judged, and what equals the number is what has its value."""
+    """Numbers that `check` passes are judged, and a comparison for equality goes by value."""
     numbers = [
         *("9007199254740991", "9007199254740992", "9007199254740993", "-9007199254740992", "0.3"),
         *("9007199254740992.0", "18446744073709551616", "3e23", "0.30000000000000004"),

@@ -17,7 +17,6 @@ from tracline.archive.manifest import MANIFEST, ManifestSource, read_manifest
 from tracline.archive.writer import archive_writer
 from tracline.batch.importing.run import ImportResult, import_source
 from tracline.batch.prepare import chat_frames as chatframe
-from tracline.batch.sources import chat_files as chatlog
 from tracline.batch.sources import json_files as jsonfile
 from tracline.batch.sources.chat_files import read_conversations
 from tracline.batch.sources.discover import FileFormat, Population, discover
@@ -42,7 +41,7 @@ def talk(number: int, turns: int = 2) -> list[dict[str, Any]]:
 
 
 def timed(number: int, start: str) -> dict[str, Any]:
-    """A conversation with an id of its own whose messages say their time."""
+    """A conversation with an id of its own whose messages have times."""
     return {"id": f"s{number}", "messages": [{**message, "timestamp": start} for message in talk(number)]}
 
 
@@ -67,7 +66,7 @@ def shape(imported: ImportResult) -> tuple[int, int, int]:
 def places(path: Path) -> list[str]:
     """The place of each conversation, and place and code of each flaw, of a file."""
     found = list(read_conversations(path))
-    return [f"{one.place}: {one.code}" if isinstance(one, InputFlaw) else one.place for one in found]
+    return [f"{item.place}: {item.code}" if isinstance(item, InputFlaw) else item.place for item in found]
 
 
 SHAPES = {
@@ -91,9 +90,13 @@ def test_every_shape_of_log_holds_the_same_conversation(tmp_path: Path, name: st
     path = tmp_path / name
     path.write_text(SHAPES[name], encoding="utf-8")
     found = [
-        one for one in read_conversations(path) if isinstance(one, RecordedConversation) and one.messages
+        conversation
+        for conversation in read_conversations(path)
+        if isinstance(conversation, RecordedConversation) and conversation.messages
     ]
-    assert [one.messages for one in found] == [talk(1)[1:2] if name == "one-message.jsonl" else talk(1)]
+    assert [conversation.messages for conversation in found] == [
+        talk(1)[1:2] if name == "one-message.jsonl" else talk(1)
+    ]
 
 
 def test_messages_by_lines_are_put_together_by_the_session_they_name(tmp_path: Path) -> None:
@@ -101,9 +104,13 @@ def test_messages_by_lines_are_put_together_by_the_session_they_name(tmp_path: P
     path = tmp_path / "log.jsonl"
     lines = [{"role": "user", "content": str(n), "session_id": f"s{n % 2}"} for n in range(4)]
     path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    found = [one for one in read_conversations(path) if isinstance(one, RecordedConversation)]
-    assert [one.header for one in found] == [{"session_id": "s0"}, {"session_id": "s1"}]
-    assert [one.messages for one in found] == [[lines[0], lines[2]], [lines[1], lines[3]]]
+    found = [
+        conversation
+        for conversation in read_conversations(path)
+        if isinstance(conversation, RecordedConversation)
+    ]
+    assert [conversation.header for conversation in found] == [{"session_id": "s0"}, {"session_id": "s1"}]
+    assert [conversation.messages for conversation in found] == [[lines[0], lines[2]], [lines[1], lines[3]]]
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lambda data: pa.Codec("zstd").compress(data)])
@@ -134,7 +141,7 @@ def test_a_broken_line_costs_that_line(tmp_path: Path) -> None:
 def test_sizes_have_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line, or a file that is one JSON value, beyond its limit is rejected; other lines are read."""
     monkeypatch.setattr(jsonfile, "LINE_BYTES_MAX", 200)
-    monkeypatch.setattr(chatlog, "JSON_BYTES_MAX", 300)
+    monkeypatch.setattr(jsonfile, "JSON_BYTES_MAX", 300)
     short = json.dumps([{"role": "user", "content": "hi"}])
     lines = tmp_path / "lines.jsonl"
     lines.write_text("\n".join([short, json.dumps(["x" * 900]), short]), encoding="utf-8")
@@ -143,7 +150,14 @@ def test_sizes_have_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert places(whole) == ["whole file: json-size"]
 
 
-def test_a_folder_is_told_by_what_its_files_hold(tmp_path: Path) -> None:
+def test_indented_conversations_in_sequence_are_read(tmp_path: Path) -> None:
+    """A file may have several indented values one after the other, as for spans."""
+    path = tmp_path / "log.json"
+    path.write_text("\n".join(json.dumps([message], indent=2) for message in talk(1)[:2]), encoding="utf-8")
+    assert places(path) == ["line 1", "line 7"]
+
+
+def test_a_folder_is_recognised_by_the_content_of_its_files(tmp_path: Path) -> None:
     """Chat logs and Parquet whatever their suffix; a README is skipped, a broken data file rejected."""
     put(tmp_path / "b" / "log.txt", talk(1))
     put(tmp_path / "a.json", talk(2))
@@ -213,8 +227,8 @@ def test_importing_again_changes_nothing(tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()} == before
 
 
-def test_a_conversation_told_twice_is_one_session(tmp_path: Path) -> None:
-    """In one file, in two files, in two imports: the second telling is a duplicate."""
+def test_a_conversation_that_comes_twice_is_one_session(tmp_path: Path) -> None:
+    """In one file, in two files, in two imports: the second copy is a duplicate."""
     put(tmp_path / "in" / "a.json", [talk(1), talk(2), talk(1)])
     put(tmp_path / "in" / "b.json", [talk(2), talk(3)])
     assert shape(import_source(tmp_path / "in", tmp_path / "out")) == (3, 2, 0)
@@ -224,7 +238,7 @@ def test_a_conversation_told_twice_is_one_session(tmp_path: Path) -> None:
 
 
 def test_an_id_that_comes_back_is_another_occurrence_or_renamed(tmp_path: Path) -> None:
-    """At another time it is an occurrence of its own; at the same time both are named by what they say."""
+    """At another time it is an occurrence of its own; at the same time both are named by their content."""
     first, second = timed(1, "2026-01-01T10:00:00"), timed(1, "2026-01-02T10:00:00")
     clash = {"id": "s1", "messages": timed(2, "2026-01-01T10:00:00")["messages"]}
     imported = import_source(put(tmp_path / "log.json", [first, second, clash, clash]), tmp_path / "out")
@@ -238,7 +252,7 @@ def test_an_id_that_comes_back_is_another_occurrence_or_renamed(tmp_path: Path) 
 
 
 def test_files_lie_by_day_and_are_entered_in_the_manifest(tmp_path: Path) -> None:
-    """Days are UTC days of event time, `unknown` without times; entries tell rows, times and offsets."""
+    """Days are UTC days of event time, `unknown` without times; entries have rows, times and offsets."""
     log = [timed(1, "2026-01-01T23:30:00"), timed(2, "2026-01-02T00:30:00+09:00"), talk(3)]
     imported = import_source(put(tmp_path / "my log.json", log), tmp_path / "out", "America/New_York")
     entries = read_manifest(tmp_path / "out").entries
@@ -289,7 +303,7 @@ def test_an_archive_and_its_manifest_agree_or_it_is_an_error(tmp_path: Path) -> 
         read_manifest(tmp_path / "out")
 
 
-def test_the_latest_watermark_of_each_live_source_is_kept(tmp_path: Path) -> None:
+def test_the_latest_watermark_of_each_live_source_is_stored(tmp_path: Path) -> None:
     """It is read back per source and partition; a line that a crash cut off leaves the one before."""
     ours, theirs = ManifestSource("serve", "a" * 64), ManifestSource("serve", "a" * 64, partition=1)
     with archive_writer(tmp_path / "out") as archive:
@@ -327,7 +341,7 @@ def run(*words: str) -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
-def test_the_command_tells_what_it_did(tmp_path: Path) -> None:
+def test_the_command_reports_what_it_did(tmp_path: Path) -> None:
     """Counts on standard output, as a table or JSON; progress on standard error unless `--quiet`."""
     source = str(put(tmp_path / "log.json", [talk(1), talk(2), talk(1)]))
     code, table, progress = run(source, "--out", str(tmp_path / "a"))
@@ -335,13 +349,13 @@ def test_the_command_tells_what_it_did(tmp_path: Path) -> None:
     assert "         2 sessions\n         4 user\n         4 assistant\n         8 tool_call\n" in table
     assert "1 duplicate conversations" in table
     code, text, progress = run(source, "--out", str(tmp_path / "b"), "--format", "json", "--quiet")
-    told = json.loads(text)
+    report = json.loads(text)
     assert (code, progress) == (0, "")
-    assert (told["sessions"], told["duplicates"], told["instructions"]) == (2, 1, 3)
-    assert told["events"] == {"user": 4, "assistant": 4, "tool_call": 8, "tool_result": 8}
+    assert (report["sessions"], report["duplicates"], report["instructions"]) == (2, 1, 3)
+    assert report["events"] == {"user": 4, "assistant": 4, "tool_call": 8, "tool_result": 8}
 
 
-def test_rejected_input_is_told_with_file_and_place_and_fails(tmp_path: Path) -> None:
+def test_rejected_input_is_reported_with_file_and_place_and_fails(tmp_path: Path) -> None:
     """More than `--allow-rejected` exits 2; what could be read is imported; no message text is printed."""
     broken = [*talk(1), {"role": "wizard", "content": "secret"}, {"role": "user", "content": 7}]
     source = str(put(tmp_path / "log.json", [broken, talk(2)]))

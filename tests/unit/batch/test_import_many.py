@@ -26,16 +26,16 @@ rules: [{id: asked, formula: call -> once asked}]
 
 
 def put_chats(folder: Path, count: int = SOURCES) -> None:
-    """Write chat logs of one conversation each, on two days; every fifth says what the one before says."""
+    """Write chat logs of one conversation each, on two days; every fifth repeats the one before."""
     for number in range(count):
-        told = number - (number % 5 == 4)
-        when = f"2026-01-0{1 + told % 2}T10:00:{told:02d}"
+        original = number - (number % 5 == 4)
+        when = f"2026-01-0{1 + original % 2}T10:00:{original:02d}"
         call = {"id": "c", "function": {"name": "refund", "arguments": "{}"}}
         talk = [
-            {"role": "user", "content": f"question {told}", "timestamp": when},
+            {"role": "user", "content": f"question {original}", "timestamp": when},
             {"role": "assistant", "tool_calls": [call], "timestamp": when},
         ]
-        text = json.dumps({"id": f"s{told}", "messages": talk[told % 3 == 0 :]})
+        text = json.dumps({"id": f"s{original}", "messages": talk[original % 3 == 0 :]})
         (folder / f"chat-{number:03d}.json").write_text(text, encoding="utf-8")
 
 
@@ -49,9 +49,9 @@ def put_dumps(folder: Path, count: int = SOURCES) -> None:
 
 def span(trace: int, number: int) -> dict[str, Any]:
     """Return the agent's span of a trace (0), or a tool's span below it."""
-    told = {"gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": f"spans-{trace}"}
+    attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": f"spans-{trace}"}
     if number:
-        told = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "refund"}
+        attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "refund"}
     start = 1_767_225_600_000_000_000 + trace * 3_600_000_000_000 + number
     return {
         "traceId": f"{trace + 1:032x}",
@@ -60,7 +60,7 @@ def span(trace: int, number: int) -> dict[str, Any]:
         "name": "step",
         "startTimeUnixNano": str(start),
         "endTimeUnixNano": str(start + 10),
-        "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in told.items()],
+        "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in attributes.items()],
     }
 
 
@@ -97,7 +97,7 @@ def shape(imported: ImportResult) -> tuple[int, int, int, int]:
 
 
 def test_small_sources_share_a_file_a_day(source: Path, tmp_path: Path) -> None:
-    """Forty sources of two days become two files, which say what the sources say; each is known again."""
+    """Forty sources of two days become two files with the sources' events; each is known again."""
     out = tmp_path / "out"
     first = import_source(source, out)
     sessions, repeats = (32, 8) if first.population.sessions else (0, 0)
@@ -119,7 +119,7 @@ def test_no_gap_is_counted_where_sources_share_files(source: Path, tmp_path: Pat
 
 
 def test_groups_have_limits(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sources that are too many for one file of a day are written in several; what they say is the same."""
+    """Sources that are too many for one file of a day are written in several, with the same events."""
     import_source(source, tmp_path / "one")
     monkeypatch.setattr(small_sources, "MEMBERS_MAX", 7)
     assert len(import_source(source, tmp_path / "several").written) > 7
@@ -129,7 +129,7 @@ def test_groups_have_limits(source: Path, tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_large_source_has_files_of_its_own(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is shared where every source is large; what they say is the same."""
+    """Nothing is shared if every source is large; the events are the same."""
     import_source(source, tmp_path / "shared")
     monkeypatch.setattr(small_sources, "SMALL_ROWS", 1)
     monkeypatch.setattr("tracline.batch.importing.run.SMALL_ROWS", 1)

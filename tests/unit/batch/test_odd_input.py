@@ -67,7 +67,7 @@ def test_times_at_the_ends_of_64_bits_are_judged_or_rejected(tmp_path: Path, uni
 @pytest.mark.parametrize("unit", ["ns", "us"])
 @pytest.mark.parametrize("began", [-(2**63) + 1, EVENT_TIME_MIN - 1])
 def test_an_occurrence_that_is_no_time_rejects_its_rows(tmp_path: Path, unit: Any, began: int) -> None:
-    """Judged events name when their occurrence began: one that no text can hold is told with its rows."""
+    """Judged events name when their occurrence began: one that no text can hold is rejected with its rows."""
     occurrence = pl.Series([began, began], dtype=pl.Int64).cast(pl.Datetime(unit, "UTC"))
     columns = {"seq": [1, 2], "occurrence": occurrence, "event_id": ["a", "b"]}
     put_rows(tmp_path / "in.parquet", [5, 6], unit, **columns)
@@ -109,8 +109,8 @@ def test_a_name_that_is_no_text_is_rejected_and_nothing_is_left(tmp_path: Path) 
     assert "\x1b" not in refused.output + refused.stderr
     assert audited(source, tmp_path).exit_code == 2
     again = run("import", source, "--out", tmp_path / "out", "--allow-rejected", "1", "--format", "json")
-    told = json.loads(again.stdout)
-    assert (told["files_known"], told["files_skipped"]) == (2, ["r\\xffadme"])
+    report = json.loads(again.stdout)
+    assert (report["files_known"], report["files_skipped"]) == (2, ["r\\xffadme"])
     population = Population()
     assert len(discover(tmp_path / "out", population)) == 1
     assert (population.rejected, population.skipped) == ({}, [])
@@ -123,7 +123,7 @@ def test_an_argument_that_is_no_text_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_import_that_fails_leaves_no_file(tmp_path: Path) -> None:
-    """What was written of it is taken away: no manifest lists it."""
+    """Files of a failed import are removed: no manifest lists them."""
     log = [{"id": f"s{day}", "messages": [message(day)]} for day in (1, 2, 3)]
     (tmp_path / "in.json").write_text(json.dumps(log), encoding="utf-8")
     (tmp_path / "out").mkdir()

@@ -1,4 +1,4 @@
-"""What conversations are called: their own id, and something that no order decides where others share it."""
+"""Names of conversations: their own id, and a suffix that no order decides if others share it."""
 
 import json
 from itertools import permutations
@@ -17,10 +17,10 @@ from tracline.batch.sources.event_files import scan
 START = "2026-01-01T10:00:00Z"
 
 
-def talk(text: str, own: str | None = "s", time: str | None = None, **more: Any) -> dict[str, Any]:
+def talk(text: str, own_id: str | None = "s", time: str | None = None, **more: Any) -> dict[str, Any]:
     """A conversation of one question and one answer."""
     question = {"role": "user", "content": text} | ({} if time is None else {"timestamp": time})
-    header = {} if own is None else {"id": own}
+    header = {} if own_id is None else {"id": own_id}
     return {**header, **more, "messages": [question, {"role": "assistant", "content": "ok"}]}
 
 
@@ -48,7 +48,7 @@ def archived(archive: Path) -> dict[str, str]:
 
 def rejected(imported: ImportResult) -> list[tuple[str, str, str]]:
     """File, place and code of what was rejected."""
-    return [(one.file, one.position, one.code) for one in imported.population.rejects]
+    return [(reject.file, reject.position, reject.code) for reject in imported.population.rejects]
 
 
 def test_a_log_keeps_its_own_id(tmp_path: Path) -> None:
@@ -65,10 +65,10 @@ def test_neither_names_nor_order_of_files_decide_ids(tmp_path: Path, time: str |
     """All that share an id and a start are named by their messages: any order gives the same events."""
     talks = [talk(text, time=time) for text in ("a", "b", "c")]
     seen: list[pl.DataFrame] = []
-    for number, some in enumerate(permutations(talks)):
+    for number, order in enumerate(permutations(talks)):
         folder = tmp_path / str(number)
-        put(folder / "1.json", [some[0], some[1]])
-        put(folder / "2.json", [some[2], some[0]])
+        put(folder / "1.json", [order[0], order[1]])
+        put(folder / "2.json", [order[2], order[0]])
         found, population = events(folder, tmp_path / f"scratch-{number}")
         assert (population.sessions, population.renamed, population.duplicates) == (3, 3, 1)
         seen.append(found)
@@ -77,13 +77,13 @@ def test_neither_names_nor_order_of_files_decide_ids(tmp_path: Path, time: str |
     assert seen[0]["session_id"].n_unique() == 3
 
 
-def test_who_tells_a_conversation_does_not_hang_on_the_order(tmp_path: Path) -> None:
+def test_the_source_of_a_conversation_does_not_depend_on_the_order(tmp_path: Path) -> None:
     """Equal messages with different agents in their headers are one conversation, always the same one."""
-    tellings = [talk("a", agent=agent, model=model) for agent in ("x", "y") for model in (None, "m")]
+    copies = [talk("a", agent=agent, model=model) for agent in ("x", "y") for model in (None, "m")]
     agents: set[tuple[str, str | None]] = set()
-    for number, some in enumerate(permutations(tellings)):
+    for number, order in enumerate(permutations(copies)):
         found, population = events(
-            put(tmp_path / f"{number}.json", list(some)), tmp_path / f"scratch-{number}"
+            put(tmp_path / f"{number}.json", list(order)), tmp_path / f"scratch-{number}"
         )
         assert (population.sessions, population.duplicates, population.renamed) == (1, 3, 0)
         agents.update(found.filter(kind="user").select("agent", "model").rows())
@@ -120,7 +120,7 @@ def test_ids_that_an_archive_knows_to_be_shared_are_named_alike_later(tmp_path: 
 
 
 def test_an_import_that_was_cut_off_keeps_its_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a cut-off import wrote under its own id stays; what is read beside it later does not rename it."""
+    """Files of a cut-off import under its own id stay; later sources beside it do not rename it."""
     monkeypatch.setattr(chatframe, "FRAME_EVENTS_MAX", 3)
     source, out = tmp_path / "in", tmp_path / "out"
     put(source / "first.json", [talk("a"), talk("x", "x")])

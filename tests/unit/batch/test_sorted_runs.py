@@ -13,7 +13,7 @@ from tracline.schemas.verdict import Severity, Verdict
 
 
 def record(session: str, seq: int, value: str | None) -> VerdictRecord:
-    """As much of a record as says where it stands, and something to write."""
+    """The fields of a record that decide its place, and a payload."""
     return VerdictRecord(
         agent=None,
         event_id=f"{session}-{seq}",
@@ -35,7 +35,7 @@ def record(session: str, seq: int, value: str | None) -> VerdictRecord:
 
 
 @pytest.mark.parametrize(("records_max", "bytes_max"), [(7, 1 << 20), (1_000, 500), (1_000, 1 << 20)])
-def test_what_is_added_in_any_order_is_told_in_one(
+def test_what_is_added_in_any_order_is_read_in_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records_max: int, bytes_max: int
 ) -> None:
     """By session, event and slice, null first, however many runs there are and however often they merge."""
@@ -51,7 +51,7 @@ def test_what_is_added_in_any_order_is_told_in_one(
     mixed = wanted.copy()
     Random(5).shuffle(mixed)
     held = Runs(tmp_path)
-    for one in mixed:
-        held.add(one)
-    assert [text for _, text in held.merged()] == [encode_verdict(one) + b"\n" for one in wanted]
+    for item in mixed:
+        held.add(item)
+    assert [text for _, text in held.merged()] == [encode_verdict(item) + b"\n" for item in wanted]
     assert (len(list(tmp_path.iterdir())) > 0) == (records_max == 7 or bytes_max == 500)

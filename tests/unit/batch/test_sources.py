@@ -26,17 +26,17 @@ from tracline.rules.packs.load import load_packs
 from .audit_rows import PACK
 
 
-def chat(path: Path, *texts: str, own: str = "s") -> Path:
+def chat(path: Path, *texts: str, own_id: str = "s") -> Path:
     """A chat log with a conversation of one question for each text, all with one id and no times."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    talks = [{"id": own, "messages": [{"role": "user", "content": text}]} for text in texts]
+    talks = [{"id": own_id, "messages": [{"role": "user", "content": text}]} for text in texts]
     path.write_text(json.dumps(talks), encoding="utf-8")
     return path
 
 
 def rejected(population: Population) -> list[tuple[str, str]]:
     """File and code of what was rejected."""
-    return [(one.file, one.code) for one in population.rejects]
+    return [(reject.file, reject.code) for reject in population.rejects]
 
 
 def run(*words: str) -> tuple[int, str]:
@@ -46,7 +46,7 @@ def run(*words: str) -> tuple[int, str]:
 
 
 def test_a_bundle_inside_the_source_is_no_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An audit into the folder that it reads finds the same when run again, and says what it skipped."""
+    """An audit into the folder that it reads finds the same when run again, and reports what it skipped."""
     (tmp_path / "pack.yaml").write_text(PACK, encoding="utf-8")
     chat(tmp_path / "log.json", "hello!", "bye")
     monkeypatch.chdir(tmp_path)

@@ -52,13 +52,13 @@ def written(path: Path, data: bytes) -> Path:
 def sizes(path: Path) -> list[tuple[str, int]]:
     """The position and number of spans of each request; there is no flaw."""
     found = list(requests(path))
-    assert [flaw for _, one in found for flaw in one.flaws] == []
-    return [(position, len(one.spans)) for position, one in found]
+    assert [flaw for _, request in found for flaw in request.flaws] == []
+    return [(position, len(request.spans)) for position, request in found]
 
 
 def flaws(path: Path) -> list[tuple[str, str]]:
     """Place and code of each flaw in a file."""
-    return [(flaw.place, flaw.code) for _, one in requests(path) for flaw in one.flaws]
+    return [(flaw.place, flaw.code) for _, request in requests(path) for flaw in request.flaws]
 
 
 def known(path: Path) -> bool:
@@ -73,7 +73,7 @@ def as_it_is(data: bytes) -> bytes:
 
 @pytest.mark.parametrize("pack", [as_it_is, gzip.compress, zstandard.compress])
 def test_every_framing_gives_the_same_requests(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
-    """JSON lines, and protobuf and zstd behind lengths, are told by content, packed as a whole or not."""
+    """JSON lines, and framed protobuf and zstd, are recognised by content, packed as a whole or not."""
     frames = [zstandard.compress(line) for line in LINES]
     files = {
         "lines": (b"\n".join(LINES) + b"\n", ["line 1", "line 2", "line 3"]),
@@ -86,10 +86,10 @@ def test_every_framing_gives_the_same_requests(tmp_path: Path, pack: Callable[[b
         path = written(tmp_path / name, pack(data))
         assert known(path)
         found = list(requests(path))
-        assert [len(one.spans) for _, one in found] == [1, 3, 2]
+        assert [len(request.spans) for _, request in found] == [1, 3, 2]
         assert positions is None or [position for position, _ in found] == positions
-        expected = expected or [one for _, one in found]
-        assert [one for _, one in found] == expected
+        expected = expected or [request for _, request in found]
+        assert [request for _, request in found] == expected
         assert flaws(path) == []
 
 
@@ -132,27 +132,27 @@ def test_what_a_console_printed_is_read(tmp_path: Path) -> None:
     broken = written(tmp_path / "broken.txt", "\n\n".join(texts).encode())
     assert known(broken)
     assert flaws(broken) == [("line 15", "json")]
-    assert sum(len(one.spans) for _, one in requests(broken)) == 5
+    assert sum(len(request.spans) for _, request in requests(broken)) == 5
 
 
 @pytest.mark.parametrize("cut", [1, 3, 4, 5, 40])
 def test_a_file_that_a_crash_cut_off_is_read_to_there(tmp_path: Path, cut: int) -> None:
-    """The last record's rest is told with the byte (or line) at which it begins; all before it is read."""
+    """The last record's rest is reported with the byte (or line) at which it begins; all before is read."""
     for parts in (PACKED, [zstandard.compress(line) for line in LINES]):
         whole = framed(parts)
         begin = len(framed(parts[:2]))
         path = written(tmp_path / "frames", whole[: begin + cut])
         assert known(path)
         assert flaws(path) == [(f"byte {begin}", "otlp-cut")]
-        assert [len(one.spans) for _, one in requests(path) if one.spans] == [1, 3]
+        assert [len(request.spans) for _, request in requests(path) if request.spans] == [1, 3]
     path = written(tmp_path / "lines", b"\n".join(LINES)[:-cut])
     assert known(path)
     assert flaws(path) == [("line 3", "json")]
-    assert [len(one.spans) for _, one in requests(path) if one.spans] == [1, 3]
+    assert [len(request.spans) for _, request in requests(path) if request.spans] == [1, 3]
 
 
-def test_what_is_broken_in_the_middle_is_told_and_passed(tmp_path: Path) -> None:
-    """A frame, line or span that cannot be read is told with its whole place; what follows it is read."""
+def test_what_is_broken_in_the_middle_is_reported_and_passed(tmp_path: Path) -> None:
+    """An unreadable frame, line or span is reported with its whole place; those that follow are read."""
     bad = TracesData.FromString(PACKED[1])
     bad.resource_spans[0].scope_spans[0].spans[1].trace_id = b"short"
     frames = written(tmp_path / "frames", framed([PACKED[0], b"\xff" * 9, bad.SerializeToString()]))
@@ -161,7 +161,7 @@ def test_what_is_broken_in_the_middle_is_told_and_passed(tmp_path: Path) -> None
         (f"byte {start}", "otlp-protobuf"),
         (f"byte {start + 13}, resource 1, scope 1, span 2", "otlp-trace-id"),
     ]
-    assert sum(len(one.spans) for _, one in requests(frames)) == 3
+    assert sum(len(request.spans) for _, request in requests(frames)) == 3
     lines = [LINES[0], b"{broken", LINES[1], b'{"resourceProfiles": []}', b'{"role": "user"}', b"17"]
     path = written(tmp_path / "lines", b"\n".join(lines))
     assert flaws(path) == [
@@ -173,10 +173,10 @@ def test_what_is_broken_in_the_middle_is_told_and_passed(tmp_path: Path) -> None
     first = written(tmp_path / "first line broken", b"\n".join([b'{"resourceSpans": [', *LINES]))
     assert known(first)
     assert flaws(first) == [("line 1", "json")]
-    assert sum(len(one.spans) for _, one in requests(first)) == 6
+    assert sum(len(request.spans) for _, request in requests(first)) == 6
 
 
-def test_damaged_files_are_told(tmp_path: Path) -> None:
+def test_damaged_files_are_reported(tmp_path: Path) -> None:
     """Damaged compression, JSON that never ends and text that is none are flaws of the whole file."""
     data = gzip.compress(b"\n".join(LINES * 200), mtime=0)
     path = written(tmp_path / "half.gz", data[: len(data) // 2])
@@ -189,17 +189,17 @@ def test_damaged_files_are_told(tmp_path: Path) -> None:
     assert not known(bomb)
 
 
-def test_files_and_lines_beyond_their_limits_are_told(
+def test_files_and_lines_beyond_their_limits_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A line, a JSON value or a single request that is too large is told, and the other lines are read."""
+    """A line, a JSON value or a request that is too large is reported, and the other lines are read."""
     monkeypatch.setattr(jsonfile, "LINE_BYTES_MAX", 200)
     monkeypatch.setattr(jsonfile, "JSON_BYTES_MAX", 300)
     monkeypatch.setattr(otlpfile, "REQUEST_BYTES_MAX", 20)
     assert [len(line) > 200 for line in LINES] == [False, True, True]
     lines = written(tmp_path / "lines", b"\n".join([LINES[0], LINES[1], LINES[0]]))
     assert flaws(lines) == [("line 2", "json-size")]
-    assert sum(len(one.spans) for _, one in requests(lines)) == 2
+    assert sum(len(request.spans) for _, request in requests(lines)) == 2
     value = written(tmp_path / "value", json.dumps(PAIRS[1][1], indent=2).encode())
     assert flaws(value) == [("whole file", "json-size")]
     assert flaws(written(tmp_path / "request", PACKED[0])) == [("whole file", "otlp-size")]
@@ -227,6 +227,6 @@ def test_other_files_are_not_taken_for_spans(tmp_path: Path, data: bytes) -> Non
 def test_values_of_a_file_are_read_with_the_given_reader(tmp_path: Path) -> None:
     """Values come with their positions, whatever they are; a file that is no JSON raises."""
     path = written(tmp_path / "values", b'[1]\n\n{"a": 2}\r\n')
-    assert list(json_values(path, read_json)) == [("line 1", [1]), ("line 3", {"a": 2})]
+    assert list(json_values(path, read_json)) == [("line 1", [1], 4), ("line 3", {"a": 2}, 10)]
     with pytest.raises(ValueError, match="not JSON"):
         list(json_values(written(tmp_path / "text", b"hello\n"), read_json))

@@ -46,14 +46,18 @@ REFUND = ("refund", {"order": 1}, "done")
 def span(number: int, start: float, end: float, operation: str, **attributes: str) -> dict[str, Any]:
     """A span of the GenAI conventions; times in seconds."""
     named = {"gen_ai.operation.name": operation, "gen_ai.conversation.id": "s", "gen_ai.agent.name": "bot"}
-    said = named | {f"gen_ai.{name.replace('__', '.')}": value for name, value in attributes.items()}
+    all_attributes = named | {
+        f"gen_ai.{name.replace('__', '.')}": value for name, value in attributes.items()
+    }
     return {
         "traceId": f"{1:032x}",
         "spanId": f"{number + 1:016x}",
         "name": operation,
         "startTimeUnixNano": str(round((1_700_000_000 + start) * NS)),
         "endTimeUnixNano": str(round((1_700_000_000 + end) * NS)),
-        "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in said.items()],
+        "attributes": [
+            {"key": key, "value": {"stringValue": value}} for key, value in all_attributes.items()
+        ],
     }
 
 
@@ -62,34 +66,34 @@ def talk(
 ) -> list[dict[str, Any]]:
     """A turn for each tool: a model asks, it runs (with a span in the turns `ran`), the model answers."""
     spans: list[dict[str, Any]] = []
-    heard: list[dict[str, Any]] = []
+    history: list[dict[str, Any]] = []
     for turn, (tool, args, result) in enumerate(turns):
         now = turn * pause
-        own = {"id": "call_0"} if ids else {}
-        call = {"type": "tool_call", **own, "name": tool, "arguments": args}
+        own_id = {"id": "call_0"} if ids else {}
+        call = {"type": "tool_call", **own_id, "name": tool, "arguments": args}
         asked = {"role": "assistant", "parts": [call]}
-        heard.append({"role": "user", "parts": [{"type": "text", "content": f"turn {turn}"}]})
-        spans.append(chat(len(spans), now, now + 1, heard, asked))
+        history.append({"role": "user", "parts": [{"type": "text", "content": f"turn {turn}"}]})
+        spans.append(chat(len(spans), now, now + 1, history, asked))
         if turn in ran:
-            said = {
+            content = {
                 "tool__name": tool,
                 "tool__call__arguments": json.dumps(args),
                 "tool__call__result": result,
             }
             known = {"tool__call__id": "call_0"} if ids else {}
-            spans.append(span(len(spans), now + 1, now + 2, "execute_tool", **said, **known))
-        returned = {"type": "tool_call_response", **own, "response": result}
-        heard += [asked, {"role": "tool", "parts": [returned]}]
+            spans.append(span(len(spans), now + 1, now + 2, "execute_tool", **content, **known))
+        returned = {"type": "tool_call_response", **own_id, "response": result}
+        history += [asked, {"role": "tool", "parts": [returned]}]
         answer = {"role": "assistant", "parts": [{"type": "text", "content": f"answer {turn}"}]}
-        spans.append(chat(len(spans), now + 2, now + 3, heard, answer))
-        heard.append(answer)
+        spans.append(chat(len(spans), now + 2, now + 3, history, answer))
+        history.append(answer)
     return spans
 
 
-def chat(number: int, start: float, end: float, heard: list[Any], spoken: dict[str, Any]) -> dict[str, Any]:
+def chat(number: int, start: float, end: float, history: list[Any], spoken: dict[str, Any]) -> dict[str, Any]:
     """A model's call."""
-    said = {"input__messages": json.dumps(heard), "output__messages": json.dumps([spoken])}
-    return span(number, start, end, "chat", **said)
+    messages = {"input__messages": json.dumps(history), "output__messages": json.dumps([spoken])}
+    return span(number, start, end, "chat", **messages)
 
 
 def found(folder: Path, spans: list[dict[str, Any]]) -> list[tuple[str, int]]:
@@ -100,7 +104,7 @@ def found(folder: Path, spans: list[dict[str, Any]]) -> list[tuple[str, int]]:
     audit(folder, RULES, folder.with_suffix(".bundle"), AuditOptions())
     lines = folder.with_suffix(".bundle").joinpath("verdicts.jsonl").read_bytes().splitlines()
     records = [orjson.loads(line) for line in lines]
-    return [(one["rule"], one["seq"]) for one in records if one["verdict"] == "violated"]
+    return [(record["rule"], record["seq"]) for record in records if record["verdict"] == "violated"]
 
 
 @pytest.mark.parametrize("pause", [10, 8_000], ids=["at once", "after two idle times"])
@@ -122,9 +126,9 @@ def test_a_log_in_counts_whichever_runs_have_a_span(
 
 @pytest.mark.parametrize("ids", [True, False], ids=["call_0", "no ids"])
 def test_a_session_that_comes_back_keeps_the_result_of_its_log_in(ids: bool, tmp_path: Path) -> None:
-    """After twice the idle time the history of a failed log-in is told again: the next one counts.
+    """After twice the idle time the history of a failed log-in comes again: the next one counts.
 
-    The model's call after that log-in has no span, so that its run alone tells the result in time.
+    The model's call after that log-in has no span, so that only its run gives the result in time.
     """
     assert found(tmp_path / "dump", come_back(ids, LOG_IN)) == []
     denied = found(tmp_path / "denied", come_back(ids, DENIED))
@@ -136,15 +140,15 @@ def come_back(ids: bool, again: tuple[str, dict[str, Any], str]) -> list[dict[st
     spans = talk([DENIED], ids, {0}, 10)
     later = talk([DENIED, again, REFUND], ids, {0, 1, 2}, 10)[len(spans) :]
     del later[2]
-    for one in later:
+    for later_span in later:
         for name in ("startTimeUnixNano", "endTimeUnixNano"):
-            one[name] = str(int(one[name]) + 8_000 * NS)
+            later_span[name] = str(int(later_span[name]) + 8_000 * NS)
     return spans + later
 
 
 @pytest.mark.parametrize("ids", [True, False], ids=["call_0", "no ids"])
-def test_a_result_that_only_its_run_tells_is_no_earlier_one(ids: bool, tmp_path: Path) -> None:
-    """The answer of a turn without a span does not swallow the next run's result, which no model tells."""
+def test_a_result_that_only_its_run_reports_is_no_earlier_one(ids: bool, tmp_path: Path) -> None:
+    """The answer of a turn without a span does not swallow the next run's result, which no model reports."""
     spans = talk([DENIED, LOG_IN, REFUND], ids, {1, 2}, 10)
     del spans[4]
     assert found(tmp_path / "dump", spans) == []
@@ -162,19 +166,22 @@ def test_integers_beyond_doubles_make_no_second_call(tmp_path: Path) -> None:
 
 def candidate(name: str, start: int, end: int, step: SpanContent) -> Candidate:
     """A span of the session `s`; times in seconds."""
-    told, digest = claims_of(step, start * NS, end * NS)
-    return Candidate("s", step.role, start * NS, end * NS, told, "t", name, digest)
+    claims, digest = claims_of(step, start * NS, end * NS)
+    return Candidate("s", step.role, start * NS, end * NS, claims, "t", name, digest)
 
 
 def assembled(session: SessionAssembler, *spans: Candidate) -> list[tuple[Kind, str | None]]:
     """The kinds and results of the events that these spans add."""
-    for one in spans:
-        session.add(one)
-    return [(one.kind, one.result) for one in session.advance(max(one.end for one in spans))]
+    for span_or_event in spans:
+        session.add(span_or_event)
+    return [
+        (span_or_event.kind, span_or_event.result)
+        for span_or_event in session.advance(max(span_or_event.end for span_or_event in spans))
+    ]
 
 
 def test_parallel_calls_that_are_alike_keep_their_own_results() -> None:
-    """Of two equal calls only one has a span: the other's result, told later, is an event of its own."""
+    """Of two equal calls only one has a span: the other's result, reported later, is an event of its own."""
     roll = ToolCall("call_0", "roll", "{}")
     ask = candidate(
         "a", 1, 2, SpanContent(SpanRole.CHAT, input=(), output=(Message(Role.ASSISTANT, None, (roll, roll)),))
@@ -183,29 +190,29 @@ def test_parallel_calls_that_are_alike_keep_their_own_results() -> None:
         "b", 3, 4, SpanContent(SpanRole.TOOL, call=roll, result=ToolResult("call_0", "roll", "5"))
     )
     results = tuple(ToolResult("call_0", None, result) for result in ("3", "5"))
-    heard = (Message(Role.ASSISTANT, None, (roll, roll)), Message(Role.TOOL, results=results))
-    told = candidate(
-        "c", 5, 6, SpanContent(SpanRole.CHAT, input=heard, output=(Message(Role.ASSISTANT, "8"),))
+    history = (Message(Role.ASSISTANT, None, (roll, roll)), Message(Role.TOOL, results=results))
+    reporting = candidate(
+        "c", 5, 6, SpanContent(SpanRole.CHAT, input=history, output=(Message(Role.ASSISTANT, "8"),))
     )
-    for order in permutations((ask, ran, told)):
+    for order in permutations((ask, ran, reporting)):
         made = assembled(SessionAssembler("s", 3600 * NS), *order)
         assert [result for kind, result in made if kind is Kind.TOOL_RESULT] == ["5", "3"]
 
 
 def test_a_run_without_an_id_is_answered_by_the_id_of_an_equal_call() -> None:
-    """Of two equal calls one ran, without an id, and the model tells the result of the other: one event."""
+    """Of two equal calls one ran, without an id, and the model reports the result of the other: one event."""
     first, second = ToolCall("c1", "roll", "{}"), ToolCall("c2", "roll", "{}")
     ask = asking("a", 1, 2, first, second)
     failed = ToolResult(None, "roll", "no dice", error="ToolError")
     ran = candidate("b", 3, 4, SpanContent(SpanRole.TOOL, call=ToolCall(None, "roll", "{}"), result=failed))
-    heard = (
+    history = (
         Message(Role.ASSISTANT, None, (first, second)),
         Message(Role.TOOL, results=(ToolResult("c2", None, "no dice"),)),
     )
-    told = candidate(
-        "c", 5, 6, SpanContent(SpanRole.CHAT, input=heard, output=(Message(Role.ASSISTANT, "sorry"),))
+    reporting = candidate(
+        "c", 5, 6, SpanContent(SpanRole.CHAT, input=history, output=(Message(Role.ASSISTANT, "sorry"),))
     )
-    assert len(results(SessionAssembler("s", 3600 * NS), ask, ran, told)) == 1
+    assert len(results(SessionAssembler("s", 3600 * NS), ask, ran, reporting)) == 1
 
 
 def results(
@@ -215,12 +222,12 @@ def results(
     found = []
     for order in permutations(spans):
         copy = deepcopy(session)
-        for one in order:
-            copy.add(one)
-        events = copy.advance(max(one.end for one in spans))
-        said = [(one.event_id, one.call_id, one.tool, one.args, one.nested) for one in events]
-        found.append([said[n] for n, one in enumerate(events) if one.kind is Kind.TOOL_RESULT])
-    assert all(one == found[0] for one in found)
+        for span in order:
+            copy.add(span)
+        events = copy.advance(max(span.end for span in spans))
+        fields = [(span.event_id, span.call_id, span.tool, span.args, span.nested) for span in events]
+        found.append([fields[n] for n, span in enumerate(events) if span.kind is Kind.TOOL_RESULT])
+    assert all(span == found[0] for span in found)
     return [(call_id, tool, args, nested) for _, call_id, tool, args, nested in found[0]]
 
 
@@ -233,7 +240,7 @@ def asking(name: str, start: int, end: int, *calls: ToolCall) -> Candidate:
 
 @pytest.mark.parametrize("began", [1, 3], ids=["while the model spoke", "after the model"])
 def test_a_result_has_the_id_and_the_nesting_of_its_call(began: int) -> None:
-    """A run without an id belongs to the call that a model asked, even if it began before that was told."""
+    """A run without an id belongs to the call that a model asked, even if it began before the request."""
     call = ToolCall("c1", "look", '{"order": 1}')
     ask = msgspec.structs.replace(asking("a", 0, 2, call), nested=began == 3)
     run = SpanContent(
@@ -250,23 +257,23 @@ def test_a_result_takes_nothing_from_a_span_that_ends_later() -> None:
         SpanRole.TOOL, call=ToolCall(None, "look", call.args), result=ToolResult(None, "look", "ok")
     )
     ran = candidate("a", 1, 4, run)
-    heard = (Message(Role.USER, "Hi"), Message(Role.ASSISTANT, None, (call,)))
+    history = (Message(Role.USER, "Hi"), Message(Role.ASSISTANT, None, (call,)))
     late = candidate(
-        "b", 3, 9, SpanContent(SpanRole.CHAT, input=heard, output=(Message(Role.ASSISTANT, "?"),))
+        "b", 3, 9, SpanContent(SpanRole.CHAT, input=history, output=(Message(Role.ASSISTANT, "?"),))
     )
     assert results(SessionAssembler("s", 3600 * NS), ran, late) == [(None, "look", call.args, False)]
     assert results(SessionAssembler("s", 3600 * NS), ran) == [(None, "look", call.args, False)]
 
 
 def test_a_result_without_id_and_tool_takes_its_calls() -> None:
-    """A model is told a result alone: nothing but the order says whose it is."""
+    """A model reports a result alone: nothing but the order shows whose it is."""
     call = ToolCall("c1", "look", '{"order":1}')
-    heard = (Message(Role.TOOL, results=(ToolResult(None, None, "ok"),)),)
-    told = candidate(
-        "b", 5, 6, SpanContent(SpanRole.CHAT, input=heard, output=(Message(Role.ASSISTANT, "?"),))
+    history = (Message(Role.TOOL, results=(ToolResult(None, None, "ok"),)),)
+    reporting = candidate(
+        "b", 5, 6, SpanContent(SpanRole.CHAT, input=history, output=(Message(Role.ASSISTANT, "?"),))
     )
     assert results(
-        SessionAssembler("s", 3600 * NS), asking("a", 1, 2, replace(call, call_id=None)), told
+        SessionAssembler("s", 3600 * NS), asking("a", 1, 2, replace(call, call_id=None)), reporting
     ) == [(None, "look", call.args, False)]
 
 
@@ -289,16 +296,16 @@ def test_another_form_of_a_result_is_no_other_result(by_tool: str, by_model: str
     ran = candidate(
         "b", 3, 4, SpanContent(SpanRole.TOOL, call=call, result=ToolResult("c1", "look", by_tool))
     )
-    heard = (spoken, Message(Role.TOOL, results=(ToolResult("c1", None, by_model),)))
-    told = candidate(
-        "c", 5, 6, SpanContent(SpanRole.CHAT, input=heard, output=(Message(Role.ASSISTANT, "8"),))
+    history = (spoken, Message(Role.TOOL, results=(ToolResult("c1", None, by_model),)))
+    reporting = candidate(
+        "c", 5, 6, SpanContent(SpanRole.CHAT, input=history, output=(Message(Role.ASSISTANT, "8"),))
     )
-    made = assembled(SessionAssembler("s", 3600 * NS), ask, ran, told)
+    made = assembled(SessionAssembler("s", 3600 * NS), ask, ran, reporting)
     assert [result for kind, result in made if kind is Kind.TOOL_RESULT] == [by_tool]
 
 
 def test_a_result_that_python_writes_for_a_run_without_an_id_is_no_other_one() -> None:
-    """Only the text says that they are one; keys stand in the order in which the tool made them."""
+    """Only the text shows that they are one; keys stand in the order in which the tool made them."""
     call = ToolCall("c1", "look", "{}")
     spoken = Message(Role.ASSISTANT, None, (call,))
     run = SpanContent(
@@ -306,12 +313,12 @@ def test_a_result_that_python_writes_for_a_run_without_an_id_is_no_other_one() -
         call=ToolCall(None, "look", "{}"),
         result=ToolResult(None, "look", '{"b": 1, "a": "x"}'),
     )
-    heard = (spoken, Message(Role.TOOL, results=(ToolResult("c1", None, "{'b': 1, 'a': 'x'}"),)))
-    told = candidate(
-        "c", 5, 6, SpanContent(SpanRole.CHAT, input=heard, output=(Message(Role.ASSISTANT, "8"),))
+    history = (spoken, Message(Role.TOOL, results=(ToolResult("c1", None, "{'b': 1, 'a': 'x'}"),)))
+    reporting = candidate(
+        "c", 5, 6, SpanContent(SpanRole.CHAT, input=history, output=(Message(Role.ASSISTANT, "8"),))
     )
     made = assembled(
-        SessionAssembler("s", 3600 * NS), asking("a", 1, 2, call), candidate("b", 3, 4, run), told
+        SessionAssembler("s", 3600 * NS), asking("a", 1, 2, call), candidate("b", 3, 4, run), reporting
     )
     assert [result for kind, result in made if kind is Kind.TOOL_RESULT] == ['{"b": 1, "a": "x"}']
 
@@ -324,14 +331,14 @@ def test_an_items_id_and_a_calls_are_of_one_call(run_id: str | None) -> None:
         SpanRole.TOOL, call=replace(call, call_id=run_id), result=ToolResult(run_id, "look", "ok")
     )
     ran = [] if run_id == "absent" else [candidate("b", 3, 4, run)]
-    heard = (
+    history = (
         Message(Role.ASSISTANT, None, (call,)),
         Message(Role.TOOL, results=(ToolResult("call_1", None, "ok"),)),
     )
-    told = candidate(
-        "c", 5, 6, SpanContent(SpanRole.CHAT, input=heard, output=(Message(Role.ASSISTANT, "8"),))
+    reporting = candidate(
+        "c", 5, 6, SpanContent(SpanRole.CHAT, input=history, output=(Message(Role.ASSISTANT, "8"),))
     )
-    spans = (asking("a", 1, 2, call), *ran, told)
+    spans = (asking("a", 1, 2, call), *ran, reporting)
     assert results(SessionAssembler("s", 3600 * NS), *spans) == [("fc_1", "look", call.args, False)]
     assert [kind for kind, _ in assembled(SessionAssembler("s", 3600 * NS), *spans)].count(
         Kind.TOOL_CALL
@@ -339,7 +346,7 @@ def test_an_items_id_and_a_calls_are_of_one_call(run_id: str | None) -> None:
 
 
 def test_state_of_an_earlier_release_goes_on() -> None:
-    """What waited there waits still: its run, its result and a run of the time before are told once."""
+    """Entries that waited there wait still: its run, its result and a run of the time before come once."""
     session = decode(base64.b64decode(STORED.read_text())).session
     second = ToolCall("call_2", "look_up", '{"id":2}')
     log_in = ToolCall("call_0", "log_in", '{"user":"' + "a" * 100 + '"}')

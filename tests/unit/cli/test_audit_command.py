@@ -59,7 +59,7 @@ def test_unmet_counts_for_fail_on(place: Path) -> None:
     assert run(place, "--fail-on", "critical").exit_code == 1
 
 
-def test_the_table_tells_what_a_person_wants_to_know(place: Path) -> None:
+def test_the_table_shows_what_a_person_wants_to_know(place: Path) -> None:
     """Population, broken rules with severity, counts and rate, first examples, and where the bundle is."""
     text = run(place).output
     assert "4 events in 3 sessions from 1 file, 1 still open" in text
@@ -73,7 +73,7 @@ def test_the_table_tells_what_a_person_wants_to_know(place: Path) -> None:
     assert str(place / "bundle") in text.replace("\n", "")
 
 
-def test_rejected_rows_are_told_and_exit_2(place: Path) -> None:
+def test_rejected_rows_are_listed_and_exit_2(place: Path) -> None:
     """More rejected rows than allowed exit 2 with file and row named, after the bundle is written."""
     rows = session("a", user("no!")) + session("b", user("hm"), end=False)
     rows[-1]["session_id"] = None
@@ -86,7 +86,7 @@ def test_rejected_rows_are_told_and_exit_2(place: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "error"),
     [
         (("--since", "yesterday"), "use 2026-02-17"),
         (("--threads", "0"), "--threads"),
@@ -94,11 +94,11 @@ def test_rejected_rows_are_told_and_exit_2(place: Path) -> None:
         (("--rules", "no-such-pack"), "TRL"),
     ],
 )
-def test_wrong_usage_exits_2_and_says_what_to_do(place: Path, more: tuple[str, ...], told: str) -> None:
+def test_wrong_usage_exits_2_and_names_the_remedy(place: Path, more: tuple[str, ...], error: str) -> None:
     """Times, threads, zones and packs that there are not."""
     found = run(place, *more)
     assert found.exit_code == 2
-    assert told in found.stderr
+    assert error in found.stderr
     assert not (place / "bundle").exists()
 
 
@@ -107,9 +107,9 @@ def test_json_and_json_lines_hold_every_verdict(place: Path) -> None:
     lines = [json.loads(line) for line in (run(place, "--format", "jsonl").output).splitlines()]
     bundle = (place / "bundle" / "verdicts.jsonl").read_text().splitlines()
     assert lines == [json.loads(line) for line in bundle]
-    told = json.loads(run(place, "--format", "json").output)
+    report = json.loads(run(place, "--format", "json").output)
     summary = json.loads((place / "bundle" / "summary.json").read_text())
-    assert told == {**summary, "verdicts": lines}
+    assert report == {**summary, "verdicts": lines}
     assert len(lines) == 5
 
 
@@ -117,17 +117,17 @@ def test_sarif_names_each_finding_by_its_rule(place: Path) -> None:
     """One result for each verdict, with the rule it breaks, a level by severity and the verdict's id."""
     log = json.loads(run(place, "--format", "sarif").output)
     assert log["version"] == "2.1.0"
-    [one] = log["runs"]
-    rules = one["tool"]["driver"]["rules"]
+    [sarif_run] = log["runs"]
+    rules = sarif_run["tool"]["driver"]["rules"]
     lines = [json.loads(line) for line in (place / "bundle" / "verdicts.jsonl").read_text().splitlines()]
     assert [rule["id"] for rule in rules] == ["answered", "calm", "paid-once", "gives-up"]
-    assert [r["partialFingerprints"]["traclineVerdict/v1"] for r in one["results"]] == [
+    assert [r["partialFingerprints"]["traclineVerdict/v1"] for r in sarif_run["results"]] == [
         v["id"] for v in lines
     ]
-    for result, verdict in zip(one["results"], lines, strict=True):
+    for result, verdict in zip(sarif_run["results"], lines, strict=True):
         assert rules[result["ruleIndex"]]["id"] == result["ruleId"] == verdict["rule"]
         assert result["message"]["text"]
-    levels = {(r["ruleId"], r["kind"]): r["level"] for r in one["results"]}
+    levels = {(r["ruleId"], r["kind"]): r["level"] for r in sarif_run["results"]}
     assert levels["calm", "fail"] == "error"
     assert levels["answered", "fail"] == "warning"
     assert levels["calm", "open"] == "none"
@@ -149,7 +149,7 @@ def test_junit_has_a_case_for_each_rule(place: Path) -> None:
 
 
 def test_a_rule_that_was_not_judged_has_not_passed(place: Path) -> None:
-    """Where one session held and another could not be judged, no format says that the rule held."""
+    """If one session held and another could not be judged, no format reports that the rule held."""
     rows = session("a", user("hi")) + session("b", user(None))
     write(place / "archive" / "events.parquet", rows)
     cases = Xml.fromstring(run(place, "--format", "junit").output).iter("testcase")
@@ -189,9 +189,9 @@ def test_a_fault_is_no_finding(
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == code
-    told = capsys.readouterr().err
-    assert "\x1b" not in told
-    assert ("Traceback" in told) == (code == 2)
+    error = capsys.readouterr().err
+    assert "\x1b" not in error
+    assert ("Traceback" in error) == (code == 2)
 
 
 @pytest.mark.parametrize("format", ["table", "json", "jsonl", "junit", "sarif"])

@@ -1,4 +1,4 @@
-"""Alerts from archives: what is said of their sessions, `tracline alerts backtest` and `alerts rates`."""
+"""Alerts from archives: the statuses of their sessions, `tracline alerts backtest` and `alerts rates`."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ SPIKE_HOUR = 36
 DESK = compile_rule_set(load_packs(["customer-service"]))
 
 
-def told(folder: Path, rules: str, **terms: object) -> pl.DataFrame:
-    """Return what is said of the sessions of an archive."""
+def statuses_of(folder: Path, rules: str, **options: object) -> pl.DataFrame:
+    """Return the statuses of the sessions of an archive."""
     (folder / "scratch").mkdir()
     compiled = compile_rule_set(load_packs([rules]))
     return status_history(
-        folder / "archive", compiled, folder / "scratch", AuditOptions(**terms), Population()
+        folder / "archive", compiled, folder / "scratch", AuditOptions(**options), Population()
     )
 
 
@@ -47,8 +47,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows: list[dict] = []
     for minute in range(0, 48 * 60, 3):
         shouts = minute % 2 if minute // 60 == SPIKE_HOUR else minute % 50 == 7
-        said = [user("no!" if shouts else "hello", agent="bot"), call(agent="bot"), result(agent="bot")]
-        rows += session(f"s{minute}", *said, start=START + minute * 60 * NS)
+        steps = [user("no!" if shouts else "hello", agent="bot"), call(agent="bot"), result(agent="bot")]
+        rows += session(f"s{minute}", *steps, start=START + minute * 60 * NS)
     write(tmp_path / "archive" / "events.parquet", rows)
     return tmp_path
 
@@ -59,8 +59,8 @@ def run(place: Path, *more: str, command: str = "backtest") -> Result:
     return CliRunner().invoke(tracline, [*line, *more])
 
 
-def test_statuses_come_when_they_would_have_been_said(tmp_path: Path) -> None:
-    """A rule applies at an event; what is unmet is said when the session closes, here after an hour."""
+def test_statuses_come_when_they_would_have_come_live(tmp_path: Path) -> None:
+    """A rule applies at an event; an unmet rule is reported when the session closes, here after an hour."""
     (tmp_path / "desk.yaml").write_text(PACK)
     rows = [
         *session("ended", user("hi"), call(), result()),
@@ -69,14 +69,14 @@ def test_statuses_come_when_they_would_have_been_said(tmp_path: Path) -> None:
         *session("later", user("hi"), start=START + 2 * HOUR),
     ]
     write(tmp_path / "archive" / "events.parquet", rows)
-    found = told(tmp_path, str(tmp_path / "desk.yaml"))
-    said = [
+    found = statuses_of(tmp_path, str(tmp_path / "desk.yaml"))
+    statuses = [
         (row["session_id"], row["status"], (row["said"] - START) / NS, (row["time"] - START) / NS)
         for row in found.filter(
             pl.col("rule").is_in(["answered"]) | (pl.col("status") == "closed")
         ).to_dicts()
     ]
-    assert said == [
+    assert statuses == [
         ("ended", "applied", 1, 1),
         ("idle", "applied", 1, 1),
         ("ended", "closed", 2, 2),
@@ -88,8 +88,8 @@ def test_statuses_come_when_they_would_have_been_said(tmp_path: Path) -> None:
     assert calm["status"].to_list() == ["unjudged"]
 
 
-def test_an_archive_says_what_the_live_side_says(tmp_path: Path) -> None:
-    """Thirty conversations, told to the live judge event by event, get the statuses that the archive gets."""
+def test_an_archive_has_the_statuses_of_the_live_side(tmp_path: Path) -> None:
+    """Thirty conversations, given to the live judge event by event, get the statuses of the archive."""
     desk = Desk(sessions=30, seed=3, rates=dict.fromkeys(Break, 0.9 / len(Break)), spike=None)
     judge, live = RuleSetJudge(DESK), list[tuple[object, ...]]()
     ways = [events(one) for one in conversations(desk)]
@@ -98,15 +98,22 @@ def test_an_archive_says_what_the_live_side_says(tmp_path: Path) -> None:
         [judged], after = judge.judge(states, [[event for event in step if event is not None]])
         states |= after
         live += [
-            (one.status.value, one.session_id, one.pack, one.rule, one.agent, one.time)
-            for one in judged.statuses
+            (
+                status_or_conversation.status.value,
+                status_or_conversation.session_id,
+                status_or_conversation.pack,
+                status_or_conversation.rule,
+                status_or_conversation.agent,
+                status_or_conversation.time,
+            )
+            for status_or_conversation in judged.statuses
         ]
-    assert sum(one[0] == "violated" for one in live) > 10
+    assert sum(status_or_conversation[0] == "violated" for status_or_conversation in live) > 10
     assert sorted(live) == sorted(archived(desk, tmp_path))
 
 
 def archived(desk: Desk, folder: Path) -> list[tuple[object, ...]]:
-    """Return what an archive of the desk says of its sessions, without the closes."""
+    """Return the statuses of an archive of the desk, without the closes."""
     (folder / "scratch").mkdir()
     event_frame(conversations(desk)).write_parquet(folder / "events.parquet")
     found = status_history(folder / "events.parquet", DESK, folder / "scratch", AuditOptions(), Population())
@@ -117,10 +124,10 @@ def archived(desk: Desk, folder: Path) -> list[tuple[object, ...]]:
 def test_as_many_sessions_as_the_audit_counts(place: Path, tmp_path: Path) -> None:
     """By rule, those that violate are those of the summary, and so are those to which it applies."""
     rules = place / "desk.yaml"
-    found = told(place, str(rules))
+    found = statuses_of(place, str(rules))
     summary = audit(place / "archive", load_packs([rules]), tmp_path / "out", AuditOptions()).summary
-    some = found.group_by("rule", "status").len().iter_rows()
-    counts = {(rule, status): count for rule, status, count in some}
+    counted = found.group_by("rule", "status").len().iter_rows()
+    counts = {(rule, status): count for rule, status, count in counted}
     for name, rule in summary["rules"].items():
         assert counts.get((name, "violated"), 0) == rule["sessions_violating"]
         assert counts.get((name, "applied"), 0) == rule["sessions_applicable"]
@@ -140,7 +147,7 @@ def test_a_spike_is_found(place: Path) -> None:
 
 
 def test_a_quiet_archive_is_quiet(place: Path, tmp_path: Path) -> None:
-    """Half of the archive without the spike raises nothing, and the table says so."""
+    """Half of the archive without the spike raises nothing, and the table shows it."""
     rows = pl.read_parquet(place / "archive" / "events.parquet")
     quiet = rows.filter(pl.col("time").cast(pl.Int64) < START + SPIKE_HOUR * HOUR)
     (tmp_path / "archive").mkdir()
@@ -151,8 +158,8 @@ def test_a_quiet_archive_is_quiet(place: Path, tmp_path: Path) -> None:
     assert found.stdout.startswith("No alarms from 2026-02-18 06:00 to 2026-02-18 23:57 UTC, ")
 
 
-def test_a_time_without_sessions_is_said(place: Path) -> None:
-    """Where nothing comes after the history, that is said, and no rate is watched."""
+def test_a_time_without_sessions_is_reported(place: Path) -> None:
+    """If nothing comes after the history, that is reported, and no rate is watched."""
     found = run(place, "--history", "2027-01-01")
     assert found.exit_code == 0
     assert found.stdout.startswith("No rates watched")
@@ -200,7 +207,7 @@ def test_rates_are_learned_from_one_archive_for_another(place: Path) -> None:
     learned = run(place, "--out", str(file), "--until", "2026-02-18", "--tick-s", "600", command="rates")
     assert learned.exit_code == 0, learned.output
     rates = json.loads(file.read_text())
-    (calm,) = [one for one in rates["rules"] if one["rule"] == "calm"]
+    (calm,) = [rule for rule in rates["rules"] if rule["rule"] == "calm"]
     assert calm["agents"]["bot"]["violating"] == pytest.approx(12 * 20 / 50, abs=1)
     report = json.loads(run(place, "--rates", str(file), "--format", "json").stdout)
     assert (report["tick_s"], [alarm["rule"] for alarm in report["alarms"]]) == (600, ["calm"])

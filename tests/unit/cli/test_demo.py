@@ -1,4 +1,4 @@
-"""`tracline demo`: what it makes, what it says of it, and what it leaves alone."""
+"""`tracline demo`: its files, its output, and what it leaves alone."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def test_the_demo_finds_what_the_simulation_did_and_the_day_of_the_spike(tmp_pat
     assert result.stdout.startswith("900 conversations")
     assert "On 2026-03-11 `confirm-before-refund` was broken in" in result.stdout
     both = r"broke a rule (\d+) times.*found (\d+) of these and no others"
-    said = re.search(both, result.stdout, re.DOTALL)
-    assert said is not None
-    assert int(said[1]) == int(said[2]) > 50
+    counts = re.search(both, result.stdout, re.DOTALL)
+    assert counts is not None
+    assert int(counts[1]) == int(counts[2]) > 50
     summary = json.loads((tmp_path / "demo" / "bundle" / "summary.json").read_text())
     assert summary["population"]["sessions"] == 900
     assert summary["population"]["rejected"] == summary["population"]["open_sessions"] == 0
@@ -49,13 +49,13 @@ def test_a_second_demo_replaces_the_first(tmp_path: Path) -> None:
 
 def test_the_demo_takes_no_other_archives_place(tmp_path: Path) -> None:
     """A folder that the demo did not make is left as it is, and the exit code is 2."""
-    kept = tmp_path / "demo" / "archive" / "mine.txt"
-    kept.parent.mkdir(parents=True)
-    kept.write_text("kept")
+    mine = tmp_path / "demo" / "archive" / "mine.txt"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("kept")
     result = demo(tmp_path / "demo", 10)
     assert result.exit_code == 2
     assert "choose another --out" in result.stderr
-    assert kept.read_text() == "kept"
+    assert mine.read_text() == "kept"
 
 
 def counts(broken: int, applied: int) -> dict[str, int]:

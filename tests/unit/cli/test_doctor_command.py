@@ -42,7 +42,7 @@ def dump(path: Path, *spans: dict[str, Any]) -> Path:
 
 
 CHAT = {"gen_ai.operation.name": "chat", "gen_ai.conversation.id": "c1", "gen_ai.provider.name": "openai"}
-SAID = {
+CONTENT = {
     "gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text", "content": "Hello"}]}]',
     "gen_ai.output.messages": '[{"role": "assistant", "parts": [{"type": "text", "content": "Good day"}]}]',
 }
@@ -52,7 +52,7 @@ def test_the_table_names_what_mends_each_lack(tmp_path: Path) -> None:
     """There is a row for each instrumentation and version, and a line for each lack below the table."""
     source = dump(
         tmp_path / "spans.json",
-        span(0, {"name": "pydantic-ai", "version": "2.0"}, **CHAT | SAID),
+        span(0, {"name": "pydantic-ai", "version": "2.0"}, **CHAT | CONTENT),
         span(1, {"name": "pydantic-ai", "version": "2.1"}, **CHAT),
         span(2, {"name": "opentelemetry.instrumentation.flask", "version": "0.5"}, **{"http.method": "GET"}),
     )
@@ -80,9 +80,9 @@ def test_names_from_telemetry_are_cleaned_in_the_table(tmp_path: Path) -> None:
     assert not set("\x1b\u202e\x07\t") & set(table)
     assert "[red]" in table
     assert all(len(line) < 130 for line in table.splitlines())
-    (one,) = json.loads(run(source, "--format", "json").stdout)
-    assert one["scope"] == scope["name"][:SCOPE_CHARS_MAX]
-    assert one["version"] == scope["version"][:SCOPE_CHARS_MAX]
+    (scope_row,) = json.loads(run(source, "--format", "json").stdout)
+    assert scope_row["scope"] == scope["name"][:SCOPE_CHARS_MAX]
+    assert scope_row["version"] == scope["version"][:SCOPE_CHARS_MAX]
 
 
 def test_scopes_beyond_the_limit_are_counted_together(tmp_path: Path) -> None:
@@ -91,17 +91,17 @@ def test_scopes_beyond_the_limit_are_counted_together(tmp_path: Path) -> None:
     source = dump(tmp_path / "spans.json", *(span(n, name, **CHAT) for n, name in enumerate(names)))
     found = json.loads(run(source, "--format", "json").stdout)
     assert len(found) == SCOPES_MAX + 1
-    assert {one["scope"]: one["spans"] for one in found}[OTHERS[0]] == 50
-    assert sum(one["spans"] for one in found) == SCOPES_MAX + 50
+    assert {row["scope"]: row["spans"] for row in found}[OTHERS[0]] == 50
+    assert sum(row["spans"] for row in found) == SCOPES_MAX + 50
 
 
 def test_spans_without_a_scope_and_names_that_are_no_text(tmp_path: Path) -> None:
     """They are counted under no name, with the generic setting."""
     source = dump(tmp_path / "spans.json", span(0, {}, **CHAT), span(1, {"name": "a\ud800"}, **CHAT))
     result = run(source, "--format", "json", "--allow-rejected", "9")
-    (one,) = json.loads(result.stdout)
-    assert (one["scope"], one["spans"], one["lacks"]) == ("", 2, ["content"])
-    assert "not known for this scope" in one["setting"]
+    (row,) = json.loads(result.stdout)
+    assert (row["scope"], row["spans"], row["lacks"]) == ("", 2, ["content"])
+    assert "not known for this scope" in row["setting"]
     assert "(no name)" in run(source, "--allow-rejected", "9").stdout
 
 
@@ -113,22 +113,22 @@ def test_a_scope_that_looks_like_an_agents_but_is_not_read(tmp_path: Path) -> No
         span(1, {"name": "my.turns"}, **{"gen_ai.conversation.id": "c1"}),
     )
     found = json.loads(run(source, "--format", "json").stdout)
-    assert {one["scope"]: one["lacks"] for one in found} == {"my.agents": ["unread"], "my.turns": []}
+    assert {row["scope"]: row["lacks"] for row in found} == {"my.agents": ["unread"], "my.turns": []}
 
 
 def test_a_session_behind_resource_attributes_may_still_be_the_trace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With `scope` set, what stands before the trace id does not hide that no session was said."""
+    """With `scope` set, a prefix of the trace id does not hide that no session was given."""
     monkeypatch.setenv("TRACLINE_SESSIONS_SCOPE", "tenant.id")
-    said = {name: value for name, value in (CHAT | SAID).items() if name != "gen_ai.conversation.id"}
-    source = dump(tmp_path / "spans.json", span(0, {"name": "pydantic-ai"}, **said))
-    (one,) = json.loads(run(source, "--format", "json").stdout)
-    assert one["lacks"] == ["session"]
+    content = {name: value for name, value in (CHAT | CONTENT).items() if name != "gen_ai.conversation.id"}
+    source = dump(tmp_path / "spans.json", span(0, {"name": "pydantic-ai"}, **content))
+    (row,) = json.loads(run(source, "--format", "json").stdout)
+    assert row["lacks"] == ["session"]
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "error"),
     [
         (
             "chat.json",
@@ -141,19 +141,21 @@ def test_a_session_behind_resource_attributes_may_still_be_the_trace(
         ("empty", None, "TRL401"),
     ],
 )
-def test_sources_without_spans_are_errors(tmp_path: Path, name: str, text: str | None, said: str) -> None:
-    """Chat logs, dumps of nothing, what cannot be read and what is not there exit 2 and say so."""
+def test_sources_without_spans_are_errors(tmp_path: Path, name: str, text: str | None, error: str) -> None:
+    """Chat logs, dumps of nothing, unreadable and missing files exit 2 with an error."""
     source = tmp_path / name
     if text is not None:
         source.write_text(text)
     result = run(source, "--format", "json")
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert error in result.stderr
 
 
 def test_what_cannot_be_read_may_be_allowed(tmp_path: Path) -> None:
     """The spans that can be read are diagnosed; too much else exits 2 behind the result."""
-    source = dump(tmp_path / "spans.json", span(0, {"name": "pydantic-ai"}, **CHAT | SAID), {"traceId": "x"})
+    source = dump(
+        tmp_path / "spans.json", span(0, {"name": "pydantic-ai"}, **CHAT | CONTENT), {"traceId": "x"}
+    )
     refused, allowed = run(source), run(source, "--allow-rejected", "2")
     assert "pydantic-ai" in refused.stdout
     assert (refused.exit_code, allowed.exit_code) == (2, 0)
@@ -162,17 +164,17 @@ def test_what_cannot_be_read_may_be_allowed(tmp_path: Path) -> None:
 def test_a_dump_beside_chat_logs_is_diagnosed_alone(tmp_path: Path) -> None:
     """Events of chat logs are of no instrumentation."""
     (tmp_path / "chat.json").write_text('[{"role": "user", "content": "Hello"}]')
-    dump(tmp_path / "spans.json", span(0, {"name": "pydantic-ai"}, **CHAT | SAID))
-    (one,) = json.loads(run(tmp_path, "--format", "json").stdout)
-    assert (one["spans"], one["events"]) == (1, 2)
+    dump(tmp_path / "spans.json", span(0, {"name": "pydantic-ai"}, **CHAT | CONTENT))
+    (row,) = json.loads(run(tmp_path, "--format", "json").stdout)
+    assert (row["spans"], row["events"]) == (1, 2)
 
 
-def test_spans_that_were_sent_twice_tell_their_events_once(tmp_path: Path) -> None:
+def test_spans_that_were_sent_twice_count_their_events_once(tmp_path: Path) -> None:
     """Both copies are spans that came; the events are counted once, for the first scope."""
-    first = span(0, {"name": "pydantic-ai"}, **CHAT | SAID)
+    first = span(0, {"name": "pydantic-ai"}, **CHAT | CONTENT)
     source = dump(tmp_path / "spans.json", first, first)
-    (one,) = json.loads(run(source, "--format", "json").stdout)
-    assert (one["spans"], one["events"]) == (2, 2)
+    (row,) = json.loads(run(source, "--format", "json").stdout)
+    assert (row["spans"], row["events"]) == (2, 2)
 
 
 def test_log_records_that_came_are_not_missing() -> None:
@@ -186,7 +188,7 @@ def test_log_records_that_came_are_not_missing() -> None:
         sent = Span("1" * 32, "2" * 16, None, "chat", 1, 2, scope=scope)
         number = found.add(sent, SpanContent(SpanRole.CHAT))
         found.add_event(number, Kind.UNKNOWN, Content.ABSENT, "c1", sent.trace_id, None)
-        assert [list(one.lacks) for one in found.diagnosed()] == [lacks]
+        assert [list(row.lacks) for row in found.diagnosed()] == [lacks]
 
 
 def test_every_code_is_documented() -> None:

@@ -24,7 +24,7 @@ def lines(*words: str, trace: str = CALLS) -> list[dict[str, object]]:
 
 
 def test_each_step_has_a_line_and_the_end_has_one() -> None:
-    """The lines hold step, verdict and residual; the last says how the trace ends."""
+    """The lines hold step, verdict and residual; the last has the verdict at the trace's end."""
     rule = "always (call -> eventually result)"
     assert lines(rule) == [
         {"step": 1, "verdict": "pending", "residual": f"{rule} and eventually result"},
@@ -57,7 +57,7 @@ def test_the_end_is_null_where_nothing_is_open(recover: str, verdicts: list[str]
 
 
 def test_recovery_decides_what_follows_a_verdict() -> None:
-    """`both` begins anew after each verdict, `violation` after violations, `none` repeats the first."""
+    """`both` restarts after each verdict, `violation` after violations, `none` repeats the first."""
     trace = '["p"]\n[]\n["p"]\n'
 
     def verdicts(recover: str) -> list[object]:
@@ -80,7 +80,7 @@ def test_an_empty_trace_ends_with_null() -> None:
     assert lines("always p", trace="") == [{"end": None}]
 
 
-def test_the_table_says_the_same() -> None:
+def test_the_table_shows_the_same() -> None:
     """`--format table` has the same steps, verdicts and residuals, for a person."""
     _, out, _ = run("eventually result", "--format", "table")
     assert [line.split(maxsplit=2) for line in out.splitlines()] == [

@@ -56,7 +56,7 @@ def found(source: Path, pack: Path | str) -> set[tuple[str, str, str, str]]:
     assert done.exit_code == 0, done.output
     lines = (bundle / "verdicts.jsonl").read_text().splitlines()
     rows = [json.loads(line) for line in lines]
-    return {(one["session_id"], one["rule"], one["event_id"], one["verdict"]) for one in rows}
+    return {(row["session_id"], row["rule"], row["event_id"], row["verdict"]) for row in rows}
 
 
 @pytest.fixture(scope="module")
@@ -87,23 +87,23 @@ def test_the_pack_is_sound_and_finds_what_the_shipped_one_finds(desk: Path) -> N
     assert run("test", pack).exit_code == 0
     rules = {rule.id for rule in load_packs(pack).rules}
     assert len(rules) >= 10
-    shipped = {one for one in found(desk, PARENT) if one[1] in rules}
+    shipped = {finding for finding in found(desk, PARENT) if finding[1] in rules}
     assert shipped
     assert found(desk, pack) == shipped
 
 
 def test_tools_of_other_names_are_found(desk: Path, other_desk: Path) -> None:
-    """Where the shipped pack is blind, the suggested one finds what that finds under the names it knows."""
+    """If the shipped pack is blind, the suggested one finds the same under the names it knows."""
     pack = written(other_desk)
     assert run("check", pack).stdout.splitlines()[-1].endswith("0 errors, 0 warnings")
     rules = {rule.id for rule in load_packs(pack).rules}
     assert rules == {rule.id for rule in load_packs(written(desk)).rules}
-    expected = {one for one in found(desk, PARENT) if one[1] in rules}
+    expected = {finding for finding in found(desk, PARENT) if finding[1] in rules}
     assert found(other_desk, pack) == expected
     assert expected - found(other_desk, PARENT)
 
 
-def test_comments_say_why_and_what_would_be_flagged(other_desk: Path) -> None:
+def test_comments_explain_why_and_what_would_be_flagged(other_desk: Path) -> None:
     """Tools with their use, each guess with its calls, each rule with its sessions, each that is left out."""
     pack = written(other_desk)
     found(other_desk, pack)
@@ -145,7 +145,7 @@ def test_a_hostile_source_writes_nothing_of_its_own(tmp_path: Path) -> None:
 
 
 def test_an_amount_of_another_name_is_asked_for(tmp_path: Path) -> None:
-    """Where no tool for refunds takes `amount`, the argument that is named like one is compared."""
+    """If no tool for refunds takes `amount`, the argument that is named like one is compared."""
     rows = session(
         "s",
         {"kind": "tool_call", "tool": "refund_order", "args": '{"orderId": "1", "refundTotal": 900}'},
@@ -179,7 +179,7 @@ def test_a_file_that_is_there_is_not_replaced(tmp_path: Path) -> None:
 
 
 def test_a_source_without_events_is_an_error(tmp_path: Path) -> None:
-    """TRL608 says what to name; what cannot be read is rejected as by an audit; no file is written."""
+    """TRL608 lists what to name; what cannot be read is rejected as by an audit; no file is written."""
     (tmp_path / "empty.json").write_text("[]")
     (tmp_path / "broken.json").write_text('[{"messages": 7}]')
     out = tmp_path / "desk.yaml"

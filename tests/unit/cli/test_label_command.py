@@ -79,9 +79,9 @@ def _label(shop: Path, *more: str) -> str:
 
 def test_events_and_sessions_are_counted_over_all_files(shop: Path) -> None:
     """True and unknown events are counted, a session of two files once; end rows are no events."""
-    told = json.loads(_label(shop, "--format", "json"))
-    assert (told["events"], told["sessions"]) == (10, 7)
-    counts = {each["name"]: each for each in told["propositions"]}
+    report = json.loads(_label(shop, "--format", "json"))
+    assert (report["events"], report["sessions"]) == (10, 7)
+    counts = {each["name"]: each for each in report["propositions"]}
     found = {name: (each["true"], each["unknown"], each["sessions"]) for name, each in counts.items()}
     assert found == {"agrees": (8, 1, 6), "refund": (1, 0, 1), "never": (0, 0, 0)}
     assert [sample["session_id"] for sample in counts["agrees"]["samples"]] == ["s1", "t0", "t1"]
@@ -89,22 +89,22 @@ def test_events_and_sessions_are_counted_over_all_files(shop: Path) -> None:
 
 
 def test_samples_are_cleaned_and_cut(shop: Path) -> None:
-    """What customers wrote stands on one line, without escapes and marks of direction, cut to its width."""
-    told = _label(shop)
-    line = next(line for line in told.splitlines() if line.startswith("  s1"))
+    """A customer's text stands on one line, without escapes and marks of direction, cut to its width."""
+    table = _label(shop)
+    line = next(line for line in table.splitlines() if line.startswith("  s1"))
     assert "oh �[31myes� please" in line
     assert len(line) <= 100
-    assert not set(told) & {"\x1b", "\u202e", "\r"}
+    assert not set(table) & {"\x1b", "\u202e", "\r"}
 
 
 def test_a_proposition_that_is_never_true_stands_in_the_table_without_samples(shop: Path) -> None:
-    """Zero is the most telling count."""
+    """Zero is the count that matters most."""
     lines = [line.split() for line in _label(shop).splitlines() if "shop/never" in line]
     assert lines == [["shop/never", "0", "·", "0"]]
 
 
-def test_input_that_cannot_be_read_is_told_and_fails(shop: Path) -> None:
-    """Counts that leave something out say so: exit 2, unless as much is allowed."""
+def test_input_that_cannot_be_read_is_reported_and_fails(shop: Path) -> None:
+    """Counts that leave something out are marked: exit 2, unless as much is allowed."""
     (shop / "archive" / "c.parquet").write_bytes(b"no parquet")
     arguments = ["label", str(shop / "archive"), "--rules", str(shop / "shop.yaml")]
     refused = CliRunner().invoke(tracline, arguments)
@@ -123,13 +123,13 @@ def test_samples_are_of_different_sessions_whatever_the_files(tmp_path: Path) ->
     for seq in (1, 2, 3):
         rows = event_frame([_event("s1", seq, Kind.USER, text=f"yes {seq}")])
         rows.write_parquet(tmp_path / "archive" / f"{seq}.parquet")
-    told = json.loads(_label(tmp_path, "--format", "json"))
-    samples = {each["name"]: each["samples"] for each in told["propositions"]}
+    report = json.loads(_label(tmp_path, "--format", "json"))
+    samples = {each["name"]: each["samples"] for each in report["propositions"]}
     assert [sample["text"] for sample in samples["agrees"]] == ["yes 1"]
 
 
 def test_times_without_a_zone_are_read_as_asked(tmp_path: Path) -> None:
-    """As by `audit` and `import`: of one id, two conversations that start at the same time are told apart."""
+    """As by `audit` and `import`: of one id, two conversations that start at the same time are distinct."""
     (tmp_path / "shop.yaml").write_text(PACK)
     (tmp_path / "archive").mkdir()
     log = [_conversation("yes", "2024-07-01T10:00:00Z"), _conversation("yes, yes", "2024-07-01T10:00:00")]
@@ -146,22 +146,26 @@ def _conversation(text: str, time: str) -> dict[str, object]:
     return {"id": "a", "messages": [{"role": "user", "content": text, "timestamp": time}]}
 
 
-def _sampled(told: str) -> list[str]:
+def _sampled(report: str) -> list[str]:
     """The sessions of the samples of `agrees`."""
-    (found,) = (each["samples"] for each in json.loads(told)["propositions"] if each["name"] == "agrees")
+    (found,) = (each["samples"] for each in json.loads(report)["propositions"] if each["name"] == "agrees")
     return [sample["session_id"] for sample in found]
 
 
-def test_sessions_of_two_tenants_are_told_apart(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the settings name what tells them apart: their equal ids in span dumps are two sessions."""
-    said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "yes"}]}])
-    told = {"gen_ai.operation.name": "chat", "gen_ai.conversation.id": "c", "gen_ai.input.messages": said}
+def test_sessions_of_two_tenants_stay_apart(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the settings name the distinguishing key, equal ids in span dumps are two sessions."""
+    messages = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "yes"}]}])
+    attributes = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.conversation.id": "c",
+        "gen_ai.input.messages": messages,
+    }
     span = {
         "spanId": "5e" * 8,
         "name": "chat",
         "startTimeUnixNano": str(HOUR_NS),
         "endTimeUnixNano": str(HOUR_NS + 1),
-        "attributes": _attributes(told),
+        "attributes": _attributes(attributes),
     }
     requests = [
         {

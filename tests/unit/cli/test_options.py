@@ -15,7 +15,7 @@ from tracline.cli.options import Command, format_option, note, rules_option
 @click.option("--out")
 @format_option("table", "json")
 def audit(archive: str, rules: tuple[str, ...], out: str | None, format: str) -> None:
-    """A command shaped like `tracline audit` that tells what it was given."""
+    """A command shaped like `tracline audit` that prints its arguments."""
     note("working")
     click.echo(f"{archive}|{','.join(rules)}|{out}|{format}")
 
@@ -44,7 +44,7 @@ def test_one_flag_takes_several_values_wherever_the_argument_stands(line: str) -
 
 
 def test_an_argument_swallowed_by_a_flag_is_explained() -> None:
-    """ARCHIVE right after the rules is taken for one of them; the error says where to put it."""
+    """ARCHIVE right after the rules is taken for a rule; the error names where to put it."""
     code, _, err = run("--rules a b in")
     assert code == 2
     assert "Missing argument 'ARCHIVE'. Put ARCHIVE before --rules, or after '--'." in err

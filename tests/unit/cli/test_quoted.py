@@ -1,4 +1,4 @@
-"""Errors and tables quote no more of a text than a person reads; a run without a program says so at first."""
+"""Errors and tables quote no more of a text than a person reads; a program's absence is the first error."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def test_a_long_argument_is_quoted_in_part(words: list[str]) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_says_at_first_what_it_will_skip(tmp_path: Path) -> None:
+def test_a_run_lists_at_first_what_it_will_skip(tmp_path: Path) -> None:
     """Without Java and Prometheus a run of their folders names both before the first test."""
     environment = {name: value for name, value in os.environ.items() if name != "KAFKA_BOOTSTRAP_SERVERS"}
     line = [sys.executable, "-m", "pytest", "--collect-only", "tests/kafka/test_topics.py", "tests/docker"]
-    said = subprocess.run(
+    lines = subprocess.run(
         [*line, "-p", "no:cacheprovider"],
         cwd=ROOT,
         env=environment | {"PATH": str(tmp_path)},
@@ -64,6 +64,8 @@ def test_a_run_says_at_first_what_it_will_skip(tmp_path: Path) -> None:
         text=True,
         check=True,
     ).stdout.splitlines()
-    told = [number for number, text in enumerate(said) if "WILL SKIP" in text]
-    assert {"`java`", "`promtool`", "`docker-compose`"} <= set(" ".join(said[one] for one in told).split())
-    assert max(told) < min(number for number, text in enumerate(said) if "::test_" in text)
+    listed = [number for number, text in enumerate(lines) if "WILL SKIP" in text]
+    assert {"`java`", "`promtool`", "`docker-compose`"} <= set(
+        " ".join(lines[number_of_line] for number_of_line in listed).split()
+    )
+    assert max(listed) < min(number for number, text in enumerate(lines) if "::test_" in text)

@@ -20,7 +20,7 @@ main()
 
 @pytest.mark.slow
 def test_a_part_that_is_not_installed_is_named() -> None:
-    """Without the extra `stream` the command says what to install, and exits with 2."""
+    """Without the extra `stream` the command names what to install, and exits with 2."""
     done = subprocess.run([sys.executable, "-c", HIDDEN], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "TRL620 the package uvicorn is not installed" in done.stderr

@@ -1,4 +1,4 @@
-"""Where settings come from, which source wins, and what is said of a setting that cannot be used."""
+"""Sources of settings, which source wins, and the errors of a setting that cannot be used."""
 
 from pathlib import Path
 
@@ -48,7 +48,7 @@ def test_the_environment_can_name_the_file(folder: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "said"),
+    ("text", "code", "error"),
     [
         ("[sessions\n", "TRL610", "line 1"),
         ("[session]\nidle_s = 1\n", "TRL611", "unknown table or setting `session`"),
@@ -60,13 +60,13 @@ def test_the_environment_can_name_the_file(folder: Path, monkeypatch: pytest.Mon
         ("sessions = 5\n", "TRL612", "sessions"),
     ],
 )
-def test_a_wrong_file_is_refused_with_its_name(folder: Path, text: str, code: str, said: str) -> None:
+def test_a_wrong_file_is_refused_with_its_name(folder: Path, text: str, code: str, error: str) -> None:
     """The error has the file, a code, what is wrong, and a hint."""
     (folder / "tracline.toml").write_text(text)
     with pytest.raises(CommandError) as caught:
         session_settings()
     assert caught.value.message.startswith(f"tracline.toml: {code} ")
-    assert said in caught.value.message
+    assert error in caught.value.message
     assert "\n  hint: " in caught.value.message
 
 

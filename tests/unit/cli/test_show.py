@@ -75,14 +75,14 @@ def audited(source: Path, folder: Path) -> list[tuple]:
     ]
     assert CliRunner().invoke(tracline, words).exit_code == 0
     found = map(json.loads, (folder / "bundle" / "verdicts.jsonl").read_text().splitlines())
-    return [tuple(one[name] for name in ("session_id", "occurrence", "seq", "event_id")) for one in found]
+    return [tuple(event[name] for name in ("session_id", "occurrence", "seq", "event_id")) for event in found]
 
 
 def shown(source: Path) -> list[tuple]:
     """Every event that is shown, session by session in the order in which they are listed."""
     sessions = dict.fromkeys(line["session_id"] for line in lines(source))
     events = [event for name in sessions for event in lines(source, "--session", name)]
-    return [tuple(one[name] for name in ("session_id", "occurrence", "seq", "event_id")) for one in events]
+    return [tuple(row[name] for name in ("session_id", "occurrence", "seq", "event_id")) for row in events]
 
 
 @pytest.mark.slow
@@ -131,7 +131,7 @@ def test_an_event_has_the_columns_of_the_event_frame_and_its_spans(judged: Path)
         (1, "user", "2026-02-17T14:00:00.000000000Z"),
     ]
     assert [event["spans"] for event in found] == [["s1"], [], [], []]
-    assert [[one["rule"] for one in event["verdicts"]] for event in found] == [["calm"], [], [], []]
+    assert [[verdict["rule"] for verdict in event["verdicts"]] for event in found] == [["calm"], [], [], []]
 
 
 def test_chat_logs_and_what_was_imported_of_them_are_shown_alike(chats: Path, tmp_path: Path) -> None:
@@ -154,10 +154,10 @@ def test_what_was_imported_of_a_dump_is_shown_as_the_dump(tmp_path: Path) -> Non
 
 
 def test_a_call_that_model_and_tool_claim_names_both_spans() -> None:
-    """The model's span gave the fields, the tool's span says the same: it is dropped as paired."""
+    """The model's span gave the fields, the tool's span repeats them: it is dropped as paired."""
     found = lines(DUMP, "--session", "openai-openinference-amber", "--repeats")
-    event = next(one for one in found if one.get("kind") == "tool_call" and "dropped" not in one)
-    (paired,) = (one for one in found if one.get("of") == event["event_id"] and one["dropped"] == "paired")
+    event = next(row for row in found if row.get("kind") == "tool_call" and "dropped" not in row)
+    (paired,) = (row for row in found if row.get("of") == event["event_id"] and row["dropped"] == "paired")
     assert paired["kind"] == "tool_call"
     assert paired["span_id"] != event["span_id"]
     assert event["spans"][:2] == [event["span_id"], paired["span_id"]]
@@ -172,7 +172,7 @@ def test_a_row_that_an_archive_holds_twice_is_dropped_as_a_copy(judged: Path) ->
     assert (conflict["dropped"], conflict["of"], conflict["text"]) == ("conflict", None, "y")
 
 
-def test_what_was_dropped_live_is_said_to_be_missing(judged: Path) -> None:
+def test_what_was_dropped_live_is_reported_as_missing(judged: Path) -> None:
     """A note on standard error, where there may have been repeats and the archive cannot have them."""
     note = "judged before"
     assert note in show(judged, "--session", "a", "--repeats").stderr

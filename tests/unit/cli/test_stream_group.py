@@ -1,4 +1,4 @@
-"""What `tracline stream` says where one of its commands cannot go on."""
+"""The errors of `tracline stream` if one of its commands cannot go on."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(monkeypatch: pytest.MonkeyPatch, fault: Exception) -> Result:
 
 
 @pytest.mark.parametrize(
-    ("fault", "says"),
+    ("fault", "message"),
     [
         (
             StreamError("TRL724", "a topic is missing", "make it"),
@@ -42,17 +42,19 @@ def run(monkeypatch: pytest.MonkeyPatch, fault: Exception) -> Result:
         (TopicAuthorizationFailedError("SECRET"), "TRL723 Kafka error: TopicAuthorizationFailed"),
     ],
 )
-def test_an_error_of_the_world_ends_with_2(
-    monkeypatch: pytest.MonkeyPatch, fault: Exception, says: str
+def test_an_error_of_the_environment_ends_with_2(
+    monkeypatch: pytest.MonkeyPatch, fault: Exception, message: str
 ) -> None:
     """The command's name, the code and a hint; of Kafka's own errors the name alone."""
     result = run(monkeypatch, fault)
     assert result.exit_code == 2
-    assert result.stderr.startswith(f"tracline stream faulty: {says}")
+    assert result.stderr.startswith(f"tracline stream faulty: {message}")
     assert "SECRET" not in result.stderr
 
 
 @pytest.mark.parametrize("fault", [ModuleNotFoundError("no", name="tracline.x"), ValueError("no")])
-def test_a_fault_of_our_own_is_none_of_the_world(monkeypatch: pytest.MonkeyPatch, fault: Exception) -> None:
+def test_a_fault_of_our_own_is_none_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
     """It is raised as it is, and shown with its place by the caller."""
     assert run(monkeypatch, fault).exception is fault

@@ -41,7 +41,7 @@ rules:
 SCOPE = "opentelemetry.instrumentation.openai_v2"
 ADVICE = {scope: advice.content for scope in (SCOPE, "openlit.x") if (advice := advice_for(scope))}
 SETTING = f"set {ADVICE[SCOPE]}"
-SAID = {
+CONTENT = {
     "gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text", "content": "Hello"}]}]',
     "gen_ai.output.messages": '[{"role": "assistant", "parts": [{"type": "text", "content": "Hello"}]}]',
 }
@@ -50,8 +50,8 @@ TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look", "ge
 
 def span(number: int, attributes: dict[str, Any], scope: str = SCOPE) -> Span:
     """A span in a trace, and so a session, of its own."""
-    own = {"resource": {"service.name": "desk"}, "scope": scope}
-    return Span(f"{number:032x}", f"{number:016x}", None, "x", START, START + number, attributes, **own)
+    common = {"resource": {"service.name": "desk"}, "scope": scope}
+    return Span(f"{number:032x}", f"{number:016x}", None, "x", START, START + number, attributes, **common)
 
 
 @pytest.fixture
@@ -86,44 +86,44 @@ def records(place: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (place / "bundle" / "verdicts.jsonl").read_text().splitlines()]
 
 
-def test_the_table_says_what_to_set(place: Path) -> None:
+def test_the_table_shows_what_to_set(place: Path) -> None:
     """With the number of sessions and the instrumentation; rules with one reason share a line."""
     found = audit(place, *(span(number, chat()) for number in range(1, 13)))
     assert SETTING.startswith("set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=")
-    told = f"  unjudged: 12 sessions, messages not captured ({SCOPE}: {SETTING}): calm, polite"
-    assert told in [line.rstrip() for line in found.stdout.splitlines()]
+    expected = f"  unjudged: 12 sessions, messages not captured ({SCOPE}: {SETTING}): calm, polite"
+    assert expected in [line.rstrip() for line in found.stdout.splitlines()]
 
 
-def test_the_summary_says_what_to_set(place: Path) -> None:
+def test_the_summary_shows_what_to_set(place: Path) -> None:
     """For each rule, a reason for each scope, those of the most sessions first; judged rules have none."""
     spans = [span(1, chat()), span(2, chat()), span(3, chat(), "openlit.x"), span(4, chat(), "sdk-x")]
     audit(place, *spans)
-    rows = [(one["sessions"], one["scope"], one["setting"]) for one in reasons(place)["calm"]]
+    rows = [(row["sessions"], row["scope"], row["setting"]) for row in reasons(place)["calm"]]
     assert rows == [(2, SCOPE, SETTING), (1, "openlit.x", ADVICE["openlit.x"]), (1, "sdk-x", None)]
-    assert {one["reason"] for one in reasons(place)["calm"]} == {"messages not captured"}
+    assert {row["reason"] for row in reasons(place)["calm"]} == {"messages not captured"}
     assert set(reasons(place)) == {"calm", "polite"}
 
 
-def test_a_record_says_what_is_missing(place: Path) -> None:
+def test_a_record_shows_what_is_missing(place: Path) -> None:
     """The line and the row of Parquet; `reason` and the id are what they were."""
-    audit(place, span(1, chat()), span(2, chat(**{k.replace(".", "__"): v for k, v in SAID.items()})))
+    audit(place, span(1, chat()), span(2, chat(**{k.replace(".", "__"): v for k, v in CONTENT.items()})))
     lines = records(place)
-    assert [(one["rule"], one["missing"]) for one in lines] == [
+    assert [(record["rule"], record["missing"]) for record in lines] == [
         (rule, {"content": "absent", "field": "messages", "scope": SCOPE}) for rule in ("calm", "polite")
     ]
-    assert {one["reason"] for one in lines} == {"something that the rule asks about was not captured"}
+    assert {record["reason"] for record in lines} == {"something that the rule asks about was not captured"}
     typed = pl.read_parquet(place / "bundle" / "verdicts.parquet")
-    assert typed["missing"].to_list() == [one["missing"] for one in lines]
+    assert typed["missing"].to_list() == [record["missing"] for record in lines]
 
 
-def test_an_imported_archive_says_the_same(place: Path) -> None:
+def test_an_imported_archive_gives_the_same(place: Path) -> None:
     """Its rows hold the scope."""
     audit(place, span(1, chat()), span(2, TOOL))
-    told, why = records(place), reasons(place)
+    verdicts, why = records(place), reasons(place)
     line = ["import", str(place / "dump.json"), "--out", str(place / "archive")]
     assert CliRunner().invoke(tracline, line).exit_code == 0
     again(place, "archive")
-    assert (records(place), reasons(place)) == (told, why)
+    assert (records(place), reasons(place)) == (verdicts, why)
 
 
 NAMELESS = {**TOOL, "gen_ai.tool.name": ""}
@@ -140,9 +140,9 @@ FIELDS = {
 
 @pytest.mark.parametrize(("attributes", "rule", "reason"), FIELDS.values(), ids=FIELDS)
 def test_what_is_missing_has_a_name(place: Path, attributes: dict[str, Any], rule: str, reason: str) -> None:
-    """What was said, called or returned, or which tool it was."""
+    """A message, a call or a result, or the name of the tool."""
     audit(place, span(1, attributes))
-    assert [(one["sessions"], one["reason"], one["scope"]) for one in reasons(place)[rule]] == [
+    assert [(row["sessions"], row["reason"], row["scope"]) for row in reasons(place)[rule]] == [
         (1, reason, SCOPE)
     ]
 
@@ -154,7 +154,7 @@ ROWS = {
 }
 
 
-def test_rows_by_hand_say_what_they_lack(place: Path) -> None:
+def test_rows_by_hand_show_what_they_lack(place: Path) -> None:
     """Event Parquet of any origin: without a scope there is no setting, but for what limits cut off."""
     rows = [
         Event(name, START, START, 1, content=Content(name), event_id=name, **fields)
@@ -163,8 +163,8 @@ def test_rows_by_hand_say_what_they_lack(place: Path) -> None:
     (place / "rows").mkdir()
     event_frame(rows).write_parquet(place / "rows" / "events.parquet")
     again(place, "rows")
-    told = {(one["session_id"], Missing(**one["missing"]).reason) for one in records(place)}
-    assert told == {(name, reason) for name, (_, reason) in ROWS.items()}
+    found = {(record["session_id"], Missing(**record["missing"]).reason) for record in records(place)}
+    assert found == {(name, reason) for name, (_, reason) in ROWS.items()}
     assert reasons(place)["calm"][0]["setting"] is None
     assert "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT" in reasons(place)["small"][0]["setting"]
 
@@ -175,7 +175,7 @@ def test_reasons_are_limited() -> None:
         Unjudged(1, "x", Missing(Content.ABSENT, "messages", f"scope-{number}")): number
         for number in range(1, REASONS_MAX + 4)
     }
-    told = reasons_by_rule(Counter(why))[1]
-    assert len(told) == REASONS_MAX + 1
-    assert told[0]["scope"] == f"scope-{REASONS_MAX + 3}"
-    assert (told[-1]["reason"], told[-1]["sessions"]) == (OTHER_REASONS, 1 + 2 + 3)
+    rows = reasons_by_rule(Counter(why))[1]
+    assert len(rows) == REASONS_MAX + 1
+    assert rows[0]["scope"] == f"scope-{REASONS_MAX + 3}"
+    assert (rows[-1]["reason"], rows[-1]["sessions"]) == (OTHER_REASONS, 1 + 2 + 3)

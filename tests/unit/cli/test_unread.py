@@ -1,4 +1,4 @@
-"""Spans that tell of no conversation: every command says that they came and nothing was read from them."""
+"""Spans without a conversation: every command reports that they came and nothing was read from them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ version: 1
 propositions: {angry: 'kind == "user" and text contains "!"'}
 rules: [{id: calm, title: Nobody shouts, severity: high, formula: always not angry}]
 """
-SAID = chat(gen_ai__input__messages='[{"role": "user", "parts": [{"type": "text", "content": "Hello"}]}]')
+CONTENT = chat(gen_ai__input__messages='[{"role": "user", "parts": [{"type": "text", "content": "Hello"}]}]')
 
 
 def span(number: int, scope: str, **attributes: Any) -> Span:
     """A span of an instrumentation, in a trace of its own."""
     trace_id, span_id = f"{number:032x}", f"{number:016x}"
-    own = {"attributes": attributes, "resource": {"service.name": "desk"}, "scope": scope}
-    return Span(trace_id, span_id, None, "GET", START, START + number, **own)
+    common = {"attributes": attributes, "resource": {"service.name": "desk"}, "scope": scope}
+    return Span(trace_id, span_id, None, "GET", START, START + number, **common)
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def put(place: Path, *spans: Span, encoding: Encoding = Encoding.JSON) -> None:
 
 
 def population(place: Path) -> dict[str, Any]:
-    """Return what the bundle says of who was judged."""
+    """Return the bundle's summary of what was judged."""
     return json.loads((place / "audited" / "summary.json").read_text())["population"]
 
 
@@ -65,8 +65,8 @@ def test_spans_of_which_none_is_read_are_an_error(place: Path, command: str, enc
     put(place, *(span(n, "sdk-x") for n in range(1, 37)), span(40, "http"), span(41, ""), encoding=encoding)
     found = run(place, command, "dump.json")
     assert found.exit_code == 2
-    said = "TRL605 38 spans, none tells of a conversation; scopes: sdk-x 36, (no name) 1, http 1"
-    assert said in found.stderr
+    error = "TRL605 38 spans, none tells of a conversation; scopes: sdk-x 36, (no name) 1, http 1"
+    assert error in found.stderr
     assert f"hint: run `tracline doctor {place / 'dump.json'}`; docs/spans.md lists" in found.stderr
 
 
@@ -74,14 +74,14 @@ def test_the_bundle_counts_what_is_not_read(place: Path) -> None:
     """It is written all the same, with the spans by scope."""
     put(place, span(1, "sdk-x"), span(2, "sdk-x"), span(3, ""))
     assert run(place, "audit", "dump.json").exit_code == 2
-    told = population(place)
-    assert (told["spans"], told["spans_read"], told["events"]) == (3, 0, 0)
-    assert told["scopes"] == {"": {"spans": 1, "read": 0}, "sdk-x": {"spans": 2, "read": 0}}
+    counts = population(place)
+    assert (counts["spans"], counts["spans_read"], counts["events"]) == (3, 0, 0)
+    assert counts["scopes"] == {"": {"spans": 1, "read": 0}, "sdk-x": {"spans": 2, "read": 0}}
 
 
 @pytest.mark.parametrize("command", ["audit", "import"])
 def test_unread_spans_may_be_allowed(place: Path, command: str) -> None:
-    """With `--allow-empty` it is said, and is no error; `--quiet` silences it then."""
+    """With `--allow-empty` it is reported, and is no error; `--quiet` silences it then."""
     put(place, span(1, "sdk-x"))
     allowed = run(place, command, "dump.json", "--allow-empty")
     assert allowed.exit_code == 0
@@ -90,7 +90,7 @@ def test_unread_spans_may_be_allowed(place: Path, command: str) -> None:
     assert run(place, command, "dump.json", "--quiet").exit_code == 2
 
 
-def test_unread_spans_are_said_beside_what_is_rejected(place: Path) -> None:
+def test_unread_spans_are_reported_beside_what_is_rejected(place: Path) -> None:
     """Neither hides the other."""
     put(place, span(1, "sdk-x"))
     (place / "broken.json").write_text('{"resourceSpans": 1}')
@@ -103,8 +103,8 @@ def test_unread_spans_are_said_beside_what_is_rejected(place: Path) -> None:
     assert "TRL603" in found.stderr
 
 
-def test_an_archive_says_what_its_import_did_not_read(place: Path) -> None:
-    """Importing again says it again, without a second count, and an audit of the archive finds as many."""
+def test_an_archive_reports_what_its_import_did_not_read(place: Path) -> None:
+    """Importing again reports it again, without a second count, and an audit of the archive finds as many."""
     put(place, span(1, "sdk-x"), span(2, "sdk-x"))
     codes = [run(place, "import", "dump.json").exit_code for _ in range(2)]
     found = run(place, "audit", "imported")
@@ -115,43 +115,43 @@ def test_an_archive_says_what_its_import_did_not_read(place: Path) -> None:
 
 def test_an_archive_of_read_spans_counts_them(place: Path) -> None:
     """The counts are those of an audit of the dump."""
-    put(place, span(1, "sdk-x", **SAID), span(2, "http"))
+    put(place, span(1, "sdk-x", **CONTENT), span(2, "http"))
     run(place, "audit", "dump.json")
-    told = population(place)
+    counts = population(place)
     assert run(place, "import", "dump.json").exit_code == 0
     assert run(place, "audit", "imported").exit_code == 0
-    assert population(place)["scopes"] == told["scopes"]
-    assert told["scopes"] == {"http": {"spans": 1, "read": 0}, "sdk-x": {"spans": 1, "read": 1}}
+    assert population(place)["scopes"] == counts["scopes"]
+    assert counts["scopes"] == {"http": {"spans": 1, "read": 0}, "sdk-x": {"spans": 1, "read": 1}}
 
 
 def test_ordinary_spans_beside_agents_are_no_news(place: Path) -> None:
-    """HTTP and database spans tell of no conversation, as they should."""
-    put(place, span(1, "sdk-x", **SAID), span(2, "http"), span(3, "opentelemetry.instrumentation.redis"))
+    """HTTP and database spans carry no conversation, as they should."""
+    put(place, span(1, "sdk-x", **CONTENT), span(2, "http"), span(3, "opentelemetry.instrumentation.redis"))
     found = run(place, "audit", "dump.json")
     assert (found.exit_code, found.stderr) == (0, "")
 
 
-def test_an_agent_frameworks_scope_that_is_not_read_is_said(place: Path) -> None:
+def test_an_agent_frameworks_scope_that_is_not_read_is_reported(place: Path) -> None:
     """Beside spans that are read it is a note, and no error."""
-    put(place, span(1, "sdk-x", **SAID), span(2, "langfuse-sdk"), span(3, "langfuse-sdk"), span(4, "http"))
+    put(place, span(1, "sdk-x", **CONTENT), span(2, "langfuse-sdk"), span(3, "langfuse-sdk"), span(4, "http"))
     found = run(place, "audit", "dump.json")
     assert found.exit_code == 0
     assert "2 spans, none tells of a conversation; scopes: langfuse-sdk 2\n" in found.stderr
 
 
-def test_what_other_parts_of_a_framework_tell_is_enough(place: Path) -> None:
+def test_events_of_other_parts_of_a_framework_are_enough(place: Path) -> None:
     """Nor is anything amiss where a framework's spans never hold messages."""
     read, silent = "semantic_kernel.functions.kernel_function", "semantic_kernel.connectors.ai.base"
-    put(place, span(1, read, **SAID), span(2, silent), span(3, "autogen-core"))
+    put(place, span(1, read, **CONTENT), span(2, silent), span(3, "autogen-core"))
     assert run(place, "audit", "dump.json").stderr == ""
 
 
 def test_a_hostile_scope_stays_in_its_line(place: Path) -> None:
     """Names are cut, and cleaned where they are shown."""
     put(place, span(1, "evil\x1b[31m\n" + "x" * 10_000))
-    said = run(place, "audit", "dump.json").stderr
-    assert "\x1b" not in said
-    assert [len(line) < 500 for line in said.splitlines()] == [True, True]
+    error = run(place, "audit", "dump.json").stderr
+    assert "\x1b" not in error
+    assert [len(line) < 500 for line in error.splitlines()] == [True, True]
 
 
 QUIET = {
@@ -163,7 +163,7 @@ QUIET = {
 
 
 @pytest.mark.parametrize(("name", "text"), QUIET.values(), ids=QUIET)
-def test_a_quiet_night_is_clean_and_says_so(place: Path, name: str, text: str) -> None:
+def test_a_quiet_night_is_reported_as_clean(place: Path, name: str, text: str) -> None:
     """No rows at all are no error: nothing happened."""
     (place / "night").mkdir()
     (place / "night" / name).write_text(text)
@@ -175,7 +175,7 @@ def test_a_quiet_night_is_clean_and_says_so(place: Path, name: str, text: str) -
 
 
 def test_scopes_are_limited() -> None:
-    """What is beyond the limit is counted together, and nothing is lost."""
+    """The counts beyond the limit are added up, and nothing is lost."""
     census = SpanCensus()
     for number in range(SCOPES_MAX + 5):
         census.count(f"scope-{number}", 2, 1)
@@ -184,17 +184,17 @@ def test_scopes_are_limited() -> None:
     assert census.spans.total() == 2 * (SCOPES_MAX + 5)
 
 
-def test_a_live_process_says_it_once() -> None:
+def test_a_live_process_reports_it_once() -> None:
     """When nothing is on its way, or so many came: once of all, then once of a framework's scope."""
-    said: list[str] = []
-    notice = UnreadNotice(said.append)
+    notices: list[str] = []
+    notice = UnreadNotice(notices.append)
     came = SpanCensus()
     came.count("sdk-x", SPANS_MIN - 1, 0)
     notice.add(came)
-    assert said == []
+    assert notices == []
     notice.add(came)
     notice.idle()
-    assert [line.partition(" spans, none tells of a conversation; scopes: ")[2] for line in said] == [
+    assert [line.partition(" spans, none tells of a conversation; scopes: ")[2] for line in notices] == [
         f"sdk-x {2 * SPANS_MIN - 2:,}; run `tracline doctor`, or see docs/spans.md"
     ]
     more = SpanCensus()
@@ -203,17 +203,17 @@ def test_a_live_process_says_it_once() -> None:
     notice.add(more)
     notice.idle()
     notice.idle()
-    assert [line.partition(";")[0] for line in said[1:]] == ["3 spans, none tells of a conversation"]
+    assert [line.partition(";")[0] for line in notices[1:]] == ["3 spans, none tells of a conversation"]
 
 
-def test_a_live_process_whose_spans_are_read_says_nothing() -> None:
+def test_a_live_process_whose_spans_are_read_reports_nothing() -> None:
     """Not at the first ordinary spans either, as long as more may come."""
-    said: list[str] = []
-    notice = UnreadNotice(said.append)
+    notices: list[str] = []
+    notice = UnreadNotice(notices.append)
     came = SpanCensus()
     came.count("http", 5, 0)
     notice.add(came)
     came.count("langfuse-sdk", 5, 5)
     notice.add(came)
     notice.idle()
-    assert said == []
+    assert notices == []

@@ -1,9 +1,10 @@
-"""The simulated support desk: the same for a seed, as wrong as it is asked to be, told without loss."""
+"""The simulated support desk: the same for a seed, as wrong as it is asked to be, without loss."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from itertools import pairwise
@@ -18,16 +19,15 @@ from tracline.examples.desk.bot import (
     Desk,
     conversation,
     conversations,
-    expected_breaks,
-    spike_day,
 )
-from tracline.examples.desk.formats import chat_log, event_frame, events
+from tracline.examples.desk.formats import event_frame, events
 from tracline.examples.desk.secrets import PREFIXES, card_number
 from tracline.schemas.chat.decode import decode
 from tracline.schemas.chat.find import RecordedConversation
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.frames.events import EVENT_SCHEMA
 
+from ...support.chat_logs import chat_log
 from ...support.synthetic_events import synthetic_events
 
 pytestmark = pytest.mark.slow
@@ -35,29 +35,38 @@ pytestmark = pytest.mark.slow
 DESK = Desk(sessions=200, seed=3)
 
 
+def expected_breaks(desk: Desk) -> Mapping[tuple[str, str], frozenset[str]]:
+    """Return the ids of the sessions that break each rule, by (pack, rule), for every kind of break."""
+    found: dict[tuple[str, str], set[str]] = {kind.value: set() for kind in Break}
+    for chat in conversations(desk):
+        for kind in chat.breaks:
+            found[kind.value].add(chat.session_id)
+    return {rule: frozenset(sessions) for rule, sessions in found.items()}
+
+
 def test_the_same_desk_plays_the_same_conversations_in_any_order() -> None:
     """A conversation depends on the desk and its number only."""
-    told = list(conversations(DESK))
-    assert told == list(conversations(DESK))
-    assert told[150] == conversation(DESK, 150)
-    assert told[150].steps != conversation(replace(DESK, seed=4), 150).steps
+    played = list(conversations(DESK))
+    assert played == list(conversations(DESK))
+    assert played[150] == conversation(DESK, 150)
+    assert played[150].steps != conversation(replace(DESK, seed=4), 150).steps
 
 
 def test_a_conversation_runs_forward_in_time_and_ends_inside_an_hour() -> None:
     """Steps have rising times, and no pause is long enough to close the session."""
-    for told in conversations(DESK):
-        times = [step.time_ns for step in told.steps]
-        assert times[0] == told.start_ns
+    for played in conversations(DESK):
+        times = [step.time_ns for step in played.steps]
+        assert times[0] == played.start_ns
         assert all(a < b for a, b in pairwise(times))
         assert times[-1] - times[0] < 3600 * 10**9
 
 
 def test_conversations_lie_on_the_desks_days_and_are_shared_by_its_agents() -> None:
     """Every day and every agent of the desk has conversations, and no other day has."""
-    told = list(conversations(replace(DESK, sessions=600)))
-    days = {datetime.fromtimestamp(one.start_ns // 10**9, UTC).date() for one in told}
+    played = list(conversations(replace(DESK, sessions=600)))
+    days = {datetime.fromtimestamp(talk.start_ns // 10**9, UTC).date() for talk in played}
     assert days == {date(2026, 3, 2 + i) for i in range(14)}
-    assert {one.agent for one in told} == set(AGENTS)
+    assert {talk.agent for talk in played} == set(AGENTS)
 
 
 def test_each_kind_of_break_comes_about_as_often_as_asked() -> None:
@@ -82,14 +91,13 @@ def test_the_spike_stands_on_its_day() -> None:
     """On the day of the spike its kind of break is in a quarter of the conversations, elsewhere in few."""
     desk = Desk(sessions=1500, seed=2, spike=BreakSpike(day=5, kind=Break.CONFIRM_REFUND, rate=0.25))
     day, total = Counter[date](), Counter[date]()
-    for told in conversations(desk):
-        when = datetime.fromtimestamp(told.start_ns // 10**9, UTC).date()
+    for played in conversations(desk):
+        when = datetime.fromtimestamp(played.start_ns // 10**9, UTC).date()
         total[when] += 1
-        day[when] += Break.CONFIRM_REFUND in told.breaks
-    spike = spike_day(desk)
-    assert spike == date(2026, 3, 7)
+        day[when] += Break.CONFIRM_REFUND in played.breaks
+    spike = date(2026, 3, 7)
     assert day[spike] > 0.15 * total[spike]
-    assert max(day[other] / total[other] for other in total if other != spike) < 0.05
+    assert max(day[quiet_day] / total[quiet_day] for quiet_day in total if quiet_day != spike) < 0.05
 
 
 @pytest.mark.parametrize("rates", [{Break.READ: -0.1}, {Break.READ: 0.7, Break.STUBBORN: 0.4}])
@@ -109,21 +117,21 @@ def test_card_numbers_pass_the_check_digit() -> None:
         assert len(digits) in (15, 16)
 
 
-def test_a_conversation_told_as_a_chat_log_is_read_back_as_its_own_events() -> None:
-    """What the chat log's reader makes of a log are the events told directly, less what is nested."""
-    told = list(conversations(replace(DESK, rates=dict.fromkeys(Break, 0.03))))
-    for one in told:
-        log = json.loads(json.dumps(chat_log(one)))
+def test_a_conversation_written_as_a_chat_log_is_read_back_as_its_own_events() -> None:
+    """The chat log's reader gives the events of the desk, less what is nested."""
+    played = list(conversations(replace(DESK, rates=dict.fromkeys(Break, 0.03))))
+    for talk in played:
+        log = json.loads(json.dumps(chat_log(talk)))
         read = decode(RecordedConversation(log["messages"], log, "log"))
         assert read.flaws == ()
-        direct = [event for event in events(one) if not event.nested]
+        direct = [event for event in events(talk) if not event.nested]
         assert [content(event) for event in read.events] == [content(event) for event in direct]
 
 
 def content(event: Event) -> tuple[object, ...]:
-    """Return what an event says and who says it, without its place."""
-    said = (event.kind, event.text, event.tool, event.call_id, event.args, event.result, event.error)
-    return (event.session_id, event.occurrence, event.agent, event.model, event.service, *said)
+    """Return an event's content and actor, without its place."""
+    fields = (event.kind, event.text, event.tool, event.call_id, event.args, event.result, event.error)
+    return (event.session_id, event.occurrence, event.agent, event.model, event.service, *fields)
 
 
 def test_the_event_frame_holds_judged_events_and_an_end_per_conversation() -> None:
@@ -140,9 +148,9 @@ def test_the_event_frame_holds_judged_events_and_an_end_per_conversation() -> No
 
 def test_synthetic_events_are_the_same_however_they_are_cut() -> None:
     """Chunks of any size make up the same rows in order of time; event ids are distinct."""
-    one, many = (pl.concat(synthetic_events(20_000, 2, chunk_events=chunk)) for chunk in (10**6, 3_000))
-    assert one.drop("event_id").equals(many.drop("event_id"))
-    assert one["time"].is_sorted()
+    whole, many = (pl.concat(synthetic_events(20_000, 2, chunk_events=chunk)) for chunk in (10**6, 3_000))
+    assert whole.drop("event_id").equals(many.drop("event_id"))
+    assert whole["time"].is_sorted()
     assert many["event_id"].n_unique() == many.height
     assert set(many["event_id"].str.len_chars()) == {32}
 

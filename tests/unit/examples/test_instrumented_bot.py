@@ -1,4 +1,4 @@
-"""The simulated support desk as a program: what its SDK sends over HTTP, what it says where that fails."""
+"""The simulated support desk as a program: its SDK's spans over HTTP, and its errors if that fails."""
 
 from __future__ import annotations
 
@@ -15,19 +15,25 @@ import pytest
 from click.testing import CliRunner
 from tracline.examples.desk.bot import Break, Desk, conversations
 from tracline.examples.instrumented_bot import main, named
-from tracline.examples.spans.plan import Manner
 from tracline.schemas.otlp.decode import decode_protobuf
 from tracline.schemas.span import Span
 
 from ...support.agent_spans import spans
+from ...support.span_plan import Manner
 
 pytestmark = pytest.mark.slow
 
 RATE = 0.5
 DESK = Desk(sessions=12, seed=5, rates=dict.fromkeys(Break, RATE / len(Break)), spike=None)
 ARGS = ["--sessions", "12", "--seed", "5", "--break", str(RATE), "--pace", "0"]
-SAID = ("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.tool.call.arguments")
-SAID = (*SAID, "gen_ai.tool.call.result", "gen_ai.tool.call.id", "gen_ai.conversation.id", "error.type")
+COMPARED = ("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.tool.call.arguments")
+COMPARED = (
+    *COMPARED,
+    "gen_ai.tool.call.result",
+    "gen_ai.tool.call.id",
+    "gen_ai.conversation.id",
+    "error.type",
+)
 
 
 @dataclass(slots=True)
@@ -55,7 +61,7 @@ def receiving(status: int = 200) -> Iterator[Receiver]:
             self.end_headers()
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
+            """Print nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         receiver.port = server.server_port
@@ -66,21 +72,23 @@ def receiving(status: int = 200) -> Iterator[Receiver]:
         thread.join()
 
 
-def told(span: Span) -> tuple[object, ...]:
-    """Return what a span says, without times and ids."""
-    return (span.name, span.failed, *(span.attributes.get(name) for name in SAID))
+def fields_of(span: Span) -> tuple[object, ...]:
+    """Return a span's content, without times and ids."""
+    return (span.name, span.failed, *(span.attributes.get(name) for name in COMPARED))
 
 
-def test_its_spans_tell_the_desks_conversations() -> None:
-    """The SDK's spans say what the same conversations say where they are told without any SDK."""
+def test_its_spans_carry_the_desks_conversations() -> None:
+    """The SDK's spans have the content of the same conversations as spans made without any SDK."""
     with receiving() as receiver:
         done = CliRunner().invoke(main, [*ARGS, "--endpoint", f"http://127.0.0.1:{receiver.port}"])
     assert done.exit_code == 0, done.output
     assert receiver.paths == {"/v1/traces"}
-    expected = [s for one in conversations(DESK) for s in spans(named(one, "bot-5"), Manner())]
+    expected = [s for talk in conversations(DESK) for s in spans(named(talk, "bot-5"), Manner())]
     # An agent's span does not fail by hand where the model did.
-    whole = [told(span) for span in expected if not span.name.startswith("invoke_agent")]
-    assert Counter(told(s) for s in receiver.spans if not s.name.startswith("invoke_agent")) == Counter(whole)
+    whole = [fields_of(span) for span in expected if not span.name.startswith("invoke_agent")]
+    assert Counter(fields_of(s) for s in receiver.spans if not s.name.startswith("invoke_agent")) == Counter(
+        whole
+    )
     roots = Counter(s.attributes["gen_ai.conversation.id"] for s in receiver.spans if s.parent_id is None)
     assert roots == Counter(s.attributes["gen_ai.conversation.id"] for s in expected if s.parent_id is None)
     ends = [s for s in receiver.spans if s.attributes.get("tracline.session.end") is True]
@@ -89,13 +97,13 @@ def test_its_spans_tell_the_desks_conversations() -> None:
     assert f"{len(receiver.spans)} spans sent" in done.stderr
 
 
-def test_it_says_what_it_broke() -> None:
+def test_it_reports_what_it_broke() -> None:
     """Standard output has a JSON line for each rule that a session breaks, and no other."""
     with receiving() as receiver:
         done = CliRunner().invoke(main, [*ARGS, "--endpoint", f"http://127.0.0.1:{receiver.port}"])
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     broken = {
-        (named(one, "bot-5").session_id, *kind.value) for one in conversations(DESK) for kind in one.breaks
+        (named(talk, "bot-5").session_id, *kind.value) for talk in conversations(DESK) for kind in talk.breaks
     }
     assert len(broken) > 3
     assert {(line["session_id"], line["pack"], line["rule"]) for line in lines} == broken
@@ -112,7 +120,7 @@ def test_a_few_conversations_go_on_at_a_time() -> None:
 
 
 def test_nobody_at_the_endpoint_is_an_error() -> None:
-    """Where nothing listens it says so before it has any conversation, and what to do."""
+    """With no listener it reports that and the remedy before it has any conversation."""
     with receiving() as receiver:
         port = receiver.port
     done = CliRunner().invoke(main, [*ARGS, "--endpoint", f"http://127.0.0.1:{port}"])

@@ -1,4 +1,4 @@
-"""Conversations told as spans: nothing lost, nothing random, and the truth made from what was said."""
+"""Conversations as spans: nothing lost, nothing random, and the truth made from the conversations."""
 
 from __future__ import annotations
 
@@ -9,17 +9,8 @@ from itertools import pairwise
 
 import pytest
 from tracline.examples.desk.bot import Break, Desk, conversations
-from tracline.examples.desk.formats import chat_log, events
-from tracline.examples.spans.plan import ClockFault, Dialect, Keys, Manner, ModelCall, plan
-from tracline.examples.spans.sessions import (
-    Script,
-    ScriptLine,
-    chat_session,
-    later,
-    random_session,
-    support_session,
-    tidy,
-)
+from tracline.examples.desk.formats import events
+from tracline.examples.desk.script import Script, ScriptLine, support_session
 from tracline.schemas.event import Content, Event, Kind
 from tracline.schemas.otlp.decode import decode_json, decode_protobuf
 from tracline.schemas.span import Span
@@ -27,18 +18,20 @@ from tracline.schemas.span_content import Role
 
 from ...support.agent_spans import expected, spans
 from ...support.otlp_requests import requests, to_otlp, to_otlp_json
+from ...support.scripts import later, random_session, tidy
+from ...support.span_plan import ClockFault, Dialect, Keys, Manner, ModelCall, plan
 
 pytestmark = pytest.mark.slow
 
 DESK = Desk(sessions=30, seed=3, rates=dict.fromkeys(Break, 0.04), spike=None)
-TOLD = list(conversations(DESK))
-SESSIONS = [*map(support_session, TOLD), *map(random_session, range(25))]
-EVERYTHING = Manner(wrapped=0.4, retried=0.4, doubled=0.4, clock_faults=0.4, agent_tells=True)
+CONVERSATIONS = list(conversations(DESK))
+SESSIONS = [*map(support_session, CONVERSATIONS), *map(random_session, range(25))]
+EVERYTHING = Manner(wrapped=0.4, retried=0.4, doubled=0.4, clock_faults=0.4, agent_messages=True)
 DIALECTS = list(Dialect)
 
 
-def said(event: Event) -> tuple[object, ...]:
-    """Return what an event says, without who told it when."""
+def content_of(event: Event) -> tuple[object, ...]:
+    """Return an event's content, without its source and time."""
     words = (event.kind, event.text, event.tool, event.call_id, event.args, event.result, event.error)
     return (*words, event.nested)
 
@@ -48,39 +41,39 @@ def test_a_manner_and_a_session_give_the_same_spans() -> None:
     session = SESSIONS[5]
     assert spans(session, EVERYTHING) == spans(session, EVERYTHING)
     assert expected(session, EVERYTHING) == expected(session, EVERYTHING)
-    other = {span.span_id for span in spans(session, replace(EVERYTHING, seed=1))}
-    assert other.isdisjoint(span.span_id for span in spans(session, EVERYTHING))
+    reseeded = {span.span_id for span in spans(session, replace(EVERYTHING, seed=1))}
+    assert reseeded.isdisjoint(span.span_id for span in spans(session, EVERYTHING))
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_events_are_those_of_the_conversation(dialect: Dialect) -> None:
-    """Told without trouble, a conversation's spans must become what the desk itself says happened."""
-    for one in TOLD:
-        told = expected(support_session(one), Manner(dialect=dialect))
-        truth = [said(event) for event in events(one) if event.kind != Kind.END]
+    """Without trouble, a conversation's spans must become the events of the desk itself."""
+    for talk in CONVERSATIONS:
+        found = expected(support_session(talk), Manner(dialect=dialect))
+        truth = [content_of(event) for event in events(talk) if event.kind != Kind.END]
         if dialect is Dialect.OPENLLMETRY:
             # Its tools' spans have no call ids.
             truth = [(*row[:3], None, *row[4:]) if row[0] == Kind.TOOL_RESULT else row for row in truth]
-            told = [replace(e, call_id=None) if e.kind == Kind.TOOL_RESULT else e for e in told]
-        assert [said(event) for event in told] == truth
-        assert [event.seq for event in told] == list(range(1, len(told) + 1))
-        assert not any(event.history for event in told)
+            found = [replace(e, call_id=None) if e.kind == Kind.TOOL_RESULT else e for e in found]
+        assert [content_of(event) for event in found] == truth
+        assert [event.seq for event in found] == list(range(1, len(found) + 1))
+        assert not any(event.history for event in found)
 
 
 @pytest.mark.parametrize("trouble", ["wrapped", "retried", "doubled", "clock_faults"])
 def test_trouble_changes_the_spans_and_not_what_happened(trouble: str) -> None:
-    """Second instrumentations, retries, doubled calls and wrong clocks tell the same conversation."""
+    """Second instrumentations, retries, doubled calls and wrong clocks carry the same conversation."""
     for session in SESSIONS:
         plain, troubled = Manner(), Manner(**{trouble: 1.0})
         assert spans(session, plain) != spans(session, troubled)
-        truth, told = (list(map(said, expected(session, manner))) for manner in (plain, troubled))
+        truth, found = (list(map(content_of, expected(session, manner))) for manner in (plain, troubled))
         # Tools that run side by side may seem to end in another order where their clocks are wrong.
-        assert sorted(truth, key=repr) == sorted(told, key=repr)
-        assert truth == told or trouble == "clock_faults"
+        assert sorted(truth, key=repr) == sorted(found, key=repr)
+        assert truth == found or trouble == "clock_faults"
 
 
-def test_event_ids_tell_equal_events_apart() -> None:
-    """Ids are of events, not of tellings: unique in a session, one in all dialects that have call ids."""
+def test_event_ids_distinguish_equal_events() -> None:
+    """Ids belong to events, not to spans: unique in a session, equal in all dialects with call ids."""
     for session in SESSIONS:
         ids = [event.event_id for event in expected(session)]
         assert len(set(ids)) == len(ids)
@@ -90,22 +83,22 @@ def test_event_ids_tell_equal_events_apart() -> None:
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("one_trace", [False, True])
 def test_spans_form_whole_trees(dialect: Dialect, one_trace: bool) -> None:
-    """Ids are unique, every parent is there and lasts as long as its children, and roots say the session."""
+    """Ids are unique, every parent is there and lasts as long as its children, and roots name the session."""
     for session in SESSIONS:
-        told = spans(session, replace(EVERYTHING, dialect=dialect, one_trace=one_trace, clock_faults=0))
-        by_id = {(span.trace_id, span.span_id): span for span in told}
-        assert len(by_id) == len(told)
-        for span in told:
+        tree = spans(session, replace(EVERYTHING, dialect=dialect, one_trace=one_trace, clock_faults=0))
+        by_id = {(span.trace_id, span.span_id): span for span in tree}
+        assert len(by_id) == len(tree)
+        for span in tree:
             if span.parent_id is None:
                 assert session.session_id in span.attributes.values()
             else:
                 parent = by_id[span.trace_id, span.parent_id]
                 assert parent.start < span.start < span.end < parent.end
                 assert session.session_id not in span.attributes.values()
-        roots = sum(span.parent_id is None for span in told)
+        roots = sum(span.parent_id is None for span in tree)
         assert (
             roots
-            == len({span.trace_id for span in told})
+            == len({span.trace_id for span in tree})
             == (1 if one_trace else len(plan(session, Manner())))
         )
 
@@ -113,13 +106,13 @@ def test_spans_form_whole_trees(dialect: Dialect, one_trace: bool) -> None:
 def test_no_two_moments_of_a_session_are_one() -> None:
     """Starts and ends are distinct nanoseconds, and spans come in the order in which they ended."""
     for session in SESSIONS:
-        told = spans(session, replace(EVERYTHING, clock_faults=0))
-        moments = [moment for span in told for moment in (span.start, span.end)]
+        sent = spans(session, replace(EVERYTHING, clock_faults=0))
+        moments = [moment for span in sent for moment in (span.start, span.end)]
         assert len(set(moments)) == len(moments)
-        assert all(a.end < b.end for a, b in pairwise(told))
+        assert all(a.end < b.end for a, b in pairwise(sent))
 
 
-def test_every_span_says_session_and_agent_where_asked() -> None:
+def test_every_span_names_session_and_agent_where_asked() -> None:
     """With keys everywhere each span has them, and a named session key stands in for the dialect's."""
     manner = Manner(keys=Keys.EVERYWHERE, session_key="langfuse.session.id")
     for span in spans(SESSIONS[1], manner):
@@ -130,23 +123,26 @@ def test_every_span_says_session_and_agent_where_asked() -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_inputs_alone_can_be_left_out(dialect: Dialect) -> None:
-    """Where what models hear is not captured, customers are unknown; answers, calls and results are told."""
+    """If models' inputs are not captured, customers are unknown; answers, calls and results are there."""
     for session in SESSIONS:
         whole, part = (
-            expected(session, Manner(dialect=dialect, inputs_captured=heard)) for heard in (True, False)
+            expected(session, Manner(dialect=dialect, inputs_captured=is_captured))
+            for is_captured in (True, False)
         )
         kinds = Counter(event.kind for event in part)
         assert Kind.USER not in kinds
         assert kinds[Kind.UNKNOWN] == sum("chat" in s.name for s in spans(session))
         for kind in (Kind.ASSISTANT, Kind.TOOL_CALL):
-            assert [said(e) for e in part if e.kind == kind] == [said(e) for e in whole if e.kind == kind]
+            assert [content_of(e) for e in part if e.kind == kind] == [
+                content_of(e) for e in whole if e.kind == kind
+            ]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_nothing_said_is_told_where_capture_is_off(dialect: Dialect) -> None:
+def test_no_message_is_there_where_capture_is_off(dialect: Dialect) -> None:
     """Without capture no text, argument or result is in the spans; tools, errors and times are."""
     for session in SESSIONS:
-        manner = Manner(dialect=dialect, captured=False, agent_tells=True, wrapped=0.5)
+        manner = Manner(dialect=dialect, captured=False, agent_messages=True, wrapped=0.5)
         sent = json.dumps([dict(span.attributes) for span in spans(session, manner)])
         for line in session.lines:
             assert line.text is None or len(line.text) < 8 or json.dumps(line.text)[1:-1] not in sent
@@ -158,28 +154,30 @@ def test_nothing_said_is_told_where_capture_is_off(dialect: Dialect) -> None:
         assert [event.error for event in truth if event.error] == errors
 
 
-def test_the_first_calls_alone_may_say_the_session() -> None:
+def test_the_first_calls_alone_may_name_the_session() -> None:
     """Then no root has it, and one span of each trace that calls a model does."""
     for session in SESSIONS:
-        told = spans(session, Manner(keys=Keys.FIRST_CALLS))
-        keyed = [span for span in told if "gen_ai.conversation.id" in span.attributes]
+        sent = spans(session, Manner(keys=Keys.FIRST_CALLS))
+        keyed = [span for span in sent if "gen_ai.conversation.id" in span.attributes]
         assert all(span.name.startswith("chat") for span in keyed)
-        assert len(keyed) == len({span.trace_id for span in told})
+        assert len(keyed) == len({span.trace_id for span in sent})
 
 
 def test_a_window_hides_the_past_and_nothing_new() -> None:
-    """A model that hears few messages hears all that is new and no result without its call."""
+    """A model with a short history gets all that is new and no result without its call."""
     for session in SESSIONS:
         for turn in plan(session, Manner(window=2)):
             for act in turn.acts:
                 if isinstance(act, ModelCall):
                     assert not act.inputs or act.inputs[0].role is not Role.TOOL
                     assert act.inputs == session.lines[: len(act.inputs)] or len(act.inputs) >= 2
-        assert list(map(said, expected(session, Manner(window=2)))) == list(map(said, expected(session)))
+        assert list(map(content_of, expected(session, Manner(window=2)))) == list(
+            map(content_of, expected(session))
+        )
 
 
 def test_a_session_that_begins_in_the_middle_has_a_history() -> None:
-    """Skipped turns are told by the first model call alone: all up to its last answer as history."""
+    """Skipped turns come with the first model call alone: all up to its last answer as history."""
     for session in SESSIONS:
         turns = plan(session, Manner())
         if len(turns) < 3:
@@ -189,8 +187,8 @@ def test_a_session_that_begins_in_the_middle_has_a_history() -> None:
         first = turns[2].acts[0]
         assert isinstance(first, ModelCall)
         assert {event.time for event in past} == {truth[0].time}
-        heard = [event for event in truth if event.time == truth[0].time and event.kind == Kind.USER]
-        assert [e.text for e in heard] == [line.text for line in first.inputs if line.role is Role.USER]
+        customer = [event for event in truth if event.time == truth[0].time and event.kind == Kind.USER]
+        assert [e.text for e in customer] == [line.text for line in first.inputs if line.role is Role.USER]
         whole = [
             event
             for event in expected(session, Manner())
@@ -223,7 +221,7 @@ def test_calls_without_ids_and_tools_without_spans() -> None:
 
 
 def test_a_tidy_session_answers_every_call_once() -> None:
-    """What is left of a session has one result for each call, and all that was said."""
+    """The rest of a session has one result for each call, and every message."""
     for session in SESSIONS:
         truth = expected(tidy(session))
         calls = [event.call_id for event in truth if event.kind == Kind.TOOL_CALL]
@@ -240,7 +238,7 @@ def test_a_later_session_is_another_occurrence() -> None:
     ids = {span.span_id for span in spans(SESSIONS[3])}
     assert ids.isdisjoint(span.span_id for span in spans(again))
     first, second = expected(SESSIONS[3]), expected(again)
-    assert list(map(said, first)) == list(map(said, second))
+    assert list(map(content_of, first)) == list(map(content_of, second))
     assert all(b.time - a.time == day for a, b in zip(first, second, strict=True))
     assert {e.event_id for e in first}.isdisjoint(e.event_id for e in second)
 
@@ -267,47 +265,26 @@ def test_clock_faults_of_every_kind_are_shown() -> None:
     assert min(wrong.values()) > 10
 
 
-def test_a_chat_log_and_the_desk_are_one_conversation() -> None:
-    """The desk's chat log read as messages gives the lines of the desk, less what is nested."""
-    for one, session in zip(TOLD, SESSIONS, strict=False):
-        log = chat_log(one)
-        messages = log["messages"]
-        assert isinstance(messages, list)
-        read = chat_session(messages, session_id=one.session_id)
-        assert [replace(line, inner=()) for line in session.lines] == [*read.lines]
-        assert sum(len(line.inner) for line in session.lines) == sum(step.nested for step in one.steps)
-
-
-def test_a_reused_call_id_answers_the_nearest_call() -> None:
-    """Results belong to the nearest earlier unanswered call of their id; with none left they come again."""
-    calls = [{"id": "a", "name": "x", "arguments": {"n": 1}}, {"id": "a", "name": "x", "arguments": {"n": 2}}]
-    result = {"role": "tool", "tool_call_id": "a", "content": "ok"}
-    messages = [{"role": "assistant", "content": None, "tool_calls": calls}, result, result, result]
-    read = chat_session([*messages, {**result, "tool_call_id": "b"}], session_id="s")
-    answered = [(line.answers.args, line.again) for line in read.lines if line.answers]
-    assert answered == [('{"n": 2}', False), ('{"n": 1}', False), ('{"n": 2}', True)]
-
-
-def wire_form(told: list[Span]) -> list[Span]:
+def wire_form(sent: list[Span]) -> list[Span]:
     """The spans as any decoder gives them."""
-    return [replace(span, attributes=dict(span.attributes), resource=dict(span.resource)) for span in told]
+    return [replace(span, attributes=dict(span.attributes), resource=dict(span.resource)) for span in sent]
 
 
 @pytest.mark.parametrize("structured", [False, True])
 def test_spans_travel_as_otlp_without_loss(structured: bool) -> None:
     """Protobuf and JSON requests decode to the spans that went in, whatever the size of a batch."""
     for session in SESSIONS[::7]:
-        told = spans(session, replace(EVERYTHING, structured=structured))
-        for request in (to_otlp(told), *requests(told, 3)):
+        sent = spans(session, replace(EVERYTHING, structured=structured))
+        for request in (to_otlp(sent), *requests(sent, 3)):
             assert decode_protobuf(request.SerializeToString()).flaws == ()
-        batches = [decode_protobuf(r.SerializeToString()).spans for r in requests(told, 3)]
-        assert wire_form([span for batch in batches for span in batch]) == wire_form(told)
-        value = json.loads(json.dumps(to_otlp_json(to_otlp(told))))
-        assert wire_form(list(decode_json(value).spans)) == wire_form(told)
+        batches = [decode_protobuf(r.SerializeToString()).spans for r in requests(sent, 3)]
+        assert wire_form([span for batch in batches for span in batch]) == wire_form(sent)
+        value = json.loads(json.dumps(to_otlp_json(to_otlp(sent))))
+        assert wire_form(list(decode_json(value).spans)) == wire_form(sent)
 
 
-def test_a_wordless_session_has_no_turns_to_tell() -> None:
-    """A conversation of one unanswered word is told by a failed call; its truth is that word."""
+def test_a_wordless_session_has_no_turns() -> None:
+    """A conversation of one unanswered word comes with a failed call; its truth is that word."""
     session = Script("s", "a", "m", "shop", (ScriptLine(Role.USER, "hello"),))
     sent = spans(session)
     assert [span.failed for span in sent] == [True, True]

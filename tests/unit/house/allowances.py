@@ -221,7 +221,9 @@ def banned_in_markdown() -> Iterator[Hit]:
 def markdown_lines() -> Iterator[Hit]:
     """Yield the lines of Markdown prose that hold more than one sentence, or less than one, by page."""
     for path in files(".md"):
-        prose = re.sub(r"^```.*?^```", lambda code: "\n" * code[0].count("\n"), text_of(path), flags=_BLOCKS)
+        prose = re.sub(
+            r"^ *```.*?^ *```", lambda code: "\n" * code[0].count("\n"), text_of(path), flags=_BLOCKS
+        )
         lines = [*prose.splitlines(), ""]
         for number, (line, after) in enumerate(pairwise(lines), 1):
             if re.match(r"\s*([#|]|$)", line):

@@ -23,15 +23,15 @@ def test_nothing_overflows_over_a_million_ticks() -> None:
 
 
 def test_an_alarm_is_resolved_by_quiet_ticks() -> None:
-    """After a spike, ticks without a violation resolve the alarm within as many ticks as settings say."""
+    """After a spike, ticks without a violation resolve the alarm within the number of ticks that is set."""
     settings, tolerated = DetectorSettings(arl_ticks=100, resolve_ticks=5), Tolerated(0.05)
     state, alarm = DetectorState(), None
     while alarm is None:
         state, alarm = step(state, 5, 10, tolerated, settings)
     assert alarm.state is AlarmState.FIRED
-    said = []
+    alarms = []
     for _ in range(5):
         state, alarm = step(state, 0, 10, tolerated, settings)
-        said.append(alarm)
-    turns = [alarm.state for alarm in said if alarm is not None]
+        alarms.append(alarm)
+    turns = [alarm.state for alarm in alarms if alarm is not None]
     assert turns == [AlarmState.RESOLVED]

@@ -40,7 +40,7 @@ def test_a_count_needs_a_counter_not_a_register() -> None:
 
 
 def test_an_exponential_rule_is_refused_by_name_and_limit() -> None:
-    """`always (p -> X[10] q)` has a residual for each subset of ten pending steps; the error says so."""
+    """`always (p -> X[10] q)` has a residual for each subset of ten pending steps; the error shows it."""
     with pytest.raises(RuleError) as error:
         compiled("always (p -> X[10] q)", name="shop/exact-delay")
     text = str(error.value)
@@ -91,7 +91,7 @@ def test_a_text_is_no_set_of_names() -> None:
         Monitor("app").step("happy")
 
 
-def test_a_table_has_letters_for_what_the_rule_tells_apart_only() -> None:
+def test_a_table_has_letters_only_for_what_the_rule_distinguishes() -> None:
     """Thirteen propositions in one disjunction are two letters beside `done`."""
     tools = " or ".join(f"t{i}" for i in range(12))
     machine = compiled(f"always (({tools}) -> eventually done)")
@@ -107,7 +107,7 @@ def test_more_letters_than_a_byte_holds_are_refused() -> None:
 
 
 def applies(machine: Machine, *steps: set[str]) -> list[bool]:
-    """Return whether the rule is said to apply at each step."""
+    """Return whether the rule is reported to apply at each step."""
     state, found = 0, list[bool]()
     for true in steps:
         state, output = machine.step(state, machine.word(true))
@@ -127,7 +127,7 @@ def test_a_rule_without_an_antecedent_applies_at_once() -> None:
 
 
 def test_a_past_antecedent_is_followed_after_a_final_verdict() -> None:
-    """A rule that was satisfied for good before its antecedent held still says when it does."""
+    """A rule that was satisfied for good before its antecedent held still reports when it does."""
     from tracline.schemas.verdict import Recover
 
     machine = compiled("always (once p -> q)", recover=Recover.NONE)

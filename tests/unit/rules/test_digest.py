@@ -88,14 +88,14 @@ def test_a_verdict_id_is_a_hash_of_its_parts() -> None:
 
 def test_a_rule_sets_digest_covers_its_verdicts() -> None:
     """Titles, order and text do not affect it; packs, ids, severities and verdicts do."""
-    other = replace(RULE, id="other")
-    digest = rule_set_digest(RuleSet((RULE, other), {}))
-    assert digest == rule_set_digest(RuleSet((other, replace(RULE, title="Another")), {"shop": "text"}))
+    second_rule = replace(RULE, id="other")
+    digest = rule_set_digest(RuleSet((RULE, second_rule), {}))
+    assert digest == rule_set_digest(RuleSet((second_rule, replace(RULE, title="Another")), {"shop": "text"}))
     changed = [
         (RULE,),
-        (RULE, replace(other, severity=Severity.LOW)),
-        (RULE, replace(other, pack="elsewhere")),
-        (RULE, replace(other, recover=Recover.NONE)),
+        (RULE, replace(second_rule, severity=Severity.LOW)),
+        (RULE, replace(second_rule, pack="elsewhere")),
+        (RULE, replace(second_rule, recover=Recover.NONE)),
     ]
     found = {digest, *(rule_set_digest(RuleSet(rules, {})) for rules in changed)}
     assert len(found) == 1 + len(changed)

@@ -29,7 +29,7 @@ def rows(words: list[int]) -> kernel.Rows:
 
 
 def test_rule_sets_too_large_for_the_table_are_refused() -> None:
-    """A thousand of the largest machines are an error that says the limit, before any table is made."""
+    """A thousand of the largest machines are an error that names the limit, before any table is made."""
     states, letters = 1_000, 250
     wide = ((0,) * letters,) * states
     large = Machine(("p",), bytes(2), wide, wide, (None,) * states, ("",) * states)
@@ -42,17 +42,17 @@ def test_no_rules_and_no_rows_find_nothing() -> None:
     empty = kernel.lay_out([], [], [])
     memory = kernel.remember(empty, 1, 0)
     assert list(kernel.judge(empty, np.empty((1, 0), dtype=np.uint8), rows([0, 0]), memory)) == []
-    one = kernel.lay_out([machine("always p")], [False], [None])
-    memory = kernel.remember(one, 1, 0)
-    assert list(kernel.judge(one, np.zeros((1, 1), dtype=np.uint8), rows([]), memory)) == []
-    assert len(kernel.close(one, memory, np.array([0], dtype=np.int32)).kinds) == 0
+    program = kernel.lay_out([machine("always p")], [False], [None])
+    memory = kernel.remember(program, 1, 0)
+    assert list(kernel.judge(program, np.zeros((1, 1), dtype=np.uint8), rows([]), memory)) == []
+    assert len(kernel.close(program, memory, np.array([0], dtype=np.int32)).kinds) == 0
 
 
 def test_an_unknown_event_ends_a_rule_for_its_session() -> None:
     """It is reported once; later violations and the closing are not, and the rule counts as unjudged."""
-    told = machine("always p")
-    program = kernel.lay_out([told], [False], [None])
-    letters = np.array([[told.letters[0]], [told.letters[1]], [program.unknown[0]]], dtype=np.uint8)
+    compiled = machine("always p")
+    program = kernel.lay_out([compiled], [False], [None])
+    letters = np.array([[compiled.letters[0]], [compiled.letters[1]], [program.unknown[0]]], dtype=np.uint8)
     memory = kernel.remember(program, 1, 0)
     [found] = kernel.judge(program, letters, rows([1, 0, 2, 0, 2, 0]), memory)
     assert found.stamps.tolist() == [1, 2]
@@ -63,10 +63,10 @@ def test_an_unknown_event_ends_a_rule_for_its_session() -> None:
 
 def test_events_that_a_rule_does_not_see_leave_no_trace() -> None:
     """`previous` and the closing's event count the seen events only."""
-    told = machine("always (q -> previous p)")
-    program = kernel.lay_out([told], [True], [None])
-    own = [told.letters[told.word(true)] for true in ({"p"}, {"q"})]
-    letters = np.array([[own[0]], [own[1]], [program.skip[0]]], dtype=np.uint8)
+    compiled = machine("always (q -> previous p)")
+    program = kernel.lay_out([compiled], [True], [None])
+    row_letters = [compiled.letters[compiled.word(true)] for true in ({"p"}, {"q"})]
+    letters = np.array([[row_letters[0]], [row_letters[1]], [program.skip[0]]], dtype=np.uint8)
     memory = kernel.remember(program, 1, 0)
     assert list(kernel.judge(program, letters, rows([0, 2, 2, 1, 2]), memory)) == []
     closed = kernel.close(program, memory, np.array([0], dtype=np.int32))
@@ -75,11 +75,13 @@ def test_events_that_a_rule_does_not_see_leave_no_trace() -> None:
 
 
 @pytest.mark.parametrize(("count", "width", "values"), [(0, 2, 1), (1, 2, 1), (500, 2, 3), (500, 4, 10**6)])
-def test_rows_of_words_are_numbered_as_they_are_first_met(count: int, width: int, values: int) -> None:
+def test_rows_of_words_are_numbered_in_the_order_in_which_they_appear(
+    count: int, width: int, values: int
+) -> None:
     """Equal rows share a number, others never do; each number knows its first row."""
-    told = np.random.default_rng(7).integers(0, values, (count, width)).astype(np.uint64)
-    codes, firsts = kernel_loop.numbered(told)
+    words = np.random.default_rng(7).integers(0, values, (count, width)).astype(np.uint64)
+    codes, firsts = kernel_loop.numbered(words)
     numbers: dict[tuple[int, ...], int] = {}
-    expected = [numbers.setdefault(tuple(row), len(numbers)) for row in told.tolist()]
+    expected = [numbers.setdefault(tuple(row), len(numbers)) for row in words.tolist()]
     assert codes.tolist() == expected
     assert firsts.tolist() == [expected.index(number) for number in range(len(numbers))]

@@ -1,4 +1,4 @@
-"""What the language can write and its engine cannot do is refused where it stands."""
+"""Expressions that the language can write and its engine cannot run are refused at their place."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_regular_expression_is_refused_exactly_when_polars_would(pattern: str)
 
 
 def test_a_bad_regular_expression_is_shown_with_its_reason_and_place() -> None:
-    """TRL140 says what the engine does not know, under a caret."""
+    """TRL140 names what the engine does not know, under a caret."""
     with pytest.raises(RuleError) as caught:
         parse_predicate("text matches /(?=yes)/")
     (problem,) = caught.value.problems

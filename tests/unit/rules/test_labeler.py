@@ -170,27 +170,27 @@ def test_labels_are_the_same_in_memory_and_streamed() -> None:
 
 @pytest.mark.parametrize("question", ["true", "false", "not true", "true and not false"])
 def test_a_constant_is_answered_for_every_row(question: str) -> None:
-    """Asked alone, streamed or in memory, with other columns kept or none."""
+    """Asked alone, streamed or in memory, with other columns present or none."""
     predicate = parse_predicate(question)
     events = event_frame([Event("s", 0, 0, seq, Kind.USER, text="hi") for seq in (1, 2, 3)])
     wanted = [question.startswith("true")] * 3
     labels = Labeler(RuleSet((Rule("p", "r", "", TRUE, "true", {"c": predicate}),), {}))
     bits = [int(answer) for answer in wanted]
     lazy = [labels.label(events.lazy(), keep) for keep in ([], ["seq"])]
-    streamed = [one.collect(engine="streaming") for one in lazy]
-    for found in (*(one.collect() for one in lazy), *streamed, labels.label_few(events)):
+    streamed = [labelled.collect(engine="streaming") for labelled in lazy]
+    for found in (*(labelled.collect() for labelled in lazy), *streamed, labels.label_few(events)):
         assert (found["t0"].to_list(), found["u0"].to_list()) == (bits, [0, 0, 0])
 
 
 def test_a_question_that_its_neighbours_rule_out_is_answered() -> None:
-    """Where no row can need a costly answer, it is looked for in none."""
+    """If no row can need a costly answer, it is looked for in none."""
     question = parse_predicate('kind == "user" and result.a matches /yes|no/ and (nested and result.a == "")')
     assert evaluate(question, {"kind": "user"}) is False
     assert evaluate(question, {"kind": "tool_result", "result": '{"a": "yes"}'}) is False
-    one = pl.col("seq")
+    column = pl.col("seq")
     frame = event_frame([Event("s", 0, 0, seq, Kind.USER) for seq in (1, 2)])
     for predicate, answer in ((And(()), True), (Or(()), False)):
-        assert frame.select(combined(predicate, lambda _: one > 0)).to_series().to_list() == [answer] * 2
+        assert frame.select(combined(predicate, lambda _: column > 0)).to_series().to_list() == [answer] * 2
 
 
 def test_a_rule_set_without_propositions_has_no_words() -> None:
@@ -225,7 +225,7 @@ def test_a_tuple_is_canonical_json(args: str, value: str | None) -> None:
 
 
 def test_slices_are_read_where_a_rule_steps() -> None:
-    """What `steps` leave out is not parsed, and its slice means nothing; beside it the value is there."""
+    """Events that `steps` leave out are not parsed, and their slice means nothing; others have the value."""
     key = SliceKey((parse_path("args.a"),), joint=False)
     labels = Labeler(_rules({"call": 'kind == "tool_call"'}, key, steps="call"))
     rows = [_event(args='{"a": "x"}'), _event(kind=Kind.TOOL_RESULT, args='{"a": "x"}')]
@@ -257,11 +257,11 @@ def test_a_number_whose_digits_are_lost_names_no_slice(number: str, unsaid: bool
     assert found["su0"].to_list() == [unsaid]
 
 
-def test_leaves_that_python_takes_for_equal_are_told_apart() -> None:
+def test_leaves_that_python_takes_for_equal_are_distinct() -> None:
     """In Python `1 == True`; in a predicate they are different questions."""
     path = parse_path("args.a")
-    one, true = (Leaf(path, parse_predicate("args.a == 1").test, (value,)) for value in (1, True))
-    assert answers([one, true], event_frame([_event(args='{"a": true}')])) == [[False], [True]]
+    number, true = (Leaf(path, parse_predicate("args.a == 1").test, (value,)) for value in (1, True))
+    assert answers([number, true], event_frame([_event(args='{"a": true}')])) == [[False], [True]]
 
 
 def _event(

@@ -82,7 +82,7 @@ def test_a_table_of_another_grammar_is_not_used() -> None:
 
 def test_a_table_of_another_lark_is_not_used() -> None:
     """A table of another version of Lark is not used."""
-    kept = json.loads(TABLE)
-    other = {"made_of": {**kept["made_of"], "lark": "1.3.0"}}
-    parser = load_parser(json.dumps(other), GRAMMAR, STARTS)
+    stored = json.loads(TABLE)
+    changed = {"made_of": {**stored["made_of"], "lark": "1.3.0"}}
+    parser = load_parser(json.dumps(changed), GRAMMAR, STARTS)
     assert parser.parse("f(p)", start="head").data == "head"

@@ -63,7 +63,7 @@ def one_event_apart(left: Session, right: Session) -> bool:
     return any(long[:i] + long[i + 1 :] == short for i in range(len(long)))
 
 
-SAYS: dict[tuple[str, str], tuple[list[str], list[str]]] = {
+EXAMPLES: dict[tuple[str, str], tuple[list[str], list[str]]] = {
     ("customer-service", "agrees"): (
         [
             "Yes, please.",
@@ -158,11 +158,11 @@ SAYS: dict[tuple[str, str], tuple[list[str], list[str]]] = {
 """Texts that a proposition must match and near misses that it must not, by pack and name."""
 
 
-@pytest.mark.parametrize("named", SAYS, ids=lambda named: f"{named[0]}/{named[1]}")
+@pytest.mark.parametrize("named", EXAMPLES, ids=lambda named: f"{named[0]}/{named[1]}")
 def test_texts_that_a_proposition_matches(named: tuple[str, str]) -> None:
     """Each expression matches its texts and not its near misses."""
     pack, name = named
-    yes, no = SAYS[named]
+    yes, no = EXAMPLES[named]
     predicate = next(r.propositions[name] for r in RULES if r.pack == pack and name in r.propositions)
     speaker = "user" if name in ("agrees", "refuses", "needs_answer") else "assistant"
     rows = [event(kind=speaker, text=text) for text in (*yes, *no)]

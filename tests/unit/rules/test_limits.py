@@ -1,4 +1,4 @@
-"""What is too large in a pack is refused by name, before a parser that recurses or an endless search."""
+"""Too large parts of a pack are refused by name, before a parser that recurses or an endless search."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ HOSTILE = [
 @pytest.mark.parametrize(
     ("code", "text"), HOSTILE, ids=[f"{i} {code}" for i, (code, _) in enumerate(HOSTILE)]
 )
-def test_what_a_foreign_parser_could_not_take_is_refused(code: str, text: str) -> None:
+def test_what_yamls_parser_could_not_take_is_refused(code: str, text: str) -> None:
     """The error names the limit, and what to do instead."""
     with pytest.raises(RuleError) as caught:
         pack_text(text)
@@ -80,7 +80,7 @@ def test_what_is_within_the_limits_is_labelled(text: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_path_that_killed_an_audit_is_told(tmp_path: Path) -> None:
+def test_a_path_that_killed_an_audit_is_reported(tmp_path: Path) -> None:
     """A real audit by such a pack ends with a code, and not with a signal."""
     (tmp_path / "x.yaml").write_text(pack("args" + ".a" * 10_000 + " == 1"))
     (tmp_path / "log.json").write_text(json.dumps([{"role": "user", "content": "hello"}]))
@@ -127,12 +127,12 @@ def test_work_is_counted_the_same_each_time() -> None:
     _, first = compiling.compile_counted(rule)
     _, again = compiling.compile_counted(rule)
     compiling._compiled.cache_clear()
-    _, anew = compiling.compile_counted(rule)
-    assert first == again == anew > 0
+    _, recompiled = compiling.compile_counted(rule)
+    assert first == again == recompiled > 0
 
 
 def test_rules_that_take_too_much_work_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """TRL302, for `check` and for whoever judges by them."""
+    """TRL302, for `check` and for every command that judges by them."""
     rules = pack_text(free("always (p -> eventually[0,9] q)", 3))
     _, steps = compiling.compile_counted(rules.rules[0])
     monkeypatch.setattr(compiling, "RULES_STEPS_MAX", 3 * steps - 1)
@@ -143,9 +143,9 @@ def test_rules_that_take_too_much_work_together_are_refused(monkeypatch: pytest.
 
 
 def test_a_question_about_many_sorts_of_events_is_given_up() -> None:
-    """Whether a proposition can hold is asked so many times, and then it counts as possible."""
-    some = [f"(args.k{i} == {i} or args.k{i} > {i})" for i in range(30)]
-    text = " and ".join([*some, "args.k1 == 99", "args.k1 == 98"])
+    """The search for satisfiable propositions has a budget; after it a proposition counts as satisfiable."""
+    questions = [f"(args.k{i} == {i} or args.k{i} > {i})" for i in range(30)]
+    text = " and ".join([*questions, "args.k1 == 99", "args.k1 == 98"])
     [rule] = pack_text(pack(text)).rules
     predicate = rule.propositions["p"]
     assert isinstance(predicate, And)
@@ -155,7 +155,7 @@ def test_a_question_about_many_sorts_of_events_is_given_up() -> None:
 
 
 def test_work_names_the_rule() -> None:
-    """The budget is spent step by step, and the error says whose it was."""
+    """The budget is spent step by step, and the error names where."""
     work = Work("x/r", limits.CompilerLimits(steps_max=10))
     work.spend(10)
     with pytest.raises(limits.TooLarge, match="rule x/r"):
@@ -163,7 +163,7 @@ def test_work_names_the_rule() -> None:
 
 
 def test_the_order_of_conditions_changes_no_label() -> None:
-    """Of two guards that say the same in another order one stays: both went, and the labels with them."""
+    """Of two guards that are equal but for their order one stays: both went, and the labels with them."""
     text = """pack: x
 propositions:
   p: kind == "user" and agent == "a" and text contains "x"

@@ -136,10 +136,10 @@ def test_the_operator_means_the_formula_of_the_table(call: str, table: str) -> N
     """
     formula, bits = library_formula(call)
     used = {name: right for name, right in TABLE_BITS.items() if name in table}
-    printed, own = library_formula(table, used)
+    printed, printed_bits = library_formula(table, used)
     for trace in traces(4):
         at = len(trace)
-        assert holds(formula, trace, at, bits) == holds(printed, trace, at, own), trace
+        assert holds(formula, trace, at, bits) == holds(printed, trace, at, printed_bits), trace
 
 
 @pytest.mark.parametrize(
@@ -158,6 +158,6 @@ def test_two_rows_of_the_tables_contradict_their_descriptions(
     table: str, bits: dict[str, str], described: Callable[[Bits], bool], trace: list[bool]
 ) -> None:
     """COOE and OAS as printed differ from their descriptions on a short trace; we ship the descriptions."""
-    printed, own = library_formula(table, bits)
+    printed, printed_bits = library_formula(table, bits)
     labels = [frozenset({"p"}) if true else frozenset[str]() for true in trace]
-    assert holds(printed, labels, len(labels), own) != described(trace)
+    assert holds(printed, labels, len(labels), printed_bits) != described(trace)

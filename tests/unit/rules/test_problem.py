@@ -197,8 +197,8 @@ def test_each_mistake_has_its_code_location_and_hint(
 
 def test_every_code_of_an_expression_has_a_trigger() -> None:
     """The triggers above and the codes 100 to 139 and 150 to 199 of the table are the same."""
-    own = {code for code in CODES if re.fullmatch(r"TRL1([0-35-9]\d)", code)}
-    assert own == {code for code, *_ in TRIGGERS}
+    expression_codes = {code for code in CODES if re.fullmatch(r"TRL1([0-35-9]\d)", code)}
+    assert expression_codes == {code for code, *_ in TRIGGERS}
 
 
 def test_an_error_is_drawn_with_its_line_a_caret_and_a_hint() -> None:
@@ -213,7 +213,7 @@ def test_an_error_is_drawn_with_its_line_a_caret_and_a_hint() -> None:
     ]
 
 
-def test_a_long_line_is_cut_around_the_caret() -> None:
+def test_a_long_line_is_cut_to_the_caret() -> None:
     """The shown part of a line is short, and the caret is under the mistake."""
     text = "aaaa and " * 30 + "b c" + " and dddd" * 30
     with pytest.raises(RuleError) as caught:

@@ -108,7 +108,7 @@ def test_a_transition_bit_can_decide() -> None:
     assert [(bit.formula, bit.value, bit.place) for bit in found.history] == [("odd", False, 1)]
 
 
-def test_a_long_witness_is_cut_and_says_so() -> None:
+def test_a_long_witness_is_cut_and_marked() -> None:
     """At most `WITNESS_EVENTS_MAX` events, the verdict's own among them."""
     count = WITNESS_EVENTS_MAX + 5
     labels = [{"call"}] + [set[str]()] * count

@@ -21,8 +21,8 @@ def content_of(
     dropped: int = 0,
 ) -> SpanContent:
     """Return the content of a span with these attributes and events."""
-    told = tuple(SpanEvent(event, 1, fields) for event, fields in events)
-    fields = (name, 1, 2, attributes, told, failed, resource or {}, scope, dropped)
+    span_events = tuple(SpanEvent(event, 1, fields) for event, fields in events)
+    fields = (name, 1, 2, attributes, span_events, failed, resource or {}, scope, dropped)
     return read_content(Span("t" * 32, "s" * 16, None, *fields))
 
 

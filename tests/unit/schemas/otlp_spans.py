@@ -56,13 +56,13 @@ def sdk_spans() -> tuple[ReadableSpan, ...]:
     return exporter.get_finished_spans()
 
 
-def told(scope: str = "agent") -> tuple[Span, ...]:
+def sent_spans(scope: str = "agent") -> tuple[Span, ...]:
     """The same two, decoded."""
-    said = (SpanEvent("said", START + 1_000, {"text": "é"}),)
-    own = {"n": 3, "tags": ["a", "b"], "ok": True}
+    span_events = (SpanEvent("said", START + 1_000, {"text": "é"}),)
+    attributes = {"n": 3, "tags": ["a", "b"], "ok": True}
     desk = {"service.name": "desk"}
     return (
-        Span(TRACE, CHILD, ROOT, "chat", START, START + 2_000, own, said, True, desk, scope),
+        Span(TRACE, CHILD, ROOT, "chat", START, START + 2_000, attributes, span_events, True, desk, scope),
         Span(TRACE, ROOT, None, "invoke_agent", START, START + 3_000, {}, (), False, desk, scope),
     )
 

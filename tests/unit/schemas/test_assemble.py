@@ -49,7 +49,7 @@ def answer(*results: ToolResult) -> Message:
     return Message(Role.TOOL, results=results)
 
 
-def heard(
+def reading(
     span: str, start: float, end: float, content: SpanContent, parent: str | None = "root", **more: Any
 ) -> SpanReading:
     """A span of the trace `t`; times in seconds."""
@@ -59,38 +59,40 @@ def heard(
 
 def root(end: float = 100, **more: Any) -> SpanReading:
     """Return the agent's span around all others, which alone names the session."""
-    return heard("root", 0.5, end, SpanContent(SpanRole.AGENT, session="s", agent="bot"), parent=None, **more)
+    return reading(
+        "root", 0.5, end, SpanContent(SpanRole.AGENT, session="s", agent="bot"), parent=None, **more
+    )
 
 
 def chat(
-    span: str, start: float, end: float, said: Iterable[Message] | None, *spoken: Message, **more: Any
+    span: str, start: float, end: float, history: Iterable[Message] | None, *spoken: Message, **more: Any
 ) -> SpanReading:
     """Return a model's call; without `said` its messages were not captured."""
-    heard_ = {key: more.pop(key) for key in ("parent", "trace", "scope", "record_time") if key in more}
+    fields = {key: more.pop(key) for key in ("parent", "trace", "scope", "record_time") if key in more}
     content = SpanContent(
         SpanRole.CHAT,
-        input=None if said is None else tuple(said),
-        output=None if said is None else spoken,
+        input=None if history is None else tuple(history),
+        output=None if history is None else spoken,
         **more,
     )
-    return heard(span, start, end, content, **heard_)
+    return reading(span, start, end, content, **fields)
 
 
 def run(span: str, start: float, end: float, call: ToolCall, result: ToolResult, **more: Any) -> SpanReading:
     """A tool's run."""
-    return heard(span, start, end, SpanContent(SpanRole.TOOL, call=call, result=result), **more)
+    return reading(span, start, end, SpanContent(SpanRole.TOOL, call=call, result=result), **more)
 
 
 def resolved(spans: Iterable[SpanReading]) -> list[Candidate]:
     """The candidates of the spans' traces, all of them known."""
     traces: dict[str, Trace] = {}
-    for one in spans:
-        traces.setdefault(one.trace_id, Trace()).add(one)
+    for span_reading in spans:
+        traces.setdefault(span_reading.trace_id, Trace()).add(span_reading)
     found: list[Candidate] = []
     for trace in traces.values():
         inside = trace.coverage()
-        for one in trace.all():
-            candidate = candidate_of(trace, one, inside)
+        for span_reading in trace.all():
+            candidate = candidate_of(trace, span_reading, inside)
             assert isinstance(candidate, Candidate)
             found += [candidate] if candidate.claims else []
     return found
@@ -102,10 +104,10 @@ def assembled(
     """Return the events of one session after all its spans came, and its state then."""
     session = SessionAssembler("s", round(idle_s * NS))
     last = 0
-    for one in candidates:
-        assert one.session_id == "s"
-        session.add(one)
-        last = max(last, one.end)
+    for candidate in candidates:
+        assert candidate.session_id == "s"
+        session.add(candidate)
+        last = max(last, candidate.end)
     return session.advance(last), session
 
 
@@ -114,9 +116,9 @@ def events(*spans: SpanReading, idle_s: float = IDLE_S) -> list[Event]:
     return assembled(resolved(spans), idle_s)[0]
 
 
-def told(found: Iterable[Event]) -> list[str]:
+def texts(found: Iterable[Event]) -> list[str]:
     """Events in short: who, and what."""
-    return [f"{one.kind}: {one.text or one.result or one.args or ''}" for one in found]
+    return [f"{event.kind}: {event.text or event.result or event.args or ''}" for event in found]
 
 
 TURN = [
@@ -124,17 +126,17 @@ TURN = [
     run("b", 3, 4, LOOK_UP, FOUND),
     chat("c", 5, 6, [user("hi"), agent(None, LOOK_UP), answer(FOUND)], agent("done")),
 ]
-TOLD = ["user: hi", 'tool_call: {"id": 1}', "tool_result: found", "assistant: done"]
+TEXTS = ["user: hi", 'tool_call: {"id": 1}', "tool_result: found", "assistant: done"]
 
 
 def test_each_event_of_a_turn_comes_once() -> None:
     """A repeated history, a call and a result on two spans: each is one event."""
     found = events(root(), *TURN)
-    assert told(found) == TOLD
-    assert [one.time // NS for one in found] == [1, 2, 4, 6]
-    assert [one.seq for one in found] == [1, 2, 3, 4]
-    assert not any(one.history or one.late or one.nested for one in found)
-    assert {(one.agent, one.occurrence, one.session_id) for one in found} == {("bot", NS, "s")}
+    assert texts(found) == TEXTS
+    assert [event.time // NS for event in found] == [1, 2, 4, 6]
+    assert [event.seq for event in found] == [1, 2, 3, 4]
+    assert not any(event.history or event.late or event.nested for event in found)
+    assert {(event.agent, event.occurrence, event.session_id) for event in found} == {("bot", NS, "s")}
 
 
 def test_any_order_of_arrival_gives_the_same_events() -> None:
@@ -149,9 +151,9 @@ def test_live_gives_the_events_of_history_whatever_the_time_stands_at() -> None:
     """Advancing after every span, in the order of their ends, nothing is late."""
     expected = events(root(), *TURN)
     session, found = SessionAssembler("s", IDLE_S * NS), list[Event]()
-    for one in sorted(resolved([root(), *TURN]), key=lambda one: one.end):
-        session.add(one)
-        found += session.advance(one.end)
+    for candidate in sorted(resolved([root(), *TURN]), key=lambda candidate: candidate.end):
+        session.add(candidate)
+        found += session.advance(candidate.end)
     assert found == expected
     assert session.late == 0
 
@@ -172,11 +174,13 @@ def test_an_events_id_does_not_depend_on_its_span() -> None:
     both = events(root(), *TURN)
     model_alone = events(root(), TURN[0], TURN[2])
     renamed = events(
-        heard("r2", 0.5, 100, SpanContent(SpanRole.AGENT, session="s", agent="bot"), parent=None, trace="u"),
-        *(replace(one, trace_id="u", parent_id="r2", span_id=f"x{one.span_id}") for one in TURN),
+        reading(
+            "r2", 0.5, 100, SpanContent(SpanRole.AGENT, session="s", agent="bot"), parent=None, trace="u"
+        ),
+        *(replace(event, trace_id="u", parent_id="r2", span_id=f"x{event.span_id}") for event in TURN),
     )
-    assert [one.event_id for one in model_alone] == [one.event_id for one in both]
-    assert [one.event_id for one in renamed] == [one.event_id for one in both]
+    assert [event.event_id for event in model_alone] == [event.event_id for event in both]
+    assert [event.event_id for event in renamed] == [event.event_id for event in both]
 
 
 def test_the_first_call_of_an_occurrence_has_the_history() -> None:
@@ -185,9 +189,9 @@ def test_the_first_call_of_an_occurrence_has_the_history() -> None:
     found = events(
         root(), chat("a", 1, 2, before, agent("how?")), chat("b", 3, 4, [*before, agent("how?"), user("so")])
     )
-    assert told(found) == ["user: hi", "assistant: hello", "user: help", "assistant: how?", "user: so"]
-    assert [one.history for one in found] == [True, True, False, False, False]
-    assert [one.time // NS for one in found] == [1, 1, 1, 2, 3]
+    assert texts(found) == ["user: hi", "assistant: hello", "user: help", "assistant: how?", "user: so"]
+    assert [event.history for event in found] == [True, True, False, False, False]
+    assert [event.time // NS for event in found] == [1, 1, 1, 2, 3]
 
 
 def test_a_call_and_its_run_pair_in_time_order_by_arguments_without_ids() -> None:
@@ -201,20 +205,20 @@ def test_a_call_and_its_run_pair_in_time_order_by_arguments_without_ids() -> Non
         ),
     ]
     found = events(root(), first, *runs)
-    assert [one.kind for one in found] == ["user", "tool_call", "tool_call", "tool_result", "tool_result"]
-    assert [one.call_id for one in found] == [None, None, None, "c1", "c2"]
+    assert [event.kind for event in found] == ["user", "tool_call", "tool_call", "tool_result", "tool_result"]
+    assert [event.call_id for event in found] == [None, None, None, "c1", "c2"]
 
 
 def test_calls_that_differ_do_not_pair() -> None:
     """Another id, another tool, other arguments: then the run is a call of its own."""
     first = chat("a", 1, 2, [user("hi")], agent(None, LOOK_UP))
-    for other in (
+    for different in (
         ToolCall("c9", "look_up", '{"id": 1}'),
         ToolCall("c1", "refund", '{"id": 1}'),
         ToolCall(None, "look_up", "{}"),
     ):
-        found = events(root(), first, run("b", 3, 4, other, ToolResult(None, other.tool, "x")))
-        assert [one.kind for one in found] == ["user", "tool_call", "tool_call", "tool_result"]
+        found = events(root(), first, run("b", 3, 4, different, ToolResult(None, different.tool, "x")))
+        assert [event.kind for event in found] == ["user", "tool_call", "tool_call", "tool_result"]
 
 
 def test_a_result_carries_the_arguments_of_its_call() -> None:
@@ -230,10 +234,10 @@ def test_a_result_carries_the_arguments_of_its_call() -> None:
 def test_of_wrapped_model_calls_the_innermost_counts() -> None:
     """Two instrumentations, or an outer call around its steps: the messages come from the inner spans."""
     outer = chat("o", 0.9, 6.1, [user("hi, wrapped")], agent("done, wrapped"))
-    inner = [replace(one, parent_id="o") for one in TURN]
-    assert told(events(root(), outer, *inner)) == TOLD
-    between = heard("m", 0.95, 6.05, SpanContent(SpanRole.OTHER), parent="o")
-    assert told(events(root(), outer, between, *(replace(one, parent_id="m") for one in TURN))) == TOLD
+    inner = [replace(span, parent_id="o") for span in TURN]
+    assert texts(events(root(), outer, *inner)) == TEXTS
+    between = reading("m", 0.95, 6.05, SpanContent(SpanRole.OTHER), parent="o")
+    assert texts(events(root(), outer, between, *(replace(span, parent_id="m") for span in TURN))) == TEXTS
 
 
 def test_an_agents_messages_count_where_no_model_call_has_them() -> None:
@@ -241,9 +245,9 @@ def test_an_agents_messages_count_where_no_model_call_has_them() -> None:
     content = SpanContent(
         SpanRole.AGENT, session="s", agent="bot", input=(user("hi"),), output=(agent("done"),)
     )
-    alone = heard("root", 1, 9, content, parent=None)
-    assert told(events(alone)) == ["user: hi", "assistant: done"]
-    assert told(events(alone, *TURN)) == TOLD
+    alone = reading("root", 1, 9, content, parent=None)
+    assert texts(events(alone)) == ["user: hi", "assistant: done"]
+    assert texts(events(alone, *TURN)) == TEXTS
 
 
 def test_a_tool_that_hands_over_to_an_agent_hides_nothing_of_its_caller() -> None:
@@ -252,35 +256,35 @@ def test_a_tool_that_hands_over_to_an_agent_hides_nothing_of_its_caller() -> Non
         SpanRole.AGENT, session="s", agent="bot", input=(user("hi"),), output=(agent("done"),)
     )
     found = events(
-        heard("root", 1, 9, content, parent=None),
+        reading("root", 1, 9, content, parent=None),
         run("b", 3, 6, LOOK_UP, FOUND),
         chat("n", 4, 5, [user("look it up")], agent("found")),
         chat("n2", 4, 5, [user("look it up well")], agent("found"), parent="b"),
     )
-    nested = {one.text for one in found if one.nested}
+    nested = {event.text for event in found if event.nested}
     assert nested == {"look it up well", "found"}
 
 
 def test_a_sub_agent_is_below_another_agent_or_a_tool() -> None:
     """A span's explicit attribute for nesting wins."""
-    inner = heard("i", 2, 8, SpanContent(SpanRole.AGENT, agent="helper"))
+    inner = reading("i", 2, 8, SpanContent(SpanRole.AGENT, agent="helper"))
     found = events(root(), inner, chat("a", 3, 4, [user("x")], agent("y"), parent="i"))
-    assert [one.nested for one in found] == [True, True]
-    assert {one.agent for one in found} == {"helper"}
-    same = heard("i", 2, 8, SpanContent(SpanRole.AGENT, agent="bot"))
+    assert [event.nested for event in found] == [True, True]
+    assert {event.agent for event in found} == {"helper"}
+    same = reading("i", 2, 8, SpanContent(SpanRole.AGENT, agent="bot"))
     found = events(root(), same, chat("a", 3, 4, [user("x")], agent("y"), parent="i"))
-    assert [one.nested for one in found] == [False, False]
+    assert [event.nested for event in found] == [False, False]
     found = events(root(), inner, chat("a", 3, 4, [user("x")], agent("y"), parent="i", nested=False))
-    assert [one.nested for one in found] == [False, False]
+    assert [event.nested for event in found] == [False, False]
 
 
 def test_a_retried_call_repeats_its_messages() -> None:
     """After a failure, or beside a call that runs: the customer's message is one event."""
     failed = chat("a", 1, 2, [user("hi")], error="timeout")
     again = chat("b", 3, 4, [user("hi")], agent("hello"))
-    assert told(events(root(), failed, again)) == ["user: hi", "assistant: hello"]
+    assert texts(events(root(), failed, again)) == ["user: hi", "assistant: hello"]
     beside = chat("b", 1.5, 4, [user("hi")], agent("hello"))
-    assert told(events(root(), chat("a", 1, 2, [user("hi")], agent("hello")), beside)) == [
+    assert texts(events(root(), chat("a", 1, 2, [user("hi")], agent("hello")), beside)) == [
         "user: hi",
         "assistant: hello",
     ]
@@ -289,8 +293,8 @@ def test_a_retried_call_repeats_its_messages() -> None:
 def test_a_customer_may_write_the_same_twice() -> None:
     """Without an answer before it, one call after another that went well: two events."""
     first, second = (chat(s, t, t + 1, [user("hi")], agent("hello")) for s, t in (("a", 1), ("b", 3)))
-    assert told(events(root(), first, second)) == ["user: hi", "assistant: hello"] * 2
-    ids = [one.event_id for one in events(root(), first, second)]
+    assert texts(events(root(), first, second)) == ["user: hi", "assistant: hello"] * 2
+    ids = [event.event_id for event in events(root(), first, second)]
     assert len(set(ids)) == 4
 
 
@@ -304,18 +308,18 @@ def test_what_was_answered_before_repeats_whenever_it_comes() -> None:
         chat("b", 30, 31, [rules, *before], agent("ok")),
         chat("c", 40, 41, before, agent("sure")),
     )
-    assert told(found) == ["user: hi", "assistant: hello", "user: help", "assistant: ok", "assistant: sure"]
+    assert texts(found) == ["user: hi", "assistant: hello", "user: help", "assistant: ok", "assistant: sure"]
 
 
 def test_a_session_closes_at_its_end_mark() -> None:
-    """What comes after begins a new occurrence, with its own ids; an exporter's retry opens nothing."""
-    mark = heard("e", 6.5, 7, SpanContent(SpanRole.OTHER, ends=True))
+    """Later spans begin a new occurrence, with its own ids; an exporter's retry opens nothing."""
+    mark = reading("e", 6.5, 7, SpanContent(SpanRole.OTHER, ends=True))
     later = chat("z", 9, 10, [user("hi")], agent("again"))
     candidates = resolved([root(), *TURN, mark, later])
     found, session = assembled([*candidates, *resolved([root(), *TURN])])
-    assert told(found) == [*TOLD, "end: ", "user: hi", "assistant: again"]
-    assert [one.occurrence // NS for one in found] == [1] * 5 + [9] * 2
-    assert [one.seq for one in found] == [1, 2, 3, 4, 5, 1, 2]
+    assert texts(found) == [*TEXTS, "end: ", "user: hi", "assistant: again"]
+    assert [event.occurrence // NS for event in found] == [1] * 5 + [9] * 2
+    assert [event.seq for event in found] == [1, 2, 3, 4, 5, 1, 2]
     assert found[4].attributes == {"end": "mark"}
     assert session.stray_ends == 0
 
@@ -323,11 +327,11 @@ def test_a_session_closes_at_its_end_mark() -> None:
 def test_a_session_closes_when_it_is_idle() -> None:
     """By its next event, or by the watermark; its end is `idle_s` after its last event."""
     found = events(root(), *TURN, chat("z", 20, 21, [user("hi")], agent("again")), idle_s=10)
-    assert told(found) == [*TOLD, "end: ", "user: hi", "assistant: again"]
+    assert texts(found) == [*TEXTS, "end: ", "user: hi", "assistant: again"]
     assert (found[4].time, found[4].attributes) == (16 * NS, {"end": "idle"})
     session = assembled(resolved([root(), *TURN]), idle_s=10)[1]
-    assert told(session.advance(16 * NS)) == []
-    assert told(session.advance(16 * NS + 1)) == ["end: "]
+    assert texts(session.advance(16 * NS)) == []
+    assert texts(session.advance(16 * NS + 1)) == ["end: "]
     assert session.due is not None
 
 
@@ -341,10 +345,10 @@ def test_what_comes_too_late_is_judged_where_it_comes() -> None:
         ]
     )
     session.add(first)
-    assert told(session.advance(6 * NS)) == ["user: two", "assistant: 2"]
+    assert texts(session.advance(6 * NS)) == ["user: two", "assistant: 2"]
     session.add(late)
     found = session.advance(6 * NS)
-    assert [(one.text, one.late, one.seq) for one in found] == [("one", True, 3), ("1", True, 4)]
+    assert [(event.text, event.late, event.seq) for event in found] == [("one", True, 3), ("1", True, 4)]
     assert session.late == 2
 
 
@@ -360,9 +364,9 @@ def test_a_late_claim_of_a_judged_event_is_dropped_and_counted() -> None:
     session.add(call)
     assert session.advance(2 * NS)[1].time == 2 * NS
     session.add(tool)
-    assert told(session.advance(4 * NS)) == ["tool_result: found"]
+    assert texts(session.advance(4 * NS)) == ["tool_result: found"]
     assert (session.late, session.repeats) == (1, 1)
-    assert [one.time / NS for one in assembled([call, tool])[0]] == [1, 1.5, 4]
+    assert [event.time / NS for event in assembled([call, tool])[0]] == [1, 1.5, 4]
 
 
 def test_messages_that_were_not_captured_are_unknown_events() -> None:
@@ -370,36 +374,39 @@ def test_messages_that_were_not_captured_are_unknown_events() -> None:
     found = events(
         root(), chat("a", 1, 2, None), run("b", 3, 4, ToolCall("c", "f", None, Content.ABSENT), FOUND)
     )
-    assert [(one.kind, one.content) for one in found] == [
+    assert [(event.kind, event.content) for event in found] == [
         ("unknown", "absent"),
         ("unknown", "absent"),
         ("tool_call", "absent"),
         ("tool_result", "captured"),
     ]
-    failed = heard("a", 1, 2, SpanContent(SpanRole.CHAT, output=(), error="timeout"))
-    assert [one.kind for one in events(root(), failed)] == ["unknown"]
+    failed = reading("a", 1, 2, SpanContent(SpanRole.CHAT, output=(), error="timeout"))
+    assert [event.kind for event in events(root(), failed)] == ["unknown"]
 
 
 def test_the_session_is_the_nearest_key() -> None:
     """Its own key, its nearest ancestor's, the trace's earliest span's, else the trace id."""
-    own = chat("a", 1, 2, [user("x")], session="own", parent="m")
-    middle = heard("m", 1, 3, SpanContent(SpanRole.OTHER, session="middle"))
+    keyed = chat("a", 1, 2, [user("x")], session="own", parent="m")
+    middle = reading("m", 1, 3, SpanContent(SpanRole.OTHER, session="middle"))
     below = chat("b", 1, 2, [user("x")], parent="m")
     beside = chat("c", 1, 2, [user("x")], parent="gone")
-    found = {one.span_id: one.session_id for one in resolved([root(), middle, own, below, beside])}
+    found = {
+        candidate.span_id: candidate.session_id
+        for candidate in resolved([root(), middle, keyed, below, beside])
+    }
     assert found == {"a": "own", "b": "middle", "c": "s"}
     assert resolved([chat("a", 1, 2, [user("x")])])[0].session_id == "t"
-    assert resolved([replace(own, scope="acme/")])[0].session_id == "acme/own"
+    assert resolved([replace(keyed, scope="acme/")])[0].session_id == "acme/own"
 
 
 def test_a_tool_without_a_name_was_not_captured() -> None:
     """A run without a name, a result of an unknown call, a second answer: their tool is unknown."""
     nameless = run("b", 1, 2, ToolCall("c", None, "{}"), ToolResult("c", None, "x"))
-    assert [(one.tool, one.content) for one in events(root(), nameless)] == [(None, "absent")] * 2
+    assert [(event.tool, event.content) for event in events(root(), nameless)] == [(None, "absent")] * 2
     again = dataclasses.replace(FOUND, tool=None, result="found again")
     once = dataclasses.replace(FOUND, tool=None)
     found = events(root(), TURN[0], chat("c", 5, 6, [user("hi"), agent(None, LOOK_UP), answer(once, again)]))
-    results = [(one.tool, one.result, one.content) for one in found if one.kind == "tool_result"]
+    results = [(event.tool, event.result, event.content) for event in found if event.kind == "tool_result"]
     assert results == [("look_up", "found", "captured"), (None, "found again", "absent")]
 
 
@@ -412,20 +419,20 @@ def test_tenants_stay_apart_whatever_they_are_called() -> None:
 
     assert scope("acme", "eu") == "acme/eu/"
     names = ["", "a/", "/a", "a%2F", "x" * 9_999, "x" * 9_998, "\udc00", 7, None]
-    scopes = {scope(one, other) for one in names for other in names}
+    scopes = {scope(left, right) for left in names for right in names}
     assert len(scopes) == (len(names) - 1) ** 2
     assert max(map(len, scopes)) < 100
 
 
 def test_parents_that_go_in_circles_are_cut_and_counted() -> None:
     """A span that calls itself its parent, and two that call each other: all keep the trace's session."""
-    own = chat("a", 1, 2, [user("x")], parent="a")
+    circular = chat("a", 1, 2, [user("x")], parent="a")
     pair = [chat("b", 1, 2, [user("y")], parent="c"), chat("c", 1, 2, [user("z")], parent="b")]
     trace = Trace()
-    for one in (root(), own, *pair, chat("d", 1, 2, [user("w")], parent="gone")):
-        trace.add(one)
+    for span in (root(), circular, *pair, chat("d", 1, 2, [user("w")], parent="gone")):
+        trace.add(span)
     assert (cut_links(trace), orphans(trace)) == (2, 1)
-    assert {one.session_id for one in resolved(trace.all())} == {"s"}
+    assert {span.session_id for span in resolved(trace.all())} == {"s"}
 
 
 def test_a_circle_of_model_calls_is_read() -> None:
@@ -436,34 +443,39 @@ def test_a_circle_of_model_calls_is_read() -> None:
         chat("d", 3, 4, [user("z")], parent="c"),
     ]
     for order in permutations(circle):
-        assert told(events(*order)) == ["user: z"]
+        assert texts(events(*order)) == ["user: z"]
     traces = PendingTraces(hold=0, keep=60 * NS)
-    for one in circle:
-        traces.add(one)
+    for span in circle:
+        traces.add(span)
     released = made(traces.release(9 * NS, 9 * NS))
-    assert told(assembled(released)[0]) == ["user: z"]
+    assert texts(assembled(released)[0]) == ["user: z"]
 
 
 @pytest.mark.parametrize("field", ["session", "agent", "model", "service", "nested"])
 def test_spans_of_one_id_and_time_are_distinguished_by_content(field: str) -> None:
     """Whichever comes first, what is below inherits from the same one."""
     values = (True, False) if field == "nested" else ("p", "q")
-    above = [heard("m", 1, 9, SpanContent(SpanRole.OTHER, **{field: value}), parent=None) for value in values]
+    above = [
+        reading("m", 1, 9, SpanContent(SpanRole.OTHER, **{field: value}), parent=None) for value in values
+    ]
     below = chat("a", 2, 3, [user("x")], parent="m")
     found = {
-        tuple((one.session_id, one.agent, one.model, one.service, one.nested) for one in resolved(order))
+        tuple(
+            (candidate.session_id, candidate.agent, candidate.model, candidate.service, candidate.nested)
+            for candidate in resolved(order)
+        )
         for order in permutations([*above, below])
     }
     assert len(found) == 1
 
 
 @pytest.mark.parametrize(
-    "other", [{"start": 2 * NS}, {"end": 7 * NS}, {"agent": "bot"}, {"nested": True}, {"covered": True}]
+    "changes", [{"start": 2 * NS}, {"end": 7 * NS}, {"agent": "bot"}, {"nested": True}, {"covered": True}]
 )
-def test_copies_of_a_span_that_differ_are_one_in_any_order(other: dict[str, Any]) -> None:
+def test_copies_of_a_span_that_differ_are_one_in_any_order(changes: dict[str, Any]) -> None:
     """Sent twice with other times, or resolved at two times: the same one wins in any order."""
-    (one,) = resolved([replace(TURN[0], parent_id=None, content=replace(TURN[0].content, session="s"))])
-    copies = [one, replace(one, **other)]
+    (single,) = resolved([replace(TURN[0], parent_id=None, content=replace(TURN[0].content, session="s"))])
+    copies = [single, replace(single, **changes)]
     live = [assembled(order) for order in permutations(copies)]
     assert live[0][0] == live[1][0]
     assert [session.repeats for _, session in live] == [1, 1]
@@ -482,21 +494,21 @@ def test_a_trace_that_never_ends_is_remembered_so_far(monkeypatch: pytest.Monkey
     assert list(traces.release(20 * NS, 0)) == []
     for _ in range(10):
         traces.add(root(end=9))
-    found = [one for one in made(traces.release(20 * NS, 0)) if one.claims]
-    assert told(assembled(found)[0]) == [f"user: {n}" for n in range(10)]
+    found = [candidate for candidate in made(traces.release(20 * NS, 0)) if candidate.claims]
+    assert texts(assembled(found)[0]) == [f"user: {n}" for n in range(10)]
     assert len(list(traces.traces["t"].trace.all())) == 6
 
 
 def test_a_span_knows_so_many_above_it() -> None:
     """A chain of any length costs each of its spans the same."""
     links = [
-        heard(f"{n:05}", 1 + n, 9_999 - n, SpanContent(SpanRole.OTHER), parent=f"{n - 1:05}" if n else None)
+        reading(f"{n:05}", 1 + n, 9_999 - n, SpanContent(SpanRole.OTHER), parent=f"{n - 1:05}" if n else None)
         for n in range(ANCESTORS_MAX + 2)
     ]
     trace = Trace()
-    for one in links:
-        trace.add(one)
-    assert [one.span_id for one in trace.above(links[-1])] == [one.span_id for one in links[-2:0:-1]]
+    for link in links:
+        trace.add(link)
+    assert [link.span_id for link in trace.above(links[-1])] == [link.span_id for link in links[-2:0:-1]]
     assert trace.root(links[-1]) is None
     assert trace.root(links[-2]) is links[0]
 
@@ -507,7 +519,11 @@ def test_a_span_knows_so_many_above_it() -> None:
 )
 def test_clock_faults_fall_back(start: float, end: float, times: tuple[float, float]) -> None:
     """An end before the start, a zero: the end, the start, the parent, else when it was received."""
-    found = next(one for one in resolved([root(), chat("a", start, end, [user("x")])]) if one.span_id == "a")
+    found = next(
+        candidate
+        for candidate in resolved([root(), chat("a", start, end, [user("x")])])
+        if candidate.span_id == "a"
+    )
     assert (found.start / NS, found.end / NS) == times
 
 
@@ -531,16 +547,16 @@ def test_a_span_waits_for_its_root() -> None:
     assert list(traces.release(50 * NS, 20 * NS)) == []
     traces.add(replace(root(end=40), record_time=20 * NS))
     assert list(traces.release(39 * NS, 20 * NS)) == []
-    assert {one.session_id for one in made(traces.release(40 * NS, 21 * NS))} == {"s"}
+    assert {candidate.session_id for candidate in made(traces.release(40 * NS, 21 * NS))} == {"s"}
     held = replace(TURN[0], trace_id="v", record_time=30 * NS)
     speaks = chat("k", 1, 45, [user("x")], trace="w", session="s", agent=None)
     speaks = replace(speaks, content=replace(speaks.content, agent="bot"), record_time=30 * NS)
     traces.add(held)
     traces.add(speaks)
     assert list(traces.release(44 * NS, 31 * NS)) == []
-    (said,) = traces.release(45 * NS, 31 * NS)
-    assert isinstance(said.made, Candidate)
-    assert (said.made.session_id, said.is_early) == ("s", False)
+    (released,) = traces.release(45 * NS, 31 * NS)
+    assert isinstance(released.made, Candidate)
+    assert (released.made.session_id, released.is_early) == ("s", False)
     (overdue,) = traces.release(45 * NS, 90 * NS)
     assert isinstance(overdue.made, Candidate)
     assert (overdue.made.session_id, overdue.is_early) == ("v", True)
@@ -551,11 +567,11 @@ def test_a_span_that_breaks_stops_no_other() -> None:
     broken = chat("b", 1, 2, [], session="s")
     broken = replace(broken, content=replace(broken.content, session=["what a customer wrote"]))  # type: ignore
     traces = PendingTraces(hold=60 * NS, keep=3600 * NS)
-    for one in (broken, chat("c", 3, 4, [user("x")], session="s"), root(end=5)):
-        traces.add(one)
+    for span in (broken, chat("c", 3, 4, [user("x")], session="s"), root(end=5)):
+        traces.add(span)
     released = list(traces.release(5 * NS, 0))
     assert spans_of(released) == ["c", "root"]
-    (flaw,) = [one.made for one in released if isinstance(one.made, InputFlaw)]
+    (flaw,) = [span.made for span in released if isinstance(span.made, InputFlaw)]
     assert (flaw.place, flaw.code, flaw.text) == ("trace t, span b", "internal", "TypeError")
     assert list(traces.release(9 * NS, 0)) == []
 
@@ -563,7 +579,7 @@ def test_a_span_that_breaks_stops_no_other() -> None:
 def test_a_span_waits_for_all_above_it() -> None:
     """Also for one that outlives the root; as long as one has not come, for `hold`. The root waits, too."""
     traces = PendingTraces(hold=60 * NS, keep=3600 * NS)
-    within = heard("within", 1, 50, SpanContent(SpanRole.AGENT, agent="bot"))
+    within = reading("within", 1, 50, SpanContent(SpanRole.AGENT, agent="bot"))
     traces.add(replace(chat("a", 2, 30, [user("x")], parent="within"), record_time=30 * NS))
     traces.add(replace(root(end=40), record_time=40 * NS))
     assert spans_of(traces.release(60 * NS, 41 * NS)) == []
@@ -574,9 +590,9 @@ def test_a_span_waits_for_all_above_it() -> None:
 
 def spans_of(released: Iterable[Released]) -> list[str | None]:
     """The spans of what went on."""
-    return [one.span_id for one in made(released)]
+    return [candidate.span_id for candidate in made(released)]
 
 
 def made(released: Iterable[Released]) -> list[Candidate]:
     """The candidates that went on."""
-    return [one.made for one in released if isinstance(one.made, Candidate)]
+    return [item.made for item in released if isinstance(item.made, Candidate)]

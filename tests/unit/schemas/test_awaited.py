@@ -22,9 +22,9 @@ HI = (Message(Role.USER, "Hi"),)
 
 def bare(name: str, start: int, end: int, call: ToolCall, error: str | None = None) -> Candidate:
     """Return a run with neither arguments nor result on its span."""
-    told = replace(call, args=None, content=Content.ABSENT)
+    bare_call = replace(call, args=None, content=Content.ABSENT)
     result = ToolResult(call.call_id, call.tool, None, content=Content.ABSENT)
-    return candidate(name, start, end, SpanContent(SpanRole.TOOL, call=told, result=result, error=error))
+    return candidate(name, start, end, SpanContent(SpanRole.TOOL, call=bare_call, result=result, error=error))
 
 
 def ran(name: str, start: int, end: int, call: ToolCall, result: str) -> Candidate:
@@ -41,20 +41,23 @@ def without_content(spans: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Spans of tools' runs without arguments and results, the others as they are."""
     left_out = ("gen_ai.tool.call.arguments", "gen_ai.tool.call.result")
     return [
-        {**span, "attributes": [one for one in span["attributes"] if one["key"] not in left_out]}
+        {
+            **span,
+            "attributes": [attribute for attribute in span["attributes"] if attribute["key"] not in left_out],
+        }
         for span in spans
     ]
 
 
 def hearing(name: str, start: int, end: int, *results: ToolResult, user: str | None = None) -> Candidate:
     """Return a model's call with results in its input, and an answer."""
-    heard = (
+    history = (
         *HI,
         Message(Role.ASSISTANT, None, (LOOK, COUNT)),
         Message(Role.USER, user, results=results),
     )
     return candidate(
-        name, start, end, SpanContent(SpanRole.CHAT, input=heard, output=(Message(Role.ASSISTANT, "8"),))
+        name, start, end, SpanContent(SpanRole.CHAT, input=history, output=(Message(Role.ASSISTANT, "8"),))
     )
 
 
@@ -63,26 +66,30 @@ def events(*spans: Candidate) -> list[Event]:
     made: list[list[Event]] = []
     for order in permutations(spans):
         session = SessionAssembler("s", 3600 * NS)
-        for one in order:
-            session.add(one)
-        made.append(session.advance(max(one.end for one in spans)) + session.finish(None))
-    assert all(one == made[0] for one in made)
-    assert not any(one.late for one in made[0])
+        for span in order:
+            session.add(span)
+        made.append(session.advance(max(span.end for span in spans)) + session.finish(None))
+    assert all(span == made[0] for span in made)
+    assert not any(span.late for span in made[0])
     return made[0]
 
 
 def results(*spans: Candidate) -> list[tuple[str | None, str | None, int]]:
     """The tool, the result and the second of each event that is one."""
-    return [(one.tool, one.result, one.time // NS) for one in events(*spans) if one.kind is Kind.TOOL_RESULT]
+    return [
+        (event.tool, event.result, event.time // NS)
+        for event in events(*spans)
+        if event.kind is Kind.TOOL_RESULT
+    ]
 
 
 def test_the_models_input_has_the_runs_result() -> None:
     """The event has the run's time and span, and the content of the later claim."""
-    told = events(
+    found = events(
         asking("a", 1, 2, LOOK), bare("b", 3, 4, LOOK), hearing("c", 5, 6, ToolResult("c1", None, "x"))
     )
-    assert [one.kind for one in told] == ["tool_call", "tool_result", "assistant"]
-    result = told[1]
+    assert [event.kind for event in found] == ["tool_call", "tool_result", "assistant"]
+    result = found[1]
     assert (result.result, result.args, result.content) == ("x", LOOK.args, Content.CAPTURED)
     assert (result.time, result.span_id, result.seq) == (4 * NS, "b", 2)
 
@@ -90,10 +97,10 @@ def test_the_models_input_has_the_runs_result() -> None:
 def test_a_run_that_failed_keeps_its_error() -> None:
     """The span has the error type, the model's input the text of the error."""
     failed = bare("b", 3, 4, LOOK, error="Timeout")
-    told = events(
+    found = events(
         asking("a", 1, 2, LOOK), failed, hearing("c", 5, 6, ToolResult("c1", None, "Error: too slow"))
     )
-    assert [(one.result, one.error) for one in told if one.kind is Kind.TOOL_RESULT] == [
+    assert [(event.result, event.error) for event in found if event.kind is Kind.TOOL_RESULT] == [
         ("Error: too slow", "Timeout")
     ]
 
@@ -108,20 +115,20 @@ def test_parallel_runs_wait_for_each_other() -> None:
 def test_results_after_a_text_are_in_time() -> None:
     """Anthropic's results stand in a user's message; its text is judged after them."""
     spans = asking("a", 1, 2, LOOK), bare("b", 3, 4, LOOK)
-    told = events(*spans, hearing("c", 5, 6, ToolResult("c1", None, "x"), user="and now?"))
-    assert [one.text or one.result for one in told] == [None, "x", "and now?", "8"]
+    found = events(*spans, hearing("c", 5, 6, ToolResult("c1", None, "x"), user="and now?"))
+    assert [event.text or event.result for event in found] == [None, "x", "and now?", "8"]
 
 
 def test_an_event_judged_before_the_result_ends_the_waiting() -> None:
     """Nothing may stand before a result that is its consequence: the content is absent then."""
     inner = candidate("c", 5, 6, SpanContent(SpanRole.CHAT, input=HI, output=(Message(Role.ASSISTANT, "?"),)))
     spans = asking("a", 1, 2, LOOK), bare("b", 3, 4, LOOK), inner
-    told = events(*spans, hearing("d", 7, 8, ToolResult("c1", None, "x")))
-    assert [(one.kind, one.content) for one in told[1:3]] == [
+    found = events(*spans, hearing("d", 7, 8, ToolResult("c1", None, "x")))
+    assert [(event.kind, event.content) for event in found[1:3]] == [
         ("tool_result", Content.ABSENT),
         ("user", Content.CAPTURED),
     ]
-    assert [one.kind for one in told].count(Kind.TOOL_RESULT) == 1
+    assert [event.kind for event in found].count(Kind.TOOL_RESULT) == 1
 
 
 def test_a_result_in_no_models_input_is_there() -> None:
@@ -129,19 +136,21 @@ def test_a_result_in_no_models_input_is_there() -> None:
     spans = asking("a", 1, 2, LOOK), bare("b", 3, 4, LOOK)
     assert results(*spans) == [("look", None, 4)]
     session = SessionAssembler("s", 10 * NS)
-    for one in spans:
-        session.add(one)
-    assert [one.kind for one in session.advance(5 * NS)] == ["tool_call"]
+    for span_or_event in spans:
+        session.add(span_or_event)
+    assert [span_or_event.kind for span_or_event in session.advance(5 * NS)] == ["tool_call"]
     assert session.finish(14 * NS) == []
     closed = session.advance(14 * NS + 1)
-    assert [(one.kind, one.seq, one.time // NS) for one in closed] == [("tool_result", 2, 4), ("end", 3, 14)]
+    assert [
+        (span_or_event.kind, span_or_event.seq, span_or_event.time // NS) for span_or_event in closed
+    ] == [("tool_result", 2, 4), ("end", 3, 14)]
 
 
 def test_where_no_models_words_are_captured_nothing_waits() -> None:
     """A run is judged at once if no model's span has its call."""
     session = SessionAssembler("s", 3600 * NS)
     session.add(bare("b", 3, 4, LOOK))
-    assert [one.kind for one in session.advance(4 * NS)] == ["tool_call", "tool_result"]
+    assert [event.kind for event in session.advance(4 * NS)] == ["tool_call", "tool_result"]
 
 
 @pytest.mark.parametrize("ids", [True, False], ids=["call_0", "no ids"])

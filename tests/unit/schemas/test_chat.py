@@ -16,7 +16,7 @@ def read(*messages: Any, header: dict[str, object] | None = None, **about: Any) 
     return decode(RecordedConversation(list(messages), header or {}, "session 1"), **about)
 
 
-def told(decoded: DecodedConversation) -> list[tuple[str, str | None]]:
+def rows_of(decoded: DecodedConversation) -> list[tuple[str, str | None]]:
     """Return each event's kind with its text, tool or result."""
     return [(event.kind.value, event.text or event.result or event.tool) for event in decoded.events]
 
@@ -57,7 +57,7 @@ def test_a_conversation_becomes_events_in_message_order() -> None:
         answers("none", "2"),
         {"role": "assistant", "content": "bye"},
     )
-    assert told(decoded) == [
+    assert rows_of(decoded) == [
         ("user", "hi"),
         ("assistant", "wait"),
         ("tool_call", "find"),
@@ -93,7 +93,7 @@ def test_the_legacy_function_call_and_its_result() -> None:
         {"role": "assistant", "content": None, "function_call": {"name": "t", "arguments": '{"a":1}'}},
         {"role": "function", "name": "t", "content": "R"},
     )
-    assert told(decoded)[:2] == [("tool_call", "t"), ("tool_result", "R")]
+    assert rows_of(decoded)[:2] == [("tool_call", "t"), ("tool_result", "R")]
     assert (decoded.events[1].args, decoded.events[1].call_id) == ('{"a":1}', None)
 
 
@@ -317,7 +317,7 @@ def test_a_call_that_cannot_be_read_is_a_flaw_of_its_own() -> None:
         ("session 1, message 1, call 2", "chat-call"),
         ("session 1, message 1, call 3", "chat-call"),
     ]
-    assert told(decoded)[:3] == [("assistant", "t"), ("tool_call", "a"), ("tool_call", "b")]
+    assert rows_of(decoded)[:3] == [("assistant", "t"), ("tool_call", "a"), ("tool_call", "b")]
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_what_json_cannot_carry_is_a_flaw_of_its_message(value: str) -> None:
     assert isinstance(found, RecordedConversation)
     decoded = decode(found)
     assert codes(decoded) == [("session 1, message 1", "chat-value")]
-    assert told(decoded) == [("user", "b"), ("end", None)]
+    assert rows_of(decoded) == [("user", "b"), ("end", None)]
 
 
 def test_large_integers_are_read_the_same_by_either_reader() -> None:
@@ -383,8 +383,11 @@ HELLO = {"role": "user", "content": "hi"}
 def test_conversations_are_found_in_every_shape(value: object, places: list[str]) -> None:
     """A list of messages, an object with `messages` or `traj`, lists of either, tau2's simulations."""
     found = list(conversations(value))
-    assert all(isinstance(one, RecordedConversation) and HELLO in one.messages for one in found)
-    assert [one.place for one in found] == places
+    assert all(
+        isinstance(conversation, RecordedConversation) and HELLO in conversation.messages
+        for conversation in found
+    )
+    assert [conversation.place for conversation in found] == places
 
 
 @pytest.mark.parametrize(
@@ -392,7 +395,7 @@ def test_conversations_are_found_in_every_shape(value: object, places: list[str]
 )
 def test_what_is_no_conversation_is_a_flaw(value: object) -> None:
     """Anything else is named, with the place of the member in a list."""
-    assert [(type(one), one.place) for one in conversations(value)] == [(InputFlaw, "session 1")]
+    assert [(type(flaw), flaw.place) for flaw in conversations(value)] == [(InputFlaw, "session 1")]
 
 
 def test_tau2s_model_is_that_of_its_agent() -> None:

@@ -35,23 +35,23 @@ BARE = {"tool.name": "look", "tool.call.id": "call_1"}
 EXPECTED = ["user", "tool_call", "tool_result", "assistant"]
 
 
-def span(number: int, start: int, end: int, operation: str, said: dict[str, str]) -> dict[str, Any]:
+def span(number: int, start: int, end: int, operation: str, fields: dict[str, str]) -> dict[str, Any]:
     """A span of the GenAI conventions; times in nanoseconds since the session began."""
-    said = {"operation.name": operation, "conversation.id": "s", "agent.name": "bot", **said}
+    fields = {"operation.name": operation, "conversation.id": "s", "agent.name": "bot", **fields}
     return {
         "traceId": f"{1:032x}",
         "spanId": f"{number:016x}",
         "name": operation,
         "startTimeUnixNano": str(BEGAN + start),
         "endTimeUnixNano": str(BEGAN + end),
-        "attributes": [{"key": f"gen_ai.{name}", "value": {"stringValue": said[name]}} for name in said],
+        "attributes": [{"key": f"gen_ai.{name}", "value": {"stringValue": fields[name]}} for name in fields],
     }
 
 
-def chat(number: int, start: int, end: int, heard: list[Any], spoken: dict[str, Any]) -> dict[str, Any]:
+def chat(number: int, start: int, end: int, history: list[Any], spoken: dict[str, Any]) -> dict[str, Any]:
     """A model's call."""
-    said = {"input.messages": json.dumps(heard), "output.messages": json.dumps([spoken])}
-    return span(number, start, end, "chat", said)
+    fields = {"input.messages": json.dumps(history), "output.messages": json.dumps([spoken])}
+    return span(number, start, end, "chat", fields)
 
 
 def exchange(run: dict[str, str], late: int) -> list[dict[str, Any]]:
@@ -77,7 +77,7 @@ def found(folder: Path, spans: list[dict[str, Any]], language: str) -> tuple[pl.
     lines = folder.with_suffix(".bundle").joinpath("verdicts.jsonl").read_text().splitlines()
     records = [json.loads(line) for line in lines]
     frame = pl.concat([pl.read_parquet(part.path) for part in parts]).filter(pl.col("kind") != "end")
-    return frame, [one["rule"] for one in records if one["verdict"] == "violated"]
+    return frame, [record["rule"] for record in records if record["verdict"] == "violated"]
 
 
 @pytest.mark.parametrize("run", [RUN, BARE], ids=["content", "bare"])

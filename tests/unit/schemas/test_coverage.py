@@ -49,11 +49,11 @@ ROOT = span("root", 1, 99, SpanContent(SpanRole.AGENT, session="s", agent="desk"
 def candidates(*spans: SpanReading) -> list[Candidate]:
     """Return the candidates of a trace with all its spans known."""
     trace = Trace()
-    for one in spans:
-        trace.add(one)
+    for span in spans:
+        trace.add(span)
     inside = trace.coverage()
-    found = [candidate_of(trace, one, inside) for one in spans]
-    return [one for one in found if isinstance(one, Candidate)]
+    found = [candidate_of(trace, span, inside) for span in spans]
+    return [span for span in found if isinstance(span, Candidate)]
 
 
 def events(*spans: SpanReading) -> list[Event]:
@@ -61,24 +61,26 @@ def events(*spans: SpanReading) -> list[Event]:
     return assembled(candidates(ROOT, *spans))
 
 
-def assembled(told: list[Candidate]) -> list[Event]:
+def assembled(of_session: list[Candidate]) -> list[Event]:
     """Return the events of the session after all its spans came."""
     session = SessionAssembler("s", 3600 * NS)
-    for one in told:
-        assert one.session_id == "s"
-        session.add(one)
+    for candidate in of_session:
+        assert candidate.session_id == "s"
+        session.add(candidate)
     return session.advance(1000 * NS)
 
 
 def words(*spans: SpanReading) -> list[str]:
     """The events in short."""
-    return [f"{one.kind} {one.text or one.result or one.args or ''}".strip() for one in events(*spans)]
+    return [
+        f"{event.kind} {event.text or event.result or event.args or ''}".strip() for event in events(*spans)
+    ]
 
 
 # Models
 
 
-def test_a_span_without_content_does_not_hide_one_around_it() -> None:
+def test_a_span_without_content_does_not_hide_one_above_it() -> None:
     """A provider's own client has a span inside the instrumentation's, and captures nothing."""
     outer = chat("outer", 2, 4, input=HI, output=HELLO)
     assert words(outer, chat("inner", 2.5, 3.5, parent="outer")) == ["user Hi", "assistant Hello"]
@@ -89,7 +91,7 @@ def test_a_conversation_is_read_half_by_half() -> None:
     outer = chat("outer", 2, 4, input=HI, output=(Message(Role.ASSISTANT, "not this"),))
     inner = chat("inner", 2.5, 3.5, parent="outer", output=HELLO)
     assert words(outer, inner) == ["user Hi", "assistant Hello"]
-    assert [one.span_id for one in events(outer, inner)] == ["outer", "inner"]
+    assert [event.span_id for event in events(outer, inner)] == ["outer", "inner"]
 
 
 def test_a_half_that_no_span_has_is_unknown_once() -> None:
@@ -111,9 +113,9 @@ def test_an_inner_span_that_comes_later_gives_its_half() -> None:
     """Live, the outer one may have gone on before."""
     outer = chat("outer", 2, 4, input=HI, output=(Message(Role.ASSISTANT, "not this"),))
     inner = chat("inner", 2.5, 3.5, parent="outer", output=HELLO)
-    early = [one for one in candidates(ROOT, outer) if one.span_id == "outer"]
-    late = [one for one in candidates(ROOT, outer, inner) if one.span_id == "inner"]
-    assert [one.text for one in assembled([*early, *late])] == ["Hi", "Hello"]
+    early = [item for item in candidates(ROOT, outer) if item.span_id == "outer"]
+    late = [item for item in candidates(ROOT, outer, inner) if item.span_id == "inner"]
+    assert [item.text for item in assembled([*early, *late])] == ["Hi", "Hello"]
 
 
 def test_one_answer_on_sibling_spans_is_one_event() -> None:
@@ -127,9 +129,9 @@ def test_one_answer_on_sibling_spans_is_one_event() -> None:
 
 def test_answers_of_one_id_at_different_times_are_several() -> None:
     """Some give every answer the same id."""
-    one = chat("one", 2, 3, input=HI, output=HELLO, response_id="fake")
-    other = chat("other", 4, 5, input=HI, output=HELLO, response_id="fake")
-    assert words(one, other) == ["user Hi", "assistant Hello"] * 2
+    first = chat("one", 2, 3, input=HI, output=HELLO, response_id="fake")
+    second = chat("other", 4, 5, input=HI, output=HELLO, response_id="fake")
+    assert words(first, second) == ["user Hi", "assistant Hello"] * 2
 
 
 def test_a_streamed_answer_has_a_span_of_its_own() -> None:
@@ -147,9 +149,9 @@ def test_a_streamed_answer_has_a_span_of_its_own() -> None:
 @pytest.mark.parametrize("is_inside", [True, False])
 def test_runs_of_one_call_complete_each_other(is_inside: bool) -> None:
     """AutoGen's own span has the id and the error, the instrumentation's what was given and returned."""
-    told = run("full", GIVEN, ToolResult(None, "look", "not found"), "root" if is_inside else "bare")
+    full = run("full", GIVEN, ToolResult(None, "look", "not found"), "root" if is_inside else "bare")
     bare = run("bare", BARE, NOTHING, "full" if is_inside else "root", error="KeyError")
-    call, result = events(told, bare)
+    call, result = events(full, bare)
     assert (call.kind, call.call_id, call.args) == (Kind.TOOL_CALL, "c1", ARGS)
     assert (result.call_id, result.result, result.error) == ("c1", "not found", "KeyError")
     assert {call.span_id, result.span_id} == {"full"}
@@ -159,29 +161,29 @@ def test_runs_of_different_calls_are_events_each() -> None:
     """Other ids, or other arguments, make another call."""
     outer = run("outer", ToolCall("c2", "look", ARGS), ToolResult("c2", "look", "x"))
     assert len(events(outer, run("inner", BARE, NOTHING, "outer"))) == 4
-    other = run("outer", ToolCall(None, "look", "{}"), ToolResult(None, "look", "x"))
-    assert len(events(other, run("inner", GIVEN, NOTHING, "outer"))) == 4
+    different = run("outer", ToolCall(None, "look", "{}"), ToolResult(None, "look", "x"))
+    assert len(events(different, run("inner", GIVEN, NOTHING, "outer"))) == 4
 
 
 def test_another_tool_under_the_ids_of_a_span_keeps_its_call() -> None:
-    """What spans know of one run does not apply to another."""
+    """The coverage of one run does not apply to another."""
     inner = run("inner", BARE, NOTHING, "twice", error="KeyError")
-    other = run("twice", ToolCall("c9", "other", "{}"), ToolResult("c9", "other", "y"))
+    different = run("twice", ToolCall("c9", "other", "{}"), ToolResult("c9", "other", "y"))
     full = run("twice", GIVEN, ToolResult(None, "look", "x"))
-    found = {(one.tool, one.call_id, one.error) for one in events(full, other, inner)}
+    found = {(event.tool, event.call_id, event.error) for event in events(full, different, inner)}
     assert found == {("look", "c1", None), ("look", "c1", "KeyError"), ("other", "c9", None)}
 
 
 def test_a_graphs_node_knows_the_call_that_its_tool_does_not() -> None:
-    """Where the run has arguments these stay."""
+    """If the run has arguments these stay."""
     node = span("node", 2, 5, SpanContent(SpanRole.OTHER, call=ToolCall("c1", "look", ARGS)))
     bare = run("run", ToolCall(None, "look", None, Content.ABSENT), ToolResult(None, "look", "x"), "node")
     call, result = events(node, bare)
     assert (call.call_id, call.args, call.content, result.call_id) == ("c1", ARGS, Content.CAPTURED, "c1")
-    own = run("run", ToolCall(None, "look", "{}"), ToolResult(None, "look", "x"), "node")
-    assert [one.args for one in events(node, own)] == ["{}", "{}"]
-    other = run("run", ToolCall(None, "other", "{}"), ToolResult(None, "other", "x"), "node")
-    assert [one.call_id for one in events(node, other)] == [None, None]
+    same = run("run", ToolCall(None, "look", "{}"), ToolResult(None, "look", "x"), "node")
+    assert [event.args for event in events(node, same)] == ["{}", "{}"]
+    different = run("run", ToolCall(None, "other", "{}"), ToolResult(None, "other", "x"), "node")
+    assert [event.call_id for event in events(node, different)] == [None, None]
 
 
 # Sub-agents
@@ -202,27 +204,27 @@ def test_a_conversation_of_its_own_below_a_tool_is_the_callers() -> None:
     given = replace(sub, content=replace(sub.content, own_conversation=False))
     for session in (None, "s"):
         caller = replace(asked, content=replace(asked.content, session=session))
-        found = {one.span_id: one for one in candidates(ROOT, caller, tool, sub, inner)}
+        found = {candidate.span_id: candidate for candidate in candidates(ROOT, caller, tool, sub, inner)}
         assert (found["inner"].session_id, found["inner"].nested) == ("s", True)
         assert not speaks(caller, sub)
-        found = {one.span_id: one for one in candidates(ROOT, caller, tool, given, inner)}
+        found = {candidate.span_id: candidate for candidate in candidates(ROOT, caller, tool, given, inner)}
         assert (found["inner"].session_id, speaks(caller, given)) == ("own", True)
 
 
 def speaks(*spans: SpanReading) -> bool:
     """Return whether the last of the spans waits for none above it."""
     trace = Trace()
-    for one in spans:
-        trace.add(one)
+    for span in spans:
+        trace.add(span)
     return trace.is_self_described(spans[-1])
 
 
 def gone_without_root(*spans: SpanReading) -> bool:
-    """Whether the last of the spans goes on live once the time has passed it, before its root comes."""
+    """If true, the last of the spans goes on live once the time has passed it, before its root comes."""
     traces = PendingTraces(hold=60 * NS, keep=60 * NS)
-    for one in spans:
-        traces.add(one)
-    return spans[-1] in [one.reading for one in traces.release(spans[-1].end, 0)]
+    for span in spans:
+        traces.add(span)
+    return spans[-1] in [span.reading for span in traces.release(spans[-1].end, 0)]
 
 
 def test_an_agents_own_spans_do_not_wait_for_its_root() -> None:
@@ -233,15 +235,15 @@ def test_an_agents_own_spans_do_not_wait_for_its_root() -> None:
     first, second = span("a", 1, 2, content, "agent"), span("b", 3, 4, content, "agent")
     assert gone_without_root(first)
     assert gone_without_root(first, second)
-    other = replace(first, content=replace(content, session="other"))
-    assert not gone_without_root(other, second)
+    different = replace(first, content=replace(content, session="other"))
+    assert not gone_without_root(different, second)
 
 
 def test_a_conversation_without_a_caller_is_its_own() -> None:
     """No span above the tool names a session."""
     tool = run("tool", GIVEN, ToolResult(None, "look", "x"))
     sub = span("sub", 3.1, 3.9, SpanContent(SpanRole.AGENT, session="own", own_conversation=True), "tool")
-    assert {one.session_id for one in candidates(tool, sub)} == {"own"}
+    assert {candidate.session_id for candidate in candidates(tool, sub)} == {"own"}
 
 
 def test_agents_beside_each_other_may_work_for_a_tool() -> None:
@@ -255,10 +257,11 @@ def test_agents_beside_each_other_may_work_for_a_tool() -> None:
         chat("inner", 3.2, 3.8, parent="helper", input=HI),
         chat("after", 4.2, 5, parent="later", input=HI),
     ]
-    nested = {one.span_id: one.nested for one in candidates(ROOT, *spans)}
+    nested = {sub_span.span_id: sub_span.nested for sub_span in candidates(ROOT, *spans)}
     assert (nested["inner"], nested["after"], nested["tool"]) == (True, False, False)
     nested = {
-        one.span_id: one.nested for one in candidates(ROOT, *(replace(one, beside=False) for one in spans))
+        sub_span.span_id: sub_span.nested
+        for sub_span in candidates(ROOT, *(replace(sub_span, beside=False) for sub_span in spans))
     }
     assert nested["inner"] is False
 
@@ -278,17 +281,19 @@ def test_a_sub_agent_does_not_outlive_its_tool_by_the_clocks_error() -> None:
 def test_a_language_that_is_no_text_is_none() -> None:
     """Spans are read with any attribute of the SDK on their resource."""
     for language, is_coarse in (([], False), (["nodejs"], False), ("nodejs", True)):
-        told = Span("1" * 32, "1" * 16, None, "x", 1, 2, resource={"telemetry.sdk.language": language})
-        assert read_span(told).coarse is is_coarse
+        span_of_language = Span(
+            "1" * 32, "1" * 16, None, "x", 1, 2, resource={"telemetry.sdk.language": language}
+        )
+        assert read_span(span_of_language).coarse is is_coarse
 
 
 def test_a_run_inside_another_of_agents_without_names_is_a_sub_agents() -> None:
-    """Where each run has one span it hides none around it; else another run is not recognised."""
+    """If each run has one span it hides none above it; else another run is not recognised."""
     outer = span("outer", 1, 9, SpanContent(SpanRole.AGENT, input=HI, output=HELLO), apart=True)
     asked = (Message(Role.USER, "Ask"),)
     inner = span("inner", 3, 5, SpanContent(SpanRole.AGENT, input=asked, output=HELLO), "outer", apart=True)
     model = chat("model", 4, 5, parent="inner", input=asked, output=(Message(Role.ASSISTANT, "Yes"),))
-    told = [(one.text, one.nested) for one in events(outer, inner, model)]
-    assert told == [("Hi", False), ("Ask", True), ("Yes", True), ("Hello", False)]
-    together = [replace(one, apart=False) for one in (outer, inner, model)]
-    assert [one.text for one in events(*together)] == ["Ask", "Yes"]
+    found = [(item.text, item.nested) for item in events(outer, inner, model)]
+    assert found == [("Hi", False), ("Ask", True), ("Yes", True), ("Hello", False)]
+    together = [replace(item, apart=False) for item in (outer, inner, model)]
+    assert [item.text for item in events(*together)] == ["Ask", "Yes"]

@@ -40,7 +40,9 @@ OPENLLMETRY = {
     "gen_ai.completion.0.role": "assistant",
     "gen_ai.completion.0.content": "gladly",
 }
-BOTH = pytest.mark.parametrize("told", [OPENINFERENCE, OPENLLMETRY], ids=["OpenInference", "OpenLLMetry"])
+BOTH = pytest.mark.parametrize(
+    "attributes", [OPENINFERENCE, OPENLLMETRY], ids=["OpenInference", "OpenLLMetry"]
+)
 
 
 def content_of(attributes: dict[str, Any], **more: Any) -> SpanContent:
@@ -48,66 +50,68 @@ def content_of(attributes: dict[str, Any], **more: Any) -> SpanContent:
     return read_content(Span("1" * 32, "2" * 16, None, "a call", 1, 2, attributes, **more))
 
 
-def said(content: SpanContent) -> list[str | None]:
+def answers(content: SpanContent) -> list[str | None]:
     """The texts of a step's output."""
     assert content.output is not None
     return [message.text for message in content.output]
 
 
 @BOTH
-def test_all_of_the_attributes_are_all_of_the_messages(told: dict[str, Any]) -> None:
+def test_all_of_the_attributes_are_all_of_the_messages(attributes: dict[str, Any]) -> None:
     """Nothing was cut: the input is there."""
-    content = content_of(told)
+    content = content_of(attributes)
     assert content.input is not None
     assert [(message.role, message.text) for message in content.input][1:] == [
         (Role(role), text) for role, text in LINES[1:]
     ]
-    assert said(content) == ["gladly"]
+    assert answers(content) == ["gladly"]
     assert content.content is Content.CAPTURED
 
 
 @BOTH
-@pytest.mark.parametrize("kept", range(3, 10))
+@pytest.mark.parametrize("stored", range(3, 10))
 def test_what_pythons_sdk_forgets_is_not_taken_for_nothing(
-    told: dict[str, Any], kept: int, caplog: pytest.LogCaptureFixture
+    attributes: dict[str, Any], stored: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The SDK keeps the last attributes of a span, and counts the others: nothing is taken for the whole."""
     caplog.set_level(logging.ERROR, logger="opentelemetry.attributes")
-    tracer = TracerProvider(span_limits=SpanLimits(max_span_attributes=kept)).get_tracer("cut")
+    tracer = TracerProvider(span_limits=SpanLimits(max_span_attributes=stored)).get_tracer("cut")
     span: Any = tracer.start_span("a call")
-    for name, value in told.items():
+    for name, value in attributes.items():
         span.set_attribute(name, value)
     left = dict(span.attributes)
-    assert len(left) == kept < len(told)
+    assert len(left) == stored < len(attributes)
     content = content_of(left, dropped_attributes=span.dropped_attributes)
     assert (content.role, content.input) == (SpanRole.CHAT, None)
     assert content.content in (Content.TRUNCATED, Content.ABSENT)
 
 
-def test_a_dump_that_counts_nothing_is_cut_where_it_has_as_many_attributes_as_are_kept() -> None:
+def test_a_dump_that_counts_nothing_is_cut_where_it_has_as_many_attributes_as_the_limit() -> None:
     """Python's SDK keeps 128 attributes and forgets the first; its dumps have no count of the dropped."""
     attributes = {f"llm.input_messages.{place}.message.content": "x" for place in range(1, 127)}
     full = {"openinference.span.kind": "LLM", **attributes, "llm.output_messages.0.message.content": "gladly"}
     content = content_of(full)
-    assert (content.input, content.content, said(content)) == (None, Content.TRUNCATED, ["gladly"])
+    assert (content.input, content.content, answers(content)) == (None, Content.TRUNCATED, ["gladly"])
     roles = {f"llm.input_messages.{place}.message.role": "user" for place in range(1, 3)}
     assert content_of({"openinference.span.kind": "LLM", **roles}).input is not None
 
 
 @BOTH
-def test_a_span_that_lost_all_its_input_had_one(told: dict[str, Any]) -> None:
+def test_a_span_that_lost_all_its_input_had_one(attributes: dict[str, Any]) -> None:
     """Only the answer is left of it, and not even the kind of the span."""
-    content = content_of(dict(list(told.items())[-2:]))
+    content = content_of(dict(list(attributes.items())[-2:]))
     assert content.role is SpanRole.CHAT
     assert (content.input, content.content) == (None, Content.ABSENT)
-    assert said(content) == ["gladly"]
+    assert answers(content) == ["gladly"]
 
 
 @BOTH
-@pytest.mark.parametrize("kept", [*range(1, 10), None])
-def test_a_span_that_lost_attributes_has_no_whole_list(told: dict[str, Any], kept: int | None) -> None:
+@pytest.mark.parametrize("stored", [*range(1, 10), None])
+def test_a_span_that_lost_attributes_has_no_whole_list(
+    attributes: dict[str, Any], stored: int | None
+) -> None:
     """Most SDKs forget what was set last, which leaves no hole; only the span's count shows it."""
-    left = dict(list(told.items())[:kept])
+    left = dict(list(attributes.items())[:stored])
     content = content_of(left, dropped_attributes=1)
     assert (content.role, content.input, content.output) == (SpanRole.CHAT, None, None)
     assert content.content in (Content.TRUNCATED, Content.ABSENT)
@@ -121,32 +125,32 @@ VERCEL = {"ai.operationId": "ai.generateText.doGenerate", "ai.prompt.messages": 
 
 def test_a_list_in_one_attribute_is_whole_though_others_were_dropped() -> None:
     """Messages as JSON are there or not: those that are not were not captured."""
-    for told in (GENAI, VERCEL):
-        content = content_of(told, dropped_attributes=9)
+    for attributes in (GENAI, VERCEL):
+        content = content_of(attributes, dropped_attributes=9)
         assert content.input is not None
         assert [message.text for message in content.input] == ["hi"]
         assert (content.output, content.content) == (None, Content.ABSENT)
     content = content_of({**GENAI, "gen_ai.output.messages": ANSWER}, dropped_attributes=9)
-    assert (said(content), content.content) == (["hello"], Content.CAPTURED)
+    assert (answers(content), content.content) == (["hello"], Content.CAPTURED)
 
 
 @pytest.mark.parametrize(
-    "told",
+    "attributes",
     [
         {**GENAI, "output.value": "hello"},
         {**VERCEL, "ai.response.text": "hello"},
         {**KIND, "input.value": MESSAGES, "output.value": "hello"},
     ],
 )
-def test_a_text_without_its_calls_is_not_the_whole_message(told: dict[str, Any]) -> None:
+def test_a_text_without_its_calls_is_not_the_whole_message(attributes: dict[str, Any]) -> None:
     """The attribute with the calls may be among the dropped."""
-    assert said(content_of(told)) == ["hello"]
-    content = content_of(told, dropped_attributes=1)
+    assert answers(content_of(attributes)) == ["hello"]
+    content = content_of(attributes, dropped_attributes=1)
     assert (content.output, content.content) == (None, Content.TRUNCATED)
 
 
 def test_the_ai_sdks_text_and_calls_are_the_whole_answer() -> None:
-    """Where both are there, nothing of the answer can have been dropped."""
+    """If both are there, nothing of the answer can have been dropped."""
     calls = json.dumps([{"toolCallId": "c", "toolName": "pay", "args": "{}"}])
     attributes = {**VERCEL, "ai.response.text": "", "ai.response.toolCalls": calls}
     content = content_of(attributes, dropped_attributes=1)
@@ -196,27 +200,27 @@ SYSTEM = {"gen_ai.operation.name": "chat", "gen_ai.system": "openai"}
 def test_events_of_which_some_were_dropped_are_not_the_conversation() -> None:
     """SDKs keep 128 events of a span; and of an event not all attributes."""
     content = content_of(SYSTEM, events=SPOKEN)
-    assert said(content) == ["hello"]
+    assert answers(content) == ["hello"]
     content = content_of(SYSTEM, events=SPOKEN, dropped_events=1)
     assert (content.input, content.output, content.content) == (None, None, Content.TRUNCATED)
     content = content_of(SYSTEM, events=(replace(SPOKEN[0], dropped=1), SPOKEN[1]))
     assert (content.input, content.content) == (None, Content.TRUNCATED)
-    assert said(content) == ["hello"]
+    assert answers(content) == ["hello"]
 
 
 def test_one_event_for_all_messages_is_whole_though_others_were_dropped() -> None:
     """It is there or it is not."""
     attributes = {"gen_ai.input.messages": MESSAGES, "gen_ai.output.messages": ANSWER}
     event = SpanEvent("gen_ai.client.inference.operation.details", 1, attributes)
-    assert said(content_of(SYSTEM, events=(event,), dropped_events=3)) == ["hello"]
+    assert answers(content_of(SYSTEM, events=(event,), dropped_events=3)) == ["hello"]
 
 
 @BOTH
-def test_a_message_that_lost_its_role_has_none(told: dict[str, Any]) -> None:
+def test_a_message_that_lost_its_role_has_none(attributes: dict[str, Any]) -> None:
     """Of several messages each has a role; the one without may be anybody's."""
-    for name in told:
+    for name in attributes:
         if name.endswith(".role") and ("prompt" in name or "input" in name):
-            content = content_of({key: value for key, value in told.items() if key != name})
+            content = content_of({key: value for key, value in attributes.items() if key != name})
             assert (content.input, content.content) == (None, Content.TRUNCATED)
 
 
@@ -238,8 +242,8 @@ def test_events_in_an_attribute_are_messages_and_no_attribute() -> None:
     content = content_of({"gen_ai.operation.name": "chat", "events": json.dumps(events)})
     assert content.input is not None
     assert [message.role for message in content.input] == [Role.INSTRUCTION, Role.USER, Role.TOOL]
-    assert [(one.call_id, one.result) for one in content.input[2].results] == [("c", "42")]
-    assert said(content) == ["so"]
+    assert [(result.call_id, result.result) for result in content.input[2].results] == [("c", "42")]
+    assert answers(content) == ["so"]
     assert content.attributes == {"gen_ai.operation.name": "chat"}
 
 
@@ -271,7 +275,7 @@ def asked(args: str) -> list[dict[str, Any]]:
 def calls_with(args: str) -> list[tuple[str | None, Content]]:
     """Return the arguments of the calls in these attributes."""
     calls = [content_of(run).call for run in runs(args)]
-    outputs = [content_of(told).output or () for told in asked(args)]
+    outputs = [content_of(attributes).output or () for attributes in asked(args)]
     calls += [call for output in outputs for message in output for call in message.calls]
     assert len(calls) == 6
     return [(call.args, call.content) for call in calls if call is not None]
@@ -291,6 +295,6 @@ def test_arguments_that_end_before_their_time_were_cut(cut: int) -> None:
 
 @pytest.mark.parametrize("args", ["{'to': 'me'}", "pay me", "", "{to: 1}", '{"to": NaN}', "[1"])
 def test_arguments_that_are_no_json_are_text(args: str) -> None:
-    """What a model made of its arguments, or Python of a dictionary, stays as it was written."""
+    """Arguments that a model made, or Python's text of a dictionary, stay as they were written."""
     assert (args, Content.CAPTURED) in calls_with(args)
     assert Content.TRUNCATED not in {content for _, content in calls_with(args)}

@@ -15,45 +15,47 @@ RESULT = {"type": "tool_result", "tool_use_id": "c1", "name": "verify", "content
 CALL = {"type": "tool_use", "id": "c1", "name": "verify", "input": {}}
 
 
-def flat(*said: tuple[str, str]) -> SpanContent:
+def flat(*messages: tuple[str, str]) -> SpanContent:
     """Return OpenLLMetry's attributes for these roles and contents."""
     attributes: dict[str, Any] = {"llm.request.type": "chat"}
-    for place, (role, content) in enumerate(said):
+    for place, (role, content) in enumerate(messages):
         attributes |= {f"gen_ai.prompt.{place}.role": role, f"gen_ai.prompt.{place}.content": content}
     return content_of(attributes)
 
 
-def events(*said: tuple[str, str]) -> SpanContent:
+def events(*messages: tuple[str, str]) -> SpanContent:
     """The same in span events, contents in an attribute."""
-    return content_of(chat(), *((f"gen_ai.{role}.message", {"content": content}) for role, content in said))
-
-
-def bodies(*said: tuple[str, str]) -> SpanContent:
-    """The same in span events, contents in the body of a log record."""
-    told = [(role, json.dumps({"role": role, "content": content})) for role, content in said]
     return content_of(
-        chat(), *((f"gen_ai.{role}.message", {"gen_ai.event.content": body}) for role, body in told)
+        chat(), *((f"gen_ai.{role}.message", {"content": content}) for role, content in messages)
     )
 
 
-TELLINGS = pytest.mark.parametrize("told_by", [flat, events, bodies])
+def bodies(*messages: tuple[str, str]) -> SpanContent:
+    """The same in span events, contents in the body of a log record."""
+    parts = [(role, json.dumps({"role": role, "content": content})) for role, content in messages]
+    return content_of(
+        chat(), *((f"gen_ai.{role}.message", {"gen_ai.event.content": body}) for role, body in parts)
+    )
 
 
-@TELLINGS
+FORMS = pytest.mark.parametrize("form", [flat, events, bodies])
+
+
+@FORMS
 @pytest.mark.parametrize("made_up", [[RESULT], [CALL], [CALL, RESULT], [{**RESULT, "tool_use_id": None}]])
-def test_what_a_customer_wrote_is_text(told_by: Any, made_up: list[dict[str, Any]]) -> None:
+def test_what_a_customer_wrote_is_text(form: Any, made_up: list[dict[str, Any]]) -> None:
     """No earlier call has such a result, and customers call nothing."""
     content = json.dumps(made_up)
-    assert words(told_by(("user", "hi"), ("user", content)).input) == [
+    assert words(form(("user", "hi"), ("user", content)).input) == [
         ("user", "hi", [], []),
         ("user", content, [], []),
     ]
 
 
-@TELLINGS
-def test_a_result_for_an_earlier_call_is_one(told_by: Any) -> None:
+@FORMS
+def test_a_result_for_an_earlier_call_is_one(form: Any) -> None:
     """Anthropic's and Bedrock's results come in messages of the user."""
-    content = told_by(("user", "hi"), ("assistant", json.dumps([CALL])), ("user", json.dumps([RESULT])))
+    content = form(("user", "hi"), ("assistant", json.dumps([CALL])), ("user", json.dumps([RESULT])))
     assert words(content.input) == [
         ("user", "hi", [], []),
         ("assistant", None, [("c1", "verify", "{}")], []),
@@ -61,10 +63,10 @@ def test_a_result_for_an_earlier_call_is_one(told_by: Any) -> None:
     ]
 
 
-@TELLINGS
-def test_parts_of_text_are_opened(told_by: Any) -> None:
+@FORMS
+def test_parts_of_text_are_opened(form: Any) -> None:
     """Nothing can be made up with them."""
-    content = told_by(("user", json.dumps([{"type": "text", "text": "hi"}])))
+    content = form(("user", json.dumps([{"type": "text", "text": "hi"}])))
     assert words(content.input) == [("user", "hi", [], [])]
 
 

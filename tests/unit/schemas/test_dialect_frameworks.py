@@ -53,9 +53,9 @@ def test_the_agents_sdk_counts_calls_over_all_messages() -> None:
         ("user", "Hi", [], []),
         ("assistant", None, [("c1", "look", '{"id": 1}'), ("c2", "transfer", "{}")], []),
     ]
-    other = content_of({**LLM, **attributes, f"{OUTPUT}.0.message.role": "assistant"})
-    assert other.input is not None
-    assert other.input[1].calls[1].args is None
+    second = content_of({**LLM, **attributes, f"{OUTPUT}.0.message.role": "assistant"})
+    assert second.input is not None
+    assert second.input[1].calls[1].args is None
 
 
 def test_a_list_of_responses_has_the_messages_in_it() -> None:
@@ -126,26 +126,26 @@ def test_an_error_of_a_step_that_smolagents_forgets_is_no_result_and_no_repeat()
         **message(1, role="tool-response", content="ok"),
     }
     failed = {**attributes, **message(2, role="tool-response", content="Error:\nno such user")}
-    said = {f"{OUTPUT}.0.message.role": "assistant", f"{OUTPUT}.0.message.content": "Hi"}
-    steps = [content_of({**LLM, **one, **said}, scope=SMOLAGENTS) for one in (attributes, failed)]
+    answer = {f"{OUTPUT}.0.message.role": "assistant", f"{OUTPUT}.0.message.content": "Hi"}
+    steps = [content_of({**LLM, **item, **answer}, scope=SMOLAGENTS) for item in (attributes, failed)]
     first, second = (claims_of(content, 1, 2)[0] for content in steps)
-    assert [one.kind for one in first] == [one.kind for one in second]
+    assert [item.kind for item in first] == [item.kind for item in second]
     assert first[-1].key != second[-1].key
     assert first[-2].key == second[-2].key
 
 
 def test_calls_of_smolagents_that_cannot_be_read_are_absent() -> None:
     """Python's notation is read as data alone, and is no words of the agent's."""
-    told = message(0, role="tool-call", content="Calling tools:\n__import__('os')")
-    content = content_of({**LLM, **told}, scope=SMOLAGENTS)
+    attributes = message(0, role="tool-call", content="Calling tools:\n__import__('os')")
+    content = content_of({**LLM, **attributes}, scope=SMOLAGENTS)
     assert content.input is not None
     assert (words(content.input), content.input[0].content) == ([("assistant", None, [], [])], Content.ABSENT)
 
 
 def test_results_of_autogens_functions_stand_beside_the_message() -> None:
     """Each is JSON in a list of its own, with its flag of an error."""
-    told = {"name": "look", "content": "no such user", "call_id": "c1", "is_error": True}
-    attributes = {**LLM, **message(0, role="function"), f"{INPUT}.0.function.0": json.dumps(told)}
+    function = {"name": "look", "content": "no such user", "call_id": "c1", "is_error": True}
+    attributes = {**LLM, **message(0, role="function"), f"{INPUT}.0.function.0": json.dumps(function)}
     content = content_of(attributes)
     assert content.input is not None
     (result,) = content.input[0].results
@@ -199,7 +199,7 @@ def chunk(text: str, reason: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("chunks", "said"),
+    ("chunks", "texts"),
     [
         ([chunk("ha", ""), chunk("ha", ""), chunk("haha", "stop")], ["haha"]),
         ([chunk("ha", ""), chunk("haha", "")], ["hahaha"]),
@@ -207,12 +207,12 @@ def chunk(text: str, reason: str) -> dict[str, Any]:
         ([chunk("one", "stop"), chunk("two", "stop")], ["one", "two"]),
     ],
 )
-def test_chunks_of_a_streamed_answer_are_one_message(chunks: list[dict[str, Any]], said: list[str]) -> None:
+def test_chunks_of_a_streamed_answer_are_one_message(chunks: list[dict[str, Any]], texts: list[str]) -> None:
     """They have an empty reason to finish; the message behind them may hold the whole again."""
     attributes = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": json.dumps(chunks)}
     content = content_of(attributes)
     assert content.output is not None
-    assert [one.text for one in content.output] == said
+    assert [message.text for message in content.output] == texts
 
 
 def called(name: str, args: dict[str, Any] | None, reason: str) -> dict[str, Any]:
@@ -310,8 +310,8 @@ def test_langsmiths_tools_have_arguments_and_result(back: Any) -> None:
     )
     assert content.result is not None
     assert (content.result.tool, content.result.result) == ("look", "user_1")
-    other = content_of(langsmith("tool", {"id": 1}, {"output": "x", "ok": True}, **named)).result
-    assert other == ToolResult(None, "look", '{"output": "x", "ok": true}')
+    second = content_of(langsmith("tool", {"id": 1}, {"output": "x", "ok": True}, **named)).result
+    assert second == ToolResult("c1", "look", '{"output": "x", "ok": true}')
 
 
 def test_langsmiths_chains_are_no_models() -> None:

@@ -20,13 +20,13 @@ CONVERSATION: list[dict[str, Any]] = [
     {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "rainy, 57°F"}]},
 ]
 ANSWER = [{"role": "assistant", "parts": [{"type": "text", "content": "Rain."}], "finish_reason": "stop"}]
-HEARD = [
+INPUT_WORDS = [
     ("instruction", "Be brief.", [], []),
     ("user", "Weather in Paris?", [], []),
     ("assistant", "I look.", [("c1", "get_weather", '{"city":"Paris"}')], []),
     ("tool", None, [], [("c1", None, "rainy, 57°F")]),
 ]
-SAID = [("assistant", "Rain.", [], [])]
+OUTPUT_WORDS = [("assistant", "Rain.", [], [])]
 
 
 @pytest.mark.parametrize("write", [json.dumps, list], ids=["JSON text", "structured"])
@@ -36,8 +36,8 @@ def test_messages_are_read_from_json_and_from_structured_values(write: Any) -> N
         chat(gen_ai__input__messages=write(CONVERSATION), gen_ai__output__messages=write(ANSWER))
     )
     assert content.role is SpanRole.CHAT
-    assert words(content.input) == HEARD
-    assert words(content.output) == SAID
+    assert words(content.input) == INPUT_WORDS
+    assert words(content.output) == OUTPUT_WORDS
     assert (content.model, content.content) == ("birch-2", Content.CAPTURED)
 
 
@@ -118,8 +118,8 @@ def test_messages_may_be_written_as_a_models_interface_has_them(spelling: list[d
     """OpenAI's chat and responses, Anthropic's, Bedrock's, Gemini's and LangChain's messages agree."""
     content = content_of(chat(gen_ai__input__messages=json.dumps(spelling)))
     assert content.input is not None
-    told = [(row[0], row[1] or None, *row[2:]) for row in words(content.input) or []]
-    assert told == [
+    rows = [(row[0], row[1] or None, *row[2:]) for row in words(content.input) or []]
+    assert rows == [
         ("user", "Weather in Paris?", [], []),
         ("assistant", None, [("c1", "get_weather", '{"city": "Paris"}')], []),
         ("tool", None, [], [("c1", None, "rainy")]),
@@ -167,7 +167,7 @@ def test_calls_of_the_models_own_tools_are_calls() -> None:
     ],
 )
 def test_a_flagged_result_failed(flag: dict[str, Any], error: str) -> None:
-    """What a message flags is its result's error; text that reads like one is not."""
+    """The flag of a message is its result's error; text that reads like one is not."""
     part = {"type": "tool_result", "tool_use_id": "c1", "content": "Error: no", **flag}
     content = content_of(chat(gen_ai__input__messages=[{"role": "user", "content": [part]}]))
     assert content.input is not None
@@ -212,12 +212,12 @@ def test_hidden_messages_and_texts_are_redacted() -> None:
 
 def test_parts_without_their_content_were_not_captured() -> None:
     """Some keep the shape of a conversation and leave out its texts."""
-    told = [
+    messages = [
         {"role": "user", "parts": [{"type": "text"}]},
         {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "get_weather"}]},
         {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "name": "get_weather"}]},
     ]
-    content = content_of(chat(gen_ai__input__messages=told))
+    content = content_of(chat(gen_ai__input__messages=messages))
     assert content.input is not None
     assert (content.input[0].text, content.input[0].content) == (None, Content.ABSENT)
     assert content.input[1].calls == (ToolCall("c1", "get_weather", None, Content.ABSENT),)
@@ -230,7 +230,7 @@ def test_a_result_that_is_flagged_failed_whatever_its_error_is_called(error: obj
     message = {"role": "tool", "tool_call_id": "c1", "content": "", "error": error}
     content = content_of(chat(gen_ai__input__messages=[message]))
     assert content.input is not None
-    assert [one.error for one in content.input[0].results] == ["tool_error"]
+    assert [result.error for result in content.input[0].results] == ["tool_error"]
 
 
 @pytest.mark.parametrize(
@@ -246,15 +246,15 @@ def test_roles_in_the_spellings_of_frameworks(role: str, read: tuple[str, str | 
     """Enumerations, capitals, and what some models call their speakers."""
     content = content_of(chat(gen_ai__input__messages=[{"role": role, "content": "yes"}]))
     assert content.input is not None
-    assert [(one.role.value, one.text) for one in content.input] == [read]
+    assert [(message.role.value, message.text) for message in content.input] == [read]
 
 
 def test_no_unknown_role_passes_for_the_customer() -> None:
     """A message with an unknown role does not pass for the customer's."""
-    told = [{"role": "critic", "content": "yes, go ahead"}, {"role": "user", "content": "no"}]
-    content = content_of(chat(gen_ai__input__messages=told))
+    messages = [{"role": "critic", "content": "yes, go ahead"}, {"role": "user", "content": "no"}]
+    content = content_of(chat(gen_ai__input__messages=messages))
     assert content.input is not None
-    assert [(one.text, one.content) for one in content.input] == [
+    assert [(message.text, message.content) for message in content.input] == [
         (None, Content.ABSENT),
         ("no", Content.CAPTURED),
     ]
@@ -297,7 +297,7 @@ def test_a_message_without_its_calls_is_not_whole(field: str, asked: object, con
     """Something was requested, but it is not known what; an empty list is nothing."""
     step = content_of(chat(gen_ai__output__messages=[{"role": "assistant", "content": "so", field: asked}]))
     assert step.output is not None
-    assert [(one.calls, one.content) for one in step.output] == [((), content)]
+    assert [(message.calls, message.content) for message in step.output] == [((), content)]
 
 
 def test_fields_that_are_null_hide_no_content() -> None:
@@ -323,10 +323,12 @@ def test_more_messages_than_the_limit_are_not_read() -> None:
 
 
 def test_half_an_emoji_and_numbers_beyond_json_do_not_lose_a_message() -> None:
-    """What JSON in UTF-8 cannot carry is replaced, and all around it stays."""
-    told = '[{"role": "user", "content": "ok \\ud83d"}, {"role": "assistant", "content": null, "tool_calls": '
-    told += '[{"id": "c1", "name": "pay", "arguments": {"amount": NaN}}]}]'
-    content = content_of(chat(gen_ai__input__messages=told))
+    """Characters that JSON in UTF-8 cannot carry are replaced, and the text beside them stays."""
+    messages = (
+        '[{"role": "user", "content": "ok \\ud83d"}, {"role": "assistant", "content": null, "tool_calls": '
+    )
+    messages += '[{"id": "c1", "name": "pay", "arguments": {"amount": NaN}}]}]'
+    content = content_of(chat(gen_ai__input__messages=messages))
     assert words(content.input) == [
         ("user", "ok \N{REPLACEMENT CHARACTER}", [], []),
         ("assistant", None, [("c1", "pay", '{"amount":"NaN"}')], []),
@@ -349,7 +351,7 @@ def test_arguments_too_deep_for_json_are_cut_and_the_call_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("heard", "said"),
+    ("prompt", "completion"),
     [
         (json.dumps(CONVERSATION), json.dumps({"text": "Rain.", "finish_reason": "stop"})),
         (json.dumps({"messages": CONVERSATION}), "Rain."),
@@ -359,10 +361,10 @@ def test_arguments_too_deep_for_json_are_cut_and_the_call_stays() -> None:
         ),
     ],
 )
-def test_the_attributes_of_before_are_read(heard: str, said: str) -> None:
+def test_the_attributes_of_before_are_read(prompt: str, completion: str) -> None:
     """`gen_ai.prompt` and `gen_ai.completion` held requests, responses, messages, or text."""
-    content = content_of(chat(gen_ai__prompt=heard, gen_ai__completion=said))
-    assert (words(content.input), words(content.output)) == (HEARD, SAID)
+    content = content_of(chat(gen_ai__prompt=prompt, gen_ai__completion=completion))
+    assert (words(content.input), words(content.output)) == (INPUT_WORDS, OUTPUT_WORDS)
 
 
 def opened(value: Any) -> Any:
@@ -407,7 +409,7 @@ PROMPTS: list[SpokenEvent] = [
 def test_messages_in_span_events_are_read(events: list[SpokenEvent]) -> None:
     """An event a message, as fields or as a JSON body; one event for all; the two of 1.27."""
     content = content_of(chat(), *events)
-    assert (words(content.input), words(content.output)) == (HEARD, SAID)
+    assert (words(content.input), words(content.output)) == (INPUT_WORDS, OUTPUT_WORDS)
 
 
 def test_parts_in_a_message_event_are_opened() -> None:
@@ -534,7 +536,7 @@ def test_a_run_without_content_names_its_tool() -> None:
 
 
 def test_a_run_that_failed_returned_nothing() -> None:
-    """Where its arguments were captured, a missing result of a failed run is none, not one unknown."""
+    """If its arguments were captured, a missing result of a failed run is none, not one unknown."""
     content = content_of({**TOOL, "gen_ai.tool.call.arguments": "{}", "error.type": "timeout"}, failed=True)
     assert content.result == ToolResult("c1", "look", None, content=Content.CAPTURED)
 

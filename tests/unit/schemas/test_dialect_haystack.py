@@ -104,7 +104,10 @@ def test_an_agents_run_has_all_messages_in_it() -> None:
     content = component("Agent.run", "CHAIN", given, {"messages": shown(TALK), "last_message": "x"})
     assert (content.role, words(content.input)) == (SpanRole.AGENT, [("user", ODD, [], [])])
     assert words(content.output) == SPOKEN
-    assert [one.error for message in content.output or () for one in message.results] == [None, "tool_error"]
+    assert [result.error for message in content.output or () for result in message.results] == [
+        None,
+        "tool_error",
+    ]
 
 
 def test_a_generator_has_calls_and_results() -> None:
@@ -125,7 +128,7 @@ def test_other_spans_are_no_agents() -> None:
 
 @pytest.mark.parametrize("cut", [20, 60, 90])
 def test_messages_that_were_cut_are_none(cut: int) -> None:
-    """What is left of one is not read as all of it."""
+    """The rest of one is not read as all of it."""
     broken = [repr(TALK[1])[:cut] if cut > 50 else "ChatMessage(" + "[" * 100_000]
     content = component("X.run", "LLM", {"messages": broken}, {"replies": shown(TALK[-1:])})
     assert (content.input, content.content) == (None, Content.TRUNCATED if cut > 50 else Content.ABSENT)

@@ -20,10 +20,10 @@ PROMPT = {
 }
 
 
-def mastra(kind: str, said: dict[str, Any], **more: Any) -> SpanContent:
+def mastra(kind: str, values: dict[str, Any], **more: Any) -> SpanContent:
     """Return the content of a span of a type; `said` are the attributes under the type."""
-    own = {f"mastra.{kind}.{name}": json.dumps(value) for name, value in said.items()}
-    return content_of({"mastra.span.type": kind, "gen_ai.operation.name": kind, **own, **more})
+    attributes = {f"mastra.{kind}.{name}": json.dumps(value) for name, value in values.items()}
+    return content_of({"mastra.span.type": kind, "gen_ai.operation.name": kind, **attributes, **more})
 
 
 def test_a_generation_has_the_conversation() -> None:
@@ -53,10 +53,10 @@ def test_a_step_has_the_models_output_of_one_call() -> None:
 
 def test_an_inference_that_called_tools_has_lost_the_calls() -> None:
     """Its messages hold the text alone: they are no answer where the model called tools."""
-    said = {
+    values = {
         "gen_ai.output.messages": '[{"role": "assistant", "parts": [{"type": "text", "content": "Well"}]}]'
     }
-    model = {**said, "gen_ai.operation.name": "chat", "gen_ai.response.model": "birch-2"}
+    model = {**values, "gen_ai.operation.name": "chat", "gen_ai.response.model": "birch-2"}
     called = mastra("model_inference", {}, **model, **{"gen_ai.response.finish_reasons": '["tool-calls"]'})
     assert (called.role, called.model, called.output) == (SpanRole.CHAT, "birch-2", None)
     assert called.content is Content.ABSENT
@@ -67,8 +67,8 @@ def test_an_inference_that_called_tools_has_lost_the_calls() -> None:
 def test_an_agents_run_has_request_and_answer() -> None:
     """The names of agents and sessions stand where the conventions and Mastra's metadata have them."""
     named = {"gen_ai.agent.name": "desk", "mastra.metadata.sessionId": "s1"}
-    said = {"input": [{"role": "user", "content": "Hi"}], "output": {"text": "Hello", "files": []}}
-    content = mastra("agent_run", said, **{**named, "gen_ai.operation.name": "invoke_agent"})
+    values = {"input": [{"role": "user", "content": "Hi"}], "output": {"text": "Hello", "files": []}}
+    content = mastra("agent_run", values, **{**named, "gen_ai.operation.name": "invoke_agent"})
     assert (content.role, content.agent, content.session) == (SpanRole.AGENT, "desk", "s1")
     assert (words(content.input), words(content.output)) == (
         [("user", "Hi", [], [])],
@@ -79,7 +79,7 @@ def test_an_agents_run_has_request_and_answer() -> None:
 
 def test_earlier_versions_write_messages_of_a_generation() -> None:
     """These are read as the conventions have them, and a chunk of a stream has no content."""
-    said = [{"role": "user", "parts": [{"type": "text", "content": "Hi"}]}]
-    model = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps(said)}
+    messages = [{"role": "user", "parts": [{"type": "text", "content": "Hi"}]}]
+    model = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps(messages)}
     assert words(mastra("model_generation", {}, **model).input) == [("user", "Hi", [], [])]
     assert mastra("model_chunk", {"output": {"text": "He"}}).role is SpanRole.OTHER

@@ -12,8 +12,8 @@ from tracline.schemas.span_content import SpanRole, ToolCall, ToolResult
 from .dialect_spans import content_of, words
 
 LLM = {"openinference.span.kind": "LLM", "llm.model_name": "birch-2"}
-HEARD = "llm.input_messages"
-SAID = "llm.output_messages"
+INPUT = "llm.input_messages"
+OUTPUT = "llm.output_messages"
 
 
 def flat(prefix: str, *messages: dict[str, Any]) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def test_flattened_messages_are_read() -> None:
         {
             **LLM,
             **flat(
-                HEARD,
+                INPUT,
                 {"role": "system", "content": "Be brief."},
                 {
                     "role": "user",
@@ -48,7 +48,7 @@ def test_flattened_messages_are_read() -> None:
                 {"role": "assistant", **CALL},
                 {"role": "tool", "content": "rainy", "tool_call_id": "c1", "name": "get_weather"},
             ),
-            **flat(SAID, {"role": "assistant", "content": "Rain."}),
+            **flat(OUTPUT, {"role": "assistant", "content": "Rain."}),
         }
     )
     assert (content.role, content.model, content.content) == (SpanRole.CHAT, "birch-2", Content.CAPTURED)
@@ -63,8 +63,8 @@ def test_flattened_messages_are_read() -> None:
 
 def test_messages_stand_in_the_order_of_their_numbers() -> None:
     """The tenth comes after the second, whatever the order of the attributes."""
-    told = flat(HEARD, *({"role": "user", "content": str(place)} for place in range(12)))
-    content = content_of({**LLM, **dict(sorted(told.items(), reverse=True))})
+    attributes = flat(INPUT, *({"role": "user", "content": str(place)} for place in range(12)))
+    content = content_of({**LLM, **dict(sorted(attributes.items(), reverse=True))})
     assert content.input is not None
     assert [message.text for message in content.input] == [str(place) for place in range(12)]
 
@@ -72,9 +72,9 @@ def test_messages_stand_in_the_order_of_their_numbers() -> None:
 @pytest.mark.parametrize("gone", [0, 1])
 def test_a_place_that_is_left_out_is_no_loss_unless_attributes_were_dropped(gone: int) -> None:
     """The Agents SDK counts calls over all messages, and leaves out messages that it does not know."""
-    told = flat(HEARD, *({"role": "user", "content": str(place)} for place in range(3)))
-    left = {key: value for key, value in told.items() if not key.startswith(f"{HEARD}.{gone}.")}
-    spoken = {**LLM, **left, **flat(SAID, {"role": "assistant", "content": "x"})}
+    attributes = flat(INPUT, *({"role": "user", "content": str(place)} for place in range(3)))
+    left = {key: value for key, value in attributes.items() if not key.startswith(f"{INPUT}.{gone}.")}
+    spoken = {**LLM, **left, **flat(OUTPUT, {"role": "assistant", "content": "x"})}
     content = content_of(spoken)
     assert content.input is not None
     assert [message.text for message in content.input] == [str(n) for n in range(3) if n != gone]
@@ -85,8 +85,8 @@ def test_a_place_that_is_left_out_is_no_loss_unless_attributes_were_dropped(gone
 @pytest.mark.parametrize("place", ["999999999999", "-1", "x", "", "²"])
 def test_places_that_are_none_are_in_no_list(place: str) -> None:
     """A list's places are numbers of a few digits."""
-    told = flat(HEARD, {"role": "user", "content": "Hi"})
-    content = content_of({**LLM, f"{HEARD}.{place}.message.content": "odd", **told})
+    attributes = flat(INPUT, {"role": "user", "content": "Hi"})
+    content = content_of({**LLM, f"{INPUT}.{place}.message.content": "odd", **attributes})
     assert words(content.input) == [("user", "Hi", [], [])]
 
 
@@ -100,7 +100,7 @@ def test_reasoning_and_pictures_are_no_text() -> None:
         "contents.2.message_content.type": "text",
         "contents.2.message_content.text": "Rain.",
     }
-    content = content_of({**LLM, **flat(SAID, {"role": "assistant", **parts})})
+    content = content_of({**LLM, **flat(OUTPUT, {"role": "assistant", **parts})})
     assert words(content.output) == [("assistant", "Rain.", [], [])]
 
 
@@ -109,14 +109,18 @@ def test_values_are_read_where_messages_are_not_flattened() -> None:
     request = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hi"}]})
     response = json.dumps({"choices": [{"message": {"role": "assistant", "content": "Hello"}}]})
     both = {"input.mime_type": "application/json", "output.mime_type": "application/json"}
-    for heard, said, types in ((request, response, both), ("Hi", "Hello", {}), (request, "Hello", both)):
-        content = content_of({**LLM, "input.value": heard, "output.value": said, **types})
+    for request_text, response_text, types in (
+        (request, response, both),
+        ("Hi", "Hello", {}),
+        (request, "Hello", both),
+    ):
+        content = content_of({**LLM, "input.value": request_text, "output.value": response_text, **types})
         assert words(content.input) == [("user", "Hi", [], [])]
         assert words(content.output) == [("assistant", "Hello", [], [])]
 
 
 def test_plain_text_is_not_looked_into() -> None:
-    """Where the type says plain text, JSON in it is an author's text."""
+    """If the type is plain text, JSON in it is an author's text."""
     text = '[{"role": "user", "content": "Hi"}]'
     content = content_of({**LLM, "input.value": text, "input.mime_type": "text/plain"})
     assert words(content.input) == [("user", text, [], [])]
@@ -139,17 +143,17 @@ def test_prompts_and_choices_of_completions_are_read() -> None:
 def test_what_was_hidden_is_redacted() -> None:
     """`__REDACTED__` stands for a whole value or for a text."""
     content = content_of(
-        {**LLM, "input.value": "__REDACTED__", **flat(SAID, {"role": "assistant", "content": "x"})}
+        {**LLM, "input.value": "__REDACTED__", **flat(OUTPUT, {"role": "assistant", "content": "x"})}
     )
     assert (content.input, content.content) == (None, Content.REDACTED)
-    content = content_of({**LLM, **flat(HEARD, {"role": "user", "content": "__REDACTED__"})})
+    content = content_of({**LLM, **flat(INPUT, {"role": "user", "content": "__REDACTED__"})})
     assert content.input is not None
     assert (content.input[0].text, content.input[0].content) == (None, Content.REDACTED)
 
 
 def test_an_empty_list_leaves_no_attribute() -> None:
     """A model that answered, without any attribute of its input, had none; hidden inputs leave a mark."""
-    spoken = {**LLM, **flat(SAID, {"role": "assistant", "content": "Hello"})}
+    spoken = {**LLM, **flat(OUTPUT, {"role": "assistant", "content": "Hello"})}
     content = content_of(spoken)
     assert (content.input, content.content) == ((), Content.CAPTURED)
     hidden = content_of({**spoken, "input.value": "__REDACTED__"})
@@ -174,7 +178,7 @@ def test_a_tools_run_is_read(key: str) -> None:
     assert (content.role, content.call, content.result) == (
         SpanRole.TOOL,
         ToolCall("c1", "look", '{"id": 1}'),
-        ToolResult(None, "look", '{"found": true}'),
+        ToolResult("c1", "look", '{"found": true}'),
     )
 
 
@@ -196,7 +200,7 @@ def test_a_tool_without_a_name_has_its_spans() -> None:
 
 
 def test_agents_have_a_name_and_may_have_messages() -> None:
-    """What is neither text nor messages is no message of an agent's."""
+    """A value that is neither text nor messages is no message of an agent's."""
     attributes = {
         "openinference.span.kind": "AGENT",
         "agent.name": "desk",
@@ -238,7 +242,7 @@ def test_a_span_that_speaks_two_conventions_is_read_whole() -> None:
         "gen_ai.operation.name": "chat",
         "gen_ai.output.messages": '[{"role":"model","parts":[]}]',
     }
-    content = content_of({**attributes, **flat(HEARD, {"role": "user", "content": "Hi"})})
+    content = content_of({**attributes, **flat(INPUT, {"role": "user", "content": "Hi"})})
     assert (words(content.input), words(content.output)) == (
         [("user", "Hi", [], [])],
         [("assistant", None, [], [])],

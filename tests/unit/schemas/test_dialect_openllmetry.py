@@ -28,7 +28,7 @@ PROMPT: dict[str, Any] = {
     "gen_ai.completion.0.content": "Two.",
     "gen_ai.completion.0.finish_reason": "stop",
 }
-HEARD = [
+INPUT_WORDS = [
     ("instruction", "Be brief.", [], []),
     ("user", "Hi", [], []),
     ("assistant", None, [("c1", "look", '{"id": 1}')], []),
@@ -40,19 +40,19 @@ HEARD = [
 def test_flattened_prompts_and_completions_are_read(old: bool) -> None:
     """Parts that were written into the content as JSON are opened; other text stays as it is."""
     names = {"gen_ai.prompt": "llm.prompts", "gen_ai.completion": "llm.completions"} if old else {}
-    told = dict(PROMPT)
+    attributes = dict(PROMPT)
     for new, before in names.items():
-        told = {key.replace(new, before): value for key, value in told.items()}
-    content = content_of({**CHAT, **told})
+        attributes = {key.replace(new, before): value for key, value in attributes.items()}
+    content = content_of({**CHAT, **attributes})
     assert (content.role, content.model, content.content) == (SpanRole.CHAT, "birch-2", Content.CAPTURED)
-    assert words(content.input) == HEARD
+    assert words(content.input) == INPUT_WORDS
     assert words(content.output) == [("assistant", "Two.", [], [])]
 
 
 def test_flattened_prompts_are_read_under_an_operations_name_too() -> None:
     """Newer versions name the operation and may still flatten the messages."""
     content = content_of({"gen_ai.operation.name": "chat", **PROMPT})
-    assert words(content.input) == HEARD
+    assert words(content.input) == INPUT_WORDS
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_flattened_prompts_are_read_under_an_operations_name_too() -> None:
     [("completion", SpanRole.CHAT), ("rerank", SpanRole.OTHER), ("embedding", SpanRole.OTHER)],
 )
 def test_the_type_of_the_request_decides_the_role(request_type: str, part: SpanRole) -> None:
-    """What was embedded is no conversation, though it stands in `gen_ai.prompt`, too."""
+    """An embedded text is no conversation, though it stands in `gen_ai.prompt`, too."""
     attributes = {
         "llm.request.type": request_type,
         "gen_ai.prompt.0.content": "x",

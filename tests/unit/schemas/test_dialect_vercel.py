@@ -162,10 +162,10 @@ def test_other_operations_have_no_conversation(operation: str) -> None:
 def test_calls_that_are_no_list_are_not_passed_over() -> None:
     """One call without its list is a call; what is none was cut."""
     attributes = {"ai.operationId": "ai.generateText.doGenerate", "ai.response.text": "so"}
-    one = content_of(
+    content = content_of(
         {**attributes, "ai.response.toolCalls": '{"toolCallId": "c", "toolName": "pay", "args": "{}"}'}
     )
-    assert words(one.output) == [("assistant", "so", [("c", "pay", "{}")], [])]
+    assert words(content.output) == [("assistant", "so", [("c", "pay", "{}")], [])]
     odd = content_of({**attributes, "ai.response.toolCalls": "[7]"})
     assert odd.output is not None
     assert [message.content for message in odd.output] == [Content.TRUNCATED]

@@ -1,4 +1,4 @@
-"""What frameworks wrap around arguments and results of tools, opened where they are known to do so."""
+"""Frameworks' wrappers of arguments and results of tools, opened where they are known."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ TOOL = {"openinference.span.kind": "TOOL", "tool.name": "look"}
 GENAI_TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look"}
 
 
-def arguments(told: dict[str, Any], scope: str) -> Any:
+def arguments(attributes: dict[str, Any], scope: str) -> Any:
     """Return the arguments of the call on a tool's span."""
-    call = content_of({**TOOL, **told}, scope=scope).call
+    call = content_of({**TOOL, **attributes}, scope=scope).call
     assert call is not None
     return None if call.args is None else json.loads(call.args)
 
@@ -31,7 +31,7 @@ def arguments(told: dict[str, Any], scope: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("written", "told"),
+    ("written", "result"),
     [
         ('[{"text": "Error: no such user"}]', "Error: no such user"),
         ('[{"text": "one"}, {"text": "two"}]', "one\ntwo"),
@@ -41,10 +41,10 @@ def arguments(told: dict[str, Any], scope: str) -> Any:
         ("plain", "plain"),
     ],
 )
-def test_strands_writes_the_parts_that_the_model_gets(written: str, told: str) -> None:
+def test_strands_writes_the_parts_that_the_model_gets(written: str, result: str) -> None:
     """They hold the tool's result; what is not text stays as it was written."""
     content = content_of({**GENAI_TOOL, "gen_ai.tool.call.result": written}, scope=STRANDS)
-    assert content.result == ToolResult(None, "look", told)
+    assert content.result == ToolResult(None, "look", result)
 
 
 def test_results_of_others_stay_as_they_were_written() -> None:
@@ -74,8 +74,8 @@ def test_googles_function_response_is_opened() -> None:
     response = {"id": "c1", "name": "look", "response": {"result": "user_1"}}
     content = content_of({**TOOL, "output.value": json.dumps(response)})
     assert content.result == ToolResult("c1", "look", '{"result":"user_1"}')
-    other = json.dumps({**response, "name": "other"})
-    assert content_of({**TOOL, "output.value": other}).result == ToolResult(None, "look", other)
+    renamed = json.dumps({**response, "name": "other"})
+    assert content_of({**TOOL, "output.value": renamed}).result == ToolResult(None, "look", renamed)
 
 
 # Arguments
@@ -137,6 +137,6 @@ def test_dspys_tools_have_the_names_of_their_spans(method: str) -> None:
         ToolCall(None, "shop.look", '{"id":1}'),
         ToolResult(None, "shop.look", "x"),
     )
-    other = content_of(attributes, name=f"look.{method}").call
-    assert other is not None
-    assert other.tool == f"look.{method}"
+    unnamed = content_of(attributes, name=f"look.{method}").call
+    assert unnamed is not None
+    assert unnamed.tool == f"look.{method}"

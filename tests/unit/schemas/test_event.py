@@ -19,7 +19,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
 
 def test_predicates_know_the_words_of_events() -> None:
-    """What `kind` and `content` may be asked for is what an event can have; `end` is no event."""
+    """`kind` and `content` have the values that an event can have; `end` is no event."""
     assert set(KINDS) == {kind.value for kind in Kind} - {Kind.END.value}
     assert set(CONTENTS) == {content.value for content in Content}
 
@@ -36,8 +36,8 @@ def test_an_id_is_the_digest_of_the_canonical_array(
 def test_a_known_event_has_a_known_id() -> None:
     """The id of one event, computed by hand from its array's text, never changes."""
     array = '["s","2026-02-17T22:55:18.802031000Z","tool_call",["c1","refund","{\\"a\\":1,\\"b\\":2}"],0]'
-    said = event_content("tool_call", tool="refund", call_id="c1", args='{"b": 2, "a": 1.0}')
-    made = event_id("s", 1771368918802031000, "tool_call", said, 0)
+    content = event_content("tool_call", tool="refund", call_id="c1", args='{"b": 2, "a": 1.0}')
+    made = event_id("s", 1771368918802031000, "tool_call", content, 0)
     assert made == hashlib.sha256(array.encode()).hexdigest()[:32]
 
 
@@ -81,7 +81,7 @@ def test_times_agree_with_pythons_clock(moment: datetime) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "ns"),
+    ("value", "ns"),
     [
         ("2026-02-17T22:55:18+02:00", 1771361718 * NS),
         ("2026-02-17T22:55:18.1234567899", 1771368918 * NS + 123456789),
@@ -92,21 +92,21 @@ def test_times_agree_with_pythons_clock(moment: datetime) -> None:
         (1771368918250000001, 1771368918250000001),
     ],
 )
-def test_the_spellings_of_a_time(told: object, ns: int) -> None:
+def test_the_spellings_of_a_time(value: object, ns: int) -> None:
     """Offsets count, digits after the ninth are cut, numbers are seconds to nanoseconds by their size."""
-    assert parse_time(told) == ns
+    assert parse_time(value) == ns
 
 
 @pytest.mark.parametrize(
-    "told",
+    "value",
     [
         *("", "yesterday", "2026-02-17", "2026-13-01T00:00:00", "9999-01-01T00:00:00Z", "x" * 100),
         *(True, None, [], float("nan"), float("inf"), 10**30, -(10**30)),
     ],
 )
-def test_what_is_no_time_is_none(told: object) -> None:
+def test_what_is_no_time_is_none(value: object) -> None:
     """Other values, dates without a time of day, times beyond 64 bits: None, never an error."""
-    assert parse_time(told) is None
+    assert parse_time(value) is None
 
 
 def test_a_time_without_an_offset_is_local_to_the_zone() -> None:

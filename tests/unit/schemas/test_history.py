@@ -12,19 +12,31 @@ USER = Message(Role.USER, "Hi")
 
 def asked(*ids: str) -> Message:
     """A message that calls a tool for each id."""
-    return Message(Role.ASSISTANT, calls=tuple(ToolCall(one, f"tool {one[-1]}", "{}") for one in ids))
+    return Message(
+        Role.ASSISTANT, calls=tuple(ToolCall(call_id, f"tool {call_id[-1]}", "{}") for call_id in ids)
+    )
 
 
 def answered(*ids: str, tool: str | None = None) -> Message:
     """A message with a result for each id."""
-    return Message(Role.TOOL, results=tuple(ToolResult(one, tool, f"result {one[-1]}") for one in ids))
+    return Message(
+        Role.TOOL, results=tuple(ToolResult(call_id, tool, f"result {call_id[-1]}") for call_id in ids)
+    )
 
 
 def test_results_pair_in_order_with_as_many_calls_before_them() -> None:
     """The item's id gives way to the call's, however the messages are cut; the tool is then known."""
-    said = (USER, asked("fc_a"), answered("a"), asked("fc_b"), asked("fc_c"), answered("b"), answered("c"))
-    told, _ = claims_of(SpanContent(SpanRole.CHAT, input=said, output=()), 1, 2)
-    of_tools = [(one.kind, one.call_id, one.tool) for one in told if one.kind is not Kind.USER]
+    messages = (
+        USER,
+        asked("fc_a"),
+        answered("a"),
+        asked("fc_b"),
+        asked("fc_c"),
+        answered("b"),
+        answered("c"),
+    )
+    claims, _ = claims_of(SpanContent(SpanRole.CHAT, input=messages, output=()), 1, 2)
+    of_tools = [(claim.kind, claim.call_id, claim.tool) for claim in claims if claim.kind is not Kind.USER]
     call, result = Kind.TOOL_CALL, Kind.TOOL_RESULT
     assert of_tools == [
         *((call, "a", "tool a"), (result, "a", "tool a")),
@@ -33,7 +45,7 @@ def test_results_pair_in_order_with_as_many_calls_before_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "messages",
     [
         (asked("fc_a", "fc_b"), answered("a")),
         (asked("fc_a"), answered("a", "b")),
@@ -42,12 +54,12 @@ def test_results_pair_in_order_with_as_many_calls_before_them() -> None:
         (asked("a", "fc_b"), answered("a", "b")),
     ],
 )
-def test_where_the_counts_or_names_differ_the_tool_is_unknown(said: tuple[Message, ...]) -> None:
+def test_where_the_counts_or_names_differ_the_tool_is_unknown(messages: tuple[Message, ...]) -> None:
     """The call of a result is not known."""
-    assert with_ids_of_results(said) == said
+    assert with_ids_of_results(messages) == messages
 
 
 def test_ids_that_pair_stay() -> None:
     """Also in another order than that of the calls."""
-    said = (asked("a", "b"), answered("b", "a"))
-    assert with_ids_of_results(said) == said
+    messages = (asked("a", "b"), answered("b", "a"))
+    assert with_ids_of_results(messages) == messages

@@ -32,7 +32,7 @@ from ...laws.otlp_messages import otlp_json
 TRACE, SPAN = "4bedea77bb33b9c5f280371eae21ea97", "00c0ffee00000002"
 START = 1_771_368_896_312_716_000
 DETAILS = "gen_ai.client.inference.operation.details"
-SAID = [{"role": "user", "parts": [{"type": "text", "content": "héllo"}]}]
+MESSAGES = [{"role": "user", "parts": [{"type": "text", "content": "héllo"}]}]
 
 
 def sdk_records() -> list[ReadableLogRecord]:
@@ -46,7 +46,7 @@ def sdk_records() -> list[ReadableLogRecord]:
     logger.emit(
         ApiRecord(
             event_name=DETAILS,
-            attributes={"gen_ai.input.messages": SAID, "gen_ai.request.model": "m"},  # pyright: ignore[reportArgumentType]
+            attributes={"gen_ai.input.messages": MESSAGES, "gen_ai.request.model": "m"},  # pyright: ignore[reportArgumentType]
             **ids,
         )
     )
@@ -63,7 +63,7 @@ def request() -> LogsData:
 def expected() -> tuple[LogRecord, ...]:
     """Return the two of them that hold content and name their span."""
     user = {"gen_ai.event.content": {"content": "héllo", "n": 3}}
-    details = {"gen_ai.input.messages": SAID, "gen_ai.request.model": "m"}
+    details = {"gen_ai.input.messages": MESSAGES, "gen_ai.request.model": "m"}
     return (
         LogRecord(TRACE, SPAN, START, "gen_ai.user.message", orjson.dumps(user).decode(), place=0),
         LogRecord(TRACE, SPAN, START, DETAILS, orjson.dumps(details).decode(), place=1),
@@ -73,11 +73,11 @@ def expected() -> tuple[LogRecord, ...]:
 def check(decoded: Decoded) -> None:
     """Check that these records were decoded, and the others counted."""
     assert decoded.spans == decoded.flaws == ()
-    assert [orjson.loads(one.content) for one in decoded.records] == [
-        orjson.loads(one.content) for one in expected()
+    assert [orjson.loads(record.content) for record in decoded.records] == [
+        orjson.loads(record.content) for record in expected()
     ]
-    assert [(one.trace_id, one.span_id, one.time, one.name) for one in decoded.records] == [
-        (one.trace_id, one.span_id, one.time, one.name) for one in expected()
+    assert [(record.trace_id, record.span_id, record.time, record.name) for record in decoded.records] == [
+        (record.trace_id, record.span_id, record.time, record.name) for record in expected()
     ]
     assert (decoded.passed_over, decoded.unlinked, decoded.rejected) == (1, 1, 0)
     assert decoded.latest == START + 5_000
@@ -104,15 +104,15 @@ def test_the_name_of_an_event_may_stand_in_an_attribute() -> None:
     attributes = [{"key": "event.name", "value": {"stringValue": "gen_ai.choice"}}]
     record = {"traceId": TRACE, "spanId": SPAN, "attributes": attributes, "timeUnixNano": "5"}
     value = {"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}
-    assert [one.name for one in decode_json(value).records] == ["gen_ai.choice"]
+    assert [item.name for item in decode_json(value).records] == ["gen_ai.choice"]
     value["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0] |= {
         "traceId": b64encode(bytes.fromhex(TRACE)).decode(),
         "spanId": b64encode(bytes.fromhex(SPAN)).decode(),
     }
     data = ParseDict(value, LogsData()).SerializeToString()
-    assert [one.name for one in decode_logs_protobuf(data).records] == ["gen_ai.choice"]
+    assert [item.name for item in decode_logs_protobuf(data).records] == ["gen_ai.choice"]
     printed = {"trace_id": TRACE, "span_id": SPAN, "body": {}, "attributes": {"event.name": "gen_ai.choice"}}
-    assert [one.name for one in decode_json(printed).records] == ["gen_ai.choice"]
+    assert [item.name for item in decode_json(printed).records] == ["gen_ai.choice"]
 
 
 def test_a_file_of_all_signals_is_read(tmp_path: Path) -> None:
@@ -126,15 +126,15 @@ def test_a_file_of_all_signals_is_read(tmp_path: Path) -> None:
     lines = [MessageToDict(spans), MessageToDict(metrics), MessageToDict(request())]
     plain = tmp_path / "all.jsonl"
     plain.write_bytes(b"\n".join(json.dumps(line).encode() for line in lines))
-    parts = [one.SerializeToString() for one in (spans, metrics, request())]
+    parts = [item.SerializeToString() for item in (spans, metrics, request())]
     packed = tmp_path / "all.pb.gz"
     packed.write_bytes(gzip.compress(b"".join(len(part).to_bytes(4, "big") + part for part in parts)))
     for path in (plain, packed):
         found = [decoded for _, decoded in requests(path)]
-        assert [len(one.spans) for one in found] == [1, 0, 0]
-        assert [one.metrics for one in found] == [0, 1, 0]
-        assert [len(one.records) for one in found] == [0, 0, 2]
-        assert not any(one.flaws for one in found)
+        assert [len(item.spans) for item in found] == [1, 0, 0]
+        assert [item.metrics for item in found] == [0, 1, 0]
+        assert [len(item.records) for item in found] == [0, 0, 2]
+        assert not any(item.flaws for item in found)
     logs = tmp_path / "logs.json"
     logs.write_text(json.dumps(lines[2]))
     assert holds_spans(logs, logs.read_bytes())
@@ -168,7 +168,7 @@ def test_what_cannot_be_read_of_a_record_is_a_flaw(
     """The rest of it is read, and it is known to lack something."""
     decoded = in_json(**more)
     assert [flaw.code for flaw in decoded.flaws] == ([code] if code else [])
-    assert [one.dropped for one in decoded.records] == [dropped]
+    assert [record.dropped for record in decoded.records] == [dropped]
     assert decoded.rejected == 0
 
 
@@ -190,50 +190,52 @@ def test_a_deep_or_damaged_body_takes_no_other_record_along() -> None:
         value.Clear()
         value.array_value.values.append(inner)
     deep = decode_logs_protobuf(message.SerializeToString())
-    assert [one.dropped for one in deep.records] == [1, 0]
+    assert [record.dropped for record in deep.records] == [1, 0]
     assert [flaw.code for flaw in deep.flaws] == ["otlp-depth"]
     broken = request().SerializeToString().replace("héllo".encode(), b"h\xff\xffllo", 1)
     damaged = decode_logs_protobuf(broken)
-    assert [one.name for one in damaged.records] == [one.name for one in expected()]
+    assert [record.name for record in damaged.records] == [record.name for record in expected()]
     assert {flaw.code for flaw in damaged.flaws} == {"otlp-value"}
     assert "llo" not in str(damaged.flaws)
 
 
 def joined_content(
-    *told: tuple[str, Value], attributes: dict[str, Value] | None = None, **more: Any
+    *bodies: tuple[str, Value], attributes: dict[str, Value] | None = None, **more: Any
 ) -> SpanContent:
     """Return the content of a model's call from these log records."""
     about: dict[str, Value] = {"gen_ai.operation.name": "chat", **(attributes or {})}
     span = Span(TRACE, SPAN, None, "chat", START, START + 9, attributes=about, **more)
     records = [
         LogRecord(TRACE, SPAN, START + place, name, content_of(name, body, {})[0], place=place)
-        for place, (name, body) in enumerate(told)
+        for place, (name, body) in enumerate(bodies)
     ]
     return join_records(read_span(span), records).content
 
 
-def said(one: SpanContent) -> list[tuple[str, str | None]]:
+def rows_of(content: SpanContent) -> list[tuple[str, str | None]]:
     """Return role and text of each message of a span's content."""
-    return [(message.role.value, message.text) for message in (*(one.input or ()), *(one.output or ()))]
+    return [
+        (message.role.value, message.text) for message in (*(content.input or ()), *(content.output or ()))
+    ]
 
 
 def test_what_the_span_has_itself_is_not_repeated() -> None:
     """Records fill the half that the span lacks, and nothing else."""
-    own: dict[str, Value] = {"gen_ai.input.messages": '[{"role": "user", "content": "mine"}]'}
-    told = (
+    attributes: dict[str, Value] = {"gen_ai.input.messages": '[{"role": "user", "content": "mine"}]'}
+    bodies = (
         ("gen_ai.user.message", {"content": "theirs"}),
         ("gen_ai.choice", {"message": {"content": "yes"}}),
     )
-    assert said(joined_content(*told, attributes=own)) == [("user", "mine"), ("assistant", "yes")]
-    assert said(joined_content(*told)) == [("user", "theirs"), ("assistant", "yes")]
+    assert rows_of(joined_content(*bodies, attributes=attributes)) == [("user", "mine"), ("assistant", "yes")]
+    assert rows_of(joined_content(*bodies)) == [("user", "theirs"), ("assistant", "yes")]
 
 
 def test_records_without_content_leave_the_half_absent() -> None:
-    """Where capture is off they only show that there was a message."""
-    one = joined_content(
+    """If capture is off they only show that there was a message."""
+    content = joined_content(
         ("gen_ai.user.message", None), ("gen_ai.choice", {"index": 0, "message": {"role": "assistant"}})
     )
-    assert (one.input, one.output, one.content) == (None, None, Content.ABSENT)
+    assert (content.input, content.output, content.content) == (None, None, Content.ABSENT)
 
 
 def test_a_prompt_of_which_a_place_is_missing_is_truncated() -> None:
@@ -246,18 +248,22 @@ def test_a_prompt_of_which_a_place_is_missing_is_truncated() -> None:
     ]
     answer = content_of("", {"message": {"content": "yes"}}, {})[0]
     records.append(LogRecord(TRACE, SPAN, START + 1, "gen_ai.choice", answer))
-    one = join_records(read_span(span), records).content
-    assert (one.input, said(one), one.content) == (None, [("assistant", "yes")], Content.TRUNCATED)
+    content = join_records(read_span(span), records).content
+    assert (content.input, rows_of(content), content.content) == (
+        None,
+        [("assistant", "yes")],
+        Content.TRUNCATED,
+    )
     whole = [*records, LogRecord(TRACE, SPAN, START, "gen_ai.user.message", "{}", order=1)]
     assert len(join_records(read_span(span), whole).content.input or ()) == 3
 
 
 def test_a_prompt_without_its_answer_may_not_be_whole() -> None:
     """Exporters send in order, and the answer comes last: some of the prompt may be on its way, too."""
-    one = joined_content(("gen_ai.user.message", {"content": "hi"}))
-    assert (one.input, one.output) == (None, None)
-    own: dict[str, Value] = {"gen_ai.output.messages": '[{"role": "assistant", "content": "yes"}]'}
-    assert said(joined_content(("gen_ai.user.message", {"content": "hi"}), attributes=own)) == [
+    content = joined_content(("gen_ai.user.message", {"content": "hi"}))
+    assert (content.input, content.output) == (None, None)
+    attributes: dict[str, Value] = {"gen_ai.output.messages": '[{"role": "assistant", "content": "yes"}]'}
+    assert rows_of(joined_content(("gen_ai.user.message", {"content": "hi"}), attributes=attributes)) == [
         ("user", "hi"),
         ("assistant", "yes"),
     ]
@@ -265,8 +271,8 @@ def test_a_prompt_without_its_answer_may_not_be_whole() -> None:
 
 def test_a_failed_call_with_its_prompt_in_records_has_no_answer() -> None:
     """The input is known, and the output is empty, not absent."""
-    one = joined_content(("gen_ai.user.message", {"content": "hi"}), failed=True)
-    assert (said(one), one.output, one.content) == ([("user", "hi")], (), Content.CAPTURED)
+    content = joined_content(("gen_ai.user.message", {"content": "hi"}), failed=True)
+    assert (rows_of(content), content.output, content.content) == ([("user", "hi")], (), Content.CAPTURED)
 
 
 def adk(content: object) -> Value:
@@ -284,13 +290,13 @@ def test_the_records_of_the_adk_are_read() -> None:
         {"role": "model", "parts": [{**empty, "text": None, "function_call": call}]},
         {"role": "user", "parts": [{**empty, "text": None, "function_response": answer}]},
     ]
-    one = joined_content(
+    joined = joined_content(
         ("gen_ai.system.message", adk("be kind")),
         *(("gen_ai.user.message", adk(content)) for content in contents),
         ("gen_ai.choice", {**adk({"role": "model", "parts": [{**empty, "text": "here"}]}), "index": 0}),  # pyright: ignore
         attributes={"gen_ai.operation.name": "generate_content"},
     )
-    messages = [*(one.input or ()), *(one.output or ())]
+    messages = [*(joined.input or ()), *(joined.output or ())]
     roles = [Role.INSTRUCTION, Role.USER, Role.ASSISTANT, Role.USER, Role.ASSISTANT]
     assert [message.role for message in messages] == roles
     assert [message.text for message in messages] == ["be kind", "find it", None, None, "here"]
@@ -320,32 +326,32 @@ def test_parts_of_a_streamed_choice_are_one_message(
     choices: list[tuple[str, Value]], expected: list[str]
 ) -> None:
     """They have one index and no reason to finish; choices with other indices, or without any, are others."""
-    one = joined_content(("gen_ai.user.message", {"content": "hi"}), *choices)
-    assert [message.text for message in one.output or ()] == expected
+    content = joined_content(("gen_ai.user.message", {"content": "hi"}), *choices)
+    assert [message.text for message in content.output or ()] == expected
 
 
 def test_a_call_in_parts_of_a_streamed_choice_is_one_call() -> None:
     """The parts name it before its arguments are there."""
     begun = {"id": "c1", "name": "look", "args": None, "will_continue": True}
     whole = {"id": "c1", "name": "look", "args": {"n": 1}}
-    one = joined_content(
+    content = joined_content(
         ("gen_ai.user.message", {"content": "hi"}),
         choice(None, function_call=begun),
         choice(None, function_call=begun),
         choice("STOP", function_call=whole),
     )
-    calls = [(call.call_id, call.args) for message in one.output or () for call in message.calls]
+    calls = [(call.call_id, call.args) for message in content.output or () for call in message.calls]
     assert calls == [("c1", '{"n":1}')]
 
 
 def test_parts_of_a_streamed_answer_in_the_details_are_one_message() -> None:
     """There each has an empty reason to finish."""
-    told = [
+    output = [
         {"role": "assistant", "parts": [{"type": "text", "content": text}], "finish_reason": reason}
         for text, reason in (("Good", ""), ("bye", ""), ("Goodbye", "stop"))
     ]
-    one = joined_content((DETAILS, {"gen_ai.input.messages": SAID, "gen_ai.output.messages": told}))
-    assert said(one) == [("user", "héllo"), ("assistant", "Goodbye")]
+    content = joined_content((DETAILS, {"gen_ai.input.messages": MESSAGES, "gen_ai.output.messages": output}))
+    assert rows_of(content) == [("user", "héllo"), ("assistant", "Goodbye")]
 
 
 @pytest.mark.parametrize(("scope", "error"), [("gcp.vertex.agent", "tool_error"), ("other", None)])
@@ -357,12 +363,12 @@ def test_a_result_in_the_adks_records_shows_that_its_tool_failed(scope: str, err
     answer = choice("STOP", text="I am sorry")
     content = adk({"role": "user", "parts": [{"function_response": response}]})
     on_span: dict[str, Value] = {"gen_ai.input.messages": json.dumps(listed)}
-    for one in (
+    for joined in (
         joined_content(("gen_ai.user.message", content), answer, scope=scope),
         joined_content((DETAILS, {"gen_ai.input.messages": listed}), answer, scope=scope),
         joined_content(answer, attributes=on_span, scope=scope),
     ):
-        results = [result for message in one.input or () for result in message.results]
+        results = [result for message in joined.input or () for result in message.results]
         assert [(result.result, result.error) for result in results] == [
             ('{"result":"Error: no such user"}', error)
         ]
@@ -370,10 +376,10 @@ def test_a_result_in_the_adks_records_shows_that_its_tool_failed(scope: str, err
 
 def test_what_the_adk_elides_is_redacted() -> None:
     """It writes a placeholder where capture of content is off."""
-    one = joined_content(
+    content = joined_content(
         ("gen_ai.system.message", adk("<elided>")),
         ("gen_ai.user.message", adk("<elided>")),
         ("gen_ai.choice", {"content": "<elided>", "index": 0}),
         attributes={"gen_ai.operation.name": "generate_content"},
     )
-    assert (one.input, one.output, one.content) == (None, None, Content.REDACTED)
+    assert (content.input, content.output, content.content) == (None, None, Content.REDACTED)

@@ -32,8 +32,8 @@ from .otlp_spans import (
     message,
     request,
     sdk_spans,
+    sent_spans,
     span_json,
-    told,
 )
 
 
@@ -41,9 +41,9 @@ def test_what_the_console_exporter_prints_is_decoded() -> None:
     """Python's `to_json` names no scope; ids after `0x` and ISO times with microseconds are read."""
     values = [json.loads(span.to_json()) for span in sdk_spans()]
     assert is_span_dump(values)
-    assert decode_json(values) == Decoded(told(scope=""))
+    assert decode_json(values) == Decoded(sent_spans(scope=""))
     assert is_span_dump(values[0])
-    assert decode_json(values[0]) == Decoded(told(scope="")[:1])
+    assert decode_json(values[0]) == Decoded(sent_spans(scope="")[:1])
 
 
 def test_integer_ids_of_128_bits_keep_their_digits() -> None:
@@ -51,7 +51,7 @@ def test_integer_ids_of_128_bits_keep_their_digits() -> None:
     data = json.dumps({"spans": [integers(span) for span in sdk_spans()], "final_output": None}).encode()
     value = read_span_json(data)
     assert is_span_dump(value)
-    assert decode_json(value) == Decoded(told(scope=""))
+    assert decode_json(value) == Decoded(sent_spans(scope=""))
     rounded = decode_json(read_json(data))
     assert codes(rounded) == [("span 1", "otlp-trace-id"), ("span 2", "otlp-trace-id")]
     assert (rounded.spans, rounded.rejected) == ((), 2)
@@ -60,10 +60,10 @@ def test_integer_ids_of_128_bits_keep_their_digits() -> None:
 def test_what_javascript_sdks_dump_is_decoded() -> None:
     """Objects of the JavaScript SDK, in a list or by operation in an object of lists, are read."""
     values = [javascript(span) for span in sdk_spans()]
-    assert decode_json(values) == Decoded(told())
+    assert decode_json(values) == Decoded(sent_spans())
     grouped = {"chat": values[:1], "invoke_agent": values[1:]}
     assert is_span_dump(grouped)
-    assert decode_json(grouped) == Decoded(told())
+    assert decode_json(grouped) == Decoded(sent_spans())
 
 
 def test_libraries_before_scopes_are_decoded() -> None:
@@ -74,12 +74,15 @@ def test_libraries_before_scopes_are_decoded() -> None:
     del value.resource_spans[0].scope_spans[:]
     inner = value.resource_spans[0].SerializeToString()
     inner += b"\xc2\x3e" + delimited(1, scopes)[1:]
-    assert decode_protobuf(delimited(1, inner)) == Decoded(told())
-    library = {"instrumentationLibrary": {"name": "agent"}, "spans": [span_json_of(one) for one in told()]}
+    assert decode_protobuf(delimited(1, inner)) == Decoded(sent_spans())
+    library = {
+        "instrumentationLibrary": {"name": "agent"},
+        "spans": [span_json_of(sent_span) for sent_span in sent_spans()],
+    }
     desk = {"attributes": [{"key": "service.name", "value": {"stringValue": "desk"}}]}
     found = decode_json({"resourceSpans": [{"resource": desk, "instrumentationLibrarySpans": [library]}]})
     assert [(span.span_id, span.scope, span.resource) for span in found.spans] == [
-        (span.span_id, span.scope, span.resource) for span in told()
+        (span.span_id, span.scope, span.resource) for span in sent_spans()
     ]
 
 
@@ -105,9 +108,9 @@ def test_a_span_without_good_ids_is_rejected_alone(fields: dict[str, bytes], cod
     assert codes(found) == [("resource 1, scope 1, span 2", code)]
     assert (len(found.spans), found.rejected) == (2, 1)
     names = {"trace_id": "traceId", "span_id": "spanId"}
-    one = decode_json(span_json(**{names[key]: value.hex() for key, value in fields.items()}))
-    assert codes(one) == [("resource 1, scope 1, span 1", code)]
-    assert (one.spans, one.rejected) == ((), 1)
+    decoded = decode_json(span_json(**{names[key]: value.hex() for key, value in fields.items()}))
+    assert codes(decoded) == [("resource 1, scope 1, span 1", code)]
+    assert (decoded.spans, decoded.rejected) == ((), 1)
 
 
 @pytest.mark.parametrize(
@@ -193,23 +196,23 @@ def test_values_in_json(value: object, read: object) -> None:
     ],
 )
 def test_a_value_that_cannot_be_read_leaves_its_key(value: object, code: str) -> None:
-    """What is not of its type becomes None, so that its key is there, and is a flaw with its place."""
+    """A value of another type becomes None, so that its key is there, and is a flaw with its place."""
     found = decode_json(attributes(good={"stringValue": "g"}, bad=value, last={"boolValue": True}))
     assert codes(found) == [("resource 1, scope 1, span 1, attribute 2", code)]
     assert dict(found.spans[0].attributes) == {"good": "g", "bad": None, "last": True}
 
 
 def test_keys_that_are_missing_or_repeated_are_flaws() -> None:
-    """An attribute without a key is left out; of two with one the last is kept, equal ones are no flaw."""
+    """An attribute without a key is left out; of two with one the last counts, equal ones are no flaw."""
     pairs: list[Any] = [{"key": "a", "value": {"stringValue": value}} for value in "xxy"]
     pairs += [{"key": "", "value": {"stringValue": "x"}}, {"value": {"stringValue": "x"}}]
     found = decode_json(span_json(attributes=pairs))
     at = "resource 1, scope 1, span 1, attribute"
     assert codes(found) == [(f"{at} {n}", "otlp-key") for n in (3, 4, 5)]
-    one = message()
+    span_message = message()
     for pair in pairs:
-        one.attributes.add(key=pair.get("key", "")).value.string_value = pair["value"]["stringValue"]
-    packed = decode_protobuf(request(one).SerializeToString())
+        span_message.attributes.add(key=pair.get("key", "")).value.string_value = pair["value"]["stringValue"]
+    packed = decode_protobuf(request(span_message).SerializeToString())
     assert packed == found
     assert dict(found.spans[0].attributes) == {"a": "y"}
     assert found.spans[0].dropped_attributes == 2
@@ -239,7 +242,7 @@ def test_what_was_dropped_is_counted(fields: dict[str, Any], dropped: tuple[int,
 
 @pytest.mark.parametrize("given", ["many", 1.5, [], True])
 def test_a_count_that_is_none_stands_for_one(given: object) -> None:
-    """Where a count of dropped items cannot be read, one was dropped."""
+    """If a count of dropped items cannot be read, one was dropped."""
     found = decode_json(span_json(droppedAttributesCount=given))
     assert codes(found) == [("resource 1, scope 1, span 1", "otlp-value")]
     assert [span.dropped_attributes for span in found.spans] == [1]
@@ -260,11 +263,11 @@ def test_values_nest_to_one_depth_in_every_format(kind: str) -> None:
                 outer.kvlist_value.values.add(key="k", value=packed)
                 value, plain = {"kvlistValue": {"values": [{"key": "k", "value": value}]}}, {"k": plain}
             packed = outer
-        one = message()
-        one.attributes.add(key="a", value=packed)
+        span_message = message()
+        span_message.attributes.add(key="a", value=packed)
         dump = {"context": {"trace_id": TRACE, "span_id": ROOT}, "attributes": {"a": plain}}
         everywhere = [
-            decode_protobuf(request(one).SerializeToString()),
+            decode_protobuf(request(span_message).SerializeToString()),
             decode_json(attributes(a=value)),
             decode_json([dump]),
         ]
@@ -303,7 +306,7 @@ def test_values_nest_to_one_depth_in_every_format(kind: str) -> None:
     ],
 )
 def test_json_of_another_shape_is_a_flaw_with_its_place(value: object, place: str, code: str) -> None:
-    """What stands where something else belongs gives one flaw with its place, and never raises."""
+    """A value where something else belongs gives one flaw with its place, and never raises."""
     assert codes(decode_json(value)) == [(place, code)]
 
 
@@ -312,8 +315,8 @@ def test_errors_in_every_spelling(status: object) -> None:
     """The code of an error is 2 or any of its names; other codes are none."""
     assert decode_json(span_json(status={"code": status})).spans[0].failed
     assert decode_json(span_json(status={"status_code": status})).spans[0].failed
-    for other in (0, 1, None, "STATUS_CODE_OK", "UNSET", {}):
-        found = decode_json(span_json(status={"code": other} if other != {} else {}))
+    for code in (0, 1, None, "STATUS_CODE_OK", "UNSET", {}):
+        found = decode_json(span_json(status={"code": code} if code != {} else {}))
         assert [(span.failed, found.flaws) for span in found.spans] == [(False, ())]
 
 

@@ -26,25 +26,25 @@ from .otlp_spans import (
     message,
     request,
     sdk_spans,
-    told,
+    sent_spans,
 )
 
 
 def test_what_the_exporter_sends_is_decoded() -> None:
     """The SDK's protobuf gives ids in hex, nanoseconds, values, events, status, resource and scope."""
-    assert decode_protobuf(encode_spans(sdk_spans()).SerializeToString()) == Decoded(told())
+    assert decode_protobuf(encode_spans(sdk_spans()).SerializeToString()) == Decoded(sent_spans())
 
 
 def test_values_nested_deeper_than_protobuf_allows_cost_one_attribute() -> None:
-    """Where the protobuf library itself gives up, the attribute alone is lost, and the span is kept."""
+    """If the protobuf library itself gives up, the attribute alone is lost, and the span stays."""
     deep = b"\x0a\x01x"
     for _ in range(200):
         inner = delimited(1, deep)
         deep = delimited(5, inner)
     attribute = delimited(9, delimited(1, b"deep") + delimited(2, deep))
-    one = message(name="kept")
-    one.attributes.add(key="after").value.int_value = 1
-    spans = delimited(2, attribute + one.SerializeToString()) + delimited(2, message().SerializeToString())
+    sound = message(name="kept")
+    sound.attributes.add(key="after").value.int_value = 1
+    spans = delimited(2, attribute + sound.SerializeToString()) + delimited(2, message().SerializeToString())
     found = decode_protobuf(delimited(1, delimited(2, spans)))
     assert codes(found) == [("resource 1, scope 1, span 1, attribute 1", "otlp-value")]
     assert dict(found.spans[0].attributes) == {"deep": None, "after": 1}
@@ -63,9 +63,9 @@ def damaged(whole: TracesData, marks: Iterable[bytes] = (b"@@@@",)) -> bytes:
 @pytest.mark.parametrize("where", ["name", "trace_state", "status", "event", "scope", "schema"])
 def test_names_that_are_not_utf8_are_left_out(where: str) -> None:
     """A span's name, a note or a scope's name that is not UTF-8 is a flaw; all else of the span stays."""
-    one = message(start_time_unix_nano=7)
-    one.attributes.add(key="a").value.string_value = "b"
-    whole = request(one)
+    span_message = message(start_time_unix_nano=7)
+    span_message.attributes.add(key="a").value.string_value = "b"
+    whole = request(span_message)
     span = whole.resource_spans[0].scope_spans[0].spans[0]
     if where == "status":
         span.status.message = "@@@@"
@@ -79,24 +79,26 @@ def test_names_that_are_not_utf8_are_left_out(where: str) -> None:
         setattr(span, where, "@@@@")
     found = decode_protobuf(damaged(whole))
     assert [code for _, code in codes(found)] == ["otlp-text"]
-    assert [(kept.start, dict(kept.attributes)) for kept in found.spans] == [(7, {"a": "b"})]
+    assert [(found_span.start, dict(found_span.attributes)) for found_span in found.spans] == [
+        (7, {"a": "b"})
+    ]
     assert [event.time for event in found.spans[0].events] == ([3] if where == "event" else [])
     assert found.spans[0].dropped_events == (where == "event")
 
 
 def test_a_key_that_is_not_utf8_costs_its_attribute() -> None:
     """An attribute without a readable key is left out; the one flaw names its place."""
-    one = message()
-    one.attributes.add(key="@@@@").value.string_value = "b"
-    one.attributes.add(key="a").value.string_value = "b"
-    found = decode_protobuf(damaged(request(one)))
+    span_message = message()
+    span_message.attributes.add(key="@@@@").value.string_value = "b"
+    span_message.attributes.add(key="a").value.string_value = "b"
+    found = decode_protobuf(damaged(request(span_message)))
     assert codes(found) == [("resource 1, scope 1, span 1, attribute 1", "otlp-protobuf")]
     assert dict(found.spans[0].attributes) == {"a": "b"}
     assert found.spans[0].dropped_attributes == 1
 
 
 def test_a_span_that_is_damaged_inside_is_lost_alone() -> None:
-    """Where a span's bytes are no fields, it alone is lost, counted and a flaw; places stay as they were."""
+    """If a span's bytes are no fields, it alone is lost, counted and a flaw; places stay as they were."""
     whole = request(message(), message(name="@@@@"), message(parent_span_id=b"1"))
     data = whole.SerializeToString()
     found = decode_protobuf(data.replace(b"\x2a\x04@@@@", b"\x2b\xff\xff\xff\xff\xff"))
@@ -139,7 +141,7 @@ def test_packed_requests_are_unpacked_within_limits() -> None:
     text = json.dumps([javascript(span) for span in sdk_spans()]).encode()
     for body in (data, text):
         for packed in (body, gzip.compress(body), zstandard.compress(body), unsized(body)):
-            assert decode_request(packed) == Decoded(told())
+            assert decode_request(packed) == Decoded(sent_spans())
     for packed in (gzip.compress(data), zstandard.compress(data), unsized(data)):
         for wrong in (packed[:-1], packed[:6], packed + b"more", packed[:4] + b"\xff" * 9):
             assert codes(decode_request(wrong)) == [("request", "otlp-packed")]
@@ -160,8 +162,8 @@ def test_a_frame_beyond_the_limit_is_passed_over() -> None:
     """A request that is too large is a flaw with its byte, and the next one is read."""
     parts = [b"one", b"much too long", b"two"]
     stream = b"".join(len(part).to_bytes(4, "big") + part for part in parts)
-    pieces = iter([stream[:4], stream[4:7], stream[7:11], stream[11:24], stream[24:28], stream[28:], b""])
-    found = list(frames(lambda _: next(pieces), bytes_max=5))
+    chunks = iter([stream[:4], stream[4:7], stream[7:11], stream[11:24], stream[24:28], stream[28:], b""])
+    found = list(frames(lambda _: next(chunks), bytes_max=5))
     assert found[0] == Frame(0, b"one")
     assert getattr(found[1], "place", "") == "byte 7"
     assert getattr(found[1], "code", "") == "otlp-size"

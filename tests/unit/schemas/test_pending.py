@@ -1,4 +1,4 @@
-"""How much may wait at one source for roots that do not come."""
+"""The limit on spans that wait at one source for roots that do not come."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from tracline.schemas.candidate import Candidate
 from tracline.schemas.chat.find import InputFlaw
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.sessions import pending as traces_module
-from tracline.schemas.sessions.pending import SPAN_CHARS, Released
+from tracline.schemas.sessions.pending import Released
 from tracline.schemas.sessions.span_reading import SpanReading
+from tracline.schemas.sessions.trace import SPAN_CHARS
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
 from tracline.schemas.span_content import Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
@@ -47,7 +48,7 @@ def waiting(n: int, *, of: str | None = None, end: int | None = None) -> SpanRea
 
 def names(released: Iterable[Released]) -> list[str]:
     """The spans that went on, in their order."""
-    return [one.reading.span_id for one in released]
+    return [item.reading.span_id for item in released]
 
 
 @pytest.mark.parametrize("order", [range(1, 12), range(11, 0, -1), (6, 1, 11, 2, 10, 3, 9, 4, 8, 5, 7)])
@@ -55,16 +56,16 @@ def test_where_too_much_waits_those_that_waited_longest_go_on(order: Iterable[in
     """They count as early, as after `hold_s`; the others wait on. The order of what came does not matter."""
     traces = PendingTraces(HOLD, HOLD)
     spans = [waiting(n) for n in order]
-    for one in sorted(spans, key=lambda one: one.record_time)[:10]:
-        traces.add(one)
+    for span in sorted(spans, key=lambda span: span.record_time)[:10]:
+        traces.add(span)
     assert names(traces.release(LATER, 0)) == []
     traces = PendingTraces(HOLD, HOLD)
-    for one in spans:
-        traces.add(one)
+    for span in spans:
+        traces.add(span)
     gone = list(traces.release(LATER, 0))
     assert sorted(names(gone)) == ["s1", "s2", "s3", "s4"]
-    assert all(one.is_early for one in gone)
-    assert sum(len(one.waiting) for one in traces.traces.values()) == 7
+    assert all(span.is_early for span in gone)
+    assert sum(len(span.waiting) for span in traces.traces.values()) == 7
     assert names(traces.release(LATER, 0)) == []
 
 
@@ -78,8 +79,8 @@ def test_what_can_go_on_makes_room_first() -> None:
     )
     traces.add(root)
     gone = list(traces.release(LATER, 0))
-    assert {one.reading.trace_id for one in gone} == {"one"}
-    assert not any(one.is_early for one in gone)
+    assert {item.reading.trace_id for item in gone} == {"one"}
+    assert not any(item.is_early for item in gone)
 
 
 def test_what_the_time_has_not_passed_waits_whatever_it_takes() -> None:
@@ -105,15 +106,15 @@ def test_all_texts_of_a_span_count() -> None:
 
 def spans() -> list[Span]:
     """Return spans of several traces, with texts, without their roots."""
-    said = f'[{{"role": "user", "parts": [{{"type": "text", "content": "{TEXT}"}}]}}]'
-    about = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": said}
+    messages = f'[{{"role": "user", "parts": [{{"type": "text", "content": "{TEXT}"}}]}}]'
+    about = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": messages}
     return [
         Span(f"{n % 9:032x}", f"{n + 1:016x}", "f" * 16, "chat", n * NS, n * NS + 5, attributes=about)
         for n in range(1, 61)
     ]
 
 
-def told(made: Candidate | InputFlaw) -> str:
+def name_of(made: Candidate | InputFlaw) -> str:
     """Return the ids of the released spans."""
     assert isinstance(made, Candidate)
     return made.span_id
@@ -125,14 +126,14 @@ def test_a_restart_lets_the_same_go_on(*, restarted: bool) -> None:
     settings = SessionSettings(hold_s=3_600, lateness_s=0)
     source, stored, gone = Source(settings), dict[str, tuple[int, bytes] | None](), list[str]()
     coming = spans()
-    for some in (coming[first : first + 4] for first in range(0, len(coming), 4)):
-        latest = max(one.end for one in some)
-        source.add_request(Decoded(tuple(some), (), 0), latest)
-        gone += [told(one.made) for one in source.release(source.record_time)]
+    for part in (coming[first : first + 4] for first in range(0, len(coming), 4)):
+        latest = max(item.end for item in part)
+        source.add_request(Decoded(tuple(part), (), 0), latest)
+        gone += [name_of(item.made) for item in source.release(source.record_time)]
         stored |= source.changes()
         assert source.waiting <= 10
         if restarted:
-            kept = {name: [one[1]] for name, one in stored.items() if one is not None}
-            source = Source(settings, kept, source.state.times)
+            latest_stored = {name: [item[1]] for name, item in stored.items() if item is not None}
+            source = Source(settings, latest_stored, source.state.times)
     assert sorted(gone) == [f"{n + 1:016x}" for n in range(1, len(gone) + 1)]
     assert len(gone) >= 50

@@ -24,12 +24,12 @@ def request() -> TracesData:
 
 def test_protobuf_and_json_carry_the_version() -> None:
     """Each span has that of the scope around it, in protobuf and in JSON alike."""
-    said = [("pydantic-ai", "2.68.0"), ("app", "")]
+    scopes = [("pydantic-ai", "2.68.0"), ("app", "")]
     for found in (
         decode_protobuf(request().SerializeToString()),
         decode_json(json.loads(json_format.MessageToJson(request()))),
     ):
-        assert [(span.scope, span.scope_version) for span in found.spans] == said
+        assert [(span.scope, span.scope_version) for span in found.spans] == scopes
         assert not found.flaws
 
 

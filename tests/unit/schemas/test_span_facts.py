@@ -74,11 +74,22 @@ def test_the_service_is_one_that_somebody_named(name: Any, service: str | None) 
     assert content_of({}, resource={"service.name": name}).service == service
 
 
-def test_other_plain_attributes_are_kept_as_text() -> None:
+def test_other_plain_attributes_are_stored_as_text() -> None:
     """The span's, then the resource's; lists, values without text, and what columns hold are not."""
-    own = {"a": "x", "b": 1, "c": 0.5, "d": True, "e": "", "f": [1], "g": None, "h": b"x", "i": float("nan")}
+    attributes = {
+        "a": "x",
+        "b": 1,
+        "c": 0.5,
+        "d": True,
+        "e": "",
+        "f": [1],
+        "g": None,
+        "h": b"x",
+        "i": float("nan"),
+    }
     content = content_of(
-        {**own, "gen_ai.agent.name": "desk"}, resource={"a": "other", "zone": "eu", "service.name": "s"}
+        {**attributes, "gen_ai.agent.name": "desk"},
+        resource={"a": "other", "zone": "eu", "service.name": "s"},
     )
     assert content.attributes == {"a": "x", "b": "1", "c": "0.5", "d": "true", "e": "", "zone": "eu"}
 

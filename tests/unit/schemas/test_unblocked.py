@@ -23,23 +23,23 @@ BEGUN = 1_771_329_600 * NS
 WHO: dict[str, Value] = {"gen_ai.conversation.id": "s", "gen_ai.agent.name": "desk"}
 
 
-def span(number: int, start: float, end: float, said: dict[str, Value]) -> Span:
+def span(number: int, start: float, end: float, attributes: dict[str, Value]) -> Span:
     """A span of the trace, in seconds."""
     times = BEGUN + round(start * NS), BEGUN + round(end * NS)
-    return Span("a" * 32, f"{number:016x}", None, "work", *times, attributes=WHO | said)
+    return Span("a" * 32, f"{number:016x}", None, "work", *times, attributes=WHO | attributes)
 
 
-def asking(one: Span) -> Span:
+def asking(agent_span: Span) -> Span:
     """Return the span without session and agent, inside one that has not come."""
-    said = {name: value for name, value in one.attributes.items() if name not in WHO}
-    return replace(one, parent_id="f" * 16, attributes=said)
+    attributes = {name: value for name, value in agent_span.attributes.items() if name not in WHO}
+    return replace(agent_span, parent_id="f" * 16, attributes=attributes)
 
 
-def chat(number: int, start: float, end: float, heard: str, answered: str) -> Span:
+def chat(number: int, start: float, end: float, question: str, answered: str) -> Span:
     """A model's call."""
     messages = [
         orjson.dumps([{"role": role, "content": text}]).decode()
-        for role, text in (("user", heard), ("assistant", answered))
+        for role, text in (("user", question), ("assistant", answered))
     ]
     attributes: dict[str, Value] = {"gen_ai.operation.name": "chat"}
     attributes |= {"gen_ai.input.messages": messages[0], "gen_ai.output.messages": messages[1]}
@@ -64,7 +64,7 @@ TRACE = (
 
 def made(released: Iterable[Released]) -> list[Candidate]:
     """The candidates that went on."""
-    return [one.made for one in released if isinstance(one.made, Candidate)]
+    return [item.made for item in released if isinstance(item.made, Candidate)]
 
 
 def live(spans: Sequence[Span]) -> list[Event]:
@@ -76,7 +76,7 @@ def live(spans: Sequence[Span]) -> list[Event]:
     )
     for place in range(60):
         now = BEGUN + place * NS // 2
-        ended = [one for one in spans if now - NS // 2 < one.end <= now]
+        ended = [item for item in spans if now - NS // 2 < item.end <= now]
         source.add_request(Decoded(tuple(ended)), now)
         source.idle(now)
         for candidate in made(source.release(now)):
@@ -110,7 +110,7 @@ def test_what_does_not_overlap_waits_for_nothing() -> None:
     """A span goes on when the time has passed its end, if none that began before that is still waited for."""
     source = Source(SessionSettings(lateness_s=5))
     source.add_request(Decoded((TRACE[1], TRACE[4])), BEGUN + 8 * NS)
-    assert [one.span_id for one in made(source.release(BEGUN + 8 * NS))] == [TRACE[1].span_id]
+    assert [candidate.span_id for candidate in made(source.release(BEGUN + 8 * NS))] == [TRACE[1].span_id]
 
 
 def test_a_named_span_waits_for_an_unnamed_one() -> None:
@@ -123,15 +123,18 @@ def test_a_named_span_waits_for_an_unnamed_one() -> None:
     root = replace(span(1, 0, 5, {"gen_ai.operation.name": "invoke_agent"}), span_id="f" * 16)
     source.add_request(Decoded((root,)), BEGUN + 21 * NS)
     released = made(source.release(BEGUN + 21 * NS))
-    assert {one.span_id for one in released} == {first.span_id, retry.span_id}
-    assert {one.session_id for one in released} == {"s"}
+    assert {candidate.span_id for candidate in released} == {first.span_id, retry.span_id}
+    assert {candidate.session_id for candidate in released} == {"s"}
 
 
 def test_what_has_waited_long_enough_takes_along_what_could_go_on() -> None:
-    """Where one goes on out of turn after `hold_s`, none that sorts before it is left behind to be late."""
-    around, inside, later = chat(1, 0, 30, "hi", "ok"), run(2, 1, 2), run(3, 3, 4)
+    """If one goes on out of turn after `hold_s`, none that sorts before it is left behind to be late."""
+    outer, inside, later = chat(1, 0, 30, "hi", "ok"), run(2, 1, 2), run(3, 3, 4)
     source = Source(SessionSettings(lateness_s=5, hold_s=60))
     source.add_request(Decoded((later,)), BEGUN + 5 * NS)
-    source.add_request(Decoded((around, inside)), BEGUN + 31 * NS)
+    source.add_request(Decoded((outer, inside)), BEGUN + 31 * NS)
     assert made(source.release(BEGUN + 64 * NS)) == []
-    assert {one.span_id for one in made(source.release(BEGUN + 65 * NS))} == {inside.span_id, later.span_id}
+    assert {candidate.span_id for candidate in made(source.release(BEGUN + 65 * NS))} == {
+        inside.span_id,
+        later.span_id,
+    }

@@ -45,28 +45,30 @@ def tolerated() -> Tolerance:
 
 
 def messages(seed: int = 1) -> list[Sent]:
-    """The messages in the order in which they are sent; each partition tells every tick's end."""
+    """The messages in the order in which they are sent; each partition gets every tick's end."""
     random = Random(seed)
     offsets = [0] * PARTITIONS
     sent: list[Sent] = []
     for tick in range(TICKS):
-        told: dict[int, list[StatusChange]] = {number: [] for number in range(PARTITIONS)}
+        by_partition: dict[int, list[StatusChange]] = {number: [] for number in range(PARTITIONS)}
         for agent in (WRONG, CALM):
             for number in range(SESSIONS):
                 rate = 0.5 if agent == WRONG and tick in SPIKE else 0.002
                 session = f"{agent}-{tick}-{number}"
-                told[random.randrange(PARTITIONS)] += _session(session, agent, tick, random.random() < rate)
-        for partition, statuses in told.items():
+                by_partition[random.randrange(PARTITIONS)] += _session(
+                    session, agent, tick, random.random() < rate
+                )
+        for partition, statuses in by_partition.items():
             watermark = rfc3339(BEGAN + (tick + 1) * TICK_S * NS)
             mark = Mark(partition, offsets[partition], 0)
-            data = verdict_messages(mark, watermark, [], [_json(one) for one in statuses], LIMIT_BYTES)
+            data = verdict_messages(mark, watermark, [], [_json(status) for status in statuses], LIMIT_BYTES)
             sent += [Sent(partition, value) for value in data]
             offsets[partition] += 1 + random.randrange(3)
     return sent
 
 
 def _session(session: str, agent: str, tick: int, is_violating: bool) -> Iterator[StatusChange]:
-    """All that is said of a session: it begins and ends in one tick."""
+    """All statuses of a session: it begins and ends in one tick."""
     time = BEGAN + tick * TICK_S * NS + NS
     about: dict[str, Any] = {"session_id": session, "occurrence": time, "agent": agent}
     rule = {"pack": "desk", "rule": "auth-first", "rule_digest": "0" * 64, "severity": "high"}
@@ -85,7 +87,7 @@ def records(sent: list[Sent]) -> list[Record]:
     """The messages as they are read, with offsets of their topic."""
     offsets = [0] * PARTITIONS
     read: list[Record] = []
-    for one in sent:
-        read.append(Record(one.partition, offsets[one.partition], BEGAN, one.value))
-        offsets[one.partition] += 1
+    for message in sent:
+        read.append(Record(message.partition, offsets[message.partition], BEGAN, message.value))
+        offsets[message.partition] += 1
     return read

@@ -29,17 +29,17 @@ NO_TIME = -(1 << 63)
 def fill(file: Path, compiled: CompiledRules, sessions: Iterable[Sequence[Event]]) -> Path:
     """Judge whole sessions and put everything about them into a new store; the store's file.
 
-    A session that has no `end` row stays open. Sessions are told in the order of their last events.
+    A session that has no `end` row stays open. Sessions come in the order of their last events.
     """
-    told = sorted(sessions, key=lambda events: events[-1].time)
-    rows = [event for events in told for event in events]
+    ordered = sorted(sessions, key=lambda events: events[-1].time)
+    rows = [event for events in ordered for event in events]
     labelled = compiled.labeler.label_few(event_frame(rows), keep=JUDGED_COLUMNS)
     judged = judge(compiled, labelled, Clock(last=NO_TIME, idle=0), satisfied=False)
     found = sorted(records(compiled, judged), key=lambda record: record.time)
     with writing(empty(file)) as db:
         db.executemany(EVENT, map(event_row, rows))
         db.executemany(VERDICT, map(verdict_row, found))
-        db.executemany(STANDING, standings(compiled, judged, found))
+        db.executemany(INSERT_STATUS, rule_statuses(compiled, judged, found))
         db.execute("INSERT INTO fact VALUES ('watermark', ?)", (rows[-1].time,))
     return file
 
@@ -65,7 +65,7 @@ def writing(file: Path) -> Iterator[sqlite3.Connection]:
 EVENT = "INSERT INTO event (session_id, occurrence, seq, time, kind, row) VALUES (?, ?, ?, ?, ?, ?)"
 VERDICT = """INSERT INTO verdict (id, pack, rule, session_id, occurrence, seq, time, verdict, severity, agent,
 history, given, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-STANDING = "INSERT INTO standing VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT_STATUS = "INSERT INTO standing VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 DEAD_LETTER = "INSERT INTO dead_letter (received, place, code, reason, sha256) VALUES (?, ?, ?, ?, ?)"
 
 
@@ -83,8 +83,8 @@ def verdict_row(record: VerdictRecord) -> tuple:
     return (*named, occurrence, record.seq, time, *rest, time, encode_verdict(record))
 
 
-def standings(compiled: CompiledRules, judged: Judged, found: Sequence[VerdictRecord]) -> Iterator[tuple]:
-    """What each rule has said of each occurrence; where it applied, it did so from the first event on."""
+def rule_statuses(compiled: CompiledRules, judged: Judged, found: Sequence[VerdictRecord]) -> Iterator[tuple]:
+    """The status of each rule in each occurrence; where it applied, it did so from the first event on."""
     first: dict[tuple, dict[str, int]] = {}
     for record in found:
         key = (record.session_id, parse_time(record.occurrence), record.pack, record.rule)
@@ -99,9 +99,16 @@ def standings(compiled: CompiledRules, judged: Judged, found: Sequence[VerdictRe
         for column, number in enumerate(compiled.program.order.tolist()):
             rule = compiled.rules[number]
             key = (session_id, began[slot], rule.pack, rule.id)
-            said = first.get(key, {})
-            if applies[slot, column] or said:
-                yield (*key, agents[slot], began[slot], said.get("violated"), said.get("unjudged"), None)
+            found_at = first.get(key, {})
+            if applies[slot, column] or found_at:
+                yield (
+                    *key,
+                    agents[slot],
+                    began[slot],
+                    found_at.get("violated"),
+                    found_at.get("unjudged"),
+                    None,
+                )
 
 
 def desk_sessions(count: int, seed: int = 7) -> list[tuple[Event, ...]]:
@@ -120,10 +127,10 @@ START = parse_time("2026-02-17T12:00:00Z") or 0
 
 
 def session(
-    name: str, *said: tuple[Kind, dict], start: int = START, end: bool = True, agent: str | None = "clerk"
+    name: str, *steps: tuple[Kind, dict], start: int = START, end: bool = True, agent: str | None = "clerk"
 ) -> tuple[Event, ...]:
     """One occurrence: the events a second apart, and an `end` row unless it is open."""
-    told = [
+    events = [
         Event(
             session_id=name,
             occurrence=start,
@@ -133,15 +140,15 @@ def session(
             agent=agent,
             **more,
         )
-        for at, (kind, more) in enumerate(said)
+        for at, (kind, more) in enumerate(steps)
     ]
-    told = [
+    events = [
         dataclasses.replace(event, event_id=event_id(name, start, event.kind, [], event.seq))
-        for event in told
+        for event in events
     ]
     if end:
-        told.append(end_event(name, start, told[-1].time, len(told) + 1, {}))
-    return tuple(told)
+        events.append(end_event(name, start, events[-1].time, len(events) + 1, {}))
+    return tuple(events)
 
 
 def user(text: str | None, **more: object) -> tuple[Kind, dict]:

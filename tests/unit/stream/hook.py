@@ -21,24 +21,24 @@ class Hook:
 @contextmanager
 def hook() -> Iterator[Hook]:
     """Run one on a free port."""
-    told = Hook()
+    receiver = Hook()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            told.posts.append((dict(self.headers), body))
-            self.send_response(told.status)
+            receiver.posts.append((dict(self.headers), body))
+            self.send_response(receiver.status)
             self.send_header("Content-Length", "0")
             self.end_headers()
 
         def log_message(self, *_args: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    told.url = f"http://127.0.0.1:{server.server_port}/alerts"
-    yield told
+    receiver.url = f"http://127.0.0.1:{server.server_port}/alerts"
+    yield receiver
     server.shutdown()
     thread.join()
     server.server_close()

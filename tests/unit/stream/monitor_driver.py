@@ -36,7 +36,7 @@ OTHER = PACK.replace("{id: calm,", "{id: quiet,")
 OTHER_TEXTS = dict(pack_text(OTHER).sources)
 
 
-def says(session_id: str, second: int, text: str) -> Candidate:
+def wrote(session_id: str, second: int, text: str) -> Candidate:
     """Return a user's message in a second of its own."""
     time = START + second * NS
     claims = (Claim(Kind.USER, time, text=text, place=0, key=f"{second}"),)

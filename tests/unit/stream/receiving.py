@@ -29,7 +29,7 @@ from tracline.stream.process.metrics import metrics_route
 from tracline.stream.process.serve_metrics import ServeMetrics
 
 WAIT_S = 20.0
-"""How long a test waits for what must come."""
+"""The time in seconds that a test waits for a change."""
 CONNECTIONS = ConnectionLimits(64)
 """The connections that receivers may have here."""
 CAME = 1_771_329_600_000_000_000
@@ -146,8 +146,8 @@ def values(text: str, name: str) -> dict[tuple[str, ...], float]:
     """The values of a metric that are not 0, by their labels' values in order, out of Prometheus' text."""
     return {
         tuple(sorted(sample.labels.values())): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
+        for metric in text_string_to_metric_families(text)
+        for sample in metric.samples
         if sample.name == name and sample.value
     }
 
@@ -174,7 +174,7 @@ def running(
     async def serve() -> None:
         handler = RequestHandler(intake or StoringIntake(), metrics.receiver, limits, lambda: CAME)
         app = Starlette(
-            routes=[*routes(handler), metrics_route(metrics)],
+            routes=[*routes(handler), metrics_route(metrics.registry)],
             middleware=[Middleware(GateMiddleware, gate=gate, meter=metrics.receiver)],
         )
         http_meter, grpc_meter = (metrics.connections.of(transport) for transport in OtlpTransport)

@@ -27,9 +27,9 @@ def changed(kind: SessionStatus, at_s: int, session: str = "s1", agent: str | No
     return StatusChange(kind, session, 0, *rule, agent, at_s * NS)
 
 
-def settled(counter: SessionCounter, *some: StatusChange, until_s: int) -> list[tuple[int, int, int]]:
+def settled(counter: SessionCounter, *statuses: StatusChange, until_s: int) -> list[tuple[int, int, int]]:
     """The ticks that these changes and the watermark settle: tick, violating, applicable."""
-    for status in some:
+    for status in statuses:
         counter.add(status)
     return [(tick.number, tick.violating, tick.applicable) for tick in counter.advance(until_s * NS)]
 
@@ -48,13 +48,13 @@ def test_a_session_counts_in_the_tick_in_which_the_rule_applied(counter: Session
 
 def test_a_tick_is_settled_at_its_end_when_all_its_sessions_are_decided(counter: SessionCounter) -> None:
     """One that violated and one that closed are decided; nothing is settled before the tick is over."""
-    some = [
+    statuses = [
         changed(APPLIED, 10),
         changed(APPLIED, 20, "s2"),
         changed(VIOLATED, 30, "s2"),
         changed(CLOSED, 40),
     ]
-    assert settled(counter, *some, until_s=99) == []
+    assert settled(counter, *statuses, until_s=99) == []
     assert settled(counter, until_s=100) == [(0, 1, 2)]
 
 
@@ -73,11 +73,11 @@ def test_a_violation_of_a_settled_tick_is_overdue(counter: SessionCounter) -> No
 
 def test_everything_is_counted_once(counter: SessionCounter) -> None:
     """Statuses that come again, in the same tick or later, change nothing."""
-    some = [changed(APPLIED, 10), changed(VIOLATED, 20)]
-    assert settled(counter, *some, *some, changed(APPLIED, 90), changed(VIOLATED, 95), until_s=100) == [
-        (0, 1, 1)
-    ]
-    assert settled(counter, *some, changed(APPLIED, 110), changed(VIOLATED, 120), until_s=1_000) == []
+    statuses = [changed(APPLIED, 10), changed(VIOLATED, 20)]
+    assert settled(
+        counter, *statuses, *statuses, changed(APPLIED, 90), changed(VIOLATED, 95), until_s=100
+    ) == [(0, 1, 1)]
+    assert settled(counter, *statuses, changed(APPLIED, 110), changed(VIOLATED, 120), until_s=1_000) == []
 
 
 def test_a_violation_counts_without_the_rule_having_applied(counter: SessionCounter) -> None:
@@ -87,12 +87,12 @@ def test_a_violation_counts_without_the_rule_having_applied(counter: SessionCoun
 
 def test_what_cannot_be_judged_leaves_the_rate(counter: SessionCounter) -> None:
     """An unjudged session is taken out again, unless it has violated, or does so all the same."""
-    some = [
+    statuses = [
         *(changed(APPLIED, 10, name) for name in ("s1", "s2", "s3")),
         *(changed(UNJUDGED, 20), changed(VIOLATED, 30, "s2"), changed(UNJUDGED, 40, "s2")),
         *(changed(UNJUDGED, 50, "s3"), changed(VIOLATED, 60, "s3")),
     ]
-    assert settled(counter, *some, until_s=100) == [(0, 2, 2)]
+    assert settled(counter, *statuses, until_s=100) == [(0, 2, 2)]
 
 
 def test_a_tick_of_unjudged_sessions_alone_has_none(counter: SessionCounter) -> None:
@@ -112,8 +112,8 @@ def test_what_comes_late_counts_in_the_tick_that_is_open_now(counter: SessionCou
 
 def test_agents_count_by_themselves(counter: SessionCounter) -> None:
     """Each agent has ticks of its own, the sessions of none too; a session keeps the agent it came with."""
-    some = [changed(APPLIED, 10), changed(APPLIED, 20, "s2", None), changed(VIOLATED, 30, "s2", "bot")]
-    for status in some:
+    statuses = [changed(APPLIED, 10), changed(APPLIED, 20, "s2", None), changed(VIOLATED, 30, "s2", "bot")]
+    for status in statuses:
         counter.add(status)
     assert counter.advance(300 * NS) == [
         TickCounts(RateKey("desk", "confirm", ""), 0, 1, 1),
@@ -131,7 +131,7 @@ def test_agents_without_end_count_together(counter: SessionCounter, monkeypatch:
 
 
 def test_closed_sessions_are_forgotten(counter: SessionCounter) -> None:
-    """Nothing is held of a session once it closed, nor of one that says nothing for a week."""
+    """The counter holds nothing of a session once it closed, nor of one that is silent for a week."""
     settled(counter, changed(APPLIED, 10), changed(APPLIED, 20, "s2"), changed(CLOSED, 30), until_s=100)
     assert set(counter.sessions) == {("s2", 0)}
     settled(counter, until_s=sessions.FORGET_S + 200)
@@ -150,7 +150,7 @@ def test_sessions_without_end_are_forgotten(counter: SessionCounter, monkeypatch
 def test_sessions_are_limited_while_time_stands_still(
     counter: SessionCounter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where a partition lags nothing is settled, but closed sessions make room, and then the oldest."""
+    """If a partition lags nothing is settled, but closed sessions make room, and then the oldest."""
     monkeypatch.setattr(sessions, "SESSIONS_MAX", 3)
     counter.add(changed(APPLIED, 10, "open"))
     for number in range(100):
@@ -175,15 +175,15 @@ def test_agents_that_look_the_same_count_together(counter: SessionCounter) -> No
     assert counts == {"": 3, "bot": 3, "x\ufffd": 2, "y" * 120: 2}
 
 
-def test_messages_say_statuses() -> None:
+def test_messages_carry_statuses() -> None:
     """A status in a message of verdicts is the status that was put into it; one without a time is refused."""
-    one = {
+    message = {
         "status": "violated", "session_id": "s1", "occurrence": rfc3339(0), "pack": "desk", "rule": "confirm",
         "rule_digest": "0" * 64, "severity": "high", "agent": None, "time": rfc3339(7 * NS),
     }  # fmt: skip
-    assert list(read_statuses({"session_status": [one]})) == [changed(VIOLATED, 7, agent=None)]
+    assert list(read_statuses({"session_status": [message]})) == [changed(VIOLATED, 7, agent=None)]
     with pytest.raises(ValueError, match="without a time"):
-        list(read_statuses({"session_status": [{**one, "time": "soon"}]}))
+        list(read_statuses({"session_status": [{**message, "time": "soon"}]}))
 
 
 def watch_rate() -> Rate:
@@ -215,13 +215,13 @@ def day(broken: Iterable[int], ticks: int) -> list[tuple[list[StatusChange], int
     ]
 
 
-def run(some: Watch, settled: list[tuple[list[StatusChange], int]]) -> list[AlarmChange]:
-    """Return what the watch says over these ticks."""
+def run(watched: Watch, settled: list[tuple[list[StatusChange], int]]) -> list[AlarmChange]:
+    """Return the counts of the watch over these ticks."""
     changes: list[AlarmChange] = []
-    for heard, watermark in settled:
-        for status in heard:
-            some.add(status)
-        changes += some.advance(watermark)
+    for statuses, watermark in settled:
+        for status in statuses:
+            watched.add(status)
+        changes += watched.advance(watermark)
     return changes
 
 
@@ -241,10 +241,10 @@ def test_a_spike_is_an_alarm_and_then_over() -> None:
 
 def test_an_alarm_of_which_nobody_speaks_ends() -> None:
     """When no session comes any more, an alarm is resolved after so many ticks, however the time advances."""
-    some = watch()
-    run(some, day(range(5), 5))
-    assert some.advance(14 * TICK * NS) == []
-    (change,) = some.advance(10_000 * TICK * NS)
+    watched = watch()
+    run(watched, day(range(5), 5))
+    assert watched.advance(14 * TICK * NS) == []
+    (change,) = watched.advance(10_000 * TICK * NS)
     assert change.alarm.state is AlarmState.RESOLVED
     assert change.begins // NS // TICK == 14
 
@@ -268,16 +268,16 @@ def test_the_end_of_traffic_raises_nothing() -> None:
     assert not slow.counter.overdue
 
 
-def test_a_watch_cut_anywhere_says_the_same() -> None:
-    """Its records, written as they change and read by another at any tick, make that one say the rest."""
+def test_a_watch_cut_anywhere_reports_the_same() -> None:
+    """A watch that reads the records of another at any tick, written as they change, ends like that one."""
     settled = day(range(20, 25), 40)
     whole = run(watch(), settled)
     for cut in range(0, 40, 3):
         state, store = WatchState(), dict[str, bytes]()
         first_half: list[AlarmChange] = []
-        for some in settled[:cut]:
+        for step in settled[:cut]:
             step, before = watch(state), deepcopy(state)
-            first_half += run(step, [some])
+            first_half += run(step, [step])
             writes = step.writes()
             assert state == before, "the step leaves the state as it is"
             for name, data in write_watch(state, writes).items():
@@ -292,10 +292,10 @@ def test_a_watch_cut_anywhere_says_the_same() -> None:
 
 def test_ticks_without_sessions_do_not_count() -> None:
     """A tick of which all sessions turned out to be unjudged is none that could have had an alarm."""
-    some = watch()
+    watched = watch()
     settled = [changed(APPLIED, 10), changed(UNJUDGED, 20), changed(CLOSED, 30), changed(APPLIED, 110, "s2")]
-    run(some, [(settled, 1_000 * NS)])
-    assert some.ticks == 1
+    run(watched, [(settled, 1_000 * NS)])
+    assert watched.ticks == 1
 
 
 def test_state_of_other_ticks_is_refused() -> None:

@@ -37,8 +37,8 @@ from .alert_messages import (
 TOPIC = "tracline.verdicts"
 
 
-def anew() -> Alerting:
-    """One that has heard nothing."""
+def fresh() -> Alerting:
+    """A stage that has read nothing."""
     return Alerting(tolerated(), SETTINGS, PARTITIONS, TOPIC)
 
 
@@ -52,7 +52,7 @@ def alerts(alerting: Alerting, read: Iterable[Record]) -> list[Alert]:
 
 def test_a_spike_is_one_alert() -> None:
     """An agent that goes wrong for a while is alerted once, in the spike, and resolved behind it."""
-    fired, resolved = alerts(anew(), records(messages()))
+    fired, resolved = alerts(fresh(), records(messages()))
     first, last = (BEGAN + tick * TICK_S * NS for tick in (SPIKE.start, SPIKE.stop))
     assert (fired.pack, fired.rule, fired.agent, fired.severity) == ("desk", "auth-first", WRONG, "high")
     assert first <= fired.starts < first + 5 * TICK_S * NS
@@ -65,70 +65,73 @@ def test_a_spike_is_one_alert() -> None:
 
 @pytest.mark.slow
 def test_messages_made_again_change_nothing() -> None:
-    """What a restart of the monitor sends again has the same marks, and is dropped wherever it comes."""
+    """Messages that a restarted monitor sends again have the same marks, and are dropped everywhere."""
     read = records(messages())
     again = [record for place, record in enumerate(read) for record in read[max(0, place - 2) : place + 1]]
-    assert alerts(anew(), again) == alerts(anew(), read)
+    assert alerts(fresh(), again) == alerts(fresh(), read)
 
 
 @pytest.mark.slow
 def test_a_restart_anywhere_gives_the_same_alerts() -> None:
     """Stopped and gone on with from its state, at 40 places, the process raises and resolves the same."""
     read, random = records(messages()), Random(5)
-    expected = alerts(anew(), read)
+    expected = alerts(fresh(), read)
     cuts = sorted(random.sample(range(len(read)), 40))
-    kept: dict[str, bytes] = {}
+    stored: dict[str, bytes] = {}
     raised: list[Alert] = []
     for start, end in zip([0, *cuts], [*cuts, len(read)], strict=True):
-        alerting = anew()
-        alerting.restore(kept)
+        alerting = fresh()
+        alerting.restore(stored)
         turned = alerting.step(read[start:end])
         raised += turned.alerts
         for output in turned.outputs:
             if output.topic is Topic.ALERTS_STATE and output.key is not None:
                 if output.value is None:
-                    kept.pop(output.key, None)
+                    stored.pop(output.key, None)
                 else:
-                    kept[output.key] = output.value
+                    stored[output.key] = output.value
     assert raised == expected
 
 
-@pytest.mark.parametrize("heard", [0, 3])
-def test_the_slowest_partition_holds_time_back(heard: int) -> None:
-    """No tick is looked at before all partitions have told of it; then the alerts are the same."""
+@pytest.mark.parametrize("count", [0, 3])
+def test_the_slowest_partition_holds_time_back(count: int) -> None:
+    """No tick is counted before all partitions have passed it; then the alerts are the same."""
     read = records(messages())
     early = [record for record in read if record.partition != 2]
     late = [record for record in read if record.partition == 2]
-    alerting = anew()
-    assert alerts(alerting, [*late[:heard], *early]) == []
+    alerting = fresh()
+    assert alerts(alerting, [*late[:count], *early]) == []
     watermark = alerting.state.watermark
-    assert watermark is None if heard == 0 else watermark is not None and watermark < BEGAN + 4 * TICK_S * NS
-    kinds = [(one.status, one.agent) for one in alerts(alerting, late[heard:])]
-    assert kinds == [(one.status, one.agent) for one in alerts(anew(), read)]
+    assert watermark is None if count == 0 else watermark is not None and watermark < BEGAN + 4 * TICK_S * NS
+    kinds = [(alert.status, alert.agent) for alert in alerts(alerting, late[count:])]
+    assert kinds == [(alert.status, alert.agent) for alert in alerts(fresh(), read)]
 
 
 @pytest.mark.parametrize("lag", [0, 1, 40])
-def test_a_backtest_says_what_is_said_live(lag: int) -> None:
+def test_a_backtest_reports_what_is_reported_live(lag: int) -> None:
     """The same statuses as a history raise and resolve in the same ticks, however far a partition lags."""
     read = records(messages())
-    said = [(one.time, one) for record in read for one in read_statuses(decode_verdicts(record.value))]
+    statuses = [(item.time, item) for record in read for item in read_statuses(decode_verdicts(record.value))]
     watch, until = Watch(tolerated(), SETTINGS), BEGAN + TICKS * TICK_S * NS
-    fired, resolved = replay_history(sorted(said, key=lambda pair: pair[0]), watch, until)
+    fired, resolved = replay_history(sorted(statuses, key=lambda pair: pair[0]), watch, until)
     behind = [record for record in read if record.partition == 2]
     others = [record for record in read if record.partition != 2]
-    uneven = [*others[:lag], *(one for pair in zip_longest(others[lag:], behind) for one in pair if one)]
-    live = alerts(anew(), uneven)
-    assert [(one.starts, one.ends) for one in live] == [(fired.begins, None), (fired.begins, resolved.ends)]
-    assert [one.violating for one in live] == [fired.alarm.violating, resolved.alarm.violating]
+    uneven = [*others[:lag], *(item for pair in zip_longest(others[lag:], behind) for item in pair if item)]
+    live = alerts(fresh(), uneven)
+    assert [(item.starts, item.ends) for item in live] == [
+        (fired.begins, None),
+        (fired.begins, resolved.ends),
+    ]
+    assert [item.violating for item in live] == [fired.alarm.violating, resolved.alarm.violating]
 
 
 def test_alerts_are_written_with_the_state_behind_them() -> None:
     """The records of alerts hold them whole; a firing one is remembered, a resolved one forgotten."""
-    alerting = anew()
+    alerting = fresh()
     seen: list[Alert] = []
     for record in records(messages()):
         turned = alerting.step([record])
-        written = [decode(one.value) for one in turned.outputs if one.topic is Topic.ALERTS and one.value]
+        written = [decode(item.value) for item in turned.outputs if item.topic is Topic.ALERTS and item.value]
         assert written == turned.alerts
         seen += written
         assert len(alerting.state.firing) == (len(seen) % 2)
@@ -141,10 +144,10 @@ def test_alerts_are_written_with_the_state_behind_them() -> None:
      b'{"version":1,"session_status":[],"watermark":"soon","offset":1,"index":0}'],
 )  # fmt: skip
 def test_what_is_no_message_is_put_aside(value: bytes) -> None:
-    """It becomes a dead letter that says where it stands and nothing of what it holds; all else goes on."""
-    alerting = anew()
+    """It becomes a dead letter with its place and nothing of its content; all else goes on."""
+    alerting = fresh()
     turned = alerting.step([Record(1, 77, BEGAN, value)])
-    (output,) = (one for one in turned.outputs if one.topic is Topic.DEAD_LETTER)
+    (output,) = (item for item in turned.outputs if item.topic is Topic.DEAD_LETTER)
     assert turned.counts.dead_letters == ["TRL731"]
     letter = decode_dead_letter(output.value or b"")
     assert (letter.process, letter.topic, letter.partition, letter.offset) == ("alerts", TOPIC, 1, 77)
@@ -165,17 +168,17 @@ def test_a_status_of_wrong_types_is_put_aside(wrong: dict[str, object]) -> None:
         "time": rfc3339(BEGAN),
     }  # fmt: skip
     (data,) = verdict_messages(Mark(0, 1, 0), None, [], [status, status | wrong], 10_000)
-    alerting = anew()
+    alerting = fresh()
     turned = alerting.step([Record(0, 7, BEGAN, data)])
     assert turned.counts.dead_letters == ["TRL731"]
-    assert [one.key for one in turned.outputs] == [None, "tick_s"], "a letter, and what every state has"
+    assert [output.key for output in turned.outputs] == [None, "tick_s"], "a letter, and what every state has"
 
 
 @pytest.mark.parametrize("mark", ["1", True, 1.0, 1e30, None])
 def test_a_mark_that_is_no_number_is_put_aside(mark: object) -> None:
     """A mark of nonsense would make repeats of all that comes behind it."""
     message = {**json.loads(records(messages())[0].value), "offset": mark}
-    alerting = anew()
+    alerting = fresh()
     turned = alerting.step([Record(0, 7, BEGAN, json.dumps(message).encode())])
     assert turned.counts.dead_letters == ["TRL731"]
 
@@ -185,13 +188,13 @@ def test_another_releases_messages_are_not_skipped() -> None:
     read = records(messages())
     value = json.dumps({**json.loads(read[0].value), "version": 99}).encode()
     with pytest.raises(StreamError) as caught:
-        anew().step([replace(read[0], value=value)])
+        fresh().step([replace(read[0], value=value)])
     assert caught.value.code == "TRL731"
 
 
 def test_state_of_more_partitions_is_refused() -> None:
-    """Where the topic has fewer partitions than before, sessions have moved: the process says so."""
-    alerting = anew()
+    """If the topic has fewer partitions than before, sessions have moved: the process reports it."""
+    alerting = fresh()
     alerts(alerting, records(messages())[:50])
     smaller = Alerting(tolerated(), SETTINGS, 1, TOPIC)
     with pytest.raises(StreamError) as caught:
@@ -207,12 +210,12 @@ def test_state_of_more_partitions_is_refused() -> None:
 def test_damaged_state_is_refused(name: str, data: bytes, code: str) -> None:
     """A record that this release did not write stops the process, with what to do."""
     with pytest.raises(StreamError) as caught:
-        anew().restore({name: data})
+        fresh().restore({name: data})
     assert caught.value.code == code
 
 
 def test_agents_with_hostile_names_are_shown_clean() -> None:
-    """What an agent calls itself comes from telemetry: alerts and state hold no control characters of it."""
+    """An agent's name comes from telemetry: alerts and state hold no control characters of it."""
     evil = f"{WRONG}\x1b[2J\u202e"
     value = {WRONG: evil, CALM: CALM}
     read = [
@@ -220,5 +223,5 @@ def test_agents_with_hostile_names_are_shown_clean() -> None:
                                                    f'"agent":{json.dumps(value[WRONG])}'.encode()))
         for record in records(messages())
     ]  # fmt: skip
-    fired, _ = alerts(anew(), read)
+    fired, _ = alerts(fresh(), read)
     assert fired.agent == f"{WRONG}�[2J�"

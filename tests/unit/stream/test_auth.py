@@ -1,4 +1,4 @@
-"""Who may talk to the servers."""
+"""Access to the servers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_only_this_machine_reaches_a_loopback_address(host: str) -> None:
     ["0.0.0.0", "::", "", "192.168.0.7", "example.com", "localhost.example.com", "127.0.0.1.example.com"],
 )
 def test_other_addresses_need_a_token(host: str) -> None:
-    """A server that others can reach does not start without a token, and says what to do."""
+    """A server that others can reach does not start without a token, and its error names the remedy."""
     with pytest.raises(StreamError) as caught:
         gate_for(host, None)
     assert caught.value.code == "TRL711"
@@ -141,14 +141,14 @@ def test_a_page_cannot_read_by_having_its_name_resolve_to_here() -> None:
     """A server on loopback answers 421 under a foreign name, on every path, and counts it."""
     with running() as server:
         for path in ("/v1/traces", "/metrics", "/healthz", "/nowhere"):
-            foreign = httpx.get(server.url + path, headers={"Host": "evil.example"})
-            assert foreign.status_code == 421
+            refused = httpx.get(server.url + path, headers={"Host": "evil.example"})
+            assert refused.status_code == 421
         assert httpx.get(f"{server.url}/metrics").status_code == 200
         assert server.counts("tracline_receiver_refused_total") == {("host",): 4}
 
 
 def test_a_server_for_others_asks_for_the_token() -> None:
-    """Without the token it answers 401 and says how to give it; liveness is told to anybody."""
+    """Without the token it answers 401 and explains how to give it; liveness is public."""
     with running(bound="0.0.0.0", token=TOKEN) as server:
         refused = httpx.get(f"{server.url}/metrics", headers={"Host": "tracline:4318"})
         assert refused.status_code == 401

@@ -37,7 +37,7 @@ class Wire:
         self.is_open = False
 
     def get_write_buffer_size(self) -> int:
-        """Say what waits."""
+        """Return the bytes that wait."""
         return self.unread
 
 
@@ -72,7 +72,7 @@ class Server:
 
 
 def test_the_newest_connection_gets_in() -> None:
-    """Where the table is full the oldest silent one yields, and never are there more than may be."""
+    """If the table is full the oldest silent one yields, and never are there more than may be."""
     server = Server()
     wires = [server.connect()[1] for _ in range(6)]
     assert [wire.is_open for wire in wires] == [False, False, True, True, True, True]
@@ -80,7 +80,7 @@ def test_the_newest_connection_gets_in() -> None:
 
 
 def test_strangers_yield_before_those_that_the_gate_let_pass() -> None:
-    """A stranger yields first, then who has no request in work, then whoever has been at work longest."""
+    """A stranger yields first, then one that has no request in work, then the one longest at work."""
     server = Server()
     (busy, at_work), (idle, resting) = server.connect(), server.connect()
     server.table.begin(busy)
@@ -134,14 +134,14 @@ def test_an_answer_begins_the_time_for_the_next_head() -> None:
 def test_an_answer_that_nobody_reads_is_given_up() -> None:
     """A connection whose client takes nothing for `unread_s` is closed, though it is at work."""
     server = Server()
-    (slow, reading), (stuck, standing) = server.connect(), server.connect()
+    (slow, reading), (stuck, stopped) = server.connect(), server.connect()
     server.table.begin(slow)
     server.table.begin(stuck)
-    standing.unread = 500
+    stopped.unread = 500
     for server.now in range(0, 60, 5):
         reading.unread = 1_000 - round(server.now)
         server.table.sweep()
-    assert (reading.is_open, standing.is_open) == (True, False)
+    assert (reading.is_open, stopped.is_open) == (True, False)
     assert server.reasons == {CloseReason.UNREAD: 1}
 
 
@@ -158,7 +158,7 @@ def test_a_connection_that_was_closed_is_gone_for_good() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "same"),
+    ("first", "second", "same"),
     [
         ("192.0.2.1", "192.0.2.2", False),
         ("::ffff:192.0.2.1", "192.0.2.1", True),
@@ -168,9 +168,9 @@ def test_a_connection_that_was_closed_is_gone_for_good() -> None:
         ("", "192.0.2.1", False),
     ],
 )
-def test_a_site_is_one_peer(one: str, other: str, same: bool) -> None:
+def test_a_site_is_one_peer(first: str, second: str, same: bool) -> None:
     """Addresses of one IPv6 network are one sender's, who may have as many as there are."""
-    assert (peer_of(one) == peer_of(other)) is same
+    assert (peer_of(first) == peer_of(second)) is same
 
 
 @pytest.mark.parametrize("files", [FILES_MIN, 256, 1_024, 4_096, 1 << 20])
@@ -184,7 +184,7 @@ def test_connections_fit_into_the_files(files: int) -> None:
 
 
 def test_too_few_files_are_an_error() -> None:
-    """It says how many are needed."""
+    """The error names how many are needed."""
     with pytest.raises(StreamError, match=str(FILES_MIN)) as caught:
         divide_files(FILES_MIN - 1)
     assert caught.value.code == "TRL714"

@@ -34,7 +34,7 @@ from .receiving import values
 BEGAN = 1_771_329_600 * NS
 FIRING = Alert("desk", "auth-first", "high", "support", BEGAN, None, 0.02, 0.3, 12, 40)
 RESOLVED = replace(FIRING, ends=BEGAN + 600 * NS)
-PACE = DeliveryIntervals()
+INTERVALS = DeliveryIntervals()
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Taking:
     def send(self, alerts: Sequence[Alert], now: int, lease_s: float) -> None:
         """Store them, unless configured to fail."""
         assert now > 0
-        assert lease_s > PACE.resend_s
+        assert lease_s > INTERVALS.resend_s
         missed = self.fails.pop(0) if self.fails else None
         if self.refuses & {alert.rule for alert in alerts}:
             missed = DeliveryFailure.REFUSED
@@ -90,33 +90,33 @@ def test_an_alert_is_delivered_once() -> None:
     desk = Desk(Taking())
     for _ in range(3):
         desk.delivery.offer(FIRING)
-    desk.pass_s(PACE.resend_s - 1)
+    desk.pass_s(INTERVALS.resend_s - 1)
     assert desk.receiver.took == [[("auth-first", AlertStatus.FIRING)]]
     assert desk.delivery.is_settled(FIRING)
 
 
 def test_a_firing_alert_is_sent_again_until_it_is_resolved() -> None:
-    """Alertmanager takes as resolved what it hears no more of; so it hears of it at every interval."""
+    """Alertmanager resolves alerts that it gets no more; so it gets them at every interval."""
     desk = Desk(Taking())
     desk.delivery.offer(FIRING)
-    desk.pass_s(3 * PACE.resend_s)
+    desk.pass_s(3 * INTERVALS.resend_s)
     assert desk.receiver.took == [[("auth-first", AlertStatus.FIRING)]] * 4
     desk.delivery.offer(RESOLVED)
-    desk.pass_s(3 * PACE.resend_s)
+    desk.pass_s(3 * INTERVALS.resend_s)
     assert desk.receiver.took[4:] == [[("auth-first", AlertStatus.RESOLVED)]]
     assert desk.delivery.due() == math.inf
 
 
-def test_a_webhook_hears_of_an_alert_once() -> None:
+def test_a_webhook_gets_an_alert_once() -> None:
     """A receiver that forgets nothing is not sent firing alerts again."""
     desk = Desk(Taking(resend=False))
     desk.delivery.offer(FIRING)
-    desk.pass_s(10 * PACE.resend_s)
+    desk.pass_s(10 * INTERVALS.resend_s)
     assert desk.receiver.took == [[("auth-first", AlertStatus.FIRING)]]
 
 
 def test_what_is_over_does_not_fire_again() -> None:
-    """A repetition of its beginning, read anew from the topic, opens no alert that is resolved."""
+    """A repetition of its beginning, read again from the topic, opens no alert that is resolved."""
     desk = Desk(Taking())
     desk.delivery.offer(FIRING)
     desk.delivery.offer(RESOLVED)
@@ -157,7 +157,7 @@ def test_jitter_takes_up_to_half_of_a_wait() -> None:
 
 
 def test_one_refused_alert_holds_up_no_other() -> None:
-    """What is refused in company goes alone from then on; the others are delivered at once."""
+    """An alert that is refused in a batch goes alone from then on; the others are delivered at once."""
     desk = Desk(Taking(refuses={"odd"}))
     odd = replace(FIRING, rule="odd")
     for alert in (odd, FIRING, replace(FIRING, rule="calm")):
@@ -166,13 +166,13 @@ def test_one_refused_alert_holds_up_no_other() -> None:
     assert sorted(rule for group in desk.receiver.took for rule, _ in group) == ["auth-first", "calm"]
     assert not desk.delivery.is_settled(odd)
     desk.receiver.refuses.clear()
-    desk.pass_s(PACE.retry_s)
+    desk.pass_s(INTERVALS.retry_s)
     assert desk.delivery.is_settled(odd)
     assert [line for line in desk.reports if odd.id in line]
 
 
 def test_there_is_room_for_so_many_and_no_more() -> None:
-    """While a receiver is away alerts are held up to the limit; then whoever offers has to wait."""
+    """While a receiver is away alerts are held up to the limit; then the stage that offers has to wait."""
     desk = Desk(Taking(fails=[DeliveryFailure.FAILED]))
     for number in range(PENDING_MAX):
         assert desk.delivery.has_room()
@@ -181,7 +181,7 @@ def test_there_is_room_for_so_many_and_no_more() -> None:
     desk.pass_s(2)
     assert desk.delivery.has_room()
     assert sum(map(len, desk.receiver.took)) == PENDING_MAX
-    assert max(map(len, desk.receiver.took)) == PACE.batch_max
+    assert max(map(len, desk.receiver.took)) == INTERVALS.batch_max
 
 
 def test_a_round_of_work_is_short() -> None:
@@ -194,11 +194,13 @@ def test_a_round_of_work_is_short() -> None:
         desk.delivery.work(BEGAN)
         attempts.append(counted(desk, "tracline_alert_attempts_total")["desk",])
     assert attempts[:2] == [REQUESTS_MAX, 2 * REQUESTS_MAX]
-    assert attempts[-1] == PENDING_MAX // PACE.batch_max + 1 + PENDING_MAX, "together, and then each alone"
+    assert attempts[-1] == PENDING_MAX // INTERVALS.batch_max + 1 + PENDING_MAX, (
+        "together, and then each alone"
+    )
 
 
 def test_one_receiver_does_not_wait_for_another() -> None:
-    """Where one is away the other is served; a record is settled only when both have it."""
+    """If one is away the other is served; a record is settled only when both have it."""
     away, here = Taking(fails=[DeliveryFailure.UNREACHABLE], name="away"), Taking(name="here")
     meter = AlertMetrics([], [], ["away", "here"])
     delivery = Delivery([away, here], meter, jitter=lambda: 0.0, report=lambda _text: None)
@@ -214,12 +216,12 @@ def test_an_alert_is_known_by_its_rule_agent_and_beginning() -> None:
     """Its id stays when it is resolved or counts go on, and differs for the next one."""
     assert RESOLVED.id == FIRING.id == replace(FIRING, violating=99).id
     others = [replace(FIRING, rule="x"), replace(FIRING, agent="x"), replace(FIRING, starts=BEGAN + 1)]
-    assert len({FIRING.id, *(other.id for other in others)}) == 4
+    assert len({FIRING.id, *(changed.id for changed in others)}) == 4
 
 
 @pytest.mark.parametrize("alert", [FIRING, RESOLVED, replace(FIRING, service="shop")])
 def test_records_of_the_topic_are_read_back(alert: Alert) -> None:
-    """What `tracline.alerts` holds is the whole alert."""
+    """The content of `tracline.alerts` is the whole alert."""
     assert decode(encode(alert)) == alert
 
 
@@ -238,7 +240,7 @@ def test_names_from_telemetry_are_cleaned_and_cut() -> None:
     assert value(None) == value("  ") == "unknown"
 
 
-def test_labels_tell_alerts_apart_and_annotations_tell_what_is_wrong() -> None:
+def test_labels_distinguish_alerts_and_annotations_describe_what_is_wrong() -> None:
     """Labels are the same while it fires and when it is resolved; numbers stand in annotations only."""
     assert labels_of(FIRING) == labels_of(RESOLVED) == {
         "alertname": "TraclineRuleViolated", "pack": "desk", "rule": "auth-first", "severity": "high",
@@ -314,7 +316,7 @@ def test_a_webhook_knows_who_sent_what_and_when() -> None:
     [(301, DeliveryFailure.FAILED), (400, DeliveryFailure.REFUSED), (401, DeliveryFailure.REFUSED),
      (429, DeliveryFailure.FAILED), (500, DeliveryFailure.FAILED), (503, DeliveryFailure.FAILED)],
 )  # fmt: skip
-def test_answers_say_whether_the_alert_or_the_receiver_is_at_fault(
+def test_answers_show_whether_the_alert_or_the_receiver_is_at_fault(
     status: int, missed: DeliveryFailure
 ) -> None:
     """Refusals are distinguished from passing failures, and no redirection is followed."""
@@ -352,7 +354,7 @@ def test_only_the_head_of_an_answer_is_read(head: bytes) -> None:
 
 
 def test_a_receiver_that_is_away_is_unreachable() -> None:
-    """Where nobody listens the attempt fails with a word for it."""
+    """With no listener the attempt fails with a word for it."""
     with hook() as received:
         url = received.url
     with httpx.Client() as client, pytest.raises(NotDelivered) as caught:

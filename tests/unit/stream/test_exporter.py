@@ -1,4 +1,4 @@
-"""How spans of the SDK become records: by trace, keyed as a collector keys them, within the limit."""
+"""Spans of the SDK as records: by trace, keyed as a collector keys them, within the limit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def names(value: bytes) -> list[str]:
     """The names of a request's spans, in their order."""
     request = ExportTraceServiceRequest.FromString(value)
     return [
-        one.name for resource in request.resource_spans for of in resource.scope_spans for one in of.spans
+        span.name for resource in request.resource_spans for of in resource.scope_spans for span in of.spans
     ]
 
 

@@ -108,7 +108,7 @@ def test_the_sdk_delivers(compression: grpc.Compression) -> None:
 
 
 @pytest.mark.parametrize("compression", [None, grpc.Compression.Gzip, grpc.Compression.Deflate])
-def test_a_request_is_kept_as_it_came(compression: grpc.Compression | None) -> None:
+def test_a_request_is_stored_as_it_came(compression: grpc.Compression | None) -> None:
     """The intake gets the decompressed bytes of the message."""
     intake = StoringIntake()
     body = request_of(200, text=SECRET).SerializeToString()
@@ -167,7 +167,7 @@ def test_a_large_request_is_refused(compression: grpc.Compression | None) -> Non
     ("reason", "code"),
     [("queue", grpc.StatusCode.RESOURCE_EXHAUSTED), ("disk", grpc.StatusCode.UNAVAILABLE)],
 )
-def test_a_busy_server_says_when_to_come_again(reason: str, code: grpc.StatusCode) -> None:
+def test_a_busy_server_answers_when_to_come_again(reason: str, code: grpc.StatusCode) -> None:
     """A request that cannot be stored now is refused with a code that exporters repeat, and RetryInfo."""
     with running(BusyIntake(reason, 1.5)) as server:
         got, status, retry_s = refused(server, request_of().SerializeToString())
@@ -178,7 +178,7 @@ def test_a_busy_server_says_when_to_come_again(reason: str, code: grpc.StatusCod
 
 
 def test_a_fault_is_not_the_senders(caplog: pytest.LogCaptureFixture) -> None:
-    """What nobody expected is answered so that exporters come again."""
+    """An unexpected error is answered so that exporters come again."""
     with running(BrokenIntake()) as server:
         got, status, retry_s = refused(server, request_of(text=SECRET).SerializeToString())
         assert (got, retry_s) == (grpc.StatusCode.UNAVAILABLE, 1.0)
@@ -203,7 +203,7 @@ def test_the_sdk_comes_again(full: BusyIntake | BrokenIntake) -> None:
     assert [len(request.decoded.spans) for request in full.requests] == [1]
 
 
-def test_the_answer_waits_until_the_request_is_kept() -> None:
+def test_the_answer_waits_until_the_request_is_stored() -> None:
     """A request is acknowledged only when its intake is done with it."""
     slow = SlowIntake()
     with running(slow) as server, ThreadPoolExecutor() as pool:
@@ -313,7 +313,7 @@ def test_a_port_is_not_shared() -> None:
 def test_a_folder_that_cannot_hold_the_socket_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the name of the folder for temporary files is too long for a socket the error has a hint."""
+    """If the name of the folder for temporary files is too long for a socket the error has a hint."""
     folder = tmp_path / ("x" * 120)
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))

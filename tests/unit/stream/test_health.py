@@ -26,7 +26,7 @@ def metrics() -> KafkaMetrics:
 
 
 def test_metrics_are_served() -> None:
-    """What was counted stands under `/metrics`, as Prometheus reads it."""
+    """The counts stand under `/metrics`, as Prometheus reads them."""
     counted = metrics()
     counted.transaction(TransactionOutcome.COMMITTED)
     with serving(counted, Address(), lambda: True) as port:
@@ -37,7 +37,7 @@ def test_metrics_are_served() -> None:
 
 
 def test_readiness_follows_the_process() -> None:
-    """`/readyz` is 503 until the process says that it is ready; `/healthz` is 200 all the while."""
+    """`/readyz` is 503 until the process is ready; `/healthz` is 200 all the while."""
     ready: list[bool] = []
     with serving(metrics(), Address(), lambda: bool(ready)) as port:
         url = f"http://127.0.0.1:{port}"
@@ -50,8 +50,8 @@ def test_readiness_follows_the_process() -> None:
 @pytest.mark.parametrize(
     ("host", "url"), [("127.0.0.1", "http://127.0.0.1:9464"), ("::1", "http://[::1]:9464")]
 )
-def test_an_address_is_told_as_one_can_open_it(host: str, url: str) -> None:
-    """An IPv6 address is in brackets, and a free port is the one that was taken; the token is not told."""
+def test_an_address_is_shown_as_a_browser_can_open_it(host: str, url: str) -> None:
+    """An IPv6 address is in brackets, and a free port is the one that was taken; the token is left out."""
     address = Address(host, 0, TOKEN)
     assert address.url(9464) == url
     assert TOKEN not in repr(address)
@@ -80,8 +80,8 @@ def test_others_need_the_token() -> None:
     assert caught.value.code == "TRL711"
 
 
-def test_a_taken_port_is_told() -> None:
-    """Where another process listens the error names the address, and nothing is left running."""
+def test_a_taken_port_is_reported() -> None:
+    """If another process listens the error names the address, and nothing is left running."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with (
@@ -145,7 +145,7 @@ def test_probes_are_answered_while_others_hold_connections(files: int) -> None:
             text = httpx.get(f"{url}/metrics", headers={"Authorization": f"Bearer {TOKEN}"}, timeout=8).text
         closed = values(text, "tracline_connections_closed_total")
         assert closed["evicted", "http"] > SILENT - CONNECTIONS_MAX
-        _, said = process.communicate("", 20)
+        _, output = process.communicate("", 20)
         assert process.returncode == 0
-    assert said.count("\n") <= 1, said
-    assert ("ulimit -n" in said) is (files == FILES)
+    assert output.count("\n") <= 1, output
+    assert ("ulimit -n" in output) is (files == FILES)

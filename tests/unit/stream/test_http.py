@@ -111,7 +111,7 @@ def test_the_sdk_delivers(compression: Compression) -> None:
     assert request.received == CAME
 
 
-def test_a_request_is_kept_as_it_came() -> None:
+def test_a_request_is_stored_as_it_came() -> None:
     """The intake gets the decompressed body and its decoded spans."""
     intake = StoringIntake()
     body = request_of(3, text=SECRET).SerializeToString()
@@ -169,7 +169,7 @@ def test_unreadable_items_are_reported_and_the_rest_is_accepted() -> None:
 
 
 def test_a_flaw_that_loses_no_span_is_a_warning() -> None:
-    """Where only parts of spans are unreadable, none is rejected and the answer names the flaws."""
+    """If only parts of spans are unreadable, none is rejected and the answer names the flaws."""
     request = request_of(1)
     request.resource_spans[0].scope_spans[0].spans[0].parent_span_id = b"odd"
     with running() as server:
@@ -389,7 +389,7 @@ def test_a_sender_that_goes_away_leaves_nothing() -> None:
     ("reason", "retry_after_s", "code", "retry_after"),
     [("queue", 0.2, 429, "1"), ("queue", 2.0, 429, "2"), ("disk", 29.5, 503, "30")],
 )
-def test_a_busy_server_says_when_to_come_again(
+def test_a_busy_server_answers_when_to_come_again(
     reason: str, retry_after_s: float, code: int, retry_after: str
 ) -> None:
     """A request that cannot be stored now is answered 429 or 503 with whole seconds in Retry-After."""
@@ -435,7 +435,7 @@ def test_the_sdk_comes_again(full: BusyIntake | BrokenIntake) -> None:
     assert [len(request.decoded.spans) for request in full.requests] == [1]
 
 
-def test_the_answer_waits_until_the_request_is_kept() -> None:
+def test_the_answer_waits_until_the_request_is_stored() -> None:
     """A request is acknowledged only when its intake is done with it."""
     slow = SlowIntake()
     with running(slow) as server, ThreadPoolExecutor() as pool:

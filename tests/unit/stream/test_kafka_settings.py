@@ -79,7 +79,7 @@ def test_a_later_source_wins_and_lists_are_divided_at_commas(
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "said"),
+    ("text", "code", "error"),
     [
         ('bootstrap_servers = ["kafka"]', "TRL612", "bootstrap_servers"),
         ('bootstrap_servers = ["kafka://host:1"]', "TRL612", "bootstrap_servers"),
@@ -92,18 +92,18 @@ def test_a_later_source_wins_and_lists_are_divided_at_commas(
         ('store = "redis"', "TRL612", "'memory' or 'rocksdict'\n  hint: docs/kafka.md describes"),
     ],
 )
-def test_a_wrong_value_is_refused(folder: Path, text: str, code: str, said: str) -> None:
+def test_a_wrong_value_is_refused(folder: Path, text: str, code: str, error: str) -> None:
     """The error has the file, a code, the setting and what it may be, in words."""
     (folder / "tracline.toml").write_text(f"[kafka]\n{text}\n")
     with pytest.raises(CommandError) as caught:
         kafka_settings()
     assert caught.value.message.startswith(f"tracline.toml: {code} ")
-    assert said in caught.value.message
+    assert error in caught.value.message
     assert "pattern" not in caught.value.message
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "error"),
     [
         (KafkaSettings(()), "bootstrap server"),
         (KafkaSettings(ssl_ca_file="ca.pem"), "PLAINTEXT has no TLS"),
@@ -121,9 +121,9 @@ def test_a_wrong_value_is_refused(folder: Path, text: str, code: str, said: str)
         (KafkaSettings(logs_topic="otlp_spans"), "are both"),
     ],
 )
-def test_settings_that_contradict_each_other_are_refused(settings: KafkaSettings, said: str) -> None:
-    """TRL721 says which; no client is made of them."""
-    with pytest.raises(StreamError, match=said) as caught:
+def test_settings_that_contradict_each_other_are_refused(settings: KafkaSettings, error: str) -> None:
+    """TRL721 names them; no client is made of them."""
+    with pytest.raises(StreamError, match=error) as caught:
         check(settings)
     assert caught.value.code == "TRL721"
     assert caught.value.hint
@@ -131,7 +131,7 @@ def test_settings_that_contradict_each_other_are_refused(settings: KafkaSettings
         connecting(settings, "rekey")
 
 
-def test_a_contradiction_is_told_by_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_contradiction_is_reported_by_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sources may each be right and not go together."""
     monkeypatch.setenv("TRACLINE_KAFKA_SECURITY_PROTOCOL", "SASL_SSL")
     with pytest.raises(CommandError, match=r"\[kafka\]: TRL721 SASL_SSL needs sasl_mechanism"):
@@ -148,13 +148,13 @@ def test_no_text_of_the_settings_holds_the_password(folder: Path) -> None:
 
 
 def test_a_password_file_ends_before_its_line_break(folder: Path) -> None:
-    """What an editor adds is no part of the password; what is inside is."""
+    """A newline that an editor adds is no part of the password; spaces inside are."""
     (folder / "secret").write_text(" a b \r\n")
     assert password(KafkaSettings(sasl_password_file="secret")) == " a b "
 
 
 @pytest.mark.parametrize(
-    ("field", "content", "said"),
+    ("field", "content", "error"),
     [
         ("ssl_ca_file", None, "cannot be read: no such file"),
         ("ssl_ca_file", b"none", "holds no PEM certificate"),
@@ -166,14 +166,14 @@ def test_a_password_file_ends_before_its_line_break(folder: Path) -> None:
     ],
 )
 def test_a_file_that_cannot_be_used_is_named(
-    folder: Path, field: str, content: bytes | None, said: str
+    folder: Path, field: str, content: bytes | None, error: str
 ) -> None:
     """TRL722 has the setting, the path and the reason."""
     if content is not None:
         (folder / "given").write_bytes(content)
     secured = replace(WITH_SASL, security_protocol="SASL_SSL")
     given = {field: "given"} | ({"sasl_password": None} if field == "sasl_password_file" else {})
-    with pytest.raises(StreamError, match=f"{field} given {said}") as caught:
+    with pytest.raises(StreamError, match=f"{field} given {error}") as caught:
         connecting(replace(secured, **given), "rekey")
     assert caught.value.code == "TRL722"
 

@@ -71,7 +71,7 @@ def played(play: Callable[[Desk], Awaitable[None]], limits: ReceiverLimits = LIM
 
 
 def test_a_slow_sender_yields_its_place() -> None:
-    """Where there is no place the sender that brought nothing for longest is asked to come again."""
+    """If there is no place the sender that brought nothing for longest is asked to come again."""
 
     async def play(desk: Desk) -> None:
         await desk.come("first")
@@ -102,7 +102,7 @@ def test_bytes_that_trickle_do_not_count() -> None:
 
 
 def test_a_sender_that_has_just_come_does_not_yield() -> None:
-    """Where nobody is slow the newcomer is asked to come again."""
+    """If nobody is slow the newcomer is asked to come again."""
 
     async def play(desk: Desk) -> None:
         for name in ("first", "second", "third"):
@@ -126,7 +126,7 @@ def test_the_sender_with_most_places_yields() -> None:
 
 
 def test_bytes_are_reclaimed_from_slow_senders() -> None:
-    """Where too many bytes are held, senders yield that hold some and bring no more."""
+    """If too many bytes are held, senders yield that hold some and bring no more."""
 
     async def play(desk: Desk) -> None:
         await desk.come("hoarder")

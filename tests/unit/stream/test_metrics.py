@@ -30,11 +30,11 @@ def text_of(metrics: ServeMetrics) -> str:
 
 def test_every_counter_is_there_from_the_start() -> None:
     """All counters, with all values that their labels can have, begin at 0; so a first increase is seen."""
-    families = list(text_string_to_metric_families(text_of(ServeMetrics([("desk", "calm")]))))
-    counters = {family.name: family for family in families if family.type == "counter"}
-    for family in counters.values():
-        totals = [sample for sample in family.samples if sample.name.endswith("_total")]
-        assert totals, family.name
+    metrics = list(text_string_to_metric_families(text_of(ServeMetrics([("desk", "calm")]))))
+    counters = {metric.name: metric for metric in metrics if metric.type == "counter"}
+    for metric in counters.values():
+        totals = [sample for sample in metric.samples if sample.name.endswith("_total")]
+        assert totals, metric.name
         assert {sample.value for sample in totals} == {0.0}
     labels = {
         "tracline_receiver_refused": {(reason,) for reason in Reason},
@@ -48,18 +48,18 @@ def test_every_counter_is_there_from_the_start() -> None:
         assert {tuple(sample.labels.values()) for sample in samples} == expected
 
 
-def test_names_say_what_they_are() -> None:
+def test_names_describe_their_metrics() -> None:
     """Every metric has the prefix, a text that ends in a full stop, and a unit where it has one."""
-    families = list(text_string_to_metric_families(text_of(ServeMetrics())))
-    assert len(families) > 15
-    for family in families:
-        assert re.fullmatch(r"tracline_[a-z_]+", family.name)
-        assert family.documentation.endswith(".")
-        assert family.type in {"counter", "gauge", "histogram"}
+    metrics = list(text_string_to_metric_families(text_of(ServeMetrics())))
+    assert len(metrics) > 15
+    for metric in metrics:
+        assert re.fullmatch(r"tracline_[a-z_]+", metric.name)
+        assert metric.documentation.endswith(".")
+        assert metric.type in {"counter", "gauge", "histogram"}
 
 
 def test_what_happens_is_counted() -> None:
-    """Events, verdicts, dead letters and the watermark stand where their names say."""
+    """Events, verdicts, dead letters and the watermark stand under their names."""
     metrics = ServeMetrics([("desk", "calm")])
     metrics.judging.judged(Kind.USER, 2)
     metrics.judging.verdict("desk", "calm", Verdict.VIOLATED)
@@ -107,15 +107,15 @@ def gauges(registry: CollectorRegistry) -> dict[str, float]:
     """The gauges that are not 0, with the values of their labels."""
     return {
         " ".join((sample.name, *sample.labels.values())): sample.value
-        for family in registry.collect()
-        if family.type == "gauge"
-        for sample in family.samples
+        for metric in registry.collect()
+        if metric.type == "gauge"
+        for sample in metric.samples
         if sample.value
     }
 
 
-def test_who_has_nothing_to_do_any_more_says_so() -> None:
-    """What another process goes on with neither grows old here nor counts twice; counters stay."""
+def test_metrics_of_a_process_without_work_are_gone() -> None:
+    """Gauges of work that another process goes on with neither grow old nor count twice; counters stay."""
     rekey = RekeyMetrics(["spans"], ["events"])
     alerts = AlertMetrics(["verdicts"], ["alerts"], ["webhook"])
     for metrics in (rekey, alerts):

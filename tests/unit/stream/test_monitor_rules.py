@@ -28,21 +28,21 @@ from .monitor_driver import (
     batch,
     codes,
     record,
-    says,
     verdicts,
+    wrote,
 )
 
-SHOUTS = [batch(0, says(FIRST, 1, "hello"), says(SECOND, 1, "well!")), batch(5, says(FIRST, 4, "now!"))]
+SHOUTS = [batch(0, wrote(FIRST, 1, "hello"), wrote(SECOND, 1, "well!")), batch(5, wrote(FIRST, 4, "now!"))]
 
 
 @pytest.mark.parametrize(("finish", "rule"), [(True, "calm"), (False, "quiet")])
 def test_other_rules_come_into_force(finish: bool, rule: str) -> None:
     """An open session finishes under its rules or begins again; new rules judge a new session."""
     monitor = Monitor(replace(OPTIONS, finish=finish))
-    monitor.take(0, batch(2, says(FIRST, 1, "hello")))
+    monitor.take(0, batch(2, wrote(FIRST, 1, "hello")))
     activated = monitor.take(1, Activation(OTHER_TEXTS))
     monitor.begin()
-    done = monitor.take(2, batch(9, says(FIRST, 4, "now!"), says(SECOND, 5, "well!")))
+    done = monitor.take(2, batch(9, wrote(FIRST, 4, "now!"), wrote(SECOND, 5, "well!")))
     assert sorted(verdicts(done.outputs)) == [(FIRST, rule, "violated"), (SECOND, "quiet", "violated")]
     digests = {event.session_id: d for event, d in zip(done.judged.events, done.judged.digests, strict=True)}
     new = rule_set_digest(pack_text(OTHER))
@@ -92,7 +92,7 @@ def test_labels_of_another_version_of_the_semantics_are_refused(
     monkeypatch.setattr(digest, "SEMANTICS", "before")
     old = Monitor(replace(OPTIONS, rules=None))
     old.take(0, Activation(OTHER_TEXTS))
-    old.take(1, batch(2, says(FIRST, 1, "hello")))
+    old.take(1, batch(2, wrote(FIRST, 1, "hello")))
     before = rule_set_digest(pack_text(OTHER))
     monkeypatch.undo()
     with pytest.raises(StreamError, match="labelled by another release") as caught:
@@ -102,7 +102,7 @@ def test_labels_of_another_version_of_the_semantics_are_refused(
     old.take(2, Tick(1, {0: START + 1_000 * NS}))
     monkeypatch.undo()
     new = Monitor(replace(OPTIONS, rules=None), old.table)
-    done = new.take(3, batch(1_005, says(SECOND, 1_001, "well!")))
+    done = new.take(3, batch(1_005, wrote(SECOND, 1_001, "well!")))
     after = rule_set_digest(pack_text(OTHER))
     assert verdicts(done.outputs) == [(SECOND, "quiet", "violated")]
     messages = [decode_judged(out.value or b"") for out in done.outputs if out.topic is Topic.JUDGED]

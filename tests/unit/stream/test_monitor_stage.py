@@ -24,9 +24,9 @@ from tracline.stream.messages.topics import Topic
 from tracline.stream.stages.schedule import PASSED_MAX, Schedule
 
 from ..batch.audit_rows import START
-from .monitor_driver import FIRST, OPTIONS, SECOND, Monitor, batch, says, verdicts
+from .monitor_driver import FIRST, OPTIONS, SECOND, Monitor, batch, verdicts, wrote
 
-SHOUTS = [batch(0, says(FIRST, 1, "hello"), says(SECOND, 1, "well!")), batch(5, says(FIRST, 4, "now!"))]
+SHOUTS = [batch(0, wrote(FIRST, 1, "hello"), wrote(SECOND, 1, "well!")), batch(5, wrote(FIRST, 4, "now!"))]
 
 
 def test_a_message_is_judged_once_the_time_has_passed_it() -> None:
@@ -40,7 +40,7 @@ def test_a_message_is_judged_once_the_time_has_passed_it() -> None:
 def test_the_time_moves_by_half_a_second_at_least() -> None:
     """The watermark waits, so that small messages are judged together; readers see the same watermark."""
     monitor = Monitor()
-    monitor.take(0, batch(0, says(FIRST, 1, "well!")))
+    monitor.take(0, batch(0, wrote(FIRST, 1, "well!")))
     found = []
     for offset, tenths in enumerate((4, 8, 10, 12, 19), start=1):
         step = monitor.take(offset, Tick(1, {0: START + tenths * NS // 10}))
@@ -67,7 +67,7 @@ def test_a_message_cut_anywhere_in_its_writes_is_taken_again() -> None:
 
 def test_a_session_that_ends_with_a_message_does_not_begin_again_with_it() -> None:
     """A message that adds to a session and forgets it, cut anywhere and stepped again, gives the same."""
-    message = batch(9_000, says(FIRST, 6, "more!"))
+    message = batch(9_000, wrote(FIRST, 6, "more!"))
     whole = Monitor()
     whole.take(0, SHOUTS[1])
     last = whole.take(1, message)
@@ -105,12 +105,12 @@ def test_a_close_is_reported_once_wherever_a_crash_cuts() -> None:
 
 def much(second: int) -> Candidate:
     """Return a long message that cannot be compressed."""
-    return says(FIRST, second, Random(second).randbytes(3_000).hex())
+    return wrote(FIRST, second, Random(second).randbytes(3_000).hex())
 
 
 LARGE = [
     batch(0, much(1), much(2)),
-    batch(0, much(3), says(SECOND, 3, "well!")),
+    batch(0, much(3), wrote(SECOND, 3, "well!")),
     batch(2, much(4)),
     batch(2),
 ]
@@ -165,14 +165,14 @@ def test_replaced_entries_of_the_schedule_are_dropped() -> None:
     assert set(schedule.due_at(9 * PASSED_MAX)) == {FIRST, SECOND}
 
 
-@pytest.mark.parametrize("named", [[says(FIRST, 5, "five")], []], ids=["named", "not named"])
+@pytest.mark.parametrize("named", [[wrote(FIRST, 5, "five")], []], ids=["named", "not named"])
 def test_a_divided_session_waits_for_its_rest_whatever_else_names_it(named: list[Candidate]) -> None:
     """A message of another source, between the parts of one, judges nothing of their session."""
     parts = [
-        batch(0, says(FIRST, 1, "hello"), sources=2),
-        CandidateBatch(0, 2, 0, START + 9 * NS, [says(FIRST, 4, "four")], more=True),
-        batch(9, *named, says(SECOND, 5, "well!"), source=1, sources=2),
-        batch(9, says(FIRST, 3, "three"), sources=2),
+        batch(0, wrote(FIRST, 1, "hello"), sources=2),
+        CandidateBatch(0, 2, 0, START + 9 * NS, [wrote(FIRST, 4, "four")], more=True),
+        batch(9, *named, wrote(SECOND, 5, "well!"), source=1, sources=2),
+        batch(9, wrote(FIRST, 3, "three"), sources=2),
     ]
     monitor = Monitor()
     steps = [monitor.take(offset, part) for offset, part in enumerate(parts)]
@@ -194,7 +194,7 @@ def test_a_message_that_is_done_with_is_left_alone() -> None:
 def test_the_time_is_the_least_over_all_sources() -> None:
     """Nothing is judged before every source has reported, nor ahead of the slowest; no time goes back."""
     monitor = Monitor()
-    assert monitor.take(0, batch(9, says(FIRST, 1, "well!"), sources=2)).watermark is None
+    assert monitor.take(0, batch(9, wrote(FIRST, 1, "well!"), sources=2)).watermark is None
     assert monitor.take(1, Tick(2, {1: START})).watermark == START
     done = monitor.take(2, Tick(2, {1: START + 20 * NS}))
     assert done.watermark == START + 9 * NS
@@ -230,7 +230,7 @@ def test_a_record_that_is_no_message_is_put_aside(data: bytes) -> None:
     [
         CandidateBatch(0, 1, 0, START, [], more=True),
         Tick(0, {}),
-        batch(0, msgspec.structs.replace(says(SECOND, 1, "well!"), end=(1 << 64) - 1)),
+        batch(0, msgspec.structs.replace(wrote(SECOND, 1, "well!"), end=(1 << 64) - 1)),
     ],
     ids=["more of nothing", "no source", "no time that there is"],
 )

@@ -38,7 +38,7 @@ def test_the_tolerated_rate_is_above_19_of_20_rates() -> None:
 
 
 @pytest.mark.parametrize(("shape", "least", "most"), [(1e9, 0.0, 0.1), (1.0, 0.7, 1.3)])
-def test_scatter_is_told_from_chance(shape: float, least: float, most: float) -> None:
+def test_scatter_is_distinguished_from_chance(shape: float, least: float, most: float) -> None:
     """Counts that differ by chance alone have next to no dispersion; rates that scatter have theirs."""
     rng = np.random.default_rng(4)
     n = rng.integers(20, 200, 2_000)
@@ -47,7 +47,7 @@ def test_scatter_is_told_from_chance(shape: float, least: float, most: float) ->
 
 
 def test_little_history_tolerates_more() -> None:
-    """The same share of violating sessions tolerates the more, the fewer sessions say so."""
+    """The same share of violating sessions tolerates the more, the fewer sessions it comes from."""
     tolerated = [fit(ticks([1] * size, [20] * size), 0.05).tolerated for size in (1, 5, 50, 2_000)]
     assert tolerated == sorted(tolerated, reverse=True)
     assert 0.05 < tolerated[-1] < tolerated[0]
@@ -60,7 +60,7 @@ def test_no_violation_in_many_sessions_tolerates_about_three_in_as_many() -> Non
 
 
 def test_a_rule_that_everyone_violates_has_a_rate_below_one() -> None:
-    """What is tolerated stays a probability where every session violates."""
+    """The tolerated rate stays a probability where every session violates."""
     known = fit(ticks([50] * 200, [50] * 200), 0.01)
     assert known.tolerated == RATE_MAX
     Tolerated(known.tolerated, known.dispersion)
@@ -68,7 +68,7 @@ def test_a_rule_that_everyone_violates_has_a_rate_below_one() -> None:
 
 @pytest.mark.parametrize("rate", [0.97, 1.0])
 def test_what_nearly_everyone_violates_is_no_alarm(rate: float) -> None:
-    """Where history tolerates it, a rule that nearly all sessions violate may go on like that."""
+    """If history tolerates it, a rule that nearly all sessions violate may go on like that."""
     n = [50] * 2_000
     k = np.random.default_rng(6).binomial(n, rate).tolist()
     known = fit(ticks(k, n), 0.01)
@@ -113,7 +113,7 @@ def test_ticks_wait_as_long_as_violations_took() -> None:
 
 
 def test_rates_survive_their_file() -> None:
-    """What was learned is read back as it was."""
+    """The learned rates are read back as they were."""
     rates = rates_of(ticks([1, 0, 2], [9, 3, 8]), {KEY[:2]: [0, 1, 1]}, 300, 3600)
     assert decode(encode(rates)) == rates
 

@@ -105,7 +105,7 @@ def test_metrics_do_not_wait_for_the_disk(transport: str) -> None:
 
 @pytest.mark.parametrize("transport", ["http", "grpc"])
 def test_metrics_need_the_token(transport: str) -> None:
-    """Where a token is asked for, metrics without it are refused like spans."""
+    """If a token is asked for, metrics without it are refused like spans."""
     with running(bound="0.0.0.0", token=TOKEN) as server:
         for headers, result in (
             ({}, MetricExportResult.FAILURE),
@@ -192,7 +192,7 @@ def json_logs(*records: object) -> bytes:
     return json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": records}]}]}).encode()
 
 
-def test_log_records_that_cannot_be_read_are_told_and_the_rest_taken() -> None:
+def test_unreadable_log_records_are_reported_and_the_rest_taken() -> None:
     """The answer counts and places them, without their text."""
     intake = StoringIntake()
     with running(intake) as server:
@@ -239,7 +239,7 @@ def test_records_that_name_no_span_are_counted() -> None:
 
 
 @pytest.mark.parametrize("transport", ["http", "grpc"])
-def test_log_records_that_cannot_be_kept_come_again(transport: str) -> None:
+def test_log_records_that_cannot_be_stored_come_again(transport: str) -> None:
     """While the disk is full an exporter of log records is asked to come again, and nothing is lost."""
     full = BusyIntake("disk", 0.1, times=1)
     with running(full) as server:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
-from tracline.examples.spans.sessions import START_NS
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.chat.find import InputFlaw
 from tracline.schemas.otlp.decoded import Decoded
@@ -50,6 +49,7 @@ from ...kafka.keyed import (
     work,
 )
 from ...serve.live import wire
+from ...support.scripts import START_NS
 from ...support.sources import Source
 
 SEEDS = range(10)

@@ -13,7 +13,7 @@ from tracline.stream.stages.judge import SessionJudge
 from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
 from ..batch.audit_rows import START
-from .monitor_driver import FIRST, RULES, SECOND, says
+from .monitor_driver import FIRST, RULES, SECOND, wrote
 
 
 class Fragile(RuleSetJudge):
@@ -32,7 +32,7 @@ def empty(name: str) -> SessionState:
 
 def test_a_session_that_cannot_be_judged_stops_no_other() -> None:
     """The spans that break a session's judging are left out by trace and span; others are judged."""
-    candidates = [says(FIRST, 1, "poison"), says(SECOND, 1, "well!")]
+    candidates = [wrote(FIRST, 1, "poison"), wrote(SECOND, 1, "well!")]
     judge = SessionJudge(Fragile(compile_rule_set(RULES)))
     done = judge.step([FIRST, SECOND], candidates, START + 9 * NS, empty)
     assert [found.session_id for found in done.outputs.records] == [SECOND]
@@ -47,7 +47,7 @@ def test_a_session_that_cannot_be_judged_stops_no_other() -> None:
 
 def test_a_session_that_breaks_without_candidates_begins_again() -> None:
     """Where the waiting spans of a session break it without a new one, its state is dropped."""
-    waiting = {FIRST: says(FIRST, 1, "poison"), SECOND: says(SECOND, 1, "well!")}
+    waiting = {FIRST: wrote(FIRST, 1, "poison"), SECOND: wrote(SECOND, 1, "well!")}
 
     def load(name: str) -> SessionState:
         state = empty(name)

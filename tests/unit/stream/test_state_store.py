@@ -1,4 +1,4 @@
-"""What the monitor remembers between two looks into Kafka, in memory and on disk."""
+"""The monitor's local state between two reads of Kafka, in memory and on disk."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> PartitionStore:
     )
 
 
-def test_a_shelf_holds_the_last_write_of_each_key(store: PartitionStore) -> None:
-    """What is put replaces what was there; what is forgotten is gone, though it was put just before."""
+def test_a_store_holds_the_last_write_of_each_key(store: PartitionStore) -> None:
+    """A put replaces the value that was there; a forgotten key is gone, though it was put just before."""
     assert store.applied == -1
     store.put([(b"a", b"1"), (b"b", b"1"), (b"c", b"1"), (b"c", None)], 3)
     store.put([(b"a", b"2"), (b"b", None), (b"b", b""), (b"d", None)], 9)
@@ -40,8 +40,8 @@ def test_a_shelf_holds_the_last_write_of_each_key(store: PartitionStore) -> None
     assert store.applied == 9
 
 
-def test_a_shelf_on_disk_is_there_again(tmp_path: Path) -> None:
-    """After a restart it holds what it held, and says up to where that is; discarded, it is empty."""
+def test_a_store_on_disk_is_there_again(tmp_path: Path) -> None:
+    """After a restart it holds what it held, and its offset; discarded, it is empty."""
     store = DiskPartitionStore(tmp_path / "store", lambda: NOW)
     store.put([(b"a", b"1")], 7)
     store.close()
@@ -54,8 +54,8 @@ def test_a_shelf_on_disk_is_there_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("later_s", [STALE_S, -STALE_S])
-def test_a_shelf_that_was_left_alone_for_long_is_made_anew(tmp_path: Path, later_s: int) -> None:
-    """What the changelog forgot meanwhile must not be remembered here; nor where the clock cannot say."""
+def test_a_store_that_was_left_alone_for_long_is_recreated(tmp_path: Path, later_s: int) -> None:
+    """A key that the changelog forgot meanwhile must be forgotten here; also if the clock is of no help."""
     store = DiskPartitionStore(tmp_path / "store", lambda: NOW)
     store.put([(b"a", b"1")], 7)
     store.close()
@@ -65,7 +65,7 @@ def test_a_shelf_that_was_left_alone_for_long_is_made_anew(tmp_path: Path, later
 
 
 @pytest.mark.parametrize("session_id", ["plain", "a/b", "", "\udc80", "2/3"])
-def test_each_key_is_on_the_shelf_of_its_partition(session_id: str) -> None:
+def test_each_key_is_in_the_store_of_its_partition(session_id: str) -> None:
     """Sessions, facts and rule sets are found where their partition is, and nowhere once it is gone."""
     made: dict[int, PartitionStore] = {}
 
@@ -73,15 +73,15 @@ def test_each_key_is_on_the_shelf_of_its_partition(session_id: str) -> None:
         return made.setdefault(number, MemoryPartitionStore())
 
     stores = PartitionStores(5, make)
-    own = partition_of(session_id, 5)
+    partition = partition_of(session_id, 5)
     for number in range(5):
         stores.open(number)
     key = f"s/{session_id}"
-    made[own].put([(key.encode("utf-8", "surrogatepass"), b"state")], 0)
+    made[partition].put([(key.encode("utf-8", "surrogatepass"), b"state")], 0)
     made[3].put([(b"p/3", b"facts"), (b"r/3/abc", b"rules")], 4)
     assert (stores.get(key), stores.get("p/3"), stores.get("r/3/abc")) == (b"state", b"facts", b"rules")
-    assert (key, b"state") in list(stores.items([own]))
-    assert (stores.applied(3), stores.applied(4)) == (4, None if own != 4 else 0)
+    assert (key, b"state") in list(stores.items([partition]))
+    assert (stores.applied(3), stores.applied(4)) == (4, None if partition != 4 else 0)
     stores.discard(3)
     assert stores.get("p/3") is None
     assert sorted(stores.numbers()) == [0, 1, 2, 4]
@@ -90,7 +90,7 @@ def test_each_key_is_on_the_shelf_of_its_partition(session_id: str) -> None:
 
 
 def test_a_folder_is_of_one_process(tmp_path: Path) -> None:
-    """Who finds the folder taken is told so; once it is let go of, it may be had."""
+    """A process that finds the folder taken gets an error; once the folder is released, it may have it."""
     with locked(tmp_path / "data"):
         with (
             pytest.raises(StreamError, match="another process keeps its state") as caught,
@@ -102,7 +102,7 @@ def test_a_folder_is_of_one_process(tmp_path: Path) -> None:
         assert folder.is_dir()
 
 
-def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     """A file where the folder should be is an error that names it."""
     (tmp_path / "data").write_text("")
     with pytest.raises(StreamError, match="data cannot be written") as caught, locked(tmp_path / "data"):
@@ -110,7 +110,7 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     assert caught.value.code == "TRL743"
 
 
-def test_a_damaged_shelf_is_said(tmp_path: Path) -> None:
+def test_a_damaged_store_is_reported(tmp_path: Path) -> None:
     """A database that cannot be opened is named, with what to do."""
     store = DiskPartitionStore(tmp_path / "store", lambda: NOW)
     store.put([(b"a", b"1")], 0)

@@ -1,4 +1,4 @@
-"""What a rekeyer stores of traces: entries, of which all but the first say only what was done since."""
+"""The state that a rekeyer stores of traces: entries, of which all but the first hold only the changes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from random import Random
 
 import msgspec
 import pytest
-from tracline.examples.spans.sessions import START_NS
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
@@ -19,13 +18,14 @@ from tracline.stream.messages.topics import Topic
 
 from ...kafka.keyed import SETTINGS, SOURCES, Work, batches_of, candidates_of, pure, rekeyer, work
 from ...serve.live import Encoding, wire
+from ...support.scripts import START_NS
 from ...support.sources import Source
 
 ROOT = "f" * 16
 
 
 def chat(number: int, trace: str, *, speaks: bool = False, size: int = 1_000) -> Span:
-    """A span of a call under a root, with so long a text; `speaks` where it says itself whose it is."""
+    """A span of a call under a root, with so long a text; with `speaks` it names its session itself."""
     about = {
         "gen_ai.operation.name": "chat",
         "gen_ai.input.messages": f'[{{"role":"user","parts":[{{"type":"text","content":"{"x" * size}"}}]}}]',
@@ -37,7 +37,7 @@ def chat(number: int, trace: str, *, speaks: bool = False, size: int = 1_000) ->
 
 
 def root(trace: str, number: int) -> Span:
-    """The span above those, which says whose they are."""
+    """The span above those, which names their session."""
     about = {"gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": trace}
     end = START_NS + number * NS
     return Span(trace, ROOT, None, "agent", START_NS, end, attributes={**about, "gen_ai.agent.name": "desk"})
@@ -62,7 +62,7 @@ def state(source: Source) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_entries_say_what_the_traces_are(seed: int) -> None:
+def test_entries_hold_the_state_of_the_traces(seed: int) -> None:
     """After whatever has come and gone on, many times in a row or none: traces, what waits, and its room."""
     random = Random(seed)
     settings = SessionSettings(lateness_s=3, hold_s=20, idle_s=random.choice((1, 30)))
@@ -77,22 +77,22 @@ def test_entries_say_what_the_traces_are(seed: int) -> None:
             list(source.release(source.record_time))
         if random.random() < 0.5:
             follow(stored, source)
-            other = Source(settings, stored, source.state.times)
-            assert state(other) == state(source)
+            restored = Source(settings, stored, source.state.times)
+            assert state(restored) == state(source)
             lengths |= {len(entries) for entries in stored.values()}
             if random.random() < 0.3:
-                source = other
+                source = restored
     assert {1, 2, 3} <= lengths
 
 
 def written_for(spans: Sequence[Span]) -> tuple[int, int]:
     """The bytes that a rekeyer reads and those that it stores, where each record has one span."""
-    one, came, stored = rekeyer(SessionSettings(lateness_s=1, hold_s=86_400)), 0, 0
-    one.assign(0, {})
+    rekey, came, stored = rekeyer(SessionSettings(lateness_s=1, hold_s=86_400)), 0, 0
+    rekey.assign(0, {})
     for offset, span in enumerate(spans):
         record = Record(0, offset, span.end, wire([span], Encoding.PROTOBUF))
         came += len(record.value)
-        outputs = one.take([record]).outputs
+        outputs = rekey.take([record]).outputs
         stored += sum(len(out.value or b"") for out in outputs if out.topic is Topic.REKEY_STATE)
     return came, stored
 
@@ -107,7 +107,7 @@ def test_what_is_written_grows_no_faster_than_what_comes(*, speaks: bool) -> Non
         assert stored < 4 * came
 
 
-def test_what_has_gone_on_is_not_kept() -> None:
+def test_spans_that_have_gone_on_are_not_stored() -> None:
     """Once the root has come little is stored of a trace, however much has waited."""
     source, stored = Source(SessionSettings(lateness_s=0)), dict[str, list[bytes]]()
     trace = "a" * 32
@@ -144,9 +144,9 @@ def test_state_of_version_1_is_gone_on_with() -> None:
 
     def carry(begin: int, end: int) -> None:
         for record in done.records[begin:end]:
-            one = rekeyer()
-            one.assign(record.partition, state[record.partition])
-            part = one.take([record])
+            rekey = rekeyer()
+            rekey.assign(record.partition, state[record.partition])
+            part = rekey.take([record])
             sent.extend(batches_of(part))
             for output in part.outputs:
                 if output.topic is Topic.REKEY_STATE:
@@ -157,8 +157,8 @@ def test_state_of_version_1_is_gone_on_with() -> None:
                         state[record.partition][output.key] = output.value
 
     carry(0, half)
-    state = [of_version_1(own) for own in state]
-    assert sum(key.endswith("/1") for own in state for key in own) > 1
+    state = [of_version_1(stored) for stored in state]
+    assert sum(key.endswith("/1") for stored in state for key in stored) > 1
     carry(half, len(done.records))
     assert candidates_of(sent) == pure(done.records)
 
@@ -175,7 +175,7 @@ def test_state_of_version_1_is_gone_on_with() -> None:
     ],
 )
 def test_entries_that_are_not_whole_are_refused(records: dict[str, bytes]) -> None:
-    """Where a piece is missing, or says what cannot have been."""
+    """A chunk is missing, or a value is impossible."""
     with pytest.raises(StreamError) as refused:
         rekeyer().assign(0, {f"{'a' * 32}{key}": value for key, value in records.items()})
     assert refused.value.code == "TRL731"

@@ -17,6 +17,7 @@ from tracline.stream.messages.superseded import digest_of, in_force
 from tracline.stream.process.faultpoints import VARIABLE, TrialFault
 from tracline.stream.process.trial import RuleTrials, require_trial
 
+KILLED_AT = tuple(TrialFault)
 PACK = """\
 pack: three
 propositions:
@@ -48,9 +49,10 @@ def test_the_shipped_packs_pass() -> None:
 
 
 @pytest.mark.slow
-def test_a_trial_that_is_killed_is_the_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """TRL748 says how the process ended, and names the rule at which one alone ends, too."""
-    monkeypatch.setenv(VARIABLE, f"{TrialFault.RULE}:3")
+@pytest.mark.parametrize("fault", KILLED_AT)
+def test_a_trial_that_is_killed_is_the_refusal(fault: TrialFault, monkeypatch: pytest.MonkeyPatch) -> None:
+    """TRL748 has how the process ended, and names the rule at which one alone ends, too."""
+    monkeypatch.setenv(VARIABLE, f"{fault}:3")
     trials = RuleTrials()
     for _ in range(2):
         with pytest.raises(StreamError, match="killed by SIGKILL, at rule three/three") as caught:
@@ -76,9 +78,9 @@ def test_serve_does_not_begin_with_rules_that_fail_their_trial(tmp_path: Path) -
 def test_a_later_activation_stands_in_the_place_of_what_it_supersedes() -> None:
     """Whatever lies between, and over several steps; what names other digests changes nothing."""
     first, second, third = (Activation({"three": text}) for text in (PACK, OTHER, THIRD))
-    one, two = (str(digest_of(each.packs)) for each in (first, second))
-    past_first = Activation(second.packs, [one])
-    past_both = Activation(third.packs, [one, two])
+    first_digest, two = (str(digest_of(each.packs)) for each in (first, second))
+    past_first = Activation(second.packs, [first_digest])
+    past_both = Activation(third.packs, [first_digest, two])
     assert in_force(first, []) == first
     assert in_force(first, [second, third]) == first
     assert in_force(second, [past_first]) == second

@@ -17,5 +17,5 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """Where a test puts its own store."""
+    """The path of a test's store."""
     return tmp_path / "store.db"

@@ -36,7 +36,7 @@ class OpenFeed:
         self.between.pop(0)()
 
 
-def test_the_feed_tells_what_is_new(store: Path) -> None:
+def test_the_feed_sends_what_is_new(store: Path) -> None:
     """At once what came since the page was written, later what comes into the store; then it closes."""
     fill(store, DESK, [session("s", user("no!"), user("no!"))])
     with writing(store) as db:

@@ -1,4 +1,4 @@
-"""How texts, times and colours are shown."""
+"""The display of texts, times and colours."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tracline.stream.console.templates import FOLDER
 from ..console_store import START
 
 
-def test_long_text_is_cut_and_says_so() -> None:
+def test_long_text_is_cut_and_marked() -> None:
     """A text shows its first characters and how many more there are."""
     html = formatting.shown("é" * (formatting.TEXT_SHOWN_MAX + 1234))
     assert html.count("é") == formatting.TEXT_SHOWN_MAX
     assert "… 1,234 more characters" in html
 
 
-def test_times_are_told_shortly() -> None:
+def test_times_are_shown_shortly() -> None:
     """A stretch of time shows its two largest units; an instant is there to the nanosecond."""
     assert [formatting.apart(s * NS) for s in (0, 2, 61, 3725, 200_000, -5)] == [
         "0.0 s", "2.0 s", "1 min 1 s", "1 h 2 min", "2 d 7 h", "-5.0 s",
@@ -60,16 +60,16 @@ def test_what_is_laid_out_is_what_was_judged() -> None:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_text_stands_out_from_its_ground(theme: str) -> None:
+def test_text_stands_out_from_its_background(theme: str) -> None:
     """Every colour of text has a contrast of 4.5 (WCAG 2, AA) against every ground it stands on."""
     css = (FOLDER / "style.css").read_text(encoding="utf-8")
     blocks = re.findall(r":root \{(.*?)\}", css, re.DOTALL)
     colours = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", blocks[["light", "dark"].index(theme)]))
     texts = ("ink", "quiet", "link", "violated", "unmet", "unjudged", "good")
     for text in texts:
-        for ground in ("paper", "raised", "mark"):
-            lighter, darker = sorted(map(luminance, (colours[text], colours[ground])), reverse=True)
-            assert (lighter + 0.05) / (darker + 0.05) >= 4.5, (text, ground)
+        for background in ("paper", "raised", "mark"):
+            lighter, darker = sorted(map(luminance, (colours[text], colours[background])), reverse=True)
+            assert (lighter + 0.05) / (darker + 0.05) >= 4.5, (text, background)
 
 
 def luminance(colour: str) -> float:

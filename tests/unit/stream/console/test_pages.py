@@ -65,13 +65,13 @@ def test_pages_have_landmarks_and_headings(desk: Path, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/rules", "/sessions", "/verdicts"])
-def test_an_empty_store_says_where_to_send_spans(store: Path, path: str) -> None:
+def test_an_empty_store_shows_where_to_send_spans(store: Path, path: str) -> None:
     """Before the first session the pages show how to send spans."""
     text = plain(get(app(empty(store)), path).text)
     assert "Send spans to http://127.0.0.1:4318/v1/traces" in text
 
 
-def test_a_store_that_is_not_there_is_said(store: Path) -> None:
+def test_a_missing_store_is_reported(store: Path) -> None:
     """Without a store the answer is 503, with SQLite's error."""
     answer = get(app(store), "/")
     assert answer.status_code == 503
@@ -127,7 +127,7 @@ def test_what_is_open_is_counted(store: Path) -> None:
     assert "Open sessions 2 of 3" in text
 
 
-def test_spans_that_are_not_read_are_said(store: Path) -> None:
+def test_spans_that_are_not_read_are_reported(store: Path) -> None:
     """The overview counts the spans that came, and names the scopes where none of them is read."""
     with writing(empty(store)) as db:
         db.executemany("INSERT INTO scope VALUES (?, ?, ?)", [("sdk-x", 36, 0), ("<b>", 2, 0)])
@@ -141,7 +141,7 @@ def test_spans_that_are_not_read_are_said(store: Path) -> None:
     assert "none tells" not in text
 
 
-def test_a_verdict_of_another_version_of_the_rule_says_so(store: Path) -> None:
+def test_a_verdict_of_another_version_of_the_rule_is_marked(store: Path) -> None:
     """A record whose digest is not that of the rule in use, or whose rule is gone, is marked."""
     fill(store, DESK, [session("s", user("no!"))])
     verdict = next(href for href in links(get(app(store), "/").text) if href.startswith("/verdicts/"))
@@ -164,8 +164,8 @@ def test_older_verdicts_are_reached_page_by_page(store: Path) -> None:
     assert len(found) == len(set(found)) == 120
 
 
-def test_dead_letters_say_where_and_why(store: Path) -> None:
-    """What could not be read is listed with place, code, reason and digest, newest first."""
+def test_dead_letters_show_where_and_why(store: Path) -> None:
+    """Each unreadable input is listed with place, code, reason and digest, newest first."""
     with writing(empty(store)) as db:
         db.execute(DEAD_LETTER, (START, "span 3", "otlp-trace-id", "the trace id has 7 bytes", "ab" * 32))
         db.execute(DEAD_LETTER, (START, "span 9", "otlp-time", "no time", "cd" * 32))

@@ -10,12 +10,12 @@ from tracline.stream.console import queries
 from tracline.stream.console.chart import RATE_TOP_MIN, chart
 from tracline.stream.console.rates import HOUR, SessionCounts, Share, series, window_to
 
-from ..console_store import STANDING, START, fill, session, user, writing
+from ..console_store import INSERT_STATUS, START, fill, session, user, writing
 from .asking import DESK, app, get, plain
 
 pytestmark = pytest.mark.slow
 
-STANDINGS = [
+STATUSES = [
     ("s1", 0, "desk", "calm", "ann", START, None, None, None),
     ("s2", 0, "desk", "calm", "ann", START, START + NS, None, None),
     ("s3", 0, "desk", "calm", "bob", START - HOUR, None, START, None),
@@ -32,7 +32,7 @@ def test_rates_count_applicable_judged_sessions(store: Path) -> None:
     fill(store, DESK, [session("s", user("hi"))])
     with writing(store) as db:
         db.execute("DELETE FROM standing")
-        db.executemany(STANDING, STANDINGS)
+        db.executemany(INSERT_STATUS, STATUSES)
     window = window_to(START, 24)
     with queries.reading(store) as db:
         found = queries.session_counts(db, window.since, window.until, HOUR, ("desk", "calm"))

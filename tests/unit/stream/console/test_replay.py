@@ -24,7 +24,9 @@ def test_a_replayed_session_comes_to_its_verdicts(desk: Path) -> None:
     for events in desk_sessions(30):
         replays = replay(shipped(), events[:-1])
         replayed = {
-            (replayed_rule.number, *one) for replayed_rule in replays for one in verdicts(replayed_rule)
+            (replayed_rule.number, *verdict)
+            for replayed_rule in replays
+            for verdict in verdicts(replayed_rule)
         }
         names = {(rule.pack, rule.id): number for number, rule in enumerate(shipped().rules)}
         records = stored(desk, events)
@@ -43,9 +45,9 @@ def verdicts(replayed_rule: RuleReplay) -> Iterator[tuple[str | None, int, Verdi
     """Yield what a replayed_rule reports, and what is left unmet."""
     for at, marks in enumerate(replayed_rule.steps):
         yield from ((m.slice, at + 1, m.verdict) for m in marks.shown if m.reported)
-    for standing in replayed_rule.slices:
-        if standing.closing is Verdict.UNMET:
-            yield standing.last.slice, standing.seq, Verdict.UNMET
+    for slice_replay in replayed_rule.slices:
+        if slice_replay.closing is Verdict.UNMET:
+            yield slice_replay.last.slice, slice_replay.seq, Verdict.UNMET
 
 
 def test_the_residual_at_each_event_is_the_monitors() -> None:

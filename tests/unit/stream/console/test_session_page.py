@@ -31,7 +31,7 @@ def test_any_session_id_has_a_page(store: Path, name: str) -> None:
         assert "really" in answer.text
 
 
-def test_a_rule_that_cannot_judge_says_from_where(store: Path) -> None:
+def test_a_rule_that_cannot_judge_shows_from_where(store: Path) -> None:
     """From the event on whose text was not captured the rule shows nothing but `unjudged`."""
     events = session("s", user("hi"), user(None, content="absent"), user("no!"))
     assert [len(marks.shown) for marks in replay(DESK, events[:-1])[1].steps] == [1, 1, 0]
@@ -81,7 +81,7 @@ def test_long_sessions_come_in_pages(store: Path) -> None:
 
 
 def test_a_session_without_its_beginning_is_shown_without_rules(store: Path) -> None:
-    """Where retention deleted the first events, the page shows the rest and states that it replays none."""
+    """If retention deleted the first events, the page shows the rest and states that it replays none."""
     console = app(fill(store, DESK, [session("s", user("hi"), user("no!"), user("well"))]))
     with writing(store) as db:
         db.execute("DELETE FROM event WHERE seq = 1")

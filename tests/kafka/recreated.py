@@ -10,12 +10,12 @@ from tracline.stream.messages.topics import Topic
 from .rekeying import until
 
 
-def make_anew(kafka: KafkaSettings, topic: Topic, partitions: int) -> None:
+def recreate(kafka: KafkaSettings, topic: Topic, partitions: int) -> None:
     """Delete a topic, and make it again with its settings."""
     with administering(kafka) as admin:
 
         def is_made() -> bool:
-            # A topic that was deleted is told of for a moment: then nothing is made.
+            # A topic that was deleted is still listed for a moment: then nothing is made.
             try:
                 return kafka.topic(topic) in create(admin, kafka, partitions=partitions)
             except TopicAlreadyExistsError:

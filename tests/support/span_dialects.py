@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from ...schemas.span import Value
-from ...schemas.span_content import Role
-from .plan import Dialect, Manner
-from .sessions import ScriptCall, ScriptLine
+from tracline.examples.desk.script import ScriptCall, ScriptLine
+from tracline.schemas.span import Value
+from tracline.schemas.span_content import Role
+
+from .span_plan import Dialect, Manner
 
 Attributes = dict[str, Value]
 
@@ -144,7 +145,7 @@ def _genai_agent(turn: Conversing, manner: Manner) -> tuple[str, Attributes]:
     }
     if turn.error is not None:
         attributes["error.type"] = turn.error
-    messages = _genai_messages(turn, manner) if manner.agent_tells else {}
+    messages = _genai_messages(turn, manner) if manner.agent_messages else {}
     return f"invoke_agent {turn.agent}", attributes | messages
 
 
@@ -202,7 +203,7 @@ def _openinference_tool(run: Running, manner: Manner) -> tuple[str, Attributes]:
 
 def _openinference_agent(turn: Conversing, manner: Manner) -> tuple[str, Attributes]:
     attributes: Attributes = {"openinference.span.kind": "AGENT", "agent.name": turn.agent}
-    if manner.agent_tells and manner.captured and manner.inputs_captured:
+    if manner.agent_messages and manner.captured and manner.inputs_captured:
         asked = [line.text for line in turn.inputs if line.role is Role.USER]
         attributes |= _present(**{"input.value": asked[-1] if asked else None})
         attributes |= _present(**{"output.value": turn.output.text if turn.output else None})
@@ -245,7 +246,7 @@ def _openllmetry_tool(run: Running, manner: Manner) -> tuple[str, Attributes]:
 
 def _openllmetry_agent(turn: Conversing, manner: Manner) -> tuple[str, Attributes]:
     attributes: Attributes = {"traceloop.span.kind": "agent", "traceloop.entity.name": turn.agent}
-    if manner.agent_tells and manner.captured and manner.inputs_captured:
+    if manner.agent_messages and manner.captured and manner.inputs_captured:
         asked = [line.text for line in turn.inputs if line.role is Role.USER]
         attributes["traceloop.entity.input"] = json.dumps({"args": asked[-1:], "kwargs": {}})
         attributes["traceloop.entity.output"] = json.dumps(turn.output.text if turn.output else None)

@@ -44,7 +44,7 @@ from tracline.stream.stages.monitor_step import MonitorOptions
 
 from ..serve.days import day
 from ..serve.live import IDLE_S, SETTINGS, arriving, wire
-from ..serve.truth import PACK, Ids, Told, ids_of
+from ..serve.truth import PACK, Ids, PlayedSession, ids_of
 from ..support.sources import Source
 from .parted import parted
 from .processes import (
@@ -70,9 +70,9 @@ OTHER_PACK += "  - {id: no-refund, formula: always not refund}\n"
 POISON = (b"\x00", b"no OTLP", b"{", b'{"resourceSpans": [{"scopeSpans": 7}]}')
 DAMAGED = (b"", b"TL", b"TL\x01\xff\xff", b"garbage", b"TL\x01\x81\xa4type\xa5other")
 LOGS_UNDERWAY_S = 60
-"""How long before or after its span a log record may come, in seconds."""
+"""The most seconds before or after its span that a log record comes."""
 LOGS_UNTIL_S = 110
-"""How long after the end of its span it comes at the latest: less than the lateness."""
+"""The most seconds after the end of its span that it comes: less than the lateness."""
 HOUR = 3_600 * NS
 INPUTS = (Topic.SPANS, Topic.LOGS)
 """The topics of which a source has a partition each."""
@@ -86,20 +86,20 @@ TOLERANCE = tolerance(default_rates(60, 60))
 
 
 @dataclass
-class World:
+class SimulatedPipeline:
     """A run: the broker, two processes of each kind at most, and the faults that were met."""
 
     seed: int
     folder: Path
     is_late: bool = False
-    """Whether some spans come hours after others of their time, and none a second time."""
+    """If true, some spans come hours after others of their time, and none a second time."""
     hits: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.random = Random(f"simulation {self.seed}")
         choose = self.random.choice
-        self.told = day(self.seed, choose((1, 2, 3)))
-        largest = _largest(self.told)
+        self.played = day(self.seed, choose((1, 2, 3)))
+        largest = _largest(self.played)
         sizes = largest, 3 * largest, 900_000
         self.layout = Layout(choose((1, 2, 3)), choose((1, 2, 4)), choose(sizes))
         self.finish = choose((True, False))
@@ -172,9 +172,9 @@ class World:
         self.depth += 1
         for _ in range(4):
             self.time += TIMEOUT_S / 3
-            for other in self.rekeyers:
-                if other.name != slot:
-                    other.turn()
+            for rekeyer in self.rekeyers:
+                if rekeyer.name != slot:
+                    rekeyer.turn()
         self.depth -= 1
 
     def _request(self, client: str, kind: str) -> None:
@@ -186,15 +186,17 @@ class World:
 
     def run(self) -> None:
         """Let all spans come, with faults; then let every session close, without."""
-        arriving_spans = arriving(self.told, self.random, 0.0 if self.is_late else 0.1)
+        arriving_spans = arriving(self.played, self.random, 0.0 if self.is_late else 0.1)
         apart = {
-            (one.trace_id, one.span_id) for _, one in arriving_spans if self.parting.random() < self.parts
+            (arriving_span.trace_id, arriving_span.span_id)
+            for _, arriving_span in arriving_spans
+            if self.parting.random() < self.parts
         }
         if self.is_late:
             late = [
                 (time + self.random.choice((0, 0, 0, 2 * IDLE_S)) * NS, span) for time, span in arriving_spans
             ]
-            arriving_spans = sorted(late, key=lambda one: one[0])
+            arriving_spans = sorted(late, key=lambda arriving_span: arriving_span[0])
         middle = len(arriving_spans) // 2
         for place, (time, span) in enumerate(arriving_spans):
             while self.now and time - self.now > 20 * NS and self.random.random() < 0.5:
@@ -241,8 +243,8 @@ class World:
 
     def _send_records(self, until: int) -> None:
         """Send the log records that are due."""
-        due = sorted(one for one in self.records if one[0] <= until)
-        self.records = [one for one in self.records if one[0] > until]
+        due = sorted(timed for timed in self.records if timed[0] <= until)
+        self.records = [timed for timed in self.records if timed[0] > until]
         for time, source, record in due:
             for _ in range(1 + (self.parting.random() < 0.1)):
                 self._append(Topic.LOGS, source, record, min(time, until))
@@ -316,7 +318,7 @@ class World:
             for topic in topics
             for number in range(self.broker.partitions(NAMES[topic]))
         ]
-        return all((self.broker.committed(group, one) or 0) >= self.broker.end(one) for one in places)
+        return all((self.broker.committed(group, place) or 0) >= self.broker.end(place) for place in places)
 
     def _expire(self) -> None:
         """Let the memberships and transactions of dead processes time out, but no others."""
@@ -329,7 +331,7 @@ class World:
     def _monitor_of(self, owner: int) -> SimulatedMonitor:
         if owner not in self.monitors:
             process = SimulatedMonitor(self.setting, self.options, self.judged_up_to)
-            process.assign(one for one, by in self.partition_owner.items() if by == owner)
+            process.assign(partition for partition, by in self.partition_owner.items() if by == owner)
             self.monitors[owner] = process
         return self.monitors[owner]
 
@@ -456,19 +458,19 @@ class World:
             (e.session_id, e.occurrence, e.seq): digest for e, digest in judged if e.kind is not Kind.END
         }
         found: Ids = {}
-        for one in self.told:
-            found |= _expected(one, by_place, digests)
+        for session_played in self.played:
+            found |= _expected(session_played, by_place, digests)
         return found
 
 
-def _largest(told: list[Told]) -> int:
+def _largest(played: list[PlayedSession]) -> int:
     """The bytes of the largest candidate: a message must have room for it."""
     source = Source(SETTINGS)
-    for one in told:
-        source.add_request(Decoded(tuple(one.spans)), one.spans[-1].end)
+    for session_played in played:
+        source.add_request(Decoded(tuple(session_played.spans)), session_played.spans[-1].end)
     source.idle(source.record_time + round(SETTINGS.hold_s) * NS)
-    released = [one.made for one in source.release(source.record_time)]
-    candidates = [one for one in released if isinstance(one, Candidate)]
+    released = [session_played.made for session_played in source.release(source.record_time)]
+    candidates = [session_played for session_played in released if isinstance(session_played, Candidate)]
     return max(len(encode(CandidateBatch(0, 1, 0, 0, [candidate]))) for candidate in candidates)
 
 
@@ -476,14 +478,14 @@ def _place(record: Record | VerdictsRecord) -> tuple[int, int]:
     return record.partition, record.offset
 
 
-def _expected(told: Told, by_place: dict, digests: dict[str, Path]) -> Ids:
+def _expected(played: PlayedSession, by_place: dict, digests: dict[str, Path]) -> Ids:
     """A conversation's verdicts: each run of events under one rule set by itself, the last one to its end."""
     found: Ids = {}
-    events = told.events
+    events = played.events
     runs = [
-        (digest, list(own))
-        for digest, own in groupby(events, key=lambda e: by_place[e.session_id, e.occurrence, e.seq])
+        (digest, list(run_events))
+        for digest, run_events in groupby(events, key=lambda e: by_place[e.session_id, e.occurrence, e.seq])
     ]
-    for number, (digest, own) in enumerate(runs):
-        found |= ids_of([own], digests[digest], closed=number == len(runs) - 1)
+    for number, (digest, run_events) in enumerate(runs):
+        found |= ids_of([run_events], digests[digest], closed=number == len(runs) - 1)
     return found

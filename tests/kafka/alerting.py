@@ -1,0 +1,116 @@
+"""The alerts process on a real broker, the messages that it reads, and the alerts that must come of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kafka import KafkaProducer
+from kafka.admin import OffsetSpec
+from kafka.structs import TopicPartition
+from tracline.schemas.time import NS, parse_time
+from tracline.stream.alerts.alert import Alert, AlertStatus, decode
+from tracline.stream.alerts.rates import Rates, default_rates, encode
+from tracline.stream.kafka.settings import KafkaSettings
+from tracline.stream.kafka.topics import administering, create
+from tracline.stream.messages.topics import Topic
+
+from ..support.forking import ForkedProcess
+from ..unit.stream.alert_messages import BEGAN, PARTITIONS, SETTINGS, SPIKE, TICK_S, WRONG, Sent, messages
+from ..unit.stream.hook import Hook
+from .reading import is_read, read
+from .rekeying import until
+from .stage import running
+
+TIMEOUT_S = 1.0
+
+
+def with_topics(kafka: KafkaSettings) -> KafkaSettings:
+    """The settings, once their topics are made."""
+    with administering(kafka) as admin:
+        create(admin, kafka, partitions=PARTITIONS)
+    return kafka
+
+
+def write_rates(folder: Path) -> Path:
+    """Write the tolerated rates, as the command reads them, and return the file."""
+    rates_of_desk: Rates = default_rates(TICK_S, TICK_S)
+    path = folder / "rates.json"
+    path.write_bytes(encode(rates_of_desk))
+    return path
+
+
+@contextmanager
+def process(
+    kafka: KafkaSettings, rates: Path, *more: str, fault: str | None = None
+) -> Iterator[ForkedProcess]:
+    """A process of the command; whatever happens, it does not outlive the test."""
+    flags = ("--rates", str(rates), "--arl", str(SETTINGS.arl_ticks), "--resend-s", "1")
+    waits = ("--timeout-s", str(TIMEOUT_S))
+    with running(kafka, rates.with_name("alerts.log"), "alerts", *flags, *waits, *more, fault=fault) as stage:
+        yield stage.process
+
+
+def send(kafka: KafkaSettings, sent: list[Sent]) -> None:
+    """Send the messages to their partitions."""
+    producer = KafkaProducer(bootstrap_servers=list(kafka.bootstrap_servers), linger_ms=10)
+    for message in sent:
+        producer.send(kafka.topic(Topic.VERDICTS), message.value, partition=message.partition)
+    producer.flush()
+    producer.close()
+
+
+def halves() -> tuple[list[Sent], list[Sent]]:
+    """The messages, parted at the last tick of the spike."""
+    sent = messages()
+    half = next(place for place, message in enumerate(sent) if _tick_of(message) == SPIKE.stop - 1)
+    return sent[:half], sent[half:]
+
+
+def _tick_of(message: Sent) -> int | None:
+    """The tick at whose end a message's watermark is."""
+    watermark = json.loads(message.value)["watermark"]
+    if watermark is None:
+        return None
+    return ((parse_time(watermark) or 0) - BEGAN) // (TICK_S * NS)
+
+
+def alerts(kafka: KafkaSettings) -> list[Alert]:
+    """Return what is committed to the topic of alerts."""
+    return [decode(record.value) for record in read(kafka, kafka.topic(Topic.ALERTS))]
+
+
+def notifications(receiver: Hook) -> list[tuple[str, str]]:
+    """The id and status of each alert that was posted."""
+    return [
+        (alert["id"], alert["status"]) for _, body in receiver.posts for alert in json.loads(body)["alerts"]
+    ]
+
+
+def until_delivered(kafka: KafkaSettings) -> None:
+    """Wait until everything is read, and both alerts delivered: behind the last is its transaction's mark."""
+    place, group = TopicPartition(kafka.topic(Topic.ALERTS), 0), kafka.group("alerts")
+    with administering(kafka, "test") as admin:
+
+        def is_done() -> bool:
+            if not is_read(admin, kafka, "alerts"):
+                return False
+            end = admin.list_partition_offsets({place: OffsetSpec.LATEST})[place].offset
+            committed = admin.list_group_offsets({group: None})[group].get(place)
+            return end >= 3 and committed is not None and committed.offset >= end - 1
+
+        until("every alert is delivered", is_done)
+
+
+def check_one_alert(alerts: list[Alert]) -> None:
+    """One alert, of the agent that goes wrong, in the spike and a little longer."""
+    assert [alert.status for alert in alerts] == [AlertStatus.FIRING, AlertStatus.RESOLVED]
+    assert len({alert.id for alert in alerts}) == 1
+    fired, resolved = alerts
+    first, last = (BEGAN + tick * TICK_S * NS for tick in (SPIKE.start, SPIKE.stop))
+    assert (fired.agent, fired.rule, fired.severity) == (WRONG, "auth-first", "high")
+    assert first <= fired.starts < first + 5 * TICK_S * NS
+    assert resolved.ends is not None
+    assert last < resolved.ends < last + 20 * TICK_S * NS
