@@ -126,7 +126,7 @@ def test_what_was_archived_long_ago_is_forgotten(store: Store) -> None:
     old = StoreChanges(
         events=[("s", 1, 1, 1, "user", b"{}"), ("s", 1, 2, 1, "end", b"{}"), ("t", 1, 1, 1, "user", b"{}")],
         verdicts=[verdict("a")],
-        standings=[(session, 1, "p", "r", None, 1, None, None) for session in "st"],
+        statuses=[(session, 1, "p", "r", None, 1, None, None) for session in "st"],
     )
     store.commit(old)
     store.archived(2, time=100)
