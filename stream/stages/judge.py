@@ -178,7 +178,7 @@ class SessionJudge:
         judges: list[RuleSetJudge] = []
         last: dict[str, RuledAt] = {}
         for session_id, state in states.items():
-            before = ruled.get(session_id, (state.judging.rules, state.judging.applied_in))
+            before = ruled.get(session_id, (state.judging.rules, state.judging.occurrence))
             judge, begun = self._active, None
             for event in state.session.advance(watermark):
                 if event.kind is not Kind.END or event.occurrence != begun:

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tracline.rules.incremental.carried import Carried, CarriedEvent
 from tracline.schemas.instrumentations.census import OTHER_SCOPES, SCOPES_MAX
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.sessions.assemble import SessionAssembler
@@ -96,7 +97,9 @@ def test_a_state_that_is_not_understood_is_refused(data: bytes) -> None:
 
 def test_a_state_is_read_as_it_was_written() -> None:
     """Sets, numbers as keys and None come back as they were."""
-    judging = JudgingState("digest", {"seq": [1, None], "late": [True]}, 5, frozenset({3, 1}))
+    event = CarriedEvent("e", 3, 5, 1, None)
+    carried = Carried("program", 5, [event], [["a"], []], b"\0\1")
+    judging = JudgingState("digest", 5, carried, {"seq": [1, None], "late": [True]})
     state = SessionState(SessionAssembler("s", 7), judging)
     state.session.seen[-1].spans |= {"b", "a"}
     state.session.seen[-1].calls["c"] = (None, "{}")
@@ -123,7 +126,7 @@ def test_what_was_archived_long_ago_is_forgotten(store: Store) -> None:
     old = StoreChanges(
         events=[("s", 1, 1, 1, "user", b"{}"), ("s", 1, 2, 1, "end", b"{}"), ("t", 1, 1, 1, "user", b"{}")],
         verdicts=[verdict("a")],
-        standings=[(session, 1, "p", "r", None, 1, None, None) for session in "st"],
+        statuses=[(session, 1, "p", "r", None, 1, None, None) for session in "st"],
     )
     store.commit(old)
     store.archived(2, time=100)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import orjson
 import pytest
 from tracline.batch.audit.audit import audit
@@ -14,6 +15,7 @@ from tracline.rules.engine.kernel import EVENTS_MAX
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.candidate import Candidate, Claim
 from tracline.schemas.event import Content, Event, Kind, end_event
+from tracline.schemas.records.verdict_record import encode_verdict
 from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.sessions.seen import CARRIED_CHARS_MAX, CLOSED_MAX, REMEMBERED_MAX, WAITING_MAX
 from tracline.schemas.span_content import SpanRole
@@ -97,15 +99,17 @@ def test_live_gives_the_same_and_remembers_one_event(tmp_path: Path) -> None:
     records: list[dict] = []
     statuses = []
     cuts = [0, 3_000, EVENTS_MAX - 1, EVENTS_MAX, EVENTS_MAX + 20, len(events) - 1, len(events)]
-    rows_left = []
+    sizes = []
     for begin, end in pairwise(cuts):
         [judged], after = judge.judge({"a": state}, [events[begin:end]])
-        records += judged.records
+        records += [orjson.loads(encode_verdict(record)) for record in judged.records]
         statuses += judged.statuses
         state = after["a"]
-        rows_left.append(len(state.rows.get("seq", [])))
+        sizes.append(0 if state.carried is None else len(msgspec.msgpack.encode(state.carried)))
     assert by_id(records) == by_id(wanted)
-    assert rows_left == [3_000, EVENTS_MAX - 1, EVENTS_MAX, 1, 1, 0]
+    assert sizes[-1] == 0
+    assert sizes[3] == sizes[4] < sizes[0] < 1_000
+    assert max(sizes) < 1_000
     assert [status.rule for status in statuses if status.status is SessionStatus.VIOLATED] == ["calm"]
     unjudged = [status.rule for status in statuses if status.status is SessionStatus.UNJUDGED]
     assert sorted(filter(None, unjudged)) == ["answered", "calm", "gives-up", "paid-once"]
