@@ -7,11 +7,12 @@ from dataclasses import replace
 from itertools import islice
 
 from tracline.examples.desk.bot import Desk, conversations
-from tracline.examples.spans.sessions import START_NS, later, support_session
+from tracline.examples.desk.script import support_session
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 
 from tests.support.agent_spans import spans
+from tests.support.scripts import START_NS, later
 
 AT_ONCE = 50
 """The number of concurrent conversations."""

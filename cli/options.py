@@ -7,9 +7,12 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from ..rules.model.rule import RuleSet
 
 QUIET_KEY = "tracline.quiet"
 
@@ -137,6 +140,29 @@ def rules_option(*, required: bool = True) -> Callable[[F], F]:
         required=required,
         help="Rule packs: YAML files, folders of them, or names of shipped packs.",
     )
+
+
+def selection_options() -> Callable[[F], F]:
+    """Return the options `--select WORD...` and `--ignore WORD...`: tuples of str for `load_selected`."""
+
+    def decorate(function: F) -> F:
+        what = "by id, pack, tag or severity"
+        ignoring = click.option("--ignore", cls=Several, metavar="WORD", help=f"Leave rules out, {what}.")
+        selecting = click.option(
+            "--select", cls=Several, metavar="WORD", help=f"Take only these rules, {what}."
+        )
+        return selecting(ignoring(function))
+
+    return decorate
+
+
+def load_selected(packs: Sequence[str], select: Sequence[str], ignore: Sequence[str]) -> RuleSet:
+    """Load packs and return the selected rules. Raises RuleError for errors of packs and unknown words."""
+    from ..rules.packs.load import load_packs
+    from ..rules.packs.selection import select_rules
+
+    rule_set = load_packs(packs)
+    return select_rules(rule_set, select, ignore) if select or ignore else rule_set
 
 
 def out_option(metavar: str, help: str, default: Path | None = None) -> Callable[[F], F]:

@@ -13,7 +13,8 @@ import asyncio
 import json
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
@@ -22,9 +23,7 @@ import click
 
 from ..schemas.span_content import Role
 from .desk.bot import Break, Desk, DeskConversation, conversations
-from .spans.dialects import genai_message
-from .spans.plan import Manner, turn_bounds
-from .spans.sessions import Script, ScriptCall, ScriptLine, support_session
+from .desk.script import Script, ScriptCall, ScriptLine, support_session, turn_bounds
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -36,7 +35,6 @@ QUEUE_SPANS_MAX = 1_000_000
 DELAY_MS = 200
 """Delay before the SDK sends a batch."""
 CONNECT_S = 3.0
-CAPTURED = Manner()
 
 
 @dataclass(slots=True)
@@ -115,7 +113,7 @@ class Bot:
         with self.tracer.start_as_current_span(f"chat {model}", attributes=_chat(history, model)) as span:
             await self.wait(before, output_line.time)
             reason = "tool_call" if output_line.calls else "stop"
-            output = [{**genai_message(output_line, CAPTURED), "finish_reason": reason}]
+            output = [{**_message(output_line), "finish_reason": reason}]
             span.set_attribute("gen_ai.output.messages", json.dumps(output))
             span.set_attribute("gen_ai.response.finish_reasons", [reason])
 
@@ -161,8 +159,21 @@ def _chat(history: Sequence[ScriptLine], model: str) -> dict[str, str]:
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "lumen",
         "gen_ai.request.model": model,
-        "gen_ai.input.messages": json.dumps([genai_message(line, CAPTURED) for line in history]),
+        "gen_ai.input.messages": json.dumps(list(map(_message, history))),
     }
+
+
+def _message(line: ScriptLine) -> dict[str, object]:
+    """Return a message in the format of the GenAI conventions (`gen_ai.input.messages`)."""
+    if line.answers is not None:
+        response = {"type": "tool_call_response", "id": line.answers.call_id, "response": line.text}
+        return {"role": "tool", "parts": [response]}
+    parts: list[object] = [] if line.text is None else [{"type": "text", "content": line.text}]
+    parts += [
+        {"type": "tool_call", "id": call.call_id, "name": call.tool, "arguments": json.loads(call.args)}
+        for call in line.calls
+    ]
+    return {"role": line.role.value, "parts": parts}
 
 
 def _fail(span: Span, error: str) -> None:
@@ -210,22 +221,30 @@ def check_endpoint(endpoint: str) -> None:
         ) from None
 
 
+@contextmanager
+def sending(exporter: SpanExporter) -> Generator[tuple[TracerProvider, Receipts]]:
+    """Yield a provider whose spans the exporter sends; at the end all spans were sent or rejected."""
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    receipts = Receipts(exporter)
+    processor = BatchSpanProcessor(cast("SpanExporter", receipts), QUEUE_SPANS_MAX, DELAY_MS)
+    provider = TracerProvider(resource=Resource.create({"service.name": "support-desk"}))
+    provider.add_span_processor(processor)
+    yield provider, receipts
+    provider.force_flush()
+    provider.shutdown()
+
+
 def send(
     chats: Sequence[DeskConversation], endpoint: str, second_s: float, at_once: int, prefix: str
 ) -> Receipts:
     """Play the conversations and send their spans; return when all spans were sent or rejected."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-    receipts = Receipts(OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces"))
-    processor = BatchSpanProcessor(cast("SpanExporter", receipts), QUEUE_SPANS_MAX, DELAY_MS)
-    provider = TracerProvider(resource=Resource.create({"service.name": "support-desk"}))
-    provider.add_span_processor(processor)
-    asyncio.run(converse(chats, provider, second_s, at_once, prefix))
-    provider.force_flush()
-    provider.shutdown()
+    with sending(OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces")) as (provider, receipts):
+        asyncio.run(converse(chats, provider, second_s, at_once, prefix))
     return receipts
 
 

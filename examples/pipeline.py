@@ -27,7 +27,7 @@ import click
 from ..rules.packs.load import shipped_packs
 from ..schemas.time import NS, parse_time
 from .local_kafka import Broker, missing
-from .pipeline_bot import PLAN, BotReport, Breach, past_archive, talk
+from .pipeline_bot import PAST, SPIKE_BREAK, BotReport, Breach, past_archive, talk
 
 SESSIONS = {"lateness_s": 1.0, "tick_s": 0.5, "idle_s": 60.0, "hold_s": 10.0}
 ALERT_TICK_S = 1
@@ -174,7 +174,7 @@ def _run(run: PipelineRun) -> bool:
         )
         alerting = ("--rates", rates, "--arl", str(ARL_TICKS), "--webhook", url)
         run.processes["alerts"] = stack.enter_context(run.process("alerts", *alerting))
-        click.echo(f"learned the tolerated rates from {PLAN.past:,} conversations", err=True)
+        click.echo(f"learned the tolerated rates from {PAST:,} conversations", err=True)
         for process in run.processes.values():
             words = "is at work" if process.name == "alerts" else "goes on with"
             process.until(words, lambda process=process, words=words: words in process.log.read_text())
@@ -266,11 +266,14 @@ def _report_alerts(sent: BotReport, posted: list[dict[str, Any]]) -> bool:
         first.setdefault(alert["id"], alert)
     resolved = {alert["id"] for alert in posted if alert["status"] == "resolved"}
     since, until = sent.spike
-    click.echo(f"\nFor {(until - since) / NS:.0f} s the bot broke {PLAN.rule[1]} far more often.")
+    click.echo(f"\nFor {(until - since) / NS:.0f} s the bot broke {SPIKE_BREAK.value[1]} far more often.")
     is_found = False
     for alert in first.values():
         starts = parse_time(alert["starts_at"]) or 0
-        is_spike = (alert["pack"], alert["rule"]) == PLAN.rule and since - NS <= starts <= until + 10 * NS
+        is_spike = (
+            alert["pack"],
+            alert["rule"],
+        ) == SPIKE_BREAK.value and since - NS <= starts <= until + 10 * NS
         is_found |= is_spike
         click.echo(
             f"Alert: {alert['rule']} by {alert['agent']}, {(starts - since) / NS:.0f} s after the start;"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -12,42 +12,24 @@ from typing import cast
 from ..schemas.time import NS
 from .desk.bot import Desk, DeskConversation, conversations
 from .desk.scene import Break
-from .instrumented_bot import DELAY_MS, QUEUE_SPANS_MAX, Receipts, converse, named
+from .instrumented_bot import converse, named, sending
 
 Breach = tuple[str, str, str]
 """Pack, rule and session id."""
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The numbers of conversations: in the past, and before, during and after the spike.
-
-    `rate` is the share of conversations in which the agent tries to break some rule, `spike_rate` that in
-    which it breaks the spike's rule during the spike. A second of a conversation lasts `second_s`.
-    """
-
-    past: int = 1_000
-    before: int = 80
-    spike: int = 60
-    after: int = 40
-    kind: Break = Break.CONFIRM_REFUND
-    rate: float = 0.1
-    spike_rate: float = 0.6
-    second_s: float = 0.005
-    at_once: int = 12
-
-    @property
-    def rule(self) -> tuple[str, str]:
-        """Return the pack and rule of the spike."""
-        return cast("tuple[str, str]", self.kind.value)
-
-    @property
-    def rates(self) -> Mapping[Break, float]:
-        """Return the share of each break outside the spike."""
-        return dict.fromkeys(Break, self.rate / len(Break))
-
-
-PLAN = Plan()
+PAST, BEFORE, SPIKE, AFTER = 1_000, 80, 60, 40
+"""The numbers of conversations: in the past, and before, during and after the spike."""
+SPIKE_BREAK = Break.CONFIRM_REFUND
+"""The rule that the agent breaks far more often during the spike."""
+SPIKE_RATE = 0.6
+"""The share of conversations in which the agent tries to break it during the spike."""
+RATES = dict.fromkeys(Break, 0.1 / len(Break))
+"""The share of conversations in which the agent tries to break each rule outside the spike."""
+PACE_S = 0.005
+"""The duration of a second of a conversation."""
+AT_ONCE = 12
+"""Concurrent conversations."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +56,10 @@ def past_archive(folder: Path) -> None:
 
 def _past() -> Iterator[DeskConversation]:
     """Yield the past conversations, a few concurrent ones; all have ended."""
-    desk = Desk(sessions=PLAN.past, seed=1, rates=PLAN.rates, spike=None)
+    desk = Desk(sessions=PAST, seed=1, rates=RATES, spike=None)
     chats = list(conversations(desk))
-    durations = [(chat.steps[-1].time_ns - chat.start_ns) * PLAN.second_s for chat in chats]
-    interval = round(sum(durations) / len(chats) / PLAN.at_once)
+    durations = [(chat.steps[-1].time_ns - chat.start_ns) * PACE_S for chat in chats]
+    interval = round(sum(durations) / len(chats) / AT_ONCE)
     first = time.time_ns() - 2 * interval * len(chats) - 600 * NS
     for number, chat in enumerate(chats):
         yield _at(chat, first + number * interval)
@@ -87,7 +69,7 @@ def _at(conversation: DeskConversation, start: int) -> DeskConversation:
     """Return the conversation at another time, at the pace of the plan."""
 
     def moved(at: int) -> int:
-        return start + round((at - conversation.start_ns) * PLAN.second_s)
+        return start + round((at - conversation.start_ns) * PACE_S)
 
     steps = tuple(replace(step, time_ns=moved(step.time_ns)) for step in conversation.steps)
     return replace(conversation, start_ns=start, steps=steps)
@@ -95,35 +77,25 @@ def _at(conversation: DeskConversation, start: int) -> DeskConversation:
 
 def talk(bootstrap: str) -> BotReport:
     """Play the conversations, and send their spans to Kafka; return when Kafka has acknowledged all."""
-    from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
-
     from ..stream.kafka.care.exporter import KafkaSpanExporter
     from ..stream.kafka.settings import KafkaSettings
 
-    receipts = Receipts(KafkaSpanExporter(KafkaSettings((bootstrap,))))
-    provider = TracerProvider(resource=Resource.create({"service.name": "support-desk"}))
-    provider.add_span_processor(BatchSpanProcessor(cast("SpanExporter", receipts), QUEUE_SPANS_MAX, DELAY_MS))
-    spiking = {**PLAN.rates, PLAN.kind: PLAN.spike_rate}
     phases = (
-        ("before", Desk(sessions=PLAN.before, seed=2, rates=PLAN.rates, spike=None)),
-        ("spike", Desk(sessions=PLAN.spike, seed=3, rates=spiking, spike=None)),
-        ("after", Desk(sessions=PLAN.after, seed=4, rates=PLAN.rates, spike=None)),
+        ("before", Desk(sessions=BEFORE, seed=2, rates=RATES, spike=None)),
+        ("spike", Desk(sessions=SPIKE, seed=3, rates={**RATES, SPIKE_BREAK: SPIKE_RATE}, spike=None)),
+        ("after", Desk(sessions=AFTER, seed=4, rates=RATES, spike=None)),
     )
     breaks: set[Breach] = set()
     times = [time.time_ns()]
-    for prefix, desk in phases:
-        chats = list(conversations(desk))
-        asyncio.run(converse(chats, provider, PLAN.second_s, PLAN.at_once, prefix))
-        times.append(time.time_ns())
-        breaks |= _breaks(chats, prefix)
-    provider.force_flush()
-    provider.shutdown()
+    with sending(KafkaSpanExporter(KafkaSettings((bootstrap,)))) as (provider, receipts):
+        for prefix, desk in phases:
+            chats = list(conversations(desk))
+            asyncio.run(converse(chats, provider, PACE_S, AT_ONCE, prefix))
+            times.append(time.time_ns())
+            breaks |= _breaks(chats, prefix)
     assert not receipts.lost, "Kafka rejected spans"
     took_s = (times[-1] - times[0]) / NS
-    sessions = PLAN.before + PLAN.spike + PLAN.after
-    return BotReport(frozenset(breaks), (times[1], times[2]), sessions, receipts.sent, took_s)
+    return BotReport(frozenset(breaks), (times[1], times[2]), BEFORE + SPIKE + AFTER, receipts.sent, took_s)
 
 
 def _breaks(chats: Sequence[DeskConversation], prefix: str) -> set[Breach]:

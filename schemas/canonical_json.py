@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
-from json import decoder
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import rfc8785
 
-_Node: TypeAlias = "str | list[_Node] | dict[str, _Node]"
-"""A value: the canonical text of a scalar, an array, or an object by its keys."""
+LEVELS_MAX = 127
+"""Levels of arrays and objects of a text that has a canonical form; Polars reads JSON to the same depth."""
 
-_SCALAR = re.compile(
-    r"(true|false|null|NaN|-?Infinity)|-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?", re.ASCII
-)
 _DECIMAL = re.compile(r"(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([-+]?)0*([0-9]+))?", re.ASCII)
-_scan_string: Callable[[str, int, bool], tuple[str, int]] = cast("Any", decoder).scanstring
 _ESCAPED = re.compile('[\x00-\x1f"\\\\\ud800-\udfff]')
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}]', re.DOTALL)
 _SHORT_DIGITS = 15
 """An integer of so many digits is below 2**53."""
 _EXPONENT_DIGITS_MAX = 18
 
 
+class _Literal(str):
+    """The canonical text of a number, or of a word that stands for one."""
+
+    __slots__ = ()
+
+
 def canonical_json(text: str) -> str | None:
-    """Return the canonical form of a JSON text, or None where the text is not JSON.
+    """Return the canonical form of a JSON text that is not deep (`is_deep`), or None where it is not JSON.
 
     RFC 8785 decides wherever it defines a form. Beyond it:
 
@@ -36,135 +38,49 @@ def canonical_json(text: str) -> str | None:
     - `NaN`, `Infinity` and `-Infinity`, which common writers emit, stay.
     - A lone surrogate is its escape, in lower case.
 
-    The last of equal keys counts. The function does not recurse, so that nesting has no limit.
+    The last of equal keys counts.
     """
     if _SURROGATE.search(text):
         # The halves of a pair are one character, as they are when both are escaped.
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
     try:
-        return _written(_JsonReader(text).read())
+        return _written(json.loads(text, parse_int=_integer, parse_float=_number, parse_constant=_Literal))
     except ValueError:
         return None
 
 
-class _JsonReader:
-    """A parser of one JSON text without recursion: the open arrays and objects are in a list."""
+def is_deep(text: str) -> bool:
+    """Return whether a JSON text nests more than `LEVELS_MAX` levels.
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._place: int = 0
-        self._open: list[list[_Node] | dict[str, _Node]] = []
-        self._keys: list[str] = []
-
-    def read(self) -> _Node:
-        """Return the value of the text. Raises ValueError where the text is not JSON."""
-        while True:
-            value = self._scalar()
-            if value is None and not self._opens():
-                continue
-            done = self._open.pop() if value is None else value
-            while self._open:
-                self._add(done)
-                if self._goes_on():
-                    break
-                done = self._open.pop()
-            else:
-                if self._next():
-                    raise ValueError("more than one value")
-                return done
-
-    def _next(self) -> str:
-        """Return the next character that is not space, or nothing at the end."""
-        mark = self._text[self._place : self._place + 1]
-        while mark and mark in " \t\n\r":
-            self._place += 1
-            mark = self._text[self._place : self._place + 1]
-        return mark
-
-    def _scalar(self) -> str | None:
-        """Read the scalar that comes next; return None where an array or object begins."""
-        first = self._next()
-        if first == '"':
-            return _quoted(self._string())
-        if first in ("[", "{"):
-            return None
-        found = _SCALAR.match(self._text, self._place)
-        if found is None:
-            raise ValueError("no value")
-        self._place = found.end()
-        word, fraction, exponent = found.groups()
-        return word or _number(found[0], is_integer=fraction is None and exponent is None)
-
-    def _opens(self) -> bool:
-        """Open the array or object that begins here; return whether it also ends here."""
-        is_object = self._next() == "{"
-        self._open.append({} if is_object else [])
-        self._place += 1
-        if self._next() == ("}" if is_object else "]"):
-            self._place += 1
-            return True
-        if is_object:
-            self._key()
+    A limit on the text, not Python's limit on recursion, which depends on the caller: an event has one id.
+    """
+    if text.count("[") + text.count("{") <= LEVELS_MAX:
         return False
-
-    def _goes_on(self) -> bool:
-        """Read what follows a member: a comma and what leads to the next, or the end."""
-        is_object = isinstance(self._open[-1], dict)
-        mark = self._next()
-        self._place += 1
-        if mark == ",":
-            if is_object:
-                self._key()
-            return True
-        if mark != ("}" if is_object else "]"):
-            raise ValueError("neither a comma nor an end")
-        return False
-
-    def _key(self) -> None:
-        if self._next() != '"':
-            raise ValueError("no key")
-        self._keys.append(self._string())
-        if self._next() != ":":
-            raise ValueError("no colon")
-        self._place += 1
-
-    def _string(self) -> str:
-        value, self._place = _scan_string(self._text, self._place + 1, True)
-        return value
-
-    def _add(self, value: _Node) -> None:
-        container = self._open[-1]
-        if isinstance(container, list):
-            container.append(value)
-        else:
-            container[self._keys.pop()] = value
+    level = most = 0
+    for found in _STRING_OR_BRACKET.finditer(text):
+        level += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
+        most = max(most, level)
+    return most > LEVELS_MAX
 
 
-def _written(node: _Node) -> str:
+def _written(value: Any) -> str:
     """Return the text of a value, keys in the order of their UTF-16 code units."""
-    written: list[str] = []
-    left: list[_Node] = [node]
-    while left:
-        node = left.pop()
-        if isinstance(node, str):
-            written.append(node)
-        elif isinstance(node, list):
-            left.append("]")
-            for place in range(len(node) - 1, -1, -1):
-                left += (node[place], "," if place else "[")
-            left += () if node else ("[",)
-        else:
-            left.append("}")
-            keys = sorted(node, key=_code_units)
-            for place in range(len(keys) - 1, -1, -1):
-                key = keys[place]
-                left += (node[key], f"{',' if place else '{'}{_quoted(key)}:")
-            left += () if keys else ("{",)
-    return "".join(written)
+    match value:
+        case _Literal():
+            return str(value)
+        case str():
+            return _quoted(value)
+        case list():
+            return f"[{','.join(map(_written, cast('list[Any]', value)))}]"
+        case dict():
+            members = sorted(cast("dict[str, Any]", value).items(), key=_code_units)
+            return f"{{{','.join(f'{_quoted(key)}:{_written(inner)}' for key, inner in members)}}}"
+        case _:
+            return json.dumps(value)
 
 
-def _code_units(key: str) -> bytes:
-    return key.encode("utf-16-be", "surrogatepass")
+def _code_units(member: tuple[str, Any]) -> bytes:
+    return member[0].encode("utf-16-be", "surrogatepass")
 
 
 def _quoted(text: str) -> str:
@@ -175,14 +91,18 @@ def _escape(found: re.Match[str]) -> str:
     return _ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04x}"
 
 
-def _number(text: str, *, is_integer: bool) -> str:
-    if is_integer and len(text) <= _SHORT_DIGITS:
-        return "0" if text == "-0" else text
+def _integer(text: str) -> _Literal:
+    if len(text) <= _SHORT_DIGITS:
+        return _Literal("0" if text == "-0" else text)
+    canonical = _number(text)
+    return canonical if _decimal(text) == _decimal(canonical) else _Literal(text)
+
+
+def _number(text: str) -> _Literal:
     double = float(text)
     if abs(double) == float("inf"):
-        return _beyond_doubles(text)
-    canonical = rfc8785.dumps(double).decode()
-    return text if is_integer and _decimal(text) != _decimal(canonical) else canonical
+        return _Literal(_beyond_doubles(text))
+    return _Literal(rfc8785.dumps(double).decode())
 
 
 def _beyond_doubles(text: str) -> str:

@@ -7,17 +7,16 @@ import unicodedata
 HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Unicode categories of characters that move a cursor, turn the writing direction, or cannot be seen."""
 
-
 QUOTED_CHARS_MAX = 400
 """Characters of one message or name that an error or a table shows."""
 
 
-def shortened(text: str, chars_max: int = QUOTED_CHARS_MAX) -> str:
-    """Return the text, without its middle where it is too long."""
-    if len(text) <= chars_max:
+def shortened(text: str) -> str:
+    """Return the text, without its middle where it is longer than `QUOTED_CHARS_MAX`."""
+    if len(text) <= QUOTED_CHARS_MAX:
         return text
-    last = chars_max // 3
-    return f"{text[: chars_max - last - 1]}…{text[-last:]}"
+    last = QUOTED_CHARS_MAX // 3
+    return f"{text[: QUOTED_CHARS_MAX - last - 1]}…{text[-last:]}"
 
 
 def visible(text: str) -> str:

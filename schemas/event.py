@@ -16,7 +16,7 @@ from typing import Protocol, cast
 import orjson
 import rfc8785
 
-from .canonical_json import canonical_json
+from .canonical_json import canonical_json, is_deep
 from .time import rfc3339
 
 
@@ -156,7 +156,7 @@ CANONICAL_CACHED_CHARS_MAX = 4_096
 
 
 def canonical_text(text: str) -> str:
-    """Return JSON text in canonical form (`schemas/canonical_json.py`), and text that is not JSON as it is.
+    """Return JSON text in canonical form (`schemas/canonical_json.py`), and any other or deep text as it is.
 
     That is the form of RFC 8785 for every text that has one.
     """
@@ -164,13 +164,15 @@ def canonical_text(text: str) -> str:
 
 
 def _canonical(text: str) -> str:
+    if is_deep(text):
+        return text
     try:
         value = cast("object", json.loads(text))
         return rfc8785.dumps(value).decode()  # pyright: ignore[reportArgumentType]
     except json.JSONDecodeError:
         return text
-    except (ValueError, RecursionError):
-        # RFC 8785 has no form for it, or the text nests deeper than Python recurses.
+    except ValueError:
+        # RFC 8785 has no form for it.
         canonical = canonical_json(text)
         return text if canonical is None else canonical
 

@@ -21,7 +21,7 @@ from ...archive.error import SourceError
 from ...archive.rule_sets import read_rule_set
 from ...archive.writer import RULES_COLUMN
 from ...rules.engine.judge import CompiledRules, Judged, compile_rule_set, judge
-from ...rules.engine.records import WitnessCache, records
+from ...rules.engine.records import records
 from ...rules.engine.sessions import Clock, in_segments, occurrences_of, segments_of
 from ...rules.model.rule import Rule, RuleSet
 from ...schemas.event import Kind
@@ -31,7 +31,7 @@ from ..prepare.buckets import labelled, until
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
 from ..sources.discover import Population, SourceFile
-from ..sources.event_files import frames, null_count, reading, row_count
+from ..sources.event_files import FileSlice, null_count, reading, row_count, scan_slices
 from .audit import AuditResult, OnProgress, in_threads, silent, write_verdicts
 from .sorted_runs import Runs
 from .summary import COUNTS, AuditTally, summary
@@ -72,10 +72,9 @@ def audit_as_judged(
         runs = Runs(scratch)
         for rule_set in sets:
             counts = AuditTally(len(rule_set.compiled.rules))
-            known: WitnessCache = {}
             for judged in _judged_batches(rule_set, scratch, options, on_progress):
                 counts.add(rule_set.compiled, judged)
-                for record in records(rule_set.compiled, judged, known):
+                for record in records(rule_set.compiled, judged):
                     runs.add(record)
             places = [list(rules).index((rule.pack, rule.id)) for rule in rule_set.compiled.rules]
             _merge(tally, counts, places)
@@ -114,7 +113,7 @@ def _digests(archive: str | Path, part: SourceFile) -> list[tuple[str, int, int]
         what = f"has events that do not name the rules that judged them, for example in {part.name}"
         hint = "only archives of tracline's live processes name them; use --rules instead of --as-judged"
         raise SourceError("TRL407", str(archive), what, hint)
-    rows = next(frames(part, max(row_count(part), 1), {RULES_COLUMN: pl.String()}))
+    rows = scan_slices([FileSlice(part, 0, row_count(part))], {RULES_COLUMN: pl.String()})
     events = (pl.col("kind") != Kind.END.value).sum()
     uses = rows.group_by(RULES_COLUMN).agg(events.alias("events"), pl.col("time").min().to_physical())
     with reading([part]):

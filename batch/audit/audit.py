@@ -14,17 +14,22 @@ from typing import Any
 import polars as pl
 
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, compile_rule_set, judge
-from ...rules.engine.records import RecordKey, WitnessCache, records
+from ...rules.engine.records import RecordKey, records
 from ...rules.engine.sessions import Clock
 from ...rules.model.rule import Rule, RuleSet
 from ...schemas.records.verdict_record import VerdictRecord, decode_verdict
 from ...schemas.time import NS
 from ...schemas.verdict import Verdict
 from ..evidence import bundle
-from ..prepare.buckets import labelled
+from ..prepare import spill
+from ..prepare.buckets import Buckets, label_passes, labelled
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
-from ..sources.discover import Population
+from ..sources.discover import Population, SourceFile
+from ..sources.event_files import row_count
+from .in_order import disordered, judge_in_order
+from .late_columns import LateColumns
+from .row_order import RowOrder, row_order
 from .sorted_runs import PlacedLine, Runs
 from .summary import AuditTally, rule_keys, summary
 
@@ -40,11 +45,15 @@ OnProgress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """The result of an audit. `examples` are the first broken sessions by the rule's name in the summary."""
+    """The result of an audit. `examples` are the first broken sessions by the rule's name in the summary.
+
+    `rows_in_order` counts the rows that were judged as they came, without a sort.
+    """
 
     summary: Any
     population: Population
     examples: dict[str, list[VerdictRecord]] = field(default_factory=dict[str, list[VerdictRecord]])
+    rows_in_order: int = 0
 
 
 def silent(_step: str, _done: int, _total: int) -> None:
@@ -66,14 +75,18 @@ def audit(
         scratch = work / ".scratch"
         scratch.mkdir()
         tally = AuditTally(len(compiled.rules))
-        runs = _judged(archive, compiled, scratch, options, population, tally, on_progress)
+        runs = Runs(scratch)
+        parts = prepare(archive, scratch, population, options)
+        rows_in_order = _Auditing(compiled, scratch, options, tally, runs, on_progress).judge(parts)
         examples = write_verdicts(work, runs, compiled.rules)
         tally.reject(str(archive), population)
         content = summary(compiled.rules, compiled.digests, tally, population)
+        if rule_set.selection:
+            content["selection"] = {option: list(words) for option, words in rule_set.selection.items()}
         bundle.write_summary(work / bundle.SUMMARY, content)
         bundle.write_rules(work / bundle.RULES, rule_set.sources)
         shutil.rmtree(scratch)
-    return AuditResult(content, population, examples)
+    return AuditResult(content, population, examples, rows_in_order)
 
 
 def write_verdicts(work: Path, runs: Runs, rules: Sequence[Rule]) -> dict[str, list[VerdictRecord]]:
@@ -91,23 +104,62 @@ def write_verdicts(work: Path, runs: Runs, rules: Sequence[Rule]) -> dict[str, l
     return examples
 
 
-def _judged(
-    archive: str | Path,
-    compiled: CompiledRules,
-    scratch: Path,
-    options: AuditOptions,
-    population: Population,
-    tally: AuditTally,
-    on_progress: OnProgress,
-) -> Runs:
-    """Read, label and judge. The caller must read the runs before it removes `scratch`."""
-    known: WitnessCache = {}
-    runs = Runs(scratch)
-    for judged in judged_batches(archive, compiled, scratch, options, population, on_progress):
-        tally.add(compiled, judged)
-        for record in records(compiled, judged, known):
-            runs.add(record)
-    return runs
+@dataclass(frozen=True, slots=True)
+class _Auditing:
+    """An audit in progress: its rules, options and progress, and the counts and records so far."""
+
+    compiled: CompiledRules
+    scratch: Path
+    options: AuditOptions
+    tally: AuditTally
+    runs: Runs
+    on_progress: OnProgress
+
+    def judge(self, parts: Sequence[SourceFile]) -> int:
+        """Judge the events of all parts, and return the number of rows that were judged without a sort."""
+        if sum(map(row_count, parts)) <= spill.BUCKET_ROWS:
+            self._add_all(_sorted_parts(parts, self.compiled, self.scratch, self.options, self.on_progress))
+            return 0
+        passes, on_rows = tuple(spill.passes(parts)), partial(self.on_progress, "reading")
+        found = row_order(passes, self.scratch / "occurrences", self.options, on_rows)
+        if not found.is_ordered:
+            self._add_all(_sorted_parts(parts, self.compiled, self.scratch, self.options, self.on_progress))
+            return 0
+        self._judge_in_order(passes, found)
+        if found.disordered_rows:
+            self._sort(passes, found)
+        return sum(found.sizes) - found.disordered_rows
+
+    def _judge_in_order(self, passes: Sequence[spill.Pass], found: RowOrder) -> None:
+        """Judge the sessions in order."""
+        late = LateColumns(self.compiled, passes, found, self.options.as_of)
+        on_rows = partial(self.on_progress, "judging")
+        for judged in judge_in_order(self.compiled, passes, found, self.options, on_rows):
+            self.tally.count(self.compiled, judged)
+            for part in late.add(judged):
+                self._explain(part)
+        for part in late.flush():
+            self._explain(part)
+
+    def _sort(self, passes: Sequence[spill.Pass], found: RowOrder) -> None:
+        """Judge the disordered sessions."""
+        rows = disordered(passes, found, self.options.as_of)
+        on_rows, labeler = partial(self.on_progress, "labelling"), self.compiled.labeler
+        buckets = label_passes(
+            rows, found.disordered_rows, labeler, self.scratch, None, on_rows, JUDGED_COLUMNS
+        )
+        self._add_all(_sorted(buckets, self.compiled, found.clock, self.options, self.on_progress))
+
+    def _add_all(self, batches: Iterable[Judged]) -> None:
+        for judged in batches:
+            self.tally.count(self.compiled, judged)
+            self._explain(judged)
+
+    def _explain(self, judged: Judged) -> None:
+        """Write the records of a bucket, and count the reasons why rules are unjudged."""
+        self.tally.explain(self.compiled, judged)
+        for record in records(self.compiled, judged):
+            self.runs.add(record)
 
 
 def judged_batches(
@@ -125,12 +177,30 @@ def judged_batches(
     that judging needs. Raises SourceError if there is nothing to read.
     """
     parts = prepare(archive, scratch, population, options)
+    return _sorted_parts(parts, compiled, scratch, options, on_progress, keep)
+
+
+def _sorted_parts(
+    parts: Sequence[SourceFile],
+    compiled: CompiledRules,
+    scratch: Path,
+    options: AuditOptions,
+    on_progress: OnProgress,
+    keep: Sequence[str] = JUDGED_COLUMNS,
+) -> Iterator[Judged]:
+    """Label all parts, sort their events and judge them."""
     on_rows = partial(on_progress, "labelling")
     buckets = labelled(parts, compiled.labeler, scratch, options.as_of, on_rows, keep=keep)
     last = buckets.last if options.as_of is None else options.as_of
     clock = Clock(last=last or 0, idle=round(options.idle_s * NS), since=options.since, until=options.until)
-    done = 0
+    yield from _sorted(buckets, compiled, clock, options, on_progress)
 
+
+def _sorted(
+    buckets: Buckets, compiled: CompiledRules, clock: Clock, options: AuditOptions, on_progress: OnProgress
+) -> Iterator[Judged]:
+    """Sort the events of each bucket and judge them."""
+    done = 0
     work = partial(judge, compiled, clock=clock, satisfied=options.satisfied)
     frames = (frame.collect(engine="streaming") for frame in buckets.frames)
     for judged in in_threads(work, frames, options.threads):

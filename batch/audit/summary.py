@@ -74,16 +74,21 @@ class AuditTally:
 
     def add(self, compiled: CompiledRules, judged: Judged) -> None:
         """Count a judged bucket."""
+        self.count(compiled, judged)
+        self.explain(compiled, judged)
+
+    def explain(self, compiled: CompiledRules, judged: Judged) -> None:
+        """Count the reasons why rules are unjudged."""
+        self.unjudged.update(unjudged_in(compiled, judged))
+
+    def count(self, compiled: CompiledRules, judged: Judged) -> None:
+        """Count everything else; the bucket needs no columns that only verdicts have."""
         sessions = judged.sessions
         self.events += int(np.diff(sessions.bounds)[sessions.counted].sum())
         self.sessions += int(sessions.counted.sum())
         self.open_sessions += int((sessions.counted & sessions.open).sum())
         self.duplicates += judged.order.duplicates
-        self.conflicts += len(judged.order.conflicts)
-        rows = judged.labelled.select("session_id", "seq", "event_id")[judged.order.conflicts]
-        # The smallest rows of all buckets are among the smallest of each, in any order of buckets.
-        least = heapq.nsmallest(REJECTS_LISTED_MAX, rows.iter_rows())
-        self.conflicting = sorted([*self.conflicting, *least])[:REJECTS_LISTED_MAX]
+        self._count_conflicts(judged)
         groups, slots = _groups(judged)
         by_group = _by_group(compiled, judged, slots, len(groups))
         sizes = np.bincount(slots[sessions.counted], minlength=len(groups)).tolist()
@@ -93,7 +98,16 @@ class AuditTally:
             counts[:, compiled.program.order] += by_group[:, number]
         crowded = judged.found.columns[judged.found.kinds == kernel_loop.FOUND_SLICES]
         self.crowded.update(compiled.program.order[crowded].tolist())
-        self.unjudged.update(unjudged_in(compiled, judged))
+
+    def _count_conflicts(self, judged: Judged) -> None:
+        """Count the conflicting rows, and list the smallest."""
+        if not len(judged.order.conflicts):
+            return
+        self.conflicts += len(judged.order.conflicts)
+        rows = judged.labelled.select("session_id", "seq", "event_id")[judged.order.conflicts]
+        # The smallest rows of all buckets are among the smallest of each, in any order of buckets.
+        least = heapq.nsmallest(REJECTS_LISTED_MAX, rows.iter_rows())
+        self.conflicting = sorted([*self.conflicting, *least])[:REJECTS_LISTED_MAX]
 
     def reject(self, source: str, population: Population) -> None:
         """Add the conflicting rows to the population as rejects of `source`."""
@@ -136,6 +150,7 @@ def summary(rules: Sequence[Rule], digests: Sequence[str], tally: AuditTally, po
                 "title": rule.title,
                 "severity": rule.severity.value,
                 "rule_digest": digests[number],
+                **_metadata(rule),
                 **_named(sum(tally.counts.values(), _zeros(len(rules)))[:, number]),
                 CROWDED: tally.crowded[number],
                 "unjudged": unjudged.get(number, []),
@@ -145,6 +160,12 @@ def summary(rules: Sequence[Rule], digests: Sequence[str], tally: AuditTally, po
             for number, (key, rule) in enumerate(zip(keys, rules, strict=True))
         },
     }
+
+
+def _metadata(rule: Rule) -> dict[str, Any]:
+    """Return the texts about a rule that its pack gives."""
+    texts = {"policy": rule.policy, "owner": rule.owner, "tags": list(rule.tags)}
+    return {name: text for name, text in texts.items() if text}
 
 
 def rule_keys(rules: Sequence[Rule]) -> tuple[str, ...]:

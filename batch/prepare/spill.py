@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
 from ..sources.discover import SourceFile
-from ..sources.event_files import bytes_of, frames, row_count
+from ..sources.event_files import FileSlice, bytes_of, row_count, scan_slices
 
 PASS_BYTES = 1 << 26
 """Unpacked bytes of event Parquet per pass; several times as many are in memory."""
 PASS_ROWS = 500_000
-PASS_PARTS = 100
+PASS_PARTS = 1_000
 BUCKET_BYTES = 1 << 26
 """Average bytes of rows per bucket."""
 BUCKET_ROWS = 250_000
@@ -27,44 +27,51 @@ _DEPTH_MAX = 8
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """Rows that are read at once: their files, their number and the frame."""
+    """Rows that are read at once: slices of files, and the further columns of `frames`."""
 
-    parts: tuple[SourceFile, ...]
-    rows: int
-    frame: pl.LazyFrame
+    slices: tuple[FileSlice, ...]
+    more: Mapping[str, pl.DataType]
+
+    @property
+    def parts(self) -> tuple[SourceFile, ...]:
+        """Return the files."""
+        return tuple(dict.fromkeys(each.part for each in self.slices))
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows, including invalid ones."""
+        return sum(each.rows for each in self.slices)
+
+    @property
+    def frame(self) -> pl.LazyFrame:
+        """Return the valid rows, in the order of the files."""
+        return scan_slices(self.slices, self.more)
 
 
 def passes(parts: Iterable[SourceFile], more: Mapping[str, pl.DataType] | None = None) -> Iterator[Pass]:
     """Yield all rows of the files: large files in several passes, small ones together."""
-    held: list[tuple[SourceFile, int, pl.LazyFrame]] = []
+    held: list[FileSlice] = []
     size = rows = 0
-    for part, count, share, frame in _slices(parts, more or {}):
-        if held and (size + share > PASS_BYTES or rows + count > PASS_ROWS or len(held) >= PASS_PARTS):
-            yield _together(held)
-            held, size, rows = [], 0, 0
-        held.append((part, count, frame))
-        size += share
-        rows += count
-    if held:
-        yield _together(held)
-
-
-def _slices(
-    parts: Iterable[SourceFile], more: Mapping[str, pl.DataType]
-) -> Iterator[tuple[SourceFile, int, int, pl.LazyFrame]]:
-    """Yield slices of the files, each small enough for a pass: file, rows, bytes, frame."""
     for part in parts:
-        rows, size = row_count(part), bytes_of(part)
-        each = max(1, min(PASS_ROWS, rows * PASS_BYTES // max(size, 1)))
-        for first, frame in enumerate(frames(part, each, more)):
-            count = min(each, rows - first * each)
-            yield part, count, size * count // max(rows, 1), frame
+        for found, share in _slices(part):
+            is_full = size + share > PASS_BYTES or rows + found.rows > PASS_ROWS or len(held) >= PASS_PARTS
+            if held and is_full:
+                yield Pass(tuple(held), more or {})
+                held, size, rows = [], 0, 0
+            held.append(found)
+            size += share
+            rows += found.rows
+    if held:
+        yield Pass(tuple(held), more or {})
 
 
-def _together(held: Sequence[tuple[SourceFile, int, pl.LazyFrame]]) -> Pass:
-    frame = pl.concat([frame for _, _, frame in held])
-    parts = tuple(dict.fromkeys(part for part, _, _ in held))
-    return Pass(parts, sum(rows for _, rows, _ in held), frame)
+def _slices(part: SourceFile) -> Iterator[tuple[FileSlice, int]]:
+    """Yield the slices of a file, each small enough for a pass, and their bytes."""
+    rows, size = row_count(part), bytes_of(part)
+    each = max(1, min(PASS_ROWS, rows * PASS_BYTES // max(size, 1)))
+    for first in range(0, max(rows, 1), each):
+        count = min(each, rows - first)
+        yield FileSlice(part, first, count), size * count // max(rows, 1)
 
 
 def bucket_count(rows: int, size: int) -> int:

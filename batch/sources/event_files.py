@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache, partial
-from pathlib import Path
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
 from typing import Any
 
 import polars as pl
-import pyarrow.parquet as pq  # pyright: ignore[reportMissingTypeStubs]
 
 from ...archive.error import SourceError
 from ...schemas.event import Content
 from ...schemas.frames.events import EVENT_SCHEMA, REQUIRED, TIME
 from ...schemas.time import EVENT_TIME_MIN, NS_MAX
 from .discover import REJECTS_LISTED_MAX, Population, Reject, SourceFile
+from .parquet_footer import TIMES, FileSchema, Footer, footer_of
 
 _DEFAULTS: dict[str, Any] = {"late": False, "history": False, "nested": False, "content": Content.CAPTURED}
-_TIMES = ("time", "occurrence")
 _WORDS = (pl.String, pl.Categorical, pl.Enum)
 _INVALID = {
     "row-session": "has no session_id",
@@ -49,42 +49,32 @@ def reading(parts: Sequence[SourceFile]) -> Generator[None]:
 
 def row_count(part: SourceFile) -> int:
     """Return the number of rows of a Parquet file, from its footer."""
-    return int(_footer(part).num_rows)
+    return _footer(part).rows
 
 
 def bytes_of(part: SourceFile) -> int:
     """Return the unpacked size of a Parquet file's rows, from its footer; repeated texts count once."""
-    footer = _footer(part)
-    return sum(int(footer.row_group(group).total_byte_size) for group in range(footer.num_row_groups))
+    return _footer(part).size
 
 
 def null_count(part: SourceFile, name: str) -> int:
     """Return the number of nulls in a column of a Parquet file; without the column, that of all rows."""
     footer = _footer(part)
-    index = next((i for i in range(footer.num_columns) if footer.schema.column(i).path == name), None)
-    if index is None:
-        return int(footer.num_rows)
-    statistics = [footer.row_group(group).column(index).statistics for group in range(footer.num_row_groups)]
-    if all(column is not None and column.has_null_count for column in statistics):
-        return sum(column.null_count for column in statistics)
+    if name not in footer.schema.columns:
+        return footer.rows
+    if name in footer.nulls:
+        return footer.nulls[name]
     counted: Any = pl.scan_parquet(part.path, hive_partitioning=False).select(pl.col(name).null_count())
     with reading([part]):
         return int(counted.collect(engine="streaming").item())
 
 
-def _footer(part: SourceFile) -> Any:
+def _footer(part: SourceFile) -> Footer:
     try:
         status = part.path.stat()
-        return _footer_of(part.path, status.st_size, status.st_mtime_ns)
-    except (OSError, ValueError):
+        return footer_of(part.path, status.st_size, status.st_mtime_ns)
+    except (OSError, ValueError, pl.exceptions.PolarsError):
         raise _damaged(part) from None
-
-
-@lru_cache(maxsize=64)
-def _footer_of(path: Path, _size: int, _changed_ns: int) -> Any:
-    """Return a file's footer; checking the rows needs it a dozen times."""
-    parquet: Any = pq
-    return parquet.ParquetFile(path).metadata
 
 
 def _damaged(part: SourceFile) -> SourceError:
@@ -92,12 +82,33 @@ def _damaged(part: SourceFile) -> SourceError:
     return SourceError("TRL401", part.name, "cannot be read as Parquet", hint)
 
 
-def columns_of(part: SourceFile) -> dict[str, pl.DataType]:
-    """Return the columns of a Parquet file. Raises SourceError if it is damaged."""
-    try:
-        return dict(pl.read_parquet_schema(part.path))
-    except (OSError, pl.exceptions.PolarsError):
-        raise _damaged(part) from None
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """Consecutive rows of a file; `first` is the number of the first row, from 0."""
+
+    part: SourceFile
+    first: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _EventColumns:
+    """The columns of the event frame as expressions on the columns of files, and what detects invalid rows.
+
+    `bad` is by code. Files that are read alike share the object.
+    """
+
+    columns: tuple[pl.Expr, ...]
+    bad: Mapping[str, pl.Expr]
+
+    def valid(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Return the event frame of the valid rows."""
+        frame = rows.select(self.columns)
+        return frame.filter(pl.all_horizontal(~is_bad for is_bad in self.bad.values())) if self.bad else frame
+
+
+class _ColumnError(Exception):
+    """A column that a file lacks or has with another type, and a hint."""
 
 
 def scan(part: SourceFile) -> pl.LazyFrame:
@@ -107,20 +118,26 @@ def scan(part: SourceFile) -> pl.LazyFrame:
     null). Times without a zone are UTC. Raises SourceError with the file and column if a required column is
     missing or a column has another type. Damaged pages only show when the rows are read: see `reading`.
     """
-    return next(frames(part, max(row_count(part), 1)))
+    return scan_slices([FileSlice(part, 0, row_count(part))], {})
 
 
-def frames(
-    part: SourceFile, rows: int, more: Mapping[str, pl.DataType] | None = None
-) -> Iterator[pl.LazyFrame]:
-    """Yield the same rows as `scan`, in frames of at most `rows` rows.
+def scan_slices(slices: Sequence[FileSlice], more: Mapping[str, pl.DataType]) -> pl.LazyFrame:
+    """Return those of the same rows as `scan` that are in slices of files, in that order.
 
-    `more` are further columns, which are null if the file lacks them.
+    `more` are further columns, which are null if a file lacks them.
     """
-    columns, bad = _columns(part, more or {}), _bad(part)
-    for first in range(0, max(row_count(part), 1), rows):
-        frame = pl.scan_parquet(part.path, hive_partitioning=False).slice(first, rows).select(columns)
-        yield frame.filter(pl.all_horizontal(~is_bad for is_bad in bad.values())) if bad else frame
+
+    def read_alike(found: FileSlice) -> tuple[_EventColumns, FileSlice | None]:
+        is_whole = found.first == 0 and found.rows == row_count(found.part)
+        return _event_columns(found.part, more), None if is_whole else found
+
+    frames: list[pl.LazyFrame] = []
+    # Whole files that are read alike share a scan: to plan one takes longer than to read a small file.
+    for (columns, cut), group in groupby(slices, key=read_alike):
+        paths = [found.part.path for found in group]
+        rows = pl.scan_parquet(paths, hive_partitioning=False)
+        frames.append(columns.valid(rows if cut is None else rows.slice(cut.first, cut.rows)))
+    return pl.concat(frames)
 
 
 def reject_rows(part: SourceFile, population: Population) -> None:
@@ -128,10 +145,10 @@ def reject_rows(part: SourceFile, population: Population) -> None:
 
     Raises SourceError like `scan`, and if a checked column is damaged.
     """
-    columns, bad = _columns(part, {}), _bad(part)
-    reasons = [pl.when(is_bad).then(pl.lit(code)) for code, is_bad in bad.items()]
+    found = _event_columns(part, {})
+    reasons = [pl.when(is_bad).then(pl.lit(code)) for code, is_bad in found.bad.items()]
     if reasons:
-        frame = pl.scan_parquet(part.path, hive_partitioning=False).select(columns)
+        frame = pl.scan_parquet(part.path, hive_partitioning=False).select(found.columns)
         coded = frame.select(pl.coalesce(reasons).alias("code")).with_row_index("row", offset=1)
         rejected = coded.filter(pl.col("code").is_not_null())
         with reading([part]):
@@ -145,19 +162,39 @@ def reject_rows(part: SourceFile, population: Population) -> None:
     population.rows += row_count(part)
 
 
-def _bad(part: SourceFile) -> dict[str, pl.Expr]:
-    """Return the expressions that detect invalid rows of a file, by code.
+def _event_columns(part: SourceFile, more: Mapping[str, pl.DataType]) -> _EventColumns:
+    """Return the columns of the event frame, and the codes that the footer does not rule out.
 
     The footers of tracline's own files rule out all of them, so that their rows are not checked.
     """
-    found = columns_of(part)
+    footer = _footer(part)
+    found = footer.schema.columns
+    doubtful = frozenset(name for name in TIMES if _may_be_no_time(footer, name))
     unsure = {
         "row-session": null_count(part, "session_id") > 0,
-        "row-time": null_count(part, "time") > 0 or any(map(partial(_may_be_no_time, part), _TIMES)),
+        "row-time": null_count(part, "time") > 0 or bool(doubtful),
         "row-kind": found.get("kind") != EVENT_SCHEMA["kind"] or null_count(part, "kind") > 0,
         "row-content": found.get("content", EVENT_SCHEMA["content"]) != EVENT_SCHEMA["content"],
         "row-seq": null_count(part, "seq") < row_count(part),
     }
+    codes = frozenset(code for code, is_unsure in unsure.items() if is_unsure)
+    try:
+        return _planned(footer.schema, doubtful, codes, tuple(more.items()))
+    except _ColumnError as error:
+        raise SourceError("TRL402", part.name, *error.args) from None
+
+
+@lru_cache(maxsize=64)
+def _planned(
+    schema: FileSchema,
+    doubtful: frozenset[str],
+    codes: frozenset[str],
+    more: tuple[tuple[str, pl.DataType], ...],
+) -> _EventColumns:
+    """Return the expressions for files of a schema; creating them costs as much as reading a small file.
+
+    `doubtful` are the columns of times that may hold an invalid time, `codes` those of invalid rows.
+    """
     bad = {
         "row-session": pl.col("session_id").is_null(),
         "row-time": pl.col("time").is_null(),
@@ -165,62 +202,42 @@ def _bad(part: SourceFile) -> dict[str, pl.Expr]:
         "row-content": pl.col("content").is_null(),
         "row-seq": (pl.col("seq") < 1).fill_null(False),
     }
-    return {code: is_bad for code, is_bad in bad.items() if unsure[code]}
-
-
-def _columns(part: SourceFile, more: Mapping[str, pl.DataType]) -> list[pl.Expr]:
-    """Return the columns of the event frame as expressions on the columns of the file."""
-    found = columns_of(part)
+    found = schema.columns
     for name in REQUIRED:
         if name not in found:
             hint = f"event Parquet needs at least the columns {', '.join(REQUIRED)}"
-            raise SourceError("TRL402", part.name, f"has no column {name}", hint)
-    wanted = {**EVENT_SCHEMA, **more}
-    columns = {name: _column(part, name, found.get(name), dtype) for name, dtype in wanted.items()}
-    if "occurrence" in found and _may_be_no_time(part, "occurrence"):
+            raise _ColumnError(f"has no column {name}", hint)
+    columns = {
+        name: _column(name, found.get(name), dtype, name in doubtful)
+        for name, dtype in {**EVENT_SCHEMA, **dict(more)}.items()
+    }
+    if "occurrence" in doubtful:
         # A null occurrence would mean that the row has none; a null time rejects the row instead.
         is_none = pl.col("occurrence").is_not_null() & columns["occurrence"].is_null()
         columns["time"] = pl.when(~is_none).then(columns["time"]).alias("time")
-    return list(columns.values())
+    return _EventColumns(tuple(columns.values()), {code: bad[code] for code in bad if code in codes})
 
 
-def _may_be_no_time(part: SourceFile, name: str) -> bool:
+def _may_be_no_time(footer: Footer, name: str) -> bool:
     """Return whether a row may have an invalid time in that column, by the file's footer."""
-    found = columns_of(part).get(name)
+    found = footer.schema.columns.get(name)
     if found is None or found == pl.Null:
         return False
-    return found != TIME or _least(part, name) < EVENT_TIME_MIN
+    return found != TIME or footer.least.get(name, EVENT_TIME_MIN - 1) < EVENT_TIME_MIN
 
 
-def _least(part: SourceFile, name: str) -> int:
-    """Return the minimum of a column, or a number below every time if the footer does not have it."""
-    footer = _footer(part)
-    index = next((i for i in range(footer.num_columns) if footer.schema.column(i).path == name), None)
-    if index is None:
-        return EVENT_TIME_MIN - 1
-    groups = (footer.row_group(number) for number in range(footer.num_row_groups))
-    statistics = [(group.num_rows, group.column(index).statistics) for group in groups]
-    if any(column is None for _, column in statistics):
-        return EVENT_TIME_MIN - 1
-    known = [
-        column.min_raw if column.has_min_max else EVENT_TIME_MIN - 1
-        for rows, column in statistics
-        if not (column.has_null_count and column.null_count == rows)
-    ]
-    return min(known, default=0)
-
-
-def _column(part: SourceFile, name: str, found: pl.DataType | None, wanted: pl.DataType) -> pl.Expr:
+def _column(name: str, found: pl.DataType | None, wanted: pl.DataType, is_doubtful: bool) -> pl.Expr:
+    """Return a column of the event frame; a time is checked if it `is_doubtful`."""
     if found is None or found == pl.Null:
-        return _absent(name, wanted)
+        return pl.lit(_DEFAULTS.get(name), wanted).alias(name)
     if not _fits(found, wanted):
         hint = f"write it as {wanted}, or omit the column if its values are unknown"
-        raise SourceError("TRL402", part.name, f"has the column {name} as {found}, not as {wanted}", hint)
+        raise _ColumnError(f"has the column {name} as {found}, not as {wanted}", hint)
     column = pl.col(name)
     if isinstance(wanted, pl.Datetime) and isinstance(found, pl.Datetime):
         zoned = column.dt.replace_time_zone("UTC") if found.time_zone is None else column
         utc = zoned.dt.convert_time_zone("UTC")
-        if found.time_unit == "ns" and not _may_be_no_time(part, name):
+        if found.time_unit == "ns" and not is_doubtful:
             # The footer rules out invalid times: a comparison would cost as much as reading the column.
             return utc
         # Nanoseconds in 64 bits reach to 2262: later times would wrap around, and Polars gives no year of a
@@ -241,12 +258,6 @@ def _column(part: SourceFile, name: str, found: pl.DataType | None, wanted: pl.D
         entry = pl.element()
         column = column.list.eval(entry.filter(entry.struct.field("key").is_not_null()))
     return column if found == wanted else column.cast(wanted, strict=False)
-
-
-@lru_cache
-def _absent(name: str, wanted: pl.DataType) -> pl.Expr:
-    """Return a column that the file lacks; creating one costs as much as reading a small file."""
-    return pl.lit(_DEFAULTS.get(name), wanted).alias(name)
 
 
 def _fits(found: pl.DataType, wanted: pl.DataType) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 from ...schemas.chat.find import InputFlaw
 from .open import open_bytes
@@ -25,14 +25,18 @@ _CLOSED = re.compile(rb"^[}\]][ \t\r]*$", re.MULTILINE)
 """The end of an indented value: an unindented bracket alone on a line."""
 
 
-def json_values(path: Path, read: Callable[[bytes], object]) -> Iterator[tuple[str, object] | InputFlaw]:
-    """Yield the values of a file, each with its position (`line 3`, or `whole file`), and its flaws.
+JsonValue: TypeAlias = tuple[str, object, int]
+"""The position of a value (`line 3`, or `whole file`), the value, and the bytes of its text."""
+
+
+def json_values(path: Path, read: Callable[[bytes], object]) -> Iterator[JsonValue | InputFlaw]:
+    """Yield the values of a file, and its flaws.
 
     `read` parses one JSON text or raises ValueError. Lines are read one by one. Any other file is read whole:
     it is one value, or indented values in sequence, as consoles print them. Raises ValueError if it is
     neither, and the errors of `open_bytes`.
     """
-    if not is_lines(path, read):
+    if not _is_lines(path, read):
         with closing(open_bytes(path)) as stream:
             data = stream.read(JSON_BYTES_MAX + 1).removeprefix(BOM)
         if len(data) > JSON_BYTES_MAX:
@@ -40,17 +44,17 @@ def json_values(path: Path, read: Callable[[bytes], object]) -> Iterator[tuple[s
             yield InputFlaw(WHOLE, "json-size", text)
             return
         try:
-            yield WHOLE, read(data)
+            yield WHOLE, read(data), len(data)
             return
         except ValueError:
             texts = _texts(data)
             if len(texts) > 1:
-                yield from _each(texts, read)
+                yield from _values(texts, read)
                 return
-            if not mostly_lines(data, read):
+            if not _mostly_lines(data, read):
                 raise
     with closing(open_bytes(path)) as stream:
-        yield from _lines(stream, read)
+        yield from _values(_lines(stream), read)
 
 
 def first_text(data: bytes) -> bytes:
@@ -59,7 +63,7 @@ def first_text(data: bytes) -> bytes:
     return data[: match.end()] if match else data
 
 
-def is_lines(path: Path, read: Callable[[bytes], object]) -> bool:
+def _is_lines(path: Path, read: Callable[[bytes], object]) -> bool:
     """Return whether the first line that is not blank is an object or array, and another line follows."""
     with closing(open_bytes(path)) as stream:
         rest = iter(lambda: stream.readline(LINE_BYTES_MAX), b"")
@@ -67,7 +71,7 @@ def is_lines(path: Path, read: Callable[[bytes], object]) -> bool:
         return _is_whole(first.removeprefix(BOM), read) and any(line.strip() for line in rest)
 
 
-def mostly_lines(data: bytes, read: Callable[[bytes], object]) -> bool:
+def _mostly_lines(data: bytes, read: Callable[[bytes], object]) -> bool:
     """Return whether half of the first lines are values: then only the first one is broken."""
     tried = [line for line in data.split(b"\n", _LINES_TRIED)[:_LINES_TRIED] if line.strip()]
     return 2 * sum(_is_whole(line, read) for line in tried) >= len(tried) > 1
@@ -94,19 +98,15 @@ def _texts(data: bytes) -> list[tuple[int, bytes]]:
     return texts
 
 
-def _each(
-    texts: list[tuple[int, bytes]], read: Callable[[bytes], object]
-) -> Iterator[tuple[str, object] | InputFlaw]:
-    for line, text in texts:
-        yield _value(f"line {line}", text, read)
-
-
-def _lines(stream: BinaryIO, read: Callable[[bytes], object]) -> Iterator[tuple[str, object] | InputFlaw]:
-    for found in lines(stream):
+def _values(
+    texts: Iterable[tuple[int, bytes] | InputFlaw], read: Callable[[bytes], object]
+) -> Iterator[JsonValue | InputFlaw]:
+    """Yield the value of each text, which has the number of its first line, or a flaw."""
+    for found in texts:
         yield found if isinstance(found, InputFlaw) else _value(f"line {found[0]}", found[1], read)
 
 
-def lines(stream: BinaryIO) -> Iterator[tuple[int, bytes] | InputFlaw]:
+def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes] | InputFlaw]:
     """Yield the lines of a stream that are not blank, each with its number from 1, or a flaw if too long."""
     number = 0
     while line := stream.readline(LINE_BYTES_MAX + 1):
@@ -119,8 +119,8 @@ def lines(stream: BinaryIO) -> Iterator[tuple[int, bytes] | InputFlaw]:
             yield number, line.removeprefix(BOM) if number == 1 else line
 
 
-def _value(place: str, text: bytes, read: Callable[[bytes], object]) -> tuple[str, object] | InputFlaw:
+def _value(place: str, text: bytes, read: Callable[[bytes], object]) -> JsonValue | InputFlaw:
     try:
-        return place, read(text)
+        return place, read(text), len(text)
     except ValueError as error:
         return InputFlaw(place, "json", f"cannot be read: {error}")

@@ -96,7 +96,7 @@ def _json(path: Path) -> Iterator[tuple[str, Decoded]]:
         if isinstance(found, InputFlaw):
             yield _flawed(found)
         else:
-            position, value = found
+            position, value, _ = found
             yield position, _placed(decode_json(value), position)
 
 

@@ -15,7 +15,7 @@ import polars as pl
 
 from ...archive.error import SourceError
 from ...rules.engine.judge import JUDGED_COLUMNS, Judged, compile_rule_set, judge
-from ...rules.engine.records import WitnessCache, records
+from ...rules.engine.records import records
 from ...rules.engine.sessions import Clock
 from ...rules.model.rule import RuleSet
 from ...schemas.event import Kind
@@ -85,12 +85,12 @@ def sessions(
     With rules each has the verdicts of an audit. `scratch` is an empty folder of the caller, which must exist
     until the iterator is exhausted. Raises SourceError if there is nothing to read.
     """
-    options, known = options or AuditOptions(), WitnessCache()
+    options = options or AuditOptions()
     compiled = compile_rule_set(rule_set or RuleSet((), {}))
     runs, briefs = Runs(scratch), list[pl.DataFrame]()
     for judged in judged_batches(source, compiled, scratch, options, population, keep=_COLUMNS):
         briefs.append(_briefs(judged))
-        for record in records(compiled, judged, known):
+        for record in records(compiled, judged):
             runs.add(record)
     if not briefs:
         return
@@ -124,7 +124,7 @@ def session(
     labelled = compiled.labeler.label(rows.lazy().select(fields), keep=_COLUMNS).collect()
     judged = judge(compiled, labelled, Clock(last=last, idle=round(options.idle_s * NS)), satisfied=False)
     found = Runs(scratch)
-    for record in records(compiled, judged, {}):
+    for record in records(compiled, judged):
         found.add(record)
     events = _shown(rows[judged.order.rows], claim_log)
     if rule_set is not None:

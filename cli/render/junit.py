@@ -24,6 +24,7 @@ def junit(summary: dict[str, Any], examples: Mapping[str, Sequence[VerdictRecord
         suite = Xml.SubElement(root, "testsuite", name=pack)
         for key, rule in rules:
             case = Xml.SubElement(suite, "testcase", classname=pack, name=rule["id"], time="0")
+            _describe(case, rule)
             _judge(case, rule, examples.get(key, ()))
         _count(suite, tests="testcase", failures="failure", skipped="skipped")
     _count(root, tests="testcase", failures="failure")
@@ -54,6 +55,20 @@ def _judge(case: Xml.Element, rule: dict[str, Any], examples: Sequence[VerdictRe
     elif unjudged:
         message = f"sessions held: {rule['sessions_applicable']}, unjudged: {unjudged}"
         Xml.SubElement(case, "skipped", message=message)
+
+
+def _describe(case: Xml.Element, rule: dict[str, Any]) -> None:
+    """Add the texts about the rule that its pack gives as properties of the case."""
+    texts = {
+        "policy": quoted(rule.get("policy", "")),
+        "owner": clean(rule.get("owner", "")),
+        "tags": ", ".join(rule.get("tags", ())),
+    }
+    if any(texts.values()):
+        properties = Xml.SubElement(case, "properties")
+        for name, text in texts.items():
+            if text:
+                Xml.SubElement(properties, "property", name=name, value=text)
 
 
 def _count(element: Xml.Element, **counted: str) -> None:

@@ -50,11 +50,15 @@ def sarif(summary: dict[str, Any], verdicts: Iterator[VerdictRecord]) -> Iterato
 
 
 def _rule(key: str, rule: dict[str, Any]) -> dict[str, Any]:
+    properties = {"pack": rule["pack"], "severity": rule["severity"], "digest": rule["rule_digest"]}
+    properties |= {name: rule[name] for name in ("owner", "tags") if name in rule}
+    policy = {"fullDescription": {"text": quoted(rule["policy"])}} if "policy" in rule else {}
     return {
         "id": key,
         "shortDescription": {"text": quoted(rule["title"]) or key},
+        **policy,
         "defaultConfiguration": {"level": LEVELS[rule["severity"]]},
-        "properties": {"pack": rule["pack"], "severity": rule["severity"], "digest": rule["rule_digest"]},
+        "properties": properties,
     }
 
 

@@ -120,6 +120,8 @@ def _examples(result: AuditResult, broken: list[str]) -> Group:
     for key in broken:
         rule = result.summary["rules"][key]
         parts.append(Text.assemble((clean(key), STYLES[rule["severity"]]), ": ", quoted(rule["title"])))
+        about = [quoted(rule[name]) for name in ("policy", "owner") if name in rule]
+        parts += [Text(f"  {'; '.join(about)}", style="dim")] if about else []
         grid = Table.grid(padding=(0, 2))
         for _ in range(5):
             grid.add_column(no_wrap=True)

@@ -5,7 +5,7 @@
     for conversation in conversations(Desk(sessions=1000, seed=7)):
         print(conversation.session_id, sorted(kind.name for kind in conversation.breaks))
 
-`formats` converts the conversations to event frames and chat logs. A conversation depends only on the desk
+`formats` converts the conversations to event frames. A conversation depends only on the desk
 and its number, so conversations can be made in any order.
 """
 
@@ -102,20 +102,6 @@ def conversation(desk: Desk, number: int) -> DeskConversation:
     return DeskConversation(
         f"chat-{number:07d}", agent, scene.steps[0].time_ns, tuple(scene.steps), frozenset(scene.breaks)
     )
-
-
-def expected_breaks(desk: Desk) -> Mapping[tuple[str, str], frozenset[str]]:
-    """Return the ids of the sessions that break each rule, by (pack, rule), for every kind of break."""
-    found: dict[tuple[str, str], set[str]] = {kind.value: set() for kind in Break}
-    for chat in conversations(desk):
-        for kind in chat.breaks:
-            found[kind.value].add(chat.session_id)
-    return {rule: frozenset(sessions) for rule, sessions in found.items()}
-
-
-def spike_day(desk: Desk) -> date | None:
-    """Return the day of the desk's spike, or None."""
-    return None if desk.spike is None else desk.start + timedelta(days=desk.spike.day)
 
 
 def _start_ns(day: date, rng: Random) -> int:

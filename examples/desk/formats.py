@@ -1,18 +1,15 @@
-"""Simulated conversations as judged events, event frames and OpenAI-style chat logs."""
+"""Simulated conversations as judged events and event frames."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from itertools import groupby
 
 import polars as pl
 
 from ...schemas.event import Event, Kind, content_of, end_event, event_id
 from ...schemas.frames import events as frame
-from ...schemas.time import rfc3339
 from .bot import DeskConversation
-from .scene import SceneStep
 
 
 def events(conversation: DeskConversation) -> tuple[Event, ...]:
@@ -50,39 +47,3 @@ def events(conversation: DeskConversation) -> tuple[Event, ...]:
 def event_frame(chats: Iterable[DeskConversation]) -> pl.DataFrame:
     """Return the conversations in sequence as rows of the event frame."""
     return frame.event_frame([event for conversation in chats for event in events(conversation)])
-
-
-def chat_log(conversation: DeskConversation) -> dict[str, object]:
-    """Return the conversation as an object with `id`, `agent`, `model`, `service` and chat `messages`.
-
-    It has no messages between the agent and its sub-agents, like a real log.
-    """
-    visible = (step for step in conversation.steps if not step.nested)
-    messages = [_message(list(steps)) for _, steps in groupby(visible, key=lambda step: step.message)]
-    return {
-        "id": conversation.session_id,
-        "agent": conversation.agent.name,
-        "model": conversation.agent.model,
-        "service": conversation.agent.service,
-        "messages": messages,
-    }
-
-
-def _message(steps: list[SceneStep]) -> dict[str, object]:
-    first = steps[0]
-    message: dict[str, object] = {"timestamp": rfc3339(first.time_ns)}
-    if first.kind == Kind.TOOL_RESULT:
-        message |= {
-            "role": "tool",
-            "tool_call_id": first.call_id,
-            "name": first.tool,
-            "content": first.result,
-        }
-        return message | ({"error": first.error} if first.error else {})
-    if first.kind != Kind.TOOL_CALL:
-        return message | {"role": first.kind, "content": first.text}
-    calls = [
-        {"id": step.call_id, "type": "function", "function": {"name": step.tool, "arguments": step.args}}
-        for step in steps
-    ]
-    return message | {"role": "assistant", "content": None, "tool_calls": calls}

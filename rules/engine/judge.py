@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -17,6 +18,7 @@ from . import kernel, kernel_loop
 from .kernel import I32, I64, U8, Findings, Memory, Program
 from .letters import LabelWords, label_words, letters
 from .sessions import Clock, Cut, Mask, Order, Sessions, in_order, numbers, occurrences_of, value_codes
+from .witness import TrailProgram, lay_out_trails
 
 JUDGED_COLUMNS = (
     "session_id",
@@ -32,7 +34,7 @@ JUDGED_COLUMNS = (
 """Columns of the event frame that judging reads in addition to the labels."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CompiledRules:
     """A compiled rule set: machines, digests and the kernel's program, in the order of the rules.
 
@@ -46,6 +48,11 @@ class CompiledRules:
     program: Program
     labeler: Labeler
     propositions: Mapping[tuple[str, str], int]
+
+    @cached_property
+    def trails(self) -> TrailProgram:
+        """Return the trail tables of the rules, made when the first witness is asked for."""
+        return lay_out_trails(self.rules, self.machines, self.propositions, self.program)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,19 +119,29 @@ def judge(
     has `JUDGED_COLUMNS` and the labeler's columns, with rows in any order and `end` rows among them.
     """
     order = in_order(labelled)
+    return judge_sessions(compiled, labelled, order, cut(order, labelled, clock), clock, satisfied=satisfied)
+
+
+def judge_sessions(
+    compiled: CompiledRules,
+    labelled: pl.DataFrame,
+    order: Order,
+    sessions: Sessions,
+    clock: Clock,
+    *,
+    satisfied: bool,
+) -> Judged:
+    """Judge sessions whose order and bounds are known, like `judge`.
+
+    `labelled` has `seq`, `history`, the labeler's columns, and `time` if the clock has a window.
+    """
     labels = labelled.select("seq", *label_columns(compiled))[order.rows]
-    times = numbers(labelled["time"])[order.rows]
-    sessions = cut(order, labelled, clock)
     slots = np.repeat(np.arange(len(sessions.counted), dtype=np.int32), np.diff(sessions.bounds))
-    words, codes = label_words(labels, compiled.labeler.words)
+    words, codes, table = read_labels(compiled, labels)
     slices, slice_places = _slices(labels, slots, compiled.program.keys)
-    table = letters(compiled.program, compiled.rules, compiled.machines, compiled.propositions, words)
-    over = labels["seq"].to_numpy() > kernel.EVENTS_MAX
-    if over.any():
-        words, table, codes = _with_unjudged_word(compiled.program, words, table, codes, over)
     memory = kernel.remember(compiled.program, len(sessions.counted), len(slice_places))
     rows = kernel.Rows(words=codes, slots=slots, stamps=np.arange(len(codes), dtype=np.int64), slices=slices)
-    inside = clock.inside(times)
+    inside = _inside(clock, labelled, order)
     rated = ~labelled["history"].to_numpy()[order.rows]
     satisfactions = np.zeros(memory.state.shape, dtype=np.int32)
     parts = [
@@ -150,6 +167,13 @@ def judge(
     )
 
 
+def _inside(clock: Clock, labelled: pl.DataFrame, order: Order) -> Mask:
+    """Return which events are in the clock's window."""
+    if not clock.has_window:
+        return np.ones(len(order.rows), dtype=np.bool_)
+    return clock.inside(numbers(labelled["time"])[order.rows])
+
+
 def _counted(found: Findings, inside: Mask, rated: Mask, satisfactions: I32, satisfied: bool) -> Findings:
     """Count the satisfactions of a part, and return its findings in the window.
 
@@ -161,6 +185,19 @@ def _counted(found: Findings, inside: Mask, rated: Mask, satisfactions: I32, sat
     return found.take(within & (satisfied | ~is_satisfied))
 
 
+def read_labels(compiled: CompiledRules, labels: pl.DataFrame) -> tuple[LabelWords, I32, U8]:
+    """Return the distinct label words of rows, the number of each row's word, and the letter table.
+
+    `labels` has the labeler's columns and `seq`; no rule can judge events with more than `EVENTS_MAX`.
+    """
+    words, codes = label_words(labels, compiled.labeler.words)
+    table = letters(compiled.program, compiled.rules, compiled.machines, compiled.propositions, words)
+    over = labels["seq"].to_numpy() > kernel.EVENTS_MAX
+    if over.any():
+        return _with_unjudged_word(compiled.program, words, table, codes, over)
+    return words, codes, table
+
+
 def label_columns(compiled: CompiledRules) -> list[str]:
     """Return the names of the labeler's columns."""
     words = [f"{letter}{word}" for letter in "tu" for word in range(compiled.labeler.words)]
@@ -169,12 +206,12 @@ def label_columns(compiled: CompiledRules) -> list[str]:
 
 def _with_unjudged_word(
     program: Program, words: LabelWords, table: U8, codes: I32, which: Mask
-) -> tuple[LabelWords, U8, I32]:
-    """Return words, letters and codes that give the events of a mask a word which no rule can judge."""
+) -> tuple[LabelWords, I32, U8]:
+    """Return words, codes and letters that give the events of a mask a word which no rule can judge."""
     empty = np.zeros((1, words.true.shape[1]), dtype=np.uint64)
     extended = LabelWords(np.vstack([words.true, empty]), np.vstack([words.unknown, empty]))
     code = np.int32(len(words.true))
-    return extended, np.vstack([table, program.unknown[None, :]]), np.where(which, code, codes)
+    return extended, np.where(which, code, codes), np.vstack([table, program.unknown[None, :]])
 
 
 def _slices(rows: pl.DataFrame, slots: I32, keys: int) -> tuple[I32, I64]:

@@ -29,7 +29,7 @@ UNBORN = np.uint32(0xFFFFFFFF)
 UNLINKED = -2
 
 
-def _njit(function: Callable[..., Any]) -> Callable[..., Any]:
+def njit(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile the function on first use, without the interpreter lock, and cache it on disk if possible."""
     compiler = cast(Any, numba)
     try:
@@ -39,7 +39,7 @@ def _njit(function: Callable[..., Any]) -> Callable[..., Any]:
         return compiler.njit(nogil=True, error_model="numpy")(function)
 
 
-@_njit
+@njit
 def numbered(rows: Any) -> Any:
     """Return for each row the number of its distinct value, and the first row of each distinct value.
 
@@ -69,7 +69,7 @@ def numbered(rows: Any) -> Any:
     return codes, firsts[:count].copy()
 
 
-@_njit
+@njit
 def _alike(rows: Any, left: Any, right: Any) -> Any:
     alike = True
     for j in range(rows.shape[1]):
@@ -77,7 +77,7 @@ def _alike(rows: Any, left: Any, right: Any) -> Any:
     return alike
 
 
-@_njit
+@njit
 def chained(head: Any, link: Any, slots: Any) -> Any:
     """Return every (session, slice slot, key) on the chains of these sessions, as three columns."""
     count = 0
@@ -101,7 +101,7 @@ def chained(head: Any, link: Any, slots: Any) -> Any:
     return owners, members, keys
 
 
-@_njit
+@njit
 def judge_rows(begin: Any, rows: Any, tables: Any, sizes: Any, sessions: Any, slicing: Any, out: Any) -> Any:
     """Judge from row `begin` while the findings fit; return the next row and the number of findings."""
     words, slots, stamps, _slices, letters = rows
@@ -142,7 +142,7 @@ def judge_rows(begin: Any, rows: Any, tables: Any, sizes: Any, sessions: Any, sl
     return words.shape[0], used
 
 
-@_njit
+@njit
 def _emit(out: Any, used: Any, stamp: Any, slot: Any, column: Any, slice_slot: Any, kind: Any) -> Any:
     """Write one finding and return the number of findings written."""
     out[0][used] = stamp
@@ -153,7 +153,7 @@ def _emit(out: Any, used: Any, stamp: Any, slot: Any, column: Any, slice_slot: A
     return used + 1
 
 
-@_njit
+@njit
 def _judge_key(i: Any, k: Any, arrays: Any, used: Any) -> Any:
     """Step the rules of `for_each` key `k` over row `i` and return the number of findings written.
 
@@ -195,7 +195,7 @@ def _judge_key(i: Any, k: Any, arrays: Any, used: Any) -> Any:
     return used
 
 
-@_njit
+@njit
 def _step_slice(i: Any, c: Any, x: Any, letter: Any, first: Any, arrays: Any, used: Any) -> Any:
     """Step column `c` in slice slot `x`."""
     rows, tables, sizes, sessions, slicing, out = arrays
@@ -210,7 +210,7 @@ def _step_slice(i: Any, c: Any, x: Any, letter: Any, first: Any, arrays: Any, us
     return used
 
 
-@_njit
+@njit
 def _step_valueless(i: Any, c: Any, k: Any, letter: Any, arrays: Any, used: Any) -> Any:
     """Step column `c` on an event without a value: in the run without a value and in every slice."""
     rows, tables, sizes, sessions, slicing, out = arrays

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import starmap
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import polars as pl
@@ -14,19 +14,26 @@ from msgspec import UNSET
 from ...schemas.instrumentations.missing import Missing
 from ...schemas.records.verdict_record import NoField, VerdictRecord, Witness, WitnessEvent, WitnessHistory
 from ...schemas.verdict import Verdict
-from ..labels.missing import MISSING, missing_of
+from ..labels.missing import missing_of
 from ..model.digest import verdict_id
 from . import kernel, kernel_loop
 from .judge import CompiledRules, Judged
-from .kernel import I64, Findings
-from .witness import RunWitness, witnesses
+from .kernel import I32, Findings
+from .sessions import Mask
+from .witness import (
+    RunWitness,
+    TrailRows,
+    TrailRuns,
+    before_events,
+    replay,
+    run_starts,
+    runs_of,
+    trail_letters,
+    witnesses,
+)
 
 RECORDS_AT_ONCE = 2_000
-"""Findings that are made records together."""
-WITNESSES_CACHED_MAX = 50_000
-"""Runs whose witnesses are cached: runs that are equal as their rule sees them share their witnesses."""
-CACHED_EVENTS_MAX = 200
-"""Events of a run whose witnesses are cached; longer runs are seldom equal."""
+"""Findings that become records together; those of one run are never separated."""
 
 REASONS = {
     kernel_loop.FOUND_UNKNOWN: "something that the rule asks about was not captured",
@@ -34,13 +41,6 @@ REASONS = {
 }
 """Reasons why a rule is unjudged, by the kind of the finding; the limit of events has another reason."""
 
-EVENT_COLUMNS = ("session_id", "occurrence", "time", "seq", "late", "history", "agent", "event_id")
-"""Columns of the event that a record has."""
-_SHOWN = ("event_id", "seq")
-"""Columns of an event that a witness names."""
-
-_EventFields: TypeAlias = dict[str, Any]
-"""The `EVENT_COLUMNS` of an event, with times as text, and its missing content."""
 
 _CLOSED = 8
 """Offset of the codes of closing verdicts among the kinds of findings."""
@@ -54,23 +54,55 @@ VERDICTS = {
 }
 """The verdict of each kind of finding."""
 
-WitnessCache = dict[tuple[int, bytes, tuple[int, ...]], tuple[RunWitness, ...]]
-"""Witnesses by column, by the words that the rule read, and by the indices of the verdicts' events."""
+
+def records(compiled: CompiledRules, judged: Judged) -> Iterator[VerdictRecord]:
+    """Yield the records of a bucket's findings, in no particular order."""
+    found = kernel.join([judged.found, marked(judged.closed)])
+    found = found.take(np.lexsort((found.stamps, found.slices, found.columns, found.slots)))
+    rows = _trail_rows(compiled, judged, np.unique(found.columns).tolist())
+    source = JudgedEvents(judged, compiled.program.groups)
+    for part in _parts(found):
+        explained = part.take(has_witnesses(part))
+        runs = _runs(compiled, judged, explained)
+        memory = before_events(compiled.trails, runs)
+        witnessed = witnesses(compiled.trails, replay(compiled.trails, rows, runs, memory))
+        yield from records_of(compiled, part, witnessed, source)
 
 
-def records(compiled: CompiledRules, judged: Judged, known: WitnessCache) -> Iterator[VerdictRecord]:
-    """Yield the records of a bucket's findings, in no particular order.
+def marked(closed: Findings) -> Findings:
+    """Return closing verdicts with kinds that no other finding has, by which `VERDICTS` names them."""
+    return Findings(closed.stamps, closed.slots, closed.columns, closed.slices, closed.kinds + _CLOSED)
 
-    `known` caches witnesses between calls for the same compiled rules; begin with an empty one.
-    """
-    closed = judged.closed
-    marked = Findings(closed.stamps, closed.slots, closed.columns, closed.slices, closed.kinds + _CLOSED)
-    found = kernel.join([judged.found, marked])
-    order = np.lexsort((found.stamps, found.slices, found.columns, found.slots))
-    for begin in range(0, len(order), RECORDS_AT_ONCE):
-        yield from _RecordBuilder(
-            compiled, judged, found.take(order[begin : begin + RECORDS_AT_ONCE]), known
-        ).records()
+
+def _parts(found: Findings) -> Iterator[Findings]:
+    """Cut findings, which are ordered by run, into parts of whole runs."""
+    begin, count = 0, len(found.stamps)
+    starts = np.append(run_starts(found), count)
+    while begin < count:
+        end = int(starts[np.searchsorted(starts, min(begin + RECORDS_AT_ONCE, count))])
+        yield found.take(slice(begin, end))
+        begin = end
+
+
+def _trail_rows(compiled: CompiledRules, judged: Judged, columns: Iterable[int]) -> TrailRows:
+    """Return the bucket's events as the trails of these columns read them."""
+    letters, words = trail_letters(compiled.trails, compiled.program, judged.words, judged.letters, columns)
+    return TrailRows(judged.codes, letters, words, judged.slices)
+
+
+def _runs(compiled: CompiledRules, judged: Judged, found: Findings) -> TrailRuns:
+    """Return the runs of findings that are ordered by run and stamp, each from its session's first event."""
+    starts = run_starts(found)
+    bounds = np.append(starts, len(found.stamps))
+    return runs_of(
+        compiled.trails,
+        begins=judged.sessions.bounds[found.slots[starts]],
+        ends=found.stamps[bounds[1:] - 1] + 1,
+        columns=found.columns[starts],
+        slices=found.slices[starts],
+        bounds=bounds,
+        asked=found.stamps,
+    )
 
 
 class RecordKey(NamedTuple):
@@ -100,148 +132,154 @@ def record_key(record: VerdictRecord) -> RecordKey:
     )
 
 
+class RecordEvent(NamedTuple):
+    """The columns of an event that its records have; times are text."""
+
+    session_id: str
+    occurrence: str
+    time: str
+    seq: int
+    late: bool
+    history: bool
+    agent: str | None
+    event_id: str
+    missing: dict[str, Any] | None = None
+
+
+class EventSource(Protocol):
+    """The events that records name, by their places in judged order."""
+
+    def events(self, places: Sequence[int]) -> Iterable[RecordEvent]:
+        """Return the events at these places."""
+        ...
+
+    def ids(self, places: Sequence[int]) -> Iterable[tuple[str, int]]:
+        """Return the id and the `seq` of the events at these places."""
+        ...
+
+    def slice_values(self, found: Findings) -> Sequence[str | None]:
+        """Return the value of each finding's slice, None where it has none."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
-class _Explained:
-    """A witness, and the rows that its indices refer to."""
+class JudgedEvents:
+    """The events of a judged bucket."""
 
-    witness: RunWitness
-    rows: Sequence[int]
-
-    @property
-    def shown(self) -> list[int]:
-        """Return the rows of the events that the witness names."""
-        rows, witness = self.rows, self.witness
-        past = [rows[bit.index] for bit in witness.history if bit.index is not None]
-        return [rows[event.index] for event in witness.events] + past
-
-
-@dataclass(frozen=True, slots=True)
-class _RecordBuilder:
-    """A builder of records from findings of a bucket, which are ordered by slot, column, slice and stamp.
-
-    Findings are few and their runs short, so the builder reads them one by one as Python numbers: a NumPy
-    call for each takes longer.
-    """
-
-    compiled: CompiledRules
     judged: Judged
-    found: Findings
-    known: WitnessCache
-    words: dict[int, I64] = field(default_factory=dict[int, I64])
+    groups: I32
 
-    def records(self) -> Iterator[VerdictRecord]:
-        """Yield one record for each finding."""
-        explanations = list(self._explanations())
-        stamps = cast("list[int]", self.found.stamps.tolist())
-        names = [*EVENT_COLUMNS, *({MISSING} & {*self.judged.labelled.columns})]
+    def events(self, places: Sequence[int]) -> Iterable[RecordEvent]:
+        """Return the events at these places."""
         times = pl.col("occurrence", "time").dt.strftime("%Y-%m-%dT%H:%M:%S%.9fZ")
-        events = _rows(self.judged, stamps, names).with_columns(times).to_dicts()
-        shown = {row for explained in explanations if explained is not None for row in explained.shown}
-        ids = dict(zip(shown, _rows(self.judged, list(shown), _SHOWN).iter_rows(), strict=True))
-        numbers = self.compiled.program.order[self.found.columns].tolist()
-        findings = zip(numbers, self.found.kinds.tolist(), events, explanations, strict=True)
-        for i, (number, kind, event, explained) in enumerate(findings):
-            witness = None if explained is None else _witness(explained, ids)
-            yield self._record(number, kind, self._slice_value(i), event, witness)
+        known = set(self.judged.labelled.columns)
+        rows = self._rows(places, [name for name in RecordEvent._fields if name in known])
+        return starmap(RecordEvent, rows.with_columns(times).iter_rows())
 
-    def _record(
-        self, number: int, kind: int, slice_value: str | None, event: _EventFields, witness: Witness | None
-    ) -> VerdictRecord:
-        rule = self.compiled.rules[number]
-        named: dict[str, Any] = {
-            "pack": rule.pack,
-            "rule": rule.id,
-            "rule_digest": self.compiled.digests[number],
-            "session_id": event["session_id"],
-            "occurrence": event["occurrence"],
-            "slice": slice_value,
-            "event_id": event["event_id"],
-            "verdict": VERDICTS[kind],
-        }
-        missing: Missing | NoField | None = UNSET
-        if named["verdict"] is Verdict.UNJUDGED:
-            missing = missing_of(event.get(MISSING)) if is_unknown(kind, event["seq"]) else None
-        return VerdictRecord(
-            id=verdict_id(**named),
-            **named,
-            seq=event["seq"],
-            time=event["time"],
-            severity=rule.severity,
-            agent=event["agent"],
-            late=event["late"],
-            history=event["history"],
-            reason=reason_of(kind, event["seq"]),
-            witness=witness,
-            missing=missing,
-        )
+    def ids(self, places: Sequence[int]) -> Iterable[tuple[str, int]]:
+        """Return the id and the `seq` of the events at these places."""
+        return self._rows(places, ("event_id", "seq")).iter_rows()
 
-    def _explanations(self) -> Iterator[_Explained | None]:
-        """Yield the witness of each finding, None where the rule is unjudged."""
-        found = self.found
-        runs = np.stack([found.slots, found.columns, found.slices])
-        cuts = (np.flatnonzero(np.any(runs[:, 1:] != runs[:, :-1], axis=0)) + 1).tolist()
-        first = cast("list[int]", self.judged.sessions.bounds[found.slots].tolist())
-        stamps = cast("list[int]", found.stamps.tolist())
-        judged = (
-            (found.kinds != kernel_loop.FOUND_UNKNOWN) & (found.kinds != kernel_loop.FOUND_SLICES)
-        ).tolist()
-        for begin, end in zip([0, *cuts], [*cuts, len(stamps)], strict=True):
-            at = [stamps[i] for i in range(begin, end) if judged[i]]
-            explained: Iterator[_Explained] = iter(())
-            if at:
-                rows = self._run(begin, first[begin], at[-1])
-                explained = (_Explained(witness, rows) for witness in self._witnesses(begin, rows, at))
-            yield from (next(explained) if judged[i] else None for i in range(begin, end))
+    def slice_values(self, found: Findings) -> Sequence[str | None]:
+        """Return the value of each finding's slice, None where it has none."""
+        values = np.full(len(found.slices), None, dtype=object)
+        sliced = np.flatnonzero(found.slices != kernel_loop.NO_SLICE)
+        keys = self.groups[found.columns]
+        for key in np.unique(keys[sliced]).tolist():
+            chosen = sliced[keys[sliced] == key]
+            rows = self.judged.order.rows[self.judged.slice_places[found.slices[chosen]]]
+            values[chosen] = self.judged.labelled[f"s{key}"][rows].to_numpy()
+        return values.tolist()
 
-    def _run(self, i: int, begin: int, last: int) -> Sequence[int]:
-        """Return the rows up to `last` that the run of finding `i` stepped on."""
-        column = int(self.found.columns[i])
-        if column < self.compiled.program.plain:
-            return range(begin, last + 1)
-        codes = self.judged.codes[begin : last + 1]
-        seen = self.judged.letters[codes, column] != self.compiled.program.skip[column]
-        key = int(self.compiled.program.groups[column])
-        if key >= 0:
-            slices = self.judged.slices[begin : last + 1, key]
-            seen &= (slices == kernel_loop.NO_SLICE) | (slices == self.found.slices[i])
-        return (np.flatnonzero(seen) + begin).tolist()
+    def _rows(self, places: Sequence[int], names: Sequence[str]) -> pl.DataFrame:
+        return self.judged.labelled.select(names)[self.judged.order.rows[np.array(places, dtype=np.int64)]]
 
-    def _witnesses(self, i: int, rows: Sequence[int], stamps: Sequence[int]) -> tuple[RunWitness, ...]:
-        """Return the witnesses at these stamps of one run, from one replay or from the cache."""
-        column = int(self.found.columns[i])
-        number = int(self.compiled.program.order[column])
-        is_whole = isinstance(rows, range)
-        at = tuple(stamp - rows[0] if is_whole else bisect_left(rows, stamp) for stamp in stamps)
-        codes = self.judged.codes[rows.start : rows.stop] if is_whole else self.judged.codes[rows]
-        words = self._words(number)[codes]
-        key = (column, words.tobytes(), at)
-        cached = self.known.get(key)
-        if cached is None:
-            machine = self.compiled.machines[number]
-            names = machine.propositions
-            labels = [[name for bit, name in enumerate(names) if word >> bit & 1] for word in words.tolist()]
-            found = witnesses(self.compiled.rules[number], machine, labels, at)
-            cached = tuple(found[index] for index in at)
-            if len(self.known) < WITNESSES_CACHED_MAX and len(rows) <= CACHED_EVENTS_MAX:
-                self.known[key] = cached
-        return cached
 
-    def _words(self, number: int) -> I64:
-        """Return for each word of the bucket the word that the machine of a rule reads in it."""
-        if number not in self.words:
-            pack, names = self.compiled.rules[number].pack, self.compiled.machines[number].propositions
-            bits = [self.compiled.propositions[pack, name] for name in names]
-            self.words[number] = self.judged.words.packed(bits)
-        return self.words[number]
+def records_of(
+    compiled: CompiledRules, found: Findings, explained: Iterable[RunWitness], source: EventSource
+) -> Iterator[VerdictRecord]:
+    """Yield a record for each finding; `explained` has the witnesses of those that have one, in order."""
+    rest = iter(explained)
+    shown = [next(rest) if has_witness else None for has_witness in has_witnesses(found).tolist()]
+    events = source.events(found.stamps.tolist())
+    places = list({place for witness in shown if witness is not None for place in _places(witness)})
+    ids = dict(zip(places, source.ids(places), strict=True))
+    numbers = compiled.program.order[found.columns].tolist()
+    values = source.slice_values(found)
+    findings = zip(numbers, found.kinds.tolist(), values, events, shown, strict=True)
+    for number, kind, value, event, witness in findings:
+        explanation = None if witness is None else _named(witness, ids)
+        yield _record(compiled, number, kind, value, event, explanation)
 
-    def _slice_value(self, i: int) -> str | None:
-        slice_slot = int(self.found.slices[i])
-        if slice_slot == kernel_loop.NO_SLICE:
-            return None
-        key = int(self.compiled.program.groups[self.found.columns[i]])
-        return self.judged.labelled[f"s{key}"][
-            int(self.judged.order.rows[self.judged.slice_places[slice_slot]])
-        ]
+
+def has_witnesses(found: Findings) -> Mask:
+    """Return which findings have a witness: all but those of unjudged rules."""
+    return (found.kinds != kernel_loop.FOUND_UNKNOWN) & (found.kinds != kernel_loop.FOUND_SLICES)
+
+
+def _record(
+    compiled: CompiledRules,
+    number: int,
+    kind: int,
+    slice_value: str | None,
+    event: RecordEvent,
+    witness: Witness | None,
+) -> VerdictRecord:
+    rule, digest, verdict = compiled.rules[number], compiled.digests[number], VERDICTS[kind]
+    missing: Missing | NoField | None = UNSET
+    if verdict is Verdict.UNJUDGED:
+        missing = missing_of(event.missing) if is_unknown(kind, event.seq) else None
+    return VerdictRecord(
+        id=verdict_id(
+            pack=rule.pack,
+            rule=rule.id,
+            rule_digest=digest,
+            session_id=event.session_id,
+            occurrence=event.occurrence,
+            slice=slice_value,
+            event_id=event.event_id,
+            verdict=verdict,
+        ),
+        pack=rule.pack,
+        rule=rule.id,
+        rule_digest=digest,
+        session_id=event.session_id,
+        occurrence=event.occurrence,
+        slice=slice_value,
+        event_id=event.event_id,
+        verdict=verdict,
+        seq=event.seq,
+        time=event.time,
+        severity=rule.severity,
+        agent=event.agent,
+        late=event.late,
+        history=event.history,
+        reason=reason_of(kind, event.seq),
+        witness=witness,
+        missing=missing,
+    )
+
+
+def _places(witness: RunWitness) -> Iterator[int]:
+    """Yield the places of the events that a witness names."""
+    for event in witness.events:
+        yield event.place
+    for bit in witness.history:
+        if bit.place is not None:
+            yield bit.place
+
+
+def _named(witness: RunWitness, ids: Mapping[int, tuple[str, int]]) -> Witness:
+    """Return a witness with the events' ids and `seq` instead of their places."""
+    events: list[WitnessEvent] = []
+    for place, true, residual in witness.events:
+        event_id, seq = ids[place]
+        events.append(WitnessEvent(event_id, residual, seq, true))
+    history: list[WitnessHistory] = []
+    for formula, value, place in witness.history:
+        event_id, seq = (None, None) if place is None else ids[place]
+        history.append(WitnessHistory(event_id, formula, seq, value))
+    return Witness(tuple(events), tuple(history), witness.truncated)
 
 
 def is_unknown(kind: int, seq: int) -> bool:
@@ -254,22 +292,3 @@ def reason_of(kind: int, seq: int) -> str | None:
     if kind == kernel_loop.FOUND_UNKNOWN and not is_unknown(kind, seq):
         return f"the session has more than {kernel.EVENTS_MAX} events"
     return REASONS.get(kind)
-
-
-def _rows(judged: Judged, places: Sequence[int], names: Sequence[str]) -> pl.DataFrame:
-    """Return columns of the events at these places in judged order."""
-    return judged.labelled.select(names)[judged.order.rows[np.array(places, dtype=np.int64)]]
-
-
-def _witness(explained: _Explained, ids: Mapping[int, tuple[str, int]]) -> Witness:
-    """Return the witness of a record, with the events' ids and `seq` instead of its indices."""
-    witness, rows = explained.witness, explained.rows
-    events: list[WitnessEvent] = []
-    for event in witness.events:
-        event_id, seq = ids[rows[event.index]]
-        events.append(WitnessEvent(event_id, event.residual, seq, event.true))
-    history: list[WitnessHistory] = []
-    for bit in witness.history:
-        event_id, seq = (None, None) if bit.index is None else ids[rows[bit.index]]
-        history.append(WitnessHistory(event_id, bit.formula, seq, bit.value))
-    return Witness(tuple(events), tuple(history), witness.truncated)

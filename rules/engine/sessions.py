@@ -35,6 +35,11 @@ class Clock:
     since: int | None = None
     until: int | None = None
 
+    @property
+    def has_window(self) -> bool:
+        """Return whether the window excludes any time."""
+        return self.since is not None or self.until is not None
+
     def inside(self, times: I64) -> Mask:
         """Return which of the times are in the window."""
         inside = np.ones(len(times), dtype=np.bool_)

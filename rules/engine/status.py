@@ -44,11 +44,11 @@ def first_breaches(judged: Judged) -> tuple[Findings, Findings]:
     An unmet obligation is a first breach where the session has no violation of the rule. Both are ordered
     by their events.
     """
-    violated, left = _firsts(violation_findings(judged)), _firsts(unmet_findings(judged))
+    violated, left = firsts(violation_findings(judged)), firsts(unmet_findings(judged))
     return violated, left.take(~np.isin(_pairs(left), _pairs(violated)))
 
 
-def _firsts(found: Findings) -> Findings:
+def firsts(found: Findings) -> Findings:
     """Return the first finding of each session and rule, ordered by events."""
     order = np.argsort(found.stamps, kind="stable")
     _, firsts = np.unique(_pairs(found)[order], return_index=True)

@@ -1,51 +1,59 @@
-"""Witnesses: the events that explain a verdict (TRAC, Alg. 1, line 11), found by replaying its session.
+"""Witnesses: the events that explain a verdict (TRAC, Alg. 1, line 11), found by replaying its run.
 
 The paper records every event that changed the formula since the start. A thousand answered calls explain
 nothing, so a witness here begins after the residual last equalled the rule.
+`rules/reference/slow_witness.py` specifies witnesses in plain Python.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias, cast
 
-from ...schemas.verdict import Verdict
-from ..compiler.history import History, history
-from ..compiler.shape import invariant_body
-from ..model.formula import PAST, Formula, Op, has_future, names
+import numpy as np
+from numpy.typing import NDArray
+
 from ..model.machine import Machine
-from ..model.printer import to_text
 from ..model.rule import Rule
-from .stepper import MachineRun
+from . import trail_loop
+from .kernel import I32, I64, U8, Findings, Program
+from .letters import LabelWords
+from .trail_loop import (
+    AT_BITS,
+    CHANGE_SIZE,
+    CHANGES_SIZE,
+    HEAD_SIZE,
+    SKIPPED,
+    UNREADABLE,
+    WITNESS_EVENTS_MAX,
+)
+from .trail_table import TrailTable, trail_table
 
-WITNESS_EVENTS_MAX = 20
-"""Events of one witness: the earliest ones, and the event of the verdict."""
+Array: TypeAlias = NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class RunWitnessEvent:
-    """An event that changed the residual: its index in `labels`, its true propositions, the new residual."""
+class RunWitnessEvent(NamedTuple):
+    """An event that changed the residual: its place, its true propositions, the new residual."""
 
-    index: int
+    place: int
     true: tuple[str, ...]
     residual: str
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryBit:
-    """A past formula that decided a verdict, its value, and the index of the event that last changed it.
+class HistoryBit(NamedTuple):
+    """A past formula that decided a verdict, its value, and the place of the event that last changed it.
 
-    `index` is None where no event changed the value. Before the first event `once p` is false and
+    `place` is None where no event changed the value. Before the first event `once p` is false and
     `historically p` true, so the first event can change either.
     """
 
     formula: str
     value: bool
-    index: int | None
+    place: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class RunWitness:
+class RunWitness(NamedTuple):
     """The explanation of a verdict: events in order, the verdict's event last, and the deciding history."""
 
     events: tuple[RunWitnessEvent, ...]
@@ -53,139 +61,200 @@ class RunWitness:
     truncated: bool = False
 
 
-@dataclass(slots=True)
-class _Trail:
-    """The changes since the residual last equalled the rule, and each history bit's value and last change."""
+@dataclass(frozen=True, slots=True)
+class TrailProgram:
+    """The trail tables of a rule set by column of the kernel's program, and the same as flat arrays.
 
-    values: dict[Formula, bool]
-    changes: list[RunWitnessEvent] = field(default_factory=list[RunWitnessEvent])
-    changed_at: dict[Formula, int] = field(default_factory=dict[Formula, int])
-
-
-def witnesses(
-    rule: Rule, machine: Machine, labels: Sequence[Collection[str]], at: Collection[int]
-) -> Mapping[int, RunWitness]:
-    """Return the witness of each verdict at the indices `at`, from one replay.
-
-    `labels` are the propositions true at each event that the rule's instance (in its slice) has stepped on,
-    from the session's first. For an event without a verdict the witness explains the pending instance, as a
-    closing verdict needs it.
+    `names` are the propositions of each column's machine, `bits` their bits in the label words. `sizes` has
+    the number of integers of a trail of each column. `arrays` are those that `trail_loop` takes.
     """
-    indices = frozenset(at)
-    roots = tuple(_future_free(rule.formula, rule.transitions))
-    past = history(roots, rule.transitions)
-    watched = (*past.nodes, *(Formula(Op.PROP, name=name) for name in rule.transitions))
-    used = frozenset(machine.propositions)
-    found: dict[int, RunWitness] = {}
-    trail = _Trail({node: _value_before(node) for node in watched})
-    memory = past.start
-    run = MachineRun(machine)
-    for index in range(max(indices, default=-1) + 1):
-        true = tuple(sorted(used.intersection(labels[index])))
-        step = run.step(true)
-        value = past.evaluator(memory, _reader(true, rule.transitions))
-        if watched:
-            memory = _watch(trail, watched, past, memory, value, index)
-        event = RunWitnessEvent(index, true, step.residual)
-        if index in indices:
-            found[index] = _witness(trail, event, _deciding(rule, roots, step.verdict, value))
-        if step.verdict is not Verdict.PENDING or step.residual == machine.residual[0]:
-            trail.changes.clear()
-        elif step.is_changed:
-            trail.changes.append(event)
-    return found
+
+    tables: tuple[TrailTable, ...]
+    names: tuple[tuple[str, ...], ...]
+    bits: tuple[tuple[int, ...], ...]
+    sizes: I64
+    arrays: tuple[Array, ...]
 
 
-def _witness(trail: _Trail, event: RunWitnessEvent, deciding: Collection[Formula]) -> RunWitness:
-    room = WITNESS_EVENTS_MAX - 1
-    bits = (
-        HistoryBit(to_text(node), trail.values[node], trail.changed_at.get(node))
-        for node in dict.fromkeys(deciding)
-    )
-    return RunWitness((*trail.changes[:room], event), tuple(bits), truncated=len(trail.changes) > room)
+@dataclass(frozen=True, slots=True)
+class TrailRows:
+    """Events in judged order as trails read them.
 
-
-def _watch(
-    trail: _Trail,
-    watched: Sequence[Formula],
-    past: History,
-    memory: tuple[int, ...],
-    value: Callable[[Formula], bool],
-    index: int,
-) -> tuple[int, ...]:
-    """Record which history bits this event changed, and return the memory after it."""
-    for node in watched:
-        now = value(node)
-        if trail.values[node] is not now:
-            trail.changed_at[node] = index - _delay(node)
-        trail.values[node] = now
-    return past.after(memory, value)
-
-
-def _value_before(node: Formula) -> bool:
-    """Return the value that a history bit has before the session's first event."""
-    return node.op in (Op.WEAK_PREVIOUS, Op.HISTORICALLY, Op.WEAK_SINCE, Op.AT_MOST)
-
-
-def _delay(node: Formula) -> int:
-    """Return the number of events between a change of a bit and the event that caused it.
-
-    `previous p` changes one event after `p`, and so does `once[1,3] p`, which is `previous once[0,2] p`.
+    Event `i` reads the row `codes[i]` of `letters`, which has the letters of the trail tables by column, and
+    of `words`, which has the words of the machines. `slices` are as in `kernel.Rows`.
     """
-    if node.op in (Op.PREVIOUS, Op.WEAK_PREVIOUS):
-        return 1 if node.bounds is None else node.bounds[0]
-    return node.bounds[0] if node.op in (Op.ONCE, Op.HISTORICALLY) and node.bounds is not None else 0
+
+    codes: I32
+    letters: I32
+    words: I32
+    slices: I32
 
 
-def _reader(true: Collection[str], bits: Collection[str]) -> Callable[[Formula], bool | None]:
-    def read(formula: Formula) -> bool | None:
-        return formula.name in true if formula.op is Op.PROP and formula.name not in bits else None
+@dataclass(frozen=True, slots=True)
+class TrailRuns:
+    """Runs to replay: each goes over the rows from `begins` to `ends`, for a column and a slice slot.
 
-    return read
+    The trail of run `i` begins at `offsets[i]`. `asked[bounds[i]:bounds[i + 1]]` are the places, in order, at
+    which a witness of run `i` is asked for.
+    """
+
+    begins: I64
+    ends: I64
+    columns: I32
+    slices: I32
+    offsets: I64
+    bounds: I64
+    asked: I64
 
 
-def _future_free(formula: Formula, bits: Collection[str]) -> list[Formula]:
-    """Return the maximal future-free subformulas that depend on past events."""
-    if has_future(formula):
-        return [part for arg in formula.args for part in _future_free(arg, bits)]
-    return [formula] if _remembers(formula, bits) else []
+@dataclass(frozen=True, slots=True)
+class Explanations:
+    """Witnesses as arrays, in the order in which they were asked for; `columns` are those of their runs.
+
+    A row of `heads` has the first of the witness's `events` and their number, 1 if it is truncated, and the
+    numbers of the values of the history bits and of the deciding bits in the column's table. `changed_at` has
+    for each bit the place of the event that last changed it.
+    """
+
+    columns: I32
+    heads: I64
+    events: I64
+    changed_at: I64
 
 
-def _remembers(formula: Formula, bits: Collection[str]) -> bool:
-    return (
-        formula.op in PAST
-        or not names(formula).isdisjoint(bits)
-        or any(_remembers(arg, bits) for arg in formula.args)
+def lay_out_trails(
+    rules: Sequence[Rule],
+    machines: Sequence[Machine],
+    propositions: Mapping[tuple[str, str], int],
+    program: Program,
+) -> TrailProgram:
+    """Return the trail tables of the rules; `propositions` maps each (pack, name) to its bit."""
+    numbers = cast("list[int]", program.order.tolist())
+    tables = tuple(trail_table(rules[number], machines[number]) for number in numbers)
+    names = tuple(machines[number].propositions for number in numbers)
+    bits = tuple(
+        tuple(propositions[rules[number].pack, name] for name in machines[number].propositions)
+        for number in numbers
     )
+    counts = np.array([len(table.bits) for table in tables], dtype=np.int64)
+    depths = np.array([table.delays.max(initial=1) for table in tables], dtype=np.int64)
+    arrays = (
+        _flat([table.entries.ravel() for table in tables], np.int32),
+        _starts([len(table.entries) for table in tables]),
+        np.array([table.width for table in tables], dtype=np.int64),
+        program.groups,
+        _flat([table.values.ravel() for table in tables], np.uint8),
+        _starts([table.values.size for table in tables]),
+        counts,
+        _flat([table.delays for table in tables], np.int64),
+        _starts([len(table.delays) for table in tables]),
+        depths,
+    )
+    return TrailProgram(tables, names, bits, AT_BITS + counts + CHANGES_SIZE + depths, arrays)
 
 
-def _deciding(
-    rule: Rule, roots: Sequence[Formula], verdict: Verdict, value: Callable[[Formula], bool]
-) -> list[Formula]:
-    """Return the history bits that decide the values of the rule's past parts at the verdict's event."""
-    body = invariant_body(rule.formula, rule.transitions)
-    if body is not None and verdict is Verdict.PENDING:
-        return []
-    parts = roots if body is None else (body,)
-    return [bit for part in parts for bit in _reasons(part, value, rule.transitions)]
+def _flat(arrays: Sequence[Array], dtype: type[np.generic]) -> Array:
+    return np.concatenate([np.empty(0, dtype=dtype), *arrays])
 
 
-def _reasons(formula: Formula, value: Callable[[Formula], bool], bits: Collection[str]) -> list[Formula]:
-    """Return the outermost history bits that give a future-free formula its value."""
-    if formula.op in PAST or (formula.op is Op.PROP and formula.name in bits):
-        return [formula]
-    if not formula.args:
-        return []
-    values = [value(arg) for arg in formula.args]
-    match formula.op:
-        case Op.AND | Op.OR:
-            # One false operand decides `and`, one true operand `or`; otherwise all of them do.
-            decisive = formula.op is Op.OR
-            chosen = [a for a, v in zip(formula.args, values, strict=True) if v is decisive] or formula.args
-        case Op.IMPLIES:
-            left, right = formula.args
-            holds = ([left] if not values[0] else []) + ([right] if values[1] else [])
-            chosen = holds or [left, right]
-        case _:
-            chosen = formula.args
-    return [bit for arg in chosen for bit in _reasons(arg, value, bits)]
+def _starts(sizes: Sequence[int]) -> I64:
+    """Return where each of consecutive parts of these sizes begins."""
+    return np.cumsum([0, *sizes], dtype=np.int64)[:-1]
+
+
+def trail_letters(
+    trails: TrailProgram, program: Program, words: LabelWords, letters: U8, columns: Iterable[int]
+) -> tuple[I32, I32]:
+    """Return the letters of the trail tables and the words of the machines, by label word and column.
+
+    `letters` is the kernel's letter table. Only these `columns` of the results are set.
+    """
+    found = np.empty(letters.shape, dtype=np.int32)
+    packed = np.empty(letters.shape, dtype=np.int32)
+    for column in columns:
+        word, letter = words.packed(trails.bits[column]), letters[:, column]
+        packed[:, column] = word
+        read = np.where(letter == program.skip[column], SKIPPED, trails.tables[column].letters[word])
+        found[:, column] = np.where(letter == program.unknown[column], UNREADABLE, read)
+    return found, packed
+
+
+def run_starts(found: Findings) -> I64:
+    """Return where each run begins in findings that are ordered by slot, column and slice."""
+    runs = np.stack([found.slots, found.columns, found.slices])
+    return np.flatnonzero(np.append(True, np.any(runs[:, 1:] != runs[:, :-1], axis=0))[: runs.shape[1]])
+
+
+def runs_of(
+    trails: TrailProgram,
+    *,
+    begins: I64,
+    ends: I64,
+    columns: I32,
+    slices: I32,
+    bounds: I64,
+    asked: I64,
+) -> TrailRuns:
+    """Return runs with their trails one after another."""
+    sizes = trails.sizes[columns]
+    return TrailRuns(begins, ends, columns, slices, np.cumsum(sizes) - sizes, bounds, asked)
+
+
+def before_events(trails: TrailProgram, runs: TrailRuns) -> I64:
+    """Return the trails of these runs before their first events."""
+    memory = np.full(int(trails.sizes[runs.columns].sum()), -1, dtype=np.int64)
+    for part in range(AT_BITS):
+        memory[runs.offsets + part] = 0
+    return memory
+
+
+def replay(trails: TrailProgram, rows: TrailRows, runs: TrailRuns, memory: I64) -> Explanations:
+    """Step the trails of the runs, changing `memory`, and return the witnesses that are asked for."""
+    asked = len(runs.asked)
+    bits_max = max((len(table.bits) for table in trails.tables), default=0)
+    heads = np.empty((asked, HEAD_SIZE), dtype=np.int64)
+    events = np.empty((asked * WITNESS_EVENTS_MAX, CHANGE_SIZE), dtype=np.int64)
+    changed_at = np.empty((asked, bits_max), dtype=np.int64)
+    used = trail_loop.replay(
+        (runs.begins, runs.ends, runs.columns, runs.slices, runs.offsets, runs.bounds, runs.asked),
+        (rows.codes, rows.letters, rows.words, rows.slices),
+        trails.arrays,
+        memory,
+        (heads, events, changed_at),
+    )
+    columns = np.repeat(runs.columns, np.diff(runs.bounds))
+    return Explanations(columns, heads, events[:used], changed_at)
+
+
+def witnesses(trails: TrailProgram, found: Explanations) -> Iterator[RunWitness]:
+    """Yield the witnesses of the explanations, in their order."""
+    names: dict[tuple[int, int], tuple[str, ...]] = {}
+    # Flat lists of numbers: the garbage collector visits every list of a list of lists.
+    places, words, residuals = _lists(found.events)
+    firsts, counts, truncated, values, deciding = _lists(found.heads)
+    width: int = found.changed_at.shape[1]
+    changed_at: list[int] = found.changed_at.ravel().tolist()
+    columns: list[int] = found.columns.tolist()
+    for i, column in enumerate(columns):
+        table, first, shown = trails.tables[column], firsts[i], list[RunWitnessEvent]()
+        for j in range(first, first + counts[i]):
+            true = names.get((column, words[j]))
+            if true is None:
+                true = names[column, words[j]] = _true(trails.names[column], words[j])
+            shown.append(RunWitnessEvent(places[j], true, table.residuals[residuals[j]]))
+        history: list[HistoryBit] = []
+        for bit in table.deciding[deciding[i]]:
+            place = changed_at[i * width + bit]
+            value = bool(table.values[values[i], bit])
+            history.append(HistoryBit(table.bits[bit], value, None if place < 0 else place))
+        yield RunWitness(tuple(shown), tuple(history), bool(truncated[i]))
+
+
+def _lists(rows: I64) -> list[list[int]]:
+    """Return each column as a list."""
+    return [cast("list[int]", column.tolist()) for column in rows.T]
+
+
+def _true(names: Sequence[str], word: int) -> tuple[str, ...]:
+    """Return the propositions that are true in a machine's word."""
+    return tuple(name for bit, name in enumerate(names) if word >> bit & 1)

@@ -13,6 +13,7 @@ from ..model.formula import STEPPED, Op
 from ..model.keywords import BINARY, CONNECTIVES, RESERVED, SPELLINGS, TEMPORAL
 from ..model.problem import Problem, Snippet
 from .foreign_syntax import SIGNS, keyword_for
+from .phrases import FORMULA, PREDICATE
 from .scanner import Lexeme, scan
 from .syntax import EXAMPLES
 
@@ -126,6 +127,17 @@ def _reserved_in_head(failure: _ParseFailure) -> Problem | None:
     here = failure.here
     if failure.start == "head" and here.text in RESERVED:
         return reserved_word_problem(failure.snippet, here.text, here.start, here.end)
+    return None
+
+
+def _phrase(failure: _ParseFailure) -> Problem | None:
+    """Check for a phrase of policies or other languages around the unexpected lexeme."""
+    at = failure.here.start
+    for phrase in {"formula": FORMULA, "predicate": PREDICATE}.get(failure.start, ()):
+        for match in phrase.pattern.finditer(failure.snippet.text):
+            if match.start() <= at <= match.end():
+                message, hint = phrase.message, phrase.hint(match)
+                return failure.snippet.problem("TRL107", message, hint, *match.span())
     return None
 
 
@@ -366,6 +378,7 @@ _CHECKS: tuple[Callable[[_ParseFailure], Problem | None], ...] = (
     _unterminated,
     _non_ascii_name,
     _reserved_in_head,
+    _phrase,
     _bounds,
     _list,
     _word_of_foreign_syntax,

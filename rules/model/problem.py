@@ -67,6 +67,7 @@ CODES: dict[str, str] = {
     "TRL223": "packs extend each other in a cycle",
     "TRL224": "chain of extended packs too long",
     "TRL225": "`drop` or `severities` names a rule that is not inherited",
+    "TRL226": "`--select` or `--ignore` names no rule, tag or severity",
     "TRL230": "temporal operator other than `previous` in a transition",
     "TRL231": "transition used outside `previous` in a transition",
     "TRL232": "`steps` is not a Boolean formula over propositions",

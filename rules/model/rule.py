@@ -40,7 +40,7 @@ class Rule:
 
     `formula`, `steps`, `applies_to` and `transitions` have user-defined operators expanded; `text` is the
     formula as written. `propositions` and `transitions` have by name exactly those that the formula, `steps`,
-    `applies_to` and the transitions use.
+    `applies_to` and the transitions use. `policy` is the sentence that the rule implements, with its place.
     """
 
     pack: str
@@ -57,6 +57,9 @@ class Rule:
     applies_to: Formula | None = None
     why: str = ""
     blind_spots: str = ""
+    policy: str = ""
+    owner: str = ""
+    tags: tuple[str, ...] = ()
     examples: Examples = Examples()
 
 
@@ -65,11 +68,13 @@ class RuleSet:
     """The rules of all loaded packs, ordered by pack and then as written.
 
     `sources` maps a pack's name to its YAML text, for the copy in an audit's bundle. If a pack extends
-    another, `NAME.extends/PARENT` has the text of that one, and so on.
+    another, `NAME.extends/PARENT` has the text of that one, and so on. `selection` has the words that chose
+    the rules among those of the packs, by option; it is empty where all were taken.
     """
 
     rules: tuple[Rule, ...]
     sources: Mapping[str, str]
+    selection: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     @property
     def packs(self) -> tuple[str, ...]:

@@ -52,6 +52,7 @@ EXPRESSION = core_schema.str_schema(metadata={"editors": {"type": ["string", "bo
 """A text of the rule language; editors must also accept an unquoted `true`."""
 
 TEXTS = core_schema.list_schema(TEXT)
+TAGS = core_schema.list_schema(NAME)
 SESSION = core_schema.list_schema(TEXTS)
 SESSIONS = _any_of_or_null(SESSION, core_schema.list_schema(SESSION))
 SLICE = _any_of_or_null(TEXT, TEXTS, core_schema.list_schema(TEXTS))
@@ -161,6 +162,15 @@ class RuleEntry:
     )
     blind_spots: str = field(
         default="", metadata=_accepts(TEXT, "Known violations that the rule does not find.")
+    )
+    policy: str = field(
+        default="",
+        metadata=_accepts(TEXT, "The sentence of the policy that the rule implements, with its place."),
+    )
+    owner: str = field(default="", metadata=_accepts(TEXT, "The person or team that answers for the rule."))
+    tags: list[str] = field(
+        default_factory=list[str],
+        metadata=_accepts(TAGS, "Names for `--select` and `--ignore`."),
     )
 
 

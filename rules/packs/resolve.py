@@ -146,6 +146,9 @@ class _Resolver:
             applies_to=applies_to,
             why=entry.why,
             blind_spots=entry.blind_spots,
+            policy=entry.policy,
+            owner=entry.owner,
+            tags=tuple(entry.tags),
             examples=examples,
         )
 

@@ -20,7 +20,7 @@ from .parts.chunks import joined
 from .parts.message_parts import name_of
 from .parts.messages import listed, worded
 from .parts.reading import ABSENT, TRUNCATED, DialectReading, Half
-from .parts.tool_runs import text_parts, tool_result, unquoted
+from .parts.tool_runs import text_parts, tool_result, tool_run, unquoted
 from .parts.values import arguments, is_object, parsed_if_nested, result
 
 _ARGUMENTS = (
@@ -109,7 +109,7 @@ def _tool(span: Span) -> DialectReading:
     tool, call_id = string_of(attributes.get(otel.TOOL_NAME)), name_of(attributes.get(otel.TOOL_CALL_ID))
     args, asked = _value(attributes, _ARGUMENTS, arguments)
     body, given = _value(
-        attributes, _RESULTS, _returned_parts if span.scope in scopes.TEXT_PARTS else _returned
+        attributes, _RESULTS, _returned_parts if span.scope in scopes.TEXT_PARTS else returned
     )
     answer = ToolResult(call_id, tool, body, None, given)
     run = DialectReading(SpanRole.TOOL, call=ToolCall(call_id, tool, args, asked), result=answer)
@@ -130,18 +130,14 @@ def _is_other_run(attributes: Mapping[str, Value]) -> bool:
 def _langsmith_tool(attributes: Mapping[str, Value]) -> DialectReading:
     """Read a tool's run as LangSmith's SDK writes it."""
     tool, call_id = string_of(attributes.get(otel.TOOL_NAME)), name_of(attributes.get(otel.TOOL_CALL_ID))
-    given, back = attributes.get(old.PROMPT), attributes.get(old.COMPLETION)
-    args, asked = (None, Content.ABSENT) if given is None else arguments(given)
+    back = attributes.get(old.COMPLETION)
     opened = parsed_if_nested(back)
     if is_object(opened) and [*opened] == [fw.LANGSMITH_OUTPUT]:
         back = opened[fw.LANGSMITH_OUTPUT]
-    answer = tool_result(back, tool)
-    return DialectReading(
-        SpanRole.TOOL, call=ToolCall(call_id or answer.call_id, tool, args, asked), result=answer
-    )
+    return tool_run(tool, call_id, attributes.get(old.PROMPT), tool_result(back, tool))
 
 
-def _returned(value: Value) -> tuple[str | None, Content]:
+def returned(value: Value) -> tuple[str | None, Content]:
     """Read a tool's result; text in quotes, as JSON has it, loses these."""
     opened = unquoted(value)
     return result(opened if isinstance(opened, str) else value)

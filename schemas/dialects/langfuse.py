@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..chat.message import string_of
-from ..event import Content
 from ..span import Span, Value
-from ..span_content import Role, SpanRole, ToolCall
+from ..span_content import Role, SpanRole
 from .names import langfuse_3 as lf
 from .names import mlflow_3 as ml
 from .names import opentelemetry_1_41 as otel
 from .parts.message_parts import name_of
 from .parts.messages import spoken, worded
 from .parts.reading import ABSENT, DialectReading, Half
-from .parts.tool_runs import called_arguments, tool_result, unquoted
-from .parts.values import arguments
+from .parts.tool_runs import called_arguments, tool_result, tool_run, unquoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +76,5 @@ def _half(
 def _tool(span: Span, given: Value, returned: Value) -> DialectReading:
     """Read a tool's run; the tool has the span's name."""
     tool = string_of(span.name)
-    args, content = (None, Content.ABSENT) if given is None else arguments(called_arguments(given))
-    answer = tool_result(returned, tool)
-    call_id = answer.call_id or name_of(span.attributes.get(otel.TOOL_CALL_ID))
-    return DialectReading(
-        SpanRole.TOOL, call=ToolCall(call_id, tool, args, content), result=replace(answer, call_id=call_id)
-    )
+    call_id = name_of(span.attributes.get(otel.TOOL_CALL_ID))
+    return tool_run(tool, call_id, called_arguments(given), tool_result(returned, tool))

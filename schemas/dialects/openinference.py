@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..chat.message import string_of
-from ..event import Content
 from ..span import Span, Value
 from ..span_content import Role, SpanRole, ToolCall
 from . import haystack
@@ -13,11 +12,11 @@ from .names import openinference_0_1 as oi
 from .names import scopes
 from .parts.flattened import Cut, flattened
 from .parts.framework_messages import messages_of
-from .parts.message_parts import call_of, first_name
+from .parts.message_parts import call_of, first_name, first_text
 from .parts.messages import flat_listed, listed, spoken, worded
 from .parts.reading import ABSENT, TRUNCATED, DialectReading, Half
-from .parts.tool_runs import called_arguments, tool_result
-from .parts.values import REDACTIONS, arguments, is_object, parsed_if_nested
+from .parts.tool_runs import called_arguments, tool_result, tool_run
+from .parts.values import REDACTIONS, is_object, parsed_if_nested
 
 _MESSAGES = (oi.INPUT_MESSAGES + ".", oi.OUTPUT_MESSAGES + ".")
 
@@ -39,7 +38,7 @@ def read(span: Span) -> DialectReading | None:
         models = (oi.RESPONSE_MODEL, oi.MODEL, oi.REQUEST_MODEL)
         return DialectReading(
             SpanRole.CHAT,
-            model=next((model for name in models if (model := string_of(attributes.get(name)))), None),
+            model=first_text(attributes, models),
             input=_EMPTY if _has_no_input(span) else _sure(span, _input(span)),
             output=_sure(span, _output(span)),
         )
@@ -50,7 +49,7 @@ def read(span: Span) -> DialectReading | None:
         names = (oi.AGENT_NAME, oi.GRAPH_NODE_NAME, oi.GRAPH_NODE_ID)
         return DialectReading(
             SpanRole.AGENT,
-            agent=next((agent for name in names if (agent := string_of(attributes.get(name)))), None),
+            agent=first_text(attributes, names),
             input=_input(span),
             output=_output(span, unread=ABSENT),
         )
@@ -167,15 +166,8 @@ def _texts(span: Span, prefix: str, wrapper: str) -> list[Value] | None:
 def _tool(span: Span) -> DialectReading:
     attributes = span.attributes
     tool = first_name(attributes, (oi.TOOL_NAME, oi.TOOL_CALL_NAME)) or string_of(_tool_named(span))
-    args, asked = None, Content.ABSENT
-    for name in (oi.INPUT_VALUE, oi.TOOL_CALL_ARGUMENTS, oi.TOOL_PARAMETERS):
-        value = attributes.get(name)
-        if value is not None and not (name == oi.TOOL_PARAMETERS and _is_schema(value)):
-            args, asked = _arguments(span, name, value)
-            break
-    answer = tool_result(attributes.get(oi.OUTPUT_VALUE), tool)
-    call_id = first_name(attributes, (oi.TOOL_CALL_ID, oi.TOOL_ID)) or answer.call_id
-    return DialectReading(SpanRole.TOOL, call=ToolCall(call_id, tool, args, asked), result=answer)
+    call_id = first_name(attributes, (oi.TOOL_CALL_ID, oi.TOOL_ID))
+    return tool_run(tool, call_id, _given(span), tool_result(attributes.get(oi.OUTPUT_VALUE), tool))
 
 
 def _tool_named(span: Span) -> str:
@@ -185,20 +177,25 @@ def _tool_named(span: Span) -> str:
     return name if is_method and method else span.name
 
 
-def _arguments(span: Span, name: str, value: Value) -> tuple[str | None, Content]:
-    """Read a tool's arguments.
+def _given(span: Span) -> Value:
+    """Return a tool's arguments; None where they are missing.
 
     Some instrumentations write the call of the function that runs it. LangChain's writes a single argument
     without its name, which then is not known.
     """
+    attributes = span.attributes
+    value, parameters = attributes.get(oi.INPUT_VALUE), attributes.get(oi.TOOL_PARAMETERS)
+    if value is None:
+        value = attributes.get(oi.TOOL_CALL_ARGUMENTS)
+        if value is None and not _is_schema(parameters):
+            value = parameters
+    elif span.scope == scopes.LANGCHAIN and value not in REDACTIONS:
+        value = value if is_object(parsed_if_nested(value)) else None
     if span.scope in scopes.FUNCTIONS_CALLED:
-        schema = parsed_if_nested(span.attributes.get(oi.TOOL_PARAMETERS))
+        schema = parsed_if_nested(parameters)
         names = schema.get("properties", schema) if is_object(schema) else {}
-        return arguments(called_arguments(value, [*names] if is_object(names) else []))
-    if span.scope == scopes.LANGCHAIN and name == oi.INPUT_VALUE and value not in REDACTIONS:
-        opened = parsed_if_nested(value)
-        return arguments(value) if is_object(opened) else (None, Content.ABSENT)
-    return arguments(value)
+        return called_arguments(value, [*names] if is_object(names) else [])
+    return value
 
 
 def _is_schema(value: Value) -> bool:

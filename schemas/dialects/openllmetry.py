@@ -6,18 +6,17 @@ from collections.abc import Mapping
 from itertools import repeat
 
 from ..chat.message import string_of
-from ..event import Content
 from ..span import Span, Value
-from ..span_content import Message, Role, SpanRole, ToolCall
+from ..span_content import Message, Role, SpanRole
 from .names import openllmetry_0_4 as tl
 from .names import opentelemetry_1_41 as otel
 from .names import scopes
 from .parts.flattened import Cut, flattened
-from .parts.message_parts import call_of, marked_if_cut
+from .parts.message_parts import call_of, first_text, marked_if_cut
 from .parts.messages import flat_listed, listed, spoken, unforged, worded
 from .parts.reading import ABSENT, TRUNCATED, DialectReading, Half
-from .parts.tool_runs import tool_result, unquoted, unwrapped_arguments
-from .parts.values import arguments, is_object, parsed_if_nested
+from .parts.tool_runs import tool_result, tool_run, unquoted, unwrapped_arguments
+from .parts.values import is_object, parsed_if_nested
 
 
 def read(span: Span) -> DialectReading | None:
@@ -29,7 +28,7 @@ def read(span: Span) -> DialectReading | None:
     if kind == tl.AGENT:
         return DialectReading(
             SpanRole.AGENT,
-            agent=string_of(attributes.get(otel.AGENT_NAME)) or string_of(attributes.get(tl.ENTITY_NAME)),
+            agent=first_text(attributes, (otel.AGENT_NAME, tl.ENTITY_NAME)),
             input=_entity_half(attributes.get(tl.ENTITY_INPUT), Role.USER),
             output=_entity_half(attributes.get(tl.ENTITY_OUTPUT), Role.ASSISTANT),
         )
@@ -41,7 +40,7 @@ def read(span: Span) -> DialectReading | None:
     models = (tl.RESPONSE_MODEL, tl.OLD_RESPONSE_MODEL, tl.REQUEST_MODEL, tl.OLD_REQUEST_MODEL)
     return DialectReading(
         SpanRole.CHAT,
-        model=next((model for name in models if (model := string_of(attributes.get(name)))), None),
+        model=first_text(attributes, models),
         input=_model_half(span, (tl.PROMPT, tl.OLD_PROMPT), Role.USER),
         output=_litellm(span) if span.scope == scopes.LITELLM else _output(span),
     )
@@ -96,11 +95,8 @@ def _opened(message: Value) -> Value:
 
 def _tool(attributes: Mapping[str, Value]) -> DialectReading:
     tool = string_of(attributes.get(tl.ENTITY_NAME))
-    given, args, asked = attributes.get(tl.ENTITY_INPUT), None, Content.ABSENT
-    if given is not None:
-        args, asked = arguments(unwrapped_arguments(given))
-    answer = tool_result(attributes.get(tl.ENTITY_OUTPUT), tool)
-    return DialectReading(SpanRole.TOOL, call=ToolCall(answer.call_id, tool, args, asked), result=answer)
+    given = unwrapped_arguments(attributes.get(tl.ENTITY_INPUT))
+    return tool_run(tool, None, given, tool_result(attributes.get(tl.ENTITY_OUTPUT), tool))
 
 
 def _entity_half(value: Value, speaker: Role) -> Half:

@@ -29,11 +29,12 @@ UNNAMED_ERROR = "error"
 """The error type of a failed span without one."""
 
 _NO_ERROR = (None, "", False)
-_AGENTS = (otel.AGENT_NAME, oi.AGENT_NAME, ai.FUNCTION, fw.LANGSMITH_AGENT)
+AGENTS = (otel.AGENT_NAME, oi.AGENT_NAME, ai.FUNCTION, fw.LANGSMITH_AGENT)
+"""Attributes that name an agent on a span of any role, in order of preference."""
 
 COLUMNS = frozenset(
     [
-        *(END, NESTED, otel.ERROR_TYPE, otel.SERVICE_NAME, *_AGENTS),
+        *(END, NESTED, otel.ERROR_TYPE, otel.SERVICE_NAME, *AGENTS),
         *(otel.TOOL_NAME, otel.TOOL_CALL_ID, oi.TOOL_NAME, oi.TOOL_ID, oi.TOOL_CALL_ID, oi.TOOL_CALL_NAME),
         *(ai.TOOL_NAME, ai.TOOL_ID),
     ]
@@ -99,7 +100,7 @@ def error_of(span: Span) -> str | None:
 
 def agent_of(attributes: Mapping[str, Value]) -> str | None:
     """Return the agent named on a span of any role."""
-    for name in _AGENTS:
+    for name in AGENTS:
         if name in attributes and (agent := string_of(attributes[name])):
             return agent
     metadata = attributes.get(oi.METADATA)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from ..chat.message import string_of
 from ..event import Content
 from ..span import Span, Value
-from ..span_content import Message, Role, SpanRole, ToolCall
+from ..span_content import Message, Role, SpanRole
 from .names import opentelemetry_1_41 as otel
 from .names import vercel_ai_6 as ai
-from .parts.message_parts import Parts, call_of, name_of
+from .parts.message_parts import Parts, call_of, first_text, name_of
 from .parts.messages import listed
 from .parts.reading import ABSENT, REDACTED, TRUNCATED, DialectReading, Half, worst
-from .parts.tool_runs import tool_result, unquoted
-from .parts.values import REDACTIONS, arguments, is_object, result
+from .parts.tool_runs import tool_result, tool_run, unquoted
+from .parts.values import REDACTIONS, is_object, result
 
 
 def read(span: Span) -> DialectReading | None:
@@ -32,7 +31,7 @@ def read(span: Span) -> DialectReading | None:
     asked = next((name for name in (ai.PROMPT_MESSAGES, ai.PROMPT) if name in attributes), None)
     return DialectReading(
         SpanRole.CHAT,
-        model=next((model for name in models if (model := string_of(attributes.get(name)))), None),
+        model=first_text(attributes, models),
         input=ABSENT if asked is None else listed(attributes[asked], Role.USER),
         output=_output(span),
     )
@@ -62,14 +61,9 @@ def _output(span: Span) -> Half:
 
 
 def _tool(attributes: Mapping[str, Value]) -> DialectReading:
-    tool, call_id = string_of(attributes.get(ai.TOOL_NAME)), name_of(attributes.get(ai.TOOL_ID))
-    given, args, asked = attributes.get(ai.TOOL_ARGS), None, Content.ABSENT
-    if given is not None:
-        args, asked = arguments(given)
+    tool = string_of(attributes.get(ai.TOOL_NAME))
     answer = tool_result(attributes.get(ai.TOOL_RESULT), tool)
-    return DialectReading(
-        SpanRole.TOOL, call=ToolCall(call_id, tool, args, asked), result=replace(answer, call_id=call_id)
-    )
+    return tool_run(tool, name_of(attributes.get(ai.TOOL_ID)), attributes.get(ai.TOOL_ARGS), answer)
 
 
 def _first(attributes: Mapping[str, Value], names: tuple[str, ...]) -> Value:

@@ -16,7 +16,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status, TracesData
 
 from .decoded import Decoding
-from .wire import BYTES, WireField, fields_of
+from .wire import BYTES, WireField, delimited, fields_of
 
 FIELDS_MAX = 1_000_000
 """Fields of a damaged request that are examined (some seconds' work) before the whole request is rejected."""
@@ -117,7 +117,7 @@ def _part(
         name, inner = child
         above = "" if place == "request" else f"{place}, "
         sound = _sound(inner, content, f"{above}{name} {nth}" if name else place, decoding, left)
-        return whole if sound is content else _delimited(field.number, sound)
+        return whole if sound is content else delimited(field.number, sound)
     if field.number in _TEXTS.get(kind, ()) and not _is_text(content):
         decoding.flaw(place, "otlp-text", "has a name or a note that is not UTF-8")
         return b""
@@ -147,13 +147,3 @@ def _fields(data: bytes, left: list[int]) -> Iterator[WireField]:
         if left[0] < 0:
             raise _TooManyFields
         yield field
-
-
-def _delimited(number: int, content: bytes) -> bytes:
-    out = bytearray()
-    for value in (number << 3 | BYTES, len(content)):
-        while value > 127:
-            out.append(value & 127 | 128)
-            value >>= 7
-        out.append(value)
-    return bytes(out) + content

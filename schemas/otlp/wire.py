@@ -58,3 +58,14 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
             return value, at
         shift += 7
     raise ValueError("no number")
+
+
+def delimited(number: int, content: bytes) -> bytes:
+    """Return a field of bytes with its tag and its length."""
+    out = bytearray()
+    for value in (number << 3 | BYTES, len(content)):
+        while value > 127:
+            out.append(value & 127 | 128)
+            value >>= 7
+        out.append(value)
+    return bytes(out) + content

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Container, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from itertools import count
 
@@ -18,26 +19,98 @@ from ..span_content import INPUT, OUTPUT, Message, Role, SpanContent, SpanRole, 
 _DIGEST_BYTES = 16
 
 
+class ClaimMemory(msgspec.Struct):
+    """The claims of the input of a model's call, remembered for a later call that repeats and continues it.
+
+    `key` is the key of the last of `messages`, `answered` whether one of them is an answer, `asked` are the
+    ids of their calls, and `open_calls` these calls. `digest` is that of `claims` as the beginning of a list.
+    It is a cache: with it and without, a span has the same claims.
+    """
+
+    messages: tuple[Message, ...] = ()
+    claims: list[Claim] = []
+    key: str = ""
+    answered: bool = False
+    last: int = -1
+    asked: set[str | None] = msgspec.field(default_factory=set[str | None])
+    open_calls: OpenCalls = msgspec.field(default_factory=OpenCalls)
+    digest: _Digest = msgspec.field(default_factory=lambda: _Digest())
+
+    def begin(self, inputs: tuple[Message, ...]) -> tuple[Message, ...]:
+        """Return the messages behind the remembered ones, or all after everything remembered was dropped.
+
+        Where results have ids of no call, calls get these ids, which depend on the whole input.
+        """
+        count = len(self.messages)
+        is_continued = count > 0 and inputs[:count] == self.messages
+        new = inputs[count:] if is_continued else inputs
+        asked = {call.call_id for message in new for call in message.calls}
+        if is_continued:
+            asked |= self.asked
+        are_known = all(not r.call_id or r.call_id in asked for message in new for r in message.results)
+        if not (is_continued and are_known):
+            self.claims, self.key, self.answered, self.last = [], "", False, -1
+            self.open_calls, self.digest = OpenCalls(), _Digest()
+        self.asked, self.messages = asked, inputs if are_known else ()
+        return new if are_known else with_ids_of_results(inputs)
+
+
+class _Digest:
+    """The digest of a list of claims that comes in parts."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.blake2b(b"[", digest_size=_DIGEST_BYTES)
+        self._is_empty = True
+
+    def add(self, claims: Sequence[Claim]) -> None:
+        """Add claims behind those that were added before."""
+        if claims:
+            fields = [
+                [c.kind, c.key, c.place, c.rank, c.tool, c.call_id, c.args, c.result, c.error] for c in claims
+            ]
+            written = orjson.dumps(fields)[1:-1]
+            self._hash.update(written if self._is_empty else b"," + written)
+            self._is_empty = False
+
+    def with_(self, claims: Sequence[Claim]) -> str:
+        """Return the digest of the list with these claims at its end, 32 hex digits."""
+        whole = _Digest()
+        whole._hash, whole._is_empty = self._hash.copy(), self._is_empty
+        whole.add(claims)
+        whole._hash.update(b"]")
+        return whole._hash.hexdigest()
+
+
 def claims_of(
-    content: SpanContent, start: int, end: int, *, without: Container[str] = ()
+    content: SpanContent,
+    start: int,
+    end: int,
+    *,
+    without: Container[str] = (),
+    memory: ClaimMemory | None = None,
 ) -> tuple[tuple[Claim, ...], str]:
     """Return the claims of a span with that start and end, and a digest of them, 32 hex digits.
 
     A model's input and a tool's call have the start's time, a model's output and a tool's result the end's. A
     half that was not captured is one `unknown` event. The halves `without` (`INPUT`, `OUTPUT`) of a
-    conversation are left out, but are part of the digest.
+    conversation are left out, but are part of the digest. `memory` is that of the input of an earlier call,
+    and becomes that of this span's.
     """
+    asked: list[Claim] = []
     claims: list[Claim] = []
+    digest = _Digest()
     if content.role in (SpanRole.CHAT, SpanRole.AGENT):
-        claims.extend(_conversation(content, start, end))
+        memory = memory or ClaimMemory()
+        if content.input:
+            asked, digest = _asked(memory, content.input, start), memory.digest
+        claims.extend(_answered(memory, content, start, end))
     elif content.role is SpanRole.TOOL:
         claims.extend(_run(content, start, end))
     if content.ends:
         claims.append(Claim(Kind.END, end))
-    fields = [[c.kind, c.key, c.place, c.rank, c.tool, c.call_id, c.args, c.result, c.error] for c in claims]
-    digest = hashlib.blake2b(orjson.dumps(fields), digest_size=_DIGEST_BYTES).hexdigest()
     inputs = len(content.input or ())
-    return tuple(claim for claim in claims if half_of(claim, inputs) not in without), digest
+    found = (claim for claim in (*asked, *claims) if half_of(claim, inputs) not in without)
+    return tuple(found), digest.with_(claims)
 
 
 def half_of(claim: Claim, inputs: int) -> str:
@@ -58,27 +131,65 @@ class _Shared(msgspec.Struct, frozen=True):
     error: str | None
 
 
-def _conversation(content: SpanContent, start: int, end: int) -> Iterator[Claim]:
-    """Yield the claims of the messages of a model's call, or of an agent's, in their order."""
-    inputs, outputs = with_ids_of_results(content.input or ()), content.output or ()
-    calls = OpenCalls()
+def _asked(memory: ClaimMemory, inputs: tuple[Message, ...], start: int) -> list[Claim]:
+    """Return the claims of the input of a model's call, or of an agent's, and remember them."""
+    new = memory.begin(inputs)
+    first = len(inputs) - len(new)
+    for place, message in enumerate(new, first):
+        if message.role is Role.ASSISTANT:
+            memory.last = place
+    last, claims = memory.last, [_moved(claim, start, memory.last) for claim in memory.claims]
+    known = len(claims)
+    for place, message in enumerate(new, first):
+        if message.role is not Role.INSTRUCTION:
+            memory.key = _key(memory.key, message)
+            shared = _Shared(start, place, place <= last, memory.key, memory.answered, None)
+            claims.extend(_message(message, shared, memory.open_calls))
+            memory.answered = memory.answered or message.role is Role.ASSISTANT
+    memory.claims = claims
+    memory.digest.add(claims[known:])
+    return claims
+
+
+def _moved(claim: Claim, time: int, last: int) -> Claim:
+    """Return the claim at a later call's time; `last` is the place of the last answer in its input."""
+    return Claim(
+        claim.kind,
+        time,
+        claim.text,
+        claim.tool,
+        claim.call_id,
+        claim.args,
+        claim.result,
+        claim.error,
+        claim.content,
+        claim.place,
+        claim.rank,
+        claim.place is not None and claim.place <= last,
+        claim.key,
+        claim.answered,
+    )
+
+
+def _answered(memory: ClaimMemory, content: SpanContent, start: int, end: int) -> Iterator[Claim]:
+    """Yield the claims of the output of a model's call, or of an agent's, behind those of its input."""
+    inputs, outputs = len(content.input or ()), content.output or ()
+    key, answered, calls = (
+        ("", False, OpenCalls()) if not inputs else (memory.key, memory.answered, OpenCalls())
+    )
+    if inputs and any(message.results for message in outputs):
+        calls = deepcopy(memory.open_calls)
     if content.input is None and content.role is SpanRole.CHAT:
         # It sorts before the outputs, which begin at 0, also where start and end are one time.
         yield Claim(Kind.UNKNOWN, start, content=content.content, place=-1)
-    last = max((i for i, message in enumerate(inputs) if message.role is Role.ASSISTANT), default=-1)
-    key, answered = "", False
-    for place, message in enumerate((*inputs, *outputs)):
-        if message.role is Role.INSTRUCTION:
-            continue
-        key = _key(key, message)
-        if place < len(inputs):
-            shared = _Shared(start, place, place <= last, key, answered, None)
-        else:
+    for place, message in enumerate(outputs, inputs):
+        if message.role is not Role.INSTRUCTION:
+            key = _key(key, message)
             shared = _Shared(end, place, False, key, answered, content.error)
-        yield from _message(message, shared, calls)
-        answered = answered or message.role is Role.ASSISTANT
+            yield from _message(message, shared, calls)
+            answered = answered or message.role is Role.ASSISTANT
     if content.output is None and content.role is SpanRole.CHAT:
-        yield Claim(Kind.UNKNOWN, end, content=content.content, place=len(inputs))
+        yield Claim(Kind.UNKNOWN, end, content=content.content, place=inputs)
 
 
 def _message(message: Message, shared: _Shared, calls: OpenCalls) -> Iterator[Claim]:

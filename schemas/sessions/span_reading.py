@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -12,16 +13,24 @@ from ..chat.message import string_of
 from ..dialects import read_content
 from ..dialects.names import opentelemetry_1_41 as otel
 from ..dialects.names import scopes
+from ..dialects.names import vercel_ai_6 as ai
 from ..dialects.parts.log_record import LogRecord, events_of
 from ..dialects.parts.log_records import joined
+from ..dialects.parts.remembered import InputMemory, RememberedText
+from ..dialects.span_facts import service_of
 from ..event import Content
 from ..span import Span, Value
 from ..span_content import SpanContent, SpanRole, ToolCall
 from ..time import NS_MAX
+from .claims import ClaimMemory
 from .coverage import captured_halves
 
 CLOCK_ERROR = 1_000_000
 """Nanoseconds by which a span may seem to outlive one that waits for it."""
+CONVERSATIONS_MAX = 4
+"""Conversations of a session that are remembered."""
+_INPUTS = (otel.INPUT_MESSAGES, ai.PROMPT_MESSAGES)
+"""Attributes with a model's input as a list of messages in JSON."""
 _NO_CALL = ToolCall(None, None, None)
 
 
@@ -106,27 +115,80 @@ class SpanReading(msgspec.Struct, frozen=True, rename={"content": "step", "has_c
         return msgspec.structs.replace(self, content=content, scope="", origin=None, captured=self.halves)
 
 
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """The facts that a resource's spans share: service, prefix of session ids, precision of the clock."""
+
+    service: str | None
+    prefix: str
+    is_coarse: bool
+
+
+class ConversationMemory(msgspec.Struct):
+    """The last call of a conversation with a model, remembered: the text of its input, and its claims."""
+
+    inputs: InputMemory = msgspec.field(default_factory=InputMemory)
+    claims: ClaimMemory = msgspec.field(default_factory=ClaimMemory)
+
+
+class SessionMemory(msgspec.Struct):
+    """The last calls of a session's conversations, the latest first; a session may have several agents."""
+
+    conversations: list[ConversationMemory] = msgspec.field(default_factory=list[ConversationMemory])
+
+    def of(self, span: Span) -> ConversationMemory:
+        """Return the memory of the call that a span's input repeats, else of the oldest one, or a new one."""
+        texts = [value for name in _INPUTS if isinstance(value := span.attributes.get(name), str)]
+        found = next((c for c in self.conversations if any(map(c.inputs.is_in, texts))), None)
+        if found is None and len(self.conversations) == CONVERSATIONS_MAX:
+            found = self.conversations[-1]
+        if found is None:
+            found = ConversationMemory()
+        elif texts:
+            self.conversations.remove(found)
+        if texts:
+            self.conversations.insert(0, found)
+        return found
+
+
 def read_span(
-    span: Span, scope: Sequence[str] = (), record_time: int = 0, origin: tuple[int, bytes] | None = None
+    span: Span,
+    scope: Sequence[str] = (),
+    record_time: int = 0,
+    origin: tuple[int, bytes] | None = None,
+    memory: InputMemory | None = None,
 ) -> SpanReading:
-    """Return a span with its content; the resource attributes named by `scope` precede the session's id."""
-    content = read_content(span)
-    is_coarse = any(string_of(span.resource.get(name)) in otel.JAVASCRIPT for name in otel.LANGUAGES)
+    """Return a span with its content; the resource attributes named by `scope` precede the session's id.
+
+    `memory` is that of an earlier call's input, and becomes that of this span's.
+    """
+    content = read_content(span if memory is None else _remembering(span, memory))
+    sender = sender_of(span.resource, scope)
     return SpanReading(
         trace_id=span.trace_id,
         span_id=span.span_id,
         parent_id=span.parent_id,
         start=span.start,
-        end=_whole(span, content.role) if is_coarse else span.end,
+        end=whole_end(span.start, span.end, content.role) if sender.is_coarse else span.end,
         content=content,
-        scope="".join(f"{_escaped(span.resource.get(name))}/" for name in scope),
+        scope=sender.prefix,
         record_time=record_time,
         has_claims=_has_claims(content),
         origin=origin,
         beside=span.scope in scopes.AGENTS_BESIDE,
-        coarse=is_coarse,
+        coarse=sender.is_coarse,
         apart=span.scope == scopes.HAYSTACK,
     )
+
+
+def _remembering(span: Span, memory: InputMemory) -> Span:
+    """Return the span with the memory in the texts of its input."""
+    texts = {
+        name: RememberedText(value, memory)
+        for name in _INPUTS
+        if isinstance(value := span.attributes.get(name), str)
+    }
+    return replace(span, attributes={**span.attributes, **texts}) if texts else span
 
 
 def join_records(reading: SpanReading, records: Iterable[LogRecord], *, is_cut: bool = False) -> SpanReading:
@@ -139,17 +201,26 @@ def join_records(reading: SpanReading, records: Iterable[LogRecord], *, is_cut: 
     return msgspec.structs.replace(reading, content=content, has_claims=_has_claims(content), is_joined=True)
 
 
-def _whole(span: Span, role: SpanRole) -> int:
+def sender_of(resource: Mapping[str, Value], scope: Sequence[str]) -> Sender:
+    """Return the sender of a resource's spans; the attributes named by `scope` are its prefix."""
+    return Sender(
+        service_of(resource),
+        "".join(f"{_escaped(resource.get(name))}/" for name in scope),
+        any(string_of(resource.get(name)) in otel.JAVASCRIPT for name in otel.LANGUAGES),
+    )
+
+
+def whole_end(start: int, end: int, role: SpanRole) -> int:
     """Return the end of a model's call or a tool's run, cut to a whole millisecond where the start is one.
 
     JavaScript's SDK cuts starts and adds exact durations. With both cut, no model's call ends after the start
     of a tool that it requested, and no tool ends after the start of a call with its result. A model's call
     shorter than a millisecond keeps its end: only the time separates its output from its input.
     """
-    end = span.end // CLOCK_ERROR * CLOCK_ERROR
-    least = {SpanRole.CHAT: span.start + 1, SpanRole.TOOL: span.start}.get(role)
-    is_cut = span.start > 0 and span.start % CLOCK_ERROR == 0
-    return end if is_cut and least is not None and least <= end else span.end
+    cut = end // CLOCK_ERROR * CLOCK_ERROR
+    least = {SpanRole.CHAT: start + 1, SpanRole.TOOL: start}.get(role)
+    is_cut = start > 0 and start % CLOCK_ERROR == 0
+    return cut if is_cut and least is not None and least <= cut else end
 
 
 def _has_claims(content: SpanContent) -> bool:

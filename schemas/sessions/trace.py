@@ -1,18 +1,21 @@
-"""The spans of one trace that have come so far (session assembly, stage a)."""
+"""The spans of one trace that have come so far, and those that wait (session assembly, stage a)."""
 
 from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from operator import attrgetter
+from typing import TypeAlias
 
 import msgspec
 
+from ..dialects.parts.log_record import LogRecord
 from ..span_content import SpanRole
 from ..time import NS_MAX
 from .coverage import Coverage, coverage_of
-from .span_reading import SpanReading
+from .span_reading import SpanReading, join_records
 
 ANCESTORS_MAX = 200
 """Ancestors of a span that are looked at."""
@@ -21,6 +24,13 @@ SAME_ID_MAX = 100
 KEYS_MAX = 1_000
 """Session keys of a trace that are remembered."""
 
+TRACE_SPANS_MAX = 20_000
+"""Spans that are remembered of a trace, the first that came, and as many roots beside them.
+
+From later ones nothing is inherited, and they link no descendants to ancestors.
+"""
+SPAN_CHARS = 1_000
+"""Characters that a span or a record counts beside its texts."""
 _AGE = attrgetter("age")
 
 
@@ -38,7 +48,7 @@ class Trace(msgspec.Struct, rename={"ended_by_key": "said"}):
 
     def add(self, reading: SpanReading) -> None:
         """Add a span."""
-        insort(self.spans.setdefault(reading.span_id, []), reading, key=_AGE)
+        self._insert(self.spans.get(reading.span_id, ()), reading)
         session, ended = reading.content.session, self.ended_by_key
         if session is not None and (self.keyed is None or reading.age < self.keyed.age):
             self.keyed = reading
@@ -48,10 +58,20 @@ class Trace(msgspec.Struct, rename={"ended_by_key": "said"}):
 
     def replace(self, former: SpanReading, reading: SpanReading) -> None:
         """Replace a span by one with the same ids and other content."""
-        same = self.spans.get(former.span_id, [])
+        same = list(self.spans.get(former.span_id, ()))
         if former in same:
             same.remove(former)
-            insort(same, reading, key=_AGE)
+            self._insert(same, reading)
+
+    def copy(self) -> Trace:
+        """Return a trace that can change while this one stays; both have the same spans."""
+        return Trace(dict(self.spans), self.keyed, dict(self.ended_by_key))
+
+    def _insert(self, same: Sequence[SpanReading], reading: SpanReading) -> None:
+        """Put a span among those with its id, in a new list: a copy of the trace has the former one."""
+        inserted = [*same]
+        insort(inserted, reading, key=_AGE)
+        self.spans[reading.span_id] = inserted
 
     def all(self) -> Iterator[SpanReading]:
         """Return every span that has come."""
@@ -108,6 +128,136 @@ class Trace(msgspec.Struct, rename={"ended_by_key": "said"}):
     def coverage(self) -> Coverage:
         """Return which claims of its spans other spans of it make."""
         return coverage_of([(reading, self.above(reading)) for reading in self.all()])
+
+
+Change: TypeAlias = SpanReading | tuple[int | str | LogRecord, ...]
+"""A change of a trace: an added span, added log records, the indexes of the waiting spans that were released,
+or the id of a span with dropped records."""
+
+
+@dataclass(slots=True)
+class OpenTrace:
+    """A trace with its waiting spans and log records.
+
+    `touched` is the record time of the last one that came, `size` the number of remembered spans. `records`
+    are log records by the span that they name, which are released with it; `requests` is the number of
+    requests with such records. `cut` are the spans with dropped records.
+    """
+
+    trace: Trace = field(default_factory=Trace)
+    waiting: list[SpanReading] = field(default_factory=list[SpanReading])
+    touched: int = 0
+    size: int = 0
+    records: dict[str, list[LogRecord]] = field(default_factory=dict[str, list[LogRecord]])
+    requests: int = 0
+    cut: set[str] = field(default_factory=set[str])
+
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether a span or a record waits."""
+        return bool(self.waiting or self.records)
+
+    def copy(self) -> OpenTrace:
+        """Return a trace that can change while this one stays; both have the same spans and records."""
+        records = {span_id: list(waiting) for span_id, waiting in self.records.items()}
+        return OpenTrace(
+            self.trace.copy(),
+            list(self.waiting),
+            self.touched,
+            self.size,
+            records,
+            self.requests,
+            set(self.cut),
+        )
+
+    def take(self, reading: SpanReading) -> bool:
+        """Let a span wait; return False where it repeats a span that was released with its records."""
+        self.touched = max(self.touched, reading.record_time)
+        known = self.trace.spans.get(reading.span_id, ())
+        if reading.content.lacks and any(_is_repeat(reading, span) for span in known):
+            return False
+        # Roots come last, and have the most to inherit.
+        if self.size < TRACE_SPANS_MAX * (1 if reading.parent_id else 2):
+            self.trace.add(reading.bare())
+            self.size += 1
+        self.waiting.append(reading)
+        return True
+
+    def take_record(self, record: LogRecord) -> None:
+        """Let a log record wait for its span."""
+        self.records.setdefault(record.span_id, []).append(record)
+        self.requests = max(self.requests, record.request)
+        self.touched = max(self.touched, record.record_time)
+
+    def release(self, places: Sequence[int]) -> tuple[list[SpanReading], int]:
+        """Release the waiting spans at these indexes, each with its log records.
+
+        Return them in that order, and the characters freed, as `Traces.chars` counts.
+        """
+        released = [self.waiting[place] for place in places]
+        leaving = frozenset(places)
+        self.waiting = [span for place, span in enumerate(self.waiting) if place not in leaving]
+        joined = [self._joined(span) for span in released]
+        freed = sum(map(chars_of, released))
+        awaited = {span.span_id for span in self.waiting} if self.records else frozenset[str]()
+        complete = {span.span_id for span in released if span.content.role is not SpanRole.OTHER}
+        for span_id in complete - awaited:
+            freed += sum(map(chars_of, self.records.pop(span_id, ())))
+        return joined, freed
+
+    def drop(self, span_id: str) -> list[LogRecord]:
+        """Drop the log records of a span and return them; the span is known to lack them from then on."""
+        self.cut.add(span_id)
+        return self.records.pop(span_id, [])
+
+    def replay(self, change: Change) -> int:
+        """Apply a stored change; return the characters freed."""
+        if isinstance(change, SpanReading):
+            self.take(change)
+            return 0
+        freed = 0
+        for item in change:
+            if isinstance(item, LogRecord):
+                self.take_record(item)
+            elif isinstance(item, str):
+                freed += sum(map(chars_of, self.drop(item)))
+        places = [item for item in change if isinstance(item, int)]
+        return freed + (self.release(places)[1] if places else 0)
+
+    def _joined(self, reading: SpanReading) -> SpanReading:
+        """Return the span with its log records, also in its trace, where others inherit from it."""
+        records = self.records.get(reading.span_id)
+        if not records or not reading.content.lacks:
+            return reading
+        joined = join_records(reading, records, is_cut=reading.span_id in self.cut)
+        self.trace.replace(reading.bare(), joined.bare())
+        return joined
+
+
+@dataclass(slots=True)
+class Changes:
+    """The changes of a trace in a step, and the characters freed."""
+
+    done: list[Change] = field(default_factory=list[Change])
+    gone: int = 0
+
+
+def items_of(opened: OpenTrace) -> Iterator[SpanReading | LogRecord]:
+    """Yield the spans and records of a trace that wait."""
+    yield from opened.waiting
+    for records in opened.records.values():
+        yield from records
+
+
+def chars_of(item: SpanReading | LogRecord) -> int:
+    """Return the characters that a span or a record counts."""
+    return SPAN_CHARS + (item.content.chars if isinstance(item, SpanReading) else item.chars)
+
+
+def _is_repeat(reading: SpanReading, known: SpanReading) -> bool:
+    """Return whether a span was sent a second time after its release with its log records."""
+    same = (reading.start, reading.end, reading.parent_id, reading.content.role)
+    return known.is_joined and same == (known.start, known.end, known.parent_id, known.content.role)
 
 
 def unblocked(ready: Sequence[SpanReading], waiting: Iterable[SpanReading]) -> list[SpanReading]:

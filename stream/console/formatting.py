@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 from markupsafe import Markup
 
 from ...schemas.display import HIDDEN
-from ...schemas.time import NS, parse_time, rfc3339
+from ...schemas.time import NS, rfc3339
 
 TEXT_SHOWN_MAX = 4_000
 """Characters of one text that a session's page shows."""
@@ -90,11 +90,6 @@ def when(ns: int | str) -> Markup:
     return Markup('<time datetime="%s" title="%s">%s</time>') % (text, text, short)
 
 
-def exact(ns: int) -> str:
-    """Return an instant to the nanosecond."""
-    return rfc3339(ns)
-
-
 def clock(ns: int) -> str:
     """Return the hour and minute of an instant, UTC."""
     return rfc3339(ns)[11:16]
@@ -154,8 +149,3 @@ def query(asked: Mapping[str, str | int | None], **changes: str | int | None) ->
 def verdict_path(verdict_id: str) -> str:
     """Return the address of a verdict's page."""
     return f"/verdicts/{quote(verdict_id, safe='')}"
-
-
-def instant(text: str) -> int | None:
-    """Return the ns of RFC 3339 text, None where it is not such text."""
-    return parse_time(text)

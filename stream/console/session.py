@@ -11,9 +11,9 @@ from ...rules.engine.judge import CompiledRules
 from ...rules.model.rule import Rule
 from ...schemas.event import Event
 from ...schemas.records.verdict_record import VerdictRecord, WitnessEvent, WitnessHistory
+from ...schemas.time import parse_time
 from ...schemas.verdict import Verdict
 from . import queries
-from .formatting import instant
 from .replay import EVENTS_REPLAYED_MAX, RuleReplay, RuleSteps, replay
 
 EVENTS_A_PAGE = 40
@@ -77,7 +77,7 @@ def session_view(
     """
     known = queries.occurrences(db, session_id)
     asked = query.get("occurrence")
-    began = known[0] if asked is None and known else instant(asked or "")
+    began = known[0] if asked is None and known else parse_time(asked or "")
     occurrence = None if began is None else queries.occurrence(db, session_id, began)
     if began is None or occurrence is None:
         return None

@@ -10,6 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ...rules.model.rule import Rule
 from ...schemas.instrumentations.census import unread_text
+from ...schemas.time import rfc3339
 from ...schemas.verdict import Verdict
 from . import formatting
 from .chart import chart
@@ -21,7 +22,7 @@ FILTERS = (
     formatting.shown,
     formatting.name,
     formatting.when,
-    formatting.exact,
+    rfc3339,
     formatting.clock,
     formatting.number,
     formatting.percent,

@@ -52,7 +52,7 @@ def serving(metrics: KafkaMetrics, address: Address, is_ready: Question) -> Gene
     with listening(address.host, address.port) as sock:
         app = Starlette(
             routes=[
-                metrics_route(metrics),
+                metrics_route(metrics.registry),
                 _health("/healthz", lambda: True),
                 _health("/readyz", is_ready),
             ],

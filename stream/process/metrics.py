@@ -10,10 +10,6 @@ came with a request. `docs/operations.md` lists the metrics, and a test compares
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Protocol
-
 from prometheus_client import CollectorRegistry, Counter, Gauge
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from starlette.requests import Request
@@ -43,35 +39,10 @@ def gauge(registry: CollectorRegistry, name: str, text: str, *labels: str) -> Ga
     return Gauge(f"tracline_{name}", text, labels, registry=registry)
 
 
-@dataclass(frozen=True, slots=True)
-class MetricDescription:
-    """A metric's name as in queries, its type and its help text."""
-
-    name: str
-    type: str
-    text: str
-
-
-def describe_metrics(registry: CollectorRegistry) -> Iterator[MetricDescription]:
-    """Yield all metrics of a registry, by name."""
-    for metric in sorted(registry.collect(), key=lambda metric: metric.name):
-        suffix = "_total" if metric.type == "counter" else ""
-        yield MetricDescription(metric.name + suffix, metric.type, metric.documentation)
-
-
-class HasRegistry(Protocol):
-    """Metrics that a route can show."""
-
-    @property
-    def registry(self) -> CollectorRegistry:
-        """Return the registry that holds them."""
-        ...
-
-
-def metrics_route(metrics: HasRegistry) -> Route:
+def metrics_route(registry: CollectorRegistry) -> Route:
     """Return the route `/metrics`."""
 
     async def show(_request: Request) -> Response:
-        return Response(generate_latest(metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+        return Response(generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     return Route("/metrics", show)

@@ -15,7 +15,7 @@ from ...schemas.time import parse_time
 from ..messages.session_state import SessionState, encode
 from ..messages.status import SessionStatus, StatusChange
 from ..stages.judge import Outputs
-from .store import StoreChanges, damaged
+from .store import SessionRow, StoreChanges, damaged
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ def add_changes(
     for session_id, state in states.items():
         due = state.session.due
         is_open = state.session.open is not None
-        batch.sessions[session_id] = None if due is None else (due, is_open, encode(state))
+        batch.sessions[session_id] = None if due is None else SessionRow(due, is_open, encode(state))
     batch.late, batch.repeats, batch.judged = outputs.late, outputs.repeats, outputs.events
     for event, rules in zip(outputs.events, outputs.digests, strict=True):
         batch.events.append(_event(event, rules))

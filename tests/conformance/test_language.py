@@ -15,7 +15,6 @@ from tracline.rules import Monitor
 from tracline.rules.compiler.compile import compile_formula, compile_rule
 from tracline.rules.compiler.limits import DEFAULT, TABLE_LETTERS_MAX
 from tracline.rules.engine.letters import required_propositions
-from tracline.rules.engine.witness import witnesses
 from tracline.rules.labels import limits as label_limits
 from tracline.rules.labels.labeler import Labeler
 from tracline.rules.language.formula_builder import BOUND_MAX, NODES_MAX
@@ -33,6 +32,7 @@ from tracline.rules.packs.load import pack_text
 from tracline.rules.reference.slow_stepper import SteppedEvent, judge_slowly
 
 from ..predicate_answers import answers, evaluate, event_rows
+from ..support.table_witness import table_witnesses
 
 ROOT = Path(__file__).parents[2]
 MANUAL = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
@@ -169,13 +169,13 @@ def test_a_verdict_gets_the_witness_that_the_manual_shows(block: Block) -> None:
     steps = [line for line in lines if "|" not in line]
     labels = [{name.strip() for name in step.split(",")} - {"-"} for step in steps]
     rule = Rule("p", "r", "", parse_formula(formula), formula, {})
-    found = witnesses(rule, compile_rule(rule), labels, [len(labels) - 1])[len(labels) - 1]
+    found = table_witnesses(rule, compile_rule(rule), labels, [len(labels) - 1])[len(labels) - 1]
     shown = [
-        f"event {step_event.index + 1} | {', '.join(step_event.true) or '-'} | {step_event.residual}"
+        f"event {step_event.place + 1} | {', '.join(step_event.true) or '-'} | {step_event.residual}"
         for step_event in found.events
     ]
     for bit in found.history:
-        event = "-" if bit.index is None else f"event {bit.index + 1}"
+        event = "-" if bit.place is None else f"event {bit.place + 1}"
         shown.append(f"{bit.formula} | {str(bit.value).lower()} | {event}")
     assert shown == [line for line in lines if "|" in line]
 

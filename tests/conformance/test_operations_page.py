@@ -12,7 +12,6 @@ from prometheus_client import CollectorRegistry
 from tracline.stream.alerts.alert import decode, record
 from tracline.stream.process.alert_metrics import AlertMetrics
 from tracline.stream.process.archive_metrics import ArchiveMetrics
-from tracline.stream.process.metrics import describe_metrics
 from tracline.stream.process.monitor_metrics import MonitorMetrics
 from tracline.stream.process.rekey_metrics import RekeyMetrics
 from tracline.stream.process.serve_metrics import ServeMetrics
@@ -28,12 +27,20 @@ REGISTRIES: dict[str, CollectorRegistry] = {
 }
 
 
+def described(registry: CollectorRegistry) -> list[tuple[str, str, str]]:
+    """Return the name as in queries, the type and the text of every metric."""
+    return [
+        (metric.name + ("_total" if metric.type == "counter" else ""), metric.type, metric.documentation)
+        for metric in registry.collect()
+    ]
+
+
 def test_every_metric_is_on_the_page() -> None:
     """The table has the names, types and texts that are declared, and which processes have them."""
     declared: dict[tuple[str, str, str], list[str]] = {}
     for process, registry in REGISTRIES.items():
-        for metric in describe_metrics(registry):
-            declared.setdefault((metric.name, metric.type, metric.text), []).append(process)
+        for metric in described(registry):
+            declared.setdefault(metric, []).append(process)
     rows = re.findall(r"^\| `(tracline_\w+)` \| (\w+) \| ([\w, ]+) \| (.+) \|$", PAGE, re.MULTILINE)
     listed = {(name, type_, text): processes.split(", ") for name, type_, processes, text in rows}
     assert len(listed) == len(rows)
@@ -42,11 +49,7 @@ def test_every_metric_is_on_the_page() -> None:
 
 def test_a_name_means_the_same_in_every_process() -> None:
     """A metric of two processes has the same type and the same text in both."""
-    names = [
-        {(metric.name, metric.type, metric.text) for metric in describe_metrics(registry)}
-        for registry in REGISTRIES.values()
-    ]
-    all_of_them = set[tuple[str, str, str]]().union(*names)
+    all_of_them = {metric for registry in REGISTRIES.values() for metric in described(registry)}
     assert len({name for name, _, _ in all_of_them}) == len(all_of_them)
 
 

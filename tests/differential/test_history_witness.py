@@ -7,12 +7,12 @@ from itertools import product
 
 import pytest
 from tracline.rules.compiler.compile import compile_rule
-from tracline.rules.engine.witness import witnesses
 from tracline.rules.language.parse import parse_formula
 from tracline.rules.model.formula import PAST, Formula, Op, has_future, prop
 from tracline.rules.model.rule import Rule
 from tracline.rules.reference.semantics import holds
 
+from ..support.table_witness import replayed, trails_of
 from .formulas import of_size
 from .words import LETTERS
 
@@ -67,12 +67,13 @@ def test_a_witness_names_the_event_that_last_changed_each_condition() -> None:
         formula = Formula(Op.ALWAYS, (Formula(Op.IMPLIES, (condition, Formula(Op.NEXT, (prop("p"),)))),))
         rule = Rule("p", "r", "", formula, "", {})
         machine = compile_rule(rule)
+        trails = trails_of(rule, machine)
         events = 3 if condition.bounds is None else 4
         for word in product(LETTERS, repeat=events):
-            found = witnesses(rule, machine, word, range(events))
+            found = replayed(trails, machine, word, [(0, events)], range(events))
             for at, (value, index) in enumerate(expected(condition, word)):
                 (bit,) = found[at].history
-                assert (bit.value, bit.index) == (value, index), (str(condition), word, at)
+                assert (bit.value, bit.place) == (value, index), (str(condition), word, at)
                 changes += index is not None
             count += 1
     print(f"history bits: {count} sessions, {changes} values that some event made")

@@ -39,8 +39,8 @@ def messages(work: Work) -> list[list[Sent]]:
     rekey = rekeyer(bytes_max=BYTES_MAX)
     for source in range(SOURCES):
         rekey.assign(source, {})
-    done = [rekey.step([record]) for record in work.records]
-    done.append(rekey.tick((), 0))
+    done = [rekey.take([record]) for record in work.records]
+    done.append(rekey.idle((), 0))
     made = [
         [
             (output.partition, output.value)

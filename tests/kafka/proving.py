@@ -21,20 +21,20 @@ import polars as pl
 from kafka import KafkaProducer
 from tracline.archive.gaps import gaps
 from tracline.archive.manifest import read_manifest
-from tracline.examples.spans.sessions import START_NS
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.kafka.settings import KafkaSettings, producing
 from tracline.stream.messages.codec import Activation, encode, partition_of
+from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
-from tracline.stream.stages.rekey import Record
 
 from ..serve import live
 from ..serve.days import day
 from ..serve.live import arriving, places_of, wire
 from ..serve.serving import audit_of
 from ..serve.truth import Ids, Place, PlayedSession, true_ids
+from ..support.scripts import START_NS
 from .judging import MonitorOutput
 from .keyed import PARTITIONS, SOURCES, source_of
 from .stage import TIMEOUT_S, Stage, running

@@ -24,7 +24,7 @@ from opentelemetry.sdk.trace.export import (
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from tracline.examples.desk.bot import Desk, conversations
 from tracline.examples.instrumented_bot import converse
-from tracline.stream.stages.rekey import Record
+from tracline.stream.messages.record import Record
 
 from .keyed import SETTINGS, SOURCES, batches_of, candidates_of, inputs, rekeyer
 
@@ -72,14 +72,14 @@ def talk(ports: Sequence[int], *, sessions: int, seed: int) -> bytes:
 
 
 def resolved(body: bytes) -> Counter[str]:
-    """The candidates that a rekeyer sends which has all spans at once, from one source, and then the time."""
+    """Return the candidates of a rekeyer that has all spans at once, from one source, and then the time."""
     rekey, now = rekeyer(LIVE), time.time_ns()
     for source in range(SOURCES):
         rekey.assign(source, {})
-    done = rekey.step([Record(0, 0, now, body)])
-    done.add(rekey.tick(inputs(range(SOURCES)), now + round(LIVE.hold_s * 1e9)))
+    done = rekey.take([Record(0, 0, now, body)])
+    ticked = rekey.idle(inputs(range(SOURCES)), now + round(LIVE.hold_s * 1e9))
     assert not rekey.waiting()
-    return candidates_of(batches_of(done))
+    return candidates_of([*batches_of(done), *batches_of(ticked)])
 
 
 def listening(process: Popen[bytes], port: int, log: Callable[[], str]) -> None:

@@ -17,7 +17,6 @@ from pathlib import Path
 import msgspec
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from tracline.examples.spans.sessions import START_NS
 from tracline.schemas.time import NS, parse_time
 from tracline.stream.kafka.faust.state_store import DiskPartitionStore
 from tracline.stream.kafka.settings import KafkaSettings, connecting, consuming
@@ -28,6 +27,7 @@ from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import MonitorFault
 
 from ..serve.truth import true_ids, write_pack
+from ..support.scripts import START_NS
 from .judging import SESSIONS, Listener, MonitorOutput, Sent, messages, send, sender
 from .keyed import LATER_S, PARTITIONS, SOURCES, Work, work
 from .reading import is_read

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient, OffsetSpec
-from tracline.examples.spans.sessions import START_NS
 from tracline.schemas.time import NS
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering
 from tracline.stream.messages.topics import Topic
 
 from ..serve.truth import write_pack
+from ..support.scripts import START_NS
 from .judging import SESSIONS, Sent, messages, send
 from .keyed import LATER_S, PARTITIONS, work
 from .recreated import recreate

@@ -41,18 +41,18 @@ Start = Callable[..., AbstractContextManager[Stage]]
 FAULTS: Mapping[type[StrEnum], Mapping[StrEnum, int]] = {
     RekeyFault: dict.fromkeys(RekeyFault, 2),
     MonitorFault: {
-        MonitorFault.RECEIVED: 7,
-        MonitorFault.STEPPED: 9,
-        MonitorFault.PRODUCED: 12,
-        MonitorFault.WRITTEN: 8,
-        MonitorFault.ACKNOWLEDGED: 9,
+        MonitorFault.RECEIVED: 3,
+        MonitorFault.STEPPED: 4,
+        MonitorFault.PRODUCED: 4,
+        MonitorFault.WRITTEN: 3,
+        MonitorFault.ACKNOWLEDGED: 4,
         MonitorFault.COMMITTED: 1,
     },
     ArchiveFault: dict.fromkeys(ArchiveFault, 2),
 }
 """The fault points at which rekeyer, monitor and archiver die in turn, each with the pass of its death."""
 KILLED_AT = tuple(fault for faults in FAULTS.values() for fault in faults)
-DISK_FAULTS = {MonitorFault.WRITTEN: 8, MonitorFault.ACKNOWLEDGED: 5, MonitorFault.COMMITTED: 1}
+DISK_FAULTS = {MonitorFault.WRITTEN: 2, MonitorFault.ACKNOWLEDGED: 2, MonitorFault.COMMITTED: 1}
 """The fault points at which the monitor dies with its state on disk: Kafka and its disk may differ there."""
 
 

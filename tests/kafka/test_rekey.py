@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 import pytest
 from tracline.stream.kafka.settings import KafkaSettings
+from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import RekeyFault
-from tracline.stream.stages.rekey import Record
 
 from .keyed import PARTITIONS, Work, pure, work
 from .recreated import recreate

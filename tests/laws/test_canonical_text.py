@@ -10,7 +10,7 @@ import pytest
 import rfc8785
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tracline.schemas.canonical_json import canonical_json
+from tracline.schemas.canonical_json import LEVELS_MAX, canonical_json
 from tracline.schemas.event import canonical_text
 
 SAFE = 2**53 - 1
@@ -127,9 +127,21 @@ def test_what_rfc_8785_leaves_out_has_a_form_too(text: str, canonical: str) -> N
     assert canonical_text(text) == canonical
 
 
-@pytest.mark.parametrize("levels", [500, 3_000, 50_000])
-def test_deep_nesting_is_canonical_too(levels: int) -> None:
-    """However deep a value is nested, its keys are in order."""
-    text = f'{"[" * levels}{{"b": 1.0, "a": 2}}{"]" * levels}'
-    assert canonical_text(text) == f'{"[" * levels}{{"a":2,"b":1}}{"]" * levels}'
-    assert canonical_text(text[:-1]) == text[:-1]
+def nested(levels: int, inner: str) -> str:
+    """Return JSON text with that many levels, the innermost an object."""
+    return f"{'[' * (levels - 1)}{inner}{']' * (levels - 1)}"
+
+
+def test_a_deep_text_stands_as_it_is() -> None:
+    """Up to the limit keys are in order; beyond it a text is its own form, whatever the caller's stack is."""
+    spelled, canonical = '{"b": "]", "a": "\\"["}', '{"a":"\\"[","b":"]"}'
+    assert canonical_text(nested(LEVELS_MAX, spelled)) == nested(LEVELS_MAX, canonical)
+    for levels in (LEVELS_MAX + 1, 3_000, 50_000):
+        assert canonical_text(nested(levels, spelled)) == nested(levels, spelled)
+    assert canonical_text(nested(3_000, spelled)[:-1]) == nested(3_000, spelled)[:-1]
+
+
+def test_brackets_in_texts_are_no_levels() -> None:
+    """Only brackets outside of strings nest."""
+    text = f'{{"b": "{"[" * 300}", "a": [{"[]," * 300}1]}}'
+    assert canonical_text(text) == f'{{"a":[{"[]," * 300}1],"b":"{"[" * 300}"}}'

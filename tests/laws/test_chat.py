@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tracline.schemas.chat.decode import DecodedConversation, decode
 from tracline.schemas.chat.find import RecordedConversation, conversations
-from tracline.schemas.event import event_content, event_id
+from tracline.schemas.event import content_of, event_id
 from tracline.schemas.open_calls import OpenCall, OpenCalls
 from tracline.schemas.tolerant_json import read_json
 
@@ -158,14 +158,7 @@ def test_ids_are_of_an_events_content_and_its_ordinal(messages: list[dict[str, A
     """Each id is that of its session, occurrence, kind, content, and the number of equals before it."""
     seen: Counter[str] = Counter()
     for event in read(messages).events:
-        content = event_content(
-            event.kind,
-            text=event.text,
-            tool=event.tool,
-            call_id=event.call_id,
-            args=event.args,
-            result=event.result,
-        )
+        content = content_of(event)
         key = json.dumps([event.kind, content])
         assert event.event_id == event_id(event.session_id, event.occurrence, event.kind, content, seen[key])
         seen[key] += 1

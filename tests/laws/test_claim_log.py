@@ -18,7 +18,7 @@ from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.sources.discover import Population, discover
 from tracline.batch.sources.span_files import requests
 from tracline.batch.survey.sessions import session, sessions
-from tracline.examples.spans.plan import Dialect, turn_bounds
+from tracline.examples.desk.script import turn_bounds
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Kind
@@ -31,6 +31,7 @@ from tracline.schemas.sessions.span_reading import SpanReading, read_span
 from tracline.schemas.sessions.trace import Trace
 
 from ..support.agent_spans import spans
+from ..support.span_plan import Dialect
 from .test_arrival import SPANS
 from .test_dialects import MANNERS, RANDOM, SUPPORT
 

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tracline.examples.desk.bot import Break, Desk, conversations
-from tracline.examples.spans.plan import Dialect, Keys, Manner, turn_bounds
-from tracline.examples.spans.sessions import Script, random_session, support_session, tidy
+from tracline.examples.desk.script import Script, support_session, turn_bounds
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.dialects import read_content
 from tracline.schemas.dialects.names import (
@@ -35,6 +34,8 @@ from tracline.schemas.span import Span, SpanEvent
 from tracline.schemas.time import NS
 
 from ..support.agent_spans import expected, spans
+from ..support.scripts import random_session, tidy
+from ..support.span_plan import Dialect, Keys, Manner
 
 IDLE_NS = 3600 * NS
 DESK = Desk(sessions=3, seed=11, rates=dict.fromkeys(Break, 0.03), spike=None)

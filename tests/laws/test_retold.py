@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tracline.examples.desk.bot import Desk, conversations
-from tracline.examples.spans.plan import Dialect, Manner
-from tracline.examples.spans.sessions import random_session, support_session
+from tracline.examples.desk.script import support_session
 from tracline.schemas.dialects import read_content
 from tracline.schemas.dialects.parts import messages
 from tracline.schemas.dialects.parts.messages import CACHED_BYTES_MAX, message_of
@@ -17,6 +16,8 @@ from tracline.schemas.span import Span, Value
 from tracline.schemas.span_content import Message, Role, SpanContent
 
 from ..support.agent_spans import spans
+from ..support.scripts import random_session
+from ..support.span_plan import Dialect, Manner
 from .test_dialects import SPANS, VALUES
 
 SESSIONS = [*map(support_session, conversations(Desk(sessions=4, seed=3))), *map(random_session, range(4))]

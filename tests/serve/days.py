@@ -8,11 +8,12 @@ from pathlib import Path
 from random import Random
 
 from tracline.examples.desk.bot import Break, Desk, conversations
-from tracline.examples.spans.plan import Dialect, Keys, Manner
-from tracline.examples.spans.sessions import START_NS, later, random_session, support_session
+from tracline.examples.desk.script import support_session
 from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Encoding
 
+from ..support.scripts import START_NS, later, random_session
+from ..support.span_plan import Dialect, Keys, Manner
 from .live import IDLE_S, Sent, wire
 from .truth import PlayedSession, answered_once, paced
 

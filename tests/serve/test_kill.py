@@ -14,12 +14,12 @@ import httpx
 import polars as pl
 import pytest
 from tracline.archive.manifest import read_manifest
-from tracline.examples.spans.plan import Keys, Manner
-from tracline.examples.spans.sessions import START_NS, random_session
 from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.process.faultpoints import ServeFault
 
+from ..support.scripts import START_NS, random_session
+from ..support.span_plan import Keys, Manner
 from .live import arriving, audited, places_of, wire
 from .serving import JSON, PROTOBUF, Serving, rows, running
 from .truth import Ids, Place, PlayedSession, answered_once, paced, true_ids

@@ -7,13 +7,13 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
-from tracline.examples.spans.plan import Manner
-from tracline.examples.spans.sessions import START_NS, random_session
 from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs
 from tracline.stream.serve.store import FILE
 from tracline.stream.serve.store_schema import VERSION
 
+from ..support.scripts import START_NS, random_session
+from ..support.span_plan import Manner
 from .live import Live, places_of
 from .truth import PlayedSession, paced, true_ids
 

@@ -15,11 +15,11 @@ import httpx
 import pytest
 from tracline.batch.audit.as_judged import audit_as_judged
 from tracline.batch.prepare.options import AuditOptions
-from tracline.examples.spans.sessions import START_NS
 from tracline.rules.packs.load import shipped_packs
 from tracline.schemas.span import Span
 from tracline.stream.ingest.request import Encoding
 
+from ..support.scripts import START_NS
 from .live import audited, wire
 from .serving import JSON, PLAIN, PROTOBUF, WAIT_S, Serving, audit_of, free_port, rows, run_to_end, running
 

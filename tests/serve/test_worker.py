@@ -20,8 +20,6 @@ from tracline.archive.manifest import MANIFEST
 from tracline.archive.rule_sets import write_rule_set
 from tracline.batch.audit.as_judged import audit_as_judged
 from tracline.batch.prepare.options import AuditOptions
-from tracline.examples.spans.plan import Keys, Manner
-from tracline.examples.spans.sessions import START_NS, random_session
 from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.model.digest import rule_set_digest
 from tracline.rules.packs.load import load_packs
@@ -30,6 +28,8 @@ from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Busy, Encoding, ExportRequest
 
+from ..support.scripts import START_NS, random_session
+from ..support.span_plan import Keys, Manner
 from ..unit.batch import test_tool_results
 from ..unit.schemas.test_awaited import without_content
 from .days import HOURS, day, json_lines, manner, protobuf

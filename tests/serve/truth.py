@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tracline.examples.spans.plan import Manner
-from tracline.examples.spans.sessions import Script
+from tracline.examples.desk.script import Script
 from tracline.rules.model.digest import rule_digest, verdict_id
 from tracline.rules.model.rule import Rule
 from tracline.rules.packs.load import load_packs
@@ -18,6 +17,7 @@ from tracline.schemas.span import Span
 from tracline.schemas.time import NS, rfc3339
 
 from ..support.agent_spans import expected, spans
+from ..support.span_plan import Manner
 
 PACK = """
 pack: desk

@@ -1,7 +1,7 @@
 """The spans that an instrumented agent sends for a conversation, and the events expected from them.
 
-    from tracline.examples.spans.plan import Dialect, Manner
-    from tracline.examples.spans.sessions import support_session
+    from .span_plan import Dialect, Manner
+    from tracline.examples.desk.script import support_session
     from .agent_spans import expected, spans
 
     manner = Manner(dialect=Dialect.OPENINFERENCE, retried=0.2)
@@ -19,23 +19,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from tracline.examples.spans.dialects import WORDS, Attributes, Conversing, DialectWriter, Running
-from tracline.examples.spans.plan import (
-    AgentTurn,
-    Attempt,
-    Dialect,
-    Keys,
-    Manner,
-    ModelCall,
-    ToolRun,
-    believed,
-    plan,
-    shown,
-)
-from tracline.examples.spans.sessions import Script, ScriptCall, ScriptLine
-from tracline.schemas.event import Content, Event, Kind, canonical_text, event_content, event_id
+from tracline.examples.desk.script import Script, ScriptCall, ScriptLine
+from tracline.schemas.event import Content, Event, Kind, canonical_text, content_of, event_id
 from tracline.schemas.span import Span, SpanEvent, Value
 from tracline.schemas.span_content import Role
+
+from .span_dialects import WORDS, Attributes, Conversing, DialectWriter, Running
+from .span_plan import AgentTurn, Attempt, Dialect, Keys, Manner, ModelCall, ToolRun, believed, plan, shown
 
 # The spans
 
@@ -328,14 +318,7 @@ def _numbered(events: Sequence[Event]) -> Iterator[Event]:
     """Yield the events with occurrence, place and id."""
     equals: Counter[str] = Counter()
     for seq, event in enumerate(events, start=1):
-        content = event_content(
-            event.kind,
-            text=event.text,
-            tool=event.tool,
-            call_id=event.call_id,
-            args=event.args,
-            result=event.result,
-        )
+        content = content_of(event)
         key = repr((event.kind, content))
         name = event_id(event.session_id, events[0].time, event.kind, content, equals[key])
         yield replace(event, seq=seq, occurrence=events[0].time, event_id=name)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ...options import Command, format_option, note, rules_option
+from ...options import Command, format_option, load_selected, note, rules_option, selection_options
 from ...source import allow_rejected_option, audit_options, report_rejected, timezone_option
 from ..audit.audit import Instant
 
@@ -27,6 +27,7 @@ JUDGED_NOTE = "these events were judged before they were archived; claims droppe
 @click.argument("source")
 @click.option("--session", metavar="ID", help="Show the events of this session.")
 @rules_option(required=False)
+@selection_options()
 @click.option("--repeats", is_flag=True, help="With --session: also show dropped claims, and the reason.")
 @click.option("--as-of", type=Instant(), metavar="TIME", help="Show what an audit as of this time judges.")
 @timezone_option()
@@ -36,6 +37,8 @@ def command(
     source: str,
     session: str | None,
     rules: tuple[str, ...],
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
     repeats: bool,
     as_of: int | None,
     timezone: str,
@@ -52,9 +55,8 @@ def command(
     if repeats and session is None:
         raise click.UsageError("--repeats requires --session.")
     from ....batch.sources.discover import Population
-    from ....rules.packs.load import load_packs
 
-    rule_set = load_packs(rules) if rules else None
+    rule_set = load_selected(rules, select, ignore) if rules else None
     options = audit_options(timezone, as_of=as_of)
     population = Population()
     with tempfile.TemporaryDirectory() as scratch:

@@ -13,7 +13,16 @@ import click
 
 from ....schemas.time import parse_time
 from ....schemas.verdict import Severity
-from ...options import Command, colors, format_option, out_option, quiet, rules_option
+from ...options import (
+    Command,
+    colors,
+    format_option,
+    load_selected,
+    out_option,
+    quiet,
+    rules_option,
+    selection_options,
+)
 from ...source import (
     allow_empty_option,
     allow_rejected_option,
@@ -48,6 +57,7 @@ class Instant(click.ParamType):
 @click.command("audit", cls=Command)
 @click.argument("archive")
 @rules_option(required=False)
+@selection_options()
 @click.option(
     "--as-judged",
     is_flag=True,
@@ -81,6 +91,8 @@ class Instant(click.ParamType):
 def command(
     archive: str,
     rules: tuple[str, ...],
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
     as_judged: bool,
     out: Path,
     fail_on: str | None,
@@ -105,6 +117,8 @@ def command(
     """
     if as_judged and rules:
         raise click.UsageError("--as-judged and --rules exclude each other.")
+    if as_judged and (select or ignore):
+        raise click.UsageError("--as-judged takes all active rules: omit --select and --ignore.")
     if not as_judged and not rules:
         ctx = click.get_current_context()
         raise click.MissingParameter(ctx=ctx, param_hint="'--rules'", param_type="option")
@@ -113,9 +127,8 @@ def command(
         os.environ.setdefault("POLARS_MAX_THREADS", str(threads))
     from ....batch.audit.as_judged import audit_as_judged
     from ....batch.audit.audit import audit
-    from ....rules.packs.load import load_packs
 
-    rule_set = None if as_judged else load_packs(rules)
+    rule_set = None if as_judged else load_selected(rules, select, ignore)
     options = audit_options(
         timezone,
         since=since,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...options import Command, format_option, rules_option
+from ...options import Command, format_option, load_selected, rules_option, selection_options
 from ...source import allow_rejected_option, audit_options, report_rejected, timezone_option
 from ...terminal import clean, plain_console
 
@@ -25,19 +25,27 @@ SESSION_WIDTH = 24
 @click.command("label", cls=Command)
 @click.argument("archive")
 @rules_option()
+@selection_options()
 @timezone_option()
 @allow_rejected_option()
 @format_option("table", "json")
-def command(archive: str, rules: tuple[str, ...], timezone: str, allow_rejected: int, format: str) -> None:
+def command(
+    archive: str,
+    rules: tuple[str, ...],
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    timezone: str,
+    allow_rejected: int,
+    format: str,
+) -> None:
     """Show how often each proposition is true, with sample events.
 
     ARCHIVE is a folder, a file or a quoted glob of event Parquet, chat logs or OpenTelemetry span dumps. A
     proposition is unknown at events that lack a field which it reads. Samples show the content of events.
     """
     from ....batch.audit.proposition_counts import census
-    from ....rules.packs.load import load_packs
 
-    rule_set, options = load_packs(rules), audit_options(timezone)
+    rule_set, options = load_selected(rules, select, ignore), audit_options(timezone)
     with tempfile.TemporaryDirectory() as scratch:
         counted = census(archive, rule_set, Path(scratch), options)
     if format == "json":

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import click
 
 from ....rules.model.problem import counted
-from ...options import Command, format_option
+from ...options import Command, format_option, load_selected, selection_options
 
 if TYPE_CHECKING:
     from ....rules.model.rule import Rule
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("packs", metavar="PACK...", nargs=-1, required=True)
+@selection_options()
 @format_option("table", "json", "junit")
-def command(packs: tuple[str, ...], format: str) -> None:
+def command(packs: tuple[str, ...], select: tuple[str, ...], ignore: tuple[str, ...], format: str) -> None:
     """Run the examples in rule packs.
 
     An example is a whole session, closed after its last step. Under `violated` the rule must be violated or
@@ -31,9 +32,8 @@ def command(packs: tuple[str, ...], format: str) -> None:
     """
     from ....rules.compiler.compile import compile_rules
     from ....rules.packs.examples import run_examples
-    from ....rules.packs.load import load_packs
 
-    rules = load_packs(packs).rules
+    rules = load_selected(packs, select, ignore).rules
     pairs = zip(rules, compile_rules(rules), strict=True)
     done = [run for rule, machine in pairs for run in run_examples(rule, machine)]
     if format == "json":

@@ -175,12 +175,12 @@ _OUTPUTS = _FAILED_OUTPUTS | {"text", "json", "content"}
 
 def first_name(value: Mapping[str, Value], keys: tuple[str, ...]) -> str | None:
     """Return the first of the fields with an id or a name: text that is not empty, or an integer's digits."""
-    for key in keys:
-        if key in value:
-            found = name_of(value[key])
-            if found is not None:
-                return found
-    return None
+    return next((found for key in keys if (found := name_of(value.get(key))) is not None), None)
+
+
+def first_text(value: Mapping[str, Value], keys: tuple[str, ...]) -> str | None:
+    """Return the first of the fields with a text that is neither empty nor too long for a name."""
+    return next((found for key in keys if (found := string_of(value.get(key))) is not None), None)
 
 
 def name_of(value: Value) -> str | None:

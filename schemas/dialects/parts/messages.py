@@ -6,7 +6,9 @@ import marshal
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import cast
+from typing import TypeGuard, cast
+
+import orjson
 
 from ...event import Content
 from ...span import Value
@@ -23,6 +25,7 @@ from .message_parts import (
     result_of,
 )
 from .reading import ABSENT, REDACTED, TRUNCATED, Half, worst
+from .remembered import InputMemory, RememberedText
 from .values import REDACTIONS, Uncarried, is_object, parsed, parsed_if_nested, sound, text_in_json, whole
 
 MESSAGES_MAX = 10_000
@@ -82,18 +85,42 @@ def listed(value: Value, speaker: Role) -> Half:
             return REDACTED
         if value.lstrip()[:1] not in ("[", "{", '"'):
             return ABSENT if value in ("", "null") else _half([value], speaker)
+        if isinstance(value, RememberedText):
+            return _remembered(value, value.memory, speaker)
     try:
         opened = parsed(value) if isinstance(value, str) else value
     except ValueError:
         return TRUNCATED
     if opened is None or opened == {}:
         return ABSENT
-    if isinstance(opened, list) and all(isinstance(item, dict) and "role" in item for item in opened):
+    if _have_roles(opened):
         return _half(opened, speaker)
     found = found_in(opened, speaker)
     if found is not None:
         return _half(found, speaker)
     return _half(opened if isinstance(opened, list) else [opened], speaker)
+
+
+def _remembered(text: str, memory: InputMemory, speaker: Role) -> Half:
+    """Return the messages of a text, of which only those behind the remembered ones are read."""
+    rest = memory.rest_of(text, speaker)
+    before, known = ((), 0) if rest is None else (memory.messages, memory.count)
+    text = str(text)
+    try:
+        opened: Value = orjson.loads(text if rest is None else rest)
+    except orjson.JSONDecodeError:
+        opened = None
+    if not _have_roles(opened) or known + len(opened) > MESSAGES_MAX:
+        memory.remember("", None, 0, speaker)
+        return listed(text, speaker)
+    new = _half(opened, speaker).messages or ()
+    messages = (*before, *new)
+    memory.remember(text, messages, known + len(opened), speaker)
+    return Half(messages)
+
+
+def _have_roles(value: Value) -> TypeGuard[list[Value]]:
+    return isinstance(value, list) and all(isinstance(item, dict) and "role" in item for item in value)
 
 
 def flat_listed(found: list[Value], speaker: Role) -> Half:

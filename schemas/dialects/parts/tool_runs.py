@@ -8,17 +8,27 @@ from dataclasses import replace
 
 from ...event import Content
 from ...span import Value
-from ...span_content import Role, ToolResult
+from ...span_content import Role, SpanRole, ToolCall, ToolResult
 from .message_parts import name_of
 from .messages import is_message, message_of
-from .reading import Half
-from .values import is_object, parsed, parsed_if_nested, result
+from .reading import DialectReading, Half
+from .values import arguments, is_object, parsed, parsed_if_nested, result
 
 _CALL_FIELDS = frozenset({"args", "kwargs", "sanitize_inputs_outputs"})
 """The fields of a Python function's call; the last is a parameter of smolagents' own."""
 _ERROR = re.compile(r"\s*error\b", re.IGNORECASE)
 _OUTPUT_FIELDS = frozenset({"tool_name", "raw_output", "is_error"})
 """Fields that LlamaIndex's `ToolOutput` always has."""
+
+
+def tool_run(tool: str | None, call_id: str | None, given: Value, answer: ToolResult) -> DialectReading:
+    """Return the reading of a tool's run from its arguments, None where they are missing, and its result.
+
+    A run without an id has the one that its result names.
+    """
+    args, content = (None, Content.ABSENT) if given is None else arguments(given)
+    call = ToolCall(call_id or answer.call_id, tool, args, content)
+    return DialectReading(SpanRole.TOOL, call=call, result=replace(answer, call_id=call.call_id))
 
 
 def unquoted(value: Value) -> Value:

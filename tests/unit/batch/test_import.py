@@ -17,7 +17,6 @@ from tracline.archive.manifest import MANIFEST, ManifestSource, read_manifest
 from tracline.archive.writer import archive_writer
 from tracline.batch.importing.run import ImportResult, import_source
 from tracline.batch.prepare import chat_frames as chatframe
-from tracline.batch.sources import chat_files as chatlog
 from tracline.batch.sources import json_files as jsonfile
 from tracline.batch.sources.chat_files import read_conversations
 from tracline.batch.sources.discover import FileFormat, Population, discover
@@ -142,13 +141,20 @@ def test_a_broken_line_costs_that_line(tmp_path: Path) -> None:
 def test_sizes_have_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line, or a file that is one JSON value, beyond its limit is rejected; other lines are read."""
     monkeypatch.setattr(jsonfile, "LINE_BYTES_MAX", 200)
-    monkeypatch.setattr(chatlog, "JSON_BYTES_MAX", 300)
+    monkeypatch.setattr(jsonfile, "JSON_BYTES_MAX", 300)
     short = json.dumps([{"role": "user", "content": "hi"}])
     lines = tmp_path / "lines.jsonl"
     lines.write_text("\n".join([short, json.dumps(["x" * 900]), short]), encoding="utf-8")
     assert places(lines) == ["line 1", "line 2: json-size", "line 3"]
     whole = put(tmp_path / "whole.json", talk(1))
     assert places(whole) == ["whole file: json-size"]
+
+
+def test_indented_conversations_in_sequence_are_read(tmp_path: Path) -> None:
+    """A file may have several indented values one after the other, as for spans."""
+    path = tmp_path / "log.json"
+    path.write_text("\n".join(json.dumps([message], indent=2) for message in talk(1)[:2]), encoding="utf-8")
+    assert places(path) == ["line 1", "line 7"]
 
 
 def test_a_folder_is_recognised_by_the_content_of_its_files(tmp_path: Path) -> None:

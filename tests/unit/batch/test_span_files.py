@@ -227,6 +227,6 @@ def test_other_files_are_not_taken_for_spans(tmp_path: Path, data: bytes) -> Non
 def test_values_of_a_file_are_read_with_the_given_reader(tmp_path: Path) -> None:
     """Values come with their positions, whatever they are; a file that is no JSON raises."""
     path = written(tmp_path / "values", b'[1]\n\n{"a": 2}\r\n')
-    assert list(json_values(path, read_json)) == [("line 1", [1]), ("line 3", {"a": 2})]
+    assert list(json_values(path, read_json)) == [("line 1", [1], 4), ("line 3", {"a": 2}, 10)]
     with pytest.raises(ValueError, match="not JSON"):
         list(json_values(written(tmp_path / "text", b"hello\n"), read_json))

@@ -19,10 +19,9 @@ from tracline.examples.desk.formats import event_frame, events
 from tracline.examples.desk.scene import Break
 from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs
-from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.time import NS, parse_time
-from tracline.stream.messages.session_state import SessionState
-from tracline.stream.stages.judge import RuleSetJudge
+from tracline.stream.messages.session_state import JudgingState
+from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
 from ..batch.audit_rows import PACK, START, call, result, session, user, write
 
@@ -92,12 +91,12 @@ def test_statuses_come_when_they_would_have_come_live(tmp_path: Path) -> None:
 def test_an_archive_has_the_statuses_of_the_live_side(tmp_path: Path) -> None:
     """Thirty conversations, given to the live judge event by event, get the statuses of the archive."""
     desk = Desk(sessions=30, seed=3, rates=dict.fromkeys(Break, 0.9 / len(Break)), spike=None)
-    judge, states, live = RuleSetJudge(DESK), dict[str, SessionState](), list[tuple[object, ...]]()
-    ways = [events(status_or_conversation) for status_or_conversation in conversations(desk)]
-    for way in ways:
-        states[way[0].session_id] = SessionState(SessionAssembler(way[0].session_id, 3600 * NS))
+    judge, live = RuleSetJudge(DESK), list[tuple[object, ...]]()
+    ways = [events(one) for one in conversations(desk)]
+    states = {way[0].session_id: JudgingState() for way in ways}
     for step in zip_longest(*ways):
-        _, statuses = judge.judged(states, [event for event in step if event is not None])
+        [judged], after = judge.judge(states, [[event for event in step if event is not None]])
+        states |= after
         live += [
             (
                 status_or_conversation.status.value,
@@ -107,7 +106,7 @@ def test_an_archive_has_the_statuses_of_the_live_side(tmp_path: Path) -> None:
                 status_or_conversation.agent,
                 status_or_conversation.time,
             )
-            for status_or_conversation in statuses
+            for status_or_conversation in judged.statuses
         ]
     assert sum(status_or_conversation[0] == "violated" for status_or_conversation in live) > 10
     assert sorted(live) == sorted(archived(desk, tmp_path))

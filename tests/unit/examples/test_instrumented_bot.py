@@ -15,11 +15,11 @@ import pytest
 from click.testing import CliRunner
 from tracline.examples.desk.bot import Break, Desk, conversations
 from tracline.examples.instrumented_bot import main, named
-from tracline.examples.spans.plan import Manner
 from tracline.schemas.otlp.decode import decode_protobuf
 from tracline.schemas.span import Span
 
 from ...support.agent_spans import spans
+from ...support.span_plan import Manner
 
 pytestmark = pytest.mark.slow
 

@@ -9,17 +9,8 @@ from itertools import pairwise
 
 import pytest
 from tracline.examples.desk.bot import Break, Desk, conversations
-from tracline.examples.desk.formats import chat_log, events
-from tracline.examples.spans.plan import ClockFault, Dialect, Keys, Manner, ModelCall, plan
-from tracline.examples.spans.sessions import (
-    Script,
-    ScriptLine,
-    chat_session,
-    later,
-    random_session,
-    support_session,
-    tidy,
-)
+from tracline.examples.desk.formats import events
+from tracline.examples.desk.script import Script, ScriptLine, support_session
 from tracline.schemas.event import Content, Event, Kind
 from tracline.schemas.otlp.decode import decode_json, decode_protobuf
 from tracline.schemas.span import Span
@@ -27,6 +18,8 @@ from tracline.schemas.span_content import Role
 
 from ...support.agent_spans import expected, spans
 from ...support.otlp_requests import requests, to_otlp, to_otlp_json
+from ...support.scripts import later, random_session, tidy
+from ...support.span_plan import ClockFault, Dialect, Keys, Manner, ModelCall, plan
 
 pytestmark = pytest.mark.slow
 
@@ -270,27 +263,6 @@ def test_clock_faults_of_every_kind_are_shown() -> None:
         wrong[ClockFault.BACKWARDS] += 0 < span.end < span.start
         assert span.parent_id is not None or 0 < span.start < span.end
     assert min(wrong.values()) > 10
-
-
-def test_a_chat_log_and_the_desk_are_one_conversation() -> None:
-    """The desk's chat log read as messages gives the lines of the desk, less what is nested."""
-    for talk, session in zip(CONVERSATIONS, SESSIONS, strict=False):
-        log = chat_log(talk)
-        messages = log["messages"]
-        assert isinstance(messages, list)
-        read = chat_session(messages, session_id=talk.session_id)
-        assert [replace(line, inner=()) for line in session.lines] == [*read.lines]
-        assert sum(len(line.inner) for line in session.lines) == sum(step.nested for step in talk.steps)
-
-
-def test_a_reused_call_id_answers_the_nearest_call() -> None:
-    """Results belong to the nearest earlier unanswered call of their id; with none left they come again."""
-    calls = [{"id": "a", "name": "x", "arguments": {"n": 1}}, {"id": "a", "name": "x", "arguments": {"n": 2}}]
-    result = {"role": "tool", "tool_call_id": "a", "content": "ok"}
-    messages = [{"role": "assistant", "content": None, "tool_calls": calls}, result, result, result]
-    read = chat_session([*messages, {**result, "tool_call_id": "b"}], session_id="s")
-    answered = [(line.answers.args, line.again) for line in read.lines if line.answers]
-    assert answered == [('{"n": 2}', False), ('{"n": 1}', False), ('{"n": 2}', True)]
 
 
 def wire_form(sent: list[Span]) -> list[Span]:

@@ -311,7 +311,7 @@ def test_langsmiths_tools_have_arguments_and_result(back: Any) -> None:
     assert content.result is not None
     assert (content.result.tool, content.result.result) == ("look", "user_1")
     second = content_of(langsmith("tool", {"id": 1}, {"output": "x", "ok": True}, **named)).result
-    assert second == ToolResult(None, "look", '{"output": "x", "ok": true}')
+    assert second == ToolResult("c1", "look", '{"output": "x", "ok": true}')
 
 
 def test_langsmiths_chains_are_no_models() -> None:

@@ -178,7 +178,7 @@ def test_a_tools_run_is_read(key: str) -> None:
     assert (content.role, content.call, content.result) == (
         SpanRole.TOOL,
         ToolCall("c1", "look", '{"id": 1}'),
-        ToolResult(None, "look", '{"found": true}'),
+        ToolResult("c1", "look", '{"found": true}'),
     )
 
 

@@ -35,7 +35,7 @@ def fill(file: Path, compiled: CompiledRules, sessions: Iterable[Sequence[Event]
     rows = [event for events in ordered for event in events]
     labelled = compiled.labeler.label_few(event_frame(rows), keep=JUDGED_COLUMNS)
     judged = judge(compiled, labelled, Clock(last=NO_TIME, idle=0), satisfied=False)
-    found = sorted(records(compiled, judged, {}), key=lambda record: record.time)
+    found = sorted(records(compiled, judged), key=lambda record: record.time)
     with writing(empty(file)) as db:
         db.executemany(EVENT, map(event_row, rows))
         db.executemany(VERDICT, map(verdict_row, found))

@@ -174,7 +174,7 @@ def running(
     async def serve() -> None:
         handler = RequestHandler(intake or StoringIntake(), metrics.receiver, limits, lambda: CAME)
         app = Starlette(
-            routes=[*routes(handler), metrics_route(metrics)],
+            routes=[*routes(handler), metrics_route(metrics.registry)],
             middleware=[Middleware(GateMiddleware, gate=gate, meter=metrics.receiver)],
         )
         http_meter, grpc_meter = (metrics.connections.of(transport) for transport in OtlpTransport)

@@ -18,9 +18,10 @@ from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.sessions.seen import CARRIED_CHARS_MAX, CLOSED_MAX, REMEMBERED_MAX, WAITING_MAX
 from tracline.schemas.span_content import SpanRole
 from tracline.schemas.time import NS
-from tracline.stream.messages.session_state import SessionState
+from tracline.stream.messages.session_state import JudgingState, SessionState
 from tracline.stream.messages.status import SessionStatus
-from tracline.stream.stages.judge import HELD_CHARS_MAX, HELD_MAX, RuleSetJudge, Worker, poisoned
+from tracline.stream.stages.judge import HELD_CHARS_MAX, HELD_MAX, Outputs, SessionJudge, poisoned
+from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
 from ..batch.audit_rows import PACK, START, call, session, user, write
 
@@ -43,36 +44,34 @@ def found(tmp_path: Path, rows: list[dict]) -> list[dict]:
 def test_one_event_more_unjudges_every_rule_there(tmp_path: Path) -> None:
     """Earlier findings stay; at the first event over the limit every rule is unjudged, with the reason."""
     records = found(tmp_path, over(5))
-    assert [(record["rule"], record["seq"]) for record in records if record["verdict"] == "violated"] == [
-        ("calm", 1)
-    ]
-    unjudged = [record for record in records if record["verdict"] == "unjudged"]
-    assert {record["rule"] for record in unjudged} == {"answered", "calm", "gives-up", "paid-once"}
-    assert {record["seq"] for record in unjudged} == {EVENTS_MAX + 1}
-    assert {record["reason"] for record in unjudged} == {f"the session has more than {EVENTS_MAX} events"}
-    assert {record["verdict"] for record in records} == {"violated", "unjudged"}
+    assert [(one["rule"], one["seq"]) for one in records if one["verdict"] == "violated"] == [("calm", 1)]
+    unjudged = [one for one in records if one["verdict"] == "unjudged"]
+    assert {one["rule"] for one in unjudged} == {"answered", "calm", "gives-up", "paid-once"}
+    assert {one["seq"] for one in unjudged} == {EVENTS_MAX + 1}
+    assert {one["reason"] for one in unjudged} == {f"the session has more than {EVENTS_MAX} events"}
+    assert {one["verdict"] for one in records} == {"violated", "unjudged"}
 
 
 def test_as_many_as_the_limit_are_judged(tmp_path: Path) -> None:
     """A session of just so many events is judged to its end."""
     records = found(tmp_path, over(0))
-    assert [(record["rule"], record["seq"]) for record in records if record["verdict"] == "violated"] == [
+    assert [(one["rule"], one["seq"]) for one in records if one["verdict"] == "violated"] == [
         ("calm", 1),
         ("calm", EVENTS_MAX),
     ]
-    assert {record["rule"] for record in records if record["verdict"] == "unmet"} == {"answered"}
+    assert {one["rule"] for one in records if one["verdict"] == "unmet"} == {"answered"}
 
 
 def by_id(records: list[dict]) -> dict[str, dict]:
     """The records by id, of which none comes twice."""
-    found = {record["id"]: record for record in records}
+    found = {one["id"]: one for one in records}
     assert len(found) == len(records)
     return found
 
 
 @pytest.mark.slow
-def test_live_reports_the_same_and_remembers_one_event(tmp_path: Path) -> None:
-    """Judged in parts, the same records come, each once; past the limit one row is left of the session."""
+def test_live_gives_the_same_and_remembers_one_event(tmp_path: Path) -> None:
+    """Judged in parts, the same records come, each once; past the limit the state has one row."""
     rows = over(50)
     events = [
         end_event("a", START, row["time"], row["seq"], {"end": "mark"})
@@ -91,22 +90,30 @@ def test_live_reports_the_same_and_remembers_one_event(tmp_path: Path) -> None:
         for row in rows
     ]
     wanted = found(tmp_path, rows)
-    state = SessionState(SessionAssembler("a", 3_600 * NS))
+    state = JudgingState()
     judge = RuleSetJudge(compile_rule_set(RULES))
     records: list[dict] = []
     statuses = []
     cuts = [0, 3_000, EVENTS_MAX - 1, EVENTS_MAX, EVENTS_MAX + 20, len(events) - 1, len(events)]
-    counts = []
+    rows_left = []
     for begin, end in pairwise(cuts):
-        verdicts, came = judge.judged({"a": state}, events[begin:end])
-        records += verdicts
-        statuses += came
-        counts.append(len(state.rows.get("seq", [])))
+        [judged], after = judge.judge({"a": state}, [events[begin:end]])
+        records += judged.records
+        statuses += judged.statuses
+        state = after["a"]
+        rows_left.append(len(state.rows.get("seq", [])))
     assert by_id(records) == by_id(wanted)
-    assert counts == [3_000, EVENTS_MAX - 1, EVENTS_MAX, 1, 1, 0]
-    assert [status.rule for status in statuses if status.status is SessionStatus.VIOLATED] == ["calm"]
-    unjudged = [status.rule for status in statuses if status.status is SessionStatus.UNJUDGED]
+    assert rows_left == [3_000, EVENTS_MAX - 1, EVENTS_MAX, 1, 1, 0]
+    assert [one.rule for one in statuses if one.status is SessionStatus.VIOLATED] == ["calm"]
+    unjudged = [one.rule for one in statuses if one.status is SessionStatus.UNJUDGED]
     assert sorted(filter(None, unjudged)) == ["answered", "calm", "gives-up", "paid-once"]
+
+
+def stepped(
+    judge: SessionJudge, states: dict[str, SessionState], candidates: list[Candidate], watermark: int
+) -> Outputs:
+    """Step all sessions; their states change in place."""
+    return judge.step(states, candidates, watermark, states.__getitem__).outputs
 
 
 def waiting(number: int) -> Candidate:
@@ -117,18 +124,16 @@ def waiting(number: int) -> Candidate:
 
 @pytest.mark.slow
 def test_more_spans_than_may_wait_are_put_aside() -> None:
-    """Spans beyond the `HELD_MAX` waiting ones are named, and nothing that waits is lost."""
+    """What comes on top of `HELD_MAX` waiting spans is named, and nothing that waits is lost."""
     states = {"a": SessionState(SessionAssembler("a", 3_600 * NS))}
-    worker = Worker(RuleSetJudge(compile_rule_set(RULES)))
-    first = worker.step(states, map(waiting, range(HELD_MAX)), START - 1)
+    judge = SessionJudge(RuleSetJudge(compile_rule_set(RULES)))
+    first = stepped(judge, states, list(map(waiting, range(HELD_MAX))), START - 1)
     assert (first.events, first.poison) == ([], [])
-    over = worker.step(states, [waiting(HELD_MAX)], START - 1)
-    [(place, code, reason)] = [
-        named for poisoned_session in over.poison for named in poisoned(poisoned_session)
-    ]
+    over = stepped(judge, states, [waiting(HELD_MAX)], START - 1)
+    [(place, code, reason)] = [flaw for poison in over.poison for flaw in poisoned(poison)]
     assert (place, code) == (f"trace t, span {HELD_MAX}", "session-held")
     assert str(HELD_MAX) in reason
-    assert len(worker.step(states, [], START).events) == HELD_MAX
+    assert len(stepped(judge, states, [], START).events) == HELD_MAX
 
 
 @pytest.mark.slow
@@ -147,7 +152,7 @@ def test_memory_of_a_session_is_bounded() -> None:
 
 
 def test_more_text_than_may_wait_is_put_aside() -> None:
-    """Few spans with very many claims are bounded, too: those that wait are judged, the excess is named."""
+    """Few spans with much text are bounded, too: the waiting ones are judged, further ones are named."""
     text = "x" * (HELD_CHARS_MAX // 4)
 
     def large(number: int) -> Candidate:
@@ -155,28 +160,28 @@ def test_more_text_than_may_wait_is_put_aside() -> None:
         return Candidate("a", SpanRole.CHAT, START, START + number, claims, trace_id="t", span_id=str(number))
 
     states = {"a": SessionState(SessionAssembler("a", 3_600 * NS))}
-    worker = Worker(RuleSetJudge(compile_rule_set(RULES)))
-    done = worker.step(states, map(large, range(4)), START - 1)
+    judge = SessionJudge(RuleSetJudge(compile_rule_set(RULES)))
+    done = stepped(judge, states, list(map(large, range(4))), START - 1)
     assert not done.poison
-    over = worker.step(states, [large(4)], START - 1)
-    assert [poisoned_session.code for poisoned_session in over.poison] == ["session-held"]
-    assert len(worker.step(states, [], START + 9).events) == 4
+    over = stepped(judge, states, [large(4)], START - 1)
+    assert [one.code for one in over.poison] == ["session-held"]
+    assert len(stepped(judge, states, [], START + 9).events) == 4
 
 
 def asked(args: str) -> list[Event]:
-    """The events of a call with these arguments, which a model asked, and of its later result."""
+    """Return the events of a call with these arguments, which a model made, and of its later result."""
     call = Claim(Kind.TOOL_CALL, START, tool="look", call_id="c", args=args, place=1)
-    result = Claim(Kind.TOOL_RESULT, START + 1, call_id="c", result="found", place=2)
+    claim = Claim(Kind.TOOL_RESULT, START + 1, call_id="c", result="found", place=2)
     session = SessionAssembler("a", 3_600 * NS)
     session.add(Candidate("a", SpanRole.CHAT, START, START, (call,), trace_id="t", span_id="1"))
-    session.add(Candidate("a", SpanRole.CHAT, START, START + 1, (result,), trace_id="t", span_id="2"))
+    session.add(Candidate("a", SpanRole.CHAT, START, START + 1, (claim,), trace_id="t", span_id="2"))
     return session.advance(START + 1)
 
 
 def test_a_result_carries_arguments_up_to_a_limit() -> None:
     """Longer ones are not known at the result, whose text is; the call has them whole."""
     fits, over = "x" * CARRIED_CHARS_MAX, "x" * (CARRIED_CHARS_MAX + 1)
-    assert [(event.args, event.content) for event in asked(fits)] == [(fits, Content.CAPTURED)] * 2
+    assert [(one.args, one.content) for one in asked(fits)] == [(fits, Content.CAPTURED)] * 2
     call_event, answer = asked(over)
     assert (call_event.args, call_event.content) == (over, Content.CAPTURED)
     assert (answer.tool, answer.args, answer.result) == ("look", None, "found")

@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
-from tracline.examples.spans.sessions import START_NS
 from tracline.schemas.candidate import Candidate
+from tracline.schemas.chat.find import InputFlaw
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.otlp.signal import Signal
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span, Value
 from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
+from tracline.stream.group.rekey_sources import EncodedRekeyResult, request_of
+from tracline.stream.group.rekey_state import FACTS
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.ingest.request import decode as decode_request
 from tracline.stream.messages.codec import (
@@ -28,14 +30,15 @@ from tracline.stream.messages.codec import (
     decode_dead_letter,
     partition_of,
 )
+from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
-from tracline.stream.stages.rekey import FACTS, Input, Record, Rekeyer, RekeyResult
-from tracline.stream.stages.resolve import Source
+from tracline.stream.stages.resolve import SourceState
 
 from ...kafka.keyed import (
     PARTITIONS,
     SETTINGS,
     SOURCES,
+    Rekeyer,
     Work,
     batches_of,
     candidates_of,
@@ -46,6 +49,8 @@ from ...kafka.keyed import (
     work,
 )
 from ...serve.live import wire
+from ...support.scripts import START_NS
+from ...support.sources import Source
 
 SEEDS = range(10)
 
@@ -58,52 +63,46 @@ def done() -> Work:
 
 @dataclass
 class Topics:
-    """The written output of a rekeyer: its state by source and key, its batches in order, its offsets."""
+    """What a rekeyer has written: its state by source and key, its batches in order."""
 
     state: list[dict[str, bytes]] = field(default_factory=lambda: [{} for _ in range(SOURCES)])
     batches: list[CandidateBatch] = field(default_factory=list)
-    offsets: dict[Input, int] = field(default_factory=dict)
     largest: int = 0
 
-    def write(self, done: RekeyResult) -> None:
+    def write(self, done: EncodedRekeyResult) -> None:
         """Write a transaction, as the broker does."""
         self.batches += batches_of(done)
-        self.offsets |= done.offsets
-        for output in done.outputs:
-            self.largest = max(self.largest, len(output.value or b""))
-            if output.topic is Topic.REKEY_STATE:
-                assert output.partition is not None
-                assert output.key is not None
-                if output.value is None:
-                    del self.state[output.partition][output.key]
+        for one in done.outputs:
+            self.largest = max(self.largest, len(one.value or b""))
+            if one.topic is Topic.REKEY_STATE:
+                assert one.partition is not None
+                assert one.key is not None
+                if one.value is None:
+                    del self.state[one.partition][one.key]
                 else:
-                    self.state[output.partition][output.key] = output.value
+                    self.state[one.partition][one.key] = one.value
 
     def begin(self, sources: Iterable[int] = range(SOURCES), **how: object) -> Rekeyer:
         """A process that starts, with these sources."""
-        rekey = rekeyer(**how)
+        one = rekeyer(**how)
         for source in sources:
-            rekey.assign(source, self.state[source])
-        return rekey
+            one.assign(source, self.state[source])
+        return one
 
 
 def test_candidates_are_those_of_the_conversations(done: Work) -> None:
-    """The candidates assemble to the events of the conversations, each once; to the right partition."""
+    """What is sent on assembles to the events of the conversations, each once; to the right partition."""
     topics = Topics()
-    taken = topics.begin().step(done.records)
+    taken = topics.begin().take(done.records)
     topics.write(taken)
-    assert places_of(item for batch in topics.batches for item in batch.candidates) == done.places
-    assert taken.offsets == {
-        Input(Topic.SPANS, source): sum(item.partition == source for item in done.records)
-        for source in range(SOURCES)
-    }
-    assert taken.candidates == sum(len(batch.candidates) for batch in topics.batches)
-    # Some spans carry nothing.
-    assert taken.items[Topic.SPANS] > taken.candidates > 100
+    assert places_of(one for batch in topics.batches for one in batch.candidates) == done.places
+    assert taken.metrics.candidates == sum(len(batch.candidates) for batch in topics.batches)
+    # Some spans tell nothing.
+    assert taken.metrics.items[Topic.SPANS] > taken.metrics.candidates > 100
     for output in taken.outputs:
         message = decode(output.value or b"") if output.topic is Topic.EVENTS else None
         if isinstance(message, CandidateBatch):
-            assert {partition_of(item.session_id, PARTITIONS) for item in message.candidates} == {
+            assert {partition_of(one.session_id, PARTITIONS) for one in message.candidates} == {
                 output.partition
             }
 
@@ -113,9 +112,8 @@ def test_it_may_end_after_any_record(done: Work) -> None:
     """A new process for every record, from what the one before wrote, sends what one for all sends."""
     topics = Topics()
     for record in done.records:
-        topics.write(topics.begin([record.partition]).step([record]))
+        topics.write(topics.begin([record.partition]).take([record]))
     assert candidates_of(topics.batches) == pure(done.records)
-    assert topics.offsets == topics.begin().step(done.records).offsets
 
 
 @pytest.mark.slow
@@ -126,15 +124,16 @@ def test_what_is_not_written_is_done_again(seed: int, done: Work) -> None:
     topics = Topics()
     place, owners = 0, [topics.begin()]
     while place < len(done.records):
-        portion = done.records[place : place + random.randint(1, 12)]
+        some = done.records[place : place + random.randint(1, 12)]
         crashes = random.random() < 0.3
         parts = [
-            owner.step([record for record in portion if record.partition in owner.assigned])
-            for owner in owners
+            one.step(request_of(record) for record in some if record.partition in one.assigned)
+            for one in owners
         ]
         if not crashes:
-            place += len(portion)
-            for part in parts:
+            place += len(some)
+            for one, part in zip(owners, parts, strict=True):
+                one.apply(part.writes)
                 topics.write(part)
         if crashes or random.random() < 0.2:
             sources = random.sample(range(SOURCES), SOURCES)
@@ -144,21 +143,21 @@ def test_what_is_not_written_is_done_again(seed: int, done: Work) -> None:
 
 
 def test_state_is_forgotten_with_its_traces(done: Work) -> None:
-    """Once no span came of a trace for `idle_s`, no record of it is left."""
+    """Once nothing was heard of a trace for `idle_s`, no record of it is left."""
     topics = Topics()
-    rekey = topics.begin()
-    topics.write(rekey.step(done.records))
-    assert rekey.waiting() == SOURCES
-    assert rekey.remembered() == SOURCES
+    one = topics.begin()
+    topics.write(one.take(done.records))
+    assert one.waiting() == SOURCES
+    assert one.remembered() == SOURCES
     assert all(FACTS in state and len(state) == 2 for state in topics.state)
 
 
 def test_messages_and_state_stay_within_their_size(done: Work) -> None:
-    """Cut into chunks, the batches and the state are the same; a span that does not fit is reported."""
+    """Cut into pieces, what is sent and what is remembered is the same; what does not fit is told."""
     limit = 6_000
     topics, letters = Topics(), []
     for record in done.records:
-        part = topics.begin(bytes_max=limit).step([record])
+        part = topics.begin(bytes_max=limit).take([record])
         letters += letters_of(part)
         topics.write(part)
     everything, sent = pure(done.records), candidates_of(topics.batches)
@@ -171,12 +170,12 @@ def test_messages_and_state_stay_within_their_size(done: Work) -> None:
 
 
 def test_a_letter_names_the_record_that_its_span_came_in(done: Work) -> None:
-    """Not the process that lost it: the one that sends that record again sends the span again."""
+    """Not the one that let it go: whoever sends that record again sends the span again."""
     topics = Topics()
-    records = {(item.partition, item.offset): item for item in done.records}
+    records = {(one.partition, one.offset): one for one in done.records}
     waited = 0
     for record in done.records:
-        part = topics.begin(bytes_max=6_000).step([record])
+        part = topics.begin(bytes_max=6_000).take([record])
         topics.write(part)
         for letter in letters_of(part):
             named = records[letter.partition, letter.offset]
@@ -187,13 +186,9 @@ def test_a_letter_names_the_record_that_its_span_came_in(done: Work) -> None:
     assert waited
 
 
-def letters_of(done: RekeyResult) -> list[DeadLetter]:
+def letters_of(done: EncodedRekeyResult) -> list[DeadLetter]:
     """The dead letters of a transaction."""
-    return [
-        decode_dead_letter(output.value or b"")
-        for output in done.outputs
-        if output.topic is Topic.DEAD_LETTER
-    ]
+    return [decode_dead_letter(one.value or b"") for one in done.outputs if one.topic is Topic.DEAD_LETTER]
 
 
 def spans_in(record: Record) -> set[str]:
@@ -202,16 +197,16 @@ def spans_in(record: Record) -> set[str]:
     return {span.span_id for span in decode_request(record.value, encoding).spans}
 
 
-def test_only_the_last_message_of_a_batch_carries_the_time(done: Work) -> None:
-    """The messages before it have the watermark of the last commit: later ones may sort earlier."""
-    rekey = rekeyer(bytes_max=10_000)
+def test_only_the_last_message_of_a_batch_tells_the_time(done: Work) -> None:
+    """The messages before it say the watermark that was told before: what follows may sort earlier."""
+    one = rekeyer(bytes_max=10_000)
     for source in range(SOURCES):
-        rekey.assign(source, {})
+        one.assign(source, {})
     first, last = done.records[:SOURCES], done.records[SOURCES:]
-    rekey.step(first)
-    before = rekey.watermarks()
-    taken = rekey.step(last)
-    after = rekey.watermarks()
+    one.take(first)
+    before = one.watermarks()
+    taken = one.take(last)
+    after = one.watermarks()
     groups: dict[tuple[int, int | None], list[int]] = {}
     for output in taken.outputs:
         if output.topic is Topic.EVENTS:
@@ -226,11 +221,11 @@ def test_only_the_last_message_of_a_batch_carries_the_time(done: Work) -> None:
 def test_changed_numbers_of_partitions_are_refused(done: Work) -> None:
     """State of topics with other numbers of partitions is not gone on with."""
     topics = Topics()
-    topics.write(topics.begin().step(done.records))
+    topics.write(topics.begin().take(done.records))
     for sources, partitions in ((SOURCES + 1, PARTITIONS), (SOURCES, PARTITIONS + 1)):
-        second = Rekeyer(SETTINGS, sources, partitions, 900_000, "otlp_spans")
+        other = Rekeyer(sources=sources, partitions=partitions)
         with pytest.raises(StreamError) as refused:
-            second.assign(0, topics.state[0])
+            other.assign(0, topics.state[0])
         assert refused.value.code == "TRL732"
 
 
@@ -239,7 +234,7 @@ def test_changed_numbers_of_partitions_are_refused(done: Work) -> None:
 )
 @pytest.mark.parametrize("value", [b"", b"\x07", b"\x01", b"\x01damaged"])
 def test_damaged_state_is_refused(key: str, value: bytes) -> None:
-    """Records of another version, and bytes that are no state, are reported, not believed."""
+    """Records of another version, and what is no state, are said, not believed."""
     with pytest.raises(StreamError) as refused:
         rekeyer().assign(0, {key: value})
     assert refused.value.code == "TRL731"
@@ -248,113 +243,113 @@ def test_damaged_state_is_refused(key: str, value: bytes) -> None:
 TICKING = replace(SETTINGS, lateness_s=5, tick_s=1)
 
 
-def ticks_of(done: RekeyResult) -> dict[int, dict[int, int]]:
-    """The watermarks that each events partition gets."""
-    watermarks: dict[int, dict[int, int]] = {}
-    for output in done.outputs:
-        if output.topic is Topic.EVENTS:
-            message = decode(output.value or b"")
+def ticks_of(done: EncodedRekeyResult) -> dict[int, dict[int, int]]:
+    """The watermarks that each events partition is told."""
+    told: dict[int, dict[int, int]] = {}
+    for one in done.outputs:
+        if one.topic is Topic.EVENTS:
+            message = decode(one.value or b"")
             if isinstance(message, Tick):
-                assert output.partition is not None
+                assert one.partition is not None
                 assert message.sources == SOURCES
-                watermarks[output.partition] = message.watermarks
-    return watermarks
+                told[one.partition] = message.watermarks
+    return told
 
 
-def test_ticks_carry_to_every_partition_how_late_it_is() -> None:
+def test_ticks_tell_every_partition_how_late_it_is() -> None:
     """Sources that are read to their end go by the clock, one that never had a record, too; others do not."""
-    rekey = rekeyer(TICKING)
+    one = rekeyer(TICKING)
     for source in (0, 2):
-        rekey.assign(source, {})
+        one.assign(source, {})
     now = 1_000 * NS
-    assert ticks_of(rekey.tick((), now)) == {key: {0: 0, 2: 0} for key in range(PARTITIONS)}
-    ticks = ticks_of(rekey.tick(inputs([2]), now))
-    assert ticks == {key: {0: 0, 2: now - 5 * NS} for key in range(PARTITIONS)}
-    assert rekey.tick(inputs([2]), now).offsets == {}
+    assert ticks_of(one.idle((), now)) == {key: {0: 0, 2: 0} for key in range(PARTITIONS)}
+    told = ticks_of(one.idle(inputs([2]), now))
+    assert told == {key: {0: 0, 2: now - 5 * NS} for key in range(PARTITIONS)}
     # A clock that goes back takes nothing back.
-    assert ticks_of(rekey.tick(inputs([2]), now - 60 * NS)) == ticks
+    assert ticks_of(one.idle(inputs([2]), now - 60 * NS)) == told
 
 
-def test_without_a_source_a_tick_is_empty() -> None:
+def test_without_a_source_there_is_nothing_to_tell() -> None:
     """A process that has no partition sends no tick."""
-    assert rekeyer().tick((), 1_000 * NS) == RekeyResult()
+    done = rekeyer().idle((), 1_000 * NS)
+    assert (done.outputs, done.writes) == ((), {})
 
 
-def test_the_time_of_a_tick_is_remembered() -> None:
+def test_what_a_tick_says_is_remembered() -> None:
     """Time that went by the clock does not go back when another process goes on."""
     topics = Topics()
-    rekey = topics.begin([1], settings=TICKING)
-    topics.write(rekey.tick(inputs([1]), 1_000 * NS))
-    assert topics.begin([1], settings=TICKING).watermarks() == rekey.watermarks() == {1: 995 * NS}
+    one = topics.begin([1], settings=TICKING)
+    topics.write(one.idle(inputs([1]), 1_000 * NS))
+    assert topics.begin([1], settings=TICKING).watermarks() == one.watermarks() == {1: 995 * NS}
 
 
-def test_the_time_of_records_is_remembered() -> None:
+def test_what_the_records_said_of_the_time_is_remembered() -> None:
     """A span that has waited for `hold_s` goes on after a restart, though the next record is an older one."""
     settings = replace(SETTINGS, lateness_s=5, hold_s=60)
 
-    def record(offset: int, came_s: int, end_s: int, parent: str | None) -> Record:
+    def told(offset: int, came_s: int, end_s: int, parent: str | None) -> Record:
         name, end = f"{offset + 1:016x}", START_NS + end_s * NS
         span = Span(f"{offset + 1:032x}", name, parent, "chat", end - NS, end, attributes=CHAT)
         return Record(0, offset, START_NS + came_s * NS, wire([span], Encoding.PROTOBUF))
 
     topics = Topics()
     before = topics.begin([0], settings=settings)
-    topics.write(before.step([record(0, 30, 30, "f" * 16), record(1, 90, 20, None)]))
+    topics.write(before.take([told(0, 30, 30, "f" * 16), told(1, 90, 20, None)]))
     assert before.waiting() == 1
     again = topics.begin([0], settings=settings)
-    assert again.step([record(2, 40, 40, None)]).early == 1
+    assert again.take([told(2, 40, 40, None)]).metrics.early == 1
 
 
 def test_a_tick_sends_on_what_the_clock_has_passed(done: Work) -> None:
     """Spans that waited for the time to pass their root go on with the tick, and are remembered no more."""
     settings = SessionSettings(lateness_s=240, hold_s=86_400, idle_s=86_400)
     topics = Topics()
-    rekey = topics.begin(settings=settings)
-    topics.write(rekey.step(done.records[:-SOURCES]))
-    waiting = rekey.waiting()
+    one = topics.begin(settings=settings)
+    topics.write(one.take(done.records[:-SOURCES]))
+    waiting = one.waiting()
     assert waiting
     late = done.records[-1].time + 3_600 * NS
-    topics.write(rekey.tick(inputs(range(SOURCES)), late))
-    assert rekey.waiting() == 0
+    topics.write(one.idle(inputs(range(SOURCES)), late))
+    assert one.waiting() == 0
     assert topics.begin(settings=settings).waiting() == 0
-    assert places_of(rekey for batch in topics.batches for rekey in batch.candidates) == done.places
+    assert places_of(one for batch in topics.batches for one in batch.candidates) == done.places
 
 
 def test_what_went_on_without_its_root_is_counted(done: Work) -> None:
-    """If roots never come, each span that asks for its own goes on after `hold_s`, and counts."""
-    rekey = rekeyer(replace(SETTINGS, hold_s=60))
+    """Where roots never come, each span that asks for its own goes on after `hold_s`, and counts."""
+    one = rekeyer(replace(SETTINGS, hold_s=60))
     for source in range(SOURCES):
-        rekey.assign(source, {})
-    assert rekey.step(done.records).early == 0
+        one.assign(source, {})
+    assert one.take(done.records).metrics.early == 0
     alone = [
         Span(f"{number:032x}", f"{number:016x}", "f" * 16, "chat", START_NS, START_NS + NS, attributes=CHAT)
         for number in range(1, 4)
     ]
-    second = rekeyer(replace(SETTINGS, hold_s=60))
-    second.assign(0, {})
-    assert second.step([Record(0, 0, START_NS + NS, wire(alone, Encoding.JSON))]).early == 0
-    assert second.tick(inputs([0]), START_NS + 300 * NS).early == len(alone)
+    other = rekeyer(replace(SETTINGS, hold_s=60))
+    other.assign(0, {})
+    assert other.take([Record(0, 0, START_NS + NS, wire(alone, Encoding.JSON))]).metrics.early == 0
+    assert other.idle(inputs([0]), START_NS + 300 * NS).metrics.early == len(alone)
 
 
 def test_a_span_of_a_time_to_come_does_not_move_the_time() -> None:
     """Up to `skew_s` ahead of its record a span is believed; beyond, it has its record's time and goes on."""
-    rekey = rekeyer(TICKING)
-    rekey.assign(0, {})
+    one = rekeyer(TICKING)
+    one.assign(0, {})
     came = START_NS + 10 * NS
 
-    def record(number: int, end: int) -> Record:
+    def told(number: int, end: int) -> Record:
         span = Span(f"{number:032x}", f"{number:016x}", None, "chat", end - NS, end, attributes=CHAT)
         return Record(0, number, came, wire([span], Encoding.PROTOBUF))
 
-    rekey.step([record(1, came + 60 * NS)])
-    assert rekey.watermarks() == {0: came + 55 * NS}
-    sent = candidates_in(rekey.step([record(2, came + 61 * NS), record(3, came + 30 * 86_400 * NS)]))
-    assert rekey.watermarks() == {0: came + 55 * NS}
+    one.take([told(1, came + 60 * NS)])
+    assert one.watermarks() == {0: came + 55 * NS}
+    sent = candidates_in(one.take([told(2, came + 61 * NS), told(3, came + 30 * 86_400 * NS)]))
+    assert one.watermarks() == {0: came + 55 * NS}
     assert [(candidate.start, candidate.end) for candidate in sent] == [(came, came)] * 2
 
 
 class Broken(dict[str, Value]):
-    """Attributes that raise an error when they are read."""
+    """Attributes that break whoever looks at them."""
 
     def get(self, *_: object) -> Any:
         """Break."""
@@ -364,33 +359,33 @@ class Broken(dict[str, Value]):
 
 
 def test_of_a_request_that_breaks_nothing_is_taken_in() -> None:
-    """Neither its spans nor their times."""
+    """Neither its spans nor the time that they tell."""
     source = Source(SETTINGS)
     spans = [
         Span(f"{n:032x}", f"{n:016x}", None, "chat", START_NS, START_NS + n, attributes=CHAT) for n in (1, 2)
     ]
     with pytest.raises(ZeroDivisionError):
         source.add_request(Decoded((spans[0], replace(spans[1], attributes=Broken()))), START_NS)
-    assert (source.watermark, source.record_time, source.waiting, source.changes()) == (0, 0, 0, {})
+    assert (source.state, source.changes()) == (SourceState(), {})
 
 
 def test_a_record_that_breaks_is_put_aside_alone(done: Work, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The spans taken in beside it stand, and its text is not quoted."""
+    """What was taken in beside it stands, and its text is not told."""
 
     def read(body: bytes, encoding: Encoding, signal: Signal) -> Decoded:
         decoded = decode_request(body, encoding, signal)
         spans = tuple(
-            replace(item, attributes=Broken()) if item.name == "breaks" else item for item in decoded.spans
+            replace(one, attributes=Broken()) if one.name == "breaks" else one for one in decoded.spans
         )
         return replace(decoded, spans=spans)
 
-    monkeypatch.setattr("tracline.stream.stages.rekey.decode", read)
+    monkeypatch.setattr("tracline.stream.group.rekey_sources.decode", read)
     spoilt = wire([Span("5e" * 16, "5e" * 8, None, "breaks", START_NS, START_NS)], Encoding.PROTOBUF)
     records = [Record(0, 7, START_NS, spoilt), *done.records]
-    item = rekeyer()
+    one = rekeyer()
     for source in range(SOURCES):
-        item.assign(source, {})
-    taken = item.step(records)
+        one.assign(source, {})
+    taken = one.take(records)
     (letter,) = letters_of(taken)
     assert (letter.offset, letter.place, letter.code, letter.reason) == (
         7,
@@ -402,23 +397,23 @@ def test_a_record_that_breaks_is_put_aside_alone(done: Work, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("error", [MemoryError, OSError])
-def test_a_failure_that_no_record_causes_puts_none_aside(
+def test_what_says_nothing_of_a_record_puts_none_aside(
     done: Work, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
 ) -> None:
-    """If the process lacks memory or a disk, it ends: another may take the record in."""
+    """Where the process lacks memory or a disk, it ends: another may take the record in."""
 
     def read(_body: bytes, _encoding: Encoding, _signal: Signal) -> Decoded:
         raise error
 
-    monkeypatch.setattr("tracline.stream.stages.rekey.decode", read)
-    rekey = rekeyer()
+    monkeypatch.setattr("tracline.stream.group.rekey_sources.decode", read)
+    one = rekeyer()
     for source in range(SOURCES):
-        rekey.assign(source, {})
+        one.assign(source, {})
     with pytest.raises(error):
-        rekey.step(done.records[:1])
+        one.take(done.records[:1])
 
 
-def candidates_in(done: RekeyResult) -> list[Candidate]:
+def candidates_in(done: EncodedRekeyResult) -> list[Candidate]:
     """The candidates of a transaction."""
     return [candidate for batch in batches_of(done) for candidate in batch.candidates]
 
@@ -429,13 +424,13 @@ CHAT = {
 }
 
 
-def test_a_refused_record_is_reported_and_passed() -> None:
-    """A dead letter has the record's place, the reason and its digest; its offset is passed; nothing else."""
-    rekey = rekeyer()
-    rekey.assign(2, {})
-    done = rekey.refuse(Record(2, 17, 5 * NS, b"payload"), "KeyError")
-    assert done.offsets == {Input(Topic.SPANS, 2): 18}
-    assert done.dead_letters == ["internal"]
+def test_a_refused_record_is_told_and_passed() -> None:
+    """A dead letter says where the record is, why, and its digest; its offset is passed; nothing else."""
+    one = rekeyer()
+    one.assign(2, {})
+    done = one.put_aside(Record(2, 17, 5 * NS, b"payload"), InputFlaw("record", "internal", "KeyError"))
+    assert done.writes == {}
+    assert done.metrics.dead_letters == ["internal"]
     (output,) = done.outputs
     assert output.topic is Topic.DEAD_LETTER
     letter = decode_dead_letter(output.value or b"")
@@ -449,37 +444,37 @@ def test_a_refused_record_is_reported_and_passed() -> None:
     assert b"payload" not in (output.value or b"")
 
 
-def test_what_is_broken_in_a_record_is_reported_and_the_rest_taken(done: Work) -> None:
+def test_what_is_broken_in_a_record_is_told_and_the_rest_taken(done: Work) -> None:
     """Bytes that are no request become a dead letter; the records around them are taken."""
     broken = Record(0, 0, done.records[0].time, b"\xff\xff no protobuf")
     moved = [
         replace(record, offset=record.offset + 1) if record.partition == 0 else record
         for record in done.records
     ]
-    rekey = rekeyer()
+    one = rekeyer()
     for source in range(SOURCES):
-        rekey.assign(source, {})
-    taken = rekey.step([broken, *moved])
-    assert taken.dead_letters == ["otlp-protobuf"]
+        one.assign(source, {})
+    taken = one.take([broken, *moved])
+    assert taken.metrics.dead_letters == ["otlp-protobuf"]
     assert candidates_of(batches_of(taken)) == pure(done.records)
 
 
 def test_log_records_that_are_behind_hold_the_time_back_and_idle_ones_do_not(done: Work) -> None:
     """While some are not read nothing goes on, however far the spans are; read to their end, all does."""
-    rekey = rekeyer()
-    rekey.assign(0, {})
-    spans_of_0 = [record for record in done.records if record.partition == 0]
-    rekey.expect_logs(0)
-    held = rekey.step(spans_of_0)
-    now = spans_of_0[-1].time
-    held.add(rekey.tick(inputs([0]), now))
-    assert rekey.watermarks() == {0: 0}
-    assert held.candidates == 0
-    released = rekey.tick(inputs([0], Topic.LOGS), now)
-    assert rekey.watermarks()[0] > 0
+    one = rekeyer()
+    one.assign(0, {})
+    own = [record for record in done.records if record.partition == 0]
+    one.expect_logs(0)
+    held = one.take(own)
+    now = own[-1].time
+    ticked = one.idle(inputs([0]), now)
+    assert one.watermarks() == {0: 0}
+    assert held.metrics.candidates == ticked.metrics.candidates == 0
+    released = one.idle(inputs([0], Topic.LOGS), now)
+    assert one.watermarks()[0] > 0
     alone = rekeyer()
     alone.assign(0, {})
-    assert candidates_of(batches_of(released)) == candidates_of(batches_of(alone.step(spans_of_0)))
+    assert candidates_of(batches_of(released)) == candidates_of(batches_of(alone.take(own)))
 
 
 def test_without_log_records_a_partition_of_them_changes_nothing(done: Work) -> None:
@@ -487,11 +482,15 @@ def test_without_log_records_a_partition_of_them_changes_nothing(done: Work) -> 
     request = LogsData()
     request.resource_logs.add().scope_logs.add().log_records.add(time_unix_nano=START_NS)
     line = Record(0, 0, START_NS, request.SerializeToString(), Topic.LOGS)
-    rekey, without_logs = rekeyer(), rekeyer()
-    for each in (rekey, without_logs):
+    one, other = rekeyer(), rekeyer()
+    for each in (one, other):
         each.assign(0, {})
-    spans_of_0 = [record for record in done.records if record.partition == 0]
-    taken = rekey.step([line, *spans_of_0])
-    assert (taken.items[Topic.LOGS], taken.rejected.total(), taken.unjoined.total()) == (1, 0, 0)
-    assert candidates_of(batches_of(taken)) == candidates_of(batches_of(without_logs.step(spans_of_0)))
-    assert rekey.watermarks() == without_logs.watermarks()
+    own = [record for record in done.records if record.partition == 0]
+    taken = one.take([line, *own])
+    assert (
+        taken.metrics.items[Topic.LOGS],
+        taken.metrics.rejected.total(),
+        taken.metrics.unjoined.total(),
+    ) == (1, 0, 0)
+    assert candidates_of(batches_of(taken)) == candidates_of(batches_of(other.take(own)))
+    assert one.watermarks() == other.watermarks()

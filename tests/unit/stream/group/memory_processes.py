@@ -12,7 +12,6 @@ from pathlib import Path
 
 from kafka.structs import TopicPartition
 from tracline.archive.shared_writer import LiveArchive
-from tracline.examples.spans.sessions import START_NS
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.time import NS
 from tracline.stream.alerts.delivery import Delivery, DeliveryIntervals
@@ -22,20 +21,24 @@ from tracline.stream.group.alerts import AlertsRuntime
 from tracline.stream.group.archive import ArchiveRuntime
 from tracline.stream.group.process import GroupProcess
 from tracline.stream.group.rekey import RekeyRuntime
+from tracline.stream.group.rekey_sources import RekeySources
+from tracline.stream.group.rekey_state import TopicCounts
 from tracline.stream.kafka import alerts_process, archive_process, rekey_process
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.memory.broker import MemoryBroker, MemoryRecord
 from tracline.stream.memory.client import MemoryClient
 from tracline.stream.messages.codec import CandidateBatch, DeadLetter, decode, decode_dead_letter
+from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.alert_metrics import AlertMetrics
 from tracline.stream.process.archive_metrics import ArchiveMetrics
 from tracline.stream.process.rekey_metrics import RekeyMetrics
-from tracline.stream.stages.alert import Alerting
+from tracline.stream.stages.alert import AlertStage
 from tracline.stream.stages.archive import ChunkLimits
-from tracline.stream.stages.rekey import Record, Rekeyer
+from tracline.stream.stages.rekey import RekeyStage
 
 from ....kafka.keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES
+from ....support.scripts import START_NS
 from ..alert_messages import SETTINGS as DETECTOR
 from ..alert_messages import tolerated
 
@@ -125,7 +128,7 @@ class MemoryPipeline:
         instance: str = "one",
         *,
         sessions: SessionSettings = SETTINGS,
-        rekeyer: Rekeyer | None = None,
+        sources: RekeySources | None = None,
         reads_logs: bool = False,
     ) -> MemoryProcess:
         """Return a rekeyer that has not begun."""
@@ -139,8 +142,9 @@ class MemoryPipeline:
         runtime = RekeyRuntime(
             instance, TIMEOUT_S, metrics, lines.append, stopping, lambda: self.now, lambda: self.seconds
         )
-        rekeyer = rekeyer or Rekeyer(sessions, self.sources, self.partitions, BYTES_MAX, spans, logs)
-        process = rekey_process.rekey_over(client, NAMES, rekeyer, runtime, reads_logs=reads_logs)
+        counts = TopicCounts(self.sources, self.partitions)
+        sources = sources or RekeySources(RekeyStage(sessions, NAMES), counts, BYTES_MAX)
+        process = rekey_process.rekey_over(client, NAMES, sources, runtime, reads_logs=reads_logs)
         return MemoryProcess(self, process, client, stopping, metrics, lines)
 
     def archive(self, root: Path, limits: ChunkLimits) -> MemoryProcess:
@@ -172,7 +176,7 @@ class MemoryPipeline:
             metrics,
             lines.append,
             stopping,
-            lambda partitions: Alerting(tolerated(), DETECTOR, partitions, verdicts),
+            AlertStage(tolerated(), DETECTOR, verdicts),
             delivery,
             # Deliveries are due by the time of day.
             lambda: self.now + round(self.seconds * NS),

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from hashlib import sha256
 
 import pytest
 from kafka.errors import KafkaTimeoutError
 from kafka.structs import TopicPartition
-from tracline.examples.spans.sessions import START_NS
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
+from tracline.stream.group.rekey_sources import RekeySources
+from tracline.stream.group.rekey_state import TopicCounts
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.messages.codec import Tick, decode
+from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
-from tracline.stream.stages.rekey import Record, Rekeyer, RekeyResult
+from tracline.stream.stages.rekey import IdleInput, RekeyResult, RekeyStage, RekeyState, SourceRequest
 
 from ....kafka.keyed import (
     BYTES_MAX,
@@ -29,6 +32,7 @@ from ....kafka.keyed import (
     work,
 )
 from ....serve.live import wire
+from ....support.scripts import START_NS
 from .memory_processes import KAFKA, NAMES, MemoryPipeline
 
 READ = "tracline_kafka_messages_read_total"
@@ -64,16 +68,25 @@ def check(pipeline: MemoryPipeline, done: Work, expected: Counter[str]) -> None:
 POISON = b"poison"
 
 
-class Fragile(Rekeyer):
-    """A rekeyer that one record breaks after it has processed others."""
+class Fragile(RekeyStage):
+    """A stage that one record breaks after it has processed others."""
 
-    def step(self, records: Iterable[Record]) -> RekeyResult:
+    def step(
+        self, state: RekeyState, records: Iterable[SourceRequest | IdleInput], now: int | None = None
+    ) -> RekeyResult:
         """Process records, or raise KeyError."""
         records = list(records)
-        result = super().step(record for record in records if record.value != POISON)
-        if any(record.value == POISON for record in records):
+        result = super().step(state, records, now)
+        digests = {record.sha256 for record in records if isinstance(record, SourceRequest)}
+        if sha256(POISON).digest() in digests:
             raise KeyError("what a customer wrote")
         return result
+
+
+def sources(stage: RekeyStage | None = None, partitions: int = PARTITIONS) -> RekeySources:
+    """Return the sources of a rekeyer with that stage."""
+    counts = TopicCounts(SOURCES, partitions)
+    return RekeySources(stage or RekeyStage(SETTINGS, NAMES), counts, BYTES_MAX)
 
 
 def test_records_that_are_no_spans_become_dead_letters(
@@ -85,8 +98,7 @@ def test_records_that_are_no_spans_become_dead_letters(
     for partition, value in ((0, None), (1, b"\xff\xff broken"), (2, POISON), (0, bytes((20 << 20) + 1))):
         pipeline.append(Topic.SPANS, partition, value)
     pipeline.send(done.records[half:])
-    fragile = Fragile(SETTINGS, SOURCES, PARTITIONS, BYTES_MAX, SPANS)
-    rekeyer = pipeline.rekey(rekeyer=fragile)
+    rekeyer = pipeline.rekey(sources=sources(Fragile(SETTINGS, NAMES)))
     rekeyer.until_read(Topic.SPANS)
     assert rekeyer.count(READ, topic=SPANS) == len(done.records) + 4
     assert rekeyer.count("tracline_rekey_candidates_total") == expected.total()
@@ -136,16 +148,14 @@ def test_a_topic_for_small_records_ends_the_process(pipeline: MemoryPipeline) ->
 
 def test_other_partition_counts_end_the_process(pipeline: MemoryPipeline, done: Work) -> None:
     """Topics with more partitions than the process has, or than the state has, end it (TRL732)."""
-    fewer = Rekeyer(SETTINGS, SOURCES, PARTITIONS - 1, BYTES_MAX, SPANS)
-    assert pipeline.rekey(rekeyer=fewer).failure().code == "TRL732"
+    assert pipeline.rekey(sources=sources(partitions=PARTITIONS - 1)).failure().code == "TRL732"
     pipeline.send(done.records[:SOURCES])
     first = pipeline.rekey()
     first.until_read(Topic.SPANS)
     first.stop()
     for topic in (Topic.EVENTS, Topic.JUDGED, Topic.VERDICTS):
         pipeline.broker.add_partitions(NAMES[topic], PARTITIONS + 1)
-    more = Rekeyer(SETTINGS, SOURCES, PARTITIONS + 1, BYTES_MAX, SPANS)
-    error = pipeline.rekey(rekeyer=more).failure()
+    error = pipeline.rekey(sources=sources(partitions=PARTITIONS + 1)).failure()
     assert error.code == "TRL732"
     assert f"{PARTITIONS} of events" in str(error)
 
@@ -173,26 +183,28 @@ def test_records_polled_before_an_error_are_read_again(
     check(pipeline, done, expected)
 
 
-class Overtaken(Rekeyer):
-    """A rekeyer whose records Kafka deletes while it processes the first of them."""
+class Overtaken(RekeyStage):
+    """A stage whose records Kafka deletes while it processes the first of them."""
 
     pipeline: MemoryPipeline
     others: tuple[Record, ...]
 
-    def step(self, records: Iterable[Record]) -> RekeyResult:
+    def step(
+        self, state: RekeyState, records: Iterable[SourceRequest | IdleInput], now: int | None = None
+    ) -> RekeyResult:
         """Process records; before the first of them, others come and are deleted."""
         others, self.others = self.others, ()
         self.pipeline.send(others)
         self.pipeline.delete_records(Topic.SPANS, 0, len(others))
-        return super().step(records)
+        return super().step(state, records, now)
 
 
 def test_records_deleted_under_a_process_are_reported(pipeline: MemoryPipeline, done: Work) -> None:
     """Retention overtakes a process that runs: it goes on behind the gap, and reports its size."""
     first, *others = [record for record in done.records if record.partition == 0]
-    rekeyer = Overtaken(SETTINGS, SOURCES, PARTITIONS, BYTES_MAX, SPANS)
-    rekeyer.pipeline, rekeyer.others = pipeline, tuple(others)
-    process = pipeline.rekey(rekeyer=rekeyer)
+    stage = Overtaken(SETTINGS, NAMES)
+    stage.pipeline, stage.others = pipeline, tuple(others)
+    process = pipeline.rekey(sources=sources(stage))
     pipeline.send([first])
     process.until_read(Topic.SPANS)
     read, lost = process.count(READ, topic=SPANS), process.count(DELETED, topic=SPANS)

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from ...schemas.span import Value
-from ...schemas.span_content import Role
-from .plan import Dialect, Manner
-from .sessions import ScriptCall, ScriptLine
+from tracline.examples.desk.script import ScriptCall, ScriptLine
+from tracline.schemas.span import Value
+from tracline.schemas.span_content import Role
+
+from .span_plan import Dialect, Manner
 
 Attributes = dict[str, Value]
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from random import Random
 
-from ...schemas.span_content import Role
-from .sessions import START_NS, Script, ScriptCall, ScriptLine
+from tracline.examples.desk.script import Script, ScriptCall, ScriptLine, turn_bounds
+from tracline.schemas.span_content import Role
+
+from .scripts import START_NS
 
 
 class Dialect(StrEnum):
@@ -46,11 +48,11 @@ class Manner:
     into one trace with one root; otherwise each turn is a trace. `keys` are the spans that name the session
     (everywhere: also the agent), `session_key` is the attribute if it is not the dialect's. `tool_spans`
     states whether tools have spans, `call_ids` whether calls have ids; without ids the expected events hold
-    only for `tidy` sessions. `end_mark` marks the end of the session on the last root. `agent_messages` adds
-    the turn's messages to the agent's spans. `skip_turns` omits the first turns, which are then only in the
-    history of the first model call. `window` is the minimum number of input messages of a model, all new ones
-    included; 0 is all. (Two calls with equal input look like a retry: the expected events hold only for
-    conversations that do not repeat themselves.)
+    only for `tidy` sessions. `end_mark` marks the end of the session on the last root. `agent_messages`
+    adds the turn's messages to the agent's spans. `skip_turns` omits the first turns, which are then only
+    in the history of the first model call. `window` is the minimum number of input messages of a model, all
+    new ones included; 0 is all. (Two calls with equal input look like a retry: the expected events hold
+    only for conversations that do not repeat themselves.)
 
     The rest are rates of faults of model calls and tool runs: `wrapped` by a second instrumentation (models
     in the dialect `wrapper`) and `clock_faults`; for model calls only, `retried` after a failure, `doubled`
@@ -171,16 +173,6 @@ def plan(session: Script, manner: Manner) -> tuple[AgentTurn, ...]:
     if manner.skip_turns >= len(made):
         raise ValueError(f"the session has {len(made)} turns; {manner.skip_turns} cannot be skipped")
     return tuple(made[manner.skip_turns :])
-
-
-def turn_bounds(lines: Sequence[ScriptLine]) -> Iterator[tuple[int, int]]:
-    """Return the bounds of turns; each begins with the customer's first message after other messages."""
-    starts = [
-        i
-        for i, line in enumerate(lines)
-        if i == 0 or (line.role is Role.USER and lines[i - 1].role is not Role.USER)
-    ]
-    return zip(starts, [*starts[1:], len(lines)], strict=True)
 
 
 def _turn(

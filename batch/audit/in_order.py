@@ -1,0 +1,114 @@
+"""Judging of the sessions whose rows arrive in judged order: without a sort, and with few columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+import polars as pl
+
+from ...archive.error import SourceError
+from ...rules.engine.judge import CompiledRules, Judged, judge_sessions
+from ...rules.engine.kernel import I32
+from ...rules.engine.sessions import Mask, Order, Sessions
+from ...schemas.frames.events import TIME
+from ..prepare.ahead import ahead
+from ..prepare.buckets import OnRows, PassRows, until
+from ..prepare.options import AuditOptions
+from ..prepare.spill import Pass
+from ..sources.event_files import reading
+from .row_order import RowOrder
+from .row_order_loop import grouped
+
+ROW = "row"
+"""The column with the number of a row among all rows of the archive, in the order of the passes."""
+
+
+def judge_in_order(
+    compiled: CompiledRules,
+    passes: Sequence[Pass],
+    found: RowOrder,
+    options: AuditOptions,
+    on_rows: OnRows,
+) -> Iterator[Judged]:
+    """Judge the occurrences of sessions that are not disordered, each when its last row has come.
+
+    The results have of the columns that judging reads only those that the counts need, and `ROW`. Raises
+    SourceError with the name of a damaged file, and if a file changed since `found` was made.
+    """
+    held: list[pl.DataFrame] = []
+    occurrences = np.empty(0, np.int32)
+    local = np.full(len(found.begins), -1, np.int32)
+    work = partial(_labelled, compiled, passes, found, options)
+    read, total = 0, sum(one_pass.rows for one_pass in passes)
+    for number, (labels, numbered) in enumerate(ahead(work, range(len(passes)), options.threads)):
+        held.append(labels)
+        occurrences = np.concatenate([occurrences, numbered])
+        done = found.last_pass[occurrences] <= number
+        if done.any():
+            rows = pl.concat(held)
+            order, sessions = _sessions(occurrences, done, local, found)
+            _check_order(rows, order, passes[number])
+            begins = pl.Series("occurrence", found.begins[occurrences]).cast(TIME)
+            events = rows.with_columns(begins)
+            yield judge_sessions(compiled, events, order, sessions, found.clock, satisfied=options.satisfied)
+            held, occurrences = [rows.filter(~done)], occurrences[~done]
+        read += passes[number].rows
+        on_rows(read, total)
+
+
+def _labelled(
+    compiled: CompiledRules, passes: Sequence[Pass], found: RowOrder, options: AuditOptions, number: int
+) -> tuple[pl.DataFrame, I32]:
+    """Return the labels of a pass's events that need no sort, and their occurrences."""
+    one_pass, occurrences = passes[number], found.occurrences(number)
+    taken = (occurrences >= 0) & ~found.needs_sort(occurrences)
+    keep = ["seq", "history", "agent", *(["time"] if found.clock.has_window else [])]
+    fields = {*keep, *compiled.labeler.fields, *([] if options.as_of is None else ["time"])}
+    with reading(one_pass.parts):
+        events = until(one_pass.frame.select(*fields), options.as_of).collect(engine="streaming").rechunk()
+    if len(events) != len(occurrences):
+        raise changed(one_pass)
+    rows = pl.Series(ROW, np.flatnonzero(taken) + sum(found.sizes[:number]))
+    if not taken.all():
+        events = events.filter(taken)
+    labels = compiled.labeler.label(events.lazy(), keep=keep).collect()
+    return labels.with_columns(rows), occurrences[taken]
+
+
+def _sessions(occurrences: I32, done: Mask, local: I32, found: RowOrder) -> tuple[Order, Sessions]:
+    """Return the order and the sessions of the rows that are `done`, which are whole occurrences."""
+    rows = np.flatnonzero(done)
+    places, bounds, slots = grouped(occurrences[rows], local)
+    order = Order(
+        rows=rows[places],
+        sessions=np.repeat(slots, np.diff(bounds)).astype(np.int64),
+        ended=np.zeros(len(rows), dtype=np.bool_),
+        duplicates=0,
+        conflicts=np.empty(0, dtype=np.int64),
+    )
+    return order, Sessions(bounds=bounds, counted=found.counted[slots], open=found.open[slots])
+
+
+def disordered(passes: Sequence[Pass], found: RowOrder, as_of: int | None) -> Iterator[PassRows]:
+    """Yield the rows of the disordered sessions."""
+    for number, one_pass in enumerate(passes):
+        rows = np.flatnonzero(found.needs_sort(found.occurrences(number)))
+        if len(rows):
+            wanted = pl.LazyFrame({ROW: pl.Series(rows, dtype=pl.get_index_type())})
+            events = until(one_pass.frame, as_of).with_row_index(ROW)
+            yield PassRows(one_pass.parts, len(rows), events.join(wanted, on=ROW, how="semi").drop(ROW))
+
+
+def _check_order(labels: pl.DataFrame, order: Order, one_pass: Pass) -> None:
+    """Raise SourceError if the events of an occurrence are not in the order that was found before."""
+    seq = labels["seq"].to_numpy()[order.rows]
+    if ((order.sessions[1:] == order.sessions[:-1]) & (seq[1:] <= seq[:-1])).any():
+        raise changed(one_pass)
+
+
+def changed(one_pass: Pass) -> SourceError:
+    """Return the error for files that are not as they were when their order was read."""
+    hint = "audit an archive that nothing writes, or a copy"
+    return SourceError("TRL401", one_pass.parts[0].name, "or a file near it changed during the audit", hint)

@@ -1,0 +1,116 @@
+"""The columns that only verdicts need, read late: by row number, and only for sessions with findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import polars as pl
+
+from ...rules.engine import kernel
+from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged
+from ...rules.engine.kernel import I64, Findings
+from ...rules.engine.sessions import Order, Sessions
+from ...rules.labels.missing import MISSING
+from ..prepare.buckets import until, with_missing
+from ..prepare.spill import Pass
+from ..sources.event_files import reading
+from .in_order import ROW, changed
+from .row_order import RowOrder
+
+ROWS_MAX = 500_000
+"""Rows of sessions with findings whose columns are read together."""
+
+
+@dataclass(slots=True)
+class LateColumns:
+    """Sessions with findings that wait for their columns; `passes` and `found` are those of their rows."""
+
+    compiled: CompiledRules
+    passes: Sequence[Pass]
+    found: RowOrder
+    as_of: int | None
+    waiting: list[Judged] = field(default_factory=list[Judged])
+
+    def add(self, judged: Judged) -> Iterator[Judged]:
+        """Take the sessions of a bucket that have findings, and yield those whose columns have been read."""
+        part = _with_findings(self.compiled, judged)
+        if len(part.codes):
+            self.waiting.append(part)
+        if sum(len(part.codes) for part in self.waiting) >= ROWS_MAX:
+            yield from self.flush()
+
+    def flush(self) -> Iterator[Judged]:
+        """Yield all waiting sessions, with all columns of judged events."""
+        waiting, self.waiting = self.waiting, []
+        wanted = [part.labelled[ROW].to_numpy() for part in waiting]
+        if not wanted:
+            return
+        rows = np.sort(np.concatenate(wanted))
+        columns = self._read(rows)
+        for part, numbers in zip(waiting, wanted, strict=True):
+            events = columns[np.searchsorted(rows, numbers)]
+            yield replace(part, labelled=events.hstack(part.labelled.drop(ROW)))
+
+    def _read(self, rows: I64) -> pl.DataFrame:
+        """Return the columns of these rows, which ascend."""
+        ends = np.cumsum(self.found.sizes)
+        cuts = np.searchsorted(rows, ends)
+        parts: list[pl.DataFrame] = []
+        for number, (begin, end) in enumerate(zip([0, *cuts], cuts, strict=False)):
+            if begin < end:
+                size = self.found.sizes[number]
+                parts.append(
+                    self._read_pass(self.passes[number], rows[begin:end] - (ends[number] - size), size)
+                )
+        return pl.concat(parts)
+
+    def _read_pass(self, one_pass: Pass, rows: I64, size: int) -> pl.DataFrame:
+        """Return the columns of these rows of a pass, which has so many."""
+        with reading(one_pass.parts):
+            events = with_missing(until(one_pass.frame, self.as_of), JUDGED_COLUMNS)
+            columns = events.select(*JUDGED_COLUMNS, MISSING).collect(engine="streaming")
+        if len(columns) != size:
+            raise changed(one_pass)
+        return columns[rows]
+
+
+def _with_findings(compiled: CompiledRules, judged: Judged) -> Judged:
+    """Return the sessions of a bucket that have findings, with their row numbers and the values of slices."""
+    bounds = judged.sessions.bounds
+    slots = np.unique(np.concatenate([judged.found.slots, judged.closed.slots]))
+    sizes = np.diff(bounds)[slots]
+    within = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    shifts = bounds[slots] - within[:-1]
+    places = np.arange(int(within[-1]), dtype=np.int64) + np.repeat(shifts, sizes)
+    new_slots = np.full(len(bounds) - 1, -1, np.int32)
+    new_slots[slots] = np.arange(len(slots))
+
+    def moved(found: Findings) -> Findings:
+        inside = new_slots[found.slots]
+        return replace(found, stamps=found.stamps - shifts[inside], slots=inside)
+
+    owners = new_slots[np.searchsorted(bounds, judged.slice_places, side="right") - 1]
+    slice_places = np.where(owners < 0, 0, judged.slice_places - shifts[owners]) if len(slots) else owners
+    names = [f"s{key}" for key in range(compiled.program.keys)]
+    return replace(
+        judged,
+        labelled=judged.labelled.select(ROW, *names)[judged.order.rows[places]],
+        order=Order(
+            rows=np.arange(len(places)),
+            sessions=judged.order.sessions[places],
+            ended=judged.order.ended[places],
+            duplicates=0,
+            conflicts=np.empty(0, dtype=np.int64),
+        ),
+        sessions=Sessions(within, judged.sessions.counted[slots], judged.sessions.open[slots]),
+        rated=judged.rated[places],
+        codes=judged.codes[places],
+        slices=judged.slices[places],
+        slice_places=slice_places,
+        memory=kernel.remember(compiled.program, 0, 0),
+        found=moved(judged.found),
+        closed=moved(judged.closed),
+        satisfactions=judged.satisfactions[slots],
+    )

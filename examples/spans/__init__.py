@@ -1,1 +1,0 @@
-"""Spans of simulated conversations, as instrumentations of several dialects send them."""

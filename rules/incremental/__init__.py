@@ -1,0 +1,1 @@
+"""Judging that continues: what is carried of a session from one batch of its events to the next."""

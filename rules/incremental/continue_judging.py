@@ -1,0 +1,265 @@
+"""Judging that continues: the verdicts at new events of sessions, from what is carried of these sessions.
+
+However the events of a session are cut into batches, all batches together have the records of
+`engine.judge.judge` and `engine.records.records` over the whole session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias, cast
+
+import numpy as np
+import polars as pl
+
+from ...schemas.records.verdict_record import VerdictRecord
+from ..engine import kernel, kernel_loop
+from ..engine.judge import label_columns, read_labels
+from ..engine.kernel import CLOSING_UNMET, I32, I64, Findings
+from ..engine.records import has_witnesses, marked, records_of
+from ..engine.sessions import Mask, in_order
+from ..engine.status import firsts
+from ..engine.witness import TrailRows, TrailRuns, replay, trail_letters, witnesses
+from .carried import Carried
+from .carry_layout import BatchMemory, CarryLayout
+from .placed_events import PlacedEvents, batch_slices, occurrence_slots
+
+
+class RuleChange(NamedTuple):
+    """A change of a rule's status in an occurrence, with the time and the agent of the event of the change.
+
+    `rule` is the rule's number.
+    """
+
+    session_id: str
+    occurrence: int
+    time: int
+    agent: str | None
+    rule: int
+
+
+_BatchChange: TypeAlias = tuple[int, RuleChange]
+"""The number of a batch, and a change in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOutcome:
+    """The verdict records of a batch, and the changes of rules' status in its sessions.
+
+    A rule comes to apply to an occurrence at the last event that the batch has of it. The first breach of
+    a rule in an occurrence is a violation, or an obligation left unmet; breaches at history events do not
+    count.
+    """
+
+    records: list[VerdictRecord] = field(default_factory=list[VerdictRecord])
+    applied: list[RuleChange] = field(default_factory=list[RuleChange])
+    violated: list[RuleChange] = field(default_factory=list[RuleChange])
+    unmet: list[RuleChange] = field(default_factory=list[RuleChange])
+    unjudged: list[RuleChange] = field(default_factory=list[RuleChange])
+
+
+@dataclass(frozen=True, slots=True)
+class Continued:
+    """The outcomes of batches, and what is carried of each of their sessions after the last batch.
+
+    `carried` is None where no occurrence is open.
+    """
+
+    outcomes: list[BatchOutcome]
+    carried: dict[str, Carried | None]
+
+
+def continue_judging(
+    layout: CarryLayout,
+    carried: Mapping[str, Carried],
+    labelled: pl.DataFrame,
+    batches: I64,
+    *,
+    satisfied: bool,
+) -> Continued:
+    """Judge batches of new events of sessions, from what was carried of the sessions before.
+
+    `labelled` has the labelled events and `end` rows as `engine.judge.judge` takes them, with `MISSING`, and
+    of each occurrence only events that follow those judged before. `batches` numbers each row's batch from 0;
+    of each session, later events have no earlier batch. The outcomes are those of judging the batches one
+    after another. With `satisfied`, satisfactions and held closings have records too; held closings at
+    carried events only if `satisfied` was true before.
+    """
+    continuation = _Continuation(layout, carried, labelled, batches)
+    found, applied = continuation.judge(satisfied)
+    closed = continuation.close(satisfied)
+    outcomes = [BatchOutcome() for _ in range(int(batches.max(initial=-1)) + 1)]
+    for batch, record in continuation.records(found, closed):
+        outcomes[batch].records.append(record)
+    for batch, change in applied:
+        outcomes[batch].applied.append(change)
+    violated, unmet = continuation.breaches(found, closed)
+    for batch, change in violated:
+        outcomes[batch].violated.append(change)
+    for batch, change in unmet:
+        outcomes[batch].unmet.append(change)
+    for batch, change in continuation.unjudged(found):
+        outcomes[batch].unjudged.append(change)
+    return Continued(outcomes, continuation.carried(satisfied))
+
+
+class _Continuation:
+    """Judging in progress. Events have places: the carried ones slot by slot, then the new ones in order."""
+
+    def __init__(
+        self, layout: CarryLayout, carried: Mapping[str, Carried], labelled: pl.DataFrame, batches: I64
+    ) -> None:
+        assert all(session.program == layout.program for session in carried.values())
+        order, compiled = in_order(labelled), layout.compiled
+        self._layout, self._compiled = layout, compiled
+        self._slots = occurrence_slots(carried, order, labelled, batches)
+        self._batches = batches[order.rows]
+        self._events = PlacedEvents(self._slots, labelled, order)
+        labels = labelled.select("seq", *label_columns(compiled))[order.rows]
+        self._words, self._codes, self._letters = read_labels(compiled, labels)
+        slices, bounds, self._row_slices = batch_slices(compiled, self._slots, self._events.new_slots, labels)
+        self._events.slices = self._slices = slices
+        self._memory = BatchMemory(
+            layout,
+            slices,
+            [b"" if slot.carried is None else slot.carried.runs for slot in self._slots],
+            self._events.bounds[:-1] - 1,
+            bounds,
+        )
+
+    def judge(self, satisfied: bool) -> tuple[Findings, list[_BatchChange]]:
+        """Step the kernel over the new events; return the findings, and the rules that come to apply."""
+        memory, first = self._memory.memory, self._events.first_new
+        slots = self._events.new_slots
+        before = kernel.applies(memory)
+        parts: list[Findings] = []
+        applied: list[_BatchChange] = []
+        for batch in np.unique(self._batches).tolist():
+            at = np.flatnonzero(self._batches == batch)
+            rows = kernel.Rows(self._codes[at], slots[at], at + first, self._row_slices[at])
+            parts += kernel.judge(self._compiled.program, self._letters, rows, memory)
+            now = kernel.applies(memory)
+            # The places ascend, so the last one of a slot remains.
+            last: dict[int, int] = dict(zip(slots[at].tolist(), rows.stamps.tolist(), strict=True))
+            for slot, column in self._by_rule(now & ~before):
+                applied.append((batch, self._change(last[slot], column)))
+            before = now
+        found = kernel.join(parts)
+        return found if satisfied else found.take(found.kinds != kernel_loop.FOUND_SATISFIED), applied
+
+    def _by_rule(self, changed: Mask) -> Iterator[tuple[int, int]]:
+        """Return slots and columns of a mask, by slot and the number of the rule."""
+        slots, columns = np.nonzero(changed)
+        order = np.lexsort((self._compiled.program.order[columns], slots))
+        return zip(slots[order].tolist(), columns[order].tolist(), strict=True)
+
+    def close(self, satisfied: bool) -> Findings:
+        """Return the closing verdicts of the occurrences that close."""
+        closing = np.array(
+            [i for i, slot in enumerate(self._slots) if slot.closes is not None], dtype=np.int32
+        )
+        closed = kernel.close(self._compiled.program, self._memory.memory, closing, held=satisfied)
+        return closed.take(closed.stamps >= 0)
+
+    def records(self, found: Findings, closed: Findings) -> Iterator[tuple[int, VerdictRecord]]:
+        """Step the trails over the new events, and yield each finding's batch and record."""
+        both = kernel.join([found, marked(closed)])
+        order = np.lexsort((both.stamps, both.slices, both.columns, both.slots))
+        batches = [*self._batches_of(found), *self._closing_batches(closed)]
+        both = both.take(order)
+        compiled, trails, events = self._compiled, self._compiled.trails, self._events
+        columns = range(compiled.program.columns)
+        letters, words = trail_letters(trails, compiled.program, self._words, self._letters, columns)
+        none = np.zeros(events.first_new, dtype=np.int32)
+        no_slices = np.empty((events.first_new, compiled.program.keys), dtype=np.int32)
+        rows = TrailRows(
+            np.append(none, self._codes), letters, words, np.concatenate([no_slices, self._row_slices])
+        )
+        explained = replay(trails, rows, self._runs(both.take(has_witnesses(both))), self._memory.trails)
+        records = records_of(compiled, both, witnesses(trails, explained), events)
+        for i, record in zip(cast("list[int]", order.tolist()), records, strict=True):
+            yield batches[i], record
+
+    def _batches_of(self, found: Findings) -> list[int]:
+        """Return the batch of each finding's event."""
+        return self._batches[found.stamps - self._events.first_new].tolist()
+
+    def _closing_batches(self, closed: Findings) -> list[int]:
+        """Return the batch in which the occurrence of each closing verdict closes."""
+        closes = (self._slots[slot].closes for slot in cast("list[int]", closed.slots.tolist()))
+        return [batch for batch in closes if batch is not None]
+
+    def _runs(self, asked: Findings) -> TrailRuns:
+        """Return all runs over the new events of their slots, which ask for these findings' witnesses."""
+        slots, columns, members = self._memory.runs()
+        begins = np.array([slot.begin for slot in self._slots], dtype=np.int64) + self._events.first_new
+        ends = np.array([slot.end for slot in self._slots], dtype=np.int64) + self._events.first_new
+        count = len(self._slices.values) + 1
+        width = self._compiled.program.columns
+
+        def number(slots: I32, columns: I32, members: I32) -> I64:
+            return (slots * np.int64(width) + columns) * count + members + 1
+
+        bounds = np.searchsorted(
+            number(asked.slots, asked.columns, asked.slices), number(slots, columns, members)
+        )
+        return TrailRuns(
+            begins=begins[slots],
+            ends=ends[slots],
+            columns=columns,
+            slices=members,
+            offsets=self._memory.offsets(slots, columns, members),
+            bounds=np.append(bounds, len(asked.stamps)),
+            asked=asked.stamps,
+        )
+
+    def breaches(self, found: Findings, closed: Findings) -> tuple[list[_BatchChange], list[_BatchChange]]:
+        """Return the first breaches of rules in occurrences: by violations, and by unmet obligations."""
+        breached, rated = self._memory.breached, self._events.rated
+        firsts_found: list[Findings] = []
+        for kind, findings in ((kernel_loop.FOUND_VIOLATED, found), (CLOSING_UNMET, closed)):
+            first = firsts(findings.take((findings.kinds == kind) & rated[findings.stamps]))
+            first = first.take(~breached[first.slots, first.columns])
+            breached[first.slots, first.columns] = True
+            firsts_found.append(first)
+        violated, unmet = firsts_found
+        return (
+            self._changes(violated, self._batches_of(violated)),
+            self._changes(unmet, self._closing_batches(unmet)),
+        )
+
+    def unjudged(self, found: Findings) -> list[_BatchChange]:
+        """Return the rules that become unjudged."""
+        dead = found.take(~has_witnesses(found))
+        return self._changes(dead, self._batches_of(dead))
+
+    def _changes(self, found: Findings, batches: Sequence[int]) -> list[_BatchChange]:
+        places = zip(batches, found.stamps.tolist(), found.columns.tolist(), strict=True)
+        return [(batch, self._change(place, column)) for batch, place, column in places]
+
+    def _change(self, place: int, column: int) -> RuleChange:
+        event = self._events.at(place)
+        slot = self._slots[int(self._events.slots[place])]
+        number = int(self._compiled.program.order[column])
+        return RuleChange(slot.session_id, slot.occurrence, event.time + slot.occurrence, event.agent, number)
+
+    def carried(self, satisfied: bool) -> dict[str, Carried | None]:
+        """Return what is carried of each session: its open occurrence, None where there is none."""
+        found: dict[str, Carried | None] = {slot.session_id: None for slot in self._slots}
+        slots = np.array([i for i, slot in enumerate(self._slots) if slot.closes is None], dtype=np.int32)
+        used, needed = self._memory.settle(slots, held=satisfied, places=self._events.count)
+        events, numbers = self._events.carried(used)
+        owners, keys = self._slices.owners, self._slices.keys
+        members = np.flatnonzero(needed).astype(np.int32)
+        members = members[np.lexsort((members, keys[members], owners[members]))]
+        bounds = np.searchsorted(owners[members], np.arange(len(self._slots) + 1))
+        streams = self._memory.packed(slots, members, bounds[np.append(slots, len(self._slots))], numbers)
+        for i, stream in zip(cast("list[int]", slots.tolist()), streams, strict=True):
+            values: list[list[str]] = [[] for _ in range(self._compiled.program.keys)]
+            chosen: list[int] = members[bounds[i] : bounds[i + 1]].tolist()
+            for member in chosen:
+                values[int(keys[member])].append(self._slices.values[member])
+            slot = self._slots[i]
+            found[slot.session_id] = Carried(self._layout.program, slot.occurrence, events[i], values, stream)
+        return found

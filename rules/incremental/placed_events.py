@@ -1,0 +1,183 @@
+"""The occurrences, events and slices of batches that are judged from carried state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise, zip_longest
+from typing import Any, cast
+
+import numpy as np
+import polars as pl
+
+from ...schemas.event import Kind
+from ...schemas.time import rfc3339
+from ..engine import kernel_loop
+from ..engine.judge import CompiledRules
+from ..engine.kernel import I32, I64, Findings
+from ..engine.records import RecordEvent
+from ..engine.sessions import Mask, Order, changes, numbers
+from ..labels.missing import MISSING
+from .carried import HISTORY, LATE, Carried, CarriedEvent
+from .carry_layout import SliceSlots
+
+
+@dataclass(frozen=True, slots=True)
+class OccurrenceSlot:
+    """An occurrence: what is carried of it, its new rows in judged order, and when it closes.
+
+    `closes` is the batch in which it closes, None while it is open.
+    """
+
+    session_id: str
+    occurrence: int
+    carried: Carried | None
+    begin: int
+    end: int
+    closes: int | None
+
+
+def occurrence_slots(
+    carried: Mapping[str, Carried], order: Order, labelled: pl.DataFrame, batches: I64
+) -> list[OccurrenceSlot]:
+    """Return the occurrences of the batches, session by session, in the order in which they begin."""
+    occurrences, ids = numbers(labelled["occurrence"]), labelled["session_id"]
+    rows = order.rows
+    starts = np.flatnonzero(changes(order.sessions) | changes(occurrences[rows])) if len(rows) else rows
+    bounds: list[int] = [*starts.tolist(), len(rows)]
+    begun = zip(ids[rows[starts]].to_list(), occurrences[rows[starts]].tolist(), strict=True)
+    new = {place: (bounds[i], bounds[i + 1]) for i, place in enumerate(begun)}
+    of_session: dict[str, list[int]] = {}
+    for session_id, occurrence in new:
+        of_session.setdefault(session_id, []).append(occurrence)
+    ends = (labelled["kind"] == Kind.END.value).to_numpy()
+    ended: dict[tuple[str, int], int] = {}
+    end_rows = zip(ids.filter(pl.Series(ends)).to_list(), occurrences[ends].tolist(), strict=True)
+    for place, batch in zip(end_rows, batches[ends].tolist(), strict=True):
+        ended.setdefault(place, batch)
+    slots: list[OccurrenceSlot] = []
+    for session_id in ids.unique(maintain_order=True).to_list():
+        before, following = carried.get(session_id), of_session.get(session_id, [])
+        if before is not None and before.occurrence not in following:
+            following = [before.occurrence, *following]
+        for occurrence, follower in zip_longest(following, following[1:]):
+            known = before if before is not None and before.occurrence == occurrence else None
+            place = session_id, occurrence
+            closes = ended.get(place)
+            if closes is None and follower is not None:
+                closes = int(batches[rows[new[session_id, follower][0]]])
+            slots.append(OccurrenceSlot(*place, known, *new.get(place, (0, 0)), closes))
+    return slots
+
+
+class PlacedEvents:
+    """The events of a batch by their places: those that were carried, slot by slot, then the new ones."""
+
+    def __init__(self, slots: Sequence[OccurrenceSlot], labelled: pl.DataFrame, order: Order) -> None:
+        self._labelled, self._order, self._slot_list = labelled, order, slots
+        carried = [[] if slot.carried is None else slot.carried.events for slot in slots]
+        self._old = [event for events in carried for event in events]
+        self.first_new = len(self._old)
+        self.count = self.first_new + len(order.rows)
+        self.bounds: I64 = np.cumsum([0, *map(len, carried)], dtype=np.int64)
+        self.new_slots: I32 = np.empty(len(order.rows), dtype=np.int32)
+        for i, slot in enumerate(slots):
+            self.new_slots[slot.begin : slot.end] = i
+        old_slots = np.repeat(np.arange(len(slots), dtype=np.int32), np.diff(self.bounds))
+        self.slots: I32 = np.append(old_slots, self.new_slots)
+        rated = np.array([not event.flags & HISTORY for event in self._old], dtype=np.bool_)
+        self.rated: Mask = np.append(rated, ~labelled["history"].to_numpy()[order.rows])
+        self.slices: SliceSlots | None = None
+
+    @cached_property
+    def _columns(self) -> list[list[Any]]:
+        names = ("event_id", "seq", "late", "history", "agent")
+        rows = self._labelled.select(names)[self._order.rows]
+        times = numbers(self._labelled["time"])[self._order.rows]
+        return [*(rows[name].to_list() for name in names), times.tolist()]
+
+    def at(self, place: int) -> CarriedEvent:
+        """Return the event at a place."""
+        if place < self.first_new:
+            return self._old[place]
+        event_id, seq, late, history, agent, time = (
+            column[place - self.first_new] for column in self._columns
+        )
+        begun = self._slot_list[int(self.slots[place])].occurrence
+        return CarriedEvent(event_id, seq, time - begun, late * LATE + history * HISTORY, agent)
+
+    def events(self, places: Sequence[int]) -> Iterable[RecordEvent]:
+        """Return the events at these places."""
+        for place in places:
+            event, slot = self.at(place), self._slot_list[int(self.slots[place])]
+            row = place - self.first_new
+            missing = self._labelled[MISSING][int(self._order.rows[row])] if row >= 0 else None
+            yield RecordEvent(
+                slot.session_id,
+                rfc3339(slot.occurrence),
+                rfc3339(slot.occurrence + event.time),
+                event.seq,
+                bool(event.flags & LATE),
+                bool(event.flags & HISTORY),
+                event.agent,
+                event.event_id,
+                missing,
+            )
+
+    def ids(self, places: Sequence[int]) -> Iterable[tuple[str, int]]:
+        """Return the id and the `seq` of the events at these places."""
+        return ((event.event_id, event.seq) for event in map(self.at, places))
+
+    def slice_values(self, found: Findings) -> Sequence[str | None]:
+        """Return the value of each finding's slice, None where it has none."""
+        assert self.slices is not None
+        values, members = self.slices.values, cast("list[int]", found.slices.tolist())
+        return [None if member < 0 else values[member] for member in members]
+
+    def carried(self, used: Mask) -> tuple[list[list[CarriedEvent]], I64]:
+        """Return the used events of each slot, and of each place its number among them, from 1."""
+        places = np.flatnonzero(used)
+        places = places[np.argsort(self.slots[places], kind="stable")]
+        bounds = np.searchsorted(self.slots[places], np.arange(len(self._slot_list) + 1))
+        numbered = np.zeros(self.count, dtype=np.int64)
+        numbered[places] = np.arange(1, len(places) + 1) - bounds[self.slots[places]]
+        events = [self.at(place) for place in places.tolist()]
+        cuts = bounds.tolist()
+        return [events[begin:end] for begin, end in pairwise(cuts)], numbered
+
+
+def batch_slices(
+    compiled: CompiledRules, slots: Sequence[OccurrenceSlot], new_slots: I32, labels: pl.DataFrame
+) -> tuple[SliceSlots, I64, I32]:
+    """Return the slices of the batch, the bounds of each slot's carried ones, and the slices of each new row.
+
+    The carried slices come first, slot by slot and key by key.
+    """
+    owners, keys, values, bounds = list[int](), list[int](), list[str](), [0]
+    known: dict[tuple[int, int, str], int] = {}
+    for i, slot in enumerate(slots):
+        for key, carried in enumerate([] if slot.carried is None else slot.carried.slices):
+            for value in carried:
+                known[i, key, value] = len(values)
+                owners.append(i)
+                keys.append(key)
+                values.append(value)
+        bounds.append(len(values))
+    row_slices = np.full((len(new_slots), compiled.program.keys), kernel_loop.NO_SLICE, dtype=np.int32)
+    row_slots = new_slots.tolist()
+    for key in range(compiled.program.keys):
+        unknown = labels[f"su{key}"].to_list()
+        for row, value in enumerate(labels[f"s{key}"].to_list()):
+            if unknown[row]:
+                row_slices[row, key] = kernel_loop.UNKNOWN_SLICE
+            elif value is not None:
+                place = row_slots[row], key, value
+                member = known.setdefault(place, len(values))
+                if member == len(values):
+                    owners.append(place[0])
+                    keys.append(key)
+                    values.append(value)
+                row_slices[row, key] = member
+    slices = SliceSlots(np.array(owners, dtype=np.int32), np.array(keys, dtype=np.int32), values)
+    return slices, np.array(bounds, dtype=np.int64), row_slices

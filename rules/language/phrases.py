@@ -1,0 +1,107 @@
+"""Phrases of policies and other languages that are no formula or condition here, and how to write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+_NAME = r"([A-Za-z_]\w*)"
+_TIME = r"\d+(?:\.\d+)?\s*(?:ms|milliseconds?|s|secs?|seconds?|mins?|minutes?|h|hours?|days?)\b"
+_STEPS = r"(\d+)\s+(?:events?|messages?|steps?|turns?)\b"
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A phrase that a policy owner may try: its pattern, the error's message, and the hint.
+
+    `hint` returns the right spelling for a match, or states that the phrase cannot be expressed.
+    """
+
+    pattern: re.Pattern[str]
+    message: str
+    hint: Callable[[re.Match[str]], str]
+
+
+def _phrase(pattern: str, message: str, hint: str | Callable[[re.Match[str]], str]) -> Phrase:
+    return Phrase(re.compile(pattern), message, hint if callable(hint) else lambda match: match.expand(hint))
+
+
+def _counted(match: re.Match[str]) -> str:
+    """Return how to write a comparison of a count, which has an upper bound only."""
+    name, sign, number = match[1], match[2], int(match[3])
+    if sign in ("<", "<="):
+        most = number - (sign == "<")
+        return f"write `{name} -> at_most[{most}] {name}`" if most > 0 else f"write `always not {name}`"
+    two = f"`once ({name} and previous once {name})`"
+    return f"only an upper bound can be written, `{name} -> at_most[2] {name}`; that there were two is {two}"
+
+
+FORMULA = (
+    _phrase(
+        rf"\bnever\s+{_NAME}\s+after\s+{_NAME}",
+        "`never ... after` is no operator",
+        r"write `\1 -> not once \2`",
+    ),
+    _phrase(
+        rf"\b(?:no|not)\s+{_NAME}\s+before\s+{_NAME}", "`before` is no operator", r"write `\1 -> once \2`"
+    ),
+    _phrase(
+        rf"\b{_NAME}\s+(?:only\s+)?after\s+{_NAME}",
+        "`after` is no operator",
+        r"write `\1 -> once \2` if \2 must come first, `always (\2 -> eventually \1)` if \1 must follow",
+    ),
+    _phrase(rf"\b{_NAME}\s+before\s+{_NAME}", "`before` is no operator", r"write `\2 -> once \1`"),
+    _phrase(rf"\b{_NAME}\s+only\s+if\s+{_NAME}", "`only if` is no operator", r"write `\1 -> once \2`"),
+    _phrase(
+        rf"\bnever\s+{_NAME}(?!\s*\()", "`never` is an operator with parentheses", r"write `always not \1`"
+    ),
+    _phrase(
+        rf"\bcount\(\s*{_NAME}\s*\)\s*(<=|<|>=|>|==)\s*(\d{{1,4}})",
+        "`count` is no operator of formulas",
+        _counted,
+    ),
+    _phrase(
+        rf"\b{_NAME}\s+at\s+most\s+(\d+)(?:\s+times)?",
+        "`at most` is no operator",
+        r"write `\1 -> at_most[\2] \1`",
+    ),
+    _phrase(rf"\b{_NAME}\s+within\s+{_STEPS}", "`within` is no operator", r"write `eventually[0,\2] \1`"),
+    _phrase(
+        rf"\bwithin\s+{_TIME}|\[[^\]]*{_TIME}[^\]]*\]",
+        "times and durations cannot be expressed yet",
+        "count events instead, `eventually[0,3] p`; `steps:` names the events that count",
+    ),
+)
+"""Phrases of formulas; the first that matches at the error counts."""
+
+_FIELD = r"([A-Za-z_][\w.\[\]\"]*)"
+
+PREDICATE = (
+    _phrase(
+        r"/((?:[^/\\]|\\.)*)/([imsx]+)\b",
+        "flags are written inside a regular expression",
+        r"write `/(?\2)\1/`",
+    ),
+    _phrase(
+        rf"{_FIELD}\s+ends\s*_?with\s+\"([^\"]*)\"",
+        "`ends with` is no test",
+        lambda match: f"write `{match[1]} matches /{re.escape(match[2]).replace('/', chr(92) + '/')}$/`",
+    ),
+    _phrase(
+        rf"{_FIELD}\s+contains\s*\[\s*\"([^\"]*)\"[^\]]*\]",
+        "`contains` takes one text",
+        r'write `\1 contains "\2" or \1 contains ...`, or `\1 matches /one|two/`',
+    ),
+    _phrase(
+        r"\b(?:len|length|size)\s*\(",
+        "the length of a list or text cannot be expressed yet",
+        "write `args.items[4] is not null` for 5 elements, `text matches /(?s)^.{500}/` for 500 characters",
+    ),
+    _phrase(
+        rf"\b{_TIME}|\bnow\b|\btoday\b",
+        "times and durations cannot be expressed yet",
+        'dates that begin with the year compare as texts: `args.day < "2026-05-01"`',
+    ),
+)
+"""Phrases of conditions; the first that matches at the error counts."""

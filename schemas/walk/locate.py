@@ -1,0 +1,167 @@
+"""The spans of a request, located: whose each is, and where its bytes are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from typing import Any, cast
+
+import msgspec
+import numpy as np
+from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
+from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+
+from ..otlp.attributes import from_protobuf
+from ..otlp.decoded import Decoding
+from ..otlp.protobuf import decode_protobuf
+from ..otlp.wire import delimited
+from ..sessions.span_reading import Sender, SpanReading, read_span, sender_of
+from . import keys
+from .json_loops import judge_texts
+from .single_span import NotRead, bare_reading
+from .wire_loops import (
+    BEGIN,
+    COLUMNS,
+    FACT_COLUMNS,
+    FULL,
+    KEYS_MAX,
+    ODD,
+    RESOURCE,
+    RESOURCE_STOP,
+    SCOPE,
+    SCOPE_STOP,
+    STATE,
+    STOP,
+    TEXT,
+    walk,
+)
+
+ROWS = 32
+"""Spans for which there is room at first."""
+_TEXTS = (keys.INPUT, keys.OUTPUT, keys.ARGUMENTS, TEXT)
+CACHED_MAX = 1_024
+CACHED_BYTES_MAX = 4_096
+"""Resources and scopes that are cached, and the bytes of one."""
+
+
+class PlacedSpan(msgspec.Struct, frozen=True):
+    """A span of a request: its reading without content (`SpanReading.bare`), and the offsets of its bytes.
+
+    `reading.scope` is that of the span. `ends` is whether it marks the end of its session. The offsets are
+    of the contents of the span, its resource and its scope. `is_walked` is whether the walk alone read it.
+    """
+
+    reading: SpanReading
+    ends: bool
+    span: tuple[int, int]
+    resource: tuple[int, int]
+    scope: tuple[int, int]
+    is_walked: bool
+
+
+def located(data: bytes, scope: Sequence[str] = ()) -> list[PlacedSpan] | None:
+    """Return the spans of a request in protobuf; None where the ordinary decoder has to read it.
+
+    The resource attributes named by `scope` precede the session's id. A request with a flaw is never located.
+    """
+    found = _walked(data, ROWS)
+    if found is None:
+        return None
+    rows, facts = found
+    prefixes = tuple(scope)
+    try:
+        return [_located(data, row, facts, prefixes) for row in rows]
+    except NotRead:
+        return None
+
+
+def _walked(data: bytes, size: int) -> tuple[list[list[int]], list[list[int]]] | None:
+    """Return the rows of spans and of facts; there is room for `size` spans at first."""
+    whole, words = np.frombuffer(data, np.uint8), np.frombuffer(data, np.uint64, len(data) // 8)
+    spans: NDArray[np.int64] = np.empty((size, COLUMNS), np.int64)
+    facts: NDArray[np.int64] = np.empty((16 * size, FACT_COLUMNS), np.int64)
+    count, fact_count = walk(whole, words, *_table(), spans, facts, np.empty(2 * KEYS_MAX, np.uint64))
+    if count < 0:
+        return _walked(data, 8 * size) if count == FULL else None
+    judge_texts(whole, words, facts, fact_count, *_TEXTS)
+    rows = cast("list[list[int]]", spans[:count].tolist())
+    return rows, cast("list[list[int]]", facts[:fact_count].tolist())
+
+
+def request_of(data: bytes, span: PlacedSpan) -> bytes:
+    """Return a request of one span of a request, with its resource and its scope."""
+    return single_request(data[slice(*span.span)], data[slice(*span.resource)], data[slice(*span.scope)])
+
+
+def single_request(span: bytes, resource: bytes, scope: bytes) -> bytes:
+    """Return a request of one span, from the contents of its message, its resource and its scope."""
+    scope_spans = delimited(1, scope) + delimited(2, span)
+    return delimited(1, delimited(1, resource) + delimited(2, scope_spans))
+
+
+def _located(data: bytes, row: list[int], facts: list[list[int]], prefixes: tuple[str, ...]) -> PlacedSpan:
+    sender = _sender(data[row[RESOURCE] : row[RESOURCE_STOP]], prefixes)
+    name = _scope_name(data[row[SCOPE] : row[SCOPE_STOP]])
+    places = (row[BEGIN], row[STOP]), (row[RESOURCE], row[RESOURCE_STOP]), (row[SCOPE], row[SCOPE_STOP])
+    read = None if row[STATE] & ODD else bare_reading(data, row, facts, sender, name)
+    if read is not None:
+        return PlacedSpan(*read, *places, is_walked=True)
+    return PlacedSpan(*_ordinary(data, places, prefixes), *places, is_walked=False)
+
+
+def _ordinary(
+    data: bytes, places: tuple[tuple[int, int], ...], prefixes: tuple[str, ...]
+) -> tuple[SpanReading, bool]:
+    """Read a span with the dialects; raise NotRead where it has a flaw: its request has the flaw's place."""
+    decoded = decode_protobuf(single_request(*(data[slice(*place)] for place in places)))
+    if decoded.flaws or len(decoded.spans) != 1:
+        raise NotRead
+    reading = read_span(decoded.spans[0], prefixes)
+    return msgspec.structs.replace(reading.bare(), scope=reading.scope), reading.content.ends
+
+
+@lru_cache(maxsize=CACHED_MAX)
+def _cached_sender(resource: bytes, prefixes: tuple[str, ...]) -> Sender:
+    return _sender_of(resource, prefixes)
+
+
+def _sender(resource: bytes, prefixes: tuple[str, ...]) -> Sender:
+    is_small = len(resource) <= CACHED_BYTES_MAX
+    return _cached_sender(resource, prefixes) if is_small else _sender_of(resource, prefixes)
+
+
+def _sender_of(resource: bytes, prefixes: tuple[str, ...]) -> Sender:
+    """Return the sender of a resource in protobuf; raise NotRead where it has a flaw."""
+    decoding = Decoding()
+    try:
+        pairs = Resource.FromString(resource).attributes
+    except DecodeError:
+        raise NotRead from None
+    sender = sender_of(from_protobuf(pairs, len(pairs), str, decoding), prefixes)
+    if decoding.flaws:
+        raise NotRead
+    return sender
+
+
+@lru_cache(maxsize=CACHED_MAX)
+def _cached_scope_name(scope: bytes) -> str:
+    return _scope_name_of(scope)
+
+
+def _scope_name(scope: bytes) -> str:
+    return _cached_scope_name(scope) if len(scope) <= CACHED_BYTES_MAX else _scope_name_of(scope)
+
+
+def _scope_name_of(scope: bytes) -> str:
+    """Return the name of an instrumentation scope in protobuf; raise NotRead where it is damaged."""
+    try:
+        return InstrumentationScope.FromString(scope).name
+    except DecodeError:
+        raise NotRead from None
+
+
+@cache
+def _table() -> tuple[Any, ...]:
+    return keys.name_table()

@@ -1,0 +1,230 @@
+"""Judging that continues from carried state against judging whole sessions at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from random import Random
+
+import msgspec
+import numpy as np
+import polars as pl
+import pytest
+from tracline.rules.engine import kernel
+from tracline.rules.engine.judge import (
+    JUDGED_COLUMNS,
+    CompiledRules,
+    Judged,
+    compile_rule_set,
+    judge,
+    label_columns,
+)
+from tracline.rules.engine.records import records
+from tracline.rules.engine.sessions import Clock
+from tracline.rules.engine.status import applied_at, first_breaches, unjudged_findings
+from tracline.rules.incremental.carried import Carried, program_digest
+from tracline.rules.incremental.carry_layout import CarryLayout
+from tracline.rules.incremental.continue_judging import BatchOutcome, continue_judging
+from tracline.rules.labels.missing import MISSING, missing_column
+from tracline.schemas.event import Event
+from tracline.schemas.frames.events import event_frame
+from tracline.schemas.records.verdict_record import encode_verdict
+
+from ..support.rule_sessions import random_session, random_sessions, rule_set
+
+COMPILED = compile_rule_set(rule_set())
+OPEN = Clock(last=-(1 << 63), idle=0)
+"""A time at which only an `end` row closes an occurrence."""
+
+Change = tuple[str, str, int, int]
+"""A kind of change, session, occurrence and rule."""
+
+
+def labelled(compiled: CompiledRules, events: Sequence[Event]) -> pl.DataFrame:
+    """Return the events as judging takes them."""
+    frame = event_frame(events).with_columns(missing_column())
+    names = (*JUDGED_COLUMNS, *label_columns(compiled), MISSING)
+    return compiled.labeler.label_few(frame, keep=(*JUDGED_COLUMNS, MISSING)).select(names)
+
+
+def at_once(
+    compiled: CompiledRules, events: Sequence[Event], *, satisfied: bool
+) -> tuple[list[bytes], set[Change], Judged]:
+    """Return the sorted records of all events, and the changes of status."""
+    judged = judge(compiled, labelled(compiled, events), OPEN, satisfied=satisfied)
+    violated, unmet = first_breaches(judged)
+    order = compiled.program.order
+    changes = {
+        ("violated", *where(judged, int(place)), int(order[column]))
+        for found in (violated, unmet)
+        for place, column in zip(found.stamps, found.columns, strict=True)
+    }
+    dead = unjudged_findings(judged)
+    for place, column in zip(dead.stamps, dead.columns, strict=True):
+        changes.add(("unjudged", *where(judged, int(place)), int(order[column])))
+    for column, place in zip(*applied_at(compiled, judged), strict=True):
+        changes.add(("applied", *where(judged, int(place)), int(order[column])))
+    return sorted(map(encode_verdict, records(compiled, judged))), changes, judged
+
+
+def where(judged: Judged, place: int) -> tuple[str, int]:
+    """Return session and occurrence of the event at a place."""
+    row = int(judged.order.rows[place])
+    return judged.labelled["session_id"][row], int(judged.labelled["occurrence"].cast(pl.Int64)[row])
+
+
+class Live:
+    """Sessions judged in batches, with what is carried encoded in between."""
+
+    def __init__(self, compiled: CompiledRules, *, satisfied: bool) -> None:
+        self.compiled, self.satisfied = compiled, satisfied
+        self.layout = CarryLayout(compiled)
+        self.carried: dict[str, bytes] = {}
+        self.outcomes: list[BatchOutcome] = []
+
+    def judge(self, batches: Sequence[Sequence[Event]]) -> None:
+        """Judge batches together."""
+        events = [event for batch in batches for event in batch]
+        numbers = np.repeat(np.arange(len(batches)), list(map(len, batches)))
+        sessions = {event.session_id for event in events}
+        carried = {
+            session: msgspec.msgpack.decode(data, type=Carried)
+            for session, data in self.carried.items()
+            if session in sessions
+        }
+        rows = labelled(self.compiled, events)
+        done = continue_judging(self.layout, carried, rows, numbers, satisfied=self.satisfied)
+        assert set(done.carried) <= sessions
+        self.outcomes += done.outcomes
+        for session, state in done.carried.items():
+            if state is None:
+                self.carried.pop(session, None)
+            else:
+                self.carried[session] = msgspec.msgpack.encode(state)
+
+    @property
+    def lines(self) -> list[bytes]:
+        """Return the sorted records."""
+        return sorted(encode_verdict(record) for outcome in self.outcomes for record in outcome.records)
+
+    @property
+    def changes(self) -> list[Change]:
+        """Return the changes of status."""
+        return [
+            (kind, change.session_id, change.occurrence, change.rule)
+            for outcome in self.outcomes
+            for kind, changes in (
+                ("applied", outcome.applied),
+                ("violated", outcome.violated),
+                ("violated", outcome.unmet),
+                ("unjudged", outcome.unjudged),
+            )
+            for change in changes
+        ]
+
+
+def assert_same(
+    compiled: CompiledRules, events: Sequence[Event], cuts: Sequence[int], satisfied: bool
+) -> Live:
+    """Judge in batches and at once, and compare."""
+    live = Live(compiled, satisfied=satisfied)
+    for begin, end in pairwise(cuts):
+        live.judge([events[begin:end]])
+    lines, changes, _ = at_once(compiled, events, satisfied=satisfied)
+    assert live.lines == lines
+    assert len(live.changes) == len(set(live.changes))
+    assert set(live.changes) == changes
+    return live
+
+
+def random_cuts(random: Random, count: int) -> list[int]:
+    """Return places at which so many events are cut: batches of one size, or of many."""
+    size = random.choice((1, 2, 5, 20, None))
+    if size is not None:
+        return [*range(0, count, size), count]
+    return sorted({0, count, *(random.randrange(count) for _ in range(random.randint(0, 12)))})
+
+
+@pytest.mark.parametrize("unknowns", [0.0, 0.02])
+@pytest.mark.parametrize("satisfied", [False, True])
+def test_any_cut_gives_the_records_of_judging_at_once(satisfied: bool, unknowns: float) -> None:
+    """Rules of every kind, interleaved sessions of up to three occurrences: whole records and statuses."""
+    verdicts = Counter[str]()
+    for seed in range(8):
+        random = Random(seed)
+        events = random_sessions(random, 4, random.choice((6, 30, 60)), unknowns=unknowns)
+        live = assert_same(COMPILED, events, random_cuts(random, len(events)), satisfied)
+        verdicts.update(msgspec.json.decode(line)["verdict"] for line in live.lines)
+        verdicts.update(change[0] for change in live.changes)
+    print(f"continued: {dict(verdicts)}")
+    assert min(verdicts[name] for name in ("violated", "unmet", "applied")) >= 100
+
+
+def test_every_cut_of_a_short_session() -> None:
+    """All cuts of sessions of up to seven rows."""
+    count = 0
+    for seed in range(8):
+        events = random_session(Random(seed), "session-0", 4, 0.05)[:7]
+        for chosen in range(1 << (len(events) - 1)):
+            cuts = [0, *(i + 1 for i in range(len(events) - 1) if chosen >> i & 1), len(events)]
+            assert_same(COMPILED, events, cuts, satisfied=True)
+            count += 1
+    print(f"continued: {count} cuts")
+    assert count >= 100, count
+
+
+def test_limits_of_events_and_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the limits rules are unjudged at the same events, and no more is carried of them."""
+    monkeypatch.setattr(kernel, "EVENTS_MAX", 25)
+    monkeypatch.setitem(kernel.judge.__kwdefaults__, "slices_max", 3)
+    for seed in range(8):
+        random = Random(seed)
+        events = random_session(random, "session-0", 40, 0.0)
+        live = assert_same(COMPILED, events, random_cuts(random, len(events)), satisfied=False)
+        over = [event for event in events if event.seq > 25]
+        if over and live.carried:
+            assert max(map(len, live.carried.values())) < 200 or events[-1].seq <= 25
+
+
+def test_batches_judged_together_are_judged_one_after_another() -> None:
+    """The outcome of each batch, times and order included, is that of judging it alone after the others."""
+    count = 0
+    for seed in range(12):
+        random = Random(seed)
+        events = random_sessions(random, 4, 30)
+        cuts = random_cuts(random, len(events))
+        batches = [events[begin:end] for begin, end in pairwise(cuts)]
+        together, alone = (Live(COMPILED, satisfied=True) for _ in range(2))
+        groups = sorted({0, len(batches), *(random.randrange(len(batches)) for _ in range(3))})
+        for begin, end in pairwise(groups):
+            together.judge(batches[begin:end])
+        for batch in batches:
+            alone.judge([batch])
+        for left, right in zip(together.outcomes, alone.outcomes, strict=True):
+            assert sorted(map(encode_verdict, left.records)) == sorted(map(encode_verdict, right.records))
+            for kind in ("applied", "violated", "unmet", "unjudged"):
+                changes = [sorted(getattr(outcome, kind), key=repr) for outcome in (left, right)]
+                assert changes[0] == changes[1]
+        assert together.carried == alone.carried
+        count += len(batches)
+    assert count >= 200, count
+
+
+@pytest.mark.parametrize("place", range(18))
+def test_each_rule_alone(place: int) -> None:
+    """A rule set of one rule, so that no place of its layout hides another."""
+    compiled = compile_rule_set(rule_set([place]))
+    for seed in range(2):
+        random = Random(seed)
+        events = random_sessions(random, 2, 40)
+        assert_same(compiled, events, random_cuts(random, len(events)), satisfied=True)
+
+
+def test_the_numbers_of_tables_are_those_of_the_release_before() -> None:
+    """State that this release carries can be continued by one whose tables have the same digest alone.
+
+    Where this test fails, the compiler numbers states otherwise: running sessions of the release before are
+    refused (TRL701), and the changelog must state it.
+    """
+    assert program_digest(COMPILED) == "364dcc3e868dc0f8"

@@ -1,0 +1,142 @@
+"""A span is read the same with the memory of its session's last calls as without."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tracline.examples.desk.bot import Break, Desk, conversations
+from tracline.examples.desk.script import support_session, turn_bounds
+from tracline.schemas.otlp.protobuf import decode_protobuf
+from tracline.schemas.sessions.claims import claims_of
+from tracline.schemas.sessions.span_reading import SessionMemory, read_span
+from tracline.schemas.span import Span, Value
+
+from ..frameworks.recordings import FOLDER, names, requests_of
+from ..support.agent_spans import spans
+from ..support.scripts import random_session
+from ..support.span_plan import Dialect
+from .test_dialects import MANNERS
+
+DESK = list(
+    map(
+        support_session, conversations(Desk(sessions=3, seed=8, rates=dict.fromkeys(Break, 0.03), spike=None))
+    )
+)
+SESSIONS = [s for s in (*DESK, *map(random_session, range(6))) if len([*turn_bounds(s.lines)]) > 1]
+INPUTS = ("gen_ai.input.messages", "ai.prompt.messages")
+EDITS = (
+    *(("}]", "}"), ("}]", "},]"), ("}]", '},{"role":"user","content":"new"}]'), ("}]", "} ,  {}]")),
+    *(
+        ('"role"', '"rolle"'),
+        ("assistant", "user"),
+        ("user", "tool"),
+        ("[", "[ "),
+        ("}]", "} ]"),
+        ("}]", "}]x"),
+    ),
+    *(("call_", "kall_"), ('"id"', '"idd"'), ("{", '{"type":"reasoning",'), ("e", "é"), ("}]", "},1]")),
+)
+"""Changes of a text of messages, at one place."""
+
+
+def agreed(sent: Iterable[Span]) -> list[bool]:
+    """Return of each span with an input whether the memory knew its beginning; check all claims."""
+    memory, known = SessionMemory(), list[bool]()
+    for span in sent:
+        remembered = memory.of(span)
+        texts = [text for name in INPUTS if isinstance(text := span.attributes.get(name), str)]
+        known += [any(map(remembered.inputs.is_in, texts))] if texts else []
+        content = read_span(span, memory=remembered.inputs).content
+        plain = read_span(span).content
+        assert content == plain
+        for without in ((), ("in",), ("out",)):
+            found = claims_of(content, span.start, span.end, without=without, memory=remembered.claims)
+            assert found == claims_of(plain, span.start, span.end, without=without)
+    return known
+
+
+def in_layout(span: Span, layout: str) -> Span:
+    """Return a span with its JSON texts in another layout."""
+    changed: dict[str, Value] = {}
+    for name in INPUTS:
+        text = span.attributes.get(name)
+        if isinstance(text, str):
+            # The desk's instructions change with each call.
+            value = [message for message in json.loads(text) if message["role"] != "system"]
+            layouts = {
+                "spaced": json.dumps(value),
+                "compact": json.dumps(value, ensure_ascii=False, separators=(",", ":")),
+                "indented": json.dumps(value, indent=1),
+            }
+            changed[name] = layouts[layout]
+    return replace(span, attributes={**span.attributes, **changed})
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+@pytest.mark.parametrize("manner", MANNERS)
+def test_generated_conversations_are_read_the_same(dialect: Dialect, manner: str) -> None:
+    """In every dialect and manner, also where conversations are mixed."""
+    each = [spans(session, replace(MANNERS[manner], dialect=dialect)) for session in SESSIONS]
+    for sent in each:
+        agreed(sent)
+    agreed(sorted((span for sent in each for span in sent), key=lambda span: span.end))
+
+
+@pytest.mark.parametrize("layout", ["spaced", "compact", "indented"])
+@pytest.mark.parametrize("dialect", [Dialect.GENAI, Dialect.VERCEL])
+def test_a_conversation_that_repeats_its_history_is_remembered(dialect: Dialect, layout: str) -> None:
+    """In each layout of JSON, most calls are continued."""
+    known: list[bool] = []
+    for session in DESK:
+        sent = spans(session, replace(MANNERS["plain"], dialect=dialect))
+        known += agreed(in_layout(span, layout) for span in sent)
+    share = sum(known) / len(known)
+    assert share > 0.5
+
+
+@pytest.mark.parametrize("name", names())
+def test_recordings_are_read_the_same(name: str) -> None:
+    """All recorded spans, in the order of their requests."""
+    agreed(
+        span
+        for body in requests_of(FOLDER / name / "otlp" / "requests.pb.zst")
+        for span in decode_protobuf(body).spans
+    )
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=60)
+def test_edited_histories_are_read_the_same(seed: int) -> None:
+    """Where texts are cut off or changed at any place between calls."""
+    random = Random(seed)
+    session = random.choice(SESSIONS)
+    sent = spans(session, replace(MANNERS["plain"], dialect=random.choice([Dialect.GENAI, Dialect.VERCEL])))
+    edited: list[Span] = []
+    for span in sent:
+        changed = dict(span.attributes)
+        for name in INPUTS:
+            text = changed.get(name)
+            if isinstance(text, str) and random.random() < 0.5:
+                changed[name] = changed_text(text, random)
+        edited += [span] * random.choice([0, 1, 1, 2]) + [replace(span, attributes=changed)]
+    agreed(edited)
+
+
+def changed_text(text: str, random: Random) -> str:
+    """Return a text cut off, without a part, or with an edit at one of its places."""
+    kind = random.randrange(4)
+    if kind == 0:
+        return text[: random.randrange(len(text) + 1)]
+    if kind == 1:
+        at = random.randrange(len(text) + 1)
+        return text[:at] + text[at + random.randrange(30) :]
+    old, new = random.choice(EDITS)
+    places = text.split(old)
+    at = len(places) - 1 if random.random() < 0.5 else random.randrange(1, len(places) + 1)
+    return old.join(places[:at]) + new + old.join(places[at:])

@@ -1,0 +1,64 @@
+"""Phrases of policies and other languages: the hint is the right spelling, or states that there is none."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from tracline.rules.language.parse import parse_formula, parse_predicate
+from tracline.rules.language.phrases import FORMULA, PREDICATE
+from tracline.rules.model.problem import RuleError
+
+FORMULAS = {
+    "always (a before b)": "b -> once a",
+    "never a after b": "a -> not once b",
+    "no refund before yes": "refund -> once yes",
+    "refund only after yes": "refund -> once yes",
+    "a after b": "a -> once b",
+    "refund only if approved": "refund -> once approved",
+    "never leak": "always not leak",
+    "count(p) <= 2": "p -> at_most[2] p",
+    "always (count(p) < 2)": "p -> at_most[1] p",
+    "count(p) < 1": "always not p",
+    "count(p) >= 2": "p -> at_most[2] p",
+    "p at most 2 times": "p -> at_most[2] p",
+    "always (asks -> replies within 3 turns)": "eventually[0,3] replies",
+    "asks -> replies within 5 minutes": "eventually[0,3] p",
+    "eventually[0,5s] p": "eventually[0,3] p",
+}
+PREDICATES = {
+    "text matches /yes|ok/i": "/(?i)yes|ok/",
+    'text ends with "b/y.e"': r"text matches /b\/y\.e$/",
+    'text contains ["a", "b"]': 'text contains "a" or text contains ...',
+    "len(args.items) > 4": "args.items[4] is not null",
+    'kind == "user" and args.age > 5 minutes': 'args.day < "2026-05-01"',
+}
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_a_phrase_in_a_formula_gets_its_right_spelling(text: str) -> None:
+    """The hint begins with a formula that can be pasted."""
+    with pytest.raises(RuleError) as caught:
+        parse_formula(text)
+    assert "TRL107" in str(caught.value)
+    written = re.findall(r"`([^`]*)`", str(caught.value).split("hint: ")[1])
+    assert written[0] == FORMULAS[text]
+    parse_formula(written[0])
+
+
+@pytest.mark.parametrize("text", PREDICATES)
+def test_a_phrase_in_a_condition_gets_its_right_spelling(text: str) -> None:
+    """The hint has the condition, or the regular expression, that can be written."""
+    with pytest.raises(RuleError) as caught:
+        parse_predicate(text)
+    assert "TRL107" in str(caught.value)
+    written = re.findall(r"`([^`]*)`", str(caught.value).split("hint: ")[1])
+    assert written[0] == PREDICATES[text]
+    if "..." not in written[0]:
+        parse_predicate(f"text matches {written[0]}" if written[0].startswith("/") else written[0])
+
+
+def test_every_phrase_has_a_test() -> None:
+    """Each pattern matches one of the texts above."""
+    for phrases, texts in ((FORMULA, FORMULAS), (PREDICATE, PREDICATES)):
+        assert [phrase.message for phrase in phrases if not any(map(phrase.pattern.search, texts))] == []
