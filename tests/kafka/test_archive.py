@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +22,8 @@ from tracline.stream.messages.codec import JudgedBatch, Mark, encode
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import ArchiveFault
 
-from ..support.processes.stage import POLL_S, TIMEOUT_S, WAIT_S, Stage, ran, running
+from ..support.processes.rekeying import until
+from ..support.processes.stage import TIMEOUT_S, Stage, ran, running
 
 pytestmark = pytest.mark.slow
 
@@ -143,7 +142,7 @@ def test_who_was_asleep_adds_nothing_twice(
     """Others have its partitions when it wakes; but while it sleeps in its turn, nobody else has one."""
     sent = send(topics)
     with archiver(topics, tmp_path, fault=f"{fault}:2:asleep") as first:
-        until_asleep(first)
+        until("it is asleep", lambda: first.is_asleep)
         with archiver(topics, tmp_path, "two") as second:
             if fault is ArchiveFault.RECEIVED:
                 read_all(second)
@@ -157,15 +156,6 @@ def test_who_was_asleep_adds_nothing_twice(
         read_all(first)
         assert first.stop() == 0, first.log.read_text()
     assert_whole(tmp_path / "archive", sent)
-
-
-def until_asleep(stage: Stage) -> None:
-    """Wait until the process has stopped itself."""
-    limit = time.monotonic() + WAIT_S
-    while "State:\tT" not in Path(f"/proc/{stage.process.pid}/status").read_text():
-        assert time.monotonic() < limit, stage.log.read_text()
-        with suppress(subprocess.TimeoutExpired):
-            stage.process.wait(POLL_S)
 
 
 def test_a_folder_that_takes_no_files_is_reported_at_once(topics: KafkaSettings, tmp_path: Path) -> None:

@@ -191,7 +191,7 @@ def test_who_slept_overwrites_nothing(
     middle, asleep = len(case.sent) // 4, f"{MonitorFault.PRODUCED}:2:asleep"
     send(topics, case.sent[:middle])
     with monitor(topics, tmp_path / "first", case, fault=asleep) as first:
-        wait(first, lambda: status(first) == "T")
+        wait(first, lambda: first.is_asleep)
         with monitor(topics, tmp_path / "second", case) as second:
             until_committed(topics, second)
             # What it would write now comes between what the other one writes.
@@ -339,11 +339,6 @@ def until_committed(kafka: KafkaSettings, stage: Stage) -> None:
     """Wait until the group has committed all that was sent; the mark of a transaction is no message."""
     with administering(kafka, "test") as admin:
         wait(stage, lambda: is_read(admin, kafka, "monitor"))
-
-
-def status(stage: Stage) -> str:
-    """Return how the system calls what the process does: T where it sleeps."""
-    return Path(f"/proc/{stage.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def wait(stage: Stage, holds: Callable[[], bool]) -> None:

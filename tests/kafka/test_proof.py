@@ -113,14 +113,15 @@ def test_killed_at_every_place_it_finds_what_was_done(
 
 
 def feed(sender: Sender, kafka: KafkaSettings, deaths: list[StrEnum], is_over: Callable[[], bool]) -> None:
-    """Send a portion whenever all is read, and whenever a process has died, until all have."""
+    """Send a portion whenever all is read and judged, and whenever a process has died, until all have."""
     seen = -1
     with administering(kafka, "test") as admin:
 
         def is_time() -> bool:
             if is_over() or len(deaths) > seen:
                 return True
-            return sender.left > LEFT and is_read(admin, kafka, "rekey")
+            # The monitor judges together what has come: its fault points need many portions.
+            return sender.left > LEFT and all(is_read(admin, kafka, name) for name in ("rekey", "monitor"))
 
         while not is_over():
             seen = len(deaths)

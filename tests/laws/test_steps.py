@@ -23,7 +23,7 @@ from tracline.stream.stages.alert import AlertStage
 from tracline.stream.stages.rekey import IdleInput, RekeyStage, ResolvedBatch, SourceRequest
 from tracline.stream.stages.resolve import SourceState
 
-from ..kafka.keyed import NAMES, SETTINGS, SOURCES, work
+from ..support.conversations.keyed import NAMES, SETTINGS, SOURCES, work
 from ..unit.stream import alert_messages
 
 

@@ -139,6 +139,7 @@ def test_a_large_source_has_files_of_its_own(
     assert rows(tmp_path / "apart").equals(rows(tmp_path / "shared"))
 
 
+@pytest.mark.slow
 def test_a_crash_while_shared_files_are_entered_loses_and_doubles_nothing(
     source: Path, tmp_path: Path
 ) -> None:

@@ -169,6 +169,7 @@ ODD: list[Any] = [
 ]
 
 
+@pytest.mark.slow
 def test_mutated_logs_and_dumps_end_in_verdicts_or_rejects(tmp_path: Path) -> None:
     """Any value anywhere in a chat log or a dump is judged or rejected; no command ends in an exception."""
     chance = random.Random(12)

@@ -80,6 +80,7 @@ def other_desk(desk: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_pack_is_sound_and_finds_what_the_shipped_one_finds(desk: Path) -> None:
     """`check`, `test` and `audit` accept it as written; of the rules it has, no verdict is lost or added."""
     pack = written(desk)
@@ -92,6 +93,7 @@ def test_the_pack_is_sound_and_finds_what_the_shipped_one_finds(desk: Path) -> N
     assert found(desk, pack) == shipped
 
 
+@pytest.mark.slow
 def test_tools_of_other_names_are_found(desk: Path, other_desk: Path) -> None:
     """If the shipped pack is blind, the suggested one finds the same under the names it knows."""
     pack = written(other_desk)

@@ -373,6 +373,7 @@ def test_a_folder_beside_a_pack_holds_one_parent(grandchild: Path, tmp_path: Pat
     assert (problem.code, location(problem)[1]) == ("TRL201", "../mid.yml")
 
 
+@pytest.mark.slow
 def test_archives_and_activations_have_every_extended_pack(grandchild: Path, tmp_path: Path) -> None:
     """The rule set of an archive and the message over Kafka load as the same rules; a trial accepts them."""
     rule_set = load_packs(grandchild)

@@ -110,6 +110,7 @@ def free(formula: str, rules: int = 1) -> str:
     return f"pack: x\npropositions:\n{FREE}rules:\n{lines}"
 
 
+@pytest.mark.slow
 def test_a_rule_that_takes_too_much_work_is_an_error_of_check() -> None:
     """A short rule whose search ran for minutes ends at its budget, with its name and place."""
     problems = check(pack_text(free(COSTLY)))

@@ -106,6 +106,7 @@ def written_for(spans: Sequence[Span]) -> tuple[int, int]:
     return came, stored
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("speaks", [False, True])
 def test_what_is_written_grows_no_faster_than_what_comes(*, speaks: bool) -> None:
     """A trace of a thousand spans, which wait for their root or go on at once."""

@@ -35,6 +35,7 @@ def send(pipeline: MemoryPipeline, sent: Iterable[Sent], *, beside: int = 0) -> 
         pipeline.append(topic, (source_of(trace_id) + beside) % SOURCES, value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arrival", ["logs first", "logs last", "interleaved", "doubled"])
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_candidates_have_the_content_of_log_records(name: str, arrival: str, tmp_path: Path) -> None:
