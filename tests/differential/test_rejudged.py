@@ -12,8 +12,8 @@ from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.stream.messages.session_state import JudgingState, SessionState, decode, encode
 from tracline.stream.stages.rule_set_judge import BatchVerdicts, RuleSetJudge
 
-from ..support.truth.rejudging import Rejudge, RejudgedState
 from ..support.conversations.rule_sessions import random_session, rule_set
+from ..support.truth.rejudging import Rejudge, RejudgedState
 
 COMPILED = compile_rule_set(rule_set())
 

@@ -23,8 +23,8 @@ from tracline.stream.stages.alert import AlertStage
 from tracline.stream.stages.rekey import IdleInput, RekeyStage, ResolvedBatch, SourceRequest
 from tracline.stream.stages.resolve import SourceState
 
+from ..support.conversations import alert_messages
 from ..support.conversations.keyed import NAMES, SETTINGS, SOURCES, work
-from ..unit.stream import alert_messages
 
 
 @pytest.mark.parametrize("seed", range(4))
