@@ -37,16 +37,16 @@ def test_a_dropped_step_of_rekeying_changes_nothing(seed: int) -> None:
     found: Counter[str] = Counter()
     place = 0
     while place < len(requests):
-        some = requests[place : place + random.randint(1, 9)]
+        polled = requests[place : place + random.randint(1, 9)]
         before = deepcopy(states)
-        result = stage.step(states, some)
+        result = stage.step(states, polled)
         assert states == before, "the step leaves the state as it is"
         if random.random() < 0.3:
             continue
         for number, writes in result.writes.items():
             states[number].apply(writes)
         found += _candidates(result.outputs)
-        place += len(some)
+        place += len(polled)
     assert found == _candidates(whole.outputs)
 
 
