@@ -190,8 +190,8 @@ def _run(run: PipelineRun) -> bool:
 def _finish(run: PipelineRun) -> None:
     """Wait until each process has read everything, and stop the processes one after the other."""
     from ..stream.kafka.lag import lags
+    from ..stream.kafka.preflight import administering
     from ..stream.kafka.settings import KafkaSettings
-    from ..stream.kafka.topics import administering
 
     kafka = KafkaSettings((run.broker.bootstrap,))
 

@@ -19,8 +19,9 @@ from kafka.structs import TopicPartition
 from tracline.examples.local_kafka import Broker
 from tracline.schemas.span import Span
 from tracline.stream.kafka.lag import lags
+from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.kafka.topics import administering, create
+from tracline.stream.kafka.topics import create
 from tracline.stream.messages.codec import decode_verdicts
 from tracline.stream.messages.topics import Topic
 

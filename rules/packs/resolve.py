@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ..labels.limits import SLICE_PATHS_MAX
-from ..language.parse import Operator, parse_formula, parse_name, parse_operators, parse_path, parse_predicate
+from ..language.operators import parse_operators
+from ..language.parse import Operator, parse_formula, parse_name, parse_path, parse_predicate
 from ..model.formula import BOOLEAN, Formula, Op, has_future, names, walk
 from ..model.predicate import Path, Predicate
 from ..model.problem import Problem, RuleError, Snippet, by_location, did_you_mean

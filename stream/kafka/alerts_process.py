@@ -19,8 +19,9 @@ from ..messages.topics import Topic
 from ..stages.alert import PROCESS
 from .assignment import group_refusal
 from .client import KafkaClient
+from .preflight import StartWait, ask_when_reachable
 from .settings import KafkaSettings
-from .topics import StartWait, ask_when_reachable, look, require
+from .topics import look, require
 
 SENDS = (Topic.ALERTS, Topic.ALERTS_STATE, Topic.DEAD_LETTER)
 """The topics that the process writes."""

@@ -14,8 +14,9 @@ from ..messages.topics import Topic
 from ..stages.archive import ChunkLimits
 from .assignment import group_refusal
 from .client import KafkaClient
+from .preflight import StartWait, ask_when_reachable
 from .settings import KafkaSettings
-from .topics import StartWait, ask_when_reachable, look, require
+from .topics import look, require
 
 PROCESS = "archive"
 DEAD_LETTER_CODES = (CODE,)

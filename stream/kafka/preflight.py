@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Generator
+import threading
+import time
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
 
 from kafka.errors import KafkaConnectionError, KafkaError
 
@@ -17,10 +20,15 @@ from .settings import KafkaSettings, connecting
 REASON_LENGTH_MAX = 200
 LISTEN_S = 2.0
 """The seconds that `require_listener` usually waits for an address."""
+BOOTSTRAP_S = 10.0
+RETRY_S = 1.0
+"""The seconds that a process waits before it asks again whether there is a broker."""
 CLOSE_S = 5.0
 """The seconds that a dropped producer may take to end its thread."""
 _AWAY = ("NoBrokersAvailable", "NodeNotReadyError", "KafkaTimeoutError", "RequestTimedOutError")
 """The errors of both clients that only mean that no broker has answered yet."""
+
+Answer = TypeVar("Answer")
 
 
 class BrokerAwayError(StreamError):
@@ -147,3 +155,56 @@ def drop_producer(producer: Any) -> None:
     producer._sender.force_close()
     with suppress(KafkaError):
         producer.close(timeout=CLOSE_S)
+
+
+@contextmanager
+def administering(settings: KafkaSettings, process: str = "topics") -> Generator[Any]:
+    """Yield kafka-python's admin client, and close it at the end.
+
+    Raises StreamError: TRL721 and TRL722 of the settings, TRL723 where no broker answers, or one refuses.
+    """
+    from kafka import KafkaAdminClient
+
+    arguments: dict[str, Any] = {"bootstrap_timeout_ms": int(BOOTSTRAP_S * 1000)}
+    arguments |= connecting(settings, process)
+    check_listening(settings, BOOTSTRAP_S)
+    authenticate(settings, process, BOOTSTRAP_S)
+    with asking(settings):
+        admin: Any = KafkaAdminClient(**arguments)
+        try:
+            yield admin
+        finally:
+            admin.close()
+
+
+@dataclass(frozen=True, slots=True)
+class StartWait:
+    """The wait of a process at its start for a broker: up to `wait_s`, or until `stopping` is set."""
+
+    wait_s: float
+    stopping: threading.Event
+    report: Callable[[str], None]
+    clock: Callable[[], float] = time.monotonic
+
+
+def ask_when_reachable(
+    settings: KafkaSettings, process: str, wait: StartWait, ask: Callable[[Any], Answer]
+) -> Answer | None:
+    """Return what `ask` returns of the admin client, once a broker answers; None where the process is to end.
+
+    Raises StreamError as `administering`: TRL723 after `wait_s` where no broker answers, and at once where
+    one refuses.
+    """
+    until, is_reported = wait.clock() + wait.wait_s, False
+    while not wait.stopping.is_set():
+        try:
+            with administering(settings, process) as admin:
+                return ask(admin)
+        except BrokerAwayError:
+            if wait.clock() >= until:
+                raise
+        if not is_reported:
+            wait.report(f"waiting for the broker, for up to {wait.wait_s:g} s")
+            is_reported = True
+        wait.stopping.wait(min(RETRY_S, max(0.0, until - wait.clock())))
+    return None

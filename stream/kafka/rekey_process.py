@@ -19,8 +19,9 @@ from ..messages.topics import Topic
 from ..stages.rekey import RekeyStage
 from .assignment import group_refusal
 from .client import KafkaClient
+from .preflight import StartWait, ask_when_reachable
 from .settings import KafkaSettings
-from .topics import StartWait, ask_when_reachable, look, require
+from .topics import look, require
 
 REFUSALS_MAX = 3
 """Consecutive refusals by Kafka, for reasons that waiting does not mend, after which the process ends."""

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any
 
 from ..error import StreamError
 from ..messages.topics import Topic
-from .preflight import BrokerAwayError, asking, authenticate, check_listening
-from .settings import KafkaSettings, connecting
+from .settings import KafkaSettings
 
 PARTITIONS = 8
 """The partitions of spans and sessions by default; more processes than that have no work."""
-BOOTSTRAP_S = 10.0
-RETRY_S = 1.0
-"""The seconds that a process waits before it asks again whether there is a broker."""
-Answer = TypeVar("Answer")
 NO_ERROR, THERE_ALREADY = 0, 36
 """Kafka's codes; the second if another process creates the same topic at the same time."""
 DAY_MS = 86_400_000
@@ -111,59 +103,6 @@ def config_of(spec: TopicSpec, settings: KafkaSettings, replicas: int) -> dict[s
         "segment.bytes": str(64 * 1024 * 1024),
         "min.cleanable.dirty.ratio": "0.1",
     }
-
-
-@contextmanager
-def administering(settings: KafkaSettings, process: str = "topics") -> Generator[Any]:
-    """Yield kafka-python's admin client, and close it at the end.
-
-    Raises StreamError: TRL721 and TRL722 of the settings, TRL723 where no broker answers, or one refuses.
-    """
-    from kafka import KafkaAdminClient
-
-    arguments: dict[str, Any] = {"bootstrap_timeout_ms": int(BOOTSTRAP_S * 1000)}
-    arguments |= connecting(settings, process)
-    check_listening(settings, BOOTSTRAP_S)
-    authenticate(settings, process, BOOTSTRAP_S)
-    with asking(settings):
-        admin: Any = KafkaAdminClient(**arguments)
-        try:
-            yield admin
-        finally:
-            admin.close()
-
-
-@dataclass(frozen=True, slots=True)
-class StartWait:
-    """The wait of a process at its start for a broker: up to `wait_s`, or until `stopping` is set."""
-
-    wait_s: float
-    stopping: threading.Event
-    report: Callable[[str], None]
-    clock: Callable[[], float] = time.monotonic
-
-
-def ask_when_reachable(
-    settings: KafkaSettings, process: str, wait: StartWait, ask: Callable[[Any], Answer]
-) -> Answer | None:
-    """Return what `ask` returns of the admin client, once a broker answers; None where the process is to end.
-
-    Raises StreamError as `administering`: TRL723 after `wait_s` where no broker answers, and at once where
-    one refuses.
-    """
-    until, is_reported = wait.clock() + wait.wait_s, False
-    while not wait.stopping.is_set():
-        try:
-            with administering(settings, process) as admin:
-                return ask(admin)
-        except BrokerAwayError:
-            if wait.clock() >= until:
-                raise
-        if not is_reported:
-            wait.report(f"waiting for the broker, for up to {wait.wait_s:g} s")
-            is_reported = True
-        wait.stopping.wait(min(RETRY_S, max(0.0, until - wait.clock())))
-    return None
 
 
 def look(admin: Any, settings: KafkaSettings) -> dict[Topic, FoundTopic]:

@@ -18,7 +18,8 @@ from tracline.rules.engine.letters import required_propositions
 from tracline.rules.labels import limits as label_limits
 from tracline.rules.labels.labeler import Labeler
 from tracline.rules.language.formula_builder import BOUND_MAX, NODES_MAX
-from tracline.rules.language.parse import parse_formula, parse_operators, parse_predicate
+from tracline.rules.language.operators import parse_operators
+from tracline.rules.language.parse import parse_formula, parse_predicate
 from tracline.rules.language.syntax import DEPTH_MAX, TEXT_CHARS_MAX
 from tracline.rules.model.keywords import RESERVED
 from tracline.rules.model.machine import APPLIES

@@ -13,8 +13,8 @@ from kafka import KafkaProducer
 from kafka.structs import TopicPartition
 from tracline.stream.group.client import ClientRecord, GroupClient
 from tracline.stream.kafka.client import KafkaClient
+from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings, producing
-from tracline.stream.kafka.topics import administering
 from tracline.stream.memory.broker import MemoryBroker
 from tracline.stream.memory.client import MemoryClient
 

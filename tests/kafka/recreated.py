@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from kafka.errors import TopicAlreadyExistsError
+from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.kafka.topics import administering, create
+from tracline.stream.kafka.topics import create
 from tracline.stream.messages.topics import Topic
 
 from ..support.processes.rekeying import until

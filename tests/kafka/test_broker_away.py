@@ -10,8 +10,9 @@ import pytest
 from opentelemetry.sdk.trace.export import SpanExportResult
 from tracline.examples.local_kafka import Broker, answers
 from tracline.stream.kafka.care.exporter import KafkaSpanExporter
+from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.kafka.topics import administering, create
+from tracline.stream.kafka.topics import create
 
 from ..support.conversations.keyed import SOURCES
 from ..support.http.hook import hook

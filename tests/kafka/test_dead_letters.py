@@ -11,8 +11,8 @@ from kafka import KafkaProducer
 from kafka.structs import TopicPartition
 from tracline.schemas.time import NS
 from tracline.stream.kafka.care.dead_letters import HEADER
+from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings, producing
-from tracline.stream.kafka.topics import administering
 from tracline.stream.messages.codec import Activation, DeadLetter, encode, encode_dead_letter
 from tracline.stream.messages.topics import Topic
 

@@ -18,8 +18,8 @@ from tracline.examples.local_kafka import JAVA, LIBS
 from tracline.schemas.otlp.decode import decode_protobuf
 from tracline.schemas.span import Span
 from tracline.stream.kafka.care.exporter import KafkaSpanExporter
+from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.kafka.topics import administering
 from tracline.stream.messages.topics import Topic
 
 from ..support.brokers.reading import read

@@ -22,8 +22,8 @@ import pytest
 from tracline.predict.detector import DetectorSettings
 from tracline.stream.alerts.alert import decode
 from tracline.stream.alerts.rates import default_rates, tolerance
+from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.kafka.topics import administering
 from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import AlertFault, ArchiveFault, MonitorFault, RekeyFault

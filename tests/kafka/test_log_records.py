@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from kafka import KafkaProducer
+from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.kafka.topics import administering
 
 from ..support.conversations.keyed import source_of
 from ..support.conversations.log_records import (

@@ -12,8 +12,8 @@ import pytest
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient, OffsetSpec
 from tracline.schemas.time import NS
+from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.kafka.topics import administering
 from tracline.stream.messages.topics import Topic
 
 from ..support.conversations.keyed import LATER_S, PARTITIONS, work

@@ -10,8 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 
 import pytest
+from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.kafka.topics import administering
 from tracline.stream.process.faultpoints import ArchiveFault, MonitorFault, RekeyFault
 
 from ..support.brokers.reading import is_read

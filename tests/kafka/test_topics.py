@@ -12,13 +12,13 @@ from kafka import KafkaProducer
 from kafka.admin import ConfigResource
 from tracline.examples.local_kafka import free_port
 from tracline.stream.error import StreamError
+from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import (
     OF_COLLECTORS,
     SPECS,
     FoundTopic,
     TopicFlaw,
-    administering,
     check,
     create,
     look,

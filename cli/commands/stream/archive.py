@@ -58,7 +58,7 @@ def command(
     from ....archive.shared_writer import LiveArchive
     from ....stream.group.archive import ArchiveRuntime
     from ....stream.kafka.archive_process import DEAD_LETTER_CODES, archive_process, source_of
-    from ....stream.kafka.topics import StartWait
+    from ....stream.kafka.preflight import StartWait
     from ....stream.messages.topics import Topic
     from ....stream.process.archive_metrics import ArchiveMetrics
     from ....stream.stages.archive import ChunkLimits

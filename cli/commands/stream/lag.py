@@ -27,7 +27,7 @@ def command(bootstrap_servers: str | None, format: str) -> None:
     record.
     """
     from ....stream.kafka.lag import lags
-    from ....stream.kafka.topics import administering
+    from ....stream.kafka.preflight import administering
     from ...settings import kafka_settings
 
     settings = kafka_settings({"bootstrap_servers": bootstrap_servers})

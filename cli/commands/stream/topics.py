@@ -41,12 +41,13 @@ def command(
     cannot change later: it limits the number of processes of one kind.
     """
     from ....stream.kafka import topics
+    from ....stream.kafka.preflight import administering
     from ...settings import kafka_settings
 
     if not create and (partitions or replication):
         raise click.UsageError("--partitions and --replication require --create.")
     settings = kafka_settings({"bootstrap_servers": bootstrap_servers})
-    with topics.administering(settings) as admin:
+    with administering(settings) as admin:
         if create:
             for name in topics.create(admin, settings, partitions or topics.PARTITIONS, replication or 1):
                 note(f"created {name}")

@@ -10,9 +10,9 @@ from ...error import StreamError
 from ...group.client import OutgoingRecord
 from ...messages.codec import Activation, encode
 from ...messages.topics import Topic
-from ..preflight import refusal
+from ..preflight import administering, refusal
 from ..settings import KafkaSettings
-from ..topics import administering, look, require
+from ..topics import look, require
 from ..transactions import Transactions
 
 PROCESS = "activate"

@@ -22,9 +22,9 @@ from kafka.structs import TopicPartition
 from ...error import StreamError
 from ...messages.codec import Activation, Damaged, DeadLetter, decode, decode_dead_letter
 from ...messages.topics import Topic
-from ..preflight import refusal
+from ..preflight import administering, refusal
 from ..settings import KafkaSettings, connecting, producing
-from ..topics import administering, look, require
+from ..topics import look, require
 
 PROCESS = "dead-letters"
 HEADER = "tracline-replay"

@@ -34,9 +34,10 @@ from ...stages.monitor_step import MonitorOptions
 from ...stages.schedule import MonitorState
 from ..assignment import group_refusal
 from ..care.activate import activation_of
+from ..preflight import StartWait, ask_when_reachable
 from ..settings import KafkaSettings
 from ..topic_checks import TopicChecks
-from ..topics import PartitionCount, StartWait, TopicSpec, ask_when_reachable, config_of
+from ..topics import PartitionCount, TopicSpec, config_of
 from .activations import activations_after
 from .app import App, app_options
 from .counts import count_step

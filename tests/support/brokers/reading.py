@@ -13,8 +13,8 @@ from kafka import KafkaConsumer
 from kafka.errors import KafkaError
 from kafka.structs import TopicPartition
 from tracline.stream.kafka.lag import EARLIEST, LATEST, READS
+from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings, consuming
-from tracline.stream.kafka.topics import administering
 
 WAIT_S = 40.0
 """The time that a transaction may be open that was begun before."""
