@@ -15,7 +15,7 @@ from tracline.schemas.chat.find import InputFlaw
 from tracline.schemas.event import Content, Event
 from tracline.schemas.frames.candidates import candidate_frame, candidates_of
 from tracline.schemas.frames.events import event_frame
-from tracline.schemas.sessions import pending as traces_module
+from tracline.schemas.sessions import trace as traces_module
 from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.sessions.coverage import Coverage
 from tracline.schemas.sessions.order import session_order

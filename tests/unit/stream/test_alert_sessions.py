@@ -276,9 +276,9 @@ def test_a_watch_cut_anywhere_reports_the_same() -> None:
         state, store = WatchState(), dict[str, bytes]()
         first_half: list[AlarmChange] = []
         for step in settled[:cut]:
-            step, before = watch(state), deepcopy(state)
-            first_half += run(step, [step])
-            writes = step.writes()
+            watched, before = watch(state), deepcopy(state)
+            first_half += run(watched, [step])
+            writes = watched.writes()
             assert state == before, "the step leaves the state as it is"
             for name, data in write_watch(state, writes).items():
                 store.pop(name, None)
