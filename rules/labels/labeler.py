@@ -17,8 +17,8 @@ from ..model.problem import RuleError
 from ..model.rule import RuleSet, SliceKey
 from .guarded import LabelPlan
 from .guards import any_of, steps_shadow
-from .limits import path_problems, problems
 from .plan import ColumnPlan, combined, is_known
+from .predicate_limits import path_problems, problems
 from .slices import slice_columns
 
 WORD_BITS = 64

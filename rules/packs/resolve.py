@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ..labels.limits import SLICE_PATHS_MAX
+from ..labels.predicate_limits import SLICE_PATHS_MAX
 from ..language.operators import parse_operators
 from ..language.parse import Operator, parse_formula, parse_name, parse_path, parse_predicate
 from ..model.formula import BOOLEAN, Formula, Op, has_future, names, walk

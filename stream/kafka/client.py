@@ -20,7 +20,7 @@ from .assignment import join
 from .compacted import read_compacted
 from .preflight import LISTEN_S, require_listener
 from .settings import RECONNECT_MS_MAX, KafkaSettings, connecting, producing
-from .topic_checks import TopicChecks
+from .topic_identity import TopicChecks
 from .transactions import Transactions
 
 FETCH_BYTES = 4 << 20

@@ -15,8 +15,9 @@ from tracline.rules import Monitor
 from tracline.rules.compiler.compile import compile_formula, compile_rule
 from tracline.rules.compiler.limits import DEFAULT, TABLE_LETTERS_MAX
 from tracline.rules.engine.letters import required_propositions
-from tracline.rules.labels import limits as label_limits
+from tracline.rules.labels import predicate_limits as label_limits
 from tracline.rules.labels.labeler import Labeler
+from tracline.rules.labels.regex_check import REGEX_CHARS_MAX
 from tracline.rules.language.formula_builder import BOUND_MAX, NODES_MAX
 from tracline.rules.language.operators import parse_operators
 from tracline.rules.language.parse import parse_formula, parse_predicate
@@ -224,7 +225,7 @@ def test_the_limits_of_predicates_are_those_of_the_engine() -> None:
         label_limits.LEAVES_MAX,
         label_limits.MEMBERS_MAX,
         label_limits.LITERAL_CHARS_MAX,
-        label_limits.REGEX_CHARS_MAX,
+        REGEX_CHARS_MAX,
         label_limits.PATH_STEPS_MAX,
         label_limits.KEY_CHARS_MAX,
         label_limits.SLICE_PATHS_MAX,

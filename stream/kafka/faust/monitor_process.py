@@ -36,7 +36,7 @@ from ..assignment import group_refusal
 from ..care.activate import activation_of
 from ..preflight import StartWait, ask_when_reachable
 from ..settings import KafkaSettings
-from ..topic_checks import TopicChecks
+from ..topic_identity import TopicChecks
 from ..topics import PartitionCount, TopicSpec, config_of
 from .activations import activations_after
 from .app import App, app_options

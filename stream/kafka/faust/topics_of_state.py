@@ -15,7 +15,7 @@ from ...error import StreamError
 from ...group.topic_loss import Loss
 from ...messages.topics import Topic
 from ..settings import KafkaSettings
-from ..topic_checks import TopicChecks, topic_id
+from ..topic_identity import TopicChecks, topic_id
 from ..topics import look, require
 
 MARKS = 1
