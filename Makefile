@@ -46,7 +46,7 @@ types: setup
 	$(BIN)/pyright
 
 fast: setup
-	$(BIN)/python -m pytest $(FAST_TESTS) -m "not slow and not exhaustive"
+	$(BIN)/python -m pytest $(FAST_TESTS) -n 2 --dist loadfile -m "not slow and not exhaustive"
 
 test: setup ## every test, with the time each folder took against its budget: under 10 minutes
 	-@$(MAKE) --no-print-directory kafka
