@@ -48,7 +48,7 @@ types: setup
 fast: setup
 	$(BIN)/python -m pytest $(FAST_TESTS) -n 2 --dist loadfile -m "not slow and not exhaustive"
 
-test: setup ## every test, with the time each folder took against its budget: under 10 minutes
+test: setup ## every test, with the time each folder took against its budget: under 15 minutes
 	-@$(MAKE) --no-print-directory kafka
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not alone and not exhaustive and not collector and not frameworks"
 	$(BIN)/python -m pytest -m alone
