@@ -1,4 +1,4 @@
-"""What is carried of a session: the kernel's memory and the witness trails of its open occurrence."""
+"""The carried part of a session: the kernel's memory and the witness trails of its open occurrence."""
 
 from __future__ import annotations
 

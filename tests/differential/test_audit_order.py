@@ -246,7 +246,7 @@ def test_sessions_with_equal_hashes_are_sorted(
 def test_too_much_disorder_sorts_everything(
     tmp_path: Path, rules: RuleSet, monkeypatch: pytest.MonkeyPatch, limit: str, value: float
 ) -> None:
-    """Where most sessions are out of order, or continue over many passes, all are sorted."""
+    """All sessions are sorted if most are out of order, or continue over many passes."""
     monkeypatch.setattr(spill, "BUCKET_ROWS", 5)
     monkeypatch.setattr(spill, "PASS_ROWS", 20)
     archive = archive_of(Random(2), tmp_path / "archive", 10, limit == "ROWS_HELD_MAX")

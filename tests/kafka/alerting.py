@@ -11,7 +11,7 @@ from kafka import KafkaProducer
 from kafka.admin import OffsetSpec
 from kafka.structs import TopicPartition
 from tracline.schemas.time import NS, parse_time
-from tracline.stream.alerts.alert import Alert, AlertStatus, decode
+from tracline.stream.alerts.alert import Alert, decode
 from tracline.stream.alerts.rates import Rates, default_rates, encode
 from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings
@@ -25,7 +25,6 @@ from ..support.conversations.alert_messages import (
     SETTINGS,
     SPIKE,
     TICK_S,
-    WRONG,
     Sent,
     messages,
 )
@@ -112,15 +111,3 @@ def until_delivered(kafka: KafkaSettings) -> None:
             return end >= 3 and committed is not None and committed.offset >= end - 1
 
         until("every alert is delivered", is_done)
-
-
-def check_one_alert(alerts: list[Alert]) -> None:
-    """One alert, of the agent that goes wrong, in the spike and a little longer."""
-    assert [alert.status for alert in alerts] == [AlertStatus.FIRING, AlertStatus.RESOLVED]
-    assert len({alert.id for alert in alerts}) == 1
-    fired, resolved = alerts
-    first, last = (BEGAN + tick * TICK_S * NS for tick in (SPIKE.start, SPIKE.stop))
-    assert (fired.agent, fired.rule, fired.severity) == (WRONG, "auth-first", "high")
-    assert first <= fired.starts < first + 5 * TICK_S * NS
-    assert resolved.ends is not None
-    assert last < resolved.ends < last + 20 * TICK_S * NS

@@ -16,14 +16,13 @@ from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import AlertFault
 
-from ..support.conversations.alert_messages import WRONG, messages
+from ..support.conversations.alert_messages import WRONG, check_one_alert, messages
 from ..support.http.alertmanager import RunningAlertmanager, alertmanager
 from ..support.http.hook import hook
 from ..support.http.receiving import values
 from ..support.processes.rekeying import until
 from .alerting import (
     alerts,
-    check_one_alert,
     halves,
     notifications,
     process,

@@ -14,6 +14,7 @@ from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import create
 
+from ..support.conversations.alert_messages import check_one_alert
 from ..support.conversations.keyed import SOURCES
 from ..support.http.hook import hook
 from ..support.processes.rekeying import make_topics, until, until_carried
@@ -21,7 +22,7 @@ from ..support.processes.stage import TIMEOUT_S, Stage, running
 from ..support.processes.stage import WAIT_S as STAGE_WAIT_S
 from ..support.truth.conversations import write_pack
 from ..support.truth.judging import Listener
-from .alerting import alerts, check_one_alert, halves, process, until_delivered, with_topics, write_rates
+from .alerting import alerts, halves, process, until_delivered, with_topics, write_rates
 from .alerting import send as send_verdicts
 from .proving import SESSIONS, WAIT_S, Pipeline, Proof, Sender, assert_whole, proof, stop
 from .test_exporter import arrived, span

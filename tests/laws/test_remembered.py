@@ -113,7 +113,7 @@ def test_recordings_are_read_the_same(name: str) -> None:
 @given(st.integers(0, 2**32))
 @settings(max_examples=60)
 def test_edited_histories_are_read_the_same(seed: int) -> None:
-    """Where texts are cut off or changed at any place between calls."""
+    """Texts that are cut off or changed at any place between calls give the same claims."""
     random = Random(seed)
     session = random.choice(SESSIONS)
     sent = spans(session, replace(MANNERS["plain"], dialect=random.choice([Dialect.GENAI, Dialect.VERCEL])))

@@ -12,6 +12,7 @@ from typing import Any
 
 from tracline.predict.detector import DetectorSettings
 from tracline.schemas.time import NS, rfc3339
+from tracline.stream.alerts.alert import Alert, AlertStatus
 from tracline.stream.alerts.rates import Tolerance, default_rates, tolerance
 from tracline.stream.messages.codec import Mark, verdict_messages
 from tracline.stream.messages.record import Record
@@ -91,3 +92,15 @@ def records(sent: list[Sent]) -> list[Record]:
         read.append(Record(message.partition, offsets[message.partition], BEGAN, message.value))
         offsets[message.partition] += 1
     return read
+
+
+def check_one_alert(alerts: list[Alert]) -> None:
+    """Check for one alert, of the agent that violates, in the spike and a little longer."""
+    assert [alert.status for alert in alerts] == [AlertStatus.FIRING, AlertStatus.RESOLVED]
+    assert len({alert.id for alert in alerts}) == 1
+    fired, resolved = alerts
+    first, last = (BEGAN + tick * TICK_S * NS for tick in (SPIKE.start, SPIKE.stop))
+    assert (fired.agent, fired.rule, fired.severity) == (WRONG, "auth-first", "high")
+    assert first <= fired.starts < first + 5 * TICK_S * NS
+    assert resolved.ends is not None
+    assert last < resolved.ends < last + 20 * TICK_S * NS

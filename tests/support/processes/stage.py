@@ -24,7 +24,7 @@ WAIT_S = 60.0
 TIMEOUT_S = "6" if "KAFKA_BOOTSTRAP_SERVERS" in os.environ else "2"
 """The time that a process may be silent; brokers allow six seconds at least unless configured otherwise."""
 DYING_S = "6" if "KAFKA_BOOTSTRAP_SERVERS" in os.environ else "1"
-"""How long a process that is to be killed may be silent: for so long its successor waits."""
+"""The seconds for which a process that is to be killed may be silent; its successor waits as long."""
 POLL_S = 0.1
 
 

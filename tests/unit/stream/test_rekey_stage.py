@@ -63,7 +63,7 @@ def done() -> Work:
 
 @dataclass
 class Topics:
-    """What a rekeyer has written: its state by source and key, its batches in order."""
+    """The writes of a rekeyer: its state by source and key, its batches in order."""
 
     state: list[dict[str, bytes]] = field(default_factory=lambda: [{} for _ in range(SOURCES)])
     batches: list[CandidateBatch] = field(default_factory=list)

@@ -46,7 +46,7 @@ def test_a_session_that_cannot_be_judged_stops_no_other() -> None:
 
 
 def test_a_session_that_breaks_without_candidates_begins_again() -> None:
-    """Where the waiting spans of a session break it without a new one, its state is dropped."""
+    """A session's state is dropped if its waiting spans break it without a new one."""
     waiting = {FIRST: wrote(FIRST, 1, "poison"), SECOND: wrote(SECOND, 1, "well!")}
 
     def load(name: str) -> SessionState:

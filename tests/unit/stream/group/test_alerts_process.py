@@ -6,13 +6,18 @@ from collections.abc import Sequence
 
 import pytest
 from kafka.structs import TopicPartition
-from tracline.schemas.time import NS
 from tracline.stream.alerts.alert import Alert, AlertStatus, decode
 from tracline.stream.alerts.receivers import NotDelivered
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.alert_metrics import DeliveryFailure
 
-from ....support.conversations.alert_messages import BEGAN, PARTITIONS, SPIKE, TICK_S, WRONG, Sent, messages
+from ....support.conversations.alert_messages import (
+    BEGAN,
+    PARTITIONS,
+    Sent,
+    check_one_alert,
+    messages,
+)
 from .memory_processes import KAFKA, NAMES, MemoryPipeline, MemoryProcess
 
 READ = "tracline_kafka_messages_read_total"
@@ -69,18 +74,6 @@ def until_delivered(pipeline: MemoryPipeline, process: MemoryProcess) -> None:
         return pipeline.is_read("alerts", Topic.VERDICTS) and end >= 3 and committed >= end - 1
 
     process.until("every alert is delivered", is_done)
-
-
-def check_one_alert(alerts: list[Alert]) -> None:
-    """Check for one alert, of the agent that violates, in the spike and a little longer."""
-    assert [alert.status for alert in alerts] == [AlertStatus.FIRING, AlertStatus.RESOLVED]
-    assert len({alert.id for alert in alerts}) == 1
-    fired, resolved = alerts
-    first, last = (BEGAN + tick * TICK_S * NS for tick in (SPIKE.start, SPIKE.stop))
-    assert (fired.agent, fired.rule, fired.severity) == (WRONG, "auth-first", "high")
-    assert first <= fired.starts < first + 5 * TICK_S * NS
-    assert resolved.ends is not None
-    assert last < resolved.ends < last + 20 * TICK_S * NS
 
 
 def test_undelivered_alerts_wait_in_the_topic(pipeline: MemoryPipeline) -> None:

@@ -125,7 +125,7 @@ def test_a_topic_that_is_recreated_under_a_process_is_refused(
 
 
 def test_messages_with_marks_of_older_events_are_refused(pipeline: MemoryPipeline, tmp_path: Path) -> None:
-    """Where the marks are above the end of the topic of events, repeats are refused, not dropped (TRL751)."""
+    """Repeats are refused, not dropped, if their marks are above the end of the events topic (TRL751)."""
     for offset in (500, 0):
         batch = JudgedBatch(Mark(0, offset, 0), BEGIN, [event(offset)], [RULES], [0])
         pipeline.append(Topic.JUDGED, 0, encode(batch))
