@@ -285,6 +285,11 @@ def letters_of(found: MonitorOutput) -> dict[tuple[str, int, int], str]:
     return {(letter.topic, letter.partition, letter.offset): letter.sha256 for letter in found.letters}
 
 
+def repeated(found: MonitorOutput) -> int:
+    """Return the count of messages that came twice, dead letters included: some polls send only these."""
+    return found.again + len(found.letters) - len(letters_of(found))
+
+
 def conversations(places: Counter[Place]) -> Counter[Place]:
     """Those that are not of a span that only carries the time."""
     return Counter({place: count for place, count in places.items() if not place[0].startswith(CLOSING)})
