@@ -98,7 +98,7 @@ def note_unlearned(learned: StatusHistory) -> None:
 
 def _statuses(rows: Iterator[dict[str, Any]]) -> Iterator[TimedStatus]:
     """Yield the rows of `status_history` as statuses with their times."""
-    from ....stream.messages.status import SessionStatus, StatusChange
+    from ....schemas.records.session_status import SessionStatus, StatusChange
 
     for row in rows:
         at = row.pop("changed")
