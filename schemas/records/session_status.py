@@ -58,13 +58,14 @@ class _StatusJson(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(_StatusJson)
 
-_instant = lru_cache(maxsize=4096)(rfc3339)
-"""Many changes share their times: all rules that begin to apply to an occurrence."""
+# Many changes share their times: all rules that begin to apply to an occurrence.
+_text = lru_cache(maxsize=4096)(rfc3339)
+_time = lru_cache(maxsize=4096)(parse_time)
 
 
 def encode_status(change: StatusChange) -> bytes:
     """Return the change as JSON."""
-    occurrence, time = _instant(change.occurrence), _instant(change.time)
+    occurrence, time = _text(change.occurrence), _text(change.time)
     named = change.pack, change.rule, change.rule_digest, change.severity
     return _ENCODER.encode(
         _StatusJson(change.status, change.session_id, occurrence, *named, change.agent, time)
@@ -74,7 +75,7 @@ def encode_status(change: StatusChange) -> bytes:
 def decode_status(data: bytes | msgspec.Raw) -> StatusChange:
     """Return the change in JSON. Raises ValueError where a field is missing or invalid."""
     status = _DECODER.decode(data)
-    occurrence, time = parse_time(status.occurrence), parse_time(status.time)
+    occurrence, time = _time(status.occurrence), _time(status.time)
     if occurrence is None or time is None:
         raise ValueError("a status without a time")
     named = status.pack, status.rule, status.rule_digest, status.severity
