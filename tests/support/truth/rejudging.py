@@ -204,8 +204,8 @@ class Rejudge:
 
     def _breaches(self, judged: Judged, places: _Places) -> Iterator[_Change]:
         """Yield the first violations of occurrences, and the rules that became unjudged, at new events."""
-        violated, unmet = first_breaches(judged)
-        dead = unjudged_findings(judged)
+        violated, unmet = first_breaches(judged.found, judged.closed, judged.rated)
+        dead = unjudged_findings(judged.found)
         violated, dead = (found.take(places.is_new[found.stamps]) for found in (violated, dead))
         for phase, (status, found, batches) in enumerate(
             (
