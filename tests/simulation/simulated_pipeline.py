@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from random import Random
 
-import msgspec
+import orjson
 import polars as pl
 from kafka.errors import KafkaConnectionError, KafkaTimeoutError, UnknownError
 from kafka.structs import TopicPartition
@@ -21,6 +21,7 @@ from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.records.dead_letter import decode_dead_letter
+from tracline.schemas.records.verdict_record import encode_verdict
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.alerts.alert import Alert, decode
@@ -396,7 +397,7 @@ class SimulatedPipeline:
             seen[mark.partition] = mark
             for verdict in message.verdicts:
                 assert verdict.id not in found, "a verdict came twice above the mark"
-                found[verdict.id] = msgspec.to_builtins(verdict)
+                found[verdict.id] = orjson.loads(encode_verdict(verdict))
         return found
 
     def judged(self) -> list[tuple[Event, str]]:
