@@ -243,8 +243,7 @@ def first_of_each_mark(outputs: Sequence[Output]) -> dict[tuple[Topic, int], lis
         if output.topic is Topic.JUDGED:
             mark = decode_judged(data).mark
         elif output.topic is Topic.VERDICTS:
-            message = decode_verdicts(data)
-            mark = Mark(message["partition"], message["offset"], message["index"])
+            mark = decode_verdicts(data).mark
         else:
             continue
         key = output.topic, mark.partition
