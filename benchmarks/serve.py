@@ -28,7 +28,8 @@ from tracline.stream.ingest.request import ExportRequest
 from tracline.stream.messages.session_state import SessionState
 from tracline.stream.serve.rows import add_changes
 from tracline.stream.serve.store import StoreChanges, open_store
-from tracline.stream.stages.judge import RuleSetJudge, Worker
+from tracline.stream.stages.judge import SessionJudge
+from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
 from tests.support.otlp_requests import requests
 
@@ -40,7 +41,7 @@ def main() -> None:
     """Run the benchmark and print its table."""
     wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     bodies, count = _bodies(wanted)
-    worker = Worker(RuleSetJudge(compile_rule_set(load_packs(shipped_packs()))))
+    judge = SessionJudge(RuleSetJudge(compile_rule_set(load_packs(shipped_packs()))))
     spent: dict[str, float] = {}
     verdicts = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -71,7 +72,7 @@ def main() -> None:
                 states[name] = SessionState(SessionAssembler(name, IDLE_NS))
             touched = {item.session_id: states[item.session_id] for item in candidates}
             with _timed(spent, "judge"):
-                outputs = worker.step(touched, candidates, watermark)
+                outputs = judge.step(touched, candidates, watermark, touched.__getitem__).outputs
             with _timed(spent, "write: states, events and verdicts on disk"):
                 batch = StoreChanges(worked_off=number, watermark=watermark)
                 add_changes(batch, outputs, touched, watermark)

@@ -26,6 +26,7 @@ COMMANDS = {
     "import": ("archive.import_", "Convert chat logs and span dumps to an archive of event Parquet."),
     "audit": ("audit.audit", "Judge an archive by rule packs and write a bundle of verdicts."),
     "show": ("archive.show", "Show the sessions and events of a source, as an audit judges them."),
+    "tools": ("archive.tools", "List the tools of a source and the paths that rules can name."),
     "doctor": (
         "archive.doctor",
         "List instrumentations, what each lacks, and the settings that add it.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING
 
 from ..schemas.display import shortened, visible
@@ -9,6 +11,9 @@ from .options import colors
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+PIPED_WIDTH = 1_000_000
+"""Columns of a pipe or file: wider than any line."""
 
 
 def clean(text: str, width: int | None = None) -> str:
@@ -23,7 +28,11 @@ def quoted(text: str) -> str:
 
 
 def plain_console() -> Console:
-    """Return a console on standard output that interprets no markup or emoji: telemetry may contain both."""
+    """Return a console on standard output that interprets no markup or emoji: telemetry may contain both.
+
+    Lines fit a terminal, or `COLUMNS` where that is set; else nothing is cut or wrapped in a pipe or file.
+    """
     from rich.console import Console
 
-    return Console(no_color=colors() is False, highlight=False, markup=False, emoji=False)
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPED_WIDTH
+    return Console(no_color=colors() is False, highlight=False, markup=False, emoji=False, width=width)

@@ -14,6 +14,9 @@ NS_MIN, NS_MAX = -(2**63), 2**63 - 1
 EVENT_TIME_MIN = -9_214_560_000 * NS
 """The first nanosecond of 1678: no event is earlier, so that common readers accept the text of every time."""
 
+UNDATED_BEFORE = 365 * 86_400 * NS
+"""The first nanosecond of 1971: a log without times has times of 1970 (`chat.decode`)."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TEXT = re.compile(
     r"(\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(?::\d{2})?)(?:[.,](\d{1,12}))? ?(Z|z|UTC|[+-]\d{2}:?\d{2})?",

@@ -11,13 +11,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import orjson
 import polars as pl
 
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, compile_rule_set, judge
-from ...rules.engine.records import Record, RecordKey, WitnessCache, records
+from ...rules.engine.records import RecordKey, WitnessCache, records
 from ...rules.engine.sessions import Clock
 from ...rules.model.rule import Rule, RuleSet
+from ...schemas.records.verdict_record import VerdictRecord, decode_verdict
 from ...schemas.time import NS
 from ...schemas.verdict import Verdict
 from ..evidence import bundle
@@ -44,7 +44,7 @@ class AuditResult:
 
     summary: Any
     population: Population
-    examples: dict[str, list[Record]] = field(default_factory=dict[str, list[Record]])
+    examples: dict[str, list[VerdictRecord]] = field(default_factory=dict[str, list[VerdictRecord]])
 
 
 def silent(_step: str, _done: int, _total: int) -> None:
@@ -76,10 +76,10 @@ def audit(
     return AuditResult(content, population, examples)
 
 
-def write_verdicts(work: Path, runs: Runs, rules: Sequence[Rule]) -> dict[str, list[Record]]:
+def write_verdicts(work: Path, runs: Runs, rules: Sequence[Rule]) -> dict[str, list[VerdictRecord]]:
     """Write the files of verdicts into a bundle, and return the examples of each rule that has any."""
     keys = {(r.pack, r.id): key for key, r in zip(rule_keys(rules), rules, strict=True)}
-    examples: dict[str, list[Record]] = {}
+    examples: dict[str, list[VerdictRecord]] = {}
     typed = bundle.typed_writer(work / bundle.TYPED_VERDICTS)
     with (work / bundle.VERDICTS).open("wb") as verdicts, typed as write_typed:
         for block in _blocks(runs.merged(), TYPED_RECORDS):
@@ -159,12 +159,12 @@ def in_threads(
                 running |= {pool.submit(work, frame) for frame in islice(frames, 1)}
 
 
-def _add_example(examples: list[Record], at: RecordKey, text: bytes) -> None:
+def _add_example(examples: list[VerdictRecord], at: RecordKey, text: bytes) -> None:
     """Add a record to the examples if it is a breach in a session without an example."""
     if len(examples) == EXAMPLES_MAX or at.verdict not in (Verdict.VIOLATED, Verdict.UNMET):
         return
-    known = {(example["session_id"], example["occurrence"]) for example in examples}
+    known = {(example.session_id, example.occurrence) for example in examples}
     if (at.session_id, at.occurrence) not in known:
-        record = orjson.loads(text)
-        if not record["history"]:
+        record = decode_verdict(text)
+        if not record.history:
             examples.append(record)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import orjson
 
-from ...rules.engine.records import Record, RecordKey, line, record_key
+from ...rules.engine.records import RecordKey, record_key
+from ...schemas.records.verdict_record import VerdictRecord, encode_verdict
 
 RUN_RECORDS = 50_000
 RUN_BYTES = 1 << 26
@@ -34,10 +35,9 @@ class Runs:
         self._bytes = 0
         self._count = 0
 
-    def add(self, record: Record) -> None:
+    def add(self, record: VerdictRecord) -> None:
         """Store the line of a record."""
-        # Copy: the buffer of orjson uses ten times the memory of the line.
-        text = bytes(memoryview(line(record)))
+        text = encode_verdict(record) + b"\n"
         self._held.append((record_key(record), text))
         self._bytes += len(text)
         if len(self._held) >= RUN_RECORDS or self._bytes >= RUN_BYTES:

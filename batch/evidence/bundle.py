@@ -10,7 +10,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import orjson
 import polars as pl
 import pyarrow as pa  # pyright: ignore[reportMissingTypeStubs]
 import pyarrow.json as pa_json  # pyright: ignore[reportMissingTypeStubs]
@@ -18,9 +17,9 @@ import pyarrow.parquet as pq  # pyright: ignore[reportMissingTypeStubs]
 import rfc8785
 
 from ...archive.error import SourceError
-from ...rules.engine.records import Record
 from ...rules.labels.missing import MISSING_TYPE
 from ...schemas.frames.events import TIME
+from ...schemas.records.verdict_record import VerdictRecord, decode_verdict
 
 VERDICTS = "verdicts.jsonl"
 TYPED_VERDICTS = "verdicts.parquet"
@@ -92,11 +91,11 @@ def _is_replaceable(out: Path) -> bool:
     return not names or names >= IN_EVERY_BUNDLE
 
 
-def read_verdicts(path: Path) -> Iterator[Record]:
+def read_verdicts(path: Path) -> Iterator[VerdictRecord]:
     """Yield the records of a file of verdicts in its order."""
     with path.open("rb") as file:
         for text in file:
-            yield orjson.loads(text)
+            yield decode_verdict(text)
 
 
 @contextmanager

@@ -193,7 +193,7 @@ def found_today(result: AuditResult, rules: tuple[Rule, ...], found: SourceUsage
     first = rules[0].pack
     for rule in sorted(rules, key=lambda rule: (rule.pack != first, rule.pack, -rule.severity.rank, rule.id)):
         key, row = rows[rule.pack, rule.id]
-        sessions = [_clean(record["session_id"], 40) for record in result.examples.get(key, [])]
+        sessions = [_clean(record.session_id, 40) for record in result.examples.get(key, [])]
         count = f"{row['sessions_violating']:,} of {_count(row['sessions_applicable'], 'session')}"
         named = f": {', '.join(sessions[:NAMED_MAX])}" if sessions else ""
         more = ", ..." if row["sessions_violating"] > len(sessions) else ""

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
-import orjson
 import polars as pl
 
 from ...schemas.event import Kind
@@ -17,10 +16,12 @@ from ..prepare.prepare import prepare
 from ..prepare.spill import passes
 from ..sources.discover import Population
 from ..sources.event_files import reading
+from .json_paths import PathCounter, PathUsage
 
 CALLS_READ = 200
-"""Calls of each tool per pass whose argument names are read."""
+"""Calls, and results, of each tool per pass whose JSON is read."""
 
+_Caller: TypeAlias = tuple[str | None, bool]
 _CALL, _RESULT = Kind.TOOL_CALL.value, Kind.TOOL_RESULT.value
 
 
@@ -28,7 +29,8 @@ _CALL, _RESULT = Kind.TOOL_CALL.value, Kind.TOOL_RESULT.value
 class ToolUsage:
     """The usage of a tool: calls, results, failed results, sessions, and sessions in which it is first.
 
-    `arguments` are the names of the calls' arguments, the most frequent first.
+    `arguments` are the names of the calls' arguments, the most frequent first, and `paths` the JSON paths of
+    arguments and results. `callers` counts the calls by agent (None: unnamed) and by whether they are nested.
     """
 
     name: str
@@ -38,6 +40,8 @@ class ToolUsage:
     sessions: int
     first: int
     arguments: tuple[str, ...]
+    paths: tuple[PathUsage, ...]
+    callers: Mapping[tuple[str | None, bool], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,25 +64,30 @@ def usage(source: str | Path, scratch: Path, options: AuditOptions) -> SourceUsa
     population = Population()
     parts = prepare(source, scratch, population, options)
     kinds, agents = Counter[str](), Counter[str | None]()
-    arguments: dict[str, Counter[str]] = {}
+    callers: dict[str, Counter[_Caller]] = {}
+    contents: dict[str, tuple[PathCounter, PathCounter]] = {}
     sessions: list[pl.DataFrame] = []
     tools: list[pl.DataFrame] = []
     for one_pass in passes(parts):
         with reading(one_pass.parts):
             rows = _rows(one_pass.frame).collect(engine="streaming")
+            sampled = _sampled(one_pass.frame).collect(engine="streaming")
         kinds.update(dict(rows["kind"].value_counts().iter_rows()))
         agents.update(dict(rows["agent"].value_counts().iter_rows()))
         sessions.append(rows.select(pl.col("session").unique()))
         tools.append(rows.filter(pl.col("tool").is_not_null()).group_by("tool", "session").agg(_counts()))
-        for tool, args in _sampled(rows).iter_rows():
-            arguments.setdefault(tool, Counter()).update(_names(args))
+        for tool, agent, nested, count in _callers(rows).iter_rows():
+            callers.setdefault(tool, Counter())[agent, nested] += count
+        for tool, kind, content in sampled.sort("tool", "kind", "content").iter_rows():
+            args, result = contents.setdefault(tool, (PathCounter("args"), PathCounter("result")))
+            (result if kind == _RESULT else args).add(content)
     found = pl.concat(tools) if tools else pl.DataFrame()
     return SourceUsage(
         events=kinds.total(),
         sessions=pl.concat(sessions)["session"].n_unique() if sessions else 0,
         kinds=dict(sorted(kinds.items())),
         agents=dict(sorted(agents.items(), key=lambda item: (-item[1], item[0] or ""))),
-        tools=tuple(_tools(found, arguments)) if len(found) else (),
+        tools=tuple(_tools(found, contents, callers)) if len(found) else (),
         population=population,
     )
 
@@ -91,7 +100,7 @@ def _rows(events: pl.LazyFrame) -> pl.LazyFrame:
         "agent",
         "tool",
         "seq",
-        pl.when(pl.col("kind") == _CALL).then("args").alias("args"),
+        "nested",
         pl.struct("session_id", "occurrence").hash(0).alias("session"),
         ((pl.col("kind") == _RESULT) & (pl.col("error").is_not_null() | result)).alias("failed"),
     )
@@ -108,24 +117,32 @@ def _counts() -> list[pl.Expr]:
     ]
 
 
-def _sampled(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the arguments of the first calls of each tool, by session and place."""
-    calls = rows.filter(pl.col("tool").is_not_null() & pl.col("args").is_not_null())
-    return calls.sort("session", "seq").group_by("tool").head(CALLS_READ).select("tool", "args")
+def _callers(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the number of calls by tool, agent and whether they are nested."""
+    calls = rows.filter((pl.col("kind") == _CALL) & pl.col("tool").is_not_null())
+    return calls.group_by("tool", "agent", "nested").len()
 
 
-def _names(args: str) -> list[str]:
-    """Return the names of a call's arguments."""
-    try:
-        arguments: Any = orjson.loads(args)
-    except orjson.JSONDecodeError:
-        return []
-    return [str(name) for name in arguments] if isinstance(arguments, dict) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+def _sampled(events: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the content of some calls and results of each tool, spread over the sessions."""
+    content = pl.when(pl.col("kind") == _CALL).then("args").otherwise("result").alias("content")
+    place = pl.struct("session_id", "occurrence", "seq").hash(0).alias("place")
+    return (
+        events.filter(pl.col("kind").is_in([_CALL, _RESULT]) & pl.col("tool").is_not_null())
+        .select("tool", pl.col("kind").cast(pl.String), content, place)
+        .filter(pl.col("content").is_not_null())
+        .group_by("tool", "kind")
+        .agg(pl.col("content").bottom_k_by("place", CALLS_READ))
+        .explode("content")
+    )
 
 
-def _tools(found: pl.DataFrame, arguments: Mapping[str, Counter[str]]) -> list[ToolUsage]:
-    """Return the tools, given their counts in each session."""
-
+def _tools(
+    found: pl.DataFrame,
+    contents: Mapping[str, tuple[PathCounter, PathCounter]],
+    callers: Mapping[str, Counter[_Caller]],
+) -> list[ToolUsage]:
+    """Return the tools, given their counts in each session, their contents and their callers."""
     by_session = found.group_by("tool", "session").agg(
         pl.col("calls", "results", "failed").sum(), pl.col("first").min()
     )
@@ -134,14 +151,31 @@ def _tools(found: pl.DataFrame, arguments: Mapping[str, Counter[str]]) -> list[T
     summed = counted.group_by("tool").agg(
         pl.col("calls", "results", "failed").sum(), pl.len().alias("sessions"), pl.col("is_first").sum()
     )
-    return [
-        ToolUsage(
-            name, calls, results, failed, sessions, first, tuple(_by_count(arguments.get(name, Counter())))
+    tools: list[ToolUsage] = []
+    for name, calls, results, failed, sessions, first in summed.sort(
+        ["calls", "tool"], descending=[True, False]
+    ).iter_rows():
+        args, result = contents.get(name) or (PathCounter("args"), PathCounter("result"))
+        tools.append(
+            ToolUsage(
+                name,
+                calls,
+                results,
+                failed,
+                sessions,
+                first,
+                arguments=tuple(_by_count(args.keys)),
+                paths=(*args.paths(), *result.paths()),
+                callers=dict(sorted(callers.get(name, Counter[_Caller]()).items(), key=_most_calls)),
+            )
         )
-        for name, calls, results, failed, sessions, first in summed.sort(
-            ["calls", "tool"], descending=[True, False]
-        ).iter_rows()
-    ]
+    return tools
+
+
+def _most_calls(caller: tuple[_Caller, int]) -> tuple[int, str, bool]:
+    """Return a sort key: the callers with the most calls first, then by name."""
+    (agent, nested), count = caller
+    return -count, agent or "", nested
 
 
 def _by_count(names: Counter[str]) -> list[str]:

@@ -6,16 +6,20 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 
-def lines(verdicts: Iterator[dict[str, Any]]) -> Iterator[str]:
+from ...schemas.records.verdict_record import VerdictRecord
+
+
+def lines(verdicts: Iterator[VerdictRecord]) -> Iterator[str]:
     """Yield each verdict as a line of JSON."""
-    return (json.dumps(verdict, sort_keys=True) for verdict in verdicts)
+    return (json.dumps(msgspec.to_builtins(verdict)) for verdict in verdicts)
 
 
-def json_text(summary: dict[str, Any], verdicts: Iterator[dict[str, Any]]) -> Iterator[str]:
+def json_text(summary: dict[str, Any], verdicts: Iterator[VerdictRecord]) -> Iterator[str]:
     """Yield one JSON object: the content of `summary.json`, and all verdicts under `verdicts`."""
     yield json.dumps(summary, indent=2, sort_keys=True).removesuffix("\n}") + ","
-    yield from array("verdicts", verdicts)
+    yield from array("verdicts", map(msgspec.to_builtins, verdicts))
     yield "}"
 
 

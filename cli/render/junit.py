@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree as Xml
 
+from ...schemas.records.verdict_record import VerdictRecord
 from ..terminal import clean, quoted
 
 
-def junit(summary: dict[str, Any], examples: Mapping[str, Sequence[dict[str, Any]]]) -> str:
+def junit(summary: dict[str, Any], examples: Mapping[str, Sequence[VerdictRecord]]) -> str:
     """Return the XML text. A broken rule fails and lists its first sessions.
 
     A rule that applied to no session, or was unjudged in a session and never broken, is skipped: it has not
@@ -30,7 +31,7 @@ def junit(summary: dict[str, Any], examples: Mapping[str, Sequence[dict[str, Any
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root, encoding="unicode")
 
 
-def _judge(case: Xml.Element, rule: dict[str, Any], examples: Sequence[dict[str, Any]]) -> None:
+def _judge(case: Xml.Element, rule: dict[str, Any], examples: Sequence[VerdictRecord]) -> None:
     broken, unjudged = rule["violations"] + rule["unmet"], rule["sessions_unjudged"]
     if broken:
         sessions = f"{rule['sessions_violating']} of {rule['sessions_applicable']} sessions"
@@ -41,8 +42,8 @@ def _judge(case: Xml.Element, rule: dict[str, Any], examples: Sequence[dict[str,
             message=f"{quoted(rule['title'])}: {broken} times, in {sessions}",
         )
         failure.text = "\n".join(
-            f"session {clean(found['session_id'])}, step {found['seq']}: {found['verdict']}, "
-            f"event {clean(found['event_id'])}, verdict {found['id']}"
+            f"session {clean(found.session_id)}, step {found.seq}: {found.described}, "
+            f"event {clean(found.event_id)}, verdict {found.id}"
             for found in examples
         )
         if unjudged:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
 
+from ...schemas.records.verdict_record import VerdictRecord
+from ...schemas.verdict import Verdict
 from ..terminal import clean, quoted
 from .json import array
 
@@ -23,7 +25,7 @@ SHOWN = ("verdict", "session_id", "occurrence", "slice", "event_id", "time", "ag
 """The fields of a verdict in the property bag of its result."""
 
 
-def sarif(summary: dict[str, Any], verdicts: Iterator[dict[str, Any]]) -> Iterator[str]:
+def sarif(summary: dict[str, Any], verdicts: Iterator[VerdictRecord]) -> Iterator[str]:
     """Yield a SARIF log of one run. Only violated, unmet and unjudged verdicts are results."""
     rules = summary["rules"]
     index = {(rule["pack"], rule["id"]): (place, key) for place, (key, rule) in enumerate(rules.items())}
@@ -38,9 +40,9 @@ def sarif(summary: dict[str, Any], verdicts: Iterator[dict[str, Any]]) -> Iterat
     yield '  "runs": [{'
     yield f'    "tool": {json.dumps({"driver": driver})},'
     results = (
-        _result(verdict, rules, *index[verdict["pack"], verdict["rule"]])
+        _result(verdict, rules, *index[verdict.pack, verdict.rule])
         for verdict in verdicts
-        if verdict["verdict"] in MESSAGES
+        if verdict.verdict in MESSAGES
     )
     yield from array("results", results, indent="    ")
     yield "  }]"
@@ -56,29 +58,29 @@ def _rule(key: str, rule: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _result(verdict: dict[str, Any], rules: dict[str, Any], place: int, key: str) -> dict[str, Any]:
-    message = MESSAGES[verdict["verdict"]].format(reason=verdict["reason"])
-    open_ = verdict["verdict"] == "unjudged"
-    session = clean(verdict["session_id"])
+def _result(verdict: VerdictRecord, rules: dict[str, Any], place: int, key: str) -> dict[str, Any]:
+    message = MESSAGES[verdict.verdict].format(reason=verdict.reason)
+    is_open = verdict.verdict is Verdict.UNJUDGED
+    session = clean(verdict.session_id)
     return {
         "ruleId": key,
         "ruleIndex": place,
         # SARIF requires the level `none` for any kind except `fail`.
-        "kind": "open" if open_ else "fail",
-        "level": "none" if open_ else LEVELS[verdict["severity"]],
-        "message": {"text": f"{quoted(rules[key]['title']) or key}: {message} (step {verdict['seq']})"},
+        "kind": "open" if is_open else "fail",
+        "level": "none" if is_open else LEVELS[verdict.severity],
+        "message": {"text": f"{quoted(rules[key]['title']) or key}: {message} (step {verdict.seq})"},
         "locations": [
             {
                 "logicalLocations": [
                     {
-                        "name": f"step {verdict['seq']}",
-                        "fullyQualifiedName": f"{session}/{verdict['occurrence']}/{verdict['seq']}",
+                        "name": f"step {verdict.seq}",
+                        "fullyQualifiedName": f"{session}/{verdict.occurrence}/{verdict.seq}",
                         "kind": "event",
                     }
                 ]
             }
         ],
-        "partialFingerprints": {"traclineVerdict/v1": verdict["id"]},
+        "partialFingerprints": {"traclineVerdict/v1": verdict.id},
         "occurrenceCount": 1,
-        "properties": {name: verdict[name] for name in SHOWN},
+        "properties": {name: getattr(verdict, name) for name in SHOWN},
     }

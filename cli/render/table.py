@@ -126,11 +126,11 @@ def _examples(result: AuditResult, broken: list[str]) -> Group:
         for found in result.examples.get(key, []):
             cells = (
                 "",
-                clean(found["session_id"], SESSION_WIDTH),
-                f"step {found['seq']}",
-                found["verdict"],
-                f"event {clean(found['event_id'], 12)}",
-                "" if found["slice"] is None else f"for {clean(found['slice'], 24)}",
+                clean(found.session_id, SESSION_WIDTH),
+                f"step {found.seq}",
+                found.described,
+                f"event {clean(found.event_id, 12)}",
+                "" if found.slice is None else f"for {clean(found.slice, 24)}",
             )
             grid.add_row(*map(Text, cells))
         parts.append(grid)

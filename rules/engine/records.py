@@ -5,19 +5,21 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
-import orjson
 import polars as pl
+from msgspec import UNSET
 
+from ...schemas.instrumentations.missing import Missing
+from ...schemas.records.verdict_record import NoField, VerdictRecord, Witness, WitnessEvent, WitnessHistory
 from ...schemas.verdict import Verdict
-from ..labels.missing import MISSING
+from ..labels.missing import MISSING, missing_of
 from ..model.digest import verdict_id
 from . import kernel, kernel_loop
 from .judge import CompiledRules, Judged
 from .kernel import I64, Findings
-from .witness import Witness, witnesses
+from .witness import RunWitness, witnesses
 
 RECORDS_AT_ONCE = 2_000
 """Findings that are made records together."""
@@ -37,26 +39,26 @@ EVENT_COLUMNS = ("session_id", "occurrence", "time", "seq", "late", "history", "
 _SHOWN = ("event_id", "seq")
 """Columns of an event that a witness names."""
 
+_EventFields: TypeAlias = dict[str, Any]
+"""The `EVENT_COLUMNS` of an event, with times as text, and its missing content."""
+
 _CLOSED = 8
 """Offset of the codes of closing verdicts among the kinds of findings."""
 
 VERDICTS = {
-    kernel_loop.FOUND_VIOLATED: Verdict.VIOLATED.value,
-    kernel_loop.FOUND_SATISFIED: Verdict.SATISFIED.value,
-    kernel_loop.FOUND_UNKNOWN: Verdict.UNJUDGED.value,
-    kernel_loop.FOUND_SLICES: Verdict.UNJUDGED.value,
-    **{_CLOSED + code: verdict.value for code, verdict in enumerate(kernel.CLOSING) if verdict is not None},
+    kernel_loop.FOUND_VIOLATED: Verdict.VIOLATED,
+    kernel_loop.FOUND_SATISFIED: Verdict.SATISFIED,
+    kernel_loop.FOUND_UNKNOWN: Verdict.UNJUDGED,
+    kernel_loop.FOUND_SLICES: Verdict.UNJUDGED,
+    **{_CLOSED + code: verdict for code, verdict in enumerate(kernel.CLOSING) if verdict is not None},
 }
 """The verdict of each kind of finding."""
 
-Record = dict[str, Any]
-"""A verdict record as a JSON object."""
-
-WitnessCache = dict[tuple[int, bytes, tuple[int, ...]], tuple[Witness, ...]]
+WitnessCache = dict[tuple[int, bytes, tuple[int, ...]], tuple[RunWitness, ...]]
 """Witnesses by column, by the words that the rule read, and by the indices of the verdicts' events."""
 
 
-def records(compiled: CompiledRules, judged: Judged, known: WitnessCache) -> Iterator[Record]:
+def records(compiled: CompiledRules, judged: Judged, known: WitnessCache) -> Iterator[VerdictRecord]:
     """Yield the records of a bucket's findings, in no particular order.
 
     `known` caches witnesses between calls for the same compiled rules; begin with an empty one.
@@ -69,15 +71,6 @@ def records(compiled: CompiledRules, judged: Judged, known: WitnessCache) -> Ite
         yield from _RecordBuilder(
             compiled, judged, found.take(order[begin : begin + RECORDS_AT_ONCE]), known
         ).records()
-
-
-def line(record: Record) -> bytes:
-    """Return the record as one line of canonical JSON (RFC 8785).
-
-    A record holds only texts, nulls, flags and integers below 2**53 under ASCII keys. For those orjson writes
-    the bytes that RFC 8785 prescribes.
-    """
-    return orjson.dumps(record, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
 
 
 class RecordKey(NamedTuple):
@@ -93,17 +86,17 @@ class RecordKey(NamedTuple):
     verdict: str
 
 
-def record_key(record: Record) -> RecordKey:
+def record_key(record: VerdictRecord) -> RecordKey:
     """Return the record's sort key."""
     return RecordKey(
-        record["session_id"],
-        record["occurrence"],
-        record["seq"],
-        record["pack"],
-        record["rule"],
-        record["slice"] is not None,
-        record["slice"] or "",
-        record["verdict"],
+        record.session_id,
+        record.occurrence,
+        record.seq,
+        record.pack,
+        record.rule,
+        record.slice is not None,
+        record.slice or "",
+        record.verdict,
     )
 
 
@@ -111,7 +104,7 @@ def record_key(record: Record) -> RecordKey:
 class _Explained:
     """A witness, and the rows that its indices refer to."""
 
-    witness: Witness
+    witness: RunWitness
     rows: Sequence[int]
 
     @property
@@ -136,7 +129,7 @@ class _RecordBuilder:
     known: WitnessCache
     words: dict[int, I64] = field(default_factory=dict[int, I64])
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[VerdictRecord]:
         """Yield one record for each finding."""
         explanations = list(self._explanations())
         stamps = cast("list[int]", self.found.stamps.tolist())
@@ -152,10 +145,10 @@ class _RecordBuilder:
             yield self._record(number, kind, self._slice_value(i), event, witness)
 
     def _record(
-        self, number: int, kind: int, slice_value: str | None, event: Record, witness: Record | None
-    ) -> Record:
+        self, number: int, kind: int, slice_value: str | None, event: _EventFields, witness: Witness | None
+    ) -> VerdictRecord:
         rule = self.compiled.rules[number]
-        named: Record = {
+        named: dict[str, Any] = {
             "pack": rule.pack,
             "rule": rule.id,
             "rule_digest": self.compiled.digests[number],
@@ -165,21 +158,22 @@ class _RecordBuilder:
             "event_id": event["event_id"],
             "verdict": VERDICTS[kind],
         }
-        record = {
-            "id": verdict_id(**named),
+        missing: Missing | NoField | None = UNSET
+        if named["verdict"] is Verdict.UNJUDGED:
+            missing = missing_of(event.get(MISSING)) if is_unknown(kind, event["seq"]) else None
+        return VerdictRecord(
+            id=verdict_id(**named),
             **named,
-            "seq": event["seq"],
-            "time": event["time"],
-            "severity": rule.severity.value,
-            "agent": event["agent"],
-            "late": event["late"],
-            "history": event["history"],
-            "reason": reason_of(kind, event["seq"]),
-            "witness": witness,
-        }
-        if named["verdict"] == Verdict.UNJUDGED.value:
-            record["missing"] = event.get(MISSING) if is_unknown(kind, event["seq"]) else None
-        return record
+            seq=event["seq"],
+            time=event["time"],
+            severity=rule.severity,
+            agent=event["agent"],
+            late=event["late"],
+            history=event["history"],
+            reason=reason_of(kind, event["seq"]),
+            witness=witness,
+            missing=missing,
+        )
 
     def _explanations(self) -> Iterator[_Explained | None]:
         """Yield the witness of each finding, None where the rule is unjudged."""
@@ -212,7 +206,7 @@ class _RecordBuilder:
             seen &= (slices == kernel_loop.NO_SLICE) | (slices == self.found.slices[i])
         return (np.flatnonzero(seen) + begin).tolist()
 
-    def _witnesses(self, i: int, rows: Sequence[int], stamps: Sequence[int]) -> tuple[Witness, ...]:
+    def _witnesses(self, i: int, rows: Sequence[int], stamps: Sequence[int]) -> tuple[RunWitness, ...]:
         """Return the witnesses at these stamps of one run, from one replay or from the cache."""
         column = int(self.found.columns[i])
         number = int(self.compiled.program.order[column])
@@ -267,17 +261,15 @@ def _rows(judged: Judged, places: Sequence[int], names: Sequence[str]) -> pl.Dat
     return judged.labelled.select(names)[judged.order.rows[np.array(places, dtype=np.int64)]]
 
 
-def _witness(explained: _Explained, ids: Mapping[int, tuple[str, int]]) -> Record:
-    """Return a witness as JSON, with the events' ids and `seq` instead of its indices."""
+def _witness(explained: _Explained, ids: Mapping[int, tuple[str, int]]) -> Witness:
+    """Return the witness of a record, with the events' ids and `seq` instead of its indices."""
     witness, rows = explained.witness, explained.rows
-    events: list[Record] = []
+    events: list[WitnessEvent] = []
     for event in witness.events:
         event_id, seq = ids[rows[event.index]]
-        events.append(
-            {"event_id": event_id, "seq": seq, "true": list(event.true), "residual": event.residual}
-        )
-    history: list[Record] = []
+        events.append(WitnessEvent(event_id, event.residual, seq, event.true))
+    history: list[WitnessHistory] = []
     for bit in witness.history:
         event_id, seq = (None, None) if bit.index is None else ids[rows[bit.index]]
-        history.append({"event_id": event_id, "seq": seq, "formula": bit.formula, "value": bit.value})
-    return {"events": events, "history": history, "truncated": witness.truncated}
+        history.append(WitnessHistory(event_id, bit.formula, seq, bit.value))
+    return Witness(tuple(events), tuple(history), witness.truncated)

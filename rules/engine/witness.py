@@ -23,7 +23,7 @@ WITNESS_EVENTS_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
-class WitnessEvent:
+class RunWitnessEvent:
     """An event that changed the residual: its index in `labels`, its true propositions, the new residual."""
 
     index: int
@@ -45,10 +45,10 @@ class HistoryBit:
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class RunWitness:
     """The explanation of a verdict: events in order, the verdict's event last, and the deciding history."""
 
-    events: tuple[WitnessEvent, ...]
+    events: tuple[RunWitnessEvent, ...]
     history: tuple[HistoryBit, ...] = ()
     truncated: bool = False
 
@@ -58,13 +58,13 @@ class _Trail:
     """The changes since the residual last equalled the rule, and each history bit's value and last change."""
 
     values: dict[Formula, bool]
-    changes: list[WitnessEvent] = field(default_factory=list[WitnessEvent])
+    changes: list[RunWitnessEvent] = field(default_factory=list[RunWitnessEvent])
     changed_at: dict[Formula, int] = field(default_factory=dict[Formula, int])
 
 
 def witnesses(
     rule: Rule, machine: Machine, labels: Sequence[Collection[str]], at: Collection[int]
-) -> Mapping[int, Witness]:
+) -> Mapping[int, RunWitness]:
     """Return the witness of each verdict at the indices `at`, from one replay.
 
     `labels` are the propositions true at each event that the rule's instance (in its slice) has stepped on,
@@ -76,7 +76,7 @@ def witnesses(
     past = history(roots, rule.transitions)
     watched = (*past.nodes, *(Formula(Op.PROP, name=name) for name in rule.transitions))
     used = frozenset(machine.propositions)
-    found: dict[int, Witness] = {}
+    found: dict[int, RunWitness] = {}
     trail = _Trail({node: _value_before(node) for node in watched})
     memory = past.start
     run = MachineRun(machine)
@@ -86,7 +86,7 @@ def witnesses(
         value = past.evaluator(memory, _reader(true, rule.transitions))
         if watched:
             memory = _watch(trail, watched, past, memory, value, index)
-        event = WitnessEvent(index, true, step.residual)
+        event = RunWitnessEvent(index, true, step.residual)
         if index in indices:
             found[index] = _witness(trail, event, _deciding(rule, roots, step.verdict, value))
         if step.verdict is not Verdict.PENDING or step.residual == machine.residual[0]:
@@ -96,13 +96,13 @@ def witnesses(
     return found
 
 
-def _witness(trail: _Trail, event: WitnessEvent, deciding: Collection[Formula]) -> Witness:
+def _witness(trail: _Trail, event: RunWitnessEvent, deciding: Collection[Formula]) -> RunWitness:
     room = WITNESS_EVENTS_MAX - 1
     bits = (
         HistoryBit(to_text(node), trail.values[node], trail.changed_at.get(node))
         for node in dict.fromkeys(deciding)
     )
-    return Witness((*trail.changes[:room], event), tuple(bits), truncated=len(trail.changes) > room)
+    return RunWitness((*trail.changes[:room], event), tuple(bits), truncated=len(trail.changes) > room)
 
 
 def _watch(

@@ -5,7 +5,7 @@ Log records wait for the span that they belong to, and are joined to it when it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -60,6 +60,19 @@ class OpenTrace:
     def is_waiting(self) -> bool:
         """Return whether a span or a record waits."""
         return bool(self.waiting or self.records)
+
+    def copy(self) -> OpenTrace:
+        """Return a trace that can change while this one stays; both have the same spans and records."""
+        records = {span_id: list(waiting) for span_id, waiting in self.records.items()}
+        return OpenTrace(
+            self.trace.copy(),
+            list(self.waiting),
+            self.touched,
+            self.size,
+            records,
+            self.requests,
+            set(self.cut),
+        )
 
     def take(self, reading: SpanReading) -> bool:
         """Let a span wait; return False where it repeats a span that was released with its records."""
@@ -127,7 +140,7 @@ class OpenTrace:
 
 @dataclass(slots=True)
 class Changes:
-    """The changes of a trace since it was stored, and the characters freed."""
+    """The changes of a trace in a step, and the characters freed."""
 
     done: list[Change] = field(default_factory=list[Change])
     gone: int = 0
@@ -147,47 +160,92 @@ class Released:
 
 @dataclass(slots=True)
 class Traces:
-    """The traces of one source, each of them plain data that can be stored; times in nanoseconds.
+    """The traces of one source between two steps, each of them plain data that can be stored.
 
-    `hold` is how long a span waits for its root, `keep` how long a trace is remembered after its last span,
-    both in record time. Beyond `TRACES_MAX` the trace that was silent longest is forgotten first; while
-    `chars` is above `WAITING_CHARS_MAX` the spans that waited longest are released as if `hold` had passed.
-    `traces` are in the order of their last span or record. `changed` are those to store, with their changes
-    since; None where these are not known, or the trace was forgotten. The caller that stores them clears it.
-    `late` and `unjoined` count the log records that came after their span, and that no span has.
+    `traces` are in the order of their last span or record, `waiting` names those with something that waits,
+    and `chars` counts its characters. Only `apply` changes them.
     """
 
-    hold: int
-    keep: int
     traces: dict[str, OpenTrace] = field(default_factory=dict[str, OpenTrace])
-    waiting: set[str] = field(default_factory=set[str])
-    changed: dict[str, Changes | None] = field(default_factory=dict[str, Changes | None])
+    waiting: set[str] = field(init=False)
     chars: int = field(init=False)
-    late: int = 0
-    unjoined: int = 0
 
     def __post_init__(self) -> None:
-        """Count the characters of what waits."""
-        self.chars = sum(map(_chars, self._waiting()))
+        """Find what waits, and count its characters."""
+        self.waiting = {trace_id for trace_id, opened in self.traces.items() if opened.is_waiting}
+        self.chars = sum(_chars(item) for trace_id in self.waiting for item in _items(self.traces[trace_id]))
+
+    def apply(self, writes: TraceWrites) -> None:
+        """Become what a step has made of these traces; takes as long as there are changed traces."""
+        for trace_id, opened in writes.opened.items():
+            if opened is None or trace_id in writes.touched:
+                self.traces.pop(trace_id, None)
+            else:
+                self.traces[trace_id] = opened
+        for trace_id in writes.touched:
+            opened = writes.opened[trace_id]
+            assert opened is not None, "a forgotten trace was touched before"
+            self.traces[trace_id] = opened
+        self.waiting, self.chars = writes.waiting, writes.chars
+
+
+@dataclass(frozen=True, slots=True)
+class TraceWrites:
+    """The changes of a step: the changed traces, None for a forgotten one.
+
+    Those in `touched` come last in the order, in the order given. `changes` has what was done to each changed
+    trace since the step began; None where the trace was forgotten meanwhile, so that it begins again.
+    `waiting` and `chars` are those of all traces.
+    """
+
+    opened: Mapping[str, OpenTrace | None]
+    touched: Mapping[str, None]
+    changes: Mapping[str, Changes | None]
+    waiting: set[str]
+    chars: int
+
+
+class TracesStep:
+    """A step over the traces of one source, which stay as they are; times in nanoseconds.
+
+    The step copies a trace when it changes it first, and no other. `hold` is how long a span waits for its
+    root, `keep` how long a trace is remembered after its last span, both in record time. Beyond `TRACES_MAX`
+    the trace that was silent longest is forgotten first; while `chars` is above `WAITING_CHARS_MAX` the spans
+    that waited longest are released as if `hold` had passed. `late` and `unjoined` count the log records that
+    came after their span, and that no span has.
+    """
+
+    def __init__(self, traces: Traces, hold: int, keep: int) -> None:
+        self._before, self._hold, self._keep = traces, hold, keep
+        self._opened: dict[str, OpenTrace | None] = {}
+        self._touched: dict[str, None] = {}
+        self._changes: dict[str, Changes | None] = {}
+        self._waiting, self._chars = set(traces.waiting), traces.chars
+        self._count = len(traces.traces)
+        self.late = self.unjoined = 0
+
+    def writes(self) -> TraceWrites:
+        """Return the changes so far; the step must not go on afterwards."""
+        return TraceWrites(self._opened, self._touched, self._changes, self._waiting, self._chars)
 
     def add(self, reading: SpanReading) -> None:
         """Let a span wait in its trace."""
-        opened = self._touched(reading.trace_id)
+        opened = self._touch(reading.trace_id)
         if opened.take(reading):
-            self.chars += _chars(reading)
-            self.waiting.add(reading.trace_id)
+            self._chars += _chars(reading)
+            self._waiting.add(reading.trace_id)
         self._note(reading.trace_id, reading)
 
     def add_records(self, records: Sequence[LogRecord]) -> None:
         """Let the log records of one request wait for their spans."""
         requests: dict[str, int] = {}
         for record in records:
-            opened = self._touched(record.trace_id)
+            opened = self._touch(record.trace_id)
             request = requests.setdefault(record.trace_id, opened.requests + 1)
             record = replace(record, request=request)
             opened.take_record(record)
-            self.chars += _chars(record)
-            self.waiting.add(record.trace_id)
+            self._chars += _chars(record)
+            self._waiting.add(record.trace_id)
             self._note(record.trace_id, (record,))
 
     def release(self, watermark: int, now: int) -> Iterator[Released]:
@@ -198,29 +256,43 @@ class Traces:
         watermark has passed the ends of all its ancestors; both once no span blocks them (`unblocked`), or
         after `hold`. A span that cannot be resolved is a flaw and blocks no other.
         """
-        yield from self._release(watermark, now - self.hold)
-        if self.chars > WAITING_CHARS_MAX:
+        yield from self._release(watermark, now - self._hold)
+        if self._chars > WAITING_CHARS_MAX:
             yield from self._release(watermark, self._crowded())
         self._forget(now)
 
-    def _touched(self, trace_id: str) -> OpenTrace:
-        """Return a trace, which becomes the last in order."""
-        opened = self.traces.pop(trace_id, None) or OpenTrace()
-        self.traces[trace_id] = opened
+    def _find(self, trace_id: str) -> OpenTrace | None:
+        """Return a trace as it is now, not to be changed; None where it is not remembered."""
+        if trace_id in self._opened:
+            return self._opened[trace_id]
+        return self._before.traces.get(trace_id)
+
+    def _known(self, trace_id: str) -> OpenTrace:
+        """Return a remembered trace as it is now, not to be changed."""
+        opened = self._find(trace_id)
+        assert opened is not None, "a trace that waits is remembered"
         return opened
 
-    def _waiting(self) -> Iterator[SpanReading | LogRecord]:
-        """Yield the spans and records that wait."""
-        for trace_id in self.waiting:
-            opened = self.traces[trace_id]
-            yield from opened.waiting
-            for records in opened.records.values():
-                yield from records
+    def _changing(self, trace_id: str) -> OpenTrace:
+        """Return a trace to be changed: the step's copy, or a new trace."""
+        opened = self._opened.get(trace_id)
+        if opened is None:
+            before = None if trace_id in self._opened else self._before.traces.get(trace_id)
+            self._count += before is None
+            opened = self._opened[trace_id] = OpenTrace() if before is None else before.copy()
+        return opened
+
+    def _touch(self, trace_id: str) -> OpenTrace:
+        """Return a trace to be changed, which becomes the last in order."""
+        self._touched.pop(trace_id, None)
+        self._touched[trace_id] = None
+        return self._changing(trace_id)
 
     def _crowded(self) -> int:
         """Return the record time up to which spans and records must be released for lack of room."""
-        left = self.chars
-        for time, chars in sorted((item.record_time, _chars(item)) for item in self._waiting()):
+        left = self._chars
+        items = (item for trace_id in self._waiting for item in _items(self._known(trace_id)))
+        for time, chars in sorted((item.record_time, _chars(item)) for item in items):
             left -= chars
             if left <= WAITING_CHARS_LEFT:
                 return time
@@ -228,18 +300,18 @@ class Traces:
 
     def _release(self, watermark: int, until: int) -> Iterator[Released]:
         """Yield the spans that need not wait; up to the record time `until` they only wait for their end."""
-        for trace_id in sorted(self.waiting):
-            opened = self.traces[trace_id]
+        for trace_id in sorted(self._waiting):
             released: list[SpanReading] = []
-            places = tuple(_ready(opened, watermark, until))
+            places = tuple(_ready(self._known(trace_id), watermark, until))
             if places:
-                released, freed = opened.release(places)
-                self.chars -= freed
+                released, freed = self._changing(trace_id).release(places)
+                self._chars -= freed
                 self._note(trace_id, places, freed)
-            if opened.records:
-                self._drop_records(trace_id, opened, until)
+            if self._known(trace_id).records:
+                self._drop_records(trace_id, until)
+            opened = self._known(trace_id)
             if not opened.is_waiting:
-                self.waiting.discard(trace_id)
+                self._waiting.discard(trace_id)
             if not released:
                 continue
             coverage = opened.trace.coverage()
@@ -247,38 +319,56 @@ class Traces:
                 is_early = not opened.trace.is_self_described(reading) and opened.trace.root(reading) is None
                 yield Released(reading, _made(opened.trace, reading, coverage), is_early)
 
-    def _drop_records(self, trace_id: str, opened: OpenTrace, until: int) -> None:
+    def _drop_records(self, trace_id: str, until: int) -> None:
         """Drop the log records of spans that were released, or have not come in time."""
+        opened = self._known(trace_id)
         awaited = {span.span_id for span in opened.waiting}
         for span_id in [span_id for span_id in opened.records if span_id not in awaited]:
             known = opened.trace.spans.get(span_id, ())
             if not known and max(record.record_time for record in opened.records[span_id]) > until:
                 continue
-            dropped = opened.drop(span_id)
+            dropped = self._changing(trace_id).drop(span_id)
             if any(span.content.lacks for span in known):
                 self.late += len(dropped)
             elif all(span.content.role is SpanRole.OTHER for span in known):
                 self.unjoined += len(dropped)
             freed = sum(map(_chars, dropped))
-            self.chars -= freed
+            self._chars -= freed
             self._note(trace_id, (span_id,), freed)
 
     def _forget(self, now: int) -> None:
         """Forget the traces that were silent for longer than `keep`, or longest where there are too many."""
-        while self.traces:
-            trace_id, opened = next(iter(self.traces.items()))
-            is_fresh = now - opened.touched <= self.keep and len(self.traces) <= TRACES_MAX
+        for trace_id in self._in_order():
+            opened = self._find(trace_id)
+            if opened is None:
+                continue
+            is_fresh = now - opened.touched <= self._keep and self._count <= TRACES_MAX
             if opened.is_waiting or is_fresh:
                 return
-            del self.traces[trace_id]
-            self.changed[trace_id] = None
+            self._touched.pop(trace_id, None)
+            self._opened[trace_id] = self._changes[trace_id] = None
+            self._count -= 1
+
+    def _in_order(self) -> Iterator[str]:
+        """Yield the traces in the order of their last span or record."""
+        for trace_id in self._before.traces:
+            if trace_id not in self._touched:
+                yield trace_id
+        yield from tuple(self._touched)
 
     def _note(self, trace_id: str, change: Change, freed: int = 0) -> None:
-        """Note a change of a trace, unless it was forgotten since it was stored."""
-        changes = self.changed.setdefault(trace_id, Changes())
+        """Note a change of a trace, unless it was forgotten in this step."""
+        changes = self._changes.setdefault(trace_id, Changes())
         if changes is not None:
             changes.done.append(change)
             changes.gone += freed
+
+
+def _items(opened: OpenTrace) -> Iterator[SpanReading | LogRecord]:
+    """Yield the spans and records of a trace that wait."""
+    yield from opened.waiting
+    for records in opened.records.values():
+        yield from records
 
 
 def _made(trace: Trace, reading: SpanReading, coverage: Coverage) -> Candidate | InputFlaw:

@@ -38,7 +38,7 @@ class Trace(msgspec.Struct, rename={"ended_by_key": "said"}):
 
     def add(self, reading: SpanReading) -> None:
         """Add a span."""
-        insort(self.spans.setdefault(reading.span_id, []), reading, key=_AGE)
+        self._insert(self.spans.get(reading.span_id, ()), reading)
         session, ended = reading.content.session, self.ended_by_key
         if session is not None and (self.keyed is None or reading.age < self.keyed.age):
             self.keyed = reading
@@ -48,10 +48,20 @@ class Trace(msgspec.Struct, rename={"ended_by_key": "said"}):
 
     def replace(self, former: SpanReading, reading: SpanReading) -> None:
         """Replace a span by one with the same ids and other content."""
-        same = self.spans.get(former.span_id, [])
+        same = list(self.spans.get(former.span_id, ()))
         if former in same:
             same.remove(former)
-            insort(same, reading, key=_AGE)
+            self._insert(same, reading)
+
+    def copy(self) -> Trace:
+        """Return a trace that can change while this one stays; both have the same spans."""
+        return Trace(dict(self.spans), self.keyed, dict(self.ended_by_key))
+
+    def _insert(self, same: Sequence[SpanReading], reading: SpanReading) -> None:
+        """Put a span among those with its id, in a new list: a copy of the trace has the former one."""
+        inserted = [*same]
+        insort(inserted, reading, key=_AGE)
+        self.spans[reading.span_id] = inserted
 
     def all(self) -> Iterator[SpanReading]:
         """Return every span that has come."""

@@ -10,15 +10,16 @@ leaves the tick.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from ...schemas.time import NS, parse_time
 from ..messages.status import SessionStatus, StatusChange
 from .alert import UNKNOWN, value
+from .overlay import Overlay, OverlayWrites
 
 SESSIONS_MAX = 1_000_000
 """Sessions in the state; beyond them the one with the oldest status is dropped."""
@@ -31,6 +32,10 @@ AGENTS_MAX = 200
 OTHER_AGENTS = "(other agents)"
 NO_AGENT = ""
 """The agent of sessions without an agent's name, or without a visible one."""
+
+
+Occurrence: TypeAlias = tuple[str, int]
+"""A session id, and the time at which the occurrence began."""
 
 
 class RateKey(NamedTuple):
@@ -82,37 +87,98 @@ class CountedSession:
     last_tick: int = 0
     closed: bool = False
 
+    def copy(self) -> CountedSession:
+        """Return an occurrence that can change while this one stays."""
+        parts = {rule: replace(counted) for rule, counted in self.parts.items()}
+        return CountedSession(parts, self.last_tick, self.closed)
 
-class SessionCounter:
-    """Counts sessions by rule, agent and tick. It is deterministic in the order of statuses and watermarks.
 
-    `cohorts`, `sessions` and the watermark are its state; `changed_keys` and `changed_sessions` name the
-    parts that changed since they were last emptied. `overdue` and `dropped` count sessions. `settle_ticks`
-    returns how long the ticks of a rule wait for undecided sessions.
+@dataclass(frozen=True, slots=True)
+class CounterWrites:
+    """The changes of a step.
+
+    `closed` are the sessions that closed since the step dropped closed ones, or else since it began;
+    `has_dropped` is whether it has dropped them.
     """
 
-    def __init__(self, tick_s: int, settle_ticks: Callable[[str, str], int]) -> None:
+    watermark: int | None
+    cohorts: OverlayWrites[RateKey, dict[int, Cohort]]
+    sessions: OverlayWrites[Occurrence, CountedSession]
+    agents: OverlayWrites[tuple[str, str], frozenset[str]]
+    closed: list[Occurrence]
+    has_dropped: bool
+
+
+@dataclass(slots=True)
+class CounterState:
+    """The state of a counter between two steps.
+
+    `cohorts` are the ticks that are not settled, `sessions` the occurrences in the order of their last
+    status, `closed` those of them that the next watermark drops, and `agents` the agents that count by
+    themselves, by rule. Only `apply` changes them.
+    """
+
+    watermark: int | None = None
+    cohorts: dict[RateKey, dict[int, Cohort]] = field(default_factory=dict[RateKey, dict[int, Cohort]])
+    sessions: dict[Occurrence, CountedSession] = field(default_factory=dict[Occurrence, CountedSession])
+    agents: dict[tuple[str, str], frozenset[str]] = field(
+        default_factory=dict[tuple[str, str], frozenset[str]]
+    )
+    closed: list[Occurrence] = field(default_factory=list[Occurrence])
+
+    def apply(self, writes: CounterWrites) -> None:
+        """Become what a step has made of this state; takes as long as there are changes."""
+        self.watermark = writes.watermark
+        writes.cohorts.apply(self.cohorts)
+        writes.sessions.apply(self.sessions)
+        writes.agents.apply(self.agents)
+        if writes.has_dropped:
+            self.closed = writes.closed
+        else:
+            self.closed += writes.closed
+
+
+class SessionCounter:
+    """A step that counts sessions by rule, agent and tick, over a state that stays as it is.
+
+    It is deterministic in the order of statuses and watermarks. `overdue` and `dropped` count the sessions of
+    the step. `settle_ticks` returns how long the ticks of a rule wait for undecided sessions.
+    """
+
+    def __init__(
+        self, tick_s: int, settle_ticks: Callable[[str, str], int], state: CounterState | None = None
+    ) -> None:
         assert tick_s > 0
+        before = state or CounterState()
         self.tick_ns = tick_s * NS
-        self.watermark: int | None = None
-        self.cohorts: dict[RateKey, dict[int, Cohort]] = {}
-        self.sessions: dict[tuple[str, int], CountedSession] = {}
+        self.watermark = before.watermark
+        self.cohorts = Overlay(before.cohorts)
+        self.sessions = Overlay(before.sessions)
         self.overdue: Counter[tuple[str, str]] = Counter()
         self.dropped = 0
-        self.changed_keys: set[RateKey] = set()
-        self.changed_sessions: set[tuple[str, int]] = set()
         self._settle = settle_ticks
-        self._closing: list[tuple[str, int]] = []
-        self._agents: dict[tuple[str, str], set[str]] = {}
+        self._agents = Overlay(before.agents)
+        self._closed_before: Sequence[Occurrence] = before.closed
+        self._closed: list[Occurrence] = []
+        self._has_dropped = False
+
+    def writes(self) -> CounterWrites:
+        """Return the changes; the step must not go on afterwards."""
+        return CounterWrites(
+            self.watermark,
+            self.cohorts.writes(),
+            self.sessions.writes(),
+            self._agents.writes(),
+            self._closed,
+            self._has_dropped,
+        )
 
     def add(self, status: StatusChange) -> None:
         """Count a status. One older than the watermark counts in the tick that is open now."""
         occurrence = (status.session_id, status.occurrence)
-        session = self.sessions.pop(occurrence, None) or CountedSession()
-        self.sessions[occurrence] = session
+        session = self._touched(occurrence)
         self._make_room()
         session.last_tick = max(session.last_tick, self._tick(status.time))
-        self.changed_sessions.add(occurrence)
         if status.pack is None or status.rule is None:
             self._close(occurrence, session)
             return
@@ -139,19 +205,6 @@ class SessionCounter:
         self._drop_old()
         return settled
 
-    def restore(
-        self,
-        sessions: Mapping[tuple[str, int], CountedSession],
-        keys: Iterable[RateKey],
-        watermark: int | None,
-    ) -> None:
-        """Continue from these sessions, agents and watermark, after `cohorts` was set."""
-        self.watermark = watermark
-        self.sessions = dict(sorted(sessions.items(), key=lambda item: (item[1].last_tick, item[0])))
-        self._closing = [occurrence for occurrence, session in self.sessions.items() if session.closed]
-        for key in keys:
-            self._agents.setdefault(key[:2], set()).add(key.agent)
-
     def final(self, key: RateKey) -> int:
         """Return the number of the first tick that may still be settled."""
         if self.watermark is None:
@@ -161,33 +214,50 @@ class SessionCounter:
     def _settled(self, key: RateKey) -> Iterator[TickCounts]:
         assert self.watermark is not None
         open_now, final = self.watermark // self.tick_ns, self.final(key)
-        cohorts = self.cohorts[key]
-        for number in sorted(cohorts):
-            cohort = cohorts[number]
+        cohorts = self.cohorts.get(key) or {}
+        for number, cohort in sorted(cohorts.items()):
             if number >= open_now or (cohort.undecided and number >= final):
                 break
-            del cohorts[number]
-            self.changed_keys.add(key)
+            del self._cohorts(key)[number]
             yield TickCounts(key, number, cohort.violating, cohort.applicable)
-        if not cohorts:
-            del self.cohorts[key]
+        if not self.cohorts.get(key):
+            self.cohorts.delete(key)
+
+    def _cohorts(self, key: RateKey) -> dict[int, Cohort]:
+        """Return the cohorts of a key, to be changed."""
+        cohorts = self.cohorts.copied(key)
+        if cohorts is None:
+            before = self.cohorts.get(key) or {}
+            cohorts = {number: replace(cohort) for number, cohort in before.items()}
+            self.cohorts.put(key, cohorts)
+        return cohorts
+
+    def _touched(self, occurrence: Occurrence) -> CountedSession:
+        """Return a session, to be changed, which becomes the last in order."""
+        session = self.sessions.copied(occurrence)
+        if session is None:
+            before = self.sessions.get(occurrence)
+            session = CountedSession() if before is None else before.copy()
+        self.sessions.put(occurrence, session)
+        return session
 
     def _tick(self, time: int) -> int:
         return max(time, self.watermark or time) // self.tick_ns
 
     def _agent(self, rule: tuple[str, str], agent: str) -> str:
-        known = self._agents.setdefault(rule, set())
-        if agent not in known and len(known) >= AGENTS_MAX:
+        known = self._agents.get(rule) or frozenset()
+        if agent in known:
+            return agent
+        if len(known) >= AGENTS_MAX:
             return OTHER_AGENTS
-        known.add(agent)
+        self._agents.put(rule, known | {agent})
         return agent
 
     def _enter(self, key: RateKey, counted: SessionRule, session: CountedSession) -> None:
         """Count a session to which the rule begins to apply."""
-        cohort = self.cohorts.setdefault(key, {}).setdefault(counted.tick, Cohort())
+        cohort = self._cohorts(key).setdefault(counted.tick, Cohort())
         cohort.applicable += 1
         cohort.undecided += not session.closed
-        self.changed_keys.add(key)
 
     def _violate(self, key: RateKey, counted: SessionRule, session: CountedSession) -> None:
         cohort = self._open(key, counted)
@@ -215,44 +285,39 @@ class SessionCounter:
             if cohort is not None and not counted.decided:
                 cohort.undecided -= 1
         session.closed = True
-        self._closing.append(occurrence)
+        self._closed.append(occurrence)
 
     def _open(self, key: RateKey, counted: SessionRule) -> Cohort | None:
-        """Return the cohort of a session for a rule, None once it is settled."""
-        cohort = self.cohorts.get(key, {}).get(counted.tick)
-        if cohort is not None:
-            self.changed_keys.add(key)
-        return cohort
+        """Return the cohort of a session for a rule, to be changed; None once it is settled."""
+        if counted.tick not in (self.cohorts.get(key) or {}):
+            return None
+        return self._cohorts(key)[counted.tick]
 
     def _make_room(self) -> None:
         """Enforce the limit also while the watermark does not move: a partition may lag for long."""
         if len(self.sessions) > SESSIONS_MAX:
             self._drop_closed()
-        while len(self.sessions) > SESSIONS_MAX:
-            self._drop(next(iter(self.sessions)))
+        while len(self.sessions) > SESSIONS_MAX and (first := self.sessions.first()) is not None:
+            self.sessions.delete(first)
             self.dropped += 1
 
     def _drop_closed(self) -> None:
         """Drop closed sessions."""
-        for occurrence in self._closing:
-            self._drop(occurrence)
-        self._closing = []
+        for occurrence in (*self._closed_before, *self._closed):
+            self.sessions.delete(occurrence)
+        self._closed_before, self._closed, self._has_dropped = (), [], True
 
     def _drop_old(self) -> None:
         """Drop closed sessions, and those without a status for too long."""
         self._drop_closed()
         assert self.watermark is not None
         oldest = (self.watermark - FORGET_S * NS) // self.tick_ns
-        while self.sessions:
-            occurrence, session = next(iter(self.sessions.items()))
-            if session.last_tick >= oldest:
+        while (first := self.sessions.first()) is not None:
+            session = self.sessions.get(first)
+            if session is None or session.last_tick >= oldest:
                 break
-            self._drop(occurrence)
+            self.sessions.delete(first)
             self.dropped += 1
-
-    def _drop(self, occurrence: tuple[str, int]) -> None:
-        if self.sessions.pop(occurrence, None) is not None:
-            self.changed_sessions.add(occurrence)
 
 
 class _StatusJson(msgspec.Struct, forbid_unknown_fields=True):

@@ -21,7 +21,8 @@ import msgspec
 
 from ...predict.detector import DetectorState
 from ..error import StreamError
-from .sessions import Cohort, CountedSession, RateKey, SessionRule
+from .sessions import Cohort, CountedSession, Occurrence, RateKey, SessionRule
+from .watch import WatchState, WatchWrites
 
 VERSION = 1
 
@@ -55,18 +56,6 @@ class CountedSessionState:
     parts: list[tuple[str, str, SessionRule]]
 
 
-@dataclass(slots=True)
-class WatchState:
-    """The decoded records of a watch."""
-
-    watermark: int | None = None
-    tick_s: int | None = None
-    rates: dict[RateKey, RateState] = field(default_factory=dict[RateKey, RateState])
-    sessions: dict[tuple[str, int], CountedSession] = field(
-        default_factory=dict[tuple[str, int], CountedSession]
-    )
-
-
 _ENCODER = msgspec.msgpack.Encoder()
 
 
@@ -75,40 +64,82 @@ def rate_name(key: RateKey) -> str:
     return _RATE + msgspec.json.encode(key).decode()
 
 
-def session_name(occurrence: tuple[str, int]) -> str:
-    """Return the name of an occurrence's record."""
-    return _SESSION + msgspec.json.encode(occurrence).decode()
-
-
 def encode(state: RateState | int) -> bytes:
     """Return a rate, the watermark, or the seconds of a tick as the bytes of a record."""
     return bytes([VERSION]) + _ENCODER.encode(state)
 
 
-def encode_session(session: CountedSession) -> bytes:
-    """Return an occurrence as the bytes of a record."""
-    parts = [(*rule, part) for rule, part in session.parts.items()]
-    return bytes([VERSION]) + _ENCODER.encode(CountedSessionState(session.last_tick, session.closed, parts))
+def write_watch(state: WatchState, writes: WatchWrites) -> dict[str, bytes | None]:
+    """Return the records of a step over a state, by name; None deletes a record."""
+    records: dict[str, bytes | None] = {}
+    cohorts, sessions = writes.counter.cohorts, writes.counter.sessions
+    for key in sorted(writes.detectors.put.keys() | cohorts.put.keys() | cohorts.deleted):
+        before = {} if key in cohorts.deleted else state.counter.cohorts.get(key, {})
+        left = cohorts.put.get(key, before)
+        detector = writes.detectors.put.get(key) or state.detectors.get(key)
+        stepped = writes.stepped.put.get(key, state.stepped.get(key))
+        records[rate_name(key)] = encode(RateState(left, detector, stepped))
+    for occurrence in sorted(sessions.put.keys() | sessions.deleted):
+        session = sessions.put.get(occurrence)
+        records[_session_name(occurrence)] = None if session is None else _encode_session(session)
+    if writes.counter.watermark is not None:
+        records[WATERMARK] = encode(writes.counter.watermark)
+    if state.tick_s is None:
+        records[TICK_S] = encode(writes.tick_s)
+    return records
 
 
-def decode(records: Mapping[str, bytes]) -> WatchState:
-    """Return the decoded records. Raises StreamError (TRL761) where one is damaged or incompatible."""
-    found = WatchState()
+def read_watch(records: Mapping[str, bytes], tick_s: int) -> WatchState:
+    """Return the state of a watch with ticks of so many seconds, from all its records.
+
+    Raises StreamError: TRL761 where the records are damaged or incompatible, TRL763 where their ticks have
+    another length.
+    """
+    state = WatchState()
+    sessions: dict[Occurrence, CountedSession] = {}
     for name, data in records.items():
         if name == WATERMARK:
-            found.watermark = _decoded(data, int)
+            state.counter.watermark = _decoded(data, int)
         elif name == TICK_S:
-            found.tick_s = _decoded(data, int)
+            state.tick_s = _decoded(data, int)
         elif name.startswith(_RATE):
-            found.rates[_named(name.removeprefix(_RATE), RateKey)] = _decoded(data, RateState)
+            _read_rate(state, _named(name.removeprefix(_RATE), RateKey), _decoded(data, RateState))
         elif name.startswith(_SESSION):
             stored = _decoded(data, CountedSessionState)
             parts = {(pack, rule): part for pack, rule, part in stored.parts}
             occurrence = _named(name.removeprefix(_SESSION), tuple[str, int])
-            found.sessions[occurrence] = CountedSession(parts, stored.heard, stored.closed)
+            sessions[occurrence] = CountedSession(parts, stored.heard, stored.closed)
         else:
             raise StreamError("TRL761", "unknown record in the alerts' state", _HINT)
-    return found
+    if state.tick_s not in {None, tick_s}:
+        what = f"the alerts' state has ticks of {state.tick_s} s, not of {tick_s} s"
+        hint = f"set ticks of {state.tick_s} s as before, or start the alerts with an empty state"
+        raise StreamError("TRL763", what, hint)
+    counter = state.counter
+    counter.sessions = dict(sorted(sessions.items(), key=lambda item: (item[1].last_tick, item[0])))
+    counter.closed = [occurrence for occurrence, session in counter.sessions.items() if session.closed]
+    return state
+
+
+def _read_rate(state: WatchState, key: RateKey, rate: RateState) -> None:
+    """Add the record of a rate to a state."""
+    if rate.cohorts:
+        state.counter.cohorts[key] = rate.cohorts
+    if rate.detector is not None:
+        state.detectors[key] = rate.detector
+    if rate.looked is not None:
+        state.stepped[key] = rate.looked
+    rule = key[:2]
+    state.counter.agents[rule] = state.counter.agents.get(rule, frozenset()) | {key.agent}
+
+
+def _session_name(occurrence: Occurrence) -> str:
+    return _SESSION + msgspec.json.encode(occurrence).decode()
+
+
+def _encode_session(session: CountedSession) -> bytes:
+    parts = [(*rule, part) for rule, part in session.parts.items()]
+    return bytes([VERSION]) + _ENCODER.encode(CountedSessionState(session.last_tick, session.closed, parts))
 
 
 def _named(text: str, type_: type[T]) -> T:

@@ -16,7 +16,7 @@ import msgspec
 
 from ...schemas.event import Event, Kind
 from ...schemas.instrumentations.census import SpanCensus
-from ...schemas.instrumentations.missing import Missing, with_setting
+from ...schemas.records.verdict_record import VerdictRecord, decode_verdict
 from ...schemas.verdict import Severity, Verdict
 from .rates import SessionCounts
 
@@ -62,69 +62,6 @@ class VerdictRow:
     agent: str | None
     history: bool
     given: int
-
-
-@dataclass(frozen=True, slots=True)
-class StoredWitnessEvent:
-    """An event of a witness in a stored record."""
-
-    event_id: str
-    seq: int
-    true: tuple[str, ...]
-    residual: str
-
-
-@dataclass(frozen=True, slots=True)
-class StoredHistoryBit:
-    """A history bit of a witness in a stored record; no event where none changed it."""
-
-    event_id: str | None
-    seq: int | None
-    formula: str
-    value: bool
-
-
-@dataclass(frozen=True, slots=True)
-class StoredWitness:
-    """A witness in a stored record."""
-
-    events: tuple[StoredWitnessEvent, ...]
-    history: tuple[StoredHistoryBit, ...]
-    truncated: bool
-
-
-@dataclass(frozen=True, slots=True)
-class VerdictDetails:
-    """A verdict's line of verdicts.jsonl (docs/bundle.md); times are RFC 3339 texts.
-
-    Lines of an earlier release have no `missing`.
-    """
-
-    id: str
-    pack: str
-    rule: str
-    rule_digest: str
-    session_id: str
-    occurrence: str
-    slice: str | None
-    seq: int
-    event_id: str
-    time: str
-    verdict: Verdict
-    severity: Severity
-    agent: str | None
-    late: bool
-    history: bool
-    reason: str | None = None
-    witness: StoredWitness | None = None
-    missing: Missing | None = None
-
-    @property
-    def why(self) -> str | None:
-        """Return why the session is unjudged, with the setting that would help where it is known."""
-        if self.missing is None:
-            return self.reason
-        return with_setting(self.missing.reason, self.missing.scope, self.missing.setting)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,17 +163,17 @@ def version(db: sqlite3.Connection) -> int:
     return db.execute("PRAGMA data_version").fetchone()[0]
 
 
-def record(db: sqlite3.Connection, verdict_id: str) -> VerdictDetails | None:
+def record(db: sqlite3.Connection, verdict_id: str) -> VerdictRecord | None:
     """Return a verdict's record, None where there is none with this id."""
     row = db.execute("SELECT record FROM verdict WHERE id = ?", (verdict_id,)).fetchone()
-    return None if row is None else msgspec.json.decode(row[0], type=VerdictDetails)
+    return None if row is None else decode_verdict(row[0])
 
 
-def records_of(db: sqlite3.Connection, session_id: str, occurrence: int, limit: int) -> list[VerdictDetails]:
+def records_of(db: sqlite3.Connection, session_id: str, occurrence: int, limit: int) -> list[VerdictRecord]:
     """Return at most `limit` records of an occurrence, in the order of their events."""
     query = "SELECT record FROM verdict WHERE session_id = ? AND occurrence = ? ORDER BY seq, number LIMIT ?"
     rows = db.execute(query, (session_id, occurrence, limit))
-    return [msgspec.json.decode(row[0], type=VerdictDetails) for row in rows]
+    return [decode_verdict(row[0]) for row in rows]
 
 
 def counts(db: sqlite3.Connection, rule: tuple[str, str]) -> dict[Verdict, int]:

@@ -10,10 +10,10 @@ from typing import Any
 from ...rules.engine.judge import CompiledRules
 from ...rules.model.rule import Rule
 from ...schemas.event import Event
+from ...schemas.records.verdict_record import VerdictRecord, WitnessEvent, WitnessHistory
 from ...schemas.verdict import Verdict
 from . import queries
 from .formatting import instant
-from .queries import StoredHistoryBit, StoredWitnessEvent, VerdictDetails
 from .replay import EVENTS_REPLAYED_MAX, RuleReplay, RuleSteps, replay
 
 EVENTS_A_PAGE = 40
@@ -33,8 +33,8 @@ class RuleAtEvent:
 class EventExplanation:
     """The part of the chosen verdict's witness at an event: the witness event, and the history it changed."""
 
-    event: StoredWitnessEvent | None
-    bits: tuple[StoredHistoryBit, ...]
+    event: WitnessEvent | None
+    bits: tuple[WitnessHistory, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class EventView:
     event: Event
     changed: tuple[RuleAtEvent, ...]
     same: tuple[RuleAtEvent, ...]
-    verdicts: tuple[VerdictDetails, ...]
+    verdicts: tuple[VerdictRecord, ...]
     explained: EventExplanation | None
 
     @property
@@ -115,7 +115,7 @@ def page_of(seq: int) -> int:
     return (seq - 1) // EVENTS_A_PAGE + 1
 
 
-def _page(events: int, asked: str | None, chosen: VerdictDetails | None) -> Page:
+def _page(events: int, asked: str | None, chosen: VerdictRecord | None) -> Page:
     """Return the requested page, else that of the chosen verdict, else the first."""
     pages = max(1, -(-events // EVENTS_A_PAGE))
     number = 1 if chosen is None else page_of(chosen.seq)
@@ -129,8 +129,8 @@ def _event_view(
     compiled: CompiledRules,
     event: Event,
     replays: Sequence[RuleReplay],
-    records: Sequence[VerdictDetails],
-    chosen: VerdictDetails | None,
+    records: Sequence[VerdictRecord],
+    chosen: VerdictRecord | None,
     only: Rule | None,
 ) -> EventView:
     rules = [
@@ -148,7 +148,7 @@ def _event_view(
     )
 
 
-def _explained(event: Event, chosen: VerdictDetails | None) -> EventExplanation | None:
+def _explained(event: Event, chosen: VerdictRecord | None) -> EventExplanation | None:
     """Return the part of the chosen verdict's witness at the event."""
     if chosen is None or chosen.witness is None:
         return None

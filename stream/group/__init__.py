@@ -1,1 +1,1 @@
-"""Processes of a consumer group, over any client: a stage and a commit policy."""
+"""Processes of a consumer group, over any client: a stage, its driver, and a commit policy."""

@@ -1,4 +1,4 @@
-"""The alerts stage in its process: verdicts in, and the delivery of the alerts that were committed.
+"""The driver of the alerts stage: verdicts in, and the delivery of the alerts that were committed.
 
 The process reads the committed alerts back, and commits their offset once every receiver took them: what a
 crash interrupts is delivered again, with the same id.
@@ -18,15 +18,18 @@ from kafka.structs import TopicPartition
 from ..alerts.alert import Alert, decode
 from ..alerts.delivery import Delivery
 from ..error import StreamError
+from ..messages.codec import DeadLetter, encode_dead_letter
+from ..messages.record import Output, Record
 from ..messages.topics import Topic
 from ..process.alert_metrics import AlertMetrics
 from ..process.faultpoints import AlertFault, fault_point
-from ..stages.alert import PROCESS, Alerting, AlertsResult, dead_letter
-from ..stages.rekey import Record
+from ..stages.alert import PROCESS, AlertsCounts, AlertStage
+from ..stages.result import StageResult
+from .alerts_state import EncodedAlertsResult, encoded, new_state, read_state, read_verdicts
 from .client import ClientRecord, GroupClient
 from .inputs import Inputs
 from .process import POLL_S, BatchLimits
-from .transactional import TransactionalStage, TransactionFaults
+from .transactional import TransactionalDriver, TransactionFaults
 
 ALERTS_POLLED = 1_000
 """Alerts that a process that waits takes from the client at a time."""
@@ -38,8 +41,7 @@ class AlertsRuntime:
 
     `instance` names the process: its successor of that name need not wait for a transaction it left open.
     `timeout_s` is how long it may be silent before another takes over, and how long a transaction may take.
-    `alerting` and `delivery` make what the process begins with, whenever it takes over. `fault_point` marks
-    fault points.
+    `delivery` returns a new delivery, whenever the process takes over. `fault_point` marks fault points.
     """
 
     instance: str
@@ -47,15 +49,15 @@ class AlertsRuntime:
     metrics: AlertMetrics
     report: Callable[[str], None]
     stopping: threading.Event
-    alerting: Callable[[int], Alerting]
+    stage: AlertStage
     delivery: Callable[[], Delivery]
     now: Callable[[], int] = time.time_ns
     clock: Callable[[], float] = time.monotonic
     fault_point: Callable[[StrEnum], None] = fault_point
 
 
-class AlertsStage(TransactionalStage[AlertsResult]):
-    """The watch over verdicts with its topics, and the delivery of the alerts that were committed."""
+class AlertsDriver(TransactionalDriver[EncodedAlertsResult]):
+    """The driver of the alerts stage, and the delivery of the alerts that were committed."""
 
     process = PROCESS
     limits = BatchLimits(records=1_000)
@@ -76,10 +78,10 @@ class AlertsStage(TransactionalStage[AlertsResult]):
         self._inputs, self._runtime = inputs, runtime
         self._alerts = TopicPartition(names[Topic.ALERTS], 0)
         self._verdicts = [TopicPartition(names[Topic.VERDICTS], number) for number in range(partitions)]
-        self._alerting, self._delivery = runtime.alerting(partitions), runtime.delivery()
+        self._state, self._delivery = new_state(partitions), runtime.delivery()
         self._delivering: int | None = None
         self._undelivered: deque[tuple[int, Alert | None]] = deque()
-        self._refused: deque[AlertsResult] = deque()
+        self._refused: deque[EncodedAlertsResult] = deque()
 
     def status(self, owned: frozenset[int]) -> str:
         """Return the report about an assignment."""
@@ -96,8 +98,7 @@ class AlertsStage(TransactionalStage[AlertsResult]):
             try:
                 alert = decode(record.value or b"")
             except StreamError as error:
-                refused = dead_letter(_record(record), self._alerts.topic, error.code, str(error))
-                self._refused.append(refused)
+                self._refused.append(_refused(_record(record), self._alerts.topic, error))
                 self._undelivered.append((record.offset, None))
                 continue
             self._delivery.offer(alert)
@@ -108,15 +109,14 @@ class AlertsStage(TransactionalStage[AlertsResult]):
         return [*self._verdicts, self._alerts] if owned else []
 
     def restore(self, owned: frozenset[int], state: Mapping[int, Mapping[str, bytes]]) -> bool:
-        """Go on from the state of the last transaction."""
+        """Resume from the state of the last transaction."""
         if not owned:
             return True
-        self._alerting = self._runtime.alerting(self._partitions)
-        self._alerting.restore(state[0])
+        self._state = read_state(state[0], self._partitions, self._runtime.stage)
         if self._delivering != self._client.assignment.count:
             # Another process may have resolved alerts that were firing here.
             self._delivery, self._delivering = self._runtime.delivery(), self._client.assignment.count
-        for alert in self._alerting.firing.values():
+        for alert in self._state.firing.values():
             self._delivery.resume(alert)
         self._undelivered.clear()
         self._refused.clear()
@@ -138,16 +138,17 @@ class AlertsStage(TransactionalStage[AlertsResult]):
         if is_assigned and self._delivering == self._client.assignment.count:
             self._delivery.work(self._runtime.now())
 
-    def step(self, records: Sequence[ClientRecord]) -> AlertsResult:
-        """Return the alerts and the state that come of messages of verdicts.
+    def step(self, records: Sequence[ClientRecord]) -> EncodedAlertsResult:
+        """Return the alerts that come of messages of verdicts, and the records of what changes.
 
         Raises StreamError (TRL766) where messages were dropped for marks of other events.
         """
-        result = self._alerting.step(map(_record, records))
-        self._compare_marks(result.repeated)
-        return result
+        read = [read_verdicts(_record(record)) for record in records]
+        result = self._runtime.stage.step(self._state, read)
+        self._compare_marks(result.metrics.repeated)
+        return encoded(self._state, result)
 
-    def refuse(self, record: ClientRecord, error: Exception) -> AlertsResult:  # noqa: ARG002
+    def refuse(self, record: ClientRecord, error: Exception) -> EncodedAlertsResult:  # noqa: ARG002
         """Raise the error: a message of verdicts that cannot be read never comes to this."""
         raise error
 
@@ -163,7 +164,7 @@ class AlertsStage(TransactionalStage[AlertsResult]):
             hint = "its new verdicts would be dropped as repeats: let the alerts begin with an empty state"
             raise StreamError("TRL766", loss.what, hint)
 
-    def between(self, commit: Callable[[AlertsResult], None]) -> None:
+    def between(self, commit: Callable[[EncodedAlertsResult], None]) -> None:
         """Deliver what is due, and commit the offset of the alerts that every receiver took."""
         while self._refused:
             # A dead letter is committed before the offset of the alert that it is about.
@@ -181,24 +182,39 @@ class AlertsStage(TransactionalStage[AlertsResult]):
             self._runtime.fault_point(AlertFault.DELIVERED)
             self._client.commit({self._alerts: done})
 
-    def committed(self, result: AlertsResult, records: Sequence[ClientRecord]) -> None:  # noqa: ARG002
-        """Count what was committed."""
-        if result.alerts:
+    def committed(
+        self,
+        result: EncodedAlertsResult,
+        records: Sequence[ClientRecord],  # noqa: ARG002
+    ) -> None:
+        """Apply the changes of the state, and count what was committed."""
+        metrics, counts = self._runtime.metrics, result.metrics
+        if counts.raised or counts.resolved:
             self._runtime.fault_point(AlertFault.COMMITTED)
-        metrics = self._runtime.metrics
-        metrics.statuses.inc(result.statuses)
-        metrics.repeats.inc(result.repeats)
-        for alert in result.alerts:
-            (metrics.raised if alert.ends is None else metrics.resolved).inc()
-        metrics.firing.set(len(self._alerting.firing))
-        metrics.series.set(self._alerting.series)
-        if (watermark := self._alerting.watermark) is not None:
+        if result.writes is not None:
+            self._state.apply(result.writes)
+        metrics.statuses.inc(counts.statuses)
+        metrics.repeats.inc(counts.repeats)
+        metrics.raised.inc(counts.raised)
+        metrics.resolved.inc(counts.resolved)
+        metrics.firing.set(len(self._state.firing))
+        metrics.series.set(self._state.series)
+        if (watermark := self._state.watermark) is not None:
             metrics.progress.watermark(watermark)
         behind = {
             (place.topic, place.partition): max(0, (self._client.high_water(place) or 0) - offset)
             for place, offset in self._inputs.next.items()
         }
         metrics.kafka.lag(behind)
+
+
+def _refused(record: Record, topic: str, error: StreamError) -> EncodedAlertsResult:
+    """Return the dead letter of a record of the topic of alerts: its place, its digest and its error."""
+    offset, digest = record.origin
+    at = PROCESS, topic, record.partition, offset, record.time
+    letter = DeadLetter(*at, "record", error.code, str(error), digest.hex())
+    output = Output(Topic.DEAD_LETTER, None, None, encode_dead_letter(letter))
+    return StageResult((output,), None, AlertsCounts(dead_letters=[error.code]))
 
 
 def _record(record: ClientRecord) -> Record:

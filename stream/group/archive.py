@@ -1,9 +1,9 @@
 """The commit policy of the archiver: files first, then the archive's manifest, which has the offsets.
 
-The manifest says where to go on, with what mark, and which range was being written. Several processes add to
-one folder in turns. Each checks first that the manifest still is as it left it, so that a process whose
-partition the group has assigned to another one since adds nothing. The group's offsets are committed last,
-for those who look at the group's lag.
+The manifest has the offset to resume at, the last mark, and the range that was being written. Several
+processes add to one folder in turns. Each first compares the manifest with the one that it wrote last, so
+that a process whose partition the group has assigned to another one since adds nothing. The group's offsets
+are committed last, for readers of the group's lag.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from ...archive.chunk import ArchiveCheckpoint, Chunk
 from ...archive.shared_writer import LiveArchive
 from ..error import StreamError
 from ..messages.codec import DeadLetter, encode_dead_letter
+from ..messages.record import Record
 from ..messages.topics import Topic
 from ..process.archive_metrics import ArchiveMetrics
 from ..process.faultpoints import ArchiveFault, fault_point
-from ..stages.archive import ChunkBuffer, ChunkLimits, resumed, too_many
-from ..stages.rekey import Record
+from ..stages.archive import ArchiveStage, ChunkBuffer, ChunkLimits, JudgedRecord, chunk_of, resumed, too_many
+from .archive_records import read_judged
 from .client import ClientRecord, GroupClient, Loss, OutgoingRecord
 from .inputs import Inputs, place_of
-from .process import BatchLimits, GoingOn, GroupStage
+from .process import BatchLimits, GoingOn, GroupDriver
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,8 @@ class ArchiveRuntime:
     fault_point: Callable[[StrEnum], None] = fault_point
 
 
-class ArchiveStage(GroupStage):
-    """The archiver with its topic."""
+class ArchiveDriver(GroupDriver):
+    """The driver of the archive stage: its topic, and the metrics of a process that waits."""
 
     process = "archive"
     limits = BatchLimits(records=500, polled=500)
@@ -66,7 +67,7 @@ class ArchiveStage(GroupStage):
 
 
 class ManifestPolicy:
-    """Archives what was gathered of each partition when it is due, or when nothing comes any more."""
+    """Archives the buffer of each partition when it is due, or when nothing comes any more."""
 
     refusals_max = None
 
@@ -78,11 +79,12 @@ class ManifestPolicy:
         runtime: ArchiveRuntime,
         limits: ChunkLimits,
     ) -> None:
-        self.stage = ArchiveStage(names[Topic.JUDGED], runtime.metrics)
+        self.driver = ArchiveDriver(names[Topic.JUDGED], runtime.metrics)
         self.inputs = Inputs(client, runtime.metrics.kafka, runtime.report, _archive_error)
         self.commits = 0
         self._topic, self._names = names[Topic.JUDGED], names
-        self._client, self._archive, self._runtime, self._limits = client, archive, runtime, limits
+        self._client, self._archive, self._runtime = client, archive, runtime
+        self._stage = ArchiveStage(self._topic, limits)
         self._open: dict[int, ChunkBuffer] = {}
         self._bases: dict[int, ArchiveCheckpoint | None] = {}
         self._active = runtime.clock()
@@ -93,7 +95,7 @@ class ManifestPolicy:
             pass
 
     def resume(self, owned: frozenset[int], going_on: GoingOn) -> dict[TopicPartition, int] | None:
-        """Go on with partitions where the archive's manifest stands."""
+        """Resume partitions at the offsets of the archive's manifest."""
         self._open.clear()
         self._bases = {number: self._archive.checkpoint(number) for number in sorted(owned)}
         known = {number: one.next for number, one in self._bases.items() if one is not None}
@@ -106,12 +108,12 @@ class ManifestPolicy:
             begin = ArchiveCheckpoint(first, first) if base is None else resumed(base, first)
             if base is not None:
                 self.inputs.report_deleted(place, base.next, begin.next)
-            self._open[number] = ChunkBuffer(self._topic, number, begin, self._limits)
+            self._open[number] = self._stage.buffer(number, begin)
             offsets[place] = begin.next
         self._active = self._runtime.clock()
         return offsets if going_on() else None
 
-    def carry(self, records: Sequence[ClientRecord], member: Any, settle: GoingOn) -> bool:  # noqa: ARG002
+    def carry(self, records: Sequence[ClientRecord], member: Any) -> bool:  # noqa: ARG002
         """Gather records, and archive what is due."""
         by_partition: dict[TopicPartition, list[ClientRecord]] = {}
         for record in records:
@@ -126,7 +128,9 @@ class ManifestPolicy:
     def between(self, member: Any) -> bool:  # noqa: ARG002
         """Archive what is too much to hold, and everything where no message tells the time any more."""
         is_going_on = all(map(self._archive_one, too_many(self._open)))
-        patience_s = min((one.patience_s for one in self._open.values()), default=self._limits.every_s)
+        patience_s = min(
+            (buffer.patience_s for buffer in self._open.values()), default=self._stage.limits.every_s
+        )
         if self._runtime.clock() - self._active >= patience_s:
             is_going_on = self._archive_ready() and is_going_on
         self._count()
@@ -139,54 +143,57 @@ class ManifestPolicy:
 
     def _gather(self, place: TopicPartition, records: Sequence[ClientRecord]) -> bool:
         """Gather the records of a partition, and archive what is due; return False as `carry`."""
-        gathering, metrics = self._open[place.partition], self._runtime.metrics
-        if records[0].offset < gathering.next:
+        buffer, metrics = self._open[place.partition], self._runtime.metrics
+        expected = buffer.progress.next
+        if records[0].offset < expected:
             # A fetch may come from before a seek: these records are the same topic's, and were read.
-            self.inputs.check(self._topic, {place.partition: gathering.next})
-            records = [record for record in records if record.offset >= gathering.next]
+            self.inputs.check(self._topic, {place.partition: expected})
+            records = [record for record in records if record.offset >= expected]
             if not records:
                 return True
         metrics.kafka.read(self._topic, len(records), sum(len(record.value or b"") for record in records))
-        if records[0].offset > gathering.next and self._client.first(place) > gathering.next:
+        if records[0].offset > expected and self._client.first(place) > expected:
             # Records were deleted. The next settling reports them and begins behind the gap.
-            if gathering.is_ready:
+            if buffer.is_ready:
                 self._archive_one(place.partition)
             return False
-        return all(self._take(gathering, record) for record in records)
+        return self._step(place, buffer, [read_judged(_record(record)) for record in records])
 
-    def _take(self, gathering: ChunkBuffer, record: ClientRecord) -> bool:
-        """Gather one record, and archive what is due; return False as `carry`."""
-        repeats = gathering.repeats
-        letter = gathering.take(
-            Record(record.partition, record.offset, record.timestamp * 1_000_000, record.value or b"")
-        )
-        self.inputs.next[place_of(record)] = gathering.next
-        if letter is not None:
-            self._dead_letter(letter)
-        if gathering.repeats > repeats:
-            self._repeated(record.partition, gathering)
-        return not gathering.is_due or self._archive_one(record.partition)
+    def _step(self, place: TopicPartition, buffer: ChunkBuffer, records: Sequence[JudgedRecord]) -> bool:
+        """Step records, and archive the buffer whenever it is due; return False as `carry`."""
+        while records:
+            result = self._stage.step(buffer, records)
+            for letter in result.outputs:
+                self._dead_letter(letter)
+            if result.metrics.repeats:
+                self._repeated(place.partition, result.writes.progress.mark, result.metrics.repeats)
+            buffer.apply(result.writes)
+            self.inputs.next[place] = buffer.progress.next
+            if self._stage.is_due(buffer) and not self._archive_one(place.partition):
+                return False
+            records = records[result.metrics.taken :]
+        return True
 
-    def _repeated(self, number: int, gathering: ChunkBuffer) -> None:
-        """Count a message that was dropped for its mark, if the events are still those that marks are of.
+    def _repeated(self, number: int, mark: tuple[int, int] | None, count: int) -> None:
+        """Count messages that were dropped for their marks, if the events are still those that marks are of.
 
         Raises StreamError (TRL751) where their topic ends before: everything judged would be dropped.
         """
-        judged = {} if gathering.mark is None else {number: gathering.mark[0] + 1}
+        judged = {} if mark is None else {number: mark[0] + 1}
         if (loss := self._client.find_loss(self._names[Topic.EVENTS], judged)) is not None:
             hint = f"what is judged of it would be dropped as repeats of {self._topic}: choose another prefix"
             raise StreamError("TRL751", loss.what, hint)
-        self._runtime.metrics.repeats.inc()
+        self._runtime.metrics.repeats.inc(count)
 
     def _archive_ready(self) -> bool:
         """Archive everything that may be; return False as `carry`."""
-        ready = [number for number, gathering in self._open.items() if gathering.is_ready]
+        ready = [number for number, buffer in self._open.items() if buffer.is_ready]
         return all(map(self._archive_one, ready))
 
     def _archive_one(self, number: int) -> bool:
-        """Archive what was gathered of a partition; return False where another process has done so."""
-        gathering = self._open[number]
-        chunk = gathering.piece()
+        """Archive the buffer of a partition; return False where another process has done so."""
+        buffer = self._open[number]
+        chunk = chunk_of(buffer)
         with self._archive.lock():
             if self._archive.checkpoint(number) != self._bases[number]:
                 return False
@@ -195,7 +202,7 @@ class ManifestPolicy:
             if chunk.events:
                 self._write(chunk)
             checkpoint = self._bases[number] = self._archive.finish(chunk)
-        gathering.archived(checkpoint)
+        buffer.restart(checkpoint, self._stage.limits.every_s)
         with suppress(KafkaError):
             self._client.commit({TopicPartition(self._topic, number): checkpoint.next})
         self.commits += 1
@@ -203,7 +210,7 @@ class ManifestPolicy:
         return True
 
     def _write(self, chunk: Chunk) -> None:
-        """Write and enter the files of a piece."""
+        """Write the files of a chunk, and enter them in the manifest."""
         metrics = self._runtime.metrics
         self._archive.begin(chunk)
         self._runtime.fault_point(ArchiveFault.WRITING)
@@ -222,19 +229,24 @@ class ManifestPolicy:
         self._runtime.metrics.progress.dead_letter(letter.code)
 
     def _count(self) -> None:
-        """Set the metrics of what waits, and of how far the time has come in what was read."""
+        """Set the metrics of the buffers, and of how far the monitor had judged what was read."""
         metrics = self._runtime.metrics
         behind: dict[tuple[str, int], int] = {}
-        for number, gathering in self._open.items():
+        for number, buffer in self._open.items():
             with suppress(IllegalStateError):
                 # It may be revoked just now.
                 end = self._client.high_water(TopicPartition(self._topic, number))
                 if end is not None:
-                    behind[self._topic, number] = max(0, end - gathering.next)
+                    behind[self._topic, number] = max(0, end - buffer.progress.next)
         metrics.kafka.lag(behind)
-        metrics.rows_waiting.set(sum(one.rows for one in self._open.values()))
-        known = [one.watermark for one in self._open.values() if one.watermark is not None]
+        metrics.rows_waiting.set(sum(buffer.progress.rows for buffer in self._open.values()))
+        watermarks = [buffer.progress.watermark for buffer in self._open.values()]
+        known = [watermark for watermark in watermarks if watermark is not None]
         metrics.progress.watermark(min(known, default=None))
+
+
+def _record(record: ClientRecord) -> Record:
+    return Record(record.partition, record.offset, record.timestamp * 1_000_000, record.value or b"")
 
 
 def _archive_error(loss: Loss) -> StreamError:

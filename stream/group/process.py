@@ -1,9 +1,9 @@
-"""A process of a consumer group: a stage and a commit policy, driven over a client.
+"""A process of a consumer group: the driver of a stage and a commit policy, over a client.
 
-The process joins the group, restores the stage whenever the group has assigned partitions, polls, has the
-policy step and commit, and tries again what the broker did not do. After every error it goes on from what
-was committed. Three things differ between processes: the topics and the work between records (`GroupStage`),
-and the order in which outputs, state and offsets become durable (`CommitPolicy`).
+The process joins the group, restores the state whenever the group has assigned partitions, polls, has the
+policy step and commit, and retries what the broker did not do. After every error of the broker it resumes
+from what was committed. Two things differ between processes: the topics and the work between records
+(`GroupDriver`), and the order in which outputs, state and offsets become durable (`CommitPolicy`).
 """
 
 from __future__ import annotations
@@ -54,8 +54,11 @@ class GroupRuntime(Protocol):
     def clock(self) -> Callable[[], float]: ...  # noqa: D102
 
 
-class GroupStage(Protocol):
-    """A stage with its topics; a process calls the methods without a result only while it owns partitions."""
+class GroupDriver(Protocol):
+    """The driver of a stage: its topics, and the state of the assigned partitions.
+
+    A process calls the methods without a result only while it owns partitions.
+    """
 
     process: str
     """The name of the process, for errors."""
@@ -75,7 +78,7 @@ class GroupStage(Protocol):
         return None
 
     def resumed(self) -> None:
-        """Begin with new positions, whose partitions the client reads now."""
+        """Start from new positions, whose partitions the client reads now."""
 
     def rest(self) -> None:
         """Take note that the group has assigned no partition."""
@@ -88,7 +91,7 @@ class CommitPolicy(Protocol):
     """The order in which the outputs, the state and the offsets of a stage become durable."""
 
     @property
-    def stage(self) -> GroupStage: ...  # noqa: D102
+    def driver(self) -> GroupDriver: ...  # noqa: D102
 
     @property
     def inputs(self) -> Inputs: ...  # noqa: D102
@@ -106,17 +109,14 @@ class CommitPolicy(Protocol):
         """Raise StreamError where the process must not start."""
 
     def resume(self, owned: frozenset[int], going_on: GoingOn) -> dict[TopicPartition, int] | None:
-        """Restore the stage for these partitions, and return where to go on in each of its inputs.
+        """Restore the state of these partitions, and return where to resume in each input.
 
         None where `going_on` turned false.
         """
         ...
 
-    def carry(self, records: Sequence[ClientRecord], member: Any, settle: GoingOn) -> bool:
-        """Step and commit records; return False where the process must go on from what was committed.
-
-        `settle` does so at once, and returns whether the partitions are still assigned.
-        """
+    def carry(self, records: Sequence[ClientRecord], member: Any) -> bool:
+        """Step and commit records; return False where the process must resume from what was committed."""
         ...
 
     def between(self, member: Any) -> bool:
@@ -139,7 +139,7 @@ class GroupProcess:
     ) -> None:
         """`refused` recognises an error of the client that the group does not accept this process."""
         self._client, self._policy, self._runtime = client, policy, runtime
-        self._stage, self._inputs = policy.stage, policy.inputs
+        self._driver, self._inputs = policy.driver, policy.inputs
         self._refused = refused
         self._settled: int | None = None
         self._reported: str | None = None
@@ -173,7 +173,7 @@ class GroupProcess:
     def _turn(self) -> None:
         client, assignment = self._client, self._client.assignment
         client.open()
-        self._stage.poll_beside(is_working=self._is_working)
+        self._driver.poll_beside(is_working=self._is_working)
         records = self._gather()
         # The membership comes first, then the question whether the assignment is still the same: the broker
         # rejects the commit of a process whose partitions move later.
@@ -193,8 +193,8 @@ class GroupProcess:
             self._answered()
 
     def _work(self, records: Sequence[ClientRecord], member: Any) -> bool:
-        """Carry records on, and do what is due; return False where to go on from what was committed."""
-        if records and not self._policy.carry(records, member, self._settle):
+        """Carry records on, and do what is due; return False where to resume from what was committed."""
+        if records and not self._policy.carry(records, member):
             return False
         return self._policy.between(member)
 
@@ -204,8 +204,8 @@ class GroupProcess:
 
     def _gather(self) -> list[ClientRecord]:
         """Return the records that come together; those of a partition are in order."""
-        clock, limits, assignment = self._runtime.clock, self._stage.limits, self._client.assignment
-        deadline = self._stage.deadline() if self._is_working else None
+        clock, limits, assignment = self._runtime.clock, self._driver.limits, self._client.assignment
+        deadline = self._driver.deadline() if self._is_working else None
         until = clock() + POLL_S if deadline is None else deadline
         gathered: list[ClientRecord] = []
         size, count = 0, assignment.count
@@ -221,42 +221,41 @@ class GroupProcess:
         return gathered
 
     def _poll(self, wait_s: float) -> list[ClientRecord]:
-        *others, last = self._stage.topics
-        polled = self._stage.limits.polled
+        *others, last = self._driver.topics
+        polled = self._driver.limits.polled
         records = [record for topic in others for record in self._client.poll(topic, 0, polled)]
         return records + self._client.poll(last, 0 if records else wait_s, polled)
 
-    def _settle(self) -> bool:
-        """Go on with the assigned partitions from what was last committed of each."""
+    def _settle(self) -> None:
+        """Resume the assigned partitions from what was last committed of each."""
         self._settled = None
         self._inputs.next = {}
         assignment = self._client.assignment
         count, owned = assignment.count, assignment.owned
         if count == 0:
-            return False
+            return
 
         def going_on() -> bool:
             return assignment.count == count and not self._runtime.stopping.is_set()
 
         offsets = self._policy.resume(owned, going_on)
         if offsets is None or assignment.count != count:
-            return False
+            return
         self._client.follow([place for place in offsets if place.topic != self._client.topic])
         if not all(self._client.seek(place, offset) for place, offset in offsets.items()):
-            return False
+            return
         self._inputs.next = {
-            place: offset for place, offset in offsets.items() if place.topic in self._stage.topics
+            place: offset for place, offset in offsets.items() if place.topic in self._driver.topics
         }
         if owned:
-            self._stage.resumed()
+            self._driver.resumed()
         else:
-            self._stage.rest()
+            self._driver.rest()
         self._settled = count
-        status = self._stage.status(owned)
+        status = self._driver.status(owned)
         if status is not None and status != self._reported:
             self._runtime.report(status)
         self._reported = status
-        return True
 
     def _answered(self) -> None:
         """Take note that the broker did what it was asked for."""
@@ -274,7 +273,7 @@ class GroupProcess:
         if refused := self._refused(error, self._client.group, self._runtime.timeout_s):
             raise refused from error
         if isinstance(error, UnsupportedCodecError):
-            what = f"the records of {self._stage.topics[-1]} need a compression that is not installed"
+            what = f"the records of {self._driver.topics[-1]} need a compression that is not installed"
             hint = "let the collector compress with zstd or gzip, or install python-snappy or lz4"
             raise StreamError("TRL734", what, hint) from error
         if isinstance(error, CommitFailedError):
@@ -285,13 +284,13 @@ class GroupProcess:
             self._refusals += 1
             if self._refusals >= limit:
                 raise self._refusal(error) from error
-        self._stage.wait(is_assigned=bool(self._client.assignment.owned))
+        self._driver.wait(is_assigned=bool(self._client.assignment.owned))
         if not self._is_away:
             self._is_away = True
             self._runtime.report(f"Kafka: {type(error).__name__}; tries again until it answers")
         return False
 
     def _refusal(self, error: KafkaError) -> StreamError:
-        what = f"Kafka refuses what {self._stage.process} does: {type(error).__name__}"
+        what = f"Kafka refuses what {self._driver.process} does: {type(error).__name__}"
         hint = "check what this user may do, and that the topics take records as large as message_bytes_max"
         return StreamError("TRL734", what, hint)

@@ -1,4 +1,4 @@
-"""The rekey stage in its process: the records that it reads, its ticks, what it counts and reports."""
+"""The driver of the rekey stage: the records that it reads, its ticks, its metrics and reports."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from enum import StrEnum
 
 from kafka.structs import TopicPartition
 
-from ...schemas.otlp.signal import Signal
+from ...schemas.chat.find import InputFlaw
 from ...schemas.time import NS
 from ..error import StreamError
 from ..ingest.limits import ReceiverLimits
+from ..messages.record import Input, Record
 from ..messages.topics import Topic
 from ..messages.unjoined import Unjoined
 from ..process.faultpoints import RekeyFault, fault_point
 from ..process.rekey_metrics import RekeyMetrics
 from ..process.unread import UnreadNotice
-from ..stages.rekey import Input, Record, Rekeyer, RekeyResult
+from ..stages.rekey import SIGNALS, RekeyCounts, SourceRequest
 from .client import ClientRecord, GroupClient
 from .inputs import Inputs, place_of
 from .process import BatchLimits
-from .transactional import TransactionalStage, TransactionFaults
+from .rekey_sources import EncodedRekeyResult, RekeySources, refused, request_of
+from .transactional import TransactionalDriver, TransactionFaults
 
 PROCESS = "rekey"
 RECORD_BYTES_MAX = ReceiverLimits().unpacked_bytes_max
@@ -55,8 +57,8 @@ class RekeyRuntime:
     fault_point: Callable[[StrEnum], None] = fault_point
 
 
-class RekeyStage(TransactionalStage[RekeyResult]):
-    """The rekeyer with its topics: spans, and log records beside them where `reads_logs`."""
+class RekeyDriver(TransactionalDriver[EncodedRekeyResult]):
+    """The driver of the rekey stage over spans, and log records beside them where `reads_logs`."""
 
     process = PROCESS
     limits = BatchLimits(records=1_000, bytes=1 << 20, linger_s=0.2, polled=100)
@@ -68,7 +70,7 @@ class RekeyStage(TransactionalStage[RekeyResult]):
         self,
         client: GroupClient,
         names: Mapping[Topic, str],
-        rekeyer: Rekeyer,
+        sources: RekeySources,
         inputs: Inputs,
         runtime: RekeyRuntime,
         *,
@@ -76,10 +78,11 @@ class RekeyStage(TransactionalStage[RekeyResult]):
     ) -> None:
         reads = (Topic.LOGS, Topic.SPANS) if reads_logs else (Topic.SPANS,)
         self.topics = tuple(names[topic] for topic in reads)
-        self._client, self._names, self._rekeyer = client, names, rekeyer
+        self._client, self._names, self._sources = client, names, sources
+        self._settings = sources.stage.settings
         self._inputs, self._runtime, self._reads_logs = inputs, runtime, reads_logs
         self._topics = {names[topic]: topic for topic in reads}
-        self._tick_s = max(rekeyer.settings.tick_s, TICK_S_MIN)
+        self._tick_s = max(self._settings.tick_s, TICK_S_MIN)
         self._ticked = runtime.clock()
         self._active: dict[TopicPartition, float] = {}
         self._read_up_to: dict[TopicPartition, int] = {}
@@ -92,9 +95,8 @@ class RekeyStage(TransactionalStage[RekeyResult]):
         return self._ticked + self._tick_s
 
     def begin(self) -> None:
-        """Forget all sources. Raises StreamError (TRL732) where partitions were added."""
-        for number in self._rekeyer.assigned:
-            self._rekeyer.revoke(number)
+        """Drop all sources. Raises StreamError (TRL732) where partitions were added."""
+        self._sources.clear()
         self._check_partitions()
 
     def inputs_of(self, owned: frozenset[int]) -> list[TopicPartition]:
@@ -102,21 +104,21 @@ class RekeyStage(TransactionalStage[RekeyResult]):
         return [TopicPartition(topic, number) for topic in reversed(self.topics) for number in sorted(owned)]
 
     def restore(self, owned: frozenset[int], state: Mapping[int, Mapping[str, bytes]]) -> bool:
-        """Go on with these sources."""
+        """Resume these sources."""
         for number in sorted(owned):
-            self._rekeyer.assign(number, state[number])
+            self._sources.assign(number, state[number])
         return True
 
     def first_offset(self, place: TopicPartition) -> int:
         """Return the first record; of log records the first whose span may still be waiting."""
-        record_time = self._rekeyer.record_time(place.partition)
+        record_time = self._sources.record_time(place.partition)
         if self._topics[place.topic] is Topic.SPANS or not record_time:
             return self._client.first(place)
-        hold = round(self._rekeyer.settings.hold_s * NS)
+        hold = round(self._settings.hold_s * NS)
         return self._client.first_since(place, max(0, record_time - hold) // 1_000_000)
 
     def resumed(self) -> None:
-        """Begin with new positions: no input is quiet yet."""
+        """Start from new positions: no input is idle yet."""
         self._active = dict.fromkeys(self._inputs.next, self._runtime.clock())
         self._read_up_to = {}
         self._expect_logs(self._client.unread(self._inputs.next))
@@ -126,27 +128,19 @@ class RekeyStage(TransactionalStage[RekeyResult]):
         self._runtime.metrics.clear()
 
     def wait(self, *, is_assigned: bool) -> None:  # noqa: ARG002
-        """Take note that records may wait at the broker: no input is quiet meanwhile."""
+        """Take note that records may wait at the broker: no input is idle meanwhile."""
         self._active = dict.fromkeys(self._active, self._runtime.clock())
 
-    def step(self, records: Sequence[ClientRecord]) -> RekeyResult:
+    def step(self, records: Sequence[ClientRecord]) -> EncodedRekeyResult:
         """Return the candidates that come of records, and dead letters of those that cannot be span data."""
-        result = self._rekeyer.step([self._record(record) for record in records if not _refusal(record)])
-        for record in records:
-            if (refusal := _refusal(record)) is not None:
-                result.add(self._rekeyer.refuse(self._record(record), refusal[1], code=refusal[0]))
-        now = self._runtime.clock()
-        for record in records:
-            place = place_of(record)
-            self._active[place] = now
-            self._read_up_to[place] = max(self._record(record).time, self._read_up_to.get(place, 0))
-        return result
+        return self._sources.step(map(self._request, records))
 
-    def refuse(self, record: ClientRecord, error: Exception) -> RekeyResult:
-        """Return the dead letter of a record that breaks the rekeyer."""
-        return self._rekeyer.refuse(self._record(record), type(error).__name__)
+    def refuse(self, record: ClientRecord, error: Exception) -> EncodedRekeyResult:
+        """Return the dead letter of a record that breaks the stage."""
+        flaw = InputFlaw("record", "internal", type(error).__name__)
+        return self._sources.refuse(refused(self._record(record), flaw), flaw)
 
-    def between(self, commit: Callable[[RekeyResult], None]) -> None:
+    def between(self, commit: Callable[[EncodedRekeyResult], None]) -> None:
         """Pace the inputs, and commit a tick when it is due."""
         if self._reads_logs:
             self._pace()
@@ -165,7 +159,7 @@ class RekeyStage(TransactionalStage[RekeyResult]):
         end = self._client.high_water(place)
         return end is None or end > self._client.position(place)
 
-    def _tick(self, commit: Callable[[RekeyResult], None]) -> None:
+    def _tick(self, commit: Callable[[EncodedRekeyResult], None]) -> None:
         """Send the watermarks to every partition of events; those of quiet inputs follow the clock."""
         now = self._ticked = self._runtime.clock()
         self._check_partitions()
@@ -173,30 +167,30 @@ class RekeyStage(TransactionalStage[RekeyResult]):
         unread = self._client.unread(self._inputs.next)
         self._expect_logs(unread)
         idle = [place for place in unread if not unread[place] and now - self._active[place] >= self._tick_s]
-        commit(self._rekeyer.tick([self._input(place) for place in idle], self._runtime.now()))
+        commit(self._sources.tick([self._input(place) for place in idle], self._runtime.now()))
         if len(idle) == len(unread):
             self._notice.idle()
         metrics = self._runtime.metrics
         metrics.kafka.lag({(place.topic, place.partition): count for place, count in unread.items()})
-        metrics.progress.watermark(min(self._rekeyer.watermarks().values()))
-        metrics.spans.waiting.set(self._rekeyer.waiting())
-        metrics.spans.log_records_waiting.set(self._rekeyer.waiting_records())
-        metrics.traces_held.set(self._rekeyer.remembered())
+        metrics.progress.watermark(min(self._sources.watermarks().values()))
+        metrics.spans.waiting.set(self._sources.waiting())
+        metrics.spans.log_records_waiting.set(self._sources.waiting_records())
+        metrics.traces_held.set(self._sources.remembered())
 
     def _expect_logs(self, unread: Mapping[TopicPartition, int]) -> None:
-        """Have sources with unread log records wait for them."""
+        """Let sources with unread log records wait for them."""
         for place, count in unread.items():
             if self._topics[place.topic] is Topic.LOGS and count:
-                self._rekeyer.expect_logs(place.partition)
+                self._sources.expect_logs(place.partition)
 
     def _check_partitions(self) -> None:
         """Raise StreamError (TRL732) where partitions were added."""
         spans, events, logs = (self._names[topic] for topic in (Topic.SPANS, Topic.EVENTS, Topic.LOGS))
         found = self._client.partitions(spans), self._client.transactions.partitions(events)
-        if found != self._rekeyer.counts:
-            before = self._rekeyer.counts
+        before = self._sources.counts
+        if found != (before.sources, before.partitions):
             what = (
-                f"{spans} had {before[0]} partitions and {events} {before[1]}, "
+                f"{spans} had {before.sources} partitions and {events} {before.partitions}, "
                 f"and they have {found[0]} and {found[1]}"
             )
             hint = "sessions would change their partition: begin with new topics and a new state"
@@ -209,28 +203,45 @@ class RekeyStage(TransactionalStage[RekeyResult]):
     def _input(self, place: TopicPartition) -> Input:
         return Input(self._topics[place.topic], place.partition)
 
-    def _record(self, record: ClientRecord) -> Record:
-        """Return a record for the rekeyer; one without a timestamp has the time of now."""
-        time = record.timestamp * 1_000_000 if record.timestamp >= 0 else self._runtime.now()
-        topic = self._topics[record.topic]
-        return Record(record.partition, record.offset, time, record.value or b"", topic)
+    def _request(self, record: ClientRecord) -> SourceRequest:
+        """Return a record decoded, or with the flaw for which it is not read."""
+        flaw = _flaw(record)
+        return request_of(self._record(record)) if flaw is None else refused(self._record(record), flaw)
 
-    def committed(self, result: RekeyResult, records: Sequence[ClientRecord]) -> None:  # noqa: ARG002
-        """Count what was committed, and report what is not read."""
+    def _record(self, record: ClientRecord) -> Record:
+        """Return a record of the client; one without a timestamp has the time of now."""
+        topic = self._topics[record.topic]
+        return Record(record.partition, record.offset, self._time(record), record.value or b"", topic)
+
+    def _time(self, record: ClientRecord) -> int:
+        return record.timestamp * 1_000_000 if record.timestamp >= 0 else self._runtime.now()
+
+    def committed(self, result: EncodedRekeyResult, records: Sequence[ClientRecord]) -> None:
+        """Apply the changes of the sources, count what was committed, and report what is not read."""
         self._runtime.fault_point(RekeyFault.COMMITTED)
+        self._sources.apply(result.writes)
+        now = self._runtime.clock()
+        for record in records:
+            place = place_of(record)
+            self._active[place] = now
+            self._read_up_to[place] = max(self._time(record), self._read_up_to.get(place, 0))
+        self._count(result.metrics)
+
+    def _count(self, counts: RekeyCounts) -> None:
+        """Add the counts of a committed step to the metrics, and report unread spans and log records."""
         metrics = self._runtime.metrics
-        metrics.spans_in.inc(result.items[Topic.SPANS])
-        metrics.log_records_in.inc(result.items[Topic.LOGS])
-        metrics.candidates.inc(result.candidates)
-        metrics.spans.early.inc(result.early)
-        metrics.spans.count_spans(result.census)
-        self._notice.add(result.census)
-        for signal, topic in ((Signal.SPANS, Topic.SPANS), (Signal.LOGS, Topic.LOGS)):
-            metrics.spans.rejected[signal].inc(result.rejected[topic])
-        metrics.spans.flaws(Counter(result.dead_letters))
-        for reason, count in result.unjoined.items():
+        metrics.spans_in.inc(counts.items[Topic.SPANS])
+        metrics.log_records_in.inc(counts.items[Topic.LOGS])
+        metrics.candidates.inc(counts.candidates)
+        metrics.spans.early.inc(counts.early)
+        metrics.spans.count_spans(counts.census)
+        self._notice.add(counts.census)
+        for topic, signal in SIGNALS.items():
+            metrics.spans.rejected[signal].inc(counts.rejected[topic])
+        metrics.spans.flaws(Counter(counts.dead_letters))
+        for reason, count in counts.unjoined.items():
             metrics.spans.unjoined(reason, count)
-        self._report_without_span(result.unjoined[Unjoined.WITHOUT_SPAN])
+        self._report_without_span(counts.unjoined[Unjoined.WITHOUT_SPAN])
 
     def _report_without_span(self, count: int) -> None:
         """Report now and then that log records found no span."""
@@ -244,10 +255,10 @@ class RekeyStage(TransactionalStage[RekeyResult]):
         self._without_span, self._reported_without_span = 0, now
 
 
-def _refusal(record: ClientRecord) -> tuple[str, str] | None:
-    """Return why a record cannot be span data: a code and the reason; None where it may be."""
+def _flaw(record: ClientRecord) -> InputFlaw | None:
+    """Return the flaw of a record that cannot be span data, None where it may be."""
     if record.value is None:
-        return "empty", "has no value"
+        return InputFlaw("record", "empty", "has no value")
     if len(record.value) > RECORD_BYTES_MAX:
-        return "size", f"is larger than {RECORD_BYTES_MAX} bytes"
+        return InputFlaw("record", "size", f"is larger than {RECORD_BYTES_MAX} bytes")
     return None

@@ -1,8 +1,9 @@
 """The commit policy of stages whose outputs, state and offsets are in one transaction.
 
-Nothing is lost or doubled wherever a process dies: the next one goes on from the last transaction that was
-committed. The offsets carry the generation of the group, so the broker rejects the whole transaction of a
-process whose partitions the group has assigned to another one since.
+Nothing is lost or doubled wherever a process dies: the next one resumes from the last transaction that was
+committed. A step leaves the state as it is; the driver applies the changes once they are committed. The
+offsets carry the generation of the group, so the broker rejects the whole transaction of a process whose
+partitions the group has assigned to another one since.
 """
 
 from __future__ import annotations
@@ -16,28 +17,27 @@ from kafka.errors import KafkaError
 from kafka.structs import TopicPartition
 
 from ..error import PROCESS_ERRORS
+from ..messages.record import Output
 from ..messages.topics import Topic
 from ..process.faultpoints import fault_point
 from ..process.kafka_metrics import KafkaMetrics, TransactionOutcome
 from ..process.shared_metrics import ProgressMetrics
-from ..stages.rekey import Output
+from ..stages.result import StageResult
 from .client import ClientRecord, GroupClient, OutgoingRecord
 from .inputs import Inputs, place_of
-from .process import GoingOn, GroupStage
+from .process import GoingOn, GroupDriver
 
 FaultPoint = Callable[[StrEnum], None]
 
 
-class StageResult(Protocol):
-    """The result of a step: records to write, and for metrics the codes of the dead letters among them."""
+class DeadLetterCounts(Protocol):
+    """The metrics of a step: at least the codes of its dead letters."""
 
-    @property
-    def outputs(self) -> Sequence[Output]: ...  # noqa: D102
     @property
     def dead_letters(self) -> Sequence[str]: ...  # noqa: D102
 
 
-Result = TypeVar("Result", bound=StageResult)
+Result = TypeVar("Result", bound=StageResult[Output, Any, DeadLetterCounts])
 
 
 class TransactionMetrics(Protocol):
@@ -59,37 +59,40 @@ class TransactionFaults:
     offsets: StrEnum | None = None
 
 
-class TransactionalStage(GroupStage, Protocol[Result]):
-    """A stage whose state is in a compacted topic."""
+class TransactionalDriver(GroupDriver, Protocol[Result]):
+    """The driver of a stage whose state is in a compacted topic."""
 
     state_topic: Topic
     faults: TransactionFaults
 
     def begin(self) -> None:
-        """Forget the state; raise StreamError where the topics do not fit the stage any more."""
+        """Drop the state; raise StreamError where the topics do not fit the stage any more."""
 
     def inputs_of(self, owned: frozenset[int]) -> list[TopicPartition]:
         """Return the partitions that are read for these numbers, in the order of their offsets' questions."""
         ...
 
     def restore(self, owned: frozenset[int], state: Mapping[int, Mapping[str, bytes]]) -> bool:
-        """Go on from the state of each partition, by key; return False where that is not possible now."""
+        """Resume from the state of each partition, by key; return False where that is not possible now."""
         ...
 
     def first_offset(self, place: TopicPartition) -> int:
-        """Return where to begin an input of which nothing was committed."""
+        """Return where to start an input of which nothing was committed."""
         ...
 
     def step(self, records: Sequence[ClientRecord]) -> Result:
-        """Return what comes of records. An error of a record may spoil the state."""
+        """Return the records to write for these records, those of state included, and the changes of state.
+
+        The state stays as it is, also where a record raises an error.
+        """
         ...
 
     def refuse(self, record: ClientRecord, error: Exception) -> Result:
-        """Return what is written of a record that breaks `step`."""
+        """Return the result for a record that breaks `step`."""
         ...
 
     def committed(self, result: Result, records: Sequence[ClientRecord]) -> None:
-        """Count what was committed."""
+        """Apply the changes of state of a committed result, and count it."""
 
     def between(self, commit: Callable[[Result], None]) -> None:
         """Do what is due after every poll, with further transactions."""
@@ -101,14 +104,14 @@ class TransactionalPolicy(Generic[Result]):
     def __init__(
         self,
         client: GroupClient,
-        stage: TransactionalStage[Result],
+        driver: TransactionalDriver[Result],
         inputs: Inputs,
         metrics: TransactionMetrics,
         names: Mapping[Topic, str],
         refusals_max: int,
         fault: FaultPoint = fault_point,
     ) -> None:
-        self.stage, self.inputs, self.refusals_max = stage, inputs, refusals_max
+        self.driver, self.inputs, self.refusals_max = driver, inputs, refusals_max
         self.commits = 0
         self._client, self._metrics, self._names, self._fault_point = client, metrics, names, fault
 
@@ -119,62 +122,57 @@ class TransactionalPolicy(Generic[Result]):
         """Leave what was not committed to the next process."""
 
     def resume(self, owned: frozenset[int], going_on: GoingOn) -> dict[TopicPartition, int] | None:
-        """Restore the stage from its state topic, and return where to go on in each input.
+        """Restore the state from its topic, and return where to resume in each input.
 
         The state is read after the offsets, which are stable: all that belongs to them is in the topic then.
         """
-        self.stage.begin()
-        committed = {place: self.inputs.committed(place) for place in self.stage.inputs_of(owned)}
+        self.driver.begin()
+        committed = {place: self.inputs.committed(place) for place in self.driver.inputs_of(owned)}
         state: dict[int, dict[str, bytes]] | None = {}
         if owned:
-            state = self._client.read_compacted(self._names[self.stage.state_topic], owned, going_on)
-        if state is None or not going_on() or not self.stage.restore(owned, state):
+            state = self._client.read_compacted(self._names[self.driver.state_topic], owned, going_on)
+        if state is None or not going_on() or not self.driver.restore(owned, state):
             return None
         return {
-            place: self.stage.first_offset(place) if offset is None else offset
+            place: self.driver.first_offset(place) if offset is None else offset
             for place, offset in committed.items()
         }
 
-    def carry(self, records: Sequence[ClientRecord], member: Any, settle: GoingOn) -> bool:
+    def carry(self, records: Sequence[ClientRecord], member: Any) -> bool:
         """Step and commit records, one by one where one of them breaks the stage."""
-        self._fault_point(self.stage.faults.received)
+        self._fault_point(self.driver.faults.received)
         records = self.inputs.unread(records)
         if not records:
             return True
         try:
-            result = self.stage.step(records)
+            result = self.driver.step(records)
         except Exception as error:
             if isinstance(error, PROCESS_ERRORS):
                 raise
-            if settle():
-                all(self._carry_alone(record, member, settle) for record in records)
-            # The consumer is at the first of these records again.
-            return False
-        self._commit(result, records, member)
+            for record in records:
+                self._carry_alone(record, member)
+        else:
+            self._commit(result, records, member)
         return True
 
-    def _carry_alone(self, record: ClientRecord, member: Any, settle: GoingOn) -> bool:
-        """Step and commit one record, or write a dead letter of it; return False as `carry`."""
+    def _carry_alone(self, record: ClientRecord, member: Any) -> None:
+        """Step and commit one record, or write a dead letter of it."""
         try:
-            result = self.stage.step([record])
+            result = self.driver.step([record])
         except Exception as error:
             if isinstance(error, PROCESS_ERRORS):
                 raise
-            # The error has spoiled the state of its partition.
-            if not settle():
-                return False
-            result = self.stage.refuse(record, error)
+            result = self.driver.refuse(record, error)
         self._commit(result, [record], member)
-        return True
 
     def between(self, member: Any) -> bool:
         """Do what is due after every poll."""
-        self.stage.between(lambda result: self._commit(result, (), member))
+        self.driver.between(lambda result: self._commit(result, (), member))
         return True
 
     def _commit(self, result: Result, records: Sequence[ClientRecord], member: Any) -> None:
         """Write everything in one transaction. Raises KafkaError, where nothing of it is committed."""
-        faults, transactions, kafka = self.stage.faults, self._client.transactions, self._metrics.kafka
+        faults, transactions, kafka = self.driver.faults, self._client.transactions, self._metrics.kafka
         self._fault_point(faults.stepped)
         offsets = self._offsets(records)
         try:
@@ -191,10 +189,10 @@ class TransactionalPolicy(Generic[Result]):
         self.commits += 1
         self.inputs.next = offsets
         self._count(result, records)
-        self.stage.committed(result, records)
+        self.driver.committed(result, records)
 
     def _offsets(self, records: Iterable[ClientRecord]) -> dict[TopicPartition, int]:
-        """Return where to go on in every input, behind these records."""
+        """Return the next offset of every input after these records."""
         offsets = dict(self.inputs.next)
         for record in records:
             offsets[place_of(record)] = max(offsets[place_of(record)], record.offset + 1)
@@ -212,5 +210,5 @@ class TransactionalPolicy(Generic[Result]):
             kafka.read(record.topic, 1, len(record.value or b""))
         for output in result.outputs:
             kafka.sent(self._names[output.topic])
-        for code in result.dead_letters:
+        for code in result.metrics.dead_letters:
             self._metrics.progress.dead_letter(code)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..group.alerts import AlertsRuntime, AlertsStage
+from ..group.alerts import AlertsDriver, AlertsRuntime
+from ..group.alerts_state import CODE
 from ..group.client import GroupClient
 from ..group.inputs import Inputs
 from ..group.process import GroupProcess
 from ..group.transactional import TransactionalPolicy
 from ..messages.topics import Topic
-from ..stages.alert import CODE, PROCESS
+from ..stages.alert import PROCESS
 from .assignment import group_refusal
 from .client import KafkaClient
 from .settings import KafkaSettings
@@ -34,9 +35,9 @@ def alerts_over(
 ) -> GroupProcess:
     """Return the process over a client of the topic of alerts, with that of verdicts beside it."""
     inputs = Inputs(client, runtime.metrics.kafka, runtime.report)
-    stage = AlertsStage(client, names, partitions, inputs, runtime)
+    driver = AlertsDriver(client, names, partitions, inputs, runtime)
     policy = TransactionalPolicy(
-        client, stage, inputs, runtime.metrics, names, REFUSALS_MAX, runtime.fault_point
+        client, driver, inputs, runtime.metrics, names, REFUSALS_MAX, runtime.fault_point
     )
     return GroupProcess(client, policy, runtime, group_refusal)
 

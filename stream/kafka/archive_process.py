@@ -7,6 +7,7 @@ from typing import Any
 
 from ...archive.shared_writer import LiveArchive
 from ..group.archive import ArchiveRuntime, ManifestPolicy
+from ..group.archive_records import CODE
 from ..group.client import GroupClient
 from ..group.process import GroupProcess
 from ..messages.topics import Topic
@@ -17,7 +18,7 @@ from .settings import KafkaSettings
 from .topics import StartWait, ask_when_reachable, look, require
 
 PROCESS = "archive"
-DEAD_LETTER_CODES = ("TRL731",)
+DEAD_LETTER_CODES = (CODE,)
 """The codes of the archiver's dead letters."""
 
 

@@ -11,10 +11,12 @@ from ...schemas.settings import SessionSettings
 from ..group.client import GroupClient
 from ..group.inputs import Inputs
 from ..group.process import GroupProcess
-from ..group.rekey import PROCESS, RekeyRuntime, RekeyStage
+from ..group.rekey import PROCESS, RekeyDriver, RekeyRuntime
+from ..group.rekey_sources import RekeySources
+from ..group.rekey_state import TopicCounts
 from ..group.transactional import TransactionalPolicy
 from ..messages.topics import Topic
-from ..stages.rekey import Rekeyer
+from ..stages.rekey import RekeyStage
 from .assignment import group_refusal
 from .client import KafkaClient
 from .settings import KafkaSettings
@@ -31,16 +33,16 @@ DEAD_LETTER_CODES = ("internal", "size", "empty")
 def rekey_over(
     client: GroupClient,
     names: Mapping[Topic, str],
-    rekeyer: Rekeyer,
+    sources: RekeySources,
     runtime: RekeyRuntime,
     *,
     reads_logs: bool = False,
 ) -> GroupProcess:
-    """Return the process over a client of the topic of spans; `rekeyer` has no source yet."""
+    """Return the process over a client of the topic of spans; `sources` has none yet."""
     inputs = Inputs(client, runtime.metrics.kafka, runtime.report)
-    stage = RekeyStage(client, names, rekeyer, inputs, runtime, reads_logs=reads_logs)
+    driver = RekeyDriver(client, names, sources, inputs, runtime, reads_logs=reads_logs)
     policy = TransactionalPolicy(
-        client, stage, inputs, runtime.metrics, names, REFUSALS_MAX, runtime.fault_point
+        client, driver, inputs, runtime.metrics, names, REFUSALS_MAX, runtime.fault_point
     )
     return GroupProcess(client, policy, runtime, group_refusal)
 
@@ -64,12 +66,12 @@ def rekey_process(
     if found is None:
         return None
     require(found, kafka, Topic.SPANS, Topic.LOGS, *SENDS)
-    counts = (found[Topic.SPANS].partitions, found[Topic.EVENTS].partitions)
-    rekeyer = Rekeyer(sessions, *counts, kafka.message_bytes_max, kafka.spans_topic, kafka.logs_topic)
+    names = {topic: kafka.topic(topic) for topic in Topic}
+    counts = TopicCounts(found[Topic.SPANS].partitions, found[Topic.EVENTS].partitions)
+    sources = RekeySources(RekeyStage(sessions, names), counts, kafka.message_bytes_max)
     reads_logs = Topic.LOGS in found
     if not reads_logs:
         hint = "make it with tracline stream topics --create, and start again, where spans lack their content"
         runtime.report(f"reads no log records: {kafka.logs_topic} is missing; {hint}")
     client = rekey_client(kafka, runtime, reads_logs=reads_logs)
-    names = {topic: kafka.topic(topic) for topic in Topic}
-    return rekey_over(client, names, rekeyer, runtime, reads_logs=reads_logs)
+    return rekey_over(client, names, sources, runtime, reads_logs=reads_logs)

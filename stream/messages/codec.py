@@ -11,7 +11,7 @@ drop the outputs that a restarted monitor repeats.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 import orjson
@@ -19,11 +19,8 @@ from crc32c import crc32c
 
 from ...schemas.candidate import Candidate
 from ...schemas.event import Event
+from ...schemas.records.verdict_record import VerdictRecord, encode_verdict
 from ..error import StreamError
-
-if TYPE_CHECKING:
-    # The rekeyer does not load the rules.
-    from ...rules.engine.records import Record
 
 VERSION = 1
 """Version of the messages; a process refuses all others."""
@@ -241,7 +238,7 @@ def judged_messages(judged: JudgedBatch, bytes_max: int) -> list[bytes]:
 def verdict_messages(
     mark: Mark,
     watermark: str | None,
-    verdicts: Sequence[Record],
+    verdicts: Sequence[VerdictRecord],
     statuses: Sequence[Mapping[str, object]],
     bytes_max: int,
 ) -> list[bytes]:
@@ -253,7 +250,7 @@ def verdict_messages(
     """
     encoded = [
         *(("session_status", orjson.dumps(status)) for status in statuses),
-        *(("verdicts", orjson.dumps(verdict)) for verdict in verdicts),
+        *(("verdicts", encode_verdict(verdict)) for verdict in verdicts),
     ]
     groups = list(_grouped(((pair, len(pair[1])) for pair in encoded), bytes_max)) or [[]]
     return [

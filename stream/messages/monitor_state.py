@@ -1,5 +1,7 @@
-"""The records of the monitor's table: one for each session, one for each partition.
+"""The records of the monitor's table, and their keys: one for each session, one for each partition.
 
+The key of a session's record is `s/SESSION`, of a partition's `p/PARTITION`, of the texts of a rule set that
+sessions of a partition are judged by `r/PARTITION/KEY`, and of a chunk `c/PARTITION/OFFSET/INDEX/SESSION`.
 A state too large for a Kafka record is cut into chunks, which the session's record counts. The monitor writes
 the chunks before the record, under keys with the same offset, so that a record always has its chunks. A crash
 may leave chunks without a record, which the next monitor deletes.
@@ -25,6 +27,8 @@ _NEVER = (1 << 63) - 1
 PACKED_FROM_BYTES = 1_024
 """States of this size or more are compressed with zstd."""
 STATE_BYTES_MAX = 256 << 20
+FORGOTTEN = -(1 << 63)
+"""The `due` of a session that the monitor forgets: its record is deleted next, and counts as none."""
 HINT = "finish the sessions with the release that wrote it, or use new topics"
 
 
@@ -58,10 +62,53 @@ class SessionHead(NamedTuple):
     chunks: int
 
 
+class TableKey(NamedTuple):
+    """A key of the table: its kind, and the rest of it, which for sessions is the id."""
+
+    kind: str
+    name: str
+
+    @property
+    def partition(self) -> int:
+        """Return the partition that the key of a partition's record, of rules or of a chunk names."""
+        return int(self.name.partition("/")[0])
+
+
+SESSION, PARTITION, RULES, CHUNK = "s", "p", "r", "c"
+"""The kinds of keys."""
+
+
+def key_of(text: str) -> TableKey:
+    """Return the parts of a key."""
+    kind, _, name = text.partition("/")
+    return TableKey(kind, name)
+
+
+def session_key(session_id: str) -> str:
+    """Return the key of a session's record."""
+    return f"{SESSION}/{session_id}"
+
+
+def partition_key(partition: int) -> str:
+    """Return the key of a partition's record."""
+    return f"{PARTITION}/{partition}"
+
+
+def rules_key(partition: int, key: str) -> str:
+    """Return the key of a rule set's texts."""
+    return f"{RULES}/{partition}/{key}"
+
+
+def chunk_keys(partition: int, session_id: str, head: SessionHead) -> list[str]:
+    """Return the keys of the chunks that a session's record in that partition counts."""
+    return [f"{CHUNK}/{partition}/{head.offset}/{index}/{session_id}" for index in range(head.chunks)]
+
+
 def encode_session(state: SessionState, offset: int, due: int, bytes_max: int) -> tuple[bytes, list[bytes]]:
     """Return a session's record after the message at that offset, and the chunks of its state.
 
-    A state of at most `bytes_max` bytes has no chunks.
+    `due` is FORGOTTEN where the monitor deletes the record next. A state of at most `bytes_max` bytes has no
+    chunks.
     """
     data, packing = encode(state), _UNCOMPRESSED
     if len(data) >= PACKED_FROM_BYTES:
@@ -92,8 +139,8 @@ def decode_session(data: bytes, chunks: Iterable[bytes | None] = ()) -> SessionS
 def decode_head(data: bytes) -> SessionHead:
     """Return the head of a session's record. Raises StreamError where another release wrote it."""
     if len(data) < _HEAD.size or data[0] != STATE_VERSION:
-        what = f"a session's state has version {data[0] if data else 'none'}, not {STATE_VERSION}"
-        raise StreamError("TRL741", what, HINT)
+        problem = f"a session's state has version {data[0] if data else 'none'}, not {STATE_VERSION}"
+        raise StreamError("TRL741", problem, HINT)
     _, offset, due, _, chunks = _HEAD.unpack_from(data)
     return SessionHead(offset, due, chunks)
 
@@ -106,8 +153,8 @@ def encode_partition(state: PartitionState) -> bytes:
 def decode_partition(data: bytes) -> PartitionState:
     """Return the state in a partition's record. Raises StreamError where it is damaged or incompatible."""
     if data[:1] != bytes([STATE_VERSION]):
-        what = f"a partition's state has version {data[0] if data else 'none'}, not {STATE_VERSION}"
-        raise StreamError("TRL741", what, HINT)
+        problem = f"a partition's state has version {data[0] if data else 'none'}, not {STATE_VERSION}"
+        raise StreamError("TRL741", problem, HINT)
     try:
         return msgspec.msgpack.decode(data[1:], type=PartitionState)
     except msgspec.MsgspecError:

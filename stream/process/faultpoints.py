@@ -90,12 +90,12 @@ class TrialFault(StrEnum):
 
 
 class MonitorFault(StrEnum):
-    """The fault points while the monitor processes a message."""
+    """The fault points while the monitor processes the messages that have come."""
 
     RECEIVED = "monitor-received"
-    """A message is read, and nothing is judged."""
+    """Messages are read, and nothing is judged."""
     STEPPED = "monitor-stepped"
-    """The message is judged, and nothing is sent."""
+    """The messages are judged, and nothing is sent."""
     PRODUCED = "monitor-produced"
     """Kafka has the outputs, and nothing of the state."""
     WRITTEN = "monitor-written"

@@ -12,8 +12,9 @@ from starlette.routing import Route
 
 from ...schemas.event import Event
 from ...schemas.instrumentations.lacks import Diagnosed, Instrumentations, as_json
+from ...schemas.sessions.span_reading import SpanReading
 from ...schemas.span import Span
-from ...schemas.span_content import SpanContent, SpanRole
+from ...schemas.span_content import SpanRole
 
 PATH = "/doctor"
 SENDERS_MAX = 200_000
@@ -31,17 +32,17 @@ class Doctor:
         self._senders: dict[int, int] = {}
 
     def add(
-        self, spans: Iterable[tuple[Span, SpanContent]], events: Iterable[Event], *, log_records: bool = False
+        self, spans: Iterable[tuple[Span, SpanReading]], events: Iterable[Event], *, log_records: bool = False
     ) -> None:
-        """Count spans with their content, and the events of these or earlier spans.
+        """Count spans with their readings, and the events of these or earlier spans.
 
         `log_records` states whether log records with content came with them.
         """
         with self._lock:
             self._found.log_records = self._found.log_records or log_records
-            for span, step in spans:
-                number = self._found.add(span, step)
-                if step.role is not SpanRole.OTHER:
+            for span, reading in spans:
+                number = self._found.add(span, reading.content)
+                if reading.content.role is not SpanRole.OTHER:
                     self._remember(hash((span.trace_id, span.span_id)), number)
             for event in events:
                 self._add_event(event)

@@ -8,27 +8,40 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-
-import msgspec
 
 from ...schemas.candidate import Candidate
 from ...schemas.chat.find import InputFlaw
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.otlp.signal import Signal
+from ...schemas.sessions.pending import Traces
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS
 from ..error import PROCESS_ERRORS
 from ..ingest.request import Busy, ExportRequest, decode
+from ..messages.codec import DeadLetter
+from ..messages.record import Input
+from ..messages.session_state import SessionState
+from ..messages.topics import Topic
+from ..messages.trace_state import DAMAGES, decode_trace, encode_trace
 from ..process.faultpoints import ServeFault, fault_point
-from ..stages.judge import Worker, poisoned
-from ..stages.resolve import Source
+from ..stages.judge import SessionJudge, poisoned
+from ..stages.rekey import (
+    NO_RECORD,
+    SIGNALS,
+    IdleInput,
+    RekeyResult,
+    RekeyStage,
+    ResolvedBatch,
+    SourceRequest,
+)
+from ..stages.resolve import SourceState, SourceTimes, SourceWrites
 from .archiving import ArchiveSink, StoreArchiver, StoreIntervals
 from .request_queue import RETRY_DISK_S, RETRY_QUEUE_S, RETRY_STOPPING_S, Arrival, RequestQueue, refuse
 from .rows import add_changes
-from .session_states import SessionStates
-from .store import Store, StoreChanges, StoredDeadLetter, StoredRequest, damaged, is_of_the_disk
+from .store import Store, StoreChanges, StoredRequest, damaged, is_of_the_disk
+from .store_sessions import StoreSessions
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +60,20 @@ class PipelineRuntime:
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
-    """A request that is on disk: its number there, its content, its arrival, and a digest of its body."""
+class _Judged:
+    """The changes of requests that are judged: those of the store, of the source, and of sessions."""
 
-    number: int
-    signal: Signal
-    decoded: Decoded
-    received: int
-    sha256: str
+    batch: StoreChanges
+    source: SourceWrites
+    states: Mapping[str, SessionState]
 
-    def dead_letter(self, place: str, code: str, reason: str) -> StoredDeadLetter:
-        """Return a dead letter of something in this request."""
-        return StoredDeadLetter(self.received, place, code, reason, self.sha256)
+
+PROCESS = "serve"
+"""The name of the process in dead letters."""
+SOURCE = 0
+"""The number of the store's only source."""
+_INPUTS = {signal: Input(topic, SOURCE) for topic, signal in SIGNALS.items()}
+_NAMES = {topic: signal.value for topic, signal in SIGNALS.items()}
 
 
 class Pipeline:
@@ -67,18 +82,18 @@ class Pipeline:
     def __init__(
         self,
         store: Store,
-        worker: Worker,
+        judge: SessionJudge,
         settings: SessionSettings,
         runtime: PipelineRuntime,
         intervals: StoreIntervals | None = None,
     ) -> None:
-        self._store, self._worker, self._settings, self._runtime = store, worker, settings, runtime
+        self._store, self._judge, self._settings, self._runtime = store, judge, settings, runtime
         self._queue = RequestQueue(runtime.free_bytes)
         self._archiver = StoreArchiver(store, runtime.archive, intervals or StoreIntervals(), runtime.now)
-        self._states = SessionStates(store, round(settings.idle_s * NS))
-        self._source = Source(settings)
-        self._arrived_at: dict[Signal, int] = dict.fromkeys(Signal, runtime.now())
-        self._reload()
+        self._sessions = StoreSessions(store, round(settings.idle_s * NS))
+        self._stage = RekeyStage(settings, _NAMES, PROCESS, "request")
+        self._source = _stored_source(store)
+        self._arrived_at: dict[Input, int] = dict.fromkeys(_INPUTS.values(), runtime.now())
 
     async def put(self, request: ExportRequest) -> None:
         """Return once the request is on disk. Raises Busy where it is not."""
@@ -123,22 +138,20 @@ class Pipeline:
 
     def archive(self) -> None:
         """Archive the events judged since the last time."""
-        self._archiver.archive(self._source.watermark)
+        self._archiver.archive(self._source.times.watermark)
 
     def _round(self, arrivals: Sequence[Arrival]) -> None:
-        works = self._accept(arrivals) if arrivals else []
+        requests = self._accept(arrivals) if arrivals else []
         now = self._runtime.now()
-        self._arrived_at.update((work.signal, now) for work in works)
+        self._arrived_at.update((request.input, now) for request in requests)
         tick = round(self._settings.tick_s * NS)
-        if now - self._arrived_at[Signal.SPANS] >= tick:
-            self._source.idle_spans(now)
+        idle = [IdleInput(quiet, now) for quiet, at in self._arrived_at.items() if now - at >= tick]
+        if any(quiet.input.topic is Topic.SPANS for quiet in idle):
             self._runtime.on_idle()
-        if now - self._arrived_at[Signal.LOGS] >= tick:
-            self._source.idle_logs(now)
-        self._process(works)
-        self._archiver.archive_if_due(now, self._source.watermark)
+        self._process(requests, idle)
+        self._archiver.archive_if_due(now, self._source.times.watermark)
 
-    def _accept(self, arrivals: Sequence[Arrival]) -> list[_Work]:
+    def _accept(self, arrivals: Sequence[Arrival]) -> list[SourceRequest]:
         """Write queued requests to disk, and acknowledge them."""
         fault_point(ServeFault.RECEIVED)
         requests = [arrival.request for arrival in arrivals]
@@ -154,33 +167,41 @@ class Pipeline:
             arrival.settle()
         fault_point(ServeFault.ACKNOWLEDGED)
         return [
-            _Work(number, request.signal, request.decoded, request.received, _sha256(request.body))
+            _request(number, request.signal, request.received, request.body, request.decoded)
             for number, request in zip(numbers, requests, strict=True)
         ]
 
-    def _process(self, works: Sequence[_Work]) -> None:
+    def _process(self, requests: Sequence[SourceRequest], idle: Sequence[IdleInput] = ()) -> None:
         """Judge requests and due sessions: all together, or one by one where a request raises an error."""
-        before = self._source.watermark
         try:
-            batch = self._judged(works)
+            judged = self._judged(requests, idle)
         except Exception as error:
-            if isinstance(error, (*PROCESS_ERRORS, sqlite3.Error)) or not works:
+            if isinstance(error, (*PROCESS_ERRORS, sqlite3.Error)) or not requests:
                 raise
-            # Judged again, a request must not see the watermark that it set itself.
-            self._reload(before)
-            if len(works) > 1:
-                for work in works:
-                    self._process([work])
+            if len(requests) > 1:
+                for request in requests:
+                    self._process([request], idle)
                 return
             # A broken request must not stop the others: it becomes a dead letter and goes to quarantine.
-            batch = self._judged([])
-            batch.worked_off = batch.quarantined = works[0].number
-            batch.dead_letters.append(works[0].dead_letter("request", "internal", type(error).__name__))
+            judged = self._judged([], idle)
+            judged.batch.worked_off = requests[0].offset
+            judged.batch.quarantined.append(requests[0].offset)
+            flaw = InputFlaw("request", "internal", type(error).__name__)
+            judged.batch.dead_letters.append(self._stage.request_dead_letter(requests[0], flaw))
+        self._carry(judged)
+
+    def _carry(self, judged: _Judged) -> None:
+        """Commit what was judged, and apply it to the source and the sessions in memory."""
+        batch = judged.batch
+        if not batch.is_empty:
+            fault_point(ServeFault.JUDGED)
+            self._commit(batch)
+            fault_point(ServeFault.COMMITTED)
+        self._source.apply(judged.source)
+        self._sessions.apply(batch.sessions, judged.states)
         if batch.is_empty:
             return
-        fault_point(ServeFault.JUDGED)
-        self._commit(batch)
-        fault_point(ServeFault.COMMITTED)
+        batch.spans_waiting, batch.records_waiting = self._source.waiting, self._source.waiting_records
         batch.open_sessions = self._store.open_sessions()
         self._runtime.on_commit(batch)
 
@@ -198,72 +219,65 @@ class Pipeline:
                 self._queue.wait(RETRY_QUEUE_S)
                 refuse(self._queue.take(), Busy("disk", RETRY_DISK_S))
 
-    def _judged(self, works: Sequence[_Work]) -> StoreChanges:
-        """Return what these requests change, and the sessions that are due at the new watermark."""
+    def _judged(self, requests: Sequence[SourceRequest], idle: Sequence[IdleInput]) -> _Judged:
+        """Return what these requests and idle inputs change, with the sessions that are due then."""
         now = self._runtime.now()
-        batch = StoreChanges(worked_off=works[-1].number if works else 0)
-        batch.received = max((work.received for work in works), default=None)
-        for work in works:
-            self._read(work, batch)
+        batch = StoreChanges(worked_off=requests[-1].offset if requests else 0)
+        batch.received = max((request.time for request in requests), default=None)
+        records: list[SourceRequest | IdleInput] = [*idle, *requests]
         if batch.received is not None:
             # All log records that came before have been read.
-            self._source.idle_logs(batch.received)
-        candidates = self._released(now, batch)
-        states = self._states.touched((candidate.session_id for candidate in candidates), batch.watermark)
-        outputs = self._worker.step_apart(states, candidates, batch.watermark, self._states.load)
-        batch.dead_letters += _dead_letters(
-            now, (flaw for poison in outputs.poison for flaw in poisoned(poison))
-        )
-        add_changes(batch, outputs, states, now)
-        self._states.remember(states)
-        batch.traces.update(self._source.changes())
-        batch.spans_waiting, batch.records_waiting = self._source.waiting, self._source.waiting_records
-        return batch
-
-    def _read(self, work: _Work, batch: StoreChanges) -> None:
-        """Read the spans and log records of a request into the source."""
+            records.append(IdleInput(_INPUTS[Signal.LOGS], batch.received))
+        result = self._stage.step({SOURCE: self._source}, records, now)
+        candidates = _add_resolved(batch, result)
+        watermark = batch.times.watermark
+        touched = self._sessions.touched((candidate.session_id for candidate in candidates), watermark)
+        judged = self._judge.step(touched, candidates, watermark, self._sessions.take)
         batch.dead_letters += [
-            work.dead_letter(flaw.place, flaw.code, flaw.text) for flaw in work.decoded.flaws
+            DeadLetter(PROCESS, "", SOURCE, NO_RECORD, now, *flaw, "")
+            for poison in judged.outputs.poison
+            for flaw in poisoned(poison)
         ]
-        readings = self._source.add_request(work.decoded, work.received, signal=work.signal)
-        for span, reading in zip(work.decoded.spans, readings, strict=True):
-            batch.spans.append((span, reading.content))
-            batch.census.count(span.scope, 1, reading.has_claims)
-        batch.log_records = batch.log_records or bool(work.decoded.records)
-
-    def _released(self, now: int, batch: StoreChanges) -> list[Candidate]:
-        """Return the candidates whose session is known by now, and note the watermark."""
-        unjoined = self._source.unjoined
-        released = self._source.release(now)
-        batch.spans_early = sum(release.is_early for release in released)
-        flaws = [release.made for release in released if isinstance(release.made, InputFlaw)]
-        batch.dead_letters += _dead_letters(now, ((flaw.place, flaw.code, flaw.text) for flaw in flaws))
-        batch.unjoined = self._source.unjoined - unjoined
-        batch.watermark, batch.spans_time = self._source.watermark, self._source.spans_time
-        batch.logs_time = self._source.logs_time
-        return [release.made for release in released if isinstance(release.made, Candidate)]
-
-    def _reload(self, watermark: int = 0) -> None:
-        """Return to the state in the store; the watermark does not fall below the given one."""
-        stored = max(watermark, self._store.number("watermark"))
-        spans_time, logs_time = (self._store.time(name) for name in ("spans_time", "logs_time"))
-        try:
-            traces = {name: [data] for name, data in self._store.traces()}
-            self._source = Source(self._settings, traces, stored, spans_time=spans_time, logs_time=logs_time)
-        except (msgspec.MsgspecError, TypeError):
-            raise damaged() from None
-        self._states.clear()
+        add_changes(batch, judged.outputs, judged.states, now)
+        return _Judged(batch, result.writes[SOURCE], judged.states)
 
 
-def _from_inbox(stored: StoredRequest) -> _Work:
+def _add_resolved(batch: StoreChanges, result: RekeyResult) -> list[Candidate]:
+    """Add the result of the rekey stage to a batch, and return the candidates."""
+    counts, writes = result.metrics, result.writes[SOURCE]
+    candidates: list[Candidate] = []
+    for output in result.outputs:
+        if isinstance(output, DeadLetter):
+            batch.dead_letters.append(output)
+        elif isinstance(output, ResolvedBatch):
+            candidates += [resolved.candidate for resolved in output.resolved]
+    batch.quarantined += counts.broken
+    batch.spans, batch.census, batch.log_records = counts.spans, counts.census, counts.log_records
+    batch.spans_early, batch.unjoined = counts.early, counts.unjoined
+    batch.times = writes.times
+    for trace_id in writes.traces.changes:
+        opened = writes.traces.opened[trace_id]
+        batch.traces[trace_id] = None if opened is None else (opened.touched, encode_trace(opened))
+    return candidates
+
+
+def _stored_source(store: Store) -> SourceState:
+    """Return the source of a store as it was committed last."""
+    watermark, logs = store.number("watermark"), store.time("logs_time")
+    spans = store.time("spans_time")
+    times = SourceTimes(watermark, 0, watermark if spans is None else spans, logs)
+    try:
+        traces = {trace_id: decode_trace([data])[0] for trace_id, data in store.traces()}
+    except DAMAGES:
+        raise damaged() from None
+    return SourceState(Traces(traces), times)
+
+
+def _from_inbox(stored: StoredRequest) -> SourceRequest:
     decoded = decode(stored.body, stored.encoding, stored.signal)
-    return _Work(stored.number, stored.signal, decoded, stored.received, _sha256(stored.body))
+    return _request(stored.number, stored.signal, stored.received, stored.body, decoded)
 
 
-def _dead_letters(now: int, flaws: Iterable[tuple[str, str, str]]) -> list[StoredDeadLetter]:
-    """Return dead letters by place, code and reason of things that belong to no single request."""
-    return [StoredDeadLetter(now, *flaw, sha256="") for flaw in flaws]
-
-
-def _sha256(body: bytes) -> str:
-    return hashlib.sha256(body).hexdigest()
+def _request(number: int, signal: Signal, received: int, body: bytes, decoded: Decoded) -> SourceRequest:
+    """Return a request that is on disk under its number."""
+    return SourceRequest(_INPUTS[signal], number, received, hashlib.sha256(body).digest(), decoded)

@@ -8,14 +8,14 @@ from typing import TypeVar
 import msgspec
 import polars as pl
 
-from ...rules.engine.records import Record, line
 from ...schemas.event import Event, Kind
 from ...schemas.frames.events import event_frame
+from ...schemas.records.verdict_record import VerdictRecord, encode_verdict
 from ...schemas.time import parse_time
 from ..messages.session_state import SessionState, encode
 from ..messages.status import SessionStatus, StatusChange
 from ..stages.judge import Outputs
-from .store import StoreChanges, damaged
+from .store import SessionRow, StoreChanges, damaged
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ def add_changes(
     for session_id, state in states.items():
         due = state.session.due
         is_open = state.session.open is not None
-        batch.sessions[session_id] = None if due is None else (due, is_open, encode(state))
+        batch.sessions[session_id] = None if due is None else SessionRow(due, is_open, encode(state))
     batch.late, batch.repeats, batch.judged = outputs.late, outputs.repeats, outputs.events
     for event, rules in zip(outputs.events, outputs.digests, strict=True):
         batch.events.append(_event(event, rules))
@@ -64,16 +64,21 @@ def _event(event: Event, rules: str) -> tuple[str, int, int, int, str, bytes]:
     return event.session_id, event.occurrence, event.seq, event.time, event.kind.value, row
 
 
-def _verdict(record: Record, given: int) -> tuple[object, ...]:
+def _verdict(record: VerdictRecord, given: int) -> tuple[object, ...]:
     return (
-        *(record[name] for name in ("id", "pack", "rule", "session_id")),
-        _ns(record["occurrence"]),
-        record["seq"],
-        _ns(record["time"]),
-        *(record[name] for name in ("verdict", "severity", "agent")),
-        int(record["history"]),
+        record.id,
+        record.pack,
+        record.rule,
+        record.session_id,
+        _ns(record.occurrence),
+        record.seq,
+        _ns(record.time),
+        record.verdict.value,
+        record.severity.value,
+        record.agent,
+        int(record.history),
         given,
-        line(record),
+        encode_verdict(record),
     )
 
 

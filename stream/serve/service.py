@@ -43,7 +43,8 @@ from ..ingest.server.sockets import Address, in_url, listening
 from ..process.metrics import metrics_route
 from ..process.serve_metrics import ServeMetrics
 from ..process.unread import UnreadNotice
-from ..stages.judge import RuleSetJudge, Worker
+from ..stages.judge import SessionJudge
+from ..stages.rule_set_judge import RuleSetJudge
 from .archiving import ArchiveSink
 from .doctor import Doctor, doctor_route
 from .pipeline import Pipeline, PipelineRuntime
@@ -98,7 +99,7 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
             on_commit=partial(_count, metrics, notice, doctor, time.time_ns),
             on_idle=notice.idle,
         )
-        pipeline = Pipeline(store, Worker(RuleSetJudge(service.compiled)), service.settings, runtime)
+        pipeline = Pipeline(store, SessionJudge(RuleSetJudge(service.compiled)), service.settings, runtime)
         handler = RequestHandler(pipeline, metrics.receiver, ReceiverLimits(requests_max=share.requests_max))
         grpc = None
         if grpc_port is not None:
@@ -232,4 +233,4 @@ def _count(
         judging.verdict(str(pack), str(rule), Verdict(str(verdict)), count)
     for letter in batch.dead_letters:
         progress.dead_letter(letter.code)
-    progress.watermark(batch.watermark)
+    progress.watermark(batch.times.watermark)

@@ -11,18 +11,20 @@ import sqlite3
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from ...schemas.event import Event
 from ...schemas.instrumentations.census import OTHER_SCOPES, SCOPES_MAX, SpanCensus
 from ...schemas.otlp.signal import Signal
+from ...schemas.sessions.span_reading import SpanReading
 from ...schemas.span import Span
-from ...schemas.span_content import SpanContent
 from ..error import StreamError
 from ..ingest.request import Encoding, ExportRequest
+from ..messages.codec import DeadLetter
 from ..messages.unjoined import Unjoined
+from ..stages.resolve import SourceTimes
 from .store_schema import MIGRATIONS, TABLES, VERSION
 
 FILE = "tracline.sqlite3"
@@ -45,33 +47,28 @@ class StoredRequest:
     signal: Signal
 
 
-@dataclass(frozen=True, slots=True)
-class StoredDeadLetter:
-    """Something that could not be read: its arrival, place, code, reason, and a digest of the request."""
+class SessionRow(NamedTuple):
+    """The row of a session: when it is due, whether an occurrence is open, and its state."""
 
-    received: int
-    place: str
-    code: str
-    reason: str
-    sha256: str
+    due: int
+    is_open: bool
+    state: bytes
 
 
 @dataclass(slots=True)
 class StoreChanges:
     """Everything that one batch changes; rows are tuples in the order of the table's columns.
 
-    Requests up to the number `worked_off` leave the inbox, and the one `quarantined` goes to quarantine.
+    Requests up to the number `worked_off` leave the inbox, and those `quarantined` go to quarantine.
     `census` counts the spans that came. For metrics only: the numbers of `late` events and of `repeats` among
     the claims, the arrival of the latest request (`received`), the spans and log records that wait, the log
     records that were `unjoined`, and the sessions that are open after the commit. For the doctor only: the
-    `spans` with their content, the `judged` events, and whether `log_records` came.
+    `spans` with their readings, the `judged` events, and whether `log_records` came.
     """
 
     worked_off: int = 0
-    quarantined: int = 0
-    sessions: dict[str, tuple[int, bool, bytes] | None] = field(
-        default_factory=dict[str, tuple[int, bool, bytes] | None]
-    )
+    quarantined: list[int] = field(default_factory=list[int])
+    sessions: dict[str, SessionRow | None] = field(default_factory=dict[str, SessionRow | None])
     traces: dict[str, tuple[int, bytes] | None] = field(default_factory=dict[str, tuple[int, bytes] | None])
     events: list[tuple[str, int, int, int, str, bytes]] = field(
         default_factory=list[tuple[str, int, int, int, str, bytes]]
@@ -79,11 +76,9 @@ class StoreChanges:
     verdicts: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
     standings: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
     closes: list[tuple[int, str, int]] = field(default_factory=list[tuple[int, str, int]])
-    dead_letters: list[StoredDeadLetter] = field(default_factory=list[StoredDeadLetter])
+    dead_letters: list[DeadLetter] = field(default_factory=list[DeadLetter])
     census: SpanCensus = field(default_factory=SpanCensus)
-    watermark: int = 0
-    spans_time: int = 0
-    logs_time: int | None = None
+    times: SourceTimes = field(default_factory=SourceTimes)
     late: int = 0
     repeats: int = 0
     received: int | None = None
@@ -92,7 +87,7 @@ class StoreChanges:
     records_waiting: int = 0
     unjoined: Counter[Unjoined] = field(default_factory=Counter[Unjoined])
     open_sessions: int = 0
-    spans: list[tuple[Span, SpanContent]] = field(default_factory=list[tuple[Span, SpanContent]])
+    spans: list[tuple[Span, SpanReading]] = field(default_factory=list[tuple[Span, SpanReading]])
     log_records: bool = False
     judged: Sequence[Event] = ()
 
@@ -134,10 +129,9 @@ class Store:
         row = self._db.execute("SELECT state FROM session WHERE session_id = ?", (session_id,)).fetchone()
         return None if row is None else row[0]
 
-    def due(self, watermark: int) -> list[tuple[str, bytes]]:
-        """Return the sessions that are due at this watermark, with their states."""
-        found = self._db.execute("SELECT session_id, state FROM session WHERE due <= ?", (watermark,))
-        return found.fetchall()
+    def schedule(self) -> Iterator[tuple[str, int]]:
+        """Yield the sessions with the watermark at which each is due."""
+        return iter(self._db.execute("SELECT session_id, due FROM session WHERE due IS NOT NULL"))
 
     def open_sessions(self) -> int:
         """Return the number of open sessions."""
@@ -193,7 +187,8 @@ class Store:
     def commit(self, batch: StoreChanges) -> None:
         """Write everything that a batch changes, or nothing."""
         with self._writing():
-            self._db.execute("INSERT INTO quarantine SELECT * FROM inbox WHERE id = ?", (batch.quarantined,))
+            quarantined = [(number,) for number in batch.quarantined]
+            self._db.executemany("INSERT INTO quarantine SELECT * FROM inbox WHERE id = ?", quarantined)
             self._db.execute("DELETE FROM inbox WHERE id <= ?", (batch.worked_off,))
             self._put("session", "session_id, due, open, state", batch.sessions)
             self._put("trace", "trace_id, touched, state", batch.traces)
@@ -201,15 +196,15 @@ class Store:
             self._insert("verdict", VERDICT_COLUMNS, batch.verdicts, "OR IGNORE")
             self._db.executemany(_STANDING, batch.standings)
             self._db.executemany(_CLOSED, batch.closes)
-            dead_letters = map(astuple, batch.dead_letters)
+            dead_letters = [(dl.time, dl.place, dl.code, dl.reason, dl.sha256) for dl in batch.dead_letters]
             self._insert("dead_letter", "received, place, code, reason, sha256", dead_letters)
             scopes = batch.census.spans.items()
             rows = [(name, name, OTHER_SCOPES, count, batch.census.read[name]) for name, count in scopes]
             self._db.executemany(_SCOPE, rows)
-            self._note("watermark", batch.watermark)
-            self._note("spans_time", batch.spans_time)
-            if batch.logs_time is not None:
-                self._note("logs_time", batch.logs_time)
+            self._note("watermark", batch.times.watermark)
+            self._note("spans_time", batch.times.spans)
+            if batch.times.logs is not None:
+                self._note("logs_time", batch.times.logs)
 
     def _put(self, table: str, columns: str, rows: Mapping[str, tuple[object, ...] | None]) -> None:
         """Replace rows by their key, and delete the rows that are None."""

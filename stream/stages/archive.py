@@ -1,22 +1,22 @@
 """The archive stage: messages of judged events in, chunks to be archived out.
 
 The stage drops the messages that a restarted monitor sends again, by their marks. A restarted archiver reads
-from the offset in the archive's manifest; a range that was being written is buffered from the same messages,
+from the offset in the archive's manifest; a range that was being written is gathered from the same messages,
 so that its files are the same.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from ...archive.chunk import ArchiveCheckpoint, Chunk, RuleTexts
+from ...schemas.chat.find import InputFlaw
 from ...schemas.event import Event
 from ...schemas.time import NS
-from ..messages.codec import Damaged, DeadLetter, JudgedBatch, decode_judged
-from .rekey import Record
+from ..messages.codec import DeadLetter, JudgedBatch
+from .result import StageResult
 
 ROWS_MAX = 50_000
 BYTES_MAX = 32 << 20
@@ -38,174 +38,213 @@ class ChunkLimits:
     every_s: float = EVERY_S
 
 
-def resumed(standing: ArchiveCheckpoint, start: int) -> ArchiveCheckpoint:
-    """Return where to go on in a topic whose first message is at `start`.
+@dataclass(frozen=True, slots=True)
+class JudgedRecord:
+    """A record of the topic of judged events: its time (ns since the epoch), size, and content or flaw."""
 
-    What was deleted before it was archived is a gap; a range that was being written then stays as it is.
+    partition: int
+    offset: int
+    time: int
+    size: int
+    sha256: str
+    content: JudgedBatch | InputFlaw
+
+
+@dataclass(frozen=True, slots=True)
+class BufferProgress:
+    """The progress of a buffer: the offset behind the last message, and the mark of the last one in it.
+
+    `watermark` is how far the monitor had judged, None before the first message that has it. `rows` and
+    `bytes` are gathered, from messages of the record time `begun` up to `time`. An unreadable message follows
+    a buffer that `is_cut`.
     """
-    if start <= standing.next:
-        return standing
-    begin = start if standing.pending is None else max(start, standing.pending[1] + 1)
-    return ArchiveCheckpoint(begin, begin, standing.mark)
+
+    next: int
+    mark: tuple[int, int] | None
+    watermark: int | None = None
+    rows: int = 0
+    bytes: int = 0
+    begun: int | None = None
+    time: int = 0
+    is_cut: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class ChunkWrites:
+    """The changes of a buffer: its progress, and the batches to be added."""
+
+    progress: BufferProgress
+    batches: tuple[JudgedBatch, ...]
+
+
+@dataclass(slots=True)
 class ChunkBuffer:
-    """The messages of one partition that are not archived yet.
+    """The messages of one partition that are not archived yet; only `apply` and `restart` change it.
 
-    Call `take` with messages in the order of their offsets. When the buffer `is_due`, archive its `piece`
-    before the next message, and call `archived`. `next` is the offset behind the last message, `mark` the
-    mark of the last message in the buffer, `repeats` how many messages were dropped for their marks.
-    `watermark` is how far the monitor had judged, None before the first message that has it. `patience_s` is
-    the current limit in seconds: a user who has just started wants to see files soon.
+    `checkpoint` is the archive's. `patience_s` is the current limit in seconds of record time: a user who has
+    just started wants to see files soon.
     """
 
-    def __init__(
-        self, topic: str, partition: int, standing: ArchiveCheckpoint, limits: ChunkLimits | None = None
-    ) -> None:
-        """Go on with a partition of that topic where an archive stands; nothing is gathered."""
-        self._topic, self._partition = topic, partition
-        self._limits = limits or ChunkLimits()
-        self.standing = standing
-        self.repeats = 0
-        self.watermark: int | None = None
-        self.patience_s = min(FIRST_S, self._limits.every_s)
-        self._begin(standing)
+    partition: int
+    checkpoint: ArchiveCheckpoint
+    patience_s: float
+    progress: BufferProgress = field(init=False)
+    events: list[Event] = field(default_factory=list[Event])
+    rules: list[str] = field(default_factory=list[str])
+    activated: dict[str, RuleTexts] = field(default_factory=dict[str, RuleTexts])
 
-    def _begin(self, standing: ArchiveCheckpoint) -> None:
-        """Gather what follows."""
-        self.next, self.mark = standing.next, standing.mark
-        self._until = None if standing.pending is None else standing.pending[1]
-        self._events: list[Event] = []
-        self._rules: list[str] = []
-        self._activated: dict[str, RuleTexts] = {}
-        self.bytes = 0
-        self._begun: int | None = None
-        self._now = 0
-        self._cut = False
-
-    @property
-    def rows(self) -> int:
-        """Return how many rows are gathered."""
-        return len(self._events)
-
-    @property
-    def is_empty(self) -> bool:
-        """Return whether there is nothing to say of the partition."""
-        return self.next == self.standing.next
+    def __post_init__(self) -> None:
+        """Gather what follows the checkpoint."""
+        self.progress = BufferProgress(self.checkpoint.next, self.checkpoint.mark)
 
     @property
     def is_ready(self) -> bool:
-        """Return whether what was gathered may be archived: a range that is written again has to be whole."""
-        return not self.is_empty and (self._until is None or self.next > self._until)
+        """Return whether the buffer may be archived: a range that is written again must be whole."""
+        return _is_ready(self.checkpoint, self.progress)
 
-    @property
-    def is_due(self) -> bool:
-        """Return whether what was gathered is to be archived now."""
-        if not self.is_ready:
-            return False
-        if self._until is not None or self._cut:
-            return True
-        if self.rows >= self._limits.rows or self.bytes >= self._limits.bytes:
-            return True
-        return self._begun is not None and self._now - self._begun >= self.patience_s * NS
+    def apply(self, writes: ChunkWrites) -> None:
+        """Become what a step has made of this buffer; takes as long as there are new events."""
+        self.progress = writes.progress
+        for judged in writes.batches:
+            self.events += judged.events
+            self.rules += [judged.digests[number] for number in judged.sets]
+            self.activated |= judged.activated
 
-    def take(self, record: Record) -> DeadLetter | None:
-        """Gather a message; gives a dead letter where it is none.
+    def restart(self, checkpoint: ArchiveCheckpoint, every_s: float) -> None:
+        """Gather what follows the archived chunk."""
+        self.checkpoint = checkpoint
+        self.patience_s = min(2 * self.patience_s, every_s)
+        self.progress = BufferProgress(checkpoint.next, checkpoint.mark, self.progress.watermark)
+        self.events, self.rules, self.activated = [], [], {}
 
-        Raises StreamError (TRL731) where another release wrote it.
+
+@dataclass(slots=True)
+class ArchiveCounts:
+    """The counts of a step: the records that were taken, the dropped repeats among them, and dead letters."""
+
+    taken: int = 0
+    repeats: int = 0
+    dead_letters: list[str] = field(default_factory=list[str])
+
+
+ArchiveResult: TypeAlias = StageResult[DeadLetter, ChunkWrites, ArchiveCounts]
+
+
+class ArchiveStage:
+    """The archive stage, which holds its configuration only; `topic` is a name for dead letters."""
+
+    def __init__(self, topic: str, limits: ChunkLimits | None = None) -> None:
+        self.topic, self.limits = topic, limits or ChunkLimits()
+
+    def buffer(self, partition: int, checkpoint: ArchiveCheckpoint) -> ChunkBuffer:
+        """Return the empty buffer of a partition, behind the archive's checkpoint."""
+        return ChunkBuffer(partition, checkpoint, min(FIRST_S, self.limits.every_s))
+
+    def step(self, buffer: ChunkBuffer, records: Iterable[JudgedRecord]) -> ArchiveResult:
+        """Return what the buffer gathers of records in their order, up to the one that makes it due.
+
+        The driver archives a buffer that is due, and steps again with the records that were not taken.
         """
-        assert not self.is_due, "what is due is archived first"
-        try:
-            judged = _judged(record)
-        except Damaged as error:
-            self._cut = True
-            self.next = record.offset + 1
-            return self._letter(record, str(error))
-        self.next = record.offset + 1
-        self._begun = record.time if self._begun is None else self._begun
-        self._now = max(self._now, record.time)
-        mark = (judged.mark.offset, judged.mark.index)
-        if self.mark is not None and mark <= self.mark:
-            self.repeats += 1
-            return None
-        self.mark = mark
-        self.bytes += len(record.value)
-        self._events += judged.events
-        self._rules += [judged.digests[number] for number in judged.sets]
-        self._activated |= judged.activated
-        if judged.watermark is not None:
-            self.watermark = judged.watermark
-        return None
+        assert not self.is_due(buffer), "what is due is archived first"
+        progress, counts = buffer.progress, ArchiveCounts()
+        letters: list[DeadLetter] = []
+        batches: list[JudgedBatch] = []
+        for record in records:
+            counts.taken += 1
+            if isinstance(record.content, InputFlaw):
+                letters.append(self._dead_letter(record, record.content))
+                progress = replace(progress, next=record.offset + 1, is_cut=True)
+            else:
+                after = _gathered(progress, record, record.content)
+                if after.mark == progress.mark:
+                    counts.repeats += 1
+                else:
+                    batches.append(record.content)
+                progress = after
+            if self._is_due(buffer, progress):
+                break
+        counts.dead_letters = [letter.code for letter in letters]
+        return StageResult(tuple(letters), ChunkWrites(progress, tuple(batches)), counts)
 
-    def piece(self) -> Chunk:
-        """Return what was gathered."""
-        return Chunk(
-            partition=self._partition,
-            offsets=(self.standing.first, self._last),
-            next=self.next,
-            mark=self.mark,
-            watermark=self.watermark,
-            events=self._events,
-            rules=self._rules,
-            activated=self._activated,
-            cut=self._cut,
-        )
+    def is_due(self, buffer: ChunkBuffer) -> bool:
+        """Return whether the buffer is to be archived now."""
+        return self._is_due(buffer, buffer.progress)
 
-    @property
-    def _last(self) -> int:
-        """The last offset that a file of the piece covers: what cannot be read is in none."""
-        return self.next - (2 if self._cut else 1)
+    def _is_due(self, buffer: ChunkBuffer, progress: BufferProgress) -> bool:
+        if not _is_ready(buffer.checkpoint, progress):
+            return False
+        if buffer.checkpoint.pending is not None or progress.is_cut:
+            return True
+        if progress.rows >= self.limits.rows or progress.bytes >= self.limits.bytes:
+            return True
+        return progress.begun is not None and progress.time - progress.begun >= buffer.patience_s * NS
 
-    def archived(self, standing: ArchiveCheckpoint) -> None:
-        """The piece is archived; gather what follows."""
-        self.standing = standing
-        self.patience_s = min(2 * self.patience_s, self._limits.every_s)
-        self._begin(standing)
-
-    def _letter(self, record: Record, reason: str) -> DeadLetter:
-        return DeadLetter(
-            process="archive",
-            topic=self._topic,
-            partition=record.partition,
-            offset=record.offset,
-            time=record.time,
-            place="record",
-            code="TRL731",
-            reason=reason,
-            sha256=hashlib.sha256(record.value).hexdigest(),
-        )
+    def _dead_letter(self, record: JudgedRecord, flaw: InputFlaw) -> DeadLetter:
+        at = "archive", self.topic, record.partition, record.offset, record.time
+        return DeadLetter(*at, flaw.place, flaw.code, flaw.text, record.sha256)
 
 
-def too_many(gathered: Mapping[int, ChunkBuffer], bytes_max: int = HELD_BYTES_MAX) -> list[int]:
-    """The partitions to archive, so that no more than `bytes_max` stay gathered: as few as may be."""
-    held = sum(one.bytes for one in gathered.values())
+def chunk_of(buffer: ChunkBuffer) -> Chunk:
+    """Return what was gathered, to be archived."""
+    progress = buffer.progress
+    # No file covers a record that cannot be read.
+    last = progress.next - (2 if progress.is_cut else 1)
+    return Chunk(
+        partition=buffer.partition,
+        offsets=(buffer.checkpoint.first, last),
+        next=progress.next,
+        mark=progress.mark,
+        watermark=progress.watermark,
+        events=buffer.events,
+        rules=buffer.rules,
+        activated=buffer.activated,
+        cut=progress.is_cut,
+    )
+
+
+def resumed(checkpoint: ArchiveCheckpoint, start: int) -> ArchiveCheckpoint:
+    """Return where to resume in a topic whose first message is at `start`.
+
+    What was deleted before it was archived is a gap; a range that was being written then stays as it is.
+    """
+    if start <= checkpoint.next:
+        return checkpoint
+    begin = start if checkpoint.pending is None else max(start, checkpoint.pending[1] + 1)
+    return ArchiveCheckpoint(begin, begin, checkpoint.mark)
+
+
+def too_many(buffers: Mapping[int, ChunkBuffer], bytes_max: int = HELD_BYTES_MAX) -> list[int]:
+    """Return the partitions to archive, as few as may be, so that the others hold at most `bytes_max`."""
+    held = sum(buffer.progress.bytes for buffer in buffers.values())
     found: list[int] = []
-    for number, one in sorted(gathered.items(), key=lambda item: item[1].bytes, reverse=True):
-        if held > bytes_max and one.is_ready:
+    for number, buffer in sorted(buffers.items(), key=lambda item: item[1].progress.bytes, reverse=True):
+        if held > bytes_max and buffer.is_ready:
             found.append(number)
-            held -= one.bytes
+            held -= buffer.progress.bytes
     return found
 
 
-_DIGEST = re.compile(r"[0-9a-f]{64}")
-_TIMES = range(-(1 << 63), 1 << 63)
-_PLACES = range(1, 1 << 32)
-"""What fits the columns of an event frame."""
+def _is_ready(checkpoint: ArchiveCheckpoint, progress: BufferProgress) -> bool:
+    """Return whether something was gathered, and all of a range that is written again."""
+    is_empty = progress.next == checkpoint.next
+    return not is_empty and (checkpoint.pending is None or progress.next > checkpoint.pending[1])
 
 
-def _judged(record: Record) -> JudgedBatch:
-    """A message whose numbers and names can be relied on. Raises Damaged where it is none."""
-    judged = decode_judged(record.value)
-    digests = {*judged.digests, *judged.activated}
-    is_sound = (
-        len(judged.events) == len(judged.sets)
-        and all(map(_DIGEST.fullmatch, digests))
-        and all(0 <= number < len(judged.digests) for number in judged.sets)
-        and judged.mark.partition == record.partition
-        and all(
-            one.seq in _PLACES and one.time in _TIMES and one.occurrence in _TIMES for one in judged.events
-        )
+def _gathered(progress: BufferProgress, record: JudgedRecord, judged: JudgedBatch) -> BufferProgress:
+    """Return the progress behind a message; one that repeats another leaves the mark and adds no rows."""
+    progress = replace(
+        progress,
+        next=record.offset + 1,
+        begun=record.time if progress.begun is None else progress.begun,
+        time=max(progress.time, record.time),
     )
-    if not is_sound:
-        raise Damaged("a message of judged events contradicts itself")
-    return judged
+    mark = (judged.mark.offset, judged.mark.index)
+    if progress.mark is not None and mark <= progress.mark:
+        return progress
+    return replace(
+        progress,
+        mark=mark,
+        rows=progress.rows + len(judged.events),
+        bytes=progress.bytes + record.size,
+        watermark=progress.watermark if judged.watermark is None else judged.watermark,
+    )

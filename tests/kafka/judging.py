@@ -39,8 +39,8 @@ def messages(work: Work) -> list[list[Sent]]:
     one = rekeyer(bytes_max=BYTES_MAX)
     for source in range(SOURCES):
         one.assign(source, {})
-    done = [one.step([record]) for record in work.records]
-    done.append(one.tick((), 0))
+    done = [one.take([record]) for record in work.records]
+    done.append(one.idle((), 0))
     made = [
         [
             (output.partition, output.value)

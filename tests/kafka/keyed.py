@@ -6,7 +6,7 @@ The truth is that of the conversations; the candidates are read back as whoever 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from zlib import crc32
@@ -14,15 +14,19 @@ from zlib import crc32
 from tracline.examples.spans.plan import Dialect, Keys, Manner
 from tracline.examples.spans.sessions import START_NS, random_session
 from tracline.schemas.candidate import Candidate
+from tracline.schemas.chat.find import InputFlaw
 from tracline.schemas.event import Kind
 from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
+from tracline.stream.group.rekey_sources import EncodedRekeyResult, RekeySources, refused, request_of
+from tracline.stream.group.rekey_state import TopicCounts
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.messages.codec import CandidateBatch, decode
+from tracline.stream.messages.record import Input, Record
 from tracline.stream.messages.topics import Topic
-from tracline.stream.stages.rekey import Input, Record, Rekeyer, RekeyResult
+from tracline.stream.stages.rekey import RekeyStage
 
 from ..serve.live import wire
 from ..serve.truth import Place, Told, answered_once, paced
@@ -123,9 +127,41 @@ def _late_span(source: int) -> Span:
     )
 
 
+NAMES = {topic: topic.value for topic in Topic} | {Topic.SPANS: "otlp_spans", Topic.LOGS: "otlp_logs"}
+
+
+class Rekeyer(RekeySources):
+    """The sources of a rekeyer that takes every step at once: no transaction of its fails."""
+
+    def __init__(
+        self,
+        settings: SessionSettings = SETTINGS,
+        bytes_max: int = BYTES_MAX,
+        sources: int = SOURCES,
+        partitions: int = PARTITIONS,
+    ) -> None:
+        super().__init__(RekeyStage(settings, NAMES), TopicCounts(sources, partitions), bytes_max)
+
+    def take(self, records: Iterable[Record]) -> EncodedRekeyResult:
+        """Take records in."""
+        return self._taken(self.step(map(request_of, records)))
+
+    def idle(self, inputs: Collection[Input], now: int) -> EncodedRekeyResult:
+        """Send a tick."""
+        return self._taken(self.tick(inputs, now))
+
+    def put_aside(self, record: Record, flaw: InputFlaw) -> EncodedRekeyResult:
+        """Refuse a record."""
+        return self._taken(self.refuse(refused(record, flaw), flaw))
+
+    def _taken(self, result: EncodedRekeyResult) -> EncodedRekeyResult:
+        self.apply(result.writes)
+        return result
+
+
 def rekeyer(settings: SessionSettings = SETTINGS, bytes_max: int = BYTES_MAX) -> Rekeyer:
     """A rekeyer of the topics that the tests have."""
-    return Rekeyer(settings, SOURCES, PARTITIONS, bytes_max, "otlp_spans")
+    return Rekeyer(settings, bytes_max)
 
 
 def inputs(sources: Iterable[int], topic: Topic = Topic.SPANS) -> list[Input]:
@@ -133,7 +169,7 @@ def inputs(sources: Iterable[int], topic: Topic = Topic.SPANS) -> list[Input]:
     return [Input(topic, source) for source in sources]
 
 
-def batches_of(done: RekeyResult) -> list[CandidateBatch]:
+def batches_of(done: EncodedRekeyResult) -> list[CandidateBatch]:
     """The batches of a transaction, as they are read."""
     messages = [decode(one.value or b"") for one in done.outputs if one.topic is Topic.EVENTS]
     return [one for one in messages if isinstance(one, CandidateBatch)]
@@ -149,7 +185,7 @@ def pure(records: Sequence[Record], settings: SessionSettings = SETTINGS) -> Cou
     one = rekeyer(settings)
     for source in range(SOURCES):
         one.assign(source, {})
-    return candidates_of(batches_of(one.step(records)))
+    return candidates_of(batches_of(one.take(records)))
 
 
 def places_of(candidates: Iterable[Candidate], idle_s: float = SETTINGS.idle_s) -> Counter[Place]:

@@ -27,8 +27,8 @@ from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.kafka.settings import KafkaSettings, producing
 from tracline.stream.messages.codec import Activation, encode, partition_of
+from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
-from tracline.stream.stages.rekey import Record
 
 from ..serve import live
 from ..serve.days import day

@@ -18,14 +18,17 @@ from tracline.schemas.settings import SessionSettings
 from tracline.stream.error import StreamError
 from tracline.stream.group.process import GroupProcess
 from tracline.stream.group.rekey import RekeyRuntime
+from tracline.stream.group.rekey_sources import RekeySources
+from tracline.stream.group.rekey_state import TopicCounts
 from tracline.stream.kafka.rekey_process import DEAD_LETTER_CODES, SENDS, rekey_client, rekey_over
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering, create
 from tracline.stream.messages.codec import CandidateBatch, DeadLetter, Message, decode, decode_dead_letter
+from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import VARIABLE
 from tracline.stream.process.rekey_metrics import RekeyMetrics
-from tracline.stream.stages.rekey import Record, Rekeyer
+from tracline.stream.stages.rekey import RekeyStage
 
 from ..serve.serving import TRACLINE
 from .keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, Work, candidates_of, key_of, places_of
@@ -211,7 +214,8 @@ def here(
     instance: str = "here",
     timeout_s: float = float(TIMEOUT_S),
     sessions: SessionSettings = SETTINGS,
-    rekeyer: Rekeyer | None = None,
+    stage: Callable[[SessionSettings, Mapping[Topic, str]], RekeyStage] = RekeyStage,
+    partitions: int = PARTITIONS,
     now: Callable[[], int] = time.time_ns,
     reads_logs: bool = False,
 ) -> Iterator[Here]:
@@ -220,12 +224,10 @@ def here(
     reads = [kafka.topic(topic) for topic in (Topic.SPANS, Topic.LOGS)]
     metrics = RekeyMetrics(reads, map(kafka.topic, SENDS), DEAD_LETTER_CODES)
     runtime = RekeyRuntime(instance, timeout_s, metrics, lines.append, stopping, now)
-    rekeyer = rekeyer or Rekeyer(
-        sessions, SOURCES, PARTITIONS, BYTES_MAX, kafka.spans_topic, kafka.logs_topic
-    )
-    client = rekey_client(kafka, runtime, reads_logs=reads_logs)
     names = {topic: kafka.topic(topic) for topic in Topic}
-    group_process = rekey_over(client, names, rekeyer, runtime, reads_logs=reads_logs)
+    sources = RekeySources(stage(sessions, names), TopicCounts(SOURCES, partitions), BYTES_MAX)
+    client = rekey_client(kafka, runtime, reads_logs=reads_logs)
+    group_process = rekey_over(client, names, sources, runtime, reads_logs=reads_logs)
     running = Here(group_process, stopping, metrics, lines)
     thread = threading.Thread(target=running.work)
     thread.start()

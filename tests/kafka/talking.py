@@ -24,7 +24,7 @@ from opentelemetry.sdk.trace.export import (
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from tracline.examples.desk.bot import Desk, conversations
 from tracline.examples.instrumented_bot import converse
-from tracline.stream.stages.rekey import Record
+from tracline.stream.messages.record import Record
 
 from .keyed import SETTINGS, SOURCES, batches_of, candidates_of, inputs, rekeyer
 
@@ -74,10 +74,10 @@ def resolved(body: bytes) -> Counter[str]:
     one, now = rekeyer(LIVE), time.time_ns()
     for source in range(SOURCES):
         one.assign(source, {})
-    done = one.step([Record(0, 0, now, body)])
-    done.add(one.tick(inputs(range(SOURCES)), now + round(LIVE.hold_s * 1e9)))
+    done = one.take([Record(0, 0, now, body)])
+    ticked = one.idle(inputs(range(SOURCES)), now + round(LIVE.hold_s * 1e9))
     assert not one.waiting()
-    return candidates_of(batches_of(done))
+    return candidates_of([*batches_of(done), *batches_of(ticked)])
 
 
 def listening(process: Popen[bytes], port: int, said: Callable[[], str]) -> None:

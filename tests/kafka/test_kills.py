@@ -24,13 +24,13 @@ from tracline.stream.alerts.alert import decode
 from tracline.stream.alerts.rates import default_rates, tolerance
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering
+from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import AlertFault, ArchiveFault, MonitorFault, RekeyFault
-from tracline.stream.stages.alert import Alerting
-from tracline.stream.stages.rekey import Record
 
 from ..serve.days import day
 from ..serve.truth import Told, write_pack
+from ..support.alerting import Alerting
 from .judging import Listener
 from .keyed import PARTITIONS
 from .proving import IDLE_S, SESSIONS, Pipeline, Proof, Sender, assert_whole, conversations, proof

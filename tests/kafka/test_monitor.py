@@ -37,8 +37,8 @@ from .stage import POLL_S, TIMEOUT_S, WAIT_S, Stage, running
 pytestmark = pytest.mark.slow
 
 SIGKILLED = -9
-FAULTS = {MonitorFault.WRITTEN: 17, MonitorFault.ACKNOWLEDGED: 14, MonitorFault.COMMITTED: 1}
-"""The time at which a process dies there."""
+FAULTS = {MonitorFault.WRITTEN: 2, MonitorFault.ACKNOWLEDGED: 2, MonitorFault.COMMITTED: 1}
+"""The pass of a fault point at which a process dies; at most `QUEUED_MESSAGES_MAX` messages pass together."""
 LAST = 4
 """Transactions that are sent when the last process starts."""
 

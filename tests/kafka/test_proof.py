@@ -37,11 +37,11 @@ Start = Callable[..., AbstractContextManager[Stage]]
 FAULTS: Sequence[Mapping[StrEnum, int]] = (
     dict.fromkeys(RekeyFault, 2),
     {
-        MonitorFault.RECEIVED: 7,
-        MonitorFault.STEPPED: 9,
-        MonitorFault.PRODUCED: 12,
-        MonitorFault.WRITTEN: 8,
-        MonitorFault.ACKNOWLEDGED: 9,
+        MonitorFault.RECEIVED: 3,
+        MonitorFault.STEPPED: 4,
+        MonitorFault.PRODUCED: 4,
+        MonitorFault.WRITTEN: 3,
+        MonitorFault.ACKNOWLEDGED: 4,
         MonitorFault.COMMITTED: 1,
     },
     dict.fromkeys(ArchiveFault, 2),

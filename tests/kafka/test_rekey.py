@@ -9,6 +9,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -23,13 +24,14 @@ from tracline.stream.ingest.request import Encoding
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import administering
 from tracline.stream.messages.codec import Tick
+from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import RekeyFault
-from tracline.stream.stages.rekey import Record, Rekeyer, RekeyResult
+from tracline.stream.stages.rekey import IdleInput, RekeyResult, RekeyStage, RekeyState, SourceRequest
 
 from ..serve.live import wire
 from .anew import make_anew
-from .keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, Work, pure, work
+from .keyed import PARTITIONS, SETTINGS, SOURCES, Work, pure, work
 from .rekeying import (
     WAIT_S,
     batches,
@@ -156,14 +158,17 @@ def test_who_was_asleep_does_nothing_that_others_have_done(
 POISON = b"poison"
 
 
-class Fragile(Rekeyer):
-    """A rekeyer that one record breaks, once it has taken in others."""
+class Fragile(RekeyStage):
+    """A stage that one record breaks, once it has taken in others."""
 
-    def step(self, records: Iterable[Record]) -> RekeyResult:
+    def step(
+        self, state: RekeyState, records: Iterable[SourceRequest | IdleInput], now: int | None = None
+    ) -> RekeyResult:
         """Take records in, or break."""
         some = list(records)
-        done = super().step(one for one in some if one.value != POISON)
-        if any(one.value == POISON for one in some):
+        done = super().step(state, some, now)
+        digests = {record.sha256 for record in some if isinstance(record, SourceRequest)}
+        if sha256(POISON).digest() in digests:
             raise KeyError("what a customer wrote")
         return done
 
@@ -175,8 +180,7 @@ def test_records_that_cannot_be_taken_are_set_aside(
     first, second = portions(done.records, 2)
     send(kafka, first, (0, None), (1, b"\xff\xff broken"), (2, POISON), (0, bytes((20 << 20) + 1)))
     send(kafka, second)
-    fragile = Fragile(SETTINGS, SOURCES, PARTITIONS, BYTES_MAX, kafka.spans_topic)
-    with here(kafka, rekeyer=fragile) as running:
+    with here(kafka, stage=Fragile) as running:
         until_carried(kafka)
         read = running.count("tracline_kafka_messages_read_total", topic=kafka.spans_topic)
         assert read == len(done.records) + 4
@@ -265,8 +269,7 @@ def test_what_kafka_refuses_again_and_again_is_said(
 
 def test_other_numbers_of_partitions_are_refused(kafka: KafkaSettings, done: Work) -> None:
     """Topics with more partitions than the process began with end it (TRL732), and so does their state."""
-    other = Rekeyer(SETTINGS, SOURCES, PARTITIONS - 1, BYTES_MAX, kafka.spans_topic)
-    with here(kafka, rekeyer=other) as running:
+    with here(kafka, partitions=PARTITIONS - 1) as running:
         until("it ends", lambda: running.error)
     assert running.error is not None
     assert running.error.code == "TRL732"
@@ -276,8 +279,7 @@ def test_other_numbers_of_partitions_are_refused(kafka: KafkaSettings, done: Wor
     names = [kafka.topic(topic) for topic in (Topic.EVENTS, Topic.JUDGED, Topic.VERDICTS)]
     with administering(kafka) as admin:
         admin.create_partitions(dict.fromkeys(names, PARTITIONS + 1))
-    more = Rekeyer(SETTINGS, SOURCES, PARTITIONS + 1, BYTES_MAX, kafka.spans_topic)
-    with here(kafka, rekeyer=more) as running:
+    with here(kafka, partitions=PARTITIONS + 1) as running:
         until("it ends", lambda: running.error)
     assert running.error is not None
     assert running.error.code == "TRL732"
@@ -309,19 +311,21 @@ def test_what_was_gathered_before_an_error_is_read_again(
     check(kafka, done, expected)
 
 
-class Overtaken(Rekeyer):
-    """A rekeyer that has other work at hand while it takes its first records."""
+class Overtaken(RekeyStage):
+    """A stage that has other work at hand while it takes its first records."""
 
     def __init__(self, *how: Any) -> None:
         super().__init__(*how)
         self.meanwhile: Callable[[], None] | None = None
 
-    def step(self, records: Iterable[Record]) -> RekeyResult:
+    def step(
+        self, state: RekeyState, records: Iterable[SourceRequest | IdleInput], now: int | None = None
+    ) -> RekeyResult:
         """Take records in; before the first of them, the other work."""
         work, self.meanwhile = self.meanwhile, None
         if work is not None:
             work()
-        return super().step(records)
+        return super().step(state, records, now)
 
 
 def test_what_kafka_deletes_under_a_process_is_said(kafka: KafkaSettings, done: Work) -> None:
@@ -336,9 +340,12 @@ def test_what_kafka_deletes_under_a_process_is_said(kafka: KafkaSettings, done: 
         with administering(kafka) as admin:
             admin.delete_records({place: len(others)})
 
-    overtaken = Overtaken(SETTINGS, SOURCES, PARTITIONS, BYTES_MAX, kafka.spans_topic)
-    overtaken.meanwhile = overtake
-    with here(kafka, rekeyer=overtaken) as running:
+    def overtaken(*how: Any) -> Overtaken:
+        stage = Overtaken(*how)
+        stage.meanwhile = overtake
+        return stage
+
+    with here(kafka, stage=overtaken) as running:
         send(kafka, [first])
         until_carried(kafka)
         assert running.error is None

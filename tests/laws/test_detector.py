@@ -24,7 +24,7 @@ from tracline.predict.detector import (
     step,
 )
 from tracline.stream.alerts.sessions import RateKey
-from tracline.stream.alerts.watch_state import RateState, decode, encode, rate_name
+from tracline.stream.alerts.watch_state import RateState, encode, rate_name, read_watch
 
 Numbers = NDArray[Any]
 
@@ -228,7 +228,7 @@ def test_a_state_cut_anywhere_and_read_back_changes_nothing(
     for place, (one, other) in enumerate(ticks):
         if place == cut:
             record = {rate_name(key): encode(RateState(detector=resumed))}
-            resumed = decode(record).rates[key].detector
+            resumed = read_watch(record, 60).detectors[key]
             assert resumed is not None
         whole, said = step(whole, min(one, other), other, tolerated, settings)
         resumed, again = step(resumed, min(one, other), other, tolerated, settings)

@@ -17,7 +17,8 @@ from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
-from tracline.stream.stages.resolve import Source
+
+from ..support.sources import Source
 
 BEGUN = 1_771_329_600 * NS
 LATENESS_S, HOLD_S = 5, 60
@@ -140,18 +141,14 @@ def live(random: Random, sent: Sequence[Sent]) -> tuple[set[str], Source]:
     def release(now: int) -> None:
         nonlocal source
         made.update(map(text, (one.made for one in source.release(now))))
-        for name, entry in source.entries().items():
+        for name, entry in source.entries():
             if entry is None:
                 stored.pop(name, None)
             else:
                 stored[name] = [entry.data] if entry.is_whole else [*stored[name], entry.data]
         if random.random() < 0.2:
-            late, unjoined = source.late_records, source.unjoined_records
-            assert unjoined == 0
-            assert late >= 0
-            source = Source(
-                SETTINGS, stored, source.watermark, source.record_time, source.spans_time, source.logs_time
-            )
+            assert source.unjoined_records == 0
+            source = Source(SETTINGS, stored, source.state.times)
 
     for one in sent:
         if random.random() < 0.5:

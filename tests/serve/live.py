@@ -30,7 +30,8 @@ from tracline.stream.serve.archiving import ArchiveSink, StoreIntervals
 from tracline.stream.serve.pipeline import Pipeline, PipelineRuntime
 from tracline.stream.serve.rows import frame_of
 from tracline.stream.serve.store import Store, StoreChanges, open_store
-from tracline.stream.stages.judge import RuleSetJudge, Worker
+from tracline.stream.stages.judge import SessionJudge
+from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
 from ..support.otlp_requests import to_otlp, to_otlp_json
 from .truth import Place, Told
@@ -136,7 +137,7 @@ class Live:
         )
         self.pipeline = Pipeline(
             self.store,
-            Worker(RuleSetJudge(self.compiled)),
+            SessionJudge(RuleSetJudge(self.compiled)),
             self.settings,
             runtime,
             StoreIntervals(archive_s=600),

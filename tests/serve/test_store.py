@@ -13,7 +13,7 @@ from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.stream.error import StreamError
 from tracline.stream.ingest.request import Encoding, ExportRequest
-from tracline.stream.messages.session_state import VERSION, SessionState, decode, encode
+from tracline.stream.messages.session_state import VERSION, JudgingState, SessionState, decode, encode
 from tracline.stream.serve.store import FILE, Store, StoreChanges, open_store
 
 ID = "5e1f" * 16
@@ -96,7 +96,8 @@ def test_a_state_that_is_not_understood_is_refused(data: bytes) -> None:
 
 def test_a_state_is_read_as_it_was_written() -> None:
     """Sets, numbers as keys and None come back as they were."""
-    state = SessionState(SessionAssembler("s", 7), "digest", {"seq": [1, None], "late": [True]}, 5, {3, 1})
+    judging = JudgingState("digest", {"seq": [1, None], "late": [True]}, 5, frozenset({3, 1}))
+    state = SessionState(SessionAssembler("s", 7), judging)
     state.session.seen[-1].spans |= {"b", "a"}
     state.session.seen[-1].calls["c"] = (None, "{}")
     assert decode(encode(state)) == state

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +24,8 @@ from tracline.stream.group.alerts import AlertsRuntime
 from tracline.stream.group.archive import ArchiveRuntime
 from tracline.stream.group.process import GroupProcess
 from tracline.stream.group.rekey import RekeyRuntime
+from tracline.stream.group.rekey_sources import RekeySources
+from tracline.stream.group.rekey_state import TopicCounts
 from tracline.stream.group.state import Latest
 from tracline.stream.kafka import alerts_process as alerts
 from tracline.stream.kafka import archive_process as archive
@@ -31,14 +33,17 @@ from tracline.stream.kafka import rekey_process as rekey
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.memory.broker import MemoryBroker, MemoryTransaction
 from tracline.stream.memory.client import MemoryClient
+from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.alert_metrics import AlertMetrics
 from tracline.stream.process.archive_metrics import ArchiveMetrics
 from tracline.stream.process.rekey_metrics import RekeyMetrics
-from tracline.stream.stages.alert import Alerting, AlertsResult
+from tracline.stream.stages.alert import AlertsResult, AlertsState, AlertStage, VerdictsRecord
 from tracline.stream.stages.archive import ChunkLimits
-from tracline.stream.stages.monitor import MonitorOptions, MonitorStage
-from tracline.stream.stages.rekey import Record, Rekeyer
+from tracline.stream.stages.monitor import MonitorStage
+from tracline.stream.stages.monitor_step import MonitorOptions
+from tracline.stream.stages.rekey import RekeyStage
+from tracline.stream.stages.schedule import MonitorState
 
 KAFKA = KafkaSettings()
 NAMES = {topic: KAFKA.topic(topic) for topic in Topic}
@@ -74,8 +79,8 @@ def make_topics(broker: MemoryBroker, layout: Layout) -> None:
 class CommittedOrder:
     """The verdicts in the order in which the transactions of alerts committed them."""
 
-    records: list[Record] = field(default_factory=list)
-    steps: dict[str, list[Record]] = field(default_factory=dict)
+    records: list[VerdictsRecord] = field(default_factory=list)
+    steps: dict[str, list[VerdictsRecord]] = field(default_factory=dict)
     """The records of the last step, by the name of the process's producer."""
 
     def commit(self, producer: str) -> None:
@@ -95,16 +100,16 @@ class ObservedBroker(MemoryBroker):
             self.order.commit(name)
 
 
-class ObservedAlerting(Alerting):
+class ObservedAlertStage(AlertStage):
     """A stage of alerts that notes the records of its last step."""
 
     order: CommittedOrder
     producer: str
 
-    def step(self, records: Iterable[Record]) -> AlertsResult:
+    def step(self, state: AlertsState, records: Iterable[VerdictsRecord]) -> AlertsResult:
         """Note the records, and step."""
         noted = self.order.steps[self.producer] = list(records)
-        return super().step(noted)
+        return super().step(state, noted)
 
 
 @dataclass
@@ -196,8 +201,9 @@ def rekey_slot(name: str, setting: Setting, sessions: SessionSettings) -> Slot:
             setting.clock,
             lambda fault: setting.gap(instance, fault),
         )
-        rekeyer = Rekeyer(sessions, layout.sources, layout.partitions, layout.bytes_max, spans, logs)
-        return client, rekey.rekey_over(client, NAMES, rekeyer, runtime, reads_logs=True)
+        counts = TopicCounts(layout.sources, layout.partitions)
+        sources = RekeySources(RekeyStage(sessions, NAMES), counts, layout.bytes_max)
+        return client, rekey.rekey_over(client, NAMES, sources, runtime, reads_logs=True)
 
     return Slot(name, start, setting.hits)
 
@@ -237,11 +243,8 @@ def alerts_slot(
             setting.broker, KAFKA.group("alerts"), client_name, read, TIMEOUT_S, verdicts, instance
         )
 
-        def alerting(partitions: int) -> Alerting:
-            stage = ObservedAlerting(tolerance, settings, partitions, verdicts)
-            stage.order, stage.producer = setting.order, f"{KAFKA.group('alerts')}-{instance}"
-            return stage
-
+        stage = ObservedAlertStage(tolerance, settings, verdicts)
+        stage.order, stage.producer = setting.order, f"{KAFKA.group('alerts')}-{instance}"
         metrics = AlertMetrics(
             [verdicts], [NAMES[topic] for topic in alerts.SENDS], (), alerts.DEAD_LETTER_CODES
         )
@@ -251,7 +254,7 @@ def alerts_slot(
             metrics,
             report,
             stopping,
-            alerting,
+            stage,
             lambda: delivery(metrics),
             setting.now,
             setting.clock,
@@ -274,7 +277,7 @@ class SimulatedMonitor:
     positions: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.monitoring = MonitorStage(self.options, self.table)
+        self.stage, self.state = MonitorStage(self.options), MonitorState(self.table)
 
     def assign(self, partitions: Iterable[int]) -> None:
         """Take partitions over, from the changelog and the committed offsets."""
@@ -282,44 +285,57 @@ class SimulatedMonitor:
         for number in new:
             self.table.update(self._changelog(number))
             self.positions[number] = self.committed.get(number, 0)
-        self.monitoring.assign(new, list(self.table.items()))
+        self.stage.restore(self.state, new, list(self.table.items()))
 
     def revoke(self, partitions: Iterable[int]) -> None:
-        """Leave partitions to another."""
+        """Leave partitions to another process."""
         gone = list(partitions)
-        self.monitoring.revoke(gone)
+        self.state.revoke(gone)
         for number in gone:
             self.positions.pop(number, None)
             for key in self._changelog(number):
                 self.table.pop(key, None)
 
-    def turn(self, partition: int, commits: bool) -> bool:
-        """Take the next message of a partition; whether there was one."""
-        broker, place = self.setting.broker, TopicPartition(NAMES[Topic.EVENTS], partition)
-        records, position = broker.read(place, self.positions[partition], 1)
-        for record in records:
-            self._gap("monitor-received")
-            value = record.value or b""
-            step = self.monitoring.step(
-                Record(partition, record.offset, record.timestamp * 1_000_000, value, Topic.EVENTS)
-            )
-            self._gap("monitor-stepped")
-            for output in step.outputs:
-                key = None if output.key is None else output.key.encode()
-                self._append(NAMES[output.topic], output.partition, key, output.value)
-                self._gap("monitor-produced")
-            for name, data in step.writes:
+    def turn(self, polled: Mapping[int, int], commits: bool) -> bool:
+        """Take the next messages of partitions, as many as `polled` has of each; return whether any came."""
+        records: list[Record] = []
+        positions = dict(self.positions)
+        for partition, count in polled.items():
+            place = TopicPartition(NAMES[Topic.EVENTS], partition)
+            read, positions[partition] = self.setting.broker.read(place, self.positions[partition], count)
+            records += [
+                Record(
+                    partition, record.offset, record.timestamp * 1_000_000, record.value or b"", Topic.EVENTS
+                )
+                for record in read
+            ]
+        if records:
+            self._step(records)
+        self.positions = positions
+        if commits:
+            self.committed.update({partition: positions[partition] for partition in polled})
+            self._gap("monitor-committed")
+        return bool(records)
+
+    def _step(self, records: Sequence[Record]) -> None:
+        """Step messages together; write the outputs, and then the state."""
+        self.setting.hits["judged together"] += len(records) > 1
+        self._gap("monitor-received")
+        result = self.stage.step(self.state, records)
+        self._gap("monitor-stepped")
+        for output in result.outputs:
+            key = None if output.key is None else output.key.encode()
+            self._append(NAMES[output.topic], output.partition, key, output.value)
+            self._gap("monitor-produced")
+        for partition, writes in result.writes.items():
+            for name, data in writes:
                 self._append(CHANGELOG, partition, name.encode(), data)
                 if data is None:
                     self.table.pop(name, None)
                 else:
                     self.table[name] = data
                 self._gap("monitor-written")
-        self.positions[partition] = position
-        if commits:
-            self.committed[partition] = position
-            self._gap("monitor-committed")
-        return bool(records)
+        self.state.apply(result.writes)
 
     def _changelog(self, number: int) -> dict[str, bytes]:
         latest, place = Latest(CHANGELOG), TopicPartition(CHANGELOG, number)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from random import Random
 
@@ -25,6 +26,7 @@ from tracline.stream.messages.topics import Topic
 from tracline.stream.process.alert_metrics import AlertMetrics
 from tracline.stream.process.faultpoints import AlertFault
 from tracline.stream.stages.archive import ChunkLimits
+from tracline.stream.stages.rekey import IdleInput, RekeyResult, RekeyStage, RekeyState, SourceRequest
 
 from ..serve.live import SETTINGS, wire
 from ..unit.stream import alert_messages
@@ -221,17 +223,21 @@ def test_a_broker_that_is_away_is_waited_for() -> None:
 
 def test_a_record_that_breaks_the_stage_is_put_aside_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The others of its transaction are taken, each once."""
-    from tracline.stream.stages.rekey import Record, Rekeyer, RekeyResult
+    step, poison = RekeyStage.step, sha256(b"poison").digest()
 
-    step = Rekeyer.step
-
-    def fragile(self: Rekeyer, records: Sequence[Record]) -> RekeyResult:
-        result = step(self, records)
-        if any(record.value == b"poison" for record in records):
+    def fragile(
+        self: RekeyStage,
+        state: RekeyState,
+        records: Iterable[SourceRequest | IdleInput],
+        now: int | None = None,
+    ) -> RekeyResult:
+        some = list(records)
+        result = step(self, state, some, now)
+        if any(isinstance(record, SourceRequest) and record.sha256 == poison for record in some):
             raise KeyError("what a customer wrote")
         return result
 
-    monkeypatch.setattr(Rekeyer, "step", fragile)
+    monkeypatch.setattr(RekeyStage, "step", fragile)
     bed = Bed()
     with rekeyer(bed) as slot:
         first, second = spans(2)

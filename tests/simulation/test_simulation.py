@@ -26,6 +26,7 @@ FAULTS = {
     "monitor-produced",
     "monitor-written",
     "monitor-committed",
+    "judged together",
     "alerts-received",
     "alerts-stepped",
     "alerts-produced",

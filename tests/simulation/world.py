@@ -21,9 +21,10 @@ from tracline.schemas.event import Event, Kind
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
-from tracline.stream.alerts.alert import decode
+from tracline.stream.alerts.alert import Alert, decode
 from tracline.stream.alerts.delivery import Delivery
 from tracline.stream.alerts.rates import default_rates, tolerance
+from tracline.stream.group.alerts_state import new_state
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.messages.codec import (
     Activation,
@@ -34,17 +35,17 @@ from tracline.stream.messages.codec import (
     decode_verdicts,
     encode,
 )
+from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.alert_metrics import AlertMetrics
-from tracline.stream.stages.alert import Alerting
+from tracline.stream.stages.alert import AlertStage, VerdictsRecord
 from tracline.stream.stages.archive import ChunkLimits
-from tracline.stream.stages.monitor import MonitorOptions
-from tracline.stream.stages.rekey import Record
-from tracline.stream.stages.resolve import Source
+from tracline.stream.stages.monitor_step import MonitorOptions
 
 from ..serve.days import day
 from ..serve.live import IDLE_S, SETTINGS, arriving, wire
 from ..serve.truth import PACK, Ids, Told, ids_of
+from ..support.sources import Source
 from .parted import parted
 from .processes import (
     KAFKA,
@@ -68,8 +69,6 @@ OTHER_PACK = PACK.replace("recover: violation, formula: eventually thanks", "for
 OTHER_PACK += "  - {id: no-refund, formula: always not refund}\n"
 POISON = (b"\x00", b"no OTLP", b"{", b'{"resourceSpans": [{"scopeSpans": 7}]}')
 DAMAGED = (b"", b"TL", b"TL\x01\xff\xff", b"garbage", b"TL\x01\x81\xa4type\xa5other")
-
-
 LOGS_UNDERWAY_S = 60
 """How long before or after its span a log record may come, in seconds."""
 LOGS_UNTIL_S = 110
@@ -108,7 +107,7 @@ class World:
         self.crashes = choose((0.0, 0.003, 0.02))
         self.troubles = choose((0.0, 0.0, 0.01))
         # By chances of its own: the other faults of a seed are those that it had.
-        self.parting = Random(f"log records {self.seed}")
+        self.parting, self.polling = Random(f"log records {self.seed}"), Random(f"polls {self.seed}")
         self.parts = 0.0 if self.is_late else self.parting.choice((0.0, 0.5, 1.0))
         # Of which topics records are read most of the time: those of the other one fall behind.
         self.behind = self.parting.choice((INPUTS, INPUTS[:1], INPUTS[:1], INPUTS[1:]))
@@ -274,9 +273,11 @@ class World:
         slot.turn()
 
     def _monitor(self, partition: int) -> bool:
-        owner = self.partition_owner[partition]
+        owner, choose = self.partition_owner[partition], self.polling.choice
+        counts = {n: choose((1, 1, 2, 5, 20)) for n, by in self.partition_owner.items() if by == owner}
+        polled = choose(({partition: counts[partition]}, counts))
         try:
-            return self._monitor_of(owner).turn(partition, commits=self.random.random() < 0.3)
+            return self._monitor_of(owner).turn(polled, commits=self.random.random() < 0.3)
         except Crash:
             self.monitors.pop(owner, None)
             return True
@@ -435,9 +436,9 @@ class World:
         """
         committed = self.setting.order.records
         assert Counter(map(_place, committed)) == Counter(map(_place, self._read(Topic.VERDICTS)))
-        stage = Alerting(TOLERANCE, ALERTING, self.layout.partitions, NAMES[Topic.VERDICTS])
-        alerts = stage.step(committed).alerts
-        return Counter((alert.id, alert.status) for alert in alerts)
+        stage = AlertStage(TOLERANCE, ALERTING, NAMES[Topic.VERDICTS])
+        outputs = stage.step(new_state(self.layout.partitions), committed).outputs
+        return Counter((alert.id, alert.status) for alert in outputs if isinstance(alert, Alert))
 
     def letters(self) -> set[tuple[Topic, int, int]]:
         """Return where what could not be read stands, by the dead letters."""
@@ -471,7 +472,7 @@ def _largest(told: list[Told]) -> int:
     return max(len(encode(CandidateBatch(0, 1, 0, 0, [candidate]))) for candidate in candidates)
 
 
-def _place(record: Record) -> tuple[int, int]:
+def _place(record: Record | VerdictsRecord) -> tuple[int, int]:
     return record.partition, record.offset
 
 

@@ -15,7 +15,7 @@ from ...options import Command, format_option, rules_option
 from ...source import allow_rejected_option, timezone_option
 from ...terminal import clean, plain_console
 from ..audit.audit import Instant
-from .group import TICK_S, StatusHistory, read_history
+from .group import TICK_S, StatusHistory, note_unlearned, read_history
 
 if TYPE_CHECKING:
     from ....stream.alerts.rates import Rates
@@ -29,6 +29,8 @@ class BacktestResult:
     """The result of a backtest: the time range, its parameters, and the changes of alarms.
 
     `watched` counts the pairs of rule and agent, `ticks` the ticks of all pairs in which a session counted.
+    `learned` counts the sessions that the rates were learned from, None with rates of a file; `undated` those
+    that were left out because they have no times.
     """
 
     since: int
@@ -38,6 +40,8 @@ class BacktestResult:
     watched: int
     ticks: int
     overdue: int
+    learned: int | None
+    undated: int
     changes: list[AlarmChange]
 
 
@@ -93,15 +97,18 @@ def command(
     """
     if rates_file is not None and (history is not None or tick_s is not None):
         raise click.UsageError("--rates cannot be combined with --history or --tick-s.")
-    rates = None if rates_file is None else _read(rates_file)
+    rates, learned = None if rates_file is None else _read(rates_file), None
     statuses = read_history(archive, rules, timezone, allow_rejected)
     if rates is None:
         from ....stream.alerts.history import learn_rates
 
         since = (statuses.first + statuses.last) // 2 if history is None else history
-        rates = learn_rates(statuses.before(since), tick_s or TICK_S, statuses.idle_s)
+        history_read = statuses.before(since)
+        note_unlearned(history_read)
+        rates = learn_rates(history_read.statuses, tick_s or TICK_S, statuses.idle_s)
+        learned = history_read.occurrences
         statuses = statuses.since(since)
-    found = backtest(statuses, rates, arl)
+    found = backtest(statuses, rates, arl, learned)
     if format == "json":
         click.echo(json.dumps(as_data(found), indent=2, ensure_ascii=False))
     else:
@@ -119,8 +126,10 @@ def _read(file: Path) -> Rates:
         raise coded_error(error.code, str(file), str(error), error.hint) from error
 
 
-def backtest(history: StatusHistory, rates: Rates, arl_ticks: int) -> BacktestResult:
-    """Watch the statuses with these rates."""
+def backtest(
+    history: StatusHistory, rates: Rates, arl_ticks: int, learned: int | None = None
+) -> BacktestResult:
+    """Watch the statuses with these rates, which were learned from that number of sessions."""
     from ....predict.detector import DetectorSettings
     from ....stream.alerts.history import replay_history
     from ....stream.alerts.rates import tolerance
@@ -137,6 +146,8 @@ def backtest(history: StatusHistory, rates: Rates, arl_ticks: int) -> BacktestRe
         watched=len(watch.detectors),
         ticks=watch.ticks,
         overdue=watch.counter.overdue.total(),
+        learned=learned,
+        undated=history.undated,
         changes=changes,
     )
 
@@ -167,6 +178,8 @@ def as_data(found: BacktestResult) -> dict[str, Any]:
         "ticks": found.ticks,
         "false_alarms_expected_max": found.ticks / found.arl_ticks,
         "overdue": found.overdue,
+        "learned_sessions": found.learned,
+        "undated_sessions": found.undated,
         "alarms": [
             {
                 "pack": fired.key.pack,
@@ -205,6 +218,8 @@ def print_alarms(found: BacktestResult) -> None:
     count = f"{len(pairs):,} {'alarm' if len(pairs) == 1 else 'alarms'}" if pairs else "No alarms"
     span = f"from {_minute(found.since)} to {_minute(found.until)} UTC"
     console.print(Text(f"{count} {span}, {found.watched:,} rates watched in ticks of {found.tick_s:,} s."))
+    if found.learned is not None:
+        console.print(Text(f"Rates learned from {found.learned:,} earlier sessions."))
     expected = found.ticks / found.arl_ticks
     console.print(Text(f"Expected false alarms: {expected:.2g} or fewer."))
 

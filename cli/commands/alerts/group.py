@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ....schemas.time import UNDATED_BEFORE
 from ...lazy import LazyGroup
+from ...options import note
 from ...source import audit_options, report_rejected
 
 if TYPE_CHECKING:
@@ -28,10 +30,19 @@ TICK_S = 300
 
 @dataclass(frozen=True, slots=True)
 class StatusHistory:
-    """The session statuses of an archive with their times, in the order in which they occur live."""
+    """The session statuses of an archive with their times, in the order in which they occur live.
+
+    `undated` counts the occurrences that are left out, because their log has no times.
+    """
 
     statuses: list[TimedStatus]
     idle_s: float
+    undated: int = 0
+
+    @property
+    def occurrences(self) -> int:
+        """Return the number of occurrences with a status."""
+        return len({(status.session_id, status.occurrence) for _, status in self.statuses})
 
     @property
     def first(self) -> int:
@@ -43,9 +54,9 @@ class StatusHistory:
         """Return the time of the last status, 0 if there is none."""
         return self.statuses[-1][0] if self.statuses else 0
 
-    def before(self, time: int) -> list[TimedStatus]:
+    def before(self, time: int) -> StatusHistory:
         """Return the statuses before a time."""
-        return [item for item in self.statuses if item[0] < time]
+        return replace(self, statuses=[item for item in self.statuses if item[0] < time])
 
     def since(self, time: int) -> StatusHistory:
         """Return the statuses of the occurrences that have no status before a time."""
@@ -55,11 +66,13 @@ class StatusHistory:
             for at, status in self.statuses
             if (status.session_id, status.occurrence) not in known
         ]
-        return StatusHistory(statuses, self.idle_s)
+        return replace(self, statuses=statuses)
 
 
 def read_history(archive: str, rules: tuple[str, ...], timezone: str, allow_rejected: int) -> StatusHistory:
-    """Judge the archive by the rules, and report rejects on standard error."""
+    """Judge the archive by the rules, and report rejects and what is left out on standard error."""
+    import polars as pl
+
     from ....batch.audit.status_history import status_history
     from ....batch.sources.discover import Population
     from ....rules.engine.judge import compile_rule_set
@@ -70,7 +83,17 @@ def read_history(archive: str, rules: tuple[str, ...], timezone: str, allow_reje
     with tempfile.TemporaryDirectory() as scratch:
         rows = status_history(archive, compiled, Path(scratch), options, population)
     report_rejected(population.rejects, population.rejected, archive, allow_rejected)
-    return StatusHistory(list(_statuses(rows.iter_rows(named=True))), options.idle_s)
+    undated = rows.filter(pl.col("occurrence") < UNDATED_BEFORE).select("session_id", "occurrence").n_unique()
+    if undated:
+        note(f"{archive}: {undated:,} sessions have no times and are left out")
+    dated = rows.filter(pl.col("occurrence") >= UNDATED_BEFORE)
+    return StatusHistory(list(_statuses(dated.iter_rows(named=True))), options.idle_s, undated)
+
+
+def note_unlearned(learned: StatusHistory) -> None:
+    """State on standard error that rates are learned from nothing, if that is so."""
+    if not learned.statuses:
+        note("warning: no session to learn rates from: every rate is the default one")
 
 
 def _statuses(rows: Iterator[dict[str, Any]]) -> Iterator[TimedStatus]:

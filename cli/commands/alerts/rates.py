@@ -9,7 +9,7 @@ import click
 from ...options import Command, note, rules_option
 from ...source import allow_rejected_option, timezone_option
 from ..audit.audit import Instant
-from .group import TICK_S, read_history
+from .group import TICK_S, note_unlearned, read_history
 
 
 @click.command("rates", cls=Command)
@@ -51,6 +51,8 @@ def command(
     from ....stream.alerts.rates import encode
 
     history = read_history(archive, rules, timezone, allow_rejected)
-    rates = learn_rates(history.statuses if until is None else history.before(until), tick_s, history.idle_s)
+    learned = history if until is None else history.before(until)
+    note_unlearned(learned)
+    rates = learn_rates(learned.statuses, tick_s, history.idle_s)
     out.write_bytes(encode(rates))
     note(f"{out}: {sum(len(rule.agents) for rule in rates.rules):,} rates of {len(rates.rules):,} rules")

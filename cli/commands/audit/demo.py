@@ -114,9 +114,9 @@ def _found(bundle: Path) -> frozenset[RuleBreach]:
     from ....batch.evidence.bundle import VERDICTS, read_verdicts
 
     return frozenset(
-        (record["pack"], record["rule"], record["session_id"])
+        (record.pack, record.rule, record.session_id)
         for record in read_verdicts(bundle / VERDICTS)
-        if record["verdict"] in ("violated", "unmet")
+        if record.verdict in ("violated", "unmet")
     )
 
 

@@ -100,7 +100,7 @@ def command(
     from ....stream.kafka.alerts_process import DEAD_LETTER_CODES, SENDS, alerts_process
     from ....stream.messages.topics import Topic
     from ....stream.process.alert_metrics import AlertMetrics
-    from ....stream.stages.alert import Alerting
+    from ....stream.stages.alert import AlertStage
 
     if alertmanager is None and (labels or console is not None):
         raise click.UsageError("--label and --console require --alertmanager.")
@@ -125,7 +125,7 @@ def command(
             metrics=metrics,
             report=lambda text: note(f"alerts: {text}"),
             stopping=stop_event(),
-            alerting=lambda partitions: Alerting(tolerance, settings, partitions, verdicts),
+            stage=AlertStage(tolerance, settings, verdicts),
             delivery=lambda: Delivery(
                 receivers,
                 metrics,

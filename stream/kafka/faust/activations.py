@@ -1,4 +1,4 @@
-"""Reading ahead in a partition of events for activations, which may supersede the one that is met."""
+"""Reading ahead in a partition of events for activations, which may supersede the present one."""
 
 from __future__ import annotations
 

@@ -1,11 +1,9 @@
 """The monitor as a Faust application: judges the events partitions that the group assigns to it.
 
-The commit policy is outputs, then state. The process judges a message; Kafka acknowledges all outputs; Kafka
-acknowledges the state, the sessions first, then the partition's offset. A process that starts reads that
-state. So wherever a process dies, its successor finds each session before the message or behind it, and
-sends again only outputs that were sent before, with the same marks.
-
-Each partition has a queue: while one partition waits for Kafka another one is judged.
+The commit policy is outputs, then state. The process judges all messages that have come together; Kafka
+acknowledges their outputs; Kafka acknowledges the state, the sessions first, then the partitions' offsets. A
+process that starts reads that state. So wherever a process dies, its successor finds each session before its
+message or behind it, and sends again only outputs that were sent before, with the same marks.
 """
 
 from __future__ import annotations
@@ -13,38 +11,38 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-import faust
 from faust.types import TP
 
 from ....rules.model.rule import RuleSet
 from ....schemas.settings import SessionSettings
-from ....schemas.time import NS
-from ....schemas.verdict import Verdict
 from ...error import StreamError
 from ...group.inputs import CHECK_S
 from ...messages.codec import RuleTexts
+from ...messages.record import Output, Record
 from ...messages.superseded import activation_in, digest_of, in_force
 from ...messages.topics import Topic
 from ...process.faultpoints import MonitorFault, fault_point
 from ...process.monitor_metrics import MonitorMetrics
 from ...process.trial import RuleTrials
-from ...stages.monitor import MonitorOptions, MonitorStage, MonitorStep
-from ...stages.rekey import Output, Record
+from ...stages.monitor import MonitorStage, Place
+from ...stages.monitor_step import MonitorOptions
+from ...stages.schedule import MonitorState
 from ..assignment import group_refusal
 from ..care.activate import activation_of
-from ..settings import KafkaSettings, faust_broker
-from ..topic_checks import TopicChecks, topic_id
-from ..topics import PartitionCount, StartWait, TopicSpec, ask_when_reachable, config_of, look, require
+from ..settings import KafkaSettings
+from ..topic_checks import TopicChecks
+from ..topics import PartitionCount, StartWait, TopicSpec, ask_when_reachable, config_of
 from .activations import activations_after
-from .queue import PartitionQueue
+from .app import App, app_options
+from .counts import count_step
+from .queue import MessageQueue
 from .state_store import DiskPartitionStore, MemoryPartitionStore, PartitionStore, PartitionStores
-from .table import StateTable, Tables
+from .table import StateTable
 from .topics_of_state import (
     MARKS,
     MonitorTopics,
@@ -52,32 +50,25 @@ from .topics_of_state import (
     check_state,
     deleted,
     lost_events,
-    uneven,
+    monitor_topics,
     where_to_go_on,
 )
-from .transport import Transport
 
 PROCESS = "monitor"
 SENDS = (Topic.JUDGED, Topic.VERDICTS, Topic.DEAD_LETTER)
 DEAD_LETTER_CODES = ("damaged", "internal", "session-held")
 """The codes of the monitor's dead letters beside those of span data."""
-BUFFERED_MESSAGES = 128
-"""Messages that Faust has read and not handed on."""
-BATCH_BYTES = 1 << 20
-LINGER_S = 0.005
-COMMIT_S = 1.0
 PULSE_S = 0.2
 STOP_S = 10.0
-"""How long the messages in hand, and the last commit, may take when the process is told to stop."""
-REQUEST_S = 40.0
+"""The time that the messages in hand, and the last commit, may take when the process stops."""
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorRuntime:
     """The runtime of the process: its time (ns since the epoch), reports and metrics.
 
-    `timeout_s` is how long it may be silent before the group assigns its partitions to others. `fail` ends
-    the process at once, and reports why. It ends by itself when `stopping` is set.
+    After `timeout_s` without a heartbeat the group assigns its partitions to others. `fail` reports an error
+    and ends the process at once. The process stops when `stopping` is set.
     """
 
     timeout_s: float
@@ -86,21 +77,6 @@ class MonitorRuntime:
     fail: Callable[[BaseException], NoReturn]
     stopping: threading.Event
     now: Callable[[], int] = time.time_ns
-
-
-class App(faust.App):
-    """A Faust app that reads and writes by our own transport, and makes no folders."""
-
-    progress: MonitorProcess
-
-    def _new_transport(self) -> Transport:
-        return Transport(self.conf.broker_consumer, self)
-
-    def _new_producer_transport(self) -> Transport:
-        return Transport(self.conf.broker_producer, self)
-
-    def _create_directories(self) -> None:
-        """Leave the disk alone: what is on it is on the shelves."""
 
 
 class MonitorProcess:
@@ -115,12 +91,12 @@ class MonitorProcess:
         runtime: MonitorRuntime,
         trials: RuleTrials,
     ) -> None:
-        """`rules` are in force until others are activated."""
+        """Take the settings and topics; `rules` are in force until others are activated."""
         self._trials = trials
         self._kafka, self._topics, self._runtime = kafka, topics, runtime
         self._names = {topic: kafka.topic(topic) for topic in Topic}
         self._stores = PartitionStores(topics.partitions, self._store)
-        terms = MonitorOptions(
+        options = MonitorOptions(
             sessions,
             topics.partitions,
             kafka.message_bytes_max,
@@ -129,10 +105,13 @@ class MonitorProcess:
             finish=kafka.on_rule_change == "finish",
             rules=None if rules is None else dict(rules.sources),
         )
-        self._stage = MonitorStage(terms, self._stores)
+        self._stage, self._state = MonitorStage(options), MonitorState(self._stores)
         self._checks = TopicChecks(kafka, PROCESS, {topics.events: topics.events_id})
-        self._queues: dict[int, PartitionQueue] = {}
+        self._queue: MessageQueue | None = None
         self._next: dict[int, int] = {}
+        """The next offset of each partition that is judged."""
+        self._counted: set[tuple[str, str]] = set()
+        """The rules that have counters."""
         self._assignments = 0
         self._is_ready = False
         self._app: Any = None
@@ -153,24 +132,23 @@ class MonitorProcess:
 
     def going_on(self) -> Mapping[TP, int]:
         """Return the next offset of each partition that is judged."""
-        return {TP(self._names[Topic.EVENTS], number): self._next[number] for number in self._queues}
+        return {TP(self._names[Topic.EVENTS], number): offset for number, offset in self._next.items()}
 
     async def recovered(self, partitions: frozenset[int]) -> None:
-        """Restore these partitions, which are the whole assignment, and judge them."""
-        assignments, consumer = self._assignments, self._app.consumer
-        self._stage.revoke(list(self._stage.offsets()))
-        self._stage.assign(partitions, self._stores.items(partitions))
-        self._runtime.metrics.judging.add_rules(self._stage.met())
-        offsets = self._stage.offsets()
-        held = self._stores.held(partitions)
-        await check_state(self._topics, self._checks, self._stage.topic_ids(), offsets, held)
+        """Restore these partitions, which are the whole assignment, and begin to judge them."""
+        assignments, consumer, state = self._assignments, self._app.consumer, self._state
+        state.revoke(list(state.offsets))
+        self._stage.restore(state, partitions, self._stores.items(partitions))
+        self._add_rules(self._stage.rules_in_force(state))
+        offsets, applied = state.offsets, self._stores.applied_of(partitions)
+        await check_state(self._topics, self._checks, state.topic_ids, offsets, applied)
         going_on = await where_to_go_on(self._topics, consumer, offsets)
         if assignments != self._assignments:
             return
         for number, offset in going_on.items():
             self._report_deleted(number, offset - offsets[number] - 1)
-        if passed_over := self._stage.passed_over():
-            text = f"partitions {_listed(passed_over)} go on under the rules in force there"
+        if others := self._stage.under_other_rules(state):
+            text = f"partitions {_listed(others)} go on under the rules in force there"
             hint = "bring these into force with: tracline stream activate PACK..."
             self._runtime.report(f"{text}, not those of --rules; {hint}")
         # Faust may have committed offsets of messages that were not judged.
@@ -180,23 +158,21 @@ class MonitorProcess:
         if assignments != self._assignments:
             return
         self._next = going_on
-        for number in partitions:
-            queue = self._queues[number] = PartitionQueue(
-                self._app.consumer_generation_id, self._next[number] - 1
-            )
-            queue.task = asyncio.get_running_loop().create_task(self._drive(queue))
+        last = {number: offset - 1 for number, offset in going_on.items()}
+        queue = self._queue = MessageQueue(self._app.consumer_generation_id, last)
+        queue.task = asyncio.get_running_loop().create_task(self._drive(queue))
         self._is_ready = True
         text = f"goes on with partitions {_listed(partitions)}" if partitions else "has no partition"
         self._runtime.report(text)
 
     async def _check_events(self) -> None:
-        """End the process where the topic of events is not the one that was judged (TRL744)."""
+        """End the process (TRL744) where the topic of events has been recreated since it was judged."""
         judged = {place.partition: offset for place, offset in self.going_on().items()}
         if (loss := await check(self._checks, self._topics.events, judged)) is not None:
             self.fail(lost_events(loss))
 
     async def _keep_checking(self) -> None:
-        """Check the topic of events now and then."""
+        """Check the topic of events every `CHECK_S` seconds."""
         try:
             while True:
                 await asyncio.sleep(CHECK_S)
@@ -206,14 +182,15 @@ class MonitorProcess:
             raise
 
     async def finish(self) -> None:
-        """Finish the messages in hand, commit, and forget all partitions: the group divides them anew."""
+        """Finish the messages in hand, commit, and drop all partitions: the group assigns them again."""
         self._assignments += 1
         self._is_ready = False
-        await asyncio.gather(*(queue.close() for queue in self._queues.values()))
-        if self._queues:
+        if self._queue is not None:
+            await self._queue.close()
+        if self._next:
             await self._app.consumer.commit()
-        self._stage.revoke(list(self._queues))
-        self._queues = {}
+        self._state.revoke(list(self._next))
+        self._queue, self._next = None, {}
 
     async def _revoked(self, *_: Any, **__: Any) -> None:
         await self.finish()
@@ -237,10 +214,9 @@ class MonitorProcess:
         # Faust would take no notice of a cancellation.
         await asyncio.wait([leaving], timeout=STOP_S)
         if not leaving.done():
-            what = f"the messages in hand were not done with in {STOP_S:.0f} s"
-            self.fail(
-                StreamError("TRL745", what, "they are judged again at the next start; see how Kafka is")
-            )
+            problem = f"the messages in hand were not done with in {STOP_S:.0f} s"
+            hint = "they are judged again at the next start; see how Kafka is"
+            self.fail(StreamError("TRL745", problem, hint))
         leaving.result()
         starting.cancel()
         self._checks.close()
@@ -250,60 +226,71 @@ class MonitorProcess:
         await self._app.stop()
 
     async def _read(self, stream: Any) -> None:
-        """Hand each message to its queue, if it is of the time since the partition is ours."""
+        """Put each message of the present assignment into the queue."""
         try:
             async for event in stream.events():
-                queue = self._queues.get(event.message.partition)
-                if queue is not None:
-                    await queue.offer(event.message, self._app.consumer.before(event.message))
+                if self._queue is not None:
+                    await self._queue.offer(event.message, self._app.consumer.before(event.message))
         except Exception as error:
             self.fail(error)
             raise
 
-    async def _drive(self, queue: PartitionQueue) -> None:
+    async def _drive(self, queue: MessageQueue) -> None:
         """Judge messages in their order. An error ends the process, before the offset is committed."""
         try:
-            while (message := await queue.messages.get()) is not None:
-                await self._work_off(message)
+            while messages := await queue.take():
+                await self._judge(messages)
         except BaseException as error:
             self.fail(error)
             raise
 
-    async def _work_off(self, message: Any) -> None:
+    async def _judge(self, messages: Sequence[Any]) -> None:
+        """Judge messages together, and make their outputs and then the state durable."""
         fault_point(MonitorFault.RECEIVED)
-        place, expected = TP(message.topic, message.partition), self._next[message.partition]
-        if place in self._app.consumer.repeated:
-            await self._check_events()
-            self._app.consumer.repeated.discard(place)
-        lost = await deleted(self._app.consumer, place, expected, message.offset)
-        self._report_deleted(message.partition, lost)
-        record = Record(message.partition, message.offset, self._time(message), message.value or b"")
-        step = self._stage.step(record, await self._coming_into_force(record))
+        records = [self._record(message) for message in messages]
+        going_on, superseding = dict(self._next), dict[Place, RuleTexts]()
+        for message, record in zip(messages, records, strict=True):
+            await self._check_place(message, going_on[record.partition])
+            if record.offset >= going_on[record.partition]:
+                going_on[record.partition] = record.offset + 1
+                if (packs := await self._coming_into_force(record)) is not None:
+                    superseding[record.partition, record.offset] = packs
+        result = self._stage.step(self._state, records, superseding)
         fault_point(MonitorFault.STEPPED)
-        if step.outputs:
-            await self._send(step.outputs)
+        if result.outputs:
+            await self._send(result.outputs)
             fault_point(MonitorFault.PRODUCED)
-        await self._table.write(record.partition, step.writes)
-        self._next[record.partition] = max(record.offset + 1, self._next[record.partition])
-        self._count(record, step)
+        await self._table.write(result.writes)
+        self._state.apply(result.writes)
+        self._next = going_on
+        self._add_rules(result.metrics.rules)
+        count_step(self._runtime.metrics, result, self._names, self._runtime.now())
+
+    async def _check_place(self, message: Any, expected: int) -> None:
+        """Check that a message is of the topic that was judged; report those that Kafka deleted before it."""
+        place, consumer = TP(message.topic, message.partition), self._app.consumer
+        if place in consumer.repeated:
+            await self._check_events()
+            consumer.repeated.discard(place)
+        self._report_deleted(message.partition, await deleted(consumer, place, expected, message.offset))
 
     async def _coming_into_force(self, record: Record) -> RuleTexts | None:
         """Return the packs that come into force with a record, if it is an activation, once they are tried.
 
         Raises StreamError (TRL748) where no process survives judging by them, with the way past them.
         """
-        met = activation_in(record.value)
-        if met is None or record.offset < self._next[record.partition]:
+        activation = activation_in(record.value)
+        if activation is None:
             return None
         name = self._names[Topic.EVENTS]
         later = await asyncio.to_thread(activations_after, self._kafka, name, record.partition, record.offset)
-        packs = in_force(met, later).packs
+        packs = in_force(activation, later).packs
         try:
             await asyncio.to_thread(self._trials.require, packs)
         except StreamError as error:
-            what = f"the rules activated at offset {record.offset} of partition {record.partition}: {error}"
+            rules = f"the rules activated at offset {record.offset} of partition {record.partition}: {error}"
             hint = f"bring others into force: tracline stream activate PACK... --supersede {digest_of(packs)}"
-            raise StreamError("TRL748", what, hint) from error
+            raise StreamError("TRL748", rules, hint) from error
         return packs
 
     def _report_deleted(self, number: int, count: int) -> None:
@@ -323,39 +310,25 @@ class MonitorProcess:
             acknowledged.append(await send(name, key, output.value, output.partition, None, None))
         await asyncio.gather(*acknowledged)
 
-    def _time(self, message: Any) -> int:
-        """Return when the message was written; without a timestamp, now."""
-        if message.timestamp is None or message.timestamp < 0:
-            return self._runtime.now()
-        return round(message.timestamp * 1000) * 1_000_000
+    def _record(self, message: Any) -> Record:
+        """Return a message with the time at which it was written; without a timestamp, with the time now."""
+        time = self._runtime.now()
+        if message.timestamp is not None and message.timestamp >= 0:
+            time = round(message.timestamp * 1000) * 1_000_000
+        return Record(message.partition, message.offset, time, message.value or b"")
 
-    def _count(self, record: Record, step: MonitorStep) -> None:
-        """Count a message that was judged."""
-        metrics, judged = self._runtime.metrics, step.judged
-        metrics.kafka.read(self._names[Topic.EVENTS], 1, len(record.value))
-        if not step.writes:
-            metrics.skipped.inc()
-        for topic, count in Counter(output.topic for output in step.outputs).items():
-            metrics.kafka.sent(self._names[topic], count)
-        for kind, count in Counter(event.kind for event in judged.events).items():
-            metrics.judging.judged(kind, count)
-        given = Counter((one["pack"], one["rule"], one["verdict"]) for one in judged.records)
-        metrics.judging.add_rules(self._stage.met())
-        for (pack, rule, verdict), count in given.items():
-            metrics.judging.verdict(pack, rule, Verdict(verdict), count)
-        metrics.judging.late.inc(judged.late)
-        metrics.judging.repeats.inc(judged.repeats)
-        if judged.events:
-            metrics.judging.delay.observe((self._runtime.now() - record.time) / NS)
-        for code in step.dead_letters:
-            metrics.progress.dead_letter(code)
+    def _add_rules(self, rules: Set[tuple[str, str]]) -> None:
+        """Give rules counters before their first verdict."""
+        if new := rules - self._counted:
+            self._runtime.metrics.judging.add_rules(new)
+            self._counted |= new
 
     def _measure(self) -> None:
         """Set the metrics of state, time and lag."""
         metrics = self._runtime.metrics
-        metrics.judging.sessions_open.set(self._stage.open_sessions())
+        metrics.judging.sessions_open.set(self._state.open_sessions)
         metrics.state_bytes.set(self._stores.size())
-        known = [one for one in self._stage.watermarks().values() if one is not None]
+        known = [watermark for watermark in self._state.watermarks.values() if watermark is not None]
         metrics.progress.watermark(min(known, default=None))
         name = self._names[Topic.EVENTS]
         behind: dict[tuple[str, int], int] = {}
@@ -366,7 +339,8 @@ class MonitorProcess:
 
     def _build(self) -> None:
         """Build the app, its table and its one agent."""
-        app: Any = App(self._kafka.group(PROCESS), **self._options())
+        options = app_options(self._kafka, self._topics, self._runtime.timeout_s)
+        app: Any = App(self._kafka.group(PROCESS), **options)
         app.progress, self._app = self, app
         compacted = TopicSpec(Topic.REKEY_STATE, PartitionCount.SESSIONS, days=None)
         self._table = StateTable(
@@ -382,31 +356,6 @@ class MonitorProcess:
         events = app.topic(self._names[Topic.EVENTS], key_type=bytes, value_type=bytes, **raw)
         app.agent(events, name=PROCESS)(self._read)
         app.finalize()
-
-    def _options(self) -> dict[str, Any]:
-        timeout_s = self._runtime.timeout_s
-        return {
-            **faust_broker(self._kafka),
-            "autodiscover": False,
-            "TableManager": Tables,
-            "web_enabled": False,
-            "topic_disable_leader": True,
-            "topic_partitions": self._topics.partitions,
-            "topic_replication_factor": self._topics.replicas,
-            "processing_guarantee": "at_least_once",
-            "table_standby_replicas": 0,
-            "stream_wait_empty": True,
-            "stream_buffer_maxsize": BUFFERED_MESSAGES,
-            "stream_recovery_delay": 0.0,
-            "consumer_auto_offset_reset": "earliest",
-            "consumer_max_fetch_size": max(BATCH_BYTES, self._kafka.request_bytes_max),
-            "producer_linger": LINGER_S,
-            "producer_max_batch_size": BATCH_BYTES,
-            "broker_commit_interval": COMMIT_S,
-            "broker_session_timeout": timeout_s,
-            "broker_heartbeat_interval": min(3.0, timeout_s / 4),
-            "broker_request_timeout": max(REQUEST_S, 2 * timeout_s),
-        }
 
     def _store(self, partition: int) -> PartitionStore:
         if self._kafka.store == "memory":
@@ -426,11 +375,11 @@ def monitor_process(
     """Return the process over the topics as they are; None where it is to end before a broker answers.
 
     Raises StreamError: TRL721 to TRL724 where settings, brokers or topics are not as they must be; TRL744
-    where the topic of events has more or fewer partitions than the state that is kept of it, TRL734 where
-    the rules are too large for a message.
+    where the topic of events has another number of partitions than its state, TRL734 where the rules are too
+    large for a message.
     """
     wait = StartWait(wait_s, runtime.stopping, runtime.report)
-    topics = ask_when_reachable(kafka, PROCESS, wait, lambda admin: _topics(admin, kafka))
+    topics = ask_when_reachable(kafka, PROCESS, wait, lambda admin: monitor_topics(admin, kafka, SENDS))
     if topics is None:
         return None
     if rules is not None:
@@ -438,22 +387,10 @@ def monitor_process(
     return MonitorProcess(kafka, sessions, rules, topics, runtime, trials)
 
 
-def _topics(admin: Any, kafka: KafkaSettings) -> MonitorTopics:
-    """Return the topics of the monitor. Raises StreamError (TRL724, TRL744)."""
-    found = look(admin, kafka)
-    require(found, kafka, Topic.EVENTS, *SENDS)
-    name, events = kafka.topic(Topic.EVENTS), found[Topic.EVENTS]
-    changelog = f"{kafka.group(PROCESS)}-state-changelog"
-    for topic in admin.describe_topics():
-        if topic["name"] == changelog and (count := len(topic["partitions"])) != events.partitions:
-            raise uneven(name, events.partitions, count)
-    return MonitorTopics(name, topic_id(admin, name), changelog, events.partitions, events.replicas)
-
-
 def _listed(partitions: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(partitions)))
 
 
 def _crashed(reason: BaseException | None) -> StreamError:
-    what = f"Kafka's client gave up: {type(reason).__name__}"
-    return StreamError("TRL745", what, "nothing is lost: start it again, and look how the brokers are")
+    problem = f"Kafka's client gave up: {type(reason).__name__}"
+    return StreamError("TRL745", problem, "nothing is lost: start it again, and look how the brokers are")

@@ -1,8 +1,8 @@
-"""What the monitor remembers, between two looks into Kafka: a store for each partition, in memory or on disk.
+"""The monitor's local copy of its state: a store for each partition, in memory or on disk.
 
-A store never holds more than the changelog: what is put on it was acknowledged there before. Faust's own
-stores write first and send then, so that after a crash a table on disk might hold what no other process
-will ever know.
+A store never has more than the changelog: Kafka has acknowledged every record before it is put there. Faust's
+stores write before they send, so that after a crash a table on disk could have records that no other process
+ever reads.
 """
 
 from __future__ import annotations
@@ -21,46 +21,46 @@ from ...error import StreamError
 from ...messages.codec import partition_of
 
 STALE_S = 12 * 3_600
-"""How old a store on disk may be: its topic keeps for twice that long what says that a key is forgotten."""
+"""The greatest age of a store on disk: its topic holds the deletion of a key for twice that long."""
 WRITE_BUFFER_BYTES = 16 << 20
 _FULL = ("no space left", "file too large", "quota exceeded")
-"""How the system calls a disk, or a share of one, that is full."""
+"""Parts of the system's messages about a full disk or quota."""
 _APPLIED = b"@applied"
 _AT = struct.Struct(">qq")
 _NOTHING = -1
 
 
 class PartitionStore(Protocol):
-    """What is remembered of one partition, by key, and how much of the changelog that is."""
+    """The records of one partition by key, and the part of the changelog that they cover."""
 
     @property
     def applied(self) -> int:
-        """The offset in the changelog up to which it holds everything; -1 where it is empty."""
+        """Return the offset of the last record of the changelog that it has; -1 where it is empty."""
         ...
 
     @property
     def size(self) -> int:
-        """Return how many bytes are under all its keys, or about."""
+        """Return the size of all records in bytes (estimated)."""
         ...
 
     def get(self, key: bytes) -> bytes | None:
-        """Return what is under a key."""
+        """Return the record under a key."""
         ...
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
-        """All keys and what is under them."""
+        """Yield all keys and records."""
         ...
 
     def put(self, writes: Iterable[tuple[bytes, bytes | None]], applied: int) -> None:
-        """Put all of this there, None where a key is forgotten; all of it or, after a crash, nothing."""
+        """Write records, None deletes a key; after a crash the store has all of the writes or none."""
         ...
 
     def close(self) -> None:
-        """Let go of it; what is on disk stays."""
+        """Release it; its files stay."""
         ...
 
     def discard(self) -> None:
-        """Let go of it, and leave nothing on disk."""
+        """Release it, and delete its files."""
         ...
 
 
@@ -73,15 +73,15 @@ class MemoryPartitionStore:
         self.size = 0
 
     def get(self, key: bytes) -> bytes | None:
-        """Return what is under a key."""
+        """Return the record under a key."""
         return self._held.get(key)
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
-        """All keys and what is under them."""
+        """Yield all keys and records."""
         return iter(self._held.items())
 
     def put(self, writes: Iterable[tuple[bytes, bytes | None]], applied: int) -> None:
-        """Put all of this there."""
+        """Write records; None deletes a key."""
         for key, value in writes:
             self.size += len(value or b"") - len(self._held.get(key, b""))
             if value is None:
@@ -91,19 +91,19 @@ class MemoryPartitionStore:
         self.applied = applied
 
     def close(self) -> None:
-        """Let go of it."""
+        """Drop all records."""
         self._held.clear()
 
     def discard(self) -> None:
-        """Let go of it."""
+        """Drop all records."""
         self._held.clear()
 
 
 class DiskPartitionStore:
-    """A store in a RocksDB database, which a restart goes on with.
+    """A store in a RocksDB database, which a restart continues.
 
-    One that was left alone for longer than `STALE_S` is made anew: what was forgotten meanwhile, the
-    changelog may not say any more. `now` is the time in nanoseconds since the epoch.
+    A store that was unused for longer than `STALE_S` is recreated: the changelog may no longer hold the
+    deletions of that time. `now` returns nanoseconds since the epoch.
     """
 
     def __init__(self, path: Path, now: Callable[[], int]) -> None:
@@ -111,7 +111,7 @@ class DiskPartitionStore:
         self._base = _opened(path)
         with _disk_errors(path):
             self.applied, at = self._applied()
-        # A clock that was ahead then says as little of its age as one that is behind now.
+        # The clock may have been ahead then, or be behind now.
         if self.applied != _NOTHING and abs(now() - at) > STALE_S * NS:
             self.discard()
             self._base = _opened(path)
@@ -119,7 +119,7 @@ class DiskPartitionStore:
 
     @property
     def size(self) -> int:
-        """Return how many bytes there are on disk and on their way there, as RocksDB estimates."""
+        """Return the bytes on disk and in RocksDB's buffers, as RocksDB estimates them."""
         names = ("rocksdb.estimate-live-data-size", "rocksdb.cur-size-active-mem-table")
         with _disk_errors(self._path):
             return sum(self._base.property_int_value(name) or 0 for name in names)
@@ -129,12 +129,12 @@ class DiskPartitionStore:
         return _AT.unpack(data) if data is not None and len(data) == _AT.size else (_NOTHING, 0)
 
     def get(self, key: bytes) -> bytes | None:
-        """Return what is under a key."""
+        """Return the record under a key."""
         with _disk_errors(self._path):
             return self._base.get(key)
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
-        """All keys and what is under them. Raises StreamError (TRL743) where a file is damaged."""
+        """Yield all keys and records. Raises StreamError (TRL743) where a file is damaged."""
         with _disk_errors(self._path):
             cursor = self._base.iter()
             cursor.seek_to_first()
@@ -142,11 +142,11 @@ class DiskPartitionStore:
                 if (key := cursor.key()) != _APPLIED:
                     yield key, cursor.value()
                 cursor.next()
-            # The cursor ends at a damaged block as it does at the end; only its status tells them apart.
+            # The cursor ends at a damaged block as it does at the end; only its status differs.
             cursor.status()
 
     def put(self, writes: Iterable[tuple[bytes, bytes | None]], applied: int) -> None:
-        """Put all of this there. Raises StreamError (TRL743) where the disk does not take it."""
+        """Write records; None deletes a key. Raises StreamError (TRL743) where the disk refuses them."""
         from rocksdict import WriteBatch
 
         batch: Any = WriteBatch(raw_mode=True)
@@ -161,14 +161,14 @@ class DiskPartitionStore:
         self.applied = applied
 
     def close(self) -> None:
-        """Let go of it; what is on disk stays."""
+        """Release it; its files stay."""
         with _disk_errors(self._path):
             self._base.close()
 
     def discard(self) -> None:
-        """Let go of it, and leave nothing on disk."""
+        """Release it, and delete its files."""
         with suppress(Exception):
-            # What it could not write is deleted next.
+            # The files that it could not write are deleted next.
             self._base.close()
         with _disk_errors(self._path):
             shutil.rmtree(self._path)
@@ -194,7 +194,7 @@ def _disk_errors(path: Path) -> Generator[None]:
         yield
     except Exception as error:
         if type(error) is not Exception:
-            # A fault of ours, or the end of the process.
+            # An error in this program, or the end of the process.
             raise
         hint = "make room on the disk and start again: nothing is lost"
         if not any(text in str(error).lower() for text in _FULL):
@@ -204,7 +204,7 @@ def _disk_errors(path: Path) -> Generator[None]:
 
 @contextmanager
 def locked(folder: Path) -> Generator[Path]:
-    """The folder, for this process alone. Raises StreamError (TRL743) where another has it, or none may."""
+    """Lock the folder for this process. Raises StreamError (TRL743) where another process has locked it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -218,16 +218,16 @@ def locked(folder: Path) -> Generator[Path]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             hint = "give each process a --data of its own"
-            raise StreamError("TRL743", f"another process keeps its state in {folder}", hint) from None
+            raise StreamError("TRL743", f"another process has its state in {folder}", hint) from None
         yield folder
     finally:
         os.close(lock)
 
 
 class PartitionStores:
-    """The stores of the partitions that this process has; `partitions` is how many there are in all.
+    """The stores of the partitions that this process is assigned, of `partitions` in total.
 
-    `make` makes or opens the store of a partition.
+    `make` creates or opens the store of a partition.
     """
 
     def __init__(self, partitions: int, make: Callable[[int], PartitionStore]) -> None:
@@ -235,48 +235,48 @@ class PartitionStores:
         self._open: dict[int, PartitionStore] = {}
 
     def get(self, key: str) -> bytes | None:
-        """Return what is under a key; nothing where its partition is not here."""
+        """Return the record under a key; None where its partition is not assigned."""
         store = self._open.get(self._partition(key))
         return None if store is None else store.get(_bytes(key))
 
     def items(self, partitions: Iterable[int]) -> Iterator[tuple[str, bytes]]:
-        """All that is remembered of these partitions."""
+        """Yield all keys and records of these partitions."""
         for number in partitions:
             for key, value in self._open[number].items():
                 yield key.decode("utf-8", "surrogatepass"), value
 
     def size(self) -> int:
-        """Return how many bytes are on the stores that are here, or about."""
+        """Return the size of the open stores in bytes (estimated)."""
         return sum(store.size for store in self._open.values())
 
     def numbers(self) -> list[int]:
-        """The partitions whose stores are here."""
+        """Return the partitions with an open store."""
         return list(self._open)
 
     def applied(self, partition: int) -> int | None:
-        """Up to where the store of a partition holds the changelog; None where it is empty or not here."""
+        """Return the last offset of the changelog that a store has; None where it is empty or not open."""
         store = self._open.get(partition)
         return None if store is None or store.applied == _NOTHING else store.applied
 
-    def held(self, partitions: Iterable[int]) -> dict[int, int]:
-        """Up to where the stores of these partitions hold the changelog, of those that are not empty."""
-        held = {number: self.applied(number) for number in partitions}
-        return {number: applied for number, applied in held.items() if applied is not None}
+    def applied_of(self, partitions: Iterable[int]) -> dict[int, int]:
+        """Return the last offset of the changelog by partition, of these stores that are not empty."""
+        found = {number: self.applied(number) for number in partitions}
+        return {number: applied for number, applied in found.items() if applied is not None}
 
     def open(self, partition: int) -> PartitionStore:
-        """The store of a partition. Raises StreamError (TRL743) where it cannot be opened."""
+        """Open the store of a partition, or return it. Raises StreamError (TRL743) where it cannot."""
         if partition not in self._open:
             self._open[partition] = self._make(partition)
         return self._open[partition]
 
     def discard(self, partition: int) -> None:
-        """Forget a partition that another process goes on with: here it would grow old."""
+        """Delete the store of a partition that another process is assigned: it would grow stale here."""
         store = self._open.pop(partition, None)
         if store is not None:
             store.discard()
 
     def close(self) -> None:
-        """Let go of all stores."""
+        """Release all stores."""
         while self._open:
             self._open.popitem()[1].close()
 

@@ -1,8 +1,7 @@
-"""The monitor's state as a Faust table: changelog and recovery are Faust's, writing is its own.
+"""The monitor's state as a Faust table: changelog and recovery are Faust's, writing is not.
 
-A write is sent to the changelog, in order and to the partition of the message that it belongs to; the
-process's own stores take it once Kafka has acknowledged all of it. Assigning to the table, as Faust has
-it, would only queue the record.
+`StateTable.write` sends records to the changelog, in order and to the partition of their message; the stores
+take them once Kafka has acknowledged them all. Assigning to a Faust table only queues the record.
 """
 
 # Faust's own types are partly unknown.
@@ -11,7 +10,7 @@ it, would only queue the record.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn, Protocol
 
@@ -27,10 +26,10 @@ NAME = "state"
 
 
 class MonitorRunner(Protocol):
-    """Whose state it is."""
+    """The process that owns the state."""
 
     async def recovered(self, partitions: frozenset[int]) -> None:
-        """All that is remembered of these partitions is on their stores; there are no others here."""
+        """Continue with these partitions, which are all of the process; their stores have the state."""
         ...
 
     def fail(self, error: BaseException) -> NoReturn:
@@ -39,16 +38,16 @@ class MonitorRunner(Protocol):
 
 
 class Tables(TableManager):
-    """Faust's tables, which begin at once: it would give agents a second to start, and ours has by then."""
+    """Faust's tables, without the second that Faust gives its agents to start: the monitor's has by then."""
 
     async def on_start(self) -> None:
-        """Say what the changelog is called, and begin to read it."""
+        """Register the changelog, and begin to read it."""
         await self._update_channels()
         await self.recovery.start()
 
 
-class ShelfStore(Store[str, bytes]):
-    """The stores, as Faust's recovery fills them. Faust goes on after an error here; the monitor must not."""
+class RecoveredStore(Store[str, bytes]):
+    """The stores as Faust's recovery fills them. Faust continues after an error here; the monitor ends."""
 
     app: Any
     table: Any
@@ -66,7 +65,7 @@ class ShelfStore(Store[str, bytes]):
             raise
 
     def persisted_offset(self, tp: TP) -> int | None:
-        """Up to where the changelog need not be read again."""
+        """Return the offset of the last record of the changelog that need not be read again."""
         return self._stores.applied(tp.partition)
 
     async def on_rebalance(
@@ -76,17 +75,17 @@ class ShelfStore(Store[str, bytes]):
         newly_assigned: set[TP],  # noqa: ARG002
         generation_id: int = 0,  # noqa: ARG002
     ) -> None:
-        """Open the stores of partitions that are ours now, and forget those that are not any more."""
+        """Open the stores of the assigned partitions, and delete those of the revoked ones."""
         with self._sound():
             for tp in revoked:
-                if self._is_ours(tp):
+                if self._is_of_changelog(tp):
                     self._stores.discard(tp.partition)
             for tp in assigned:
-                if self._is_ours(tp):
+                if self._is_of_changelog(tp):
                     self._stores.open(tp.partition)
 
     def apply_changelog_batch(self, batch: Iterable[Any], to_key: Any, to_value: Any) -> None:  # noqa: ARG002
-        """Put what was read of the changelog where it belongs."""
+        """Put records of the changelog into the stores of their partitions."""
         writes: dict[int, list[tuple[bytes, bytes | None]]] = {}
         ends: dict[int, int] = {}
         for event in batch:
@@ -94,27 +93,27 @@ class ShelfStore(Store[str, bytes]):
             writes.setdefault(message.partition, []).append((message.key, message.value))
             ends[message.partition] = message.offset
         with self._sound():
-            for number, own in writes.items():
-                self._stores.open(number).put(own, ends[number])
+            for number, its_writes in writes.items():
+                self._stores.open(number).put(its_writes, ends[number])
 
     async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:  # noqa: ARG002
-        """All that is remembered of these partitions is here."""
+        """Hand the restored partitions to the monitor."""
         with self._sound():
             await self._monitor.recovered(frozenset(tp.partition for tp in active_tps))
 
     async def stop(self) -> None:
-        """Let go of the stores."""
+        """Release the stores."""
         self._stores.close()
         await super().stop()
 
     def reset_state(self) -> None:
-        """Leave the stores: which of them may stay they know themselves."""
+        """Leave the stores, each of which knows whether it is stale."""
 
     async def backup_partition(self, *_: Any, **__: Any) -> None:
-        """Leave it: the changelog is the backup."""
+        """Do nothing: the changelog is the backup."""
 
     def restore_backup(self, *_: Any, **__: Any) -> None:
-        """Leave it: recovery restores the changelog."""
+        """Do nothing: recovery reads the changelog."""
 
     def __getitem__(self, key: str) -> bytes:
         value = self._stores.get(key)
@@ -123,10 +122,10 @@ class ShelfStore(Store[str, bytes]):
         return value
 
     def __setitem__(self, key: str, value: bytes) -> None:
-        raise TypeError("the table is changed by `StateTable.write` alone")
+        raise TypeError("only `StateTable.write` changes the table")
 
     def __delitem__(self, key: str) -> None:
-        raise TypeError("the table is changed by `StateTable.write` alone")
+        raise TypeError("only `StateTable.write` changes the table")
 
     def __iter__(self) -> Iterator[str]:
         return (key for key, _ in self._stores.items(self._stores.numbers()))
@@ -134,7 +133,7 @@ class ShelfStore(Store[str, bytes]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def _is_ours(self, tp: TP) -> bool:
+    def _is_of_changelog(self, tp: TP) -> bool:
         return tp.topic == self.table.changelog_topic_name
 
 
@@ -147,21 +146,26 @@ class StateTable(faust.Table[str, bytes]):
         super().__init__(app, name=NAME, key_type=bytes, value_type=bytes, **kwargs)
         self._stores, self._monitor = stores, monitor
 
-    def _new_store(self) -> ShelfStore:
-        return ShelfStore("store://", self.app, self, stores=self._stores, monitor=self._monitor)
+    def _new_store(self) -> RecoveredStore:
+        return RecoveredStore("store://", self.app, self, stores=self._stores, monitor=self._monitor)
 
-    async def write(self, partition: int, writes: Sequence[tuple[str, bytes | None]]) -> None:
-        """Write to the changelog, in order, and return once Kafka and the store have all of it."""
+    async def write(self, writes: Mapping[int, Sequence[tuple[str, bytes | None]]]) -> None:
+        """Write to the changelog, in order by partition; return once Kafka and the stores have all of it."""
         if not writes:
             return
-        topic = self.changelog_topic_name
-        encoded = [(key.encode("utf-8", "surrogatepass"), value) for key, value in writes]
-        acknowledged = [
-            await self.app.producer.send(topic, key, value, partition, None, None) for key, value in encoded
-        ]
+        topic, send = self.changelog_topic_name, self.app.producer.send
+        encoded = {
+            number: [(key.encode("utf-8", "surrogatepass"), value) for key, value in its_writes]
+            for number, its_writes in writes.items()
+        }
+        acknowledged = {
+            number: [await send(topic, key, value, number, None, None) for key, value in its_writes]
+            for number, its_writes in encoded.items()
+        }
         fault_point(MonitorFault.WRITTEN)
-        ends = await asyncio.gather(*acknowledged)
+        ends = {number: await asyncio.gather(*futures) for number, futures in acknowledged.items()}
         fault_point(MonitorFault.ACKNOWLEDGED)
-        store = self._stores.open(partition)
-        # Of a record that it has twice Kafka does not say where it is.
-        store.put(encoded, max(store.applied, *(end.offset for end in ends)))
+        for number, its_writes in encoded.items():
+            store = self._stores.open(number)
+            # Kafka returns no offset for a record that it had before.
+            store.put(its_writes, max(store.applied, *(end.offset for end in ends[number])))

@@ -1,9 +1,9 @@
-"""The topics that the monitor stands on, and whether they are those that its state is of."""
+"""The topic of events and the changelog: their partitions, and the checks that they match the state."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +13,15 @@ from kafka.errors import KafkaError
 
 from ...error import StreamError
 from ...group.client import Loss
-from ..topic_checks import TopicChecks
+from ...messages.topics import Topic
+from ..settings import KafkaSettings
+from ..topic_checks import TopicChecks, topic_id
+from ..topics import look, require
 
 MARKS = 1
-"""Offsets that may be no messages: the mark of the last transaction has one, too."""
+"""Offsets without a message: the marker of the last transaction has an offset, too."""
 RETRY_S = 1.0
-"""How long to wait before Kafka is asked again."""
+"""Seconds before a request that Kafka did not answer is sent again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,44 +38,56 @@ class MonitorTopics:
     replicas: int
 
 
-async def where_to_go_on(ground: MonitorTopics, consumer: Any, offsets: Mapping[int, int]) -> dict[int, int]:
-    """Return where to go on in each partition: behind what was judged, and behind what Kafka has deleted.
+def monitor_topics(admin: Any, kafka: KafkaSettings, sends: Iterable[Topic]) -> MonitorTopics:
+    """Return the topics of a monitor that writes to `sends`. Raises StreamError (TRL724, TRL744)."""
+    found = look(admin, kafka)
+    require(found, kafka, Topic.EVENTS, *sends)
+    name, events = kafka.topic(Topic.EVENTS), found[Topic.EVENTS]
+    changelog = f"{kafka.group('monitor')}-state-changelog"
+    for topic in admin.describe_topics():
+        if topic["name"] == changelog and (count := len(topic["partitions"])) != events.partitions:
+            raise uneven(name, events.partitions, count)
+    return MonitorTopics(name, topic_id(admin, name), changelog, events.partitions, events.replicas)
 
-    `offsets` are those of the last events that were judged of each partition. Raises StreamError (TRL744)
-    where the topic has another number of partitions.
+
+async def where_to_go_on(topics: MonitorTopics, consumer: Any, offsets: Mapping[int, int]) -> dict[int, int]:
+    """Return the next offset of each partition: behind the last judged message, and behind deleted ones.
+
+    `offsets` are those of the last judged messages. Raises StreamError (TRL744) where the topic has another
+    number of partitions.
     """
-    events = {number: TP(ground.events, number) for number in offsets}
+    events = {number: TP(topics.events, number) for number in offsets}
     begins: Mapping[TP, int] = await consumer.earliest_offsets(*events.values()) if events else {}
-    if (found := consumer.topic_partitions(ground.events)) not in (None, ground.partitions):
-        raise uneven(ground.events, found, ground.partitions)
+    if (found := consumer.topic_partitions(topics.events)) not in (None, topics.partitions):
+        raise uneven(topics.events, found, topics.partitions)
     return {number: max(done + 1, begins.get(events[number], 0)) for number, done in offsets.items()}
 
 
 async def check_state(
-    ground: MonitorTopics,
+    topics: MonitorTopics,
     checks: TopicChecks,
     ids: Collection[str],
     offsets: Mapping[int, int],
     applied: Mapping[int, int],
 ) -> None:
-    """Raise StreamError (TRL744) where the topics are not those that the state is of.
+    """Raise StreamError (TRL744) where the topics are not those of the state.
 
-    `ids` are those of the topic of events that the state names, `offsets` those of the last events that were
-    judged of each partition, `applied` up to where the state on disk holds the changelog.
+    `ids` are the ids of the topic of events in the state, `offsets` those of the last judged messages, and
+    `applied` the last offsets of the changelog that the stores on disk have.
     """
-    if set(ids) - {ground.events_id}:
-        raise lost_events(Loss(f"{ground.events} was deleted and created again", is_recreated=True))
+    if set(ids) - {topics.events_id}:
+        raise lost_events(Loss(f"{topics.events} was deleted and created again", is_recreated=True))
     judged = {number: offset + 1 for number, offset in offsets.items()}
-    if (loss := await check(checks, ground.events, judged)) is not None:
+    if (loss := await check(checks, topics.events, judged)) is not None:
         raise lost_events(loss)
-    held = {number: offset + 1 for number, offset in applied.items()}
-    if held and (loss := await check(checks, ground.changelog, held)) is not None:
+    read = {number: offset + 1 for number, offset in applied.items()}
+    if read and (loss := await check(checks, topics.changelog, read)) is not None:
         hint = "the state on disk is of another topic: delete the folder of --data, or choose another"
         raise StreamError("TRL744", loss.what, hint)
 
 
 async def check(checks: TopicChecks, topic: str, read: Mapping[int, int]) -> Loss | None:
-    """Do as `TopicChecks.find_loss`, beside other work; wait for Kafka where it does not answer."""
+    """Return what `TopicChecks.find_loss` finds, from a thread; wait for Kafka where it does not answer."""
     while True:
         try:
             return await asyncio.to_thread(checks.find_loss, topic, read)
@@ -81,10 +96,10 @@ async def check(checks: TopicChecks, topic: str, read: Mapping[int, int]) -> Los
 
 
 async def deleted(consumer: Any, place: TP, expected: int, found: int) -> int:
-    """How many messages of a partition Kafka may have deleted before the one that was found at an offset.
+    """Return how many messages from the offset `expected` to `found` Kafka may have deleted.
 
-    All that came before `expected` is done with. What is left out otherwise are the marks of transactions,
-    and what was aborted. Waits for Kafka where it does not answer.
+    The other offsets without a message are those of transactions: of their markers, and of aborted records.
+    Waits for Kafka where it does not answer.
     """
     if found - expected <= MARKS:
         return 0
@@ -97,15 +112,15 @@ async def deleted(consumer: Any, place: TP, expected: int, found: int) -> int:
 
 
 def lost_events(loss: Loss) -> StreamError:
-    """The error (TRL744) that the topic of events is not the one that was judged."""
+    """Return the error (TRL744) that the topic of events is not the one that was judged."""
     hint = "the state and the topics behind it are of the old one: choose another prefix"
     if not loss.is_recreated:
         hint = f"nothing is changed: start again once all brokers are back. Else {hint}"
     return StreamError("TRL744", loss.what, hint)
 
 
-def uneven(name: str, found: int, kept: int) -> StreamError:
-    """The error (TRL744) that a topic has other partitions than the state that is kept of it."""
-    what = f"{name} has {found} partitions, and the state that is kept of it {kept}"
+def uneven(name: str, found: int, stored: int) -> StreamError:
+    """Return the error (TRL744) that a topic has another number of partitions than its state."""
+    problem = f"{name} has {found} partitions, and its state {stored}"
     hint = "sessions would change their partition: begin with new topics and a new state"
-    return StreamError("TRL744", what, hint)
+    return StreamError("TRL744", problem, hint)

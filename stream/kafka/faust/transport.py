@@ -1,9 +1,9 @@
-"""Faust's transport of Kafka, where the monitor needs another one.
+"""Faust's transport of Kafka, with the parts that the monitor replaces.
 
-Reading: only what is committed (Faust reads the rest, too, unless it works in transactions). Where to go on
-is what the monitor's own state says, never the group's offsets, since Faust acknowledges messages that it
-throws away when partitions move: what is committed is told from that state as well, for whoever looks how
-far the monitor is. Writing: once, and in order.
+The consumer reads only committed records; Faust reads all unless it works in transactions. It continues at
+the offsets of the monitor's state, never at those of the group, since Faust acknowledges messages that it
+drops in a rebalance. It commits the offsets of that state too, for readers of the monitor's lag. The producer
+writes each record once and in order.
 """
 
 # Faust's own types are partly unknown.
@@ -28,14 +28,14 @@ ASK_S = 0.05
 
 
 class Progress(Protocol):
-    """Who knows how far each partition is."""
+    """The process, which knows the next offset of each partition."""
 
     def going_on(self) -> Mapping[TP, int]:
-        """The offset to go on from, of each partition that is worked on: all before it is done with."""
+        """Return the next offset of each partition that is judged; all before it is durable."""
         ...
 
     async def finish(self) -> None:
-        """Finish the messages in hand, commit, and take none until partitions are assigned again."""
+        """Finish the messages in hand, commit, and take no message before the next assignment."""
         ...
 
     def fail(self, error: BaseException) -> NoReturn:
@@ -44,26 +44,26 @@ class Progress(Protocol):
 
 
 class CommittedThread(driver.AIOKafkaConsumerThread):
-    """The thread that reads: only what is committed. It knows when the group last took it for a member."""
+    """The thread that reads committed records; it notes when the group last confirmed its membership."""
 
     app: Any
     member_at = 0.0
-    """When it last was, in seconds of the monotonic clock."""
+    """The time of the last confirmation, in seconds of the monotonic clock."""
     is_outsider = False
-    """Whether the group has let it go since it was given its partitions."""
+    """True once the group has removed the member since its last assignment."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._last: dict[TP, int] = {}
         self._before: dict[TP, dict[int, int]] = {}
         self.repeated: set[TP] = set()
-        """Partitions of which an offset came again since they were assigned, until the topic was checked."""
+        """Partitions whose offsets came again since the assignment, until the process checks the topic."""
 
     def before(self, tp: TP, offset: int) -> int | None:
-        """The offset of the message before that one, or the one behind which reading was to begin.
+        """Return the offset of the message before that one, or the offset before the position of a seek.
 
-        Offsets have gaps where transactions end. To be asked once, for each message; None where it was read
-        before reading began anew.
+        Offsets have gaps where transactions end. The answer is dropped: a caller asks once for each message.
+        None where the message was read before a seek.
         """
         return self._before.get(tp, {}).pop(offset, None)
 
@@ -87,14 +87,14 @@ class CommittedThread(driver.AIOKafkaConsumerThread):
                     offset: int = record.offset
                     last = self._last.get(tp, offset - 1)
                     if offset <= last:
-                        # Either this was fetched before a seek, or aiokafka begins at 0 in another topic.
+                        # It was fetched before a seek, or aiokafka began at 0 in a recreated topic.
                         self.repeated.add(tp)
                         continue
                     before[offset], self._last[tp] = last, offset
         return fetched
 
     async def on_start(self) -> None:
-        """Begin to read, and to note what the group answers to heartbeats."""
+        """Begin to read, and to note the group's answers to heartbeats."""
         await super().on_start()
         consumer: Any = self._ensure_consumer()
         stay(consumer)
@@ -113,21 +113,21 @@ class CommittedThread(driver.AIOKafkaConsumerThread):
         coordinator._do_heartbeat = noted
 
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
-        """Have partitions: the group has just said so."""
+        """Take over an assignment, which confirms the membership."""
         self.member_at, self.is_outsider = time.monotonic(), False
-        # What was fetched when partitions were here before may be fetched again.
+        # Records of an earlier assignment may be fetched again.
         self._last, self._before, self.repeated = {}, {}, set()
         await super().on_partitions_assigned(assigned, generation_id)
 
     def _create_worker_consumer(self, transport: driver.Transport) -> Any:
         consumer: Any = super()._create_worker_consumer(transport)
-        assert consumer._isolation_level == "read_uncommitted", "aiokafka calls it otherwise now"
+        assert consumer._isolation_level == "read_uncommitted", "aiokafka has another name for it"
         consumer._isolation_level = "read_committed"
         return consumer
 
 
 async def sought(seeking: Awaitable[None], consumer: Any, partitions: Iterable[TP]) -> None:
-    """Wait for a seek; where its partitions move meanwhile, whoever is given them next seeks for himself."""
+    """Wait for a seek; in a rebalance meanwhile, the next owner of the partitions seeks for itself."""
     try:
         await seeking
     except IllegalStateError:
@@ -136,10 +136,9 @@ async def sought(seeking: Awaitable[None], consumer: Any, partitions: Iterable[T
 
 
 def stay(consumer: Any) -> None:
-    """Let a consumer that has no partitions stay in its group, to take over when another one ends.
+    """Let a consumer without partitions stay in its group, to take over when another one ends.
 
-    aiokafka (0.14) takes it for one that hangs, since it reads nothing: after `max_poll_interval_ms` it would
-    leave the group for good.
+    aiokafka (0.14) removes a consumer that has read nothing for `max_poll_interval_ms`, as if it hung.
     """
     coordinator = consumer._coordinator
     beat = coordinator._do_heartbeat
@@ -154,9 +153,9 @@ def stay(consumer: Any) -> None:
 
 
 def refusal_of(consumer: Any) -> BaseException | None:
-    """Why a consumer takes no part in its group any more; None where it does.
+    """Return the error for which a consumer has left its group; None for a member.
 
-    Faust is not told, and would wait for ever: it reads in a way in which aiokafka raises nothing.
+    aiokafka does not raise it on the way in which Faust reads, and Faust would wait forever.
     """
     coordinator = consumer._coordinator
     if coordinator is None:
@@ -169,7 +168,7 @@ def refusal_of(consumer: Any) -> BaseException | None:
 
 
 class Consumer(driver.Consumer):
-    """The consumer: goes on, and commits, where its app's progress says."""
+    """A consumer that continues at, and commits, the offsets of its app's progress."""
 
     app: Any
     _thread: Any
@@ -183,21 +182,21 @@ class Consumer(driver.Consumer):
 
     @property
     def refusal(self) -> BaseException | None:
-        """Why the process takes no part in its group any more; see `refusal_of`."""
+        """Return the error for which the process has left its group; see `refusal_of`."""
         return None if self._thread._consumer is None else refusal_of(self._thread._consumer)
 
     async def membership(self) -> None:
-        """Return while no one else can have our partitions yet; end the process where others have them."""
+        """Return while no other member can have our partitions; end the process where others have them."""
         timeout_s = self.app.conf.broker_session_timeout
         while time.monotonic() - self._thread.member_at >= timeout_s:
             if self._thread.is_outsider:
-                what = f"was silent for more than {timeout_s:g} s, and others have its partitions"
+                problem = f"was silent for more than {timeout_s:g} s, and others have its partitions"
                 hint = "nothing is lost: start it again, with more --timeout-s where it was busy"
-                self.app.progress.fail(StreamError("TRL746", what, hint))
+                self.app.progress.fail(StreamError("TRL746", problem, hint))
             await asyncio.sleep(ASK_S)
 
     def ack(self, message: Message) -> bool:
-        """Hear that the stream has let go of a message, which says nothing of whether it was worked off."""
+        """Note that the stream has dropped a message; whether it is judged, the progress knows."""
         is_first = not message.acked
         message.acked = True
         self._unacked_messages.discard(message)
@@ -205,10 +204,9 @@ class Consumer(driver.Consumer):
         return is_first
 
     async def wait_empty(self) -> None:
-        """Finish what is in hand, before partitions move or the process ends.
+        """Finish the messages in hand, before a rebalance or the end of the process.
 
-        Faust would wait until the stream has let go of all that it was given, though that may itself wait
-        for the partitions to be let go of.
+        Faust would wait until the stream has dropped all messages, which may itself wait for the rebalance.
         """
         await self.app.progress.finish()
 
@@ -222,31 +220,31 @@ class Consumer(driver.Consumer):
         return done
 
     async def perform_seek(self) -> None:
-        """Read on from where the state says."""
+        """Seek to the offsets of the state."""
         assigned = self.assignment()
         going_on = {tp: at for tp, at in self.app.progress.going_on().items() if tp in assigned}
         if going_on:
             await self._thread.seek_wait(going_on)
 
     async def _add_gap(self, tp: TP, offset_from: int, offset_to: int) -> None:
-        """Leave gaps alone: every transaction's mark leaves one, and nobody asks for them here."""
+        """Ignore gaps: every transaction's marker leaves one, and nothing here reads them."""
 
     def resume_partitions(self, tps: Iterable[TP]) -> None:
-        """Read the changelog; events not before the last `resume_flow`.
+        """Read the changelog at once, events only after the last `resume_flow`.
 
-        Faust would read them already while it looks for where to begin, and then throw away what it has.
+        Faust would read events while it looks for their positions, and then drop them.
         """
         changelogs = self.app.tables.changelog_topics
         self._held = {tp for tp in tps if tp.topic not in changelogs}
         super().resume_partitions({tp for tp in tps if tp.topic in changelogs})
 
     def stop_flow(self) -> None:
-        """Let no message through: partitions are about to move."""
+        """Stop the flow of messages before a rebalance."""
         super().stop_flow()
         self._held = set()
 
     def resume_flow(self) -> None:
-        """Let messages through; events not before recovery has ended, which seeks where to go on."""
+        """Resume the flow of messages, that of events after recovery, which seeks to their positions."""
         super().resume_flow()
         if self.app.in_recovery:
             return
@@ -254,29 +252,29 @@ class Consumer(driver.Consumer):
         super().resume_partitions(held)
 
     def on_buffer_drop(self, tp: TP) -> None:
-        """Read on from a partition whose messages have been worked off, unless partitions move."""
+        """Resume a partition whose buffered messages are judged, except in a rebalance."""
         if self.flow_active and not self.app.rebalancing and tp in self.assignment():
             super().on_buffer_drop(tp)
         else:
             self._buffered_partitions.discard(tp)
 
     def before(self, message: Any) -> int | None:
-        """The offset of the message before that one, as `CommittedThread.before` has it."""
+        """Return the offset of the message before that one, as `CommittedThread.before`."""
         return self._thread.before(message.tp, message.offset)
 
     @property
     def repeated(self) -> set[TP]:
-        """The partitions of which an offset came again, until the topic was checked."""
+        """Return the partitions whose offsets came again, until the process checks the topic."""
         return self._thread.repeated
 
 
 class Producer(driver.Producer):
-    """The producer: a record that is sent again after an error is neither doubled nor out of order."""
+    """A producer whose records are neither doubled nor out of order when it sends them again."""
 
     app: Any
 
     async def on_start(self) -> None:
-        """Begin to send; what waits to be sent while the process sleeps is not sent when it wakes."""
+        """Begin to send; a process that slept sends its waiting records only while it is a member."""
         await super().on_start()
         producer: Any = self._ensure_producer()
         sender = producer._sender
@@ -293,7 +291,7 @@ class Producer(driver.Producer):
 
 
 class Transport(driver.Transport):
-    """The transport with both."""
+    """The transport with this consumer and this producer."""
 
     Consumer = Consumer
     Producer = Producer

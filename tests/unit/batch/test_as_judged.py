@@ -30,11 +30,13 @@ from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span_content import SpanRole
 from tracline.schemas.time import NS
 from tracline.stream.messages.codec import Activation, CandidateBatch, Message, decode_verdicts, encode
+from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
-from tracline.stream.stages import monitor as monitoring
-from tracline.stream.stages.archive import ChunkBuffer
-from tracline.stream.stages.rekey import Record
+from tracline.stream.stages.monitor import MonitorStage
+from tracline.stream.stages.monitor_step import MonitorOptions
+from tracline.stream.stages.schedule import MonitorState
 
+from ...support.gathering import Gathering
 from .audit_rows import PACK, START, call, result, session, user, write
 
 OLD = pack_text(PACK)
@@ -295,10 +297,11 @@ def live_messages() -> list[Message]:
     ]
 
 
+@pytest.mark.parametrize("polled", [1, 2, 100], ids=["one by one", "two by two", "together"])
 @pytest.mark.parametrize("finish", [True, False], ids=["finish", "restart"])
-def test_an_audit_as_judged_finds_what_was_found_live(tmp_path: Path, finish: bool) -> None:
+def test_an_audit_as_judged_finds_what_was_found_live(tmp_path: Path, finish: bool, polled: int) -> None:
     """The monitor's verdicts, over activations, have the ids of the audit of its own archive."""
-    terms = monitoring.MonitorOptions(
+    options = MonitorOptions(
         SessionSettings(idle_s=60, lateness_s=0),
         partitions=1,
         bytes_max=100_000,
@@ -306,21 +309,24 @@ def test_an_audit_as_judged_finds_what_was_found_live(tmp_path: Path, finish: bo
         rules=dict(OLD.sources),
     )
     table: dict[str, bytes] = {}
-    monitor = monitoring.MonitorStage(terms, table)
-    monitor.assign([0], [])
-    gathering = ChunkBuffer("tracline.judged", 0, ArchiveCheckpoint(0, 0))
+    monitor, state = MonitorStage(options), MonitorState(table)
+    monitor.restore(state, [0], [])
+    gathering = Gathering(0, ArchiveCheckpoint(0, 0))
     live: dict[str, tuple[str, str, str]] = {}
-    for offset, message in enumerate(live_messages()):
-        step = monitor.step(Record(0, offset, START, encode(message)))
-        table.update({key: value for key, value in step.writes if value is not None})
+    records = [Record(0, offset, START, encode(message)) for offset, message in enumerate(live_messages())]
+    for begin in range(0, len(records), polled):
+        step = monitor.step(state, records[begin : begin + polled])
+        table.update({key: value for key, value in step.writes[0] if value is not None})
+        state.apply(step.writes)
         for output in step.outputs:
             if output.topic is Topic.JUDGED:
-                assert gathering.take(Record(0, gathering.next, START, output.value or b"")) is None
+                offset = gathering.buffer.progress.next
+                assert gathering.take(Record(0, offset, START, output.value or b"")) is None
             elif output.topic is Topic.VERDICTS:
                 for one in decode_verdicts(output.value or b"")["verdicts"]:
                     live[one["id"]] = (one["session_id"], one["rule"], one["verdict"])
     written = LiveArchive(tmp_path / "live", "kafka", "c" * 64)
-    piece = gathering.piece()
+    piece = gathering.chunk
     with written.lock():
         for digest, packs in piece.activated.items():
             written.write_rules(digest, packs)

@@ -4,26 +4,34 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 from tracline.batch.audit import sorted_runs as runs
 from tracline.batch.audit.sorted_runs import Runs
-from tracline.rules.engine.records import line
+from tracline.schemas.records.verdict_record import VerdictRecord, encode_verdict
+from tracline.schemas.verdict import Severity, Verdict
 
 
-def record(session: str, seq: int, value: str | None) -> dict[str, Any]:
+def record(session: str, seq: int, value: str | None) -> VerdictRecord:
     """As much of a record as says where it stands, and something to write."""
-    return {
-        "session_id": session,
-        "occurrence": "2026-01-01T00:00:00.000000000Z",
-        "seq": seq,
-        "pack": "p",
-        "rule": "r",
-        "slice": value,
-        "verdict": "violated",
-        "reason": f'"{session}"\n',
-    }
+    return VerdictRecord(
+        agent=None,
+        event_id=f"{session}-{seq}",
+        history=False,
+        id="",
+        late=False,
+        occurrence="2026-01-01T00:00:00.000000000Z",
+        pack="p",
+        reason=f'"{session}"\n',
+        rule="r",
+        rule_digest="",
+        seq=seq,
+        session_id=session,
+        severity=Severity.LOW,
+        slice=value,
+        time="2026-01-01T00:00:00.000000000Z",
+        verdict=Verdict.VIOLATED,
+    )
 
 
 @pytest.mark.parametrize(("records_max", "bytes_max"), [(7, 1 << 20), (1_000, 500), (1_000, 1 << 20)])
@@ -45,5 +53,5 @@ def test_what_is_added_in_any_order_is_told_in_one(
     held = Runs(tmp_path)
     for one in mixed:
         held.add(one)
-    assert [text for _, text in held.merged()] == [line(one) for one in wanted]
+    assert [text for _, text in held.merged()] == [encode_verdict(one) + b"\n" for one in wanted]
     assert (len(list(tmp_path.iterdir())) > 0) == (records_max == 7 or bytes_max == 500)

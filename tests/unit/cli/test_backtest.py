@@ -19,10 +19,9 @@ from tracline.examples.desk.formats import event_frame, events
 from tracline.examples.desk.scene import Break
 from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs
-from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.time import NS, parse_time
-from tracline.stream.messages.session_state import SessionState
-from tracline.stream.stages.judge import RuleSetJudge
+from tracline.stream.messages.session_state import JudgingState
+from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
 from ..batch.audit_rows import PACK, START, call, result, session, user, write
 
@@ -92,14 +91,15 @@ def test_statuses_come_when_they_would_have_been_said(tmp_path: Path) -> None:
 def test_an_archive_says_what_the_live_side_says(tmp_path: Path) -> None:
     """Thirty conversations, told to the live judge event by event, get the statuses that the archive gets."""
     desk = Desk(sessions=30, seed=3, rates=dict.fromkeys(Break, 0.9 / len(Break)), spike=None)
-    bench, states, live = RuleSetJudge(DESK), dict[str, SessionState](), list[tuple[object, ...]]()
+    judge, live = RuleSetJudge(DESK), list[tuple[object, ...]]()
     ways = [events(one) for one in conversations(desk)]
-    for way in ways:
-        states[way[0].session_id] = SessionState(SessionAssembler(way[0].session_id, 3600 * NS))
+    states = {way[0].session_id: JudgingState() for way in ways}
     for step in zip_longest(*ways):
-        _, statuses = bench.judged(states, [event for event in step if event is not None])
+        [judged], after = judge.judge(states, [[event for event in step if event is not None]])
+        states |= after
         live += [
-            (one.status.value, one.session_id, one.pack, one.rule, one.agent, one.time) for one in statuses
+            (one.status.value, one.session_id, one.pack, one.rule, one.agent, one.time)
+            for one in judged.statuses
         ]
     assert sum(one[0] == "violated" for one in live) > 10
     assert sorted(live) == sorted(archived(desk, tmp_path))
@@ -156,6 +156,42 @@ def test_a_time_without_sessions_is_said(place: Path) -> None:
     found = run(place, "--history", "2027-01-01")
     assert found.exit_code == 0
     assert found.stdout.startswith("No rates watched")
+
+
+def test_sessions_without_times_are_left_out_and_counted(tmp_path: Path) -> None:
+    """A chat log without times is no history: its sessions are counted, and nothing is learned from 1970."""
+    (tmp_path / "desk.yaml").write_text(PACK)
+    sessions = [
+        {"id": f"s{number}", "messages": [{"role": "user", "content": "hello"}]} for number in range(3)
+    ]
+    (tmp_path / "log.json").write_text(json.dumps(sessions))
+    line = ["alerts", "backtest", str(tmp_path / "log.json"), "--rules", str(tmp_path / "desk.yaml")]
+    found = CliRunner().invoke(tracline, [*line, "--format", "json"])
+    assert found.exit_code == 0, found.output
+    assert "3 sessions have no times and are left out" in found.stderr
+    assert "no session to learn rates from" in found.stderr
+    report = json.loads(found.stdout)
+    assert (report["undated_sessions"], report["learned_sessions"], report["watched"]) == (3, 0, 0)
+
+
+def test_the_number_of_sessions_that_rates_were_learned_from_is_reported(place: Path, tmp_path: Path) -> None:
+    """Half of the archive is learned from; a file of rates has no such number."""
+    report = json.loads(run(place, "--format", "json").stdout)
+    assert (report["undated_sessions"], report["learned_sessions"]) == (0, 480)
+    assert "Rates learned from 480 earlier sessions." in run(place).stdout
+    line = [
+        "alerts",
+        "rates",
+        str(place / "archive"),
+        "--rules",
+        str(place / "desk.yaml"),
+        "--until",
+        "2020-01-01",
+    ]
+    learned = CliRunner().invoke(tracline, [*line, "--out", str(tmp_path / "rates.json")])
+    assert "no session to learn rates from" in learned.stderr
+    more = ["--rates", str(tmp_path / "rates.json"), "--format", "json"]
+    assert json.loads(run(place, *more).stdout)["learned_sessions"] is None
 
 
 def test_rates_are_learned_from_one_archive_for_another(place: Path) -> None:

@@ -1,7 +1,7 @@
 """Witnesses: which events explain a verdict."""
 
 from tracline.rules.compiler.compile import compile_rule
-from tracline.rules.engine.witness import WITNESS_EVENTS_MAX, Witness, witnesses
+from tracline.rules.engine.witness import WITNESS_EVENTS_MAX, RunWitness, witnesses
 from tracline.rules.language.parse import parse_formula, parse_predicate
 from tracline.rules.model.rule import Rule
 
@@ -19,13 +19,13 @@ def rule(text: str, **transitions: str) -> Rule:
     )
 
 
-def witness_of(subject: Rule, labels: list[set[str]], at: int | None = None) -> Witness:
+def witness_of(subject: Rule, labels: list[set[str]], at: int | None = None) -> RunWitness:
     """Return the witness at an index, the last one by default."""
     index = len(labels) - 1 if at is None else at
     return witnesses(subject, compile_rule(subject), labels, [index])[index]
 
 
-def indices(witness: Witness) -> list[int]:
+def indices(witness: RunWitness) -> list[int]:
     """Return the events that the witness holds."""
     return [event.index for event in witness.events]
 

@@ -19,13 +19,15 @@ from tracline.schemas.sessions import pending as traces_module
 from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.sessions.coverage import Coverage
 from tracline.schemas.sessions.order import session_order
-from tracline.schemas.sessions.pending import Released, Traces
+from tracline.schemas.sessions.pending import Released
 from tracline.schemas.sessions.resolve import candidate_of
 from tracline.schemas.sessions.span_reading import SpanReading, read_span
 from tracline.schemas.sessions.trace import ANCESTORS_MAX, Trace, cut_links, orphans
 from tracline.schemas.span import Span, Value
 from tracline.schemas.span_content import Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
 from tracline.schemas.time import NS
+
+from ...support.sources import PendingTraces
 
 IDLE_S = 3600
 LOOK_UP = ToolCall("c1", "look_up", '{"id": 1}')
@@ -435,7 +437,7 @@ def test_a_circle_of_model_calls_is_read() -> None:
     ]
     for order in permutations(circle):
         assert told(events(*order)) == ["user: z"]
-    traces = Traces(hold=0, keep=60 * NS)
+    traces = PendingTraces(hold=0, keep=60 * NS)
     for one in circle:
         traces.add(one)
     released = made(traces.release(9 * NS, 9 * NS))
@@ -474,7 +476,7 @@ def test_copies_of_a_span_that_differ_are_one_in_any_order(other: dict[str, Any]
 def test_a_trace_that_never_ends_is_remembered_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spans beyond the limit become events, by their content and the known ancestors."""
     monkeypatch.setattr(traces_module, "TRACE_SPANS_MAX", 3)
-    traces = Traces(hold=60 * NS, keep=3600 * NS)
+    traces = PendingTraces(hold=60 * NS, keep=3600 * NS)
     for n in range(10):
         traces.add(chat(f"c{n}", 1 + n / 10, 2 + n / 10, [user(str(n))]))
     assert list(traces.release(20 * NS, 0)) == []
@@ -524,7 +526,7 @@ def test_a_span_without_any_time_is_a_flaw() -> None:
 
 def test_a_span_waits_for_its_root() -> None:
     """Until the watermark has passed the root's end, or for `hold`; shorter if the span names both."""
-    traces = Traces(hold=60 * NS, keep=3600 * NS)
+    traces = PendingTraces(hold=60 * NS, keep=3600 * NS)
     traces.add(replace(TURN[0], record_time=10 * NS))
     assert list(traces.release(50 * NS, 20 * NS)) == []
     traces.add(replace(root(end=40), record_time=20 * NS))
@@ -548,7 +550,7 @@ def test_a_span_that_breaks_stops_no_other() -> None:
     """It is a flaw with the name of the error, never its text; what waits beside it goes on."""
     broken = chat("b", 1, 2, [], session="s")
     broken = replace(broken, content=replace(broken.content, session=["what a customer wrote"]))  # type: ignore
-    traces = Traces(hold=60 * NS, keep=3600 * NS)
+    traces = PendingTraces(hold=60 * NS, keep=3600 * NS)
     for one in (broken, chat("c", 3, 4, [user("x")], session="s"), root(end=5)):
         traces.add(one)
     released = list(traces.release(5 * NS, 0))
@@ -560,7 +562,7 @@ def test_a_span_that_breaks_stops_no_other() -> None:
 
 def test_a_span_waits_for_all_above_it() -> None:
     """Also for one that outlives the root; as long as one has not come, for `hold`. The root waits, too."""
-    traces = Traces(hold=60 * NS, keep=3600 * NS)
+    traces = PendingTraces(hold=60 * NS, keep=3600 * NS)
     within = heard("within", 1, 50, SpanContent(SpanRole.AGENT, agent="bot"))
     traces.add(replace(chat("a", 2, 30, [user("x")], parent="within"), record_time=30 * NS))
     traces.add(replace(root(end=40), record_time=40 * NS))

@@ -9,13 +9,14 @@ from msgspec.structs import replace
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Content, Event, Kind
 from tracline.schemas.sessions.assemble import SessionAssembler
-from tracline.schemas.sessions.pending import Traces
 from tracline.schemas.sessions.resolve import candidate_of
 from tracline.schemas.sessions.span_reading import CLOCK_ERROR, SpanReading, read_span
 from tracline.schemas.sessions.trace import Trace
 from tracline.schemas.span import Span
 from tracline.schemas.span_content import RETOLD, Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
 from tracline.schemas.time import NS
+
+from ...support.sources import PendingTraces
 
 HI = (Message(Role.USER, "Hi"),)
 HELLO = (Message(Role.ASSISTANT, "Hello"),)
@@ -218,7 +219,7 @@ def speaks(*spans: SpanReading) -> bool:
 
 def gone_without_root(*spans: SpanReading) -> bool:
     """Whether the last of the spans goes on live once the time has passed it, before its root comes."""
-    traces = Traces(hold=60 * NS, keep=60 * NS)
+    traces = PendingTraces(hold=60 * NS, keep=60 * NS)
     for one in spans:
         traces.add(one)
     return spans[-1] in [one.reading for one in traces.release(spans[-1].end, 0)]

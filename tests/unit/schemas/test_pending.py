@@ -9,13 +9,14 @@ from tracline.schemas.candidate import Candidate
 from tracline.schemas.chat.find import InputFlaw
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.sessions import pending as traces_module
-from tracline.schemas.sessions.pending import SPAN_CHARS, Released, Traces
+from tracline.schemas.sessions.pending import SPAN_CHARS, Released
 from tracline.schemas.sessions.span_reading import SpanReading
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
 from tracline.schemas.span_content import Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
 from tracline.schemas.time import NS
-from tracline.stream.stages.resolve import Source
+
+from ...support.sources import PendingTraces, Source
 
 HOLD = 3_600 * NS
 TEXT = "x" * 1_000
@@ -52,12 +53,12 @@ def names(released: Iterable[Released]) -> list[str]:
 @pytest.mark.parametrize("order", [range(1, 12), range(11, 0, -1), (6, 1, 11, 2, 10, 3, 9, 4, 8, 5, 7)])
 def test_where_too_much_waits_those_that_waited_longest_go_on(order: Iterable[int]) -> None:
     """They count as early, as after `hold_s`; the others wait on. The order of what came does not matter."""
-    traces = Traces(HOLD, HOLD)
+    traces = PendingTraces(HOLD, HOLD)
     spans = [waiting(n) for n in order]
     for one in sorted(spans, key=lambda one: one.record_time)[:10]:
         traces.add(one)
     assert names(traces.release(LATER, 0)) == []
-    traces = Traces(HOLD, HOLD)
+    traces = PendingTraces(HOLD, HOLD)
     for one in spans:
         traces.add(one)
     gone = list(traces.release(LATER, 0))
@@ -69,7 +70,7 @@ def test_where_too_much_waits_those_that_waited_longest_go_on(order: Iterable[in
 
 def test_what_can_go_on_makes_room_first() -> None:
     """A root that comes with what is too much lets its spans go, and nothing goes early."""
-    traces = Traces(HOLD, HOLD)
+    traces = PendingTraces(HOLD, HOLD)
     for n in range(1, 12):
         traces.add(waiting(n, of="one" if n > 6 else None))
     root = SpanReading(
@@ -83,7 +84,7 @@ def test_what_can_go_on_makes_room_first() -> None:
 
 def test_what_the_time_has_not_passed_waits_whatever_it_takes() -> None:
     """It could not be judged: the time passes it soon."""
-    traces = Traces(HOLD, HOLD)
+    traces = PendingTraces(HOLD, HOLD)
     for n in range(1, 21):
         traces.add(waiting(n, end=80 * NS))
     assert names(traces.release(79 * NS, 0)) == []
@@ -132,6 +133,6 @@ def test_a_restart_lets_the_same_go_on(*, restarted: bool) -> None:
         assert source.waiting <= 10
         if restarted:
             kept = {name: [one[1]] for name, one in stored.items() if one is not None}
-            source = Source(settings, kept, source.watermark, source.record_time)
+            source = Source(settings, kept, source.state.times)
     assert sorted(gone) == [f"{n + 1:016x}" for n in range(1, len(gone) + 1)]
     assert len(gone) >= 50

@@ -17,7 +17,8 @@ from tracline.schemas.sessions.pending import SPAN_CHARS, OpenTrace
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span, Value
 from tracline.schemas.time import NS
-from tracline.stream.stages.resolve import Source
+
+from ...support.sources import Source
 
 T = 1_771_329_600 * NS
 TRACE = "a" * 32
@@ -93,7 +94,7 @@ def test_the_time_of_a_source_is_that_of_the_input_that_is_behind() -> None:
     source.add_request(records(1, 1), at(1))
     source.add_request(Decoded((chat(1, 1), chat(2, 20, OWN))), at(20))
     source.idle_spans(at(60))
-    assert (source.spans_time, source.logs_time, source.watermark) == (at(55), at(-4), at(-4))
+    assert (source.state.times.spans, source.state.times.logs, source.watermark) == (at(55), at(-4), at(-4))
     assert told(source, at(20)) == []
     source.add_request(records(3, 12), at(20))
     assert source.watermark == at(7)
@@ -108,7 +109,7 @@ def test_where_no_log_record_ever_came_nothing_waits_for_any() -> None:
     source = Source(SETTINGS)
     source.add_request(Decoded(passed_over=9, latest=at(0)), at(1))
     source.add_request(Decoded((chat(1, 1), chat(2, 6))), at(6))
-    assert source.logs_time is None
+    assert source.state.times.logs is None
     assert source.watermark == at(1)
     assert told(source, at(6)) == [UNKNOWN]
 
@@ -138,7 +139,7 @@ def test_a_time_in_the_future_is_no_progress() -> None:
     """A record that claims a time beyond `skew_s` does not push the time on."""
     source = Source(SETTINGS)
     source.add_request(replace(records(1, 1), latest=at(9_000)), at(1))
-    assert source.logs_time == 0
+    assert source.state.times.logs == 0
 
 
 def test_records_without_their_span_are_dropped_after_hold() -> None:
@@ -232,8 +233,7 @@ def test_a_trace_that_an_earlier_release_stored_is_gone_on_with() -> None:
         del value[field]
     older = msgspec.msgpack.encode(value)
     assert msgspec.msgpack.decode(older, type=OpenTrace).records == {}
-    again = Source(SETTINGS, {name: [older]}, source.watermark, source.record_time)
-    assert again.spans_time == again.watermark
+    again = Source(SETTINGS, {name: [older]}, source.state.times)
     again.add_request(records(1, 1), at(2))
     again.idle(at(6))
     assert told(again, at(6)) == [KNOWN]

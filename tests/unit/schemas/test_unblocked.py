@@ -16,7 +16,8 @@ from tracline.schemas.sessions.pending import Released
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span, Value
 from tracline.schemas.time import NS
-from tracline.stream.stages.resolve import Source
+
+from ...support.sources import Source
 
 BEGUN = 1_771_329_600 * NS
 WHO: dict[str, Value] = {"gen_ai.conversation.id": "s", "gen_ai.agent.name": "desk"}

@@ -14,8 +14,8 @@ from tracline.predict.detector import DetectorSettings
 from tracline.schemas.time import NS, rfc3339
 from tracline.stream.alerts.rates import Tolerance, default_rates, tolerance
 from tracline.stream.messages.codec import Mark, verdict_messages
+from tracline.stream.messages.record import Record
 from tracline.stream.messages.status import SessionStatus, StatusChange
-from tracline.stream.stages.rekey import Record
 
 PARTITIONS = 3
 BEGAN = 1_771_329_600 * NS

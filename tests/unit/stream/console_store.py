@@ -15,10 +15,11 @@ from tracline.examples.desk.formats import events
 from tracline.examples.desk.scene import Break
 from tracline.rules.engine.judge import JUDGED_COLUMNS, Clock, CompiledRules, Judged, compile_rule_set, judge
 from tracline.rules.engine.kernel_loop import APPLIES_BIT
-from tracline.rules.engine.records import line, records
+from tracline.rules.engine.records import records
 from tracline.rules.packs.load import load_packs, shipped_packs
 from tracline.schemas.event import Event, Kind, end_event, event_id
 from tracline.schemas.frames.events import event_frame
+from tracline.schemas.records.verdict_record import VerdictRecord, encode_verdict
 from tracline.schemas.time import NS, parse_time
 from tracline.stream.serve.store_schema import TABLES
 
@@ -34,7 +35,7 @@ def fill(file: Path, compiled: CompiledRules, sessions: Iterable[Sequence[Event]
     rows = [event for events in told for event in events]
     labelled = compiled.labeler.label_few(event_frame(rows), keep=JUDGED_COLUMNS)
     judged = judge(compiled, labelled, Clock(last=NO_TIME, idle=0), satisfied=False)
-    found = sorted(records(compiled, judged, {}), key=lambda record: record["time"])
+    found = sorted(records(compiled, judged, {}), key=lambda record: record.time)
     with writing(empty(file)) as db:
         db.executemany(EVENT, map(event_row, rows))
         db.executemany(VERDICT, map(verdict_row, found))
@@ -74,21 +75,21 @@ def event_row(event: Event) -> tuple:
     return (event.session_id, event.occurrence, event.seq, event.time, event.kind.value, columns)
 
 
-def verdict_row(record: dict) -> tuple:
+def verdict_row(record: VerdictRecord) -> tuple:
     """A record as a row of the table of verdicts, given at the time of its event."""
-    occurrence, time = parse_time(record["occurrence"]), parse_time(record["time"])
-    named = [record[name] for name in ("id", "pack", "rule", "session_id")]
-    rest = [record[name] for name in ("verdict", "severity", "agent", "history")]
-    return (*named, occurrence, record["seq"], time, *rest, time, line(record))
+    occurrence, time = parse_time(record.occurrence), parse_time(record.time)
+    named = (record.id, record.pack, record.rule, record.session_id)
+    rest = (record.verdict.value, record.severity.value, record.agent, record.history)
+    return (*named, occurrence, record.seq, time, *rest, time, encode_verdict(record))
 
 
-def standings(compiled: CompiledRules, judged: Judged, found: Sequence[dict]) -> Iterator[tuple]:
+def standings(compiled: CompiledRules, judged: Judged, found: Sequence[VerdictRecord]) -> Iterator[tuple]:
     """What each rule has said of each occurrence; where it applied, it did so from the first event on."""
     first: dict[tuple, dict[str, int]] = {}
     for record in found:
-        key = (record["session_id"], parse_time(record["occurrence"]), record["pack"], record["rule"])
-        kind = "unjudged" if record["verdict"] == "unjudged" else "violated"
-        first.setdefault(key, {}).setdefault(kind, parse_time(record["time"]))
+        key = (record.session_id, parse_time(record.occurrence), record.pack, record.rule)
+        kind = "unjudged" if record.verdict == "unjudged" else "violated"
+        first.setdefault(key, {}).setdefault(kind, parse_time(record.time))
     starts = judged.sessions.bounds[:-1]
     ids = judged.column("session_id", starts).to_list()
     began = judged.column("occurrence", starts).to_physical().to_list()

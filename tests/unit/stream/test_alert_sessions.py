@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
 
 import pytest
 from tracline.predict.detector import AlarmState, DetectorSettings
@@ -10,7 +11,8 @@ from tracline.schemas.time import NS, rfc3339
 from tracline.stream.alerts import sessions
 from tracline.stream.alerts.rates import Rate, Rates, RuleRates, tolerance
 from tracline.stream.alerts.sessions import RateKey, SessionCounter, TickCounts, read_statuses
-from tracline.stream.alerts.watch import AlarmChange, Watch
+from tracline.stream.alerts.watch import AlarmChange, Watch, WatchState
+from tracline.stream.alerts.watch_state import read_watch, write_watch
 from tracline.stream.error import StreamError
 from tracline.stream.messages.status import SessionStatus, StatusChange
 
@@ -189,11 +191,11 @@ def watch_rate() -> Rate:
     return Rate(tolerated=0.05, dispersion=0.0, mean=0.02)
 
 
-def watch() -> Watch:
+def watch(state: WatchState | None = None) -> Watch:
     """A watch that tolerates one session in 20, and wants 100 ticks between false alarms."""
     rate = watch_rate()
     rates = Rates(1, TICK, 2, rate, (RuleRates("desk", "confirm", 2, rate, {}),))
-    return Watch(tolerance(rates), DetectorSettings(arl_ticks=100, resolve_ticks=4, stale_ticks=10))
+    return Watch(tolerance(rates), DetectorSettings(arl_ticks=100, resolve_ticks=4, stale_ticks=10), state)
 
 
 def day(broken: Iterable[int], ticks: int) -> list[tuple[list[StatusChange], int]]:
@@ -271,17 +273,20 @@ def test_a_watch_cut_anywhere_says_the_same() -> None:
     settled = day(range(20, 25), 40)
     whole = run(watch(), settled)
     for cut in range(0, 40, 3):
-        first, store = watch(), dict[str, bytes]()
+        state, store = WatchState(), dict[str, bytes]()
         first_half: list[AlarmChange] = []
         for some in settled[:cut]:
-            first_half += run(first, [some])
-            for name, data in first.changes().items():
+            step, before = watch(state), deepcopy(state)
+            first_half += run(step, [some])
+            writes = step.writes()
+            assert state == before, "the step leaves the state as it is"
+            for name, data in write_watch(state, writes).items():
                 store.pop(name, None)
                 if data is not None:
                     store[name] = data
-        second = watch()
-        second.restore(store)
-        assert first_half + run(second, settled[cut:]) == whole
+            state.apply(writes)
+            assert read_watch(store, TICK) == state
+        assert first_half + run(watch(state), settled[cut:]) == whole
         assert len(store) <= 3, "closed sessions leave no record"
 
 
@@ -295,17 +300,19 @@ def test_ticks_without_sessions_do_not_count() -> None:
 
 def test_state_of_other_ticks_is_refused() -> None:
     """Cohorts are numbered by their tick: with ticks of another length they would be of another century."""
-    first, rates = watch(), Rates(1, 2 * TICK, 2, watch_rate(), ())
+    first = watch()
     run(first, day((), 3))
-    store = {name: data for name, data in first.changes().items() if data is not None}
+    store = {
+        name: data for name, data in write_watch(WatchState(), first.writes()).items() if data is not None
+    }
     with pytest.raises(StreamError) as refused:
-        Watch(tolerance(rates), DetectorSettings()).restore(store)
+        read_watch(store, 2 * TICK)
     assert refused.value.code == "TRL763"
-    second = watch()
-    second.restore(store)
-    assert "tick_s" not in second.changes()
-    second.restore({name: data for name, data in store.items() if name != "tick_s"})
-    assert "tick_s" in second.changes(), "a state of before is taken for one of these ticks"
+    same = read_watch(store, TICK)
+    assert "tick_s" not in write_watch(same, watch(same).writes())
+    older = read_watch({name: data for name, data in store.items() if name != "tick_s"}, TICK)
+    written = write_watch(older, watch(older).writes())
+    assert "tick_s" in written, "a state of before is taken for one of these ticks"
 
 
 @pytest.mark.parametrize(
@@ -323,5 +330,5 @@ def test_state_of_other_ticks_is_refused() -> None:
 def test_records_of_another_release_are_refused(records: dict[str, bytes]) -> None:
     """Another version, damage and unknown names are refused with what to do (TRL761)."""
     with pytest.raises(StreamError) as refused:
-        watch().restore(records)
+        read_watch(records, TICK)
     assert refused.value.code == "TRL761"

@@ -16,10 +16,10 @@ from tracline.stream.alerts.sessions import read_statuses
 from tracline.stream.alerts.watch import Watch
 from tracline.stream.error import StreamError
 from tracline.stream.messages.codec import Mark, decode_dead_letter, decode_verdicts, verdict_messages
+from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
-from tracline.stream.stages.alert import Alerting
-from tracline.stream.stages.rekey import Record
 
+from ...support.alerting import Alerting
 from .alert_messages import (
     BEGAN,
     CALM,
@@ -101,7 +101,7 @@ def test_the_slowest_partition_holds_time_back(heard: int) -> None:
     late = [record for record in read if record.partition == 2]
     alerting = anew()
     assert alerts(alerting, [*late[:heard], *early]) == []
-    watermark = alerting.watermark
+    watermark = alerting.state.watermark
     assert watermark is None if heard == 0 else watermark is not None and watermark < BEGAN + 4 * TICK_S * NS
     kinds = [(one.status, one.agent) for one in alerts(alerting, late[heard:])]
     assert kinds == [(one.status, one.agent) for one in alerts(anew(), read)]
@@ -131,7 +131,7 @@ def test_alerts_are_written_with_the_state_behind_them() -> None:
         written = [decode(one.value) for one in turned.outputs if one.topic is Topic.ALERTS and one.value]
         assert written == turned.alerts
         seen += written
-        assert len(alerting.firing) == (len(seen) % 2)
+        assert len(alerting.state.firing) == (len(seen) % 2)
     assert len(seen) == 2
 
 
@@ -145,11 +145,11 @@ def test_what_is_no_message_is_put_aside(value: bytes) -> None:
     alerting = anew()
     turned = alerting.step([Record(1, 77, BEGAN, value)])
     (output,) = (one for one in turned.outputs if one.topic is Topic.DEAD_LETTER)
-    assert turned.dead_letters == ["TRL731"]
+    assert turned.counts.dead_letters == ["TRL731"]
     letter = decode_dead_letter(output.value or b"")
     assert (letter.process, letter.topic, letter.partition, letter.offset) == ("alerts", TOPIC, 1, 77)
     alerts(alerting, records(messages())[:30])
-    assert alerting.watermark is not None
+    assert alerting.state.watermark is not None
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_a_status_of_wrong_types_is_put_aside(wrong: dict[str, object]) -> None:
     (data,) = verdict_messages(Mark(0, 1, 0), None, [], [status, status | wrong], 10_000)
     alerting = anew()
     turned = alerting.step([Record(0, 7, BEGAN, data)])
-    assert turned.dead_letters == ["TRL731"]
+    assert turned.counts.dead_letters == ["TRL731"]
     assert [one.key for one in turned.outputs] == [None, "tick_s"], "a letter, and what every state has"
 
 
@@ -177,7 +177,7 @@ def test_a_mark_that_is_no_number_is_put_aside(mark: object) -> None:
     message = {**json.loads(records(messages())[0].value), "offset": mark}
     alerting = anew()
     turned = alerting.step([Record(0, 7, BEGAN, json.dumps(message).encode())])
-    assert turned.dead_letters == ["TRL731"]
+    assert turned.counts.dead_letters == ["TRL731"]
 
 
 def test_another_releases_messages_are_not_skipped() -> None:

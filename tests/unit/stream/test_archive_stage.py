@@ -22,8 +22,10 @@ from tracline.schemas.event import Event, Kind
 from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
 from tracline.stream.messages.codec import JudgedBatch, Mark, encode, judged_messages
-from tracline.stream.stages.archive import EVERY_S, ROWS_MAX, ChunkBuffer, ChunkLimits, resumed, too_many
-from tracline.stream.stages.rekey import Record
+from tracline.stream.messages.record import Record
+from tracline.stream.stages.archive import EVERY_S, ROWS_MAX, ChunkLimits, resumed, too_many
+
+from ...support.gathering import Gathering
 
 DAY = 86_400 * NS
 BEGIN = 20_000 * DAY
@@ -51,9 +53,9 @@ def records(values: Sequence[bytes], first: int = 0) -> Iterator[Record]:
         yield Record(1, number, BEGIN + number * NS, value)
 
 
-def gathering(standing: ArchiveCheckpoint | None = None, pace: ChunkLimits | None = None) -> ChunkBuffer:
+def gathering(standing: ArchiveCheckpoint | None = None, pace: ChunkLimits | None = None) -> Gathering:
     """Return what gathers partition 1."""
-    return ChunkBuffer("tracline.judged", 1, standing or ArchiveCheckpoint(0, 0), pace)
+    return Gathering(1, standing or ArchiveCheckpoint(0, 0), pace)
 
 
 def test_what_a_restart_made_again_is_dropped() -> None:
@@ -62,7 +64,7 @@ def test_what_a_restart_made_again_is_dropped() -> None:
     values = [judged(5, [0]), judged(5, [1], 1), judged(5, [0]), judged(5, [1], 1), judged(6, [2])]
     for record in records(values):
         assert one.take(record) is None
-    piece = one.piece()
+    piece = one.chunk
     assert [one.event_id[-1] for one in piece.events] == ["0", "1", "2"]
     assert piece.rules == [OLD, NEW, OLD]
     assert (piece.offsets, piece.next, piece.mark) == ((0, 4), 5, (6, 0))
@@ -74,7 +76,7 @@ def test_the_mark_outlives_a_restart() -> None:
     one = gathering(ArchiveCheckpoint(7, 7, (6, 0)))
     for record in records([judged(5, [0]), judged(6, [1]), judged(7, [2])], first=7):
         one.take(record)
-    assert [one.event_id[-1] for one in one.piece().events] == ["2"]
+    assert [one.event_id[-1] for one in one.chunk.events] == ["2"]
 
 
 def test_what_holds_no_rows_belongs_to_the_range_of_the_next_file() -> None:
@@ -82,13 +84,13 @@ def test_what_holds_no_rows_belongs_to_the_range_of_the_next_file() -> None:
     one = gathering()
     for record in records([judged(0, [], watermark=BEGIN), judged(1, [], watermark=BEGIN + 1)]):
         one.take(record)
-    piece = one.piece()
+    piece = one.chunk
     assert (piece.watermark, piece.checkpoint) == (BEGIN + 1, ArchiveCheckpoint(2, 0, (1, 0)))
     one.archived(piece.checkpoint)
     assert one.is_empty
     one.take(Record(1, 2, BEGIN, judged(2, [0])))
-    assert one.piece().offsets == (0, 2)
-    assert one.piece().checkpoint == ArchiveCheckpoint(3, 3, (2, 0))
+    assert one.chunk.offsets == (0, 2)
+    assert one.chunk.checkpoint == ArchiveCheckpoint(3, 3, (2, 0))
 
 
 @pytest.mark.parametrize(
@@ -118,10 +120,10 @@ def test_a_quiet_partition_makes_few_files() -> None:
         one.take(record)
         if one.is_due:
             after.append(second)
-            one.archived(one.piece().checkpoint)
+            one.archived(one.chunk.checkpoint)
     waits = [end - begin for begin, end in pairwise([-1, *after])]
     assert waits == [wait + 1 for wait in (15, 30, 60, 120, 240, 480, 900, 900, 900, 900)]
-    assert one.rows > 0
+    assert one.buffer.progress.rows > 0
     assert (stream_archive.ROWS, stream_archive.EVERY_S) == (ROWS_MAX, EVERY_S)
 
 
@@ -134,10 +136,11 @@ def test_what_is_gathered_of_all_partitions_is_bounded() -> None:
         for offset in range(number + 1):
             one.take(Record(1, offset, BEGIN, judged(offset, [offset])))
     size = len(message)
-    assert too_many(gathered, 11 * size) == []
-    assert too_many(gathered, 9 * size) == [2]
-    assert too_many(gathered, 6 * size) == [2, 1]
-    assert too_many(gathered, 0) == [2, 1, 0]
+    buffers = {number: one.buffer for number, one in gathered.items()}
+    assert too_many(buffers, 11 * size) == []
+    assert too_many(buffers, 9 * size) == [2]
+    assert too_many(buffers, 6 * size) == [2, 1]
+    assert too_many(buffers, 0) == [2, 1, 0]
 
 
 def test_what_cannot_be_read_is_a_dead_letter_and_a_gap() -> None:
@@ -150,7 +153,7 @@ def test_what_cannot_be_read_is_a_dead_letter_and_a_gap() -> None:
     assert letter.sha256 == hashlib.sha256(b"secret").hexdigest()
     assert "secret" not in letter.reason
     assert one.is_due
-    assert (one.piece().offsets, one.piece().checkpoint) == ((0, 0), ArchiveCheckpoint(2, 2, (0, 0)))
+    assert (one.chunk.offsets, one.chunk.checkpoint) == ((0, 0), ArchiveCheckpoint(2, 2, (0, 0)))
 
 
 @pytest.mark.parametrize(
@@ -195,7 +198,7 @@ def test_packs_that_come_into_force_take_no_room_from_events() -> None:
     one = gathering()
     for record in records(messages):
         assert one.take(record) is None
-    piece = one.piece()
+    piece = one.chunk
     assert (piece.events, piece.activated, piece.watermark) == (told.events, packs, BEGIN)
 
 
@@ -214,7 +217,7 @@ def test_a_range_that_was_being_written_is_gathered_whole() -> None:
         one.take(record)
         due.append(one.is_due and one.is_ready)
     assert due == [False, False, True]
-    assert one.piece().offsets == (2, 4)
+    assert one.chunk.offsets == (2, 4)
 
 
 def test_what_kafka_deleted_is_a_gap() -> None:

@@ -18,9 +18,10 @@ from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.sessions.seen import CARRIED_CHARS_MAX, CLOSED_MAX, REMEMBERED_MAX, WAITING_MAX
 from tracline.schemas.span_content import SpanRole
 from tracline.schemas.time import NS
-from tracline.stream.messages.session_state import SessionState
+from tracline.stream.messages.session_state import JudgingState, SessionState
 from tracline.stream.messages.status import SessionStatus
-from tracline.stream.stages.judge import HELD_CHARS_MAX, HELD_MAX, RuleSetJudge, Worker, poisoned
+from tracline.stream.stages.judge import HELD_CHARS_MAX, HELD_MAX, Outputs, SessionJudge, poisoned
+from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
 from ..batch.audit_rows import PACK, START, call, session, user, write
 
@@ -41,7 +42,7 @@ def found(tmp_path: Path, rows: list[dict]) -> list[dict]:
 
 
 def test_one_event_more_unjudges_every_rule_there(tmp_path: Path) -> None:
-    """What was found before stays; at the first event over the limit every rule is unjudged, and says why."""
+    """Earlier findings stay; at the first event over the limit every rule is unjudged, with the reason."""
     records = found(tmp_path, over(5))
     assert [(one["rule"], one["seq"]) for one in records if one["verdict"] == "violated"] == [("calm", 1)]
     unjudged = [one for one in records if one["verdict"] == "unjudged"]
@@ -69,8 +70,8 @@ def by_id(records: list[dict]) -> dict[str, dict]:
 
 
 @pytest.mark.slow
-def test_live_says_the_same_and_remembers_one_event(tmp_path: Path) -> None:
-    """Judged in parts, the same records come, each once; past the limit one row is kept of the session."""
+def test_live_gives_the_same_and_remembers_one_event(tmp_path: Path) -> None:
+    """Judged in parts, the same records come, each once; past the limit the state has one row."""
     rows = over(50)
     events = [
         end_event("a", START, row["time"], row["seq"], {"end": "mark"})
@@ -89,42 +90,50 @@ def test_live_says_the_same_and_remembers_one_event(tmp_path: Path) -> None:
         for row in rows
     ]
     wanted = found(tmp_path, rows)
-    state = SessionState(SessionAssembler("a", 3_600 * NS))
-    bench = RuleSetJudge(compile_rule_set(RULES))
+    state = JudgingState()
+    judge = RuleSetJudge(compile_rule_set(RULES))
     records: list[dict] = []
     statuses = []
     cuts = [0, 3_000, EVENTS_MAX - 1, EVENTS_MAX, EVENTS_MAX + 20, len(events) - 1, len(events)]
-    kept = []
+    rows_left = []
     for begin, end in pairwise(cuts):
-        verdicts, came = bench.judged({"a": state}, events[begin:end])
-        records += verdicts
-        statuses += came
-        kept.append(len(state.rows.get("seq", [])))
+        [judged], after = judge.judge({"a": state}, [events[begin:end]])
+        records += judged.records
+        statuses += judged.statuses
+        state = after["a"]
+        rows_left.append(len(state.rows.get("seq", [])))
     assert by_id(records) == by_id(wanted)
-    assert kept == [3_000, EVENTS_MAX - 1, EVENTS_MAX, 1, 1, 0]
+    assert rows_left == [3_000, EVENTS_MAX - 1, EVENTS_MAX, 1, 1, 0]
     assert [one.rule for one in statuses if one.status is SessionStatus.VIOLATED] == ["calm"]
     unjudged = [one.rule for one in statuses if one.status is SessionStatus.UNJUDGED]
     assert sorted(filter(None, unjudged)) == ["answered", "calm", "gives-up", "paid-once"]
 
 
+def stepped(
+    judge: SessionJudge, states: dict[str, SessionState], candidates: list[Candidate], watermark: int
+) -> Outputs:
+    """Step all sessions; their states change in place."""
+    return judge.step(states, candidates, watermark, states.__getitem__).outputs
+
+
 def waiting(number: int) -> Candidate:
     """A tool's run in the session `a`, one of many."""
-    told = (Claim(Kind.TOOL_CALL, START, tool="look", call_id=f"c{number}"),)
-    return Candidate("a", SpanRole.TOOL, START, START, told, trace_id="t", span_id=str(number))
+    claims = (Claim(Kind.TOOL_CALL, START, tool="look", call_id=f"c{number}"),)
+    return Candidate("a", SpanRole.TOOL, START, START, claims, trace_id="t", span_id=str(number))
 
 
 @pytest.mark.slow
 def test_more_spans_than_may_wait_are_put_aside() -> None:
     """What comes on top of `HELD_MAX` waiting spans is named, and nothing that waits is lost."""
     states = {"a": SessionState(SessionAssembler("a", 3_600 * NS))}
-    worker = Worker(RuleSetJudge(compile_rule_set(RULES)))
-    first = worker.step(states, map(waiting, range(HELD_MAX)), START - 1)
+    judge = SessionJudge(RuleSetJudge(compile_rule_set(RULES)))
+    first = stepped(judge, states, list(map(waiting, range(HELD_MAX))), START - 1)
     assert (first.events, first.poison) == ([], [])
-    over = worker.step(states, [waiting(HELD_MAX)], START - 1)
-    [(place, code, reason)] = [told for one in over.poison for told in poisoned(one)]
+    over = stepped(judge, states, [waiting(HELD_MAX)], START - 1)
+    [(place, code, reason)] = [flaw for poison in over.poison for flaw in poisoned(poison)]
     assert (place, code) == (f"trace t, span {HELD_MAX}", "session-held")
     assert str(HELD_MAX) in reason
-    assert len(worker.step(states, [], START).events) == HELD_MAX
+    assert len(stepped(judge, states, [], START).events) == HELD_MAX
 
 
 @pytest.mark.slow
@@ -134,38 +143,38 @@ def test_memory_of_a_session_is_bounded() -> None:
     for number in range(REMEMBERED_MAX + 10):
         session.add(waiting(number))
     assert len(session.advance(START)) == REMEMBERED_MAX + 10
-    [told] = session.seen
+    [seen] = session.seen
     assert session.open is not None
-    assert {len(told.spans), len(session.open.equals)} == {REMEMBERED_MAX}
-    assert len(told.calls) == WAITING_MAX
+    assert {len(seen.spans), len(session.open.equals)} == {REMEMBERED_MAX}
+    assert len(seen.calls) == WAITING_MAX
     session.add(waiting(1))
     assert session.advance(START) == []
 
 
 def test_more_text_than_may_wait_is_put_aside() -> None:
-    """Few spans that tell very much are bounded, too: what waits is judged, what comes on top is named."""
+    """Few spans with much text are bounded, too: the waiting ones are judged, further ones are named."""
     text = "x" * (HELD_CHARS_MAX // 4)
 
     def large(number: int) -> Candidate:
-        told = (Claim(Kind.USER, START + number, text=text, place=0, key=f"k{number}"),)
-        return Candidate("a", SpanRole.CHAT, START, START + number, told, trace_id="t", span_id=str(number))
+        claims = (Claim(Kind.USER, START + number, text=text, place=0, key=f"k{number}"),)
+        return Candidate("a", SpanRole.CHAT, START, START + number, claims, trace_id="t", span_id=str(number))
 
     states = {"a": SessionState(SessionAssembler("a", 3_600 * NS))}
-    worker = Worker(RuleSetJudge(compile_rule_set(RULES)))
-    done = worker.step(states, map(large, range(4)), START - 1)
+    judge = SessionJudge(RuleSetJudge(compile_rule_set(RULES)))
+    done = stepped(judge, states, list(map(large, range(4))), START - 1)
     assert not done.poison
-    over = worker.step(states, [large(4)], START - 1)
+    over = stepped(judge, states, [large(4)], START - 1)
     assert [one.code for one in over.poison] == ["session-held"]
-    assert len(worker.step(states, [], START + 9).events) == 4
+    assert len(stepped(judge, states, [], START + 9).events) == 4
 
 
 def asked(args: str) -> list[Event]:
-    """The events of a call with these arguments, which a model asked, and of its result, told later."""
-    call_told = Claim(Kind.TOOL_CALL, START, tool="look", call_id="c", args=args, place=1)
-    told = Claim(Kind.TOOL_RESULT, START + 1, call_id="c", result="found", place=2)
+    """Return the events of a call with these arguments, which a model made, and of its later result."""
+    call = Claim(Kind.TOOL_CALL, START, tool="look", call_id="c", args=args, place=1)
+    claim = Claim(Kind.TOOL_RESULT, START + 1, call_id="c", result="found", place=2)
     session = SessionAssembler("a", 3_600 * NS)
-    session.add(Candidate("a", SpanRole.CHAT, START, START, (call_told,), trace_id="t", span_id="1"))
-    session.add(Candidate("a", SpanRole.CHAT, START, START + 1, (told,), trace_id="t", span_id="2"))
+    session.add(Candidate("a", SpanRole.CHAT, START, START, (call,), trace_id="t", span_id="1"))
+    session.add(Candidate("a", SpanRole.CHAT, START, START + 1, (claim,), trace_id="t", span_id="2"))
     return session.advance(START + 1)
 
 
@@ -184,10 +193,10 @@ def test_few_closed_occurrences_are_remembered() -> None:
     session = SessionAssembler("a", 3_600 * NS)
     for number in range(CLOSED_MAX + 50):
         time = START + 2 * number
-        told = (
+        claims = (
             Claim(Kind.USER, time, text="hi", place=0, key=f"k{number}"),
             Claim(Kind.END, time + 1),
         )
-        session.add(Candidate("a", SpanRole.CHAT, time, time + 1, told, trace_id="t", span_id=str(number)))
+        session.add(Candidate("a", SpanRole.CHAT, time, time + 1, claims, trace_id="t", span_id=str(number)))
         session.advance(time + 1)
     assert len(session.seen) == CLOSED_MAX + 1

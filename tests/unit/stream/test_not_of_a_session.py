@@ -12,11 +12,13 @@ from tracline.schemas.event import Event
 from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
 from tracline.stream.messages.codec import Activation
-from tracline.stream.messages.session_state import SessionState
-from tracline.stream.stages.judge import RuleSetJudge, Worker
+from tracline.stream.messages.session_state import JudgingState
+from tracline.stream.stages.judge import SessionJudge
+from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
 from ..batch.audit_rows import START
-from .test_monitor_stage import FIRST, OPTIONS, OTHER_TEXTS, RULES, Monitor, batch, says
+from .monitor_driver import FIRST, OPTIONS, OTHER_TEXTS, RULES, Monitor, batch, says
+from .test_session_judge import empty
 
 
 @pytest.mark.parametrize("kept", [b'{"desk": "pack: desk\\nversion: 1\\nrules: 7\\n"}', b"{"])
@@ -47,13 +49,16 @@ def test_a_session_whose_rules_cannot_be_used_is_not_put_aside() -> None:
 class Full(RuleSetJudge):
     """A rule set that finds the disk full when it is made ready."""
 
-    def judged(self, states: Mapping[str, SessionState], events: Sequence[Event]):  # noqa: ARG002, D102
+    def judge(  # noqa: D102
+        self,
+        states: Mapping[str, JudgingState],  # noqa: ARG002
+        batches: Sequence[Sequence[Event]],  # noqa: ARG002
+    ):
         raise OSError(ENOSPC, "no space left on device")
 
 
 def test_what_the_machine_lacks_is_held_against_no_session() -> None:
     """An error of the disk is raised, and nothing is put aside."""
-    load = Monitor().monitoring._stored
-    worker = Worker(Full(compile_rule_set(RULES)))
+    judge = SessionJudge(Full(compile_rule_set(RULES)))
     with pytest.raises(OSError, match="no space"):
-        worker.step_apart({FIRST: load(FIRST)}, [says(FIRST, 1, "hello")], START + 9 * NS, load)
+        judge.step([FIRST], [says(FIRST, 1, "hello")], START + 9 * NS, empty)

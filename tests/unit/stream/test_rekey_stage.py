@@ -12,12 +12,15 @@ import pytest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
 from tracline.examples.spans.sessions import START_NS
 from tracline.schemas.candidate import Candidate
+from tracline.schemas.chat.find import InputFlaw
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.otlp.signal import Signal
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span, Value
 from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
+from tracline.stream.group.rekey_sources import EncodedRekeyResult, request_of
+from tracline.stream.group.rekey_state import FACTS
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.ingest.request import decode as decode_request
 from tracline.stream.messages.codec import (
@@ -28,14 +31,15 @@ from tracline.stream.messages.codec import (
     decode_dead_letter,
     partition_of,
 )
+from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
-from tracline.stream.stages.rekey import FACTS, Input, Record, Rekeyer, RekeyResult
-from tracline.stream.stages.resolve import Source
+from tracline.stream.stages.resolve import SourceState
 
 from ...kafka.keyed import (
     PARTITIONS,
     SETTINGS,
     SOURCES,
+    Rekeyer,
     Work,
     batches_of,
     candidates_of,
@@ -46,6 +50,7 @@ from ...kafka.keyed import (
     work,
 )
 from ...serve.live import wire
+from ...support.sources import Source
 
 SEEDS = range(10)
 
@@ -58,17 +63,15 @@ def done() -> Work:
 
 @dataclass
 class Topics:
-    """What a rekeyer has written: its state by source and key, its batches in order, its offsets."""
+    """What a rekeyer has written: its state by source and key, its batches in order."""
 
     state: list[dict[str, bytes]] = field(default_factory=lambda: [{} for _ in range(SOURCES)])
     batches: list[CandidateBatch] = field(default_factory=list)
-    offsets: dict[Input, int] = field(default_factory=dict)
     largest: int = 0
 
-    def write(self, done: RekeyResult) -> None:
+    def write(self, done: EncodedRekeyResult) -> None:
         """Write a transaction, as the broker does."""
         self.batches += batches_of(done)
-        self.offsets |= done.offsets
         for one in done.outputs:
             self.largest = max(self.largest, len(one.value or b""))
             if one.topic is Topic.REKEY_STATE:
@@ -90,16 +93,12 @@ class Topics:
 def test_candidates_are_those_of_the_conversations(done: Work) -> None:
     """What is sent on assembles to the events of the conversations, each once; to the right partition."""
     topics = Topics()
-    taken = topics.begin().step(done.records)
+    taken = topics.begin().take(done.records)
     topics.write(taken)
     assert places_of(one for batch in topics.batches for one in batch.candidates) == done.places
-    assert taken.offsets == {
-        Input(Topic.SPANS, source): sum(one.partition == source for one in done.records)
-        for source in range(SOURCES)
-    }
-    assert taken.candidates == sum(len(batch.candidates) for batch in topics.batches)
+    assert taken.metrics.candidates == sum(len(batch.candidates) for batch in topics.batches)
     # Some spans tell nothing.
-    assert taken.items[Topic.SPANS] > taken.candidates > 100
+    assert taken.metrics.items[Topic.SPANS] > taken.metrics.candidates > 100
     for output in taken.outputs:
         message = decode(output.value or b"") if output.topic is Topic.EVENTS else None
         if isinstance(message, CandidateBatch):
@@ -113,9 +112,8 @@ def test_it_may_end_after_any_record(done: Work) -> None:
     """A new process for every record, from what the one before wrote, sends what one for all sends."""
     topics = Topics()
     for record in done.records:
-        topics.write(topics.begin([record.partition]).step([record]))
+        topics.write(topics.begin([record.partition]).take([record]))
     assert candidates_of(topics.batches) == pure(done.records)
-    assert topics.offsets == topics.begin().step(done.records).offsets
 
 
 @pytest.mark.slow
@@ -128,10 +126,14 @@ def test_what_is_not_written_is_done_again(seed: int, done: Work) -> None:
     while place < len(done.records):
         some = done.records[place : place + random.randint(1, 12)]
         crashes = random.random() < 0.3
-        parts = [one.step([record for record in some if record.partition in one.assigned]) for one in owners]
+        parts = [
+            one.step(request_of(record) for record in some if record.partition in one.assigned)
+            for one in owners
+        ]
         if not crashes:
             place += len(some)
-            for part in parts:
+            for one, part in zip(owners, parts, strict=True):
+                one.apply(part.writes)
                 topics.write(part)
         if crashes or random.random() < 0.2:
             sources = random.sample(range(SOURCES), SOURCES)
@@ -144,7 +146,7 @@ def test_state_is_forgotten_with_its_traces(done: Work) -> None:
     """Once nothing was heard of a trace for `idle_s`, no record of it is left."""
     topics = Topics()
     one = topics.begin()
-    topics.write(one.step(done.records))
+    topics.write(one.take(done.records))
     assert one.waiting() == SOURCES
     assert one.remembered() == SOURCES
     assert all(FACTS in state and len(state) == 2 for state in topics.state)
@@ -155,7 +157,7 @@ def test_messages_and_state_stay_within_their_size(done: Work) -> None:
     limit = 6_000
     topics, letters = Topics(), []
     for record in done.records:
-        part = topics.begin(bytes_max=limit).step([record])
+        part = topics.begin(bytes_max=limit).take([record])
         letters += letters_of(part)
         topics.write(part)
     everything, sent = pure(done.records), candidates_of(topics.batches)
@@ -173,7 +175,7 @@ def test_a_letter_names_the_record_that_its_span_came_in(done: Work) -> None:
     records = {(one.partition, one.offset): one for one in done.records}
     waited = 0
     for record in done.records:
-        part = topics.begin(bytes_max=6_000).step([record])
+        part = topics.begin(bytes_max=6_000).take([record])
         topics.write(part)
         for letter in letters_of(part):
             named = records[letter.partition, letter.offset]
@@ -184,7 +186,7 @@ def test_a_letter_names_the_record_that_its_span_came_in(done: Work) -> None:
     assert waited
 
 
-def letters_of(done: RekeyResult) -> list[DeadLetter]:
+def letters_of(done: EncodedRekeyResult) -> list[DeadLetter]:
     """The dead letters of a transaction."""
     return [decode_dead_letter(one.value or b"") for one in done.outputs if one.topic is Topic.DEAD_LETTER]
 
@@ -201,9 +203,9 @@ def test_only_the_last_message_of_a_batch_tells_the_time(done: Work) -> None:
     for source in range(SOURCES):
         one.assign(source, {})
     first, last = done.records[:SOURCES], done.records[SOURCES:]
-    one.step(first)
+    one.take(first)
     before = one.watermarks()
-    taken = one.step(last)
+    taken = one.take(last)
     after = one.watermarks()
     groups: dict[tuple[int, int | None], list[int]] = {}
     for output in taken.outputs:
@@ -219,9 +221,9 @@ def test_only_the_last_message_of_a_batch_tells_the_time(done: Work) -> None:
 def test_changed_numbers_of_partitions_are_refused(done: Work) -> None:
     """State of topics with other numbers of partitions is not gone on with."""
     topics = Topics()
-    topics.write(topics.begin().step(done.records))
+    topics.write(topics.begin().take(done.records))
     for sources, partitions in ((SOURCES + 1, PARTITIONS), (SOURCES, PARTITIONS + 1)):
-        other = Rekeyer(SETTINGS, sources, partitions, 900_000, "otlp_spans")
+        other = Rekeyer(sources=sources, partitions=partitions)
         with pytest.raises(StreamError) as refused:
             other.assign(0, topics.state[0])
         assert refused.value.code == "TRL732"
@@ -241,7 +243,7 @@ def test_damaged_state_is_refused(key: str, value: bytes) -> None:
 TICKING = replace(SETTINGS, lateness_s=5, tick_s=1)
 
 
-def ticks_of(done: RekeyResult) -> dict[int, dict[int, int]]:
+def ticks_of(done: EncodedRekeyResult) -> dict[int, dict[int, int]]:
     """The watermarks that each events partition is told."""
     told: dict[int, dict[int, int]] = {}
     for one in done.outputs:
@@ -260,24 +262,24 @@ def test_ticks_tell_every_partition_how_late_it_is() -> None:
     for source in (0, 2):
         one.assign(source, {})
     now = 1_000 * NS
-    assert ticks_of(one.tick((), now)) == {key: {0: 0, 2: 0} for key in range(PARTITIONS)}
-    told = ticks_of(one.tick(inputs([2]), now))
+    assert ticks_of(one.idle((), now)) == {key: {0: 0, 2: 0} for key in range(PARTITIONS)}
+    told = ticks_of(one.idle(inputs([2]), now))
     assert told == {key: {0: 0, 2: now - 5 * NS} for key in range(PARTITIONS)}
-    assert one.tick(inputs([2]), now).offsets == {}
     # A clock that goes back takes nothing back.
-    assert ticks_of(one.tick(inputs([2]), now - 60 * NS)) == told
+    assert ticks_of(one.idle(inputs([2]), now - 60 * NS)) == told
 
 
 def test_without_a_source_there_is_nothing_to_tell() -> None:
     """A process that has no partition sends no tick."""
-    assert rekeyer().tick((), 1_000 * NS) == RekeyResult()
+    done = rekeyer().idle((), 1_000 * NS)
+    assert (done.outputs, done.writes) == ((), {})
 
 
 def test_what_a_tick_says_is_remembered() -> None:
     """Time that went by the clock does not go back when another process goes on."""
     topics = Topics()
     one = topics.begin([1], settings=TICKING)
-    topics.write(one.tick(inputs([1]), 1_000 * NS))
+    topics.write(one.idle(inputs([1]), 1_000 * NS))
     assert topics.begin([1], settings=TICKING).watermarks() == one.watermarks() == {1: 995 * NS}
 
 
@@ -292,10 +294,10 @@ def test_what_the_records_said_of_the_time_is_remembered() -> None:
 
     topics = Topics()
     before = topics.begin([0], settings=settings)
-    topics.write(before.step([told(0, 30, 30, "f" * 16), told(1, 90, 20, None)]))
+    topics.write(before.take([told(0, 30, 30, "f" * 16), told(1, 90, 20, None)]))
     assert before.waiting() == 1
     again = topics.begin([0], settings=settings)
-    assert again.step([told(2, 40, 40, None)]).early == 1
+    assert again.take([told(2, 40, 40, None)]).metrics.early == 1
 
 
 def test_a_tick_sends_on_what_the_clock_has_passed(done: Work) -> None:
@@ -303,11 +305,11 @@ def test_a_tick_sends_on_what_the_clock_has_passed(done: Work) -> None:
     settings = SessionSettings(lateness_s=240, hold_s=86_400, idle_s=86_400)
     topics = Topics()
     one = topics.begin(settings=settings)
-    topics.write(one.step(done.records[:-SOURCES]))
+    topics.write(one.take(done.records[:-SOURCES]))
     waiting = one.waiting()
     assert waiting
     late = done.records[-1].time + 3_600 * NS
-    topics.write(one.tick(inputs(range(SOURCES)), late))
+    topics.write(one.idle(inputs(range(SOURCES)), late))
     assert one.waiting() == 0
     assert topics.begin(settings=settings).waiting() == 0
     assert places_of(one for batch in topics.batches for one in batch.candidates) == done.places
@@ -318,15 +320,15 @@ def test_what_went_on_without_its_root_is_counted(done: Work) -> None:
     one = rekeyer(replace(SETTINGS, hold_s=60))
     for source in range(SOURCES):
         one.assign(source, {})
-    assert one.step(done.records).early == 0
+    assert one.take(done.records).metrics.early == 0
     alone = [
         Span(f"{number:032x}", f"{number:016x}", "f" * 16, "chat", START_NS, START_NS + NS, attributes=CHAT)
         for number in range(1, 4)
     ]
     other = rekeyer(replace(SETTINGS, hold_s=60))
     other.assign(0, {})
-    assert other.step([Record(0, 0, START_NS + NS, wire(alone, Encoding.JSON))]).early == 0
-    assert other.tick(inputs([0]), START_NS + 300 * NS).early == len(alone)
+    assert other.take([Record(0, 0, START_NS + NS, wire(alone, Encoding.JSON))]).metrics.early == 0
+    assert other.idle(inputs([0]), START_NS + 300 * NS).metrics.early == len(alone)
 
 
 def test_a_span_of_a_time_to_come_does_not_move_the_time() -> None:
@@ -339,9 +341,9 @@ def test_a_span_of_a_time_to_come_does_not_move_the_time() -> None:
         span = Span(f"{number:032x}", f"{number:016x}", None, "chat", end - NS, end, attributes=CHAT)
         return Record(0, number, came, wire([span], Encoding.PROTOBUF))
 
-    one.step([told(1, came + 60 * NS)])
+    one.take([told(1, came + 60 * NS)])
     assert one.watermarks() == {0: came + 55 * NS}
-    sent = candidates_in(one.step([told(2, came + 61 * NS), told(3, came + 30 * 86_400 * NS)]))
+    sent = candidates_in(one.take([told(2, came + 61 * NS), told(3, came + 30 * 86_400 * NS)]))
     assert one.watermarks() == {0: came + 55 * NS}
     assert [(candidate.start, candidate.end) for candidate in sent] == [(came, came)] * 2
 
@@ -364,7 +366,7 @@ def test_of_a_request_that_breaks_nothing_is_taken_in() -> None:
     ]
     with pytest.raises(ZeroDivisionError):
         source.add_request(Decoded((spans[0], replace(spans[1], attributes=Broken()))), START_NS)
-    assert (source.watermark, source.record_time, source.waiting, source.changes()) == (0, 0, 0, {})
+    assert (source.state, source.changes()) == (SourceState(), {})
 
 
 def test_a_record_that_breaks_is_put_aside_alone(done: Work, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -377,13 +379,13 @@ def test_a_record_that_breaks_is_put_aside_alone(done: Work, monkeypatch: pytest
         )
         return replace(decoded, spans=spans)
 
-    monkeypatch.setattr("tracline.stream.stages.rekey.decode", read)
+    monkeypatch.setattr("tracline.stream.group.rekey_sources.decode", read)
     spoilt = wire([Span("5e" * 16, "5e" * 8, None, "breaks", START_NS, START_NS)], Encoding.PROTOBUF)
     records = [Record(0, 7, START_NS, spoilt), *done.records]
     one = rekeyer()
     for source in range(SOURCES):
         one.assign(source, {})
-    taken = one.step(records)
+    taken = one.take(records)
     (letter,) = letters_of(taken)
     assert (letter.offset, letter.place, letter.code, letter.reason) == (
         7,
@@ -403,15 +405,15 @@ def test_what_says_nothing_of_a_record_puts_none_aside(
     def read(_body: bytes, _encoding: Encoding, _signal: Signal) -> Decoded:
         raise error
 
-    monkeypatch.setattr("tracline.stream.stages.rekey.decode", read)
+    monkeypatch.setattr("tracline.stream.group.rekey_sources.decode", read)
     one = rekeyer()
     for source in range(SOURCES):
         one.assign(source, {})
     with pytest.raises(error):
-        one.step(done.records[:1])
+        one.take(done.records[:1])
 
 
-def candidates_in(done: RekeyResult) -> list[Candidate]:
+def candidates_in(done: EncodedRekeyResult) -> list[Candidate]:
     """The candidates of a transaction."""
     return [candidate for batch in batches_of(done) for candidate in batch.candidates]
 
@@ -426,9 +428,9 @@ def test_a_refused_record_is_told_and_passed() -> None:
     """A dead letter says where the record is, why, and its digest; its offset is passed; nothing else."""
     one = rekeyer()
     one.assign(2, {})
-    done = one.refuse(Record(2, 17, 5 * NS, b"payload"), "KeyError")
-    assert done.offsets == {Input(Topic.SPANS, 2): 18}
-    assert done.dead_letters == ["internal"]
+    done = one.put_aside(Record(2, 17, 5 * NS, b"payload"), InputFlaw("record", "internal", "KeyError"))
+    assert done.writes == {}
+    assert done.metrics.dead_letters == ["internal"]
     (output,) = done.outputs
     assert output.topic is Topic.DEAD_LETTER
     letter = decode_dead_letter(output.value or b"")
@@ -452,8 +454,8 @@ def test_what_is_broken_in_a_record_is_told_and_the_rest_taken(done: Work) -> No
     one = rekeyer()
     for source in range(SOURCES):
         one.assign(source, {})
-    taken = one.step([broken, *moved])
-    assert taken.dead_letters == ["otlp-protobuf"]
+    taken = one.take([broken, *moved])
+    assert taken.metrics.dead_letters == ["otlp-protobuf"]
     assert candidates_of(batches_of(taken)) == pure(done.records)
 
 
@@ -463,16 +465,16 @@ def test_log_records_that_are_behind_hold_the_time_back_and_idle_ones_do_not(don
     one.assign(0, {})
     own = [record for record in done.records if record.partition == 0]
     one.expect_logs(0)
-    held = one.step(own)
+    held = one.take(own)
     now = own[-1].time
-    held.add(one.tick(inputs([0]), now))
+    ticked = one.idle(inputs([0]), now)
     assert one.watermarks() == {0: 0}
-    assert held.candidates == 0
-    released = one.tick(inputs([0], Topic.LOGS), now)
+    assert held.metrics.candidates == ticked.metrics.candidates == 0
+    released = one.idle(inputs([0], Topic.LOGS), now)
     assert one.watermarks()[0] > 0
     alone = rekeyer()
     alone.assign(0, {})
-    assert candidates_of(batches_of(released)) == candidates_of(batches_of(alone.step(own)))
+    assert candidates_of(batches_of(released)) == candidates_of(batches_of(alone.take(own)))
 
 
 def test_without_log_records_a_partition_of_them_changes_nothing(done: Work) -> None:
@@ -484,7 +486,11 @@ def test_without_log_records_a_partition_of_them_changes_nothing(done: Work) -> 
     for each in (one, other):
         each.assign(0, {})
     own = [record for record in done.records if record.partition == 0]
-    taken = one.step([line, *own])
-    assert (taken.items[Topic.LOGS], taken.rejected.total(), taken.unjoined.total()) == (1, 0, 0)
-    assert candidates_of(batches_of(taken)) == candidates_of(batches_of(other.step(own)))
+    taken = one.take([line, *own])
+    assert (
+        taken.metrics.items[Topic.LOGS],
+        taken.metrics.rejected.total(),
+        taken.metrics.unjoined.total(),
+    ) == (1, 0, 0)
+    assert candidates_of(batches_of(taken)) == candidates_of(batches_of(other.take(own)))
     assert one.watermarks() == other.watermarks()

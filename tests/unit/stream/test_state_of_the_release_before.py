@@ -13,9 +13,11 @@ from typing import Any
 import msgspec
 import zstandard
 from tracline.stream.messages.codec import decode_judged, decode_verdicts
+from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
-from tracline.stream.stages.monitor import MonitorOptions, MonitorStage
-from tracline.stream.stages.rekey import Record
+from tracline.stream.stages.monitor import MonitorStage
+from tracline.stream.stages.monitor_step import MonitorOptions
+from tracline.stream.stages.schedule import MonitorState
 
 from ...kafka.keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, START_NS, rekeyer
 
@@ -51,21 +53,22 @@ def _finished(stored: dict[str, Any]) -> list[tuple[Topic, bytes]]:
         rekey.assign(source, stored["rekey"][str(source)])
     table: dict[str, bytes] = dict(stored["monitor"])
     options = MonitorOptions(SETTINGS, partitions=PARTITIONS, bytes_max=BYTES_MAX, rules=stored["rules"])
-    monitor = MonitorStage(options, table)
-    monitor.assign(range(PARTITIONS), list(table.items()))
+    monitor, state = MonitorStage(options), MonitorState(table)
+    monitor.restore(state, range(PARTITIONS), list(table.items()))
     written: list[tuple[Topic, bytes]] = []
     offsets: list[int] = list(stored["offsets"])
     for partition, offset, time, value in stored["records"]:
-        for output in rekey.step([Record(partition, offset, time, value)]).outputs:
+        for output in rekey.take([Record(partition, offset, time, value)]).outputs:
             if output.topic is not Topic.EVENTS or output.partition is None:
                 continue
             record = Record(output.partition, offsets[output.partition], START_NS, output.value or b"")
             offsets[output.partition] += 1
-            step = monitor.step(record)
-            for key, state in step.writes:
-                if state is None:
+            step = monitor.step(state, [record])
+            for key, data in step.writes.get(record.partition, ()):
+                if data is None:
                     table.pop(key, None)
                 else:
-                    table[key] = state
-            written += [(one.topic, one.value or b"") for one in step.outputs]
+                    table[key] = data
+            state.apply(step.writes)
+            written += [(output.topic, output.value or b"") for output in step.outputs]
     return written

@@ -13,12 +13,13 @@ from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
+from tracline.stream.group.rekey_state import FACTS, STATE_VERSION
+from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
-from tracline.stream.stages.rekey import FACTS, STATE_VERSION, Record
-from tracline.stream.stages.resolve import Source
 
 from ...kafka.keyed import SETTINGS, SOURCES, Work, batches_of, candidates_of, pure, rekeyer, work
 from ...serve.live import Encoding, wire
+from ...support.sources import Source
 
 ROOT = "f" * 16
 
@@ -45,7 +46,7 @@ def root(trace: str, number: int) -> Span:
 def follow(stored: dict[str, list[bytes]], source: Source) -> int:
     """Store what a source gives; how many bytes that were."""
     written = 0
-    for trace_id, entry in source.entries().items():
+    for trace_id, entry in source.entries():
         if entry is None:
             stored.pop(trace_id, None)
             continue
@@ -56,8 +57,8 @@ def follow(stored: dict[str, list[bytes]], source: Source) -> int:
 
 def state(source: Source) -> tuple[object, ...]:
     """All that a source remembers, of what is stored, too."""
-    traces = source._traces
-    return dict(traces.traces), set(traces.waiting), traces.chars, dict(source._stored)
+    traces = source.state.traces
+    return dict(traces.traces), set(traces.waiting), traces.chars, dict(source.sizes)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -76,7 +77,7 @@ def test_entries_say_what_the_traces_are(seed: int) -> None:
             list(source.release(source.record_time))
         if random.random() < 0.5:
             follow(stored, source)
-            other = Source(settings, stored, source.watermark, source.record_time)
+            other = Source(settings, stored, source.state.times)
             assert state(other) == state(source)
             lengths |= {len(entries) for entries in stored.values()}
             if random.random() < 0.3:
@@ -91,7 +92,7 @@ def written_for(spans: Sequence[Span]) -> tuple[int, int]:
     for offset, span in enumerate(spans):
         record = Record(0, offset, span.end, wire([span], Encoding.PROTOBUF))
         came += len(record.value)
-        outputs = one.step([record]).outputs
+        outputs = one.take([record]).outputs
         stored += sum(len(out.value or b"") for out in outputs if out.topic is Topic.REKEY_STATE)
     return came, stored
 
@@ -127,7 +128,7 @@ def of_version_1(records: Mapping[str, bytes]) -> dict[str, bytes]:
         assert (version, continues) == (STATE_VERSION, 0)
         entries.setdefault(key.rpartition("/")[0], []).append(data)
     written = {FACTS: bytes([1]) + records[FACTS][1:]}
-    for trace_id, opened in Source(SETTINGS, entries)._traces.traces.items():
+    for trace_id, opened in Source(SETTINGS, entries).state.traces.traces.items():
         data = msgspec.msgpack.encode(opened)
         for begin in range(0, len(data), 700):
             written[f"{trace_id}/{begin // 700}"] = bytes([1]) + data[begin : begin + 700]
@@ -145,7 +146,7 @@ def test_state_of_version_1_is_gone_on_with() -> None:
         for record in done.records[begin:end]:
             one = rekeyer()
             one.assign(record.partition, state[record.partition])
-            part = one.step([record])
+            part = one.take([record])
             sent.extend(batches_of(part))
             for output in part.outputs:
                 if output.topic is Topic.REKEY_STATE:

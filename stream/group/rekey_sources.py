@@ -1,0 +1,185 @@
+"""The sources of a rekeyer: records of Kafka in, records of Kafka out, and the stage on values between."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+from ...schemas.chat.find import InputFlaw
+from ..error import PROCESS_ERRORS
+from ..ingest.request import Encoding, decode
+from ..messages.codec import (
+    CandidateBatch,
+    DeadLetter,
+    Tick,
+    candidate_messages,
+    encode,
+    encode_dead_letter,
+    partition_of,
+)
+from ..messages.record import Input, Output, Record
+from ..messages.topics import Topic
+from ..stages.rekey import (
+    SIGNALS,
+    IdleInput,
+    RekeyCounts,
+    RekeyResult,
+    RekeyStage,
+    ResolvedBatch,
+    ResolvedCandidate,
+    SourceRequest,
+)
+from ..stages.resolve import SourceState
+from ..stages.result import StageResult
+from .rekey_state import AssignedSource, AssignedSourceWrites, TopicCounts, read_source, write_source
+
+EncodedRekeyResult: TypeAlias = StageResult[Output, Mapping[int, AssignedSourceWrites], RekeyCounts]
+
+
+class RekeySources:
+    """The assigned sources with their states; a step changes none of them before its result is applied.
+
+    `bytes_max` is about how large a message may be, before compression.
+    """
+
+    def __init__(self, stage: RekeyStage, counts: TopicCounts, bytes_max: int) -> None:
+        self.stage, self.counts = stage, counts
+        self._bytes_max = bytes_max
+        self._assigned: dict[int, AssignedSource] = {}
+
+    @property
+    def assigned(self) -> Mapping[int, AssignedSource]:
+        """Return the sources by number."""
+        return self._assigned
+
+    def watermarks(self) -> dict[int, int]:
+        """Return the watermark of each source."""
+        return {number: source.state.times.watermark for number, source in self._assigned.items()}
+
+    def waiting(self) -> int:
+        """Return how many spans wait to be resolved."""
+        return sum(source.state.waiting for source in self._assigned.values())
+
+    def waiting_records(self) -> int:
+        """Return how many log records wait for their span."""
+        return sum(source.state.waiting_records for source in self._assigned.values())
+
+    def remembered(self) -> int:
+        """Return how many traces are remembered."""
+        return sum(source.state.remembered for source in self._assigned.values())
+
+    def record_time(self, number: int) -> int:
+        """Return the time of the latest record of a source's spans, 0 before there was one."""
+        return self._assigned[number].state.times.record
+
+    def expect_logs(self, number: int) -> None:
+        """Let a source wait for its log records, some of which are not read."""
+        state = self._assigned[number].state
+        state.times = state.times.expecting_logs()
+
+    def assign(self, number: int, stored: Mapping[str, bytes]) -> None:
+        """Continue a source from its records in the state topic. Raises StreamError as `read_source`."""
+        self._assigned[number] = read_source(stored, self.counts)
+
+    def clear(self) -> None:
+        """Drop all sources."""
+        self._assigned.clear()
+
+    def apply(self, writes: Mapping[int, AssignedSourceWrites]) -> None:
+        """Let the sources become what a step has made of them, once the step is committed."""
+        for number, changed in writes.items():
+            self._assigned[number].apply(changed)
+
+    def step(self, requests: Iterable[SourceRequest]) -> EncodedRekeyResult:
+        """Return the records to write for these requests, those of an input in order, and what changes."""
+        return self._encoded(self.stage.step(self._states(), requests))
+
+    def tick(self, idle: Collection[Input], now: int) -> EncodedRekeyResult:
+        """Return a tick for every events partition; the time of `idle` inputs, read to the end, is `now`."""
+        inputs = [IdleInput(quiet, now) for quiet in idle]
+        return self._encoded(self.stage.tick(self._states(), self.counts.sources, inputs))
+
+    def refuse(self, request: SourceRequest, flaw: InputFlaw) -> EncodedRekeyResult:
+        """Return the dead letter of a record that breaks `step`."""
+        return self._encoded(self.stage.refuse(request, flaw))
+
+    def _states(self) -> dict[int, SourceState]:
+        return {number: source.state for number, source in self._assigned.items()}
+
+    def _encoded(self, result: RekeyResult) -> EncodedRekeyResult:
+        """Return a result as records; candidates that no message can carry become dead letters."""
+        outputs: list[Output] = []
+        too_large: list[DeadLetter] = []
+        for output in result.outputs:
+            if isinstance(output, ResolvedBatch):
+                messages, flawed = self._batch(output)
+                outputs += messages
+                too_large += flawed
+            else:
+                outputs += self._outputs(output)
+        outputs += [_dead_letter(letter) for letter in too_large]
+        writes: dict[int, AssignedSourceWrites] = {}
+        for number, changed in result.writes.items():
+            source = self._assigned[number]
+            writes[number], records = write_source(number, source, changed, self.counts, self._bytes_max)
+            outputs += records
+        counts = result.metrics
+        codes = [*counts.dead_letters, *(letter.code for letter in too_large)]
+        counts = replace(counts, candidates=counts.candidates - len(too_large), dead_letters=codes)
+        return StageResult(tuple(outputs), writes, counts)
+
+    def _outputs(self, output: Tick | DeadLetter) -> list[Output]:
+        """Return the records of a tick or of a dead letter."""
+        if isinstance(output, DeadLetter):
+            return [_dead_letter(output)]
+        data = encode(output)
+        return [Output(Topic.EVENTS, number, None, data) for number in range(self.counts.partitions)]
+
+    def _batch(self, batch: ResolvedBatch) -> tuple[list[Output], list[DeadLetter]]:
+        """Return the messages of candidates by events partition, and dead letters of those too large."""
+        by_partition: dict[int, list[ResolvedCandidate]] = {}
+        for resolved in batch.resolved:
+            target = partition_of(resolved.candidate.session_id, self.counts.partitions)
+            by_partition.setdefault(target, []).append(resolved)
+        outputs: list[Output] = []
+        letters: list[DeadLetter] = []
+        reason = f"tells more than the {self._bytes_max} bytes that a message may have"
+        for target, group in sorted(by_partition.items()):
+            candidates = [resolved.candidate for resolved in group]
+            message = CandidateBatch(
+                batch.source, self.counts.sources, batch.offset, batch.watermark, candidates
+            )
+            messages, too_large = candidate_messages(message, self._bytes_max, batch.before)
+            outputs += [Output(Topic.EVENTS, target, None, data) for data in messages]
+            if not too_large:
+                continue
+            readings = {id(resolved.candidate): resolved.reading for resolved in group}
+            for candidate in too_large:
+                place = f"trace {candidate.trace_id}, span {candidate.span_id}"
+                flaw = InputFlaw(place, "size", reason)
+                letters.append(self.stage.span_dead_letter(batch.source, readings[id(candidate)], flaw))
+        return outputs, letters
+
+
+def request_of(record: Record) -> SourceRequest:
+    """Return a record decoded; where decoding breaks, with the flaw of that."""
+    offset, digest = record.origin
+    encoding = Encoding.JSON if record.value[:1] in (b"{", b"[") else Encoding.PROTOBUF
+    try:
+        content = decode(record.value, encoding, SIGNALS[record.topic])
+    except Exception as error:
+        if isinstance(error, PROCESS_ERRORS):
+            raise
+        content = InputFlaw("record", "internal", type(error).__name__)
+    return SourceRequest(record.input, offset, record.time, digest, content)
+
+
+def refused(record: Record, flaw: InputFlaw) -> SourceRequest:
+    """Return a record that is not decoded, with the flaw for which it is not."""
+    offset, digest = record.origin
+    return SourceRequest(record.input, offset, record.time, digest, flaw)
+
+
+def _dead_letter(letter: DeadLetter) -> Output:
+    return Output(Topic.DEAD_LETTER, None, None, encode_dead_letter(letter))

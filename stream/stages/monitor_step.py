@@ -1,0 +1,358 @@
+"""One step of the monitor in progress."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from ...rules.model.problem import RuleError
+from ...schemas.candidate import Candidate
+from ...schemas.settings import SessionSettings
+from ...schemas.time import NS
+from ..error import StreamError
+from ..messages.codec import Activation, CandidateBatch, Damaged, Message, RuleTexts, decode
+from ..messages.monitor_state import (
+    FORGOTTEN,
+    PartitionState,
+    SessionHead,
+    chunk_keys,
+    decode_head,
+    decode_session,
+    encode_partition,
+    encode_session,
+    partition_key,
+    rules_key,
+    session_key,
+)
+from ..messages.record import Record
+from ..messages.session_state import SessionState
+from ..messages.session_state import decode as decode_state
+from ..messages.session_state import encode as encode_state
+from .judge import AssembledBatch, Outputs, RuledAt, SessionJudge, poisoned
+from .rule_set_judge import RuleSetJudge
+from .rule_sets import RuleSets
+from .schedule import MonitorState, Write
+from .session_cache import SessionCache
+
+STEP_NS = NS // 2
+"""The smallest step of a partition's watermark: judging one event takes almost as long as a hundred."""
+_NO_TIME = -(1 << 63)
+_NEVER = 1 << 63
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorOptions:
+    """The options of the monitor, the same for all partitions.
+
+    With `finish` an open occurrence continues under the rule set that it began with; otherwise the new rule
+    set judges it from its first event. `rules` are in force until the first activation; None requires one.
+    The events' topic has `partitions` and the id `events_id`; `bytes_max` is the approximate size limit of a
+    message. With `satisfied` the monitor also writes satisfied and held verdicts.
+    """
+
+    sessions: SessionSettings
+    partitions: int
+    bytes_max: int
+    events_topic: str = "tracline.events"
+    events_id: str = ""
+    finish: bool = True
+    rules: RuleTexts | None = None
+    satisfied: bool = False
+
+
+@dataclass(slots=True)
+class StepMessage:
+    """A message of a step; `judged` is complete once the step has judged its `batches`.
+
+    `watermark` is that of the partition after the message. `flaws` are the place, code and reason of dead
+    letters. A message that `is_skipped` is a repeat or damaged; `activated` has packs by their digest.
+    """
+
+    record: Record
+    watermark: int | None
+    is_repeat: bool = False
+    is_skipped: bool = False
+    is_tick: bool = False
+    activated: dict[str, RuleTexts] = field(default_factory=dict[str, RuleTexts])
+    flaws: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
+    batches: list[AssembledBatch] = field(default_factory=list[AssembledBatch])
+    judged: Outputs = field(default_factory=Outputs)
+
+
+@dataclass(slots=True)
+class ChangedPartition:
+    """The changes of a step in one partition: its facts, the texts of rules, and the sessions.
+
+    `sessions` has the offset of the last message that changed each, and `due` when each is due now.
+    """
+
+    facts: PartitionState
+    rules: dict[str, RuleTexts] = field(default_factory=dict[str, RuleTexts])
+    sessions: dict[str, int] = field(default_factory=dict[str, int])
+    due: dict[str, int] = field(default_factory=dict[str, int])
+
+
+class MonitorStep:
+    """A step: `add` its messages, `finish`, and take the `writes`. It changes neither state nor table.
+
+    With `is_separate` each message is judged by itself, and each session of it where that raises an error.
+    """
+
+    def __init__(
+        self,
+        options: MonitorOptions,
+        state: MonitorState,
+        rule_sets: RuleSets,
+        cache: SessionCache,
+        *,
+        is_separate: bool,
+    ) -> None:
+        self._options, self._state, self._rule_sets, self._cache = options, state, rule_sets, cache
+        self._is_separate = is_separate
+        self._messages: list[StepMessage] = []
+        self._changed: dict[int, ChangedPartition] = {}
+        self._sessions: dict[str, SessionState] = {}
+        self._records: dict[str, bytes | None] = {}
+        self._ruled: dict[str, RuledAt] = {}
+        self._judges: dict[str, RuleSetJudge] = {}
+
+    @property
+    def rules(self) -> frozenset[tuple[str, str]]:
+        """Return the packs and ids of the rules that the step judged by or activated."""
+        return frozenset[tuple[str, str]]().union(*(judge.rules for judge in self._judges.values()))
+
+    def add(self, record: Record, superseding: RuleTexts | None) -> None:
+        """Take a message; where it is an activation, `superseding` may replace its packs.
+
+        Raises StreamError where this release cannot continue.
+        """
+        number = record.partition
+        changed = self._changed.get(number)
+        facts = self._state.partitions[number].facts if changed is None else changed.facts
+        message = StepMessage(record, facts.watermark)
+        self._messages.append(message)
+        if record.offset <= facts.offset:
+            message.is_repeat = message.is_skipped = True
+            return
+        changed = self._changed.setdefault(number, ChangedPartition(facts))
+        try:
+            content = decode(record.value)
+            if isinstance(content, Activation) and superseding is not None:
+                content = Activation(superseding)
+            activated = self._activated(number, facts, content)
+        except Damaged as error:
+            message.is_skipped = True
+            message.flaws.append(("record", "damaged", str(error)))
+            changed.facts = msgspec.structs.replace(facts, offset=record.offset)
+            return
+        facts = changed.facts = advanced(facts, content, record.offset)
+        if activated is not None:
+            judge, texts = activated
+            # The messages before are judged by the rules before.
+            self._judge_pending()
+            facts = changed.facts = msgspec.structs.replace(facts, active=judge.key)
+            changed.rules[judge.key] = texts
+            message.activated[judge.digest] = texts
+            self._judges[judge.key] = judge
+        message.watermark, message.is_tick = facts.watermark, not isinstance(content, CandidateBatch)
+        candidates = content.candidates if isinstance(content, CandidateBatch) else []
+        self._add_candidates(message, changed, candidates)
+
+    def finish(self) -> list[StepMessage]:
+        """Judge what is not judged yet, and return the messages."""
+        self._judge_pending()
+        for message in self._messages:
+            message.flaws += [flaw for poison in message.judged.poison for flaw in poisoned(poison)]
+        return self._messages
+
+    def _add_candidates(
+        self, message: StepMessage, changed: ChangedPartition, candidates: Sequence[Candidate]
+    ) -> None:
+        """Add the candidates of a message to their sessions, and advance those that are due."""
+        facts, until = changed.facts, message.watermark
+        until = _NO_TIME if until is None else until
+        names = {candidate.session_id for candidate in candidates}
+        fresh = {name for name in names if not self._has(changed, name, message.record.offset)}
+        unfinished = set(facts.unfinished.values())
+        waiting = fresh & unfinished
+        going = (fresh | self._due(message.record, changed, until)) - unfinished
+        if not (waiting or going):
+            return
+        if facts.active is None:
+            hint = "activate one with `tracline stream activate PACK...`, or start with --rules"
+            raise StreamError("TRL742", "no rule set is in force", hint)
+        for chosen, watermark in ((waiting, _NO_TIME), (going, until)):
+            if chosen:
+                added = [each for each in candidates if each.session_id in fresh & chosen]
+                self._step_sessions(message, facts.active, chosen, added, watermark)
+                changed.sessions.update(dict.fromkeys(chosen, message.record.offset))
+                changed.due.update((name, self._due_of(name)) for name in chosen)
+
+    def _step_sessions(
+        self,
+        message: StepMessage,
+        active: str,
+        names: Collection[str],
+        candidates: Sequence[Candidate],
+        watermark: int,
+    ) -> None:
+        judge = self._judge_under(active)
+        states = {name: self._session(message.record.partition, name) for name in sorted(names)}
+        if self._is_separate:
+            stored = {name: encode_state(state) for name, state in states.items()}
+            judged = judge.step(states, candidates, watermark, lambda name: decode_state(stored[name]))
+            self._sessions.update(judged.states)
+            message.judged += judged.outputs
+        else:
+            batch = judge.assemble(states, candidates, watermark, self._ruled)
+            self._ruled.update(batch.ruled)
+            message.batches.append(batch)
+
+    def _judge_pending(self) -> None:
+        """Judge the assembled messages: those with the same rules in force together."""
+        pending: dict[str, list[tuple[StepMessage, AssembledBatch]]] = {}
+        for message in self._messages:
+            for batch in message.batches:
+                pending.setdefault(batch.active, []).append((message, batch))
+            message.batches = []
+        for key, pairs in pending.items():
+            names = {name for _, batch in pairs for name in batch.ruled}
+            states = {name: self._sessions[name] for name in names}
+            outputs = self._judge_under(key).judge(states, [batch for _, batch in pairs])
+            for (message, _), judged in zip(pairs, outputs, strict=True):
+                message.judged += judged
+        self._ruled = {}
+
+    def _judge_under(self, active: str) -> SessionJudge:
+        return SessionJudge(self._rule_set(active), self._rule_set, finish=self._options.finish)
+
+    def _rule_set(self, key: str) -> RuleSetJudge:
+        if key not in self._judges:
+            self._judges[key] = self._rule_sets.find(key, self._state)
+        return self._judges[key]
+
+    def _session(self, number: int, session_id: str) -> SessionState:
+        """Return a session's state as the messages before have left it."""
+        state = self._sessions.get(session_id)
+        if state is None:
+            state = self._stored(number, session_id)
+        elif state.session.due is None:
+            # The session is forgotten, and begins again: its next occurrence may have the time of the last.
+            self._judge_pending()
+            state = self._cache.empty(session_id)
+        self._sessions[session_id] = state
+        return state
+
+    def _stored(self, number: int, session_id: str) -> SessionState:
+        """Return the state in a session's record and its chunks."""
+        record = self._record(session_id)
+        if record is None or (head := decode_head(record)).due == FORGOTTEN:
+            return self._cache.take(session_id, None, decode_session)
+        chunks = list(map(self._state.table.get, chunk_keys(number, session_id, head)))
+        content = _content(record, chunks)
+        return self._cache.take(session_id, content, lambda _: decode_session(record, chunks))
+
+    def _record(self, session_id: str) -> bytes | None:
+        if session_id not in self._records:
+            self._records[session_id] = self._state.table.get(session_key(session_id))
+        return self._records[session_id]
+
+    def _has(self, changed: ChangedPartition, session_id: str, offset: int) -> bool:
+        """Return whether a session's record has the message at that offset already."""
+        record = None if session_id in changed.sessions else self._record(session_id)
+        return record is not None and decode_head(record).offset >= offset
+
+    def _due(self, record: Record, changed: ChangedPartition, until: int) -> set[str]:
+        """Return the sessions of the partition that are due at that watermark."""
+        due = set(self._state.partitions[record.partition].due_at(until, record.offset))
+        return (due - changed.due.keys()) | {name for name, time in changed.due.items() if time <= until}
+
+    def _due_of(self, session_id: str) -> int:
+        due = self._sessions[session_id].session.due
+        return _NEVER if due is None else due
+
+    def _activated(
+        self, number: int, facts: PartitionState, message: Message
+    ) -> tuple[RuleSetJudge, RuleTexts] | None:
+        """Return the rule set that comes into force with this message, and its texts.
+
+        Raises Damaged where a message activates rules with errors, and StreamError (TRL742) where the rules
+        of the options have some: no message is at fault then.
+        """
+        texts = message.packs if isinstance(message, Activation) else None
+        if texts is None and facts.active is None:
+            texts = self._state.partitions[number].resumed or self._options.rules
+        if texts is None:
+            return None
+        try:
+            return self._rule_sets.compiled(texts), texts
+        except RuleError as error:
+            if isinstance(message, Activation):
+                raise Damaged(f"activates rules that cannot be used ({type(error).__name__})") from None
+            hint = "see what is wrong with them: tracline check PACK..."
+            raise StreamError("TRL742", "the rules given at the start cannot be used", hint) from None
+
+    def writes(self) -> dict[int, list[Write]]:
+        """Return the writes of each partition: rules, sessions, the partition's facts, and deletions."""
+        return {number: self._writes_of(number, changed) for number, changed in self._changed.items()}
+
+    def _writes_of(self, number: int, changed: ChangedPartition) -> list[Write]:
+        writes: list[Write] = [
+            (rules_key(number, key), msgspec.json.encode(texts)) for key, texts in changed.rules.items()
+        ]
+        deleted: list[str] = []
+        cached: dict[str, tuple[bytes, SessionState]] = {}
+        for session_id, offset in sorted(changed.sessions.items()):
+            key, state, before = session_key(session_id), self._sessions[session_id], self._record(session_id)
+            due = state.session.due
+            if due is None and before is None:
+                continue
+            head = SessionHead(offset, FORGOTTEN if due is None else due, 0)
+            data, chunks = encode_session(state, offset, head.due, self._options.bytes_max)
+            keys = chunk_keys(number, session_id, head._replace(chunks=len(chunks)))
+            writes += [*zip(keys, chunks, strict=True), (key, data)]
+            if due is None:
+                # It has this message, and must not have it again if the process dies before the deletion.
+                deleted.append(key)
+            else:
+                cached[session_id] = _content(data, chunks), state
+            old = [] if before is None else chunk_keys(number, session_id, decode_head(before))
+            deleted += [each for each in old if each not in keys]
+        facts = msgspec.structs.replace(changed.facts, topic_id=self._options.events_id)
+        writes.append((partition_key(number), encode_partition(facts)))
+        written = {key for key, _ in writes}
+        lost = sorted(self._state.partitions[number].lost - written)
+        self._cache.put(cached)
+        return [*writes, *((key, None) for key in (*deleted, *lost))]
+
+
+def _content(record: bytes, chunks: Sequence[bytes | None]) -> bytes:
+    """Return all of a session's record: two states may differ in their chunks alone."""
+    return b"".join([record, *(chunk or b"" for chunk in chunks)]) if chunks else record
+
+
+def advanced(facts: PartitionState, message: Message, offset: int) -> PartitionState:
+    """Return the facts after a message; the watermark is the least over all sources and never falls.
+
+    It advances by steps, so that the candidates of many small messages are judged together.
+    """
+    if isinstance(message, Activation):
+        return msgspec.structs.replace(facts, offset=offset)
+    reported = (
+        {message.source: message.watermark} if isinstance(message, CandidateBatch) else message.watermarks
+    )
+    unfinished = dict(facts.unfinished)
+    if isinstance(message, CandidateBatch):
+        unfinished.pop(message.source, None)
+        if message.more and message.candidates:
+            unfinished[message.source] = message.candidates[0].session_id
+    watermarks = dict(facts.watermarks)
+    for source, watermark in reported.items():
+        watermarks[source] = max(watermark, watermarks.get(source, watermark))
+    least = min(watermarks.values(), default=None) if len(watermarks) >= message.sources else None
+    known = facts.watermark
+    if least is not None and (known is None or least >= known + STEP_NS):
+        known = least
+    return PartitionState(offset, message.sources, watermarks, known, facts.active, unfinished)

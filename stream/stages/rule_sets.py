@@ -1,0 +1,68 @@
+"""The compiled rule sets of the monitor, by their texts and by the keys that session states name."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...rules.engine.judge import compile_rule_set
+from ...rules.model.problem import RuleError
+from ...rules.packs.load import load_texts
+from ..error import StreamError
+from ..messages.codec import RuleTexts
+from ..messages.monitor_state import HINT, rules_key
+from .rule_set_judge import RuleSetJudge
+from .schedule import MonitorState
+
+
+class RuleSets:
+    """A cache of compiled rule sets: every partition asks for them, and compiling takes a second."""
+
+    def __init__(self, *, satisfied: bool) -> None:
+        self._satisfied = satisfied
+        self._by_key: dict[str, RuleSetJudge] = {}
+        self._by_texts: dict[bytes, RuleSetJudge] = {}
+
+    def compiled(self, texts: RuleTexts) -> RuleSetJudge:
+        """Return the rule set of these packs. Raises RuleError where it has an error."""
+        written = msgspec.json.encode(texts)
+        if written not in self._by_texts:
+            judge = RuleSetJudge(compile_rule_set(load_texts(texts)), satisfied=self._satisfied)
+            self._by_texts[written] = self._by_key.setdefault(judge.key, judge)
+        return self._by_texts[written]
+
+    def find(self, key: str, state: MonitorState) -> RuleSetJudge:
+        """Return the rule set with that key, from the texts in the table of any partition.
+
+        Raises StreamError (TRL741) where another release wrote its states, or this one cannot use it.
+        """
+        if key not in self._by_key:
+            stored = (state.table.get(rules_key(number, key)) for number in state.partitions)
+            texts = next((found for found in stored if found is not None), None)
+            try:
+                if texts is not None:
+                    self.compiled(msgspec.json.decode(texts, type=RuleTexts))
+            except (RuleError, msgspec.MsgspecError):
+                problem = "rules that sessions are judged by cannot be used by this release"
+                raise StreamError("TRL741", problem, HINT) from None
+        if key not in self._by_key:
+            raise StreamError("TRL741", "open sessions were labelled by another release", HINT)
+        return self._by_key[key]
+
+    def resume(self, state: MonitorState, number: int) -> None:
+        """Compile the rule set in force of a restored partition.
+
+        An earlier release may have written another version of the semantics in its key. The next message then
+        activates the rules again, unless a session is open: its labels are those of the earlier release.
+        """
+        partition = state.partitions[number]
+        key = partition.facts.active
+        if key is None:
+            return
+        try:
+            self.find(key, state)
+        except StreamError:
+            texts = state.table.get(rules_key(number, key))
+            if texts is None or texts not in self._by_texts or partition.schedule.due:
+                raise
+            partition.resumed = msgspec.json.decode(texts, type=RuleTexts)
+            partition.facts = msgspec.structs.replace(partition.facts, active=None)
