@@ -133,7 +133,7 @@ class OpenTrace:
         records = self.records.get(reading.span_id)
         if not records or not reading.content.lacks:
             return reading
-        joined = join_records(reading, records, is_cut=reading.span_id in self.cut)
+        joined = join_records(reading.whole(), records, is_cut=reading.span_id in self.cut)
         self.trace.replace(reading.bare(), joined.bare())
         return joined
 
@@ -386,7 +386,9 @@ def _made(trace: Trace, reading: SpanReading, coverage: Coverage) -> Candidate |
 
 def _chars(item: SpanReading | LogRecord) -> int:
     """Return the characters that a span or a record counts."""
-    return SPAN_CHARS + (item.content.chars if isinstance(item, SpanReading) else item.chars)
+    if isinstance(item, SpanReading):
+        return SPAN_CHARS + item.content.chars + len(item.request)
+    return SPAN_CHARS + item.chars
 
 
 def _is_repeat(reading: SpanReading, known: SpanReading) -> bool:

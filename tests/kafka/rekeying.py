@@ -31,7 +31,7 @@ from tracline.stream.process.rekey_metrics import RekeyMetrics
 from tracline.stream.stages.rekey import RekeyStage
 
 from ..serve.serving import TRACLINE
-from .keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, Work, candidates_of, key_of, places_of
+from .keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, Work, candidates_of, key_of, places_of, whole
 from .reading import is_read
 from .reading import read as read_records
 from .stage import TIMEOUT_S
@@ -98,7 +98,7 @@ def messages(kafka: KafkaSettings) -> list[Message]:
 
 def batches(kafka: KafkaSettings) -> list[CandidateBatch]:
     """The batches for the monitor."""
-    return [one for one in messages(kafka) if isinstance(one, CandidateBatch)]
+    return [whole(one) for one in messages(kafka) if isinstance(one, CandidateBatch)]
 
 
 def letters(kafka: KafkaSettings) -> list[DeadLetter]:
