@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
@@ -371,50 +371,6 @@ def test_of_a_request_that_breaks_nothing_is_taken_in() -> None:
 
 def unlocated(_data: bytes, _scope: Sequence[str]) -> None:
     """Locate no span, so that every request is decoded."""
-
-
-def test_candidates_do_not_depend_on_when_content_is_read(
-    done: Work, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Those of spans that the monitor reads are those of spans that the rekeyer reads."""
-    raw = [one for batch in raw_batches(done.records) for one in batch.candidates]
-    assert raw
-    assert all(one.request and not one.claims for one in raw)
-    late = pure(done.records)
-    monkeypatch.setattr("tracline.stream.group.rekey_sources.located", unlocated)
-    assert pure(done.records) == late
-    assert not any(one.request for batch in raw_batches(done.records) for one in batch.candidates)
-
-
-def raw_batches(records: Sequence[Record]) -> list[CandidateBatch]:
-    """Return the batches of records as they are sent."""
-    one = rekeyer()
-    for source in range(SOURCES):
-        one.assign(source, {})
-    messages = [decode(output.value or b"") for output in one.take(records).outputs if output.topic is Topic.EVENTS]
-    return [message for message in messages if isinstance(message, CandidateBatch)]
-
-
-def test_a_span_that_the_monitor_cannot_read_is_a_dead_letter_of_its_record() -> None:
-    """The dead letter names topic, partition and offset of the source; the others are read."""
-    damaged = Candidate("s", SpanRole.CHAT, 1, 2, (), "t", "u", request=b"\xff", origin=(7, b"\x01"))
-    read = Candidate("s", SpanRole.CHAT, 1, 2, (Claim(Kind.USER, 1),))
-    batch = CandidateBatch(3, SOURCES, 9, 5, [damaged, read], topic="otlp_spans")
-    candidates, (letter,) = UnreadCandidates().read(batch, 11)
-    assert candidates == [read]
-    assert (letter.topic, letter.partition, letter.offset) == ("otlp_spans", 3, 7)
-    assert (letter.place, letter.code, letter.sha256, letter.time) == ("trace t, span u", "internal", "01", 11)
-
-
-def test_a_batch_of_the_release_before_is_read() -> None:
-    """Its candidates have their claims, and no field that this release added."""
-    batch = CandidateBatch(0, SOURCES, 9, 5, [Candidate("s", SpanRole.CHAT, 1, 2, (Claim(Kind.USER, 1),))])
-    fields = msgspec.to_builtins(batch)
-    del fields["topic"]
-    for added in ("request", "without", "run", "origin"):
-        del fields["candidates"][0][added]
-    assert decode(b"TL\x01" + msgspec.msgpack.encode(fields)) == batch
-    assert encode(batch)[:3] == b"TL\x02"
 
 
 def test_a_record_that_breaks_is_put_aside_alone(done: Work, monkeypatch: pytest.MonkeyPatch) -> None:
