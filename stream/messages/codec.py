@@ -19,6 +19,7 @@ from crc32c import crc32c
 
 from ...schemas.candidate import Candidate
 from ...schemas.event import Event
+from ...schemas.sessions.resolve import whole_candidate
 from ...schemas.records.verdict_record import VerdictRecord, encode_verdict
 from ..error import StreamError
 
@@ -184,6 +185,9 @@ def candidate_messages(
     too_large: list[Candidate] = []
     for candidate in batch.candidates:
         data = _ENCODER.encode(candidate)
+        if len(data) > bytes_max and candidate.request:
+            # The claims may take less than the span, which has instructions and descriptions of tools.
+            data = _ENCODER.encode(whole_candidate(candidate))
         if len(data) > bytes_max:
             too_large.append(candidate)
         else:
