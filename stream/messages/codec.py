@@ -19,8 +19,8 @@ from crc32c import crc32c
 
 from ...schemas.candidate import Candidate
 from ...schemas.event import Event
-from ...schemas.sessions.resolve import whole_candidate
 from ...schemas.records.verdict_record import VerdictRecord, encode_verdict
+from ...schemas.sessions.resolve import whole_candidate
 from ..error import StreamError
 
 VERSION = 1
