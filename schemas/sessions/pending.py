@@ -386,9 +386,8 @@ def _made(trace: Trace, reading: SpanReading, coverage: Coverage) -> Candidate |
 
 def _chars(item: SpanReading | LogRecord) -> int:
     """Return the characters that a span or a record counts."""
-    if isinstance(item, SpanReading):
-        return SPAN_CHARS + item.content.chars + len(item.request)
-    return SPAN_CHARS + item.chars
+    chars = item.chars if isinstance(item, LogRecord) else item.content.chars + len(item.request)
+    return SPAN_CHARS + chars
 
 
 def _is_repeat(reading: SpanReading, known: SpanReading) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
@@ -369,10 +369,6 @@ def test_of_a_request_that_breaks_nothing_is_taken_in() -> None:
     assert (source.state, source.changes()) == (SourceState(), {})
 
 
-def unlocated(_data: bytes, _scope: Sequence[str]) -> None:
-    """Locate no span, so that every request is decoded."""
-
-
 def test_a_record_that_breaks_is_put_aside_alone(done: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was taken in beside it stands, and its text is not told."""
 
@@ -383,7 +379,7 @@ def test_a_record_that_breaks_is_put_aside_alone(done: Work, monkeypatch: pytest
         )
         return replace(decoded, spans=spans)
 
-    monkeypatch.setattr("tracline.stream.group.rekey_sources.located", unlocated)
+    monkeypatch.setattr("tracline.stream.group.rekey_sources.located", lambda _data, _scope: None)
     monkeypatch.setattr("tracline.stream.group.rekey_sources.decode", read)
     spoilt = wire([Span("5e" * 16, "5e" * 8, None, "breaks", START_NS, START_NS)], Encoding.PROTOBUF)
     records = [Record(0, 7, START_NS, spoilt), *done.records]
@@ -392,12 +388,8 @@ def test_a_record_that_breaks_is_put_aside_alone(done: Work, monkeypatch: pytest
         one.assign(source, {})
     taken = one.take(records)
     (letter,) = letters_of(taken)
-    assert (letter.offset, letter.place, letter.code, letter.reason) == (
-        7,
-        "record",
-        "internal",
-        "ZeroDivisionError",
-    )
+    expected = (7, "record", "internal", "ZeroDivisionError")
+    assert (letter.offset, letter.place, letter.code, letter.reason) == expected
     assert candidates_of(batches_of(taken)) == pure(done.records)
 
 
@@ -410,7 +402,7 @@ def test_what_says_nothing_of_a_record_puts_none_aside(
     def read(_body: bytes, _encoding: Encoding, _signal: Signal) -> Decoded:
         raise error
 
-    monkeypatch.setattr("tracline.stream.group.rekey_sources.located", unlocated)
+    monkeypatch.setattr("tracline.stream.group.rekey_sources.located", lambda _data, _scope: None)
     monkeypatch.setattr("tracline.stream.group.rekey_sources.decode", read)
     one = rekeyer()
     for source in range(SOURCES):
