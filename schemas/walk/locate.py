@@ -24,6 +24,7 @@ from .single_span import NotRead, bare_reading
 from .wire_loops import (
     BEGIN,
     COLUMNS,
+    ENDED,
     FACT_COLUMNS,
     FULL,
     KEYS_MAX,
@@ -49,8 +50,9 @@ CACHED_BYTES_MAX = 4_096
 class PlacedSpan(msgspec.Struct, frozen=True):
     """A span of a request: its reading without content (`SpanReading.bare`), and the offsets of its bytes.
 
-    `reading.scope` is that of the span. `ends` is whether it marks the end of its session. The offsets are
-    of the contents of the span, its resource and its scope. `is_walked` is whether the walk alone read it.
+    `reading.scope` is that of the span. `ends` is whether it marks the end of its session. `ended` is the end
+    as the span has it, `name` that of its instrumentation scope. The offsets are of the contents of the span,
+    its resource and its scope. `is_walked` is whether the walk alone read it.
     """
 
     reading: SpanReading
@@ -59,6 +61,8 @@ class PlacedSpan(msgspec.Struct, frozen=True):
     resource: tuple[int, int]
     scope: tuple[int, int]
     is_walked: bool
+    ended: int
+    name: str
 
 
 def located(data: bytes, scope: Sequence[str] = ()) -> list[PlacedSpan] | None:
@@ -107,8 +111,9 @@ def _located(data: bytes, row: list[int], facts: list[list[int]], prefixes: tupl
     places = (row[BEGIN], row[STOP]), (row[RESOURCE], row[RESOURCE_STOP]), (row[SCOPE], row[SCOPE_STOP])
     read = None if row[STATE] & ODD else bare_reading(data, row, facts, sender, name)
     if read is not None:
-        return PlacedSpan(*read, *places, is_walked=True)
-    return PlacedSpan(*_ordinary(data, places, prefixes), *places, is_walked=False)
+        return PlacedSpan(*read, *places, is_walked=True, ended=row[ENDED], name=name)
+    read = _ordinary(data, places, prefixes)
+    return PlacedSpan(*read, *places, is_walked=False, ended=row[ENDED], name=name)
 
 
 def _ordinary(

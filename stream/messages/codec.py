@@ -20,10 +20,16 @@ from crc32c import crc32c
 from ...schemas.candidate import Candidate
 from ...schemas.event import Event
 from ...schemas.records.verdict_record import VerdictRecord, encode_verdict
+from ...schemas.sessions.resolve import whole_candidate
 from ..error import StreamError
 
 VERSION = 1
 """Version of the messages; a process refuses all others."""
+UNREAD_VERSION = 2
+"""Version of the messages of `tracline.events` with candidates whose content nobody has read.
+
+Version 1 is read as well: there each candidate has its claims.
+"""
 
 T = TypeVar("T")
 
@@ -38,7 +44,7 @@ class CandidateBatch(msgspec.Struct, frozen=True, tag_field="type", tag="batch")
 
     `watermark` is that of the source after them; there are `sources` source partitions. With `more` all
     candidates are of one session, and the next message of this source has further ones: the session is not
-    judged until then.
+    judged until then. `topic` is that of the source, for dead letters.
     """
 
     source: int
@@ -47,6 +53,7 @@ class CandidateBatch(msgspec.Struct, frozen=True, tag_field="type", tag="batch")
     watermark: Time
     candidates: list[Candidate]
     more: bool = False
+    topic: str = ""
 
 
 class Tick(msgspec.Struct, frozen=True, tag_field="type", tag="tick"):
@@ -129,7 +136,7 @@ _MESSAGE = msgspec.msgpack.Decoder(Message)
 _JUDGED = msgspec.msgpack.Decoder(JudgedBatch)
 _DEAD_LETTER = msgspec.json.Decoder(DeadLetter)
 _MAGIC = b"TL"
-_HEAD = _MAGIC + bytes([VERSION])
+_HEAD, _UNREAD_HEAD = _MAGIC + bytes([VERSION]), _MAGIC + bytes([UNREAD_VERSION])
 
 
 def partition_of(session_id: str, partitions: int) -> int:
@@ -139,11 +146,13 @@ def partition_of(session_id: str, partitions: int) -> int:
 
 def encode(message: Message | JudgedBatch) -> bytes:
     """Return a message of `tracline.events` or `tracline.judged` as bytes."""
-    return _HEAD + _ENCODER.encode(message)
+    return (_UNREAD_HEAD if isinstance(message, CandidateBatch) else _HEAD) + _ENCODER.encode(message)
 
 
 def decode(data: bytes) -> Message:
     """Return a message of `tracline.events`. Raises Damaged, or StreamError for another release's."""
+    if data.startswith(_UNREAD_HEAD):
+        data = _HEAD + data[len(_HEAD) :]
     return _decoded(_MESSAGE, data, "tracline.events")
 
 
@@ -176,6 +185,9 @@ def candidate_messages(
     too_large: list[Candidate] = []
     for candidate in batch.candidates:
         data = _ENCODER.encode(candidate)
+        if len(data) > bytes_max and candidate.request:
+            # The claims may take less than the span, which has instructions and descriptions of tools.
+            data = _ENCODER.encode(whole_candidate(candidate))
         if len(data) > bytes_max:
             too_large.append(candidate)
         else:

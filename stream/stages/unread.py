@@ -1,0 +1,67 @@
+"""Candidates whose content nobody has read yet: the monitor reads it from the bytes of their spans."""
+
+from __future__ import annotations
+
+from ...schemas.candidate import Candidate
+from ...schemas.sessions.resolve import whole_candidate
+from ...schemas.sessions.span_reading import SessionMemory
+from ..error import PROCESS_ERRORS
+from ..messages.codec import CandidateBatch, DeadLetter
+
+MEMORIES_MAX = 1_000
+"""Sessions whose last calls of models are remembered."""
+
+
+class UnreadCandidates:
+    """Reads candidates, and remembers the last calls of the sessions that were read last.
+
+    The memory is a cache: candidates are read the same without it.
+    """
+
+    def __init__(self) -> None:
+        self._memories: dict[str, SessionMemory] = {}
+
+    def read(self, batch: CandidateBatch, time: int) -> tuple[list[Candidate], list[DeadLetter]]:
+        """Return the candidates of a batch that have claims, and dead letters of those that cannot be read.
+
+        A dead letter names the record that the span came in; `time` is that of the batch's record.
+        """
+        candidates: list[Candidate] = []
+        letters: list[DeadLetter] = []
+        for candidate in batch.candidates:
+            try:
+                whole = whole_candidate(candidate, self._memory(candidate))
+            except Exception as error:
+                if isinstance(error, PROCESS_ERRORS):
+                    raise
+                self._memories.pop(candidate.session_id, None)
+                letters.append(_dead_letter(batch, candidate, time, type(error).__name__))
+                continue
+            if whole.claims:
+                candidates.append(whole)
+        return candidates, letters
+
+    def _memory(self, candidate: Candidate) -> SessionMemory | None:
+        """Return the memory of a candidate's session, which becomes the latest; None where it was read."""
+        if not candidate.request:
+            return None
+        memory = self._memories.pop(candidate.session_id, None) or SessionMemory()
+        self._memories[candidate.session_id] = memory
+        if len(self._memories) > MEMORIES_MAX:
+            del self._memories[next(iter(self._memories))]
+        return memory
+
+
+def _dead_letter(batch: CandidateBatch, candidate: Candidate, time: int, reason: str) -> DeadLetter:
+    offset, digest = candidate.origin or (batch.offset, b"")
+    return DeadLetter(
+        process="monitor",
+        topic=batch.topic,
+        partition=batch.source,
+        offset=offset,
+        time=time,
+        place=f"trace {candidate.trace_id}, span {candidate.span_id}",
+        code="internal",
+        reason=reason,
+        sha256=digest.hex(),
+    )
