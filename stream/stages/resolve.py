@@ -145,23 +145,14 @@ class SourceStep:
     def add_located(
         self, request: LocatedRequest, received: int, origin: tuple[int, bytes] | None = None
     ) -> list[SpanReading] | None:
-        """Add the spans of a request without reading their content, as `add_request` does with it.
+        """Add the spans of a request as `add_request` does; the content of those walked is not read.
 
         Return None, and add nothing, where a span is later than clocks may differ.
         """
         latest, spans = received + self._skew, request.spans
         if any(max(span.reading.start, span.ended) > latest for span in spans):
             return None
-        readings = [
-            msgspec.structs.replace(
-                span.reading,
-                content=msgspec.structs.replace(span.reading.content, ends=span.ends),
-                record_time=received,
-                origin=origin,
-                request=request_of(request.data, span),
-            )
-            for span in spans
-        ]
+        readings = [_unread(request.data, span, received, origin) for span in spans]
         spans_time = max((span.ended - self._lateness for span in spans), default=0)
         self._add(readings, Decoded(), max(spans_time, self.times.spans), received, Signal.SPANS)
         return readings
@@ -208,6 +199,20 @@ class SourceStep:
         released = self._traces.release(self.times.watermark, now)
         # A span without claims has named the session of the others.
         return [span for span in released if isinstance(span.made, InputFlaw) or _may_claim(span)]
+
+
+def _unread(data: bytes, span: PlacedSpan, received: int, origin: tuple[int, bytes] | None) -> SpanReading:
+    """Return the reading of a located span, with a request of the span where its content is not read."""
+    if not span.is_walked:
+        return msgspec.structs.replace(span.reading, record_time=received, origin=origin)
+    content = msgspec.structs.replace(span.reading.content, ends=True) if span.ends else span.reading.content
+    return msgspec.structs.replace(
+        span.reading,
+        content=content,
+        record_time=received,
+        origin=origin,
+        request=request_of(data, span),
+    )
 
 
 def _may_claim(span: Released) -> bool:
