@@ -148,6 +148,11 @@ class SessionMemory(msgspec.Struct):
 
     conversations: list[ConversationMemory] = msgspec.field(default_factory=list[ConversationMemory])
 
+    @property
+    def chars(self) -> int:
+        """Return the characters of the remembered inputs."""
+        return sum(len(conversation.inputs.text) for conversation in self.conversations)
+
     def of(self, span: Span) -> ConversationMemory:
         """Return the memory of the call that a span's input repeats, else of the oldest one, or a new one."""
         texts = [value for name in _INPUTS if isinstance(value := span.attributes.get(name), str)]

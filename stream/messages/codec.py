@@ -21,7 +21,7 @@ from ...schemas.candidate import Candidate
 from ...schemas.event import Event
 from ...schemas.records.verdict_record import VerdictRecord, encode_verdict
 from ...schemas.sessions.resolve import whole_candidate
-from ..error import StreamError
+from ..error import PROCESS_ERRORS, StreamError
 
 VERSION = 1
 """Version of the messages; a process refuses all others."""
@@ -187,7 +187,7 @@ def candidate_messages(
         data = _ENCODER.encode(candidate)
         if len(data) > bytes_max and candidate.request:
             # The claims may take less than the span, which has instructions and descriptions of tools.
-            data = _ENCODER.encode(whole_candidate(candidate))
+            data = _with_claims(candidate) or data
         if len(data) > bytes_max:
             too_large.append(candidate)
         else:
@@ -204,6 +204,16 @@ def candidate_messages(
         for number, (group, more) in enumerate(groups)
     ]
     return [encode(message) for message in messages], too_large
+
+
+def _with_claims(candidate: Candidate) -> bytes | None:
+    """Return a candidate of an unread span with its claims; None where the span cannot be read."""
+    try:
+        return _ENCODER.encode(whole_candidate(candidate))
+    except Exception as error:
+        if isinstance(error, PROCESS_ERRORS):
+            raise
+        return None
 
 
 def _by_session(sessions: Iterable[list[bytes]], bytes_max: int) -> Iterator[tuple[list[bytes], bool]]:

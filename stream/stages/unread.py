@@ -10,6 +10,8 @@ from ..messages.codec import CandidateBatch, DeadLetter
 
 MEMORIES_MAX = 1_000
 """Sessions whose last calls of models are remembered."""
+CHARS_MAX = 1 << 25
+"""Characters of the inputs of these calls; what was read of them takes as much again."""
 
 
 class UnreadCandidates:
@@ -20,6 +22,7 @@ class UnreadCandidates:
 
     def __init__(self) -> None:
         self._memories: dict[str, SessionMemory] = {}
+        self._chars = 0
 
     def read(self, batch: CandidateBatch, time: int) -> tuple[list[Candidate], list[DeadLetter]]:
         """Return the candidates of a batch that have claims, and dead letters of those that cannot be read.
@@ -30,26 +33,26 @@ class UnreadCandidates:
         letters: list[DeadLetter] = []
         for candidate in batch.candidates:
             try:
-                whole = whole_candidate(candidate, self._memory(candidate))
+                whole = self._whole(candidate) if candidate.request else candidate
             except Exception as error:
                 if isinstance(error, PROCESS_ERRORS):
                     raise
-                self._memories.pop(candidate.session_id, None)
                 letters.append(_dead_letter(batch, candidate, time, type(error).__name__))
                 continue
             if whole.claims:
                 candidates.append(whole)
         return candidates, letters
 
-    def _memory(self, candidate: Candidate) -> SessionMemory | None:
-        """Return the memory of a candidate's session, which becomes the latest; None where it was read."""
-        if not candidate.request:
-            return None
+    def _whole(self, candidate: Candidate) -> Candidate:
+        """Return a candidate with its claims; the memory of its session becomes the latest."""
         memory = self._memories.pop(candidate.session_id, None) or SessionMemory()
+        self._chars -= memory.chars
+        whole = whole_candidate(candidate, memory)
         self._memories[candidate.session_id] = memory
-        if len(self._memories) > MEMORIES_MAX:
-            del self._memories[next(iter(self._memories))]
-        return memory
+        self._chars += memory.chars
+        while len(self._memories) > MEMORIES_MAX or self._chars > CHARS_MAX:
+            self._chars -= self._memories.pop(next(iter(self._memories))).chars
+        return whole
 
 
 def _dead_letter(batch: CandidateBatch, candidate: Candidate, time: int, reason: str) -> DeadLetter:
