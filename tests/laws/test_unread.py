@@ -1,4 +1,4 @@
-"""Candidates are the same whoever reads their spans, and whatever the monitor remembers."""
+"""Candidates do not depend on the process that reads their spans, nor on what the monitor remembers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def ways(records: Sequence[Record], patch: pytest.MonkeyPatch) -> Iterator[list[
 
 
 @pytest.mark.parametrize("name", names())
-def test_candidates_of_recordings_do_not_depend_on_who_reads(
+def test_candidates_of_recordings_do_not_depend_on_their_reader(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With memory, without it, and read by the rekeyer."""
@@ -76,7 +76,7 @@ def test_candidates_of_recordings_do_not_depend_on_who_reads(
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_candidates_of_conversations_do_not_depend_on_who_reads(
+def test_candidates_of_conversations_do_not_depend_on_their_reader(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In random dialects and manners, in three partitions."""
