@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 from ...schemas.chat.find import InputFlaw
+from ...schemas.otlp.decoded import Decoded
 from ...schemas.records.dead_letter import DeadLetter
+from ...schemas.walk.locate import located
 from ..error import PROCESS_ERRORS
 from ..ingest.request import Encoding, decode
 from ..messages.codec import CandidateBatch, Tick, candidate_messages, encode, partition_of
@@ -23,7 +25,7 @@ from ..stages.rekey import (
     ResolvedCandidate,
     SourceRequest,
 )
-from ..stages.resolve import SourceState
+from ..stages.resolve import LocatedRequest, SourceState
 from ..stages.result import StageResult
 from .rekey_state import AssignedSource, AssignedSourceWrites, TopicCounts, read_source, write_source
 
@@ -141,7 +143,12 @@ class RekeySources:
         for target, group in sorted(by_partition.items()):
             candidates = [resolved.candidate for resolved in group]
             message = CandidateBatch(
-                batch.source, self.counts.sources, batch.offset, batch.watermark, candidates
+                batch.source,
+                self.counts.sources,
+                batch.offset,
+                batch.watermark,
+                candidates,
+                topic=self.stage.names[Topic.SPANS],
             )
             messages, flawed = candidate_messages(message, self._bytes_max, batch.before)
             outputs += [Output(Topic.EVENTS, target, None, data) for data in messages]
@@ -155,12 +162,21 @@ class RekeySources:
         return outputs, too_large
 
 
-def request_of(record: Record) -> SourceRequest:
-    """Return a record decoded; where decoding breaks, with the flaw of that."""
+def request_of(record: Record, scope: Sequence[str] = ()) -> SourceRequest:
+    """Return a record with its spans located, else decoded; where that breaks, with the flaw of that.
+
+    `scope` are the resource attributes that precede the ids of sessions.
+    """
     offset, digest = record.origin
     encoding = Encoding.JSON if record.value[:1] in (b"{", b"[") else Encoding.PROTOBUF
+    content: Decoded | LocatedRequest | InputFlaw
     try:
-        content = decode(record.value, encoding, SIGNALS[record.topic])
+        is_walked = encoding is Encoding.PROTOBUF and record.topic is Topic.SPANS
+        spans = located(record.value, scope) if is_walked else None
+        if spans is not None:
+            content = LocatedRequest(record.value, spans)
+        else:
+            content = decode(record.value, encoding, SIGNALS[record.topic])
     except Exception as error:
         if isinstance(error, PROCESS_ERRORS):
             raise

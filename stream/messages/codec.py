@@ -20,11 +20,17 @@ from ...schemas.candidate import Candidate
 from ...schemas.event import Event
 from ...schemas.records.session_status import StatusChange, decode_status, encode_status
 from ...schemas.records.verdict_record import VerdictRecord, decode_verdict, encode_verdict
+from ...schemas.sessions.resolve import whole_candidate
 from ...schemas.time import parse_time, rfc3339
-from ..error import StreamError
+from ..error import PROCESS_ERRORS, StreamError
 
 VERSION = 1
 """Version of the messages; a process refuses all others."""
+UNREAD_VERSION = 2
+"""Version of the messages of `tracline.events` with candidates whose content nobody has read.
+
+Version 1 is read as well: there each candidate has its claims.
+"""
 
 T = TypeVar("T")
 
@@ -39,7 +45,7 @@ class CandidateBatch(msgspec.Struct, frozen=True, tag_field="type", tag="batch")
 
     `watermark` is that of the source after them; there are `sources` source partitions. With `more` all
     candidates are of one session, and the next message of this source has further ones: the session is not
-    judged until then.
+    judged until then. `topic` is that of the source, for dead letters.
     """
 
     source: int
@@ -48,6 +54,7 @@ class CandidateBatch(msgspec.Struct, frozen=True, tag_field="type", tag="batch")
     watermark: Time
     candidates: list[Candidate]
     more: bool = False
+    topic: str = ""
 
 
 class Tick(msgspec.Struct, frozen=True, tag_field="type", tag="tick"):
@@ -141,7 +148,7 @@ _VERDICTS = msgspec.json.Decoder(_VerdictsJson)
 _VERSIONED = msgspec.json.Decoder(_Versioned)
 _JSON = msgspec.json.Encoder()
 _MAGIC = b"TL"
-_HEAD = _MAGIC + bytes([VERSION])
+_HEAD, _UNREAD_HEAD = _MAGIC + bytes([VERSION]), _MAGIC + bytes([UNREAD_VERSION])
 
 
 def partition_of(session_id: str, partitions: int) -> int:
@@ -151,11 +158,13 @@ def partition_of(session_id: str, partitions: int) -> int:
 
 def encode(message: Message | JudgedBatch) -> bytes:
     """Return a message of `tracline.events` or `tracline.judged` as bytes."""
-    return _HEAD + _ENCODER.encode(message)
+    return (_UNREAD_HEAD if isinstance(message, CandidateBatch) else _HEAD) + _ENCODER.encode(message)
 
 
 def decode(data: bytes) -> Message:
     """Return a message of `tracline.events`. Raises Damaged, or StreamError for another release's."""
+    if data.startswith(_UNREAD_HEAD):
+        data = _HEAD + data[len(_HEAD) :]
     return _decoded(_MESSAGE, data, "tracline.events")
 
 
@@ -188,6 +197,9 @@ def candidate_messages(
     too_large: list[Candidate] = []
     for candidate in batch.candidates:
         data = _ENCODER.encode(candidate)
+        if len(data) > bytes_max and candidate.request:
+            # The claims may take less than the span, which has instructions and descriptions of tools.
+            data = _with_claims(candidate) or data
         if len(data) > bytes_max:
             too_large.append(candidate)
         else:
@@ -204,6 +216,16 @@ def candidate_messages(
         for number, (group, more) in enumerate(groups)
     ]
     return [encode(message) for message in messages], too_large
+
+
+def _with_claims(candidate: Candidate) -> bytes | None:
+    """Return a candidate of an unread span with its claims; None where the span cannot be read."""
+    try:
+        return _ENCODER.encode(whole_candidate(candidate))
+    except Exception as error:
+        if isinstance(error, PROCESS_ERRORS):
+            raise
+        return None
 
 
 def _by_session(sessions: Iterable[list[bytes]], bytes_max: int) -> Iterator[tuple[list[bytes], bool]]:

@@ -39,6 +39,7 @@ from .result import StageResult
 from .rule_sets import RuleSets
 from .schedule import MonitorState, Write
 from .session_cache import SessionCache
+from .unread import UnreadCandidates
 
 Place: TypeAlias = tuple[int, int]
 """The partition and the offset of a message."""
@@ -78,6 +79,7 @@ class MonitorStage:
         self._options = options
         self._rule_sets = RuleSets(satisfied=options.satisfied)
         self._sessions = SessionCache(round(options.sessions.idle_s * NS))
+        self._unread = UnreadCandidates()
 
     def restore(self, state: MonitorState, partitions: Iterable[int], items: Iterable[Write]) -> None:
         """Add partitions to the state; `items` are what the table has of them, and perhaps of others.
@@ -129,7 +131,9 @@ class MonitorStage:
         *,
         is_separate: bool,
     ) -> MonitorResult:
-        step = MonitorStep(self._options, state, self._rule_sets, self._sessions, is_separate=is_separate)
+        step = MonitorStep(
+            self._options, state, self._rule_sets, self._sessions, self._unread, is_separate=is_separate
+        )
         for record in records:
             step.add(record, superseding.get((record.partition, record.offset)))
         messages = step.finish()
@@ -144,6 +148,8 @@ class MonitorStage:
         """
         record, judged, watermark = message.record, message.judged, message.watermark
         yield from _dead_letters(self._options.events_topic, record, message.flaws)
+        for letter in message.span_letters:
+            yield dead_letter_output(letter)
         if message.is_skipped:
             return
         bytes_max, mark = self._options.bytes_max, Mark(record.partition, record.offset, 0)
@@ -170,5 +176,5 @@ def _dead_letters(topic: str, record: Record, flaws: Iterable[tuple[str, str, st
 
 
 def _counted(message: StepMessage) -> JudgedMessage:
-    codes = tuple(code for _, code, _ in message.flaws)
+    codes = (*(code for _, code, _ in message.flaws), *(letter.code for letter in message.span_letters))
     return JudgedMessage(message.record, message.judged, codes, message.watermark, message.is_repeat)

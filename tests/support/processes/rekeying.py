@@ -41,6 +41,7 @@ from ..conversations.keyed import (
     candidates_of,
     key_of,
     places_of,
+    whole,
 )
 from .stage import TIMEOUT_S, Stage, running
 
@@ -106,7 +107,7 @@ def messages(kafka: KafkaSettings) -> list[Message]:
 
 def batches(kafka: KafkaSettings) -> list[CandidateBatch]:
     """The batches for the monitor."""
-    return [message for message in messages(kafka) if isinstance(message, CandidateBatch)]
+    return [whole(message) for message in messages(kafka) if isinstance(message, CandidateBatch)]
 
 
 def letters(kafka: KafkaSettings) -> list[DeadLetter]:

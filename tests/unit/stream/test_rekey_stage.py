@@ -379,6 +379,7 @@ def test_a_record_that_breaks_is_put_aside_alone(done: Work, monkeypatch: pytest
         )
         return replace(decoded, spans=spans)
 
+    monkeypatch.setattr("tracline.stream.group.rekey_sources.located", lambda _data, _scope: None)
     monkeypatch.setattr("tracline.stream.group.rekey_sources.decode", read)
     spoilt = wire([Span("5e" * 16, "5e" * 8, None, "breaks", START_NS, START_NS)], Encoding.PROTOBUF)
     records = [Record(0, 7, START_NS, spoilt), *done.records]
@@ -387,12 +388,8 @@ def test_a_record_that_breaks_is_put_aside_alone(done: Work, monkeypatch: pytest
         span.assign(source, {})
     taken = span.take(records)
     (letter,) = letters_of(taken)
-    assert (letter.offset, letter.place, letter.code, letter.reason) == (
-        7,
-        "record",
-        "internal",
-        "ZeroDivisionError",
-    )
+    expected = (7, "record", "internal", "ZeroDivisionError")
+    assert (letter.offset, letter.place, letter.code, letter.reason) == expected
     assert candidates_of(batches_of(taken)) == pure(done.records)
 
 
@@ -405,6 +402,7 @@ def test_a_failure_that_no_record_causes_puts_none_aside(
     def read(_body: bytes, _encoding: Encoding, _signal: Signal) -> Decoded:
         raise error
 
+    monkeypatch.setattr("tracline.stream.group.rekey_sources.located", lambda _data, _scope: None)
     monkeypatch.setattr("tracline.stream.group.rekey_sources.decode", read)
     rekey = rekeyer()
     for source in range(SOURCES):

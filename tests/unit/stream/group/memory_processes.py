@@ -40,7 +40,7 @@ from tracline.stream.stages.rekey import RekeyStage
 
 from ....support.conversations.alert_messages import SETTINGS as DETECTOR
 from ....support.conversations.alert_messages import tolerated
-from ....support.conversations.keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES
+from ....support.conversations.keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, whole
 from ....support.conversations.scripts import START_NS
 
 KAFKA = KafkaSettings()
@@ -107,7 +107,7 @@ class MemoryPipeline:
     def batches(self) -> list[CandidateBatch]:
         """Return the batches of candidates for the monitor."""
         messages = [decode(record.value or b"") for record in self.records(Topic.EVENTS)]
-        return [message for message in messages if isinstance(message, CandidateBatch)]
+        return [whole(message) for message in messages if isinstance(message, CandidateBatch)]
 
     def dead_letters(self) -> list[DeadLetter]:
         """Return the dead letters."""
