@@ -283,13 +283,6 @@ def unblocked(ready: Sequence[SpanReading], waiting: Iterable[SpanReading]) -> l
     return released
 
 
-def cut_links(trace: Trace) -> int:
-    """Return the number of parent links that are not followed: spans that name themselves, and cycles."""
-    selves = sum(span.parent_id == span.span_id and trace.parent(span) is None for span in trace.all())
-    cycles = {span.age for span in trace.all() if trace.parent(span) is not None and not trace.above(span)}
-    return selves + len(cycles)
-
-
 def orphans(trace: Trace) -> int:
     """Return the number of spans with a parent that never came."""
     return sum(span.parent_id is not None and span.parent_id not in trace.spans for span in trace.all())
