@@ -36,6 +36,9 @@ from .summary import AuditTally, rule_keys, summary
 EXAMPLES_MAX = 3
 """Findings per rule in a result."""
 
+FILE_ROWS_MIN = 1_000
+"""Average rows of a file below which all sessions are sorted: opening a file twice takes longer."""
+
 TYPED_RECORDS = 10_000
 """Records per row group of `verdicts.parquet`."""
 
@@ -117,7 +120,8 @@ class _Auditing:
 
     def judge(self, parts: Sequence[SourceFile]) -> int:
         """Judge the events of all parts, and return the number of rows that were judged without a sort."""
-        if sum(map(row_count, parts)) <= spill.BUCKET_ROWS:
+        rows = sum(map(row_count, parts))
+        if rows <= max(spill.BUCKET_ROWS, len(parts) * FILE_ROWS_MIN):
             self._add_all(_sorted_parts(parts, self.compiled, self.scratch, self.options, self.on_progress))
             return 0
         passes, on_rows = tuple(spill.passes(parts)), partial(self.on_progress, "reading")

@@ -12,11 +12,10 @@ from ...rules.engine import kernel
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged
 from ...rules.engine.kernel import I64, Findings
 from ...rules.engine.sessions import Order, Sessions
-from ...rules.labels.missing import MISSING
 from ..prepare.buckets import until, with_missing
 from ..prepare.spill import Pass
-from ..sources.event_files import reading
-from .in_order import ROW, changed
+from ..sources.event_files import changed
+from .in_order import ROW
 from .row_order import RowOrder
 
 ROWS_MAX = 500_000
@@ -68,11 +67,10 @@ class LateColumns:
 
     def _read_pass(self, one_pass: Pass, rows: I64, size: int) -> pl.DataFrame:
         """Return the columns of these rows of a pass, which has so many."""
-        with reading(one_pass.parts):
-            events = with_missing(until(one_pass.frame, self.as_of), JUDGED_COLUMNS)
-            columns = events.select(*JUDGED_COLUMNS, MISSING).collect(engine="streaming")
+        events = until(one_pass.frame, self.as_of)
+        columns = with_missing(one_pass.parts, events, JUDGED_COLUMNS)
         if len(columns) != size:
-            raise changed(one_pass)
+            raise changed(one_pass.parts[0])
         return columns[rows]
 
 
