@@ -1,10 +1,10 @@
 """The memory and the cost of audits of very many events.
 
-`PYTHONPATH=. python benchmarks/large_audit.py [EVENTS [FOLDER]]` (100,000,000 by default; about 75 bytes of disk
-an event) writes 1,000,000 synthetic events, and then copies of them with other session ids and later times. It
-audits a tenth of the files, three tenths and all, each in a separate process, and prints the processor time an
-event, the peak memory, and the rows that needed no sort. The archive is written to FOLDER, a temporary folder by
-default, and is deleted at the end.
+`PYTHONPATH=. python benchmarks/large_audit.py [EVENTS [FOLDER]]` (100,000,000 by default; about 75 bytes of
+disk an event) writes 1,000,000 synthetic events, and then copies of them with other session ids and later
+times. It audits a tenth of the files, three tenths and all, each in a separate process, and prints the
+processor time an event, the peak memory, and the rows that needed no sort. The archive is written to FOLDER,
+a temporary folder by default, and is deleted at the end.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from audit import measured, write
 
 BASE_EVENTS = 1_000_000
 SPAN = pl.duration(days=31)
-"""The time by which each copy is later than the one before it; the conversations of a copy begin in 30 days."""
+"""The time by which each copy is later than the one before it; the conversations of a copy take 30 days."""
 SHARES = (0.1, 0.3, 1)
 ROW_GROUP = 100_000
 

@@ -79,7 +79,7 @@ def audit_as_judged(
             places = [list(rules).index((rule.pack, rule.id)) for rule in rule_set.compiled.rules]
             _merge(tally, counts, places)
         shown = [rule for rule, _ in rules.values()]
-        examples = write_verdicts(work, runs, shown)
+        examples = write_verdicts(work, runs, shown, options.threads)
         tally.reject(str(archive), population)
         content = summary(shown, [digest for _, digest in rules.values()], tally, population)
         content |= {"rule_sets": [_summary_of(rule_set) for rule_set in sets]}
