@@ -31,7 +31,7 @@ from ..prepare.buckets import labelled, until
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
 from ..sources.discover import Population, SourceFile
-from ..sources.event_files import FileSlice, null_count, reading, row_count, scan_slices
+from ..sources.event_files import FileSlice, footer, null_count, reading, scan_slices
 from .audit import AuditResult, OnProgress, in_threads, silent, write_verdicts
 from .sorted_runs import Runs
 from .summary import COUNTS, AuditTally, summary
@@ -79,7 +79,7 @@ def audit_as_judged(
             places = [list(rules).index((rule.pack, rule.id)) for rule in rule_set.compiled.rules]
             _merge(tally, counts, places)
         shown = [rule for rule, _ in rules.values()]
-        examples = write_verdicts(work, runs, shown)
+        examples = write_verdicts(work, runs, shown, options.threads)
         tally.reject(str(archive), population)
         content = summary(shown, [digest for _, digest in rules.values()], tally, population)
         content |= {"rule_sets": [_summary_of(rule_set) for rule_set in sets]}
@@ -109,11 +109,12 @@ def _rule_sets(archive: str | Path, parts: Sequence[SourceFile]) -> list[Archive
 
 def _digests(archive: str | Path, part: SourceFile) -> list[tuple[str, int, int]]:
     """Return the rule sets that the rows of a file name: digest, number of events, first time."""
-    if null_count(part, RULES_COLUMN):
+    facts = footer(part)
+    if null_count(part, facts, RULES_COLUMN):
         what = f"has events that do not name the rules that judged them, for example in {part.name}"
         hint = "only archives of tracline's live processes name them; use --rules instead of --as-judged"
         raise SourceError("TRL407", str(archive), what, hint)
-    rows = scan_slices([FileSlice(part, 0, row_count(part))], {RULES_COLUMN: pl.String()})
+    rows = scan_slices([FileSlice(part, 0, facts.rows)], {RULES_COLUMN: pl.String()})
     events = (pl.col("kind") != Kind.END.value).sum()
     uses = rows.group_by(RULES_COLUMN).agg(events.alias("events"), pl.col("time").min().to_physical())
     with reading([part]):
