@@ -14,12 +14,16 @@ from .terminal import quoted
 if TYPE_CHECKING:
     from ..batch.prepare.options import AuditOptions
     from ..batch.sources.discover import Reject
+    from ..schemas.chat.reading import ChatReading, MessagesPath
     from ..schemas.instrumentations.census import SpanCensus
 
 REJECTS_SHOWN = 10
 """Rejects that are printed one by one."""
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+_CHAT_KEY = "tracline.chat"
 
 
 def timezone_option() -> Callable[[F], F]:
@@ -33,8 +37,71 @@ def timezone_option() -> Callable[[F], F]:
     )
 
 
+def chat_options() -> Callable[[F], F]:
+    """Return `--messages-at`, `--agent` and `--agent-by-model`, which `chat_reading` and audits read."""
+
+    def remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+        ctx.meta.setdefault(_CHAT_KEY, {})[param.name] = value
+
+    def decorate(function: F) -> F:
+        options = (
+            click.option(
+                "--messages-at",
+                type=_MessagesPath(),
+                metavar="PATH",
+                expose_value=False,
+                callback=remember,
+                help="Where chat logs have their messages, as in `runs[].trajectory.messages`.",
+            ),
+            click.option(
+                "--agent",
+                metavar="NAME",
+                expose_value=False,
+                callback=remember,
+                help="The agent of conversations in chat logs that name none.",
+            ),
+            click.option(
+                "--agent-by-model",
+                is_flag=True,
+                expose_value=False,
+                callback=remember,
+                help="Give conversations in chat logs that name no agent their model as agent.",
+            ),
+        )
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+class _MessagesPath(click.ParamType):
+    """A path to messages as an argument."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> MessagesPath:
+        """Read the path."""
+        from ..schemas.chat.reading import messages_path
+
+        path = value if isinstance(value, tuple) else messages_path(value)
+        if path is None:
+            self.fail(f"{value!r} is not a path: use one such as runs[].trajectory.messages", param, ctx)
+        return path
+
+
+def chat_reading() -> ChatReading:
+    """Return the options for chat logs of the running command."""
+    from ..schemas.chat.reading import ChatReading
+
+    given = click.get_current_context().meta.get(_CHAT_KEY, {})
+    if given.get("agent") and given.get("agent_by_model"):
+        raise click.UsageError("--agent and --agent-by-model exclude each other.")
+    return ChatReading(**{name: value for name, value in given.items() if value})
+
+
 def audit_options(timezone: str = "UTC", **more: Any) -> AuditOptions:
-    """Return the options of an audit: those given, and the settings of sessions.
+    """Return the options of an audit: those given, those for chat logs, and the settings of sessions.
 
     Raises SourceError (TRL405) for an unknown time zone, and CommandError for invalid settings.
     """
@@ -43,7 +110,13 @@ def audit_options(timezone: str = "UTC", **more: Any) -> AuditOptions:
     from .settings import session_settings
 
     sessions = session_settings()
-    return AuditOptions(zone=zone_of(timezone), idle_s=sessions.idle_s, scope=sessions.scope, **more)
+    return AuditOptions(
+        zone=zone_of(timezone),
+        idle_s=sessions.idle_s,
+        scope=sessions.scope,
+        chat=chat_reading(),
+        **more,
+    )
 
 
 def allow_rejected_option() -> Callable[[F], F]:

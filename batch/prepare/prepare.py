@@ -44,7 +44,8 @@ def prepare(
     ready: list[SourceFile] = []
     found = discover(source, population)
     chats = [part for part in found if part.format is FileFormat.CHAT]
-    for frame in chat_frames(chats, population, shared_ids(chats, options.zone), options.zone):
+    known = shared_ids(chats, options.zone, options.chat)
+    for frame in chat_frames(chats, population, known, options.zone, options.chat):
         ready.append(_write(scratch, f"chat-{len(ready):06d}", frame))
     rest: list[SourceFile] = []
     spans = [part for part in found if part.format is FileFormat.SPANS]

@@ -11,7 +11,7 @@ import click
 
 from ....schemas.time import rfc3339
 from ...options import Command, format_option, rules_option
-from ...source import allow_rejected_option, timezone_option
+from ...source import allow_rejected_option, chat_options, timezone_option
 from ...terminal import clean, plain_console
 from ..audit.audit import Instant
 from ..audit.failing import read_rates
@@ -76,6 +76,7 @@ class BacktestResult:
     help="The minimum mean number of ticks between false alarms of one rule and agent.",
 )
 @timezone_option()
+@chat_options()
 @allow_rejected_option()
 @format_option("table", "json")
 def command(

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ...options import Command, note, rules_option
-from ...source import allow_rejected_option, timezone_option
+from ...source import allow_rejected_option, chat_options, timezone_option
 from ..audit.audit import Instant
 from .group import TICK_S, note_unlearned, read_history
 
@@ -32,6 +32,7 @@ from .group import TICK_S, note_unlearned, read_history
     help="Seconds of event time per tick.",
 )
 @timezone_option()
+@chat_options()
 @allow_rejected_option()
 def command(
     archive: str,

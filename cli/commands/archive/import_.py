@@ -13,6 +13,8 @@ from ...options import Command, format_option, note, out_option
 from ...source import (
     allow_empty_option,
     allow_rejected_option,
+    chat_options,
+    chat_reading,
     report_empty,
     report_rejected,
     report_unread,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 @click.argument("source")
 @out_option("ARCHIVE", "The archive's folder, created if necessary.")
 @timezone_option()
+@chat_options()
 @allow_rejected_option()
 @allow_empty_option()
 @format_option("table", "json")
@@ -46,7 +49,9 @@ def command(
     from ...settings import session_settings
 
     scope = session_settings().scope
-    imported = import_source(source, out, timezone, scope, lambda name: note(f"importing {clean(name)}"))
+    imported = import_source(
+        source, out, timezone, scope, lambda name: note(f"importing {clean(name)}"), chat_reading()
+    )
     result = summary(imported)
     click.echo(json.dumps(result, indent=2) if format == "json" else _table(result, out))
     population = imported.population

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...options import Command, format_option
-from ...source import allow_rejected_option, audit_options, report_rejected, timezone_option
+from ...source import allow_rejected_option, audit_options, chat_options, report_rejected, timezone_option
 from ...terminal import clean, plain_console
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ SAMPLE_WIDTH = 40
 @click.argument("source")
 @click.option("--tool", "wanted", metavar="NAME", help="Show only the tools whose name contains this.")
 @timezone_option()
+@chat_options()
 @allow_rejected_option()
 @format_option("table", "json")
 def command(source: str, wanted: str | None, timezone: str, allow_rejected: int, format: str) -> None:

@@ -28,6 +28,7 @@ from ...source import (
     allow_empty_option,
     allow_rejected_option,
     audit_options,
+    chat_options,
     report_empty,
     report_rejected,
     report_unread,
@@ -97,6 +98,7 @@ class Instant(click.ParamType):
 )
 @click.option("--satisfied", is_flag=True, help="Write satisfied and held verdicts too.")
 @timezone_option()
+@chat_options()
 @click.option(
     "--threads",
     type=click.IntRange(min=1),
