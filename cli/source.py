@@ -23,7 +23,15 @@ REJECTS_SHOWN = 10
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+GivenSources = str | Sequence[str]
+"""One or several sources as arguments."""
+
 _CHAT_KEY = "tracline.chat"
+
+
+def sources_argument(name: str, metavar: str) -> Callable[[F], F]:
+    """Return an argument of one or several sources: a tuple of str."""
+    return click.argument(name, metavar=f"{metavar}...", nargs=-1, required=True)
 
 
 def timezone_option() -> Callable[[F], F]:
@@ -138,33 +146,39 @@ def allow_empty_option() -> Callable[[F], F]:
     )
 
 
-def report_unread(spans: SpanCensus, events: int, source: str, *, allow_empty: bool) -> int:
+def named(source: GivenSources) -> str:
+    """Return the sources as the place of an error."""
+    return source if isinstance(source, str) else ", ".join(source)
+
+
+def report_unread(spans: SpanCensus, events: int, source: GivenSources, *, allow_empty: bool) -> int:
     """Report on standard error that the spans, or those of an agent framework, contain no event.
 
     Return the exit code: 2, after an error (TRL605), if there is no event at all and that is not allowed.
     """
     from ..schemas.instrumentations.census import unread_text
 
-    hint = f"run `tracline doctor {source}`; docs/spans.md lists the spans that are read"
+    first = source if isinstance(source, str) else source[0]
+    hint = f"run `tracline doctor {first}`; docs/spans.md lists the spans that are read"
     if spans.is_unread and not (events or allow_empty):
         error = command_error(
-            "TRL605", source, unread_text(spans.spans), f"{hint}; --allow-empty accepts them"
+            "TRL605", named(source), unread_text(spans.spans), f"{hint}; --allow-empty accepts them"
         )
         error.show()
         return error.exit_code
     if silent := spans.spans if spans.is_unread else spans.unread_frameworks:
-        note(f"{quoted(source)}: {quoted(unread_text(silent))}\n  hint: {quoted(hint)}")
+        note(f"{quoted(named(source))}: {quoted(unread_text(silent))}\n  hint: {quoted(hint)}")
     return 0
 
 
-def report_empty(rows: int, source: str) -> None:
+def report_empty(rows: int, source: GivenSources) -> None:
     """Report on standard error that a source has no rows."""
     if not rows:
-        note(f"{quoted(source)}: no rows: nothing to judge")
+        note(f"{quoted(named(source))}: no rows: nothing to judge")
 
 
 def report_rejected(
-    rejects: Sequence[Reject], by_reason: Mapping[str, int], source: str, allowed: int
+    rejects: Sequence[Reject], by_reason: Mapping[str, int], source: GivenSources, allowed: int
 ) -> None:
     """Report on standard error the first rejects and their number by reason.
 
@@ -183,4 +197,6 @@ def report_rejected(
         return
     click.echo(shown, err=True)
     hint = "fix the source, or raise --allow-rejected"
-    raise command_error("TRL603", source, f"{count:,} rejected, more than --allow-rejected {allowed}", hint)
+    raise command_error(
+        "TRL603", named(source), f"{count:,} rejected, more than --allow-rejected {allowed}", hint
+    )

@@ -18,7 +18,7 @@ from ...rules.engine.status import applied_at, first_breaches, unjudged_findings
 from ...schemas.event import Kind
 from ...schemas.time import NS
 from ..prepare.options import AuditOptions
-from ..sources.discover import Population
+from ..sources.discover import Population, Sources
 from .audit import judged_batches
 
 SCHEMA = {
@@ -40,7 +40,7 @@ _TURN = {APPLIED: 0, VIOLATED: 1, UNJUDGED: 2, CLOSED: 3}
 
 
 def status_history(
-    archive: str | Path, compiled: CompiledRules, scratch: Path, options: AuditOptions, population: Population
+    archive: Sources, compiled: CompiledRules, scratch: Path, options: AuditOptions, population: Population
 ) -> pl.DataFrame:
     """Return a row for each new status of an occurrence, sorted by `changed`, with the columns of `SCHEMA`.
 

@@ -24,7 +24,7 @@ from ...schemas.frames.events import event_frame
 from ..prepare.chat_frames import chat_batches
 from ..prepare.session_ids import KnownConversations, shared_ids
 from ..prepare.span_candidates import resolved
-from ..sources.discover import FileFormat, Population, Reject, SourceFile, discover
+from ..sources.discover import FileFormat, Population, Reject, SourceFile, Sources, discover, each_source
 from .small_sources import SMALL_ROWS, SmallChats, rows_by_file, together
 
 SPAN_ROWS = 50_000
@@ -49,7 +49,7 @@ def silent(_name: str) -> None:
 
 
 def import_source(
-    source: str | Path,
+    source: Sources,
     out: Path,
     timezone: str = "UTC",
     scope: Sequence[str] = (),
@@ -214,10 +214,10 @@ def zone_of(name: str) -> ZoneInfo:
         raise SourceError("TRL405", "--timezone", "unknown time zone", hint) from None
 
 
-def _readable(source: str | Path, out: Path, population: Population) -> list[SourceFile]:
+def _readable(source: Sources, out: Path, population: Population) -> list[SourceFile]:
     """Return the chat logs and span dumps of a source, which must not contain the archive."""
-    target, root = out.resolve(), Path(source).resolve()
-    if target == root or root in target.parents:
+    target, roots = out.resolve(), [Path(part).resolve() for part in each_source(source)]
+    if any(target == root or root in target.parents for root in roots):
         hint = "choose an --out outside the source"
         raise SourceError("TRL401", str(out), "is inside the source", hint)
     found: list[SourceFile] = []

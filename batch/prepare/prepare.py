@@ -12,7 +12,7 @@ from ...archive.error import SourceError
 from ...schemas.frames.candidates import SPAN_COLUMNS, candidate_frame
 from ...schemas.sessions.claim_log import ClaimLog
 from ...schemas.sessions.order import session_order
-from ..sources.discover import FileFormat, Population, Reject, SourceFile, discover
+from ..sources.discover import FileFormat, Population, Reject, SourceFile, Sources, discover
 from ..sources.event_files import bytes_of, null_count, reading, reject_rows, row_count
 from .chat_frames import chat_frames
 from .options import AuditOptions
@@ -26,7 +26,7 @@ _READY = ("seq", "occurrence", "event_id")
 
 
 def prepare(
-    source: str | Path,
+    source: Sources,
     scratch: Path,
     population: Population,
     options: AuditOptions | None = None,

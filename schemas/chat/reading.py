@@ -57,19 +57,23 @@ def conversations_at(
 
 
 def _at_path(
-    value: object, path: MessagesPath, place: str, inherited: Mapping[str, object], own: Mapping[str, object]
+    value: object,
+    path: MessagesPath,
+    place: str,
+    inherited: Mapping[str, object],
+    nearest: Mapping[str, object],
 ) -> Iterator[RecordedConversation | InputFlaw]:
     if not path and isinstance(value, list):
-        header = {**inherited, **own}
+        header = {**inherited, **nearest}
         yield RecordedConversation(cast("list[object]", value), header, place or "session 1")
     elif path and path[0] == ELEMENT and isinstance(value, list):
-        shared = {**inherited, **{key: own[key] for key in _AGENT_KEYS if key in own}}
+        shared = {**inherited, **{key: nearest[key] for key in _AGENT_KEYS if key in nearest}}
         for number, member in enumerate(cast("list[object]", value), start=1):
             inner = f"{place}, session {number}" if place else f"session {number}"
             yield from _at_path(member, path[1:], inner, shared, {})
     elif path and is_object(value) and path[0] in value:
         fields = {key: item for key, item in value.items() if key != path[0]}
-        yield from _at_path(value[path[0]], path[1:], place, inherited, {**own, **fields})
+        yield from _at_path(value[path[0]], path[1:], place, inherited, {**nearest, **fields})
     else:
         yield InputFlaw(place or "session 1", "chat-shape", "has no list of messages at --messages-at")
 

@@ -11,7 +11,7 @@ import click
 
 from ....schemas.time import rfc3339
 from ...options import Command, format_option, rules_option
-from ...source import allow_rejected_option, chat_options, timezone_option
+from ...source import allow_rejected_option, chat_options, sources_argument, timezone_option
 from ...terminal import clean, plain_console
 from ..audit.audit import Instant
 from ..audit.failing import read_rates
@@ -46,7 +46,7 @@ class BacktestResult:
 
 
 @click.command("backtest", cls=Command)
-@click.argument("archive")
+@sources_argument("archive", "ARCHIVE")
 @rules_option()
 @click.option(
     "--rates",
@@ -80,7 +80,7 @@ class BacktestResult:
 @allow_rejected_option()
 @format_option("table", "json")
 def command(
-    archive: str,
+    archive: tuple[str, ...],
     rules: tuple[str, ...],
     rates_file: Path | None,
     history: int | None,

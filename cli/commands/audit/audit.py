@@ -32,6 +32,7 @@ from ...source import (
     report_empty,
     report_rejected,
     report_unread,
+    sources_argument,
     timezone_option,
 )
 from ...terminal import quoted
@@ -59,7 +60,7 @@ class Instant(click.ParamType):
 
 
 @click.command("audit", cls=Command)
-@click.argument("archive")
+@sources_argument("archive", "ARCHIVE")
 @rules_option(required=False)
 @selection_options()
 @click.option(
@@ -107,7 +108,7 @@ class Instant(click.ParamType):
 )
 @format_option("table", "json", "jsonl", "junit", "sarif")
 def command(
-    archive: str,
+    archive: tuple[str, ...],
     rules: tuple[str, ...],
     select: tuple[str, ...],
     ignore: tuple[str, ...],
@@ -129,8 +130,8 @@ def command(
     """Judge an archive by rule packs and write a bundle of verdicts.
 
     ARCHIVE is a folder, a file or a quoted glob of event Parquet, chat logs or OpenTelemetry span dumps; the
-    latter two are read as by `tracline import`. The bundle contains verdicts.jsonl, verdicts.parquet,
-    summary.json and the rules. Sessions that span --since or --until are judged whole.
+    latter two are read as by `tracline import`. Several are read as one. The bundle contains verdicts.jsonl,
+    verdicts.parquet, summary.json and the rules. Sessions that span --since or --until are judged whole.
 
     Archives of `tracline serve` and `tracline stream archive` contain the rules that were active: --as-judged
     judges by these rules and their changes instead of --rules.

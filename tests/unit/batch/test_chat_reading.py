@@ -13,14 +13,14 @@ from tracline.cli import tracline
 from tracline.schemas.chat.find import InputFlaw, RecordedConversation, conversations
 from tracline.schemas.chat.reading import ChatReading, conversations_at, messages_path
 
-SAYS = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "good day"}]
+MESSAGES = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "good day"}]
 PATH = "task_results[].trajectory.messages"
 LOG = {
     "id": "run-7",
     "model": "m-1",
     "task_results": [
-        {"task_id": 1, "trajectory": {"messages": SAYS, "agent_name": "desk"}},
-        {"task_id": 2, "trajectory": {"messages": [*SAYS, {"role": "user", "content": "bye"}]}},
+        {"task_id": 1, "trajectory": {"messages": MESSAGES, "agent_name": "desk"}},
+        {"task_id": 2, "trajectory": {"messages": [*MESSAGES, {"role": "user", "content": "bye"}]}},
         {"task_id": 3, "trajectory": None},
     ],
 }
@@ -36,10 +36,10 @@ def hinted(value: object) -> list[str | None]:
     ("value", "paths"),
     [
         (LOG, [PATH]),
-        ([{"log": {"messages": SAYS}}, {"log": {"messages": SAYS}}], ["[].log.messages"] * 2),
-        ({"simulations": [{"trace": SAYS}]}, ["simulations[].trace"]),
-        ({"data": [[SAYS], [SAYS]]}, ["data[][]"]),
-        ({"an e-mail@example.com": {"messages": SAYS}}, [None]),
+        ([{"log": {"messages": MESSAGES}}, {"log": {"messages": MESSAGES}}], ["[].log.messages"] * 2),
+        ({"simulations": [{"trace": MESSAGES}]}, ["simulations[].trace"]),
+        ({"data": [[MESSAGES], [MESSAGES]]}, ["data[][]"]),
+        ({"an e-mail@example.com": {"messages": MESSAGES}}, [None]),
         ({"numbers": list(range(10))}, [None]),
         ({"rows": [{"text": "hello"}]}, [None]),
     ],
@@ -58,11 +58,13 @@ def test_a_shape_that_is_nearly_known_names_the_place_of_its_messages(
 
 def test_the_search_for_messages_is_bounded() -> None:
     """A deep or wide value is not searched to its end."""
-    deep: object = SAYS
+    deep: object = MESSAGES
     for _ in range(5_000):
         deep = {"in": deep}
     assert hinted(deep) == [None]
-    assert hinted({f"k{number}": {} for number in range(10_000)} | {"messages": None, "z": SAYS}) == [None]
+    assert hinted({f"k{number}": {} for number in range(10_000)} | {"messages": None, "z": MESSAGES}) == [
+        None
+    ]
 
 
 @pytest.mark.parametrize("text", ["", ".", "a.", ".a", "a..b", "a[", "a[0]", "[]a", "a b[]c"])
@@ -82,13 +84,13 @@ def test_a_conversation_has_the_fields_of_its_own_objects() -> None:
     assert isinstance(second, RecordedConversation)
     assert second.place == "session 2"
     assert third == InputFlaw("session 3", "chat-shape", "has no list of messages at --messages-at")
-    assert conversations_at({"messages": SAYS}, steps) == []
+    assert conversations_at({"messages": MESSAGES}, steps) == []
 
 
 def test_values_without_the_path_are_read_as_they_are(tmp_path: Path) -> None:
     """One file may hold both shapes."""
     log = tmp_path / "log.jsonl"
-    values = [{"trajectory": {"messages": SAYS}}, {"messages": SAYS, "id": "plain"}]
+    values = [{"trajectory": {"messages": MESSAGES}}, {"messages": MESSAGES, "id": "plain"}]
     log.write_text("".join(json.dumps(value) + "\n" for value in values))
     found = list(read_conversations(log, ChatReading(("trajectory", "messages"))))
     assert [isinstance(part, RecordedConversation) for part in found] == [True, True]
