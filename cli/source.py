@@ -92,7 +92,7 @@ class _MessagesPath(click.ParamType):
         """Read the path."""
         from ..schemas.chat.reading import messages_path
 
-        path = value if isinstance(value, tuple) else messages_path(value)
+        path = messages_path(str(value))
         if path is None:
             self.fail(f"{value!r} is not a path: use one such as runs[].trajectory.messages", param, ctx)
         return path
