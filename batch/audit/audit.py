@@ -26,7 +26,7 @@ from ..prepare.ahead import behind
 from ..prepare.buckets import Buckets, label_passes, labelled
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
-from ..sources.discover import Population, SourceFile
+from ..sources.discover import Population, SourceFile, Sources, named
 from ..sources.event_files import row_count
 from .in_order import disordered, judge_in_order
 from .late_columns import LateColumns, with_findings
@@ -65,7 +65,7 @@ def silent(_step: str, _done: int, _total: int) -> None:
 
 
 def audit(
-    archive: str | Path, rule_set: RuleSet, out: Path, options: AuditOptions, on_progress: OnProgress = silent
+    archive: Sources, rule_set: RuleSet, out: Path, options: AuditOptions, on_progress: OnProgress = silent
 ) -> AuditResult:
     """Judge the archive by the rules and write the bundle `out`.
 
@@ -83,7 +83,7 @@ def audit(
         parts = prepare(archive, scratch, population, options)
         rows_in_order = _Auditing(compiled, scratch, options, tally, runs, on_progress).judge(parts)
         examples = write_verdicts(work, runs, compiled.rules, options.threads)
-        tally.reject(str(archive), population)
+        tally.reject(named(archive), population)
         content = summary(compiled.rules, compiled.digests, tally, population)
         if rule_set.selection:
             content["selection"] = {option: list(words) for option, words in rule_set.selection.items()}
@@ -180,7 +180,7 @@ class _Auditing:
 
 
 def judged_batches(
-    archive: str | Path,
+    archive: Sources,
     compiled: CompiledRules,
     scratch: Path,
     options: AuditOptions,

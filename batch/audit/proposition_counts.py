@@ -13,7 +13,7 @@ from ...rules.model.rule import RuleSet
 from ...schemas.event import Kind
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
-from ..sources.discover import Population, SourceFile
+from ..sources.discover import Population, SourceFile, Sources
 from ..sources.event_files import reading, row_count, scan
 
 SAMPLES_MAX = 3
@@ -53,7 +53,7 @@ class PropositionCensus:
 
 
 def census(
-    source: str | Path, rule_set: RuleSet, scratch: Path, options: AuditOptions | None = None
+    source: Sources, rule_set: RuleSet, scratch: Path, options: AuditOptions | None = None
 ) -> PropositionCensus:
     """Count every proposition of the rules over a source; `scratch` is an empty folder of the caller.
 

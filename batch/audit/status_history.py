@@ -20,7 +20,7 @@ from ...schemas.event import Kind
 from ...schemas.records.session_status import SessionStatus, StatusChange
 from ...schemas.time import NS
 from ..prepare.options import AuditOptions
-from ..sources.discover import Population
+from ..sources.discover import Population, Sources
 from .audit import judged_batches
 
 SCHEMA = {
@@ -41,7 +41,7 @@ _TURN = {status.value: turn for turn, status in enumerate(SessionStatus)}
 
 
 def status_history(
-    archive: str | Path, compiled: CompiledRules, scratch: Path, options: AuditOptions, population: Population
+    archive: Sources, compiled: CompiledRules, scratch: Path, options: AuditOptions, population: Population
 ) -> pl.DataFrame:
     """Return a row for each new status of an occurrence, sorted by `changed`, with the columns of `SCHEMA`.
 

@@ -12,7 +12,7 @@ from ...archive.error import SourceError
 from ...schemas.frames.candidates import SPAN_COLUMNS, candidate_frame
 from ...schemas.sessions.claim_log import ClaimLog
 from ...schemas.sessions.order import session_order
-from ..sources.discover import FileFormat, Population, Reject, SourceFile, discover
+from ..sources.discover import FileFormat, Population, Reject, SourceFile, Sources, discover
 from ..sources.event_files import footer, null_count, reading, reject_rows
 from .chat_frames import chat_frames
 from .options import AuditOptions
@@ -26,7 +26,7 @@ _READY = ("seq", "occurrence", "event_id")
 
 
 def prepare(
-    source: str | Path,
+    source: Sources,
     scratch: Path,
     population: Population,
     options: AuditOptions | None = None,
@@ -44,7 +44,8 @@ def prepare(
     ready: list[SourceFile] = []
     found = discover(source, population)
     chats = [part for part in found if part.format is FileFormat.CHAT]
-    for frame in chat_frames(chats, population, shared_ids(chats, options.zone), options.zone):
+    known = shared_ids(chats, options.zone, options.chat)
+    for frame in chat_frames(chats, population, known, options.zone, options.chat):
         ready.append(_write(scratch, f"chat-{len(ready):06d}", frame))
     rest: list[SourceFile] = []
     spans = [part for part in found if part.format is FileFormat.SPANS]

@@ -216,24 +216,22 @@ class _Reading:
                 )
         return self._readings[formula]
 
-    def _read(
-        self, formula: Formula, same: Sequence[Truth], other: Sequence[Truth], *, beyond: bool
-    ) -> Truth:
-        """Return one reading of a formula, from that of its operands and their other reading."""
+    def _read(self, formula: Formula, same: Sequence[Truth], dual: Sequence[Truth], *, beyond: bool) -> Truth:
+        """Return one reading of a formula, from that of its operands and their dual reading."""
         behind = np.array([beyond])
         match formula.op:
             case Op.TRUE | Op.FALSE:
                 return np.append(np.full(self._count, formula.op is Op.TRUE), behind)
             case Op.NOT:
-                read = ~other[0]
+                read = ~dual[0]
             case Op.AND:
                 read = np.logical_and.reduce(same)
             case Op.OR:
                 read = np.logical_or.reduce(same)
             case Op.IMPLIES:
-                read = ~other[0] | same[1]
+                read = ~dual[0] | same[1]
             case Op.IFF:
-                read = (~other[0] | same[1]) & (~other[1] | same[0])
+                read = (~dual[0] | same[1]) & (~dual[1] | same[0])
             case Op.UNTIL | Op.WEAK_UNTIL | Op.RELEASE | Op.STRONG_RELEASE:
                 return np.append(_continued(formula.op, *same, beyond=beyond), behind)
             case _:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...options import Command, format_option, load_selected, note, rules_option, selection_options
-from ...source import allow_rejected_option, audit_options, report_rejected, timezone_option
+from ...source import allow_rejected_option, audit_options, chat_options, report_rejected, timezone_option
 from ..audit.audit import Instant
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ JUDGED_NOTE = "these events were judged before they were archived; claims droppe
 @click.option("--repeats", is_flag=True, help="With --session: also show dropped claims, and the reason.")
 @click.option("--as-of", type=Instant(), metavar="TIME", help="Show what an audit as of this time judges.")
 @timezone_option()
+@chat_options()
 @allow_rejected_option()
 @format_option("table", "json")
 def command(

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...options import Command, format_option, load_selected, rules_option, selection_options
-from ...source import allow_rejected_option, audit_options, report_rejected, timezone_option
+from ...source import (
+    allow_rejected_option,
+    audit_options,
+    chat_options,
+    report_rejected,
+    sources_argument,
+    timezone_option,
+)
 from ...terminal import clean, plain_console
 
 if TYPE_CHECKING:
@@ -23,14 +30,15 @@ SESSION_WIDTH = 24
 
 
 @click.command("label", cls=Command)
-@click.argument("archive")
+@sources_argument("archive", "ARCHIVE")
 @rules_option()
 @selection_options()
 @timezone_option()
+@chat_options()
 @allow_rejected_option()
 @format_option("table", "json")
 def command(
-    archive: str,
+    archive: tuple[str, ...],
     rules: tuple[str, ...],
     select: tuple[str, ...],
     ignore: tuple[str, ...],
