@@ -18,7 +18,7 @@ import polars as pl
 from tracline.examples.desk.bot import Desk, conversations
 from tracline.examples.desk.formats import event_frame
 from tracline.rules.engine.judge import JUDGED_COLUMNS, CompiledRules, compile_rule_set, label_columns
-from tracline.rules.incremental.carried import Carried
+from tracline.rules.incremental.carried import decode_carried, encode_carried
 from tracline.rules.incremental.carry_layout import CarryLayout
 from tracline.rules.incremental.continue_judging import continue_judging
 from tracline.rules.labels.missing import MISSING, NOTHING
@@ -63,9 +63,9 @@ def measured(name: str, rule_set: RuleSet, sessions: int, length: int) -> tuple[
 
 def judged(layout: CarryLayout, carried: dict[str, bytes], rows: pl.DataFrame) -> dict[str, bytes]:
     """Judge a batch from encoded states, and return the encoded states after it."""
-    states = {session: msgspec.msgpack.decode(data, type=Carried) for session, data in carried.items()}
+    states = {session: decode_carried(data) for session, data in carried.items()}
     done = continue_judging(layout, states, rows, np.zeros(len(rows), dtype=np.int64), satisfied=False)
-    return {session: msgspec.msgpack.encode(state) for session, state in done.carried.items()}
+    return {session: encode_carried(state) for session, state in done.carried.items()}
 
 
 def labelled(compiled: CompiledRules, count: int) -> pl.DataFrame:

@@ -14,12 +14,12 @@ from typing import TypeAlias
 
 import msgspec
 
-from ...rules.incremental.carried import Carried
+from ...rules.incremental.carried import Carried, page_of, stored_page
 from ...schemas.sessions.assemble import SessionAssembler
 from ..error import StreamError
 
-VERSION = 2
-VERSIONS_READ = (1, 2)
+VERSION = 3
+VERSIONS_READ = (1, 2, 3)
 
 Columns: TypeAlias = dict[str, list[int | str | bool | None]]
 """Rows by column: those of `rules.engine.judge.JUDGED_COLUMNS` and of the labeler, times as nanoseconds."""
@@ -60,8 +60,8 @@ class _StoredState(msgspec.Struct, omit_defaults=True):
     carried: Carried | None = None
 
 
-_ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(_StoredState)
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=stored_page)
+_DECODER = msgspec.msgpack.Decoder(_StoredState, dec_hook=page_of)
 
 
 def _byte(version: int) -> bytes:
