@@ -30,14 +30,14 @@ class Carried(msgspec.Struct, array_like=True):
     sliced: CarriedSlices = msgspec.field(default_factory=CarriedSlices)
 
 
-def stored_page(page: Any) -> object:
-    """Return the stored form of a page inside the carried part; for an encoder's `enc_hook`."""
+def stored_page(page: Any) -> bytes:
+    """Return the stored form of a page, for an encoder's `enc_hook`."""
     assert isinstance(page, SlicePage)
     return page.data
 
 
-def page_of(kind: type, stored: Any) -> object:
-    """Return the page of that form; for a decoder's `dec_hook`."""
+def page_of(kind: type, stored: Any) -> SlicePage:
+    """Return the page of that form, for a decoder's `dec_hook`."""
     assert kind is SlicePage
     return SlicePage(stored)
 

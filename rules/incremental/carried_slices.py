@@ -82,48 +82,83 @@ _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(_StoredPage)
 
 
-class SlicePage:
-    """Slices by name, and their stored form; a page never changes."""
+class PagePlace(NamedTuple):
+    """The place of a page that is stored by itself.
 
-    def __init__(self, data: bytes) -> None:
-        self.data = data
+    These are the offset of the message that led to it, its number among the pages of that message, and the
+    CRC-32 of its bytes.
+    """
+
+    offset: int
+    index: int
+    crc: int
+
+
+class SlicePage:
+    """Slices by name; a page never changes.
+
+    `size` is that of its bytes, and `place` where they are stored by themselves, None for a page that is a
+    part of its session's record. A stored page has its slices in memory alone.
+    """
+
+    def __init__(self, data: bytes, place: PagePlace | None = None) -> None:
+        self._data: bytes | None = data
+        self.size, self.place = len(data), place
 
     @classmethod
     def of(cls, level: int, slices: Mapping[str, CarriedSlice]) -> SlicePage:
         """Return a page with these slices."""
-        places: dict[int, int] = {}
-        events: list[CarriedEvent] = []
-        rows: dict[str, list[int]] = {}
-        for name, (number, its_events) in slices.items():
-            row = rows[name] = [number]
-            for event in its_events:
-                place = places.setdefault(event.seq, len(events))
-                if place == len(events):
-                    events.append(event)
-                row.append(place)
-        page = cls(_ENCODER.encode(_StoredPage(level, events, rows)))
-        page.decoded = level, slices
+        page = cls(_encoded(level, slices))
+        page._decoded = level, slices
         return page
 
+    @property
+    def data(self) -> bytes:
+        """Return the page as bytes."""
+        return _encoded(*self._decoded) if self._data is None else self._data
+
+    def store(self, place: PagePlace) -> None:
+        """Note that the page is stored at that place."""
+        assert self.place is None
+        _ = self._decoded
+        self.place, self._data = place, None
+
     @cached_property
-    def decoded(self) -> tuple[int, Mapping[str, CarriedSlice]]:
+    def _decoded(self) -> tuple[int, Mapping[str, CarriedSlice]]:
         """Return the level and the slices of the page."""
-        level, events, rows = msgspec.structs.astuple(_DECODER.decode(self.data))
-        slices = {
-            name: CarriedSlice(row[0], tuple([events[place] for place in row[1:]]))
-            for name, row in rows.items()
+        assert self._data is not None
+        stored = _DECODER.decode(self._data)
+        if self.place is not None:
+            self._data = None
+        return stored.level, {
+            name: CarriedSlice(row[0], tuple([stored.events[place] for place in row[1:]]))
+            for name, row in stored.slices.items()
         }
-        return level, slices
 
     @property
     def level(self) -> int:
         """Return how many merges led to the page."""
-        return self.decoded[0]
+        return self._decoded[0]
 
     @property
     def slices(self) -> Mapping[str, CarriedSlice]:
         """Return the slices by name."""
-        return self.decoded[1]
+        return self._decoded[1]
+
+
+def _encoded(level: int, slices: Mapping[str, CarriedSlice]) -> bytes:
+    """Return a page as bytes, in which each event is stored once."""
+    places: dict[int, int] = {}
+    events: list[CarriedEvent] = []
+    rows: dict[str, list[int]] = {}
+    for name, (number, its_events) in slices.items():
+        row = rows[name] = [number]
+        for event in its_events:
+            place = places.setdefault(event.seq, len(events))
+            if place == len(events):
+                events.append(event)
+            row.append(place)
+    return _ENCODER.encode(_StoredPage(level, events, rows))
 
 
 NO_SLICES = SlicePage.of(0, {})
@@ -133,8 +168,9 @@ class CarriedSlices(msgspec.Struct, array_like=True, frozen=True):
     """The slices of a session; a batch returns new ones.
 
     `classes` have numbers. `merged` maps the numbers of former classes that pages still have to those of the
-    classes that these became. A slice whose number is of no class is dropped. `pages` come from the oldest to the newest; of several entries of a slice the
-    newest counts, and those in `recent` are newer than all pages. `next_number` is that of the next class.
+    classes that these became; a slice whose number is of no class is dropped. `pages` come from the oldest to
+    the newest; of several entries of a slice the newest counts, and those in `recent` are newer than all
+    pages. `next_number` is that of the next class.
     """
 
     classes: dict[int, SliceClass] = {}
@@ -260,7 +296,7 @@ def _is_full(pages: tuple[SlicePage, ...], level: int) -> bool:
     last = pages[-(LEVEL_PAGES - 1) :]
     if len(last) < LEVEL_PAGES - 1 or any(page.level != level for page in last):
         return False
-    return sum(len(page.data) for page in last) <= PAGE_BYTES_MAX
+    return sum(page.size for page in last) <= PAGE_BYTES_MAX
 
 
 def _newest(pages: Iterable[SlicePage]) -> dict[str, CarriedSlice]:

@@ -214,7 +214,7 @@ def settle(chosen: Any, closing: Any, layout: Any, memory: Any, runs: Any, used:
             row = state[s, c] >> OUTPUT_BITS
             if row != dead[c]:
                 t = s * slot_size + offsets[c]
-                _settle_run(t, closing[row] != 0, bits[c], depths[c], back[c], trails)
+                _settle_run(t, closing[row] != 0, bits[c], back[c], trails)
                 _mark(t, bits[c], depths[c], trails, used)
     for x in range(owners.shape[0]):
         s, first = owners[x], groups[keys[x]]
@@ -224,14 +224,14 @@ def settle(chosen: Any, closing: Any, layout: Any, memory: Any, runs: Any, used:
                 continue
             needed[x] = True
             t = slice_offsets[x] + offsets[c] - offsets[first]
-            _settle_run(t, closing[entry >> OUTPUT_BITS] != 0, bits[c], depths[c], back[c], trails)
+            _settle_run(t, closing[entry >> OUTPUT_BITS] != 0, bits[c], back[c], trails)
             if is_class[x]:
                 _mark(t, bits[c], depths[c], trails, used)
     return needed
 
 
 @njit
-def _settle_run(t: Any, closes: Any, bits: Any, depth: Any, back: Any, trails: Any) -> Any:
+def _settle_run(t: Any, closes: Any, bits: Any, back: Any, trails: Any) -> Any:
     past = t + AT_BITS + bits + CHANGES_SIZE
     if not closes:
         apply_effect(t, past, trails)

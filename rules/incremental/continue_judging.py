@@ -205,7 +205,7 @@ class _Continuation:
             yield batches[order[i]], records[i]
 
     def _in_order_of_values(self, found: Findings) -> list[int]:
-        """Return the places of findings by slot, column, value and stamp: whatever the slots of slices are."""
+        """Return the places of findings by slot, column, value and stamp, which no cut changes."""
         values, members = self._slices.values, cast("list[int]", found.slices.tolist())
         single = sorted(set(members) - {NO_SLICE}, key=values.__getitem__)
         ranks = {member: rank for rank, member in enumerate([NO_SLICE, *single])}
