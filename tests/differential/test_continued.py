@@ -89,9 +89,7 @@ class Live:
         numbers = np.repeat(np.arange(len(batches)), list(map(len, batches)))
         sessions = {event.session_id for event in events}
         carried = {
-            session: decode_carried(data)
-            for session, data in self.carried.items()
-            if session in sessions
+            session: decode_carried(data) for session, data in self.carried.items() if session in sessions
         }
         rows = labelled(self.compiled, events)
         done = continue_judging(self.layout, carried, rows, numbers, satisfied=self.satisfied)
