@@ -7,6 +7,7 @@ from typing import Any
 from xml.etree import ElementTree as Xml
 
 from ...schemas.records.verdict_record import VerdictRecord
+from ...schemas.records.violation_rate import rate_of
 from ..terminal import clean, quoted
 
 
@@ -34,13 +35,13 @@ def junit(summary: dict[str, Any], examples: Mapping[str, Sequence[VerdictRecord
 
 def _judge(case: Xml.Element, rule: dict[str, Any], examples: Sequence[VerdictRecord]) -> None:
     broken, unjudged = rule["violations"] + rule["unmet"], rule["sessions_unjudged"]
+    rate = rate_of(rule)
     if broken:
-        sessions = f"{rule['sessions_violating']} of {rule['sessions_applicable']} sessions"
         failure = Xml.SubElement(
             case,
             "failure",
             type=rule["severity"],
-            message=f"{quoted(rule['title'])}: {broken} times, in {sessions}",
+            message=f"{quoted(rule['title'])}: {broken} times, in sessions: {rate.described}",
         )
         failure.text = "\n".join(
             f"session {clean(found.session_id)}, step {found.seq}: {found.described}, "
@@ -53,7 +54,7 @@ def _judge(case: Xml.Element, rule: dict[str, Any], examples: Sequence[VerdictRe
         reason = "applies to no session that could be judged"
         Xml.SubElement(case, "skipped", message=f"{reason} ({unjudged} unjudged)")
     elif unjudged:
-        message = f"sessions held: {rule['sessions_applicable']}, unjudged: {unjudged}"
+        message = f"sessions held: {rate.clear}, unjudged: {unjudged}, rate: {rate.percent}"
         Xml.SubElement(case, "skipped", message=message)
 
 
