@@ -166,8 +166,9 @@ def summary(rules: Sequence[Rule], digests: Sequence[str], tally: AuditTally, po
 
 
 def _metadata(rule: Rule) -> dict[str, Any]:
-    """Return the texts about a rule that its pack gives."""
-    texts = {"policy": rule.policy, "owner": rule.owner, "tags": list(rule.tags)}
+    """Return the texts about a rule that its pack gives, and its measured precision."""
+    precision = None if rule.precision is None else asdict(rule.precision)
+    texts = {"policy": rule.policy, "owner": rule.owner, "tags": list(rule.tags), "precision": precision}
     return {name: text for name, text in texts.items() if text}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree as Xml
 
+from ...rules.model.rule import Precision
 from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.records.violation_rate import rate_of
 from ..terminal import clean, quoted
@@ -64,6 +65,7 @@ def _describe(case: Xml.Element, rule: dict[str, Any]) -> None:
         "policy": quoted(rule.get("policy", "")),
         "owner": clean(rule.get("owner", "")),
         "tags": ", ".join(rule.get("tags", ())),
+        "precision": quoted(Precision(**rule["precision"]).described) if "precision" in rule else "",
     }
     if any(texts.values()):
         properties = Xml.SubElement(case, "properties")

@@ -10,6 +10,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from ...rules.model.rule import Precision
 from ...schemas.instrumentations.missing import with_setting
 from ...schemas.records.violation_rate import rate_of
 from ...schemas.verdict import Severity
@@ -34,6 +35,9 @@ def print_table(result: AuditResult, out: Path) -> None:
     console.print(_population(result.summary["population"]))
     if broken:
         console.print(_broken(rules, broken))
+        for key in broken:
+            if "precision" in rules[key]:
+                console.print(Text(f"{clean(key)}: {quoted(Precision(**rules[key]['precision']).described)}"))
         console.print(_examples(result, broken))
         console.print()
     unjudged = [key for key in ranked if rules[key]["sessions_unjudged"]]
