@@ -144,7 +144,7 @@ def _value_error(kind: str, path: KeyPath, given: object) -> tuple[str, str, str
     if path[-1:] == ("version",):
         message = f"invalid version {written}" if written else f"`version` cannot be {_yaml_kind(given)}"
         return "TRL212", message, f"write a whole number from 1 to {VERSION_MAX}"
-    if path[-2:-1] == ("precision",) and isinstance(given, str | float):
+    if path[-2:-1] == ("precision",) and isinstance(given, str | int | float):
         return "TRL212", f"invalid {path[-1]} `{given}` of `precision`", PRECISION_HINTS[str(path[-1])]
     return (
         "TRL212",
