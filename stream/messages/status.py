@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 
@@ -22,11 +22,24 @@ class SessionStatus(StrEnum):
     """The occurrence has ended: one change for all rules."""
 
 
+class SessionCount(StrEnum):
+    """A count of a rule's sessions, from which the bounds of its rate follow."""
+
+    SESSIONS = "sessions"
+    """Sessions to which the rule applies, or may apply: the denominator of both bounds."""
+    VIOLATING = "violating"
+    """Sessions that violate the rule."""
+    POSSIBLE = "possible"
+    """Sessions in which the rule could not be judged to the end, and that had not violated it before."""
+
+
 @dataclass(frozen=True, slots=True)
 class StatusChange:
     """A change of an occurrence's status; `time` is that of its last judged event.
 
-    `pack`, `rule`, `rule_digest` and `severity` are None where the occurrence closed.
+    `pack`, `rule`, `rule_digest` and `severity` are None where the occurrence closed. `missing` is the state
+    of the content that an unjudged rule lacks (`absent`, `truncated` or `redacted`), None if it is unjudged
+    for another reason. `previous` is the rule's latest status before, for metrics; no message has it.
     """
 
     status: SessionStatus
@@ -38,10 +51,26 @@ class StatusChange:
     severity: str | None
     agent: str | None
     time: int
+    missing: str | None = None
+    previous: SessionStatus | None = field(default=None, compare=False)
+
+    @property
+    def counts(self) -> tuple[SessionCount, ...]:
+        """Return the counts of the rule's sessions that grow by this change."""
+        sessions = () if self.previous is not None else (SessionCount.SESSIONS,)
+        match self.status:
+            case SessionStatus.APPLIED:
+                return sessions
+            case SessionStatus.VIOLATED:
+                return *sessions, SessionCount.VIOLATING
+            case SessionStatus.UNJUDGED if self.previous is not SessionStatus.VIOLATED:
+                return *sessions, SessionCount.POSSIBLE
+            case _:
+                return ()
 
 
 def as_json(change: StatusChange) -> dict[str, object]:
-    """Return the change as JSON."""
+    """Return the change as JSON; it has `missing` only where content is missing."""
     return {
         "status": change.status,
         "session_id": change.session_id,
@@ -52,6 +81,7 @@ def as_json(change: StatusChange) -> dict[str, object]:
         "severity": change.severity,
         "agent": change.agent,
         "time": _instant(change.time),
+        **({} if change.missing is None else {"missing": change.missing}),
     }
 
 
