@@ -266,5 +266,5 @@ def _zeros(rules: int) -> Counts:
 
 def _named(counts: Counts) -> dict[str, Any]:
     """Return the counts by name, with the bounds of the rate."""
-    named = dict(zip(COUNTS, counts.tolist(), strict=True))
+    named: dict[str, int] = dict(zip(COUNTS, counts.tolist(), strict=True))
     return {**named, "rate": rate_of(named).as_json()}
