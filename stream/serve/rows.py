@@ -52,6 +52,7 @@ def add_changes(
         if event.kind is Kind.END:
             batch.closes.append((event.time, event.session_id, event.occurrence))
     batch.verdicts += [_verdict(record, given) for record in outputs.records]
+    batch.changes = outputs.statuses
     # The first row of a rule and occurrence sets `applied`: a violating session counts when it violates.
     for status in sorted(outputs.statuses, key=lambda status: status.status is SessionStatus.APPLIED):
         if status.status in _TIMES:
