@@ -88,13 +88,12 @@ def _required(rule: Rule, witness: Witness) -> str:
 
 
 def _past_fact(bit: WitnessHistory, now: int) -> str:
-    """Return since when a condition on the past has its value."""
+    """Return which event gave a condition on the past its value."""
     value = "true" if bit.value else "false"
     if bit.seq is None:
         return f"`{bit.formula}` has been {value} since the session began"
-    if bit.seq == now:
-        return f"`{bit.formula}` became {value} there"
-    return f"`{bit.formula}` has been {value} since event {bit.seq}"
+    itself = " itself" if bit.seq == now else ""
+    return f"event {bit.seq}{itself} made `{bit.formula}` {value}"
 
 
 def _at(event: WitnessEvent) -> str:

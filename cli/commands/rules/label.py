@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...options import Command, format_option, load_selected, rules_option, selection_options
+from ...render.content import event_text
 from ...source import allow_rejected_option, audit_options, report_rejected, timezone_option
 from ...terminal import clean, plain_console
 
@@ -83,17 +84,6 @@ def as_data(counted: PropositionCensus) -> dict[str, Any]:
             for count in counted.counts
         ],
     }
-
-
-def event_text(event: dict[str, Any], width: int) -> str:
-    """Return the content of an event on one line, safe to print."""
-    parts = (
-        event["text"],
-        event["args"] if event["kind"] == "tool_call" else event["result"],
-        event["error"],
-    )
-    # Cleaning never lengthens text, so the first characters are enough, however long it is.
-    return clean(" ".join(" ".join(part[: 4 * width] for part in parts if part).split()), width)
 
 
 def print_counts(counted: PropositionCensus) -> None:
