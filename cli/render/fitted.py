@@ -32,10 +32,10 @@ class FittedTable:
         headings = [str(column.header) for column in self.table.columns]
         for row in zip(*(column.cells for column in self.table.columns), strict=True):
             name, *cells = [cell if isinstance(cell, Text) else Text(str(cell)) for cell in row]
-            yield from unbroken([name])
+            yield name
             rest = zip(headings[1:], cells, strict=True)
             named = [Text.assemble((f"{heading} ", "dim"), cell) for heading, cell in rest]
-            yield from unbroken(packed(named, options.max_width, indent=2))
+            yield from packed(named, options.max_width, indent=2)
 
 
 def packed(cells: Iterable[Text], width: int, indent: int) -> Iterator[Text]:
