@@ -26,6 +26,16 @@ from ..ingest.server.open_files import FEEDS_MAX
 from . import queries
 from .answer_cache import AnswerCache
 from .feed import POLL_S, ROWS_MAX, FeedRenderer, Feeds, feed
+from .filters import (
+    EVENTS_SEARCHED_MAX,
+    Filters,
+    Occurrences,
+    agents_of,
+    filters_of,
+    occurrences_with,
+    session_conditions,
+    verdict_conditions,
+)
 from .overview import CountSessions, hours_asked, overview, rule_view
 from .queries import Position
 from .rates import HOUR, SessionCounts, Window
@@ -40,7 +50,7 @@ NUMBER_MAX = 2**63 - 1
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self';"
-    " img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    " img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
@@ -80,6 +90,23 @@ class Console:
             return self.answers.get((window, rule), query)[0]
 
         return count_sessions
+
+    def with_text(self, db: sqlite3.Connection, text: str | None) -> Occurrences | None:
+        """Return the sessions with a text, None if none is searched."""
+        if text is None:
+            return None
+        return self.answers.get(("text", text), partial(occurrences_with, db, text))[0]
+
+    def filtering(self, db: sqlite3.Connection, filters: Filters) -> dict[str, Any]:
+        """Return the filters of a page, and the values to choose from."""
+        agents = partial(agents_of, db, queries.VERDICTS_LOOKED_AT_MAX)
+        return {
+            "filters": filters,
+            "filtered": filters.query,
+            "known_agents": self.answers.get("agents", agents)[0],
+            "known_rules": [f"{rule.pack}/{rule.id}" for rule in self.compiled.rules],
+            "searched_max": EVENTS_SEARCHED_MAX,
+        }
 
     def rule(self, pack: str, rule: str) -> Rule | None:
         """Return a rule by its pack and id, None where there is none."""
@@ -215,10 +242,12 @@ def _rule(console: Console, db: sqlite3.Connection, request: Request) -> Respons
 def _sessions(console: Console, db: sqlite3.Connection, request: Request) -> Response:
     if "id" in request.query_params:
         return _session_page(console, db, request, request.query_params["id"])
-    before = _number(request, "before")
-    found = queries.begun(db, SESSIONS_A_PAGE + 1, before=before)
+    before, filters = _number(request, "before"), filters_of(request.query_params)
+    where = session_conditions(filters, console.with_text(db, filters.text))
+    found = queries.begun(db, SESSIONS_A_PAGE + 1, before=before, where=where)
     return console.page(
         "sessions.html",
+        **console.filtering(db, filters),
         sessions=found[:SESSIONS_A_PAGE],
         older=_older([session.number for session in found], SESSIONS_A_PAGE),
         first=before is None,
@@ -238,13 +267,14 @@ def _session_page(console: Console, db: sqlite3.Connection, request: Request, se
 
 
 def _verdicts(console: Console, db: sqlite3.Connection, request: Request) -> Response:
-    before = _number(request, "before")
-    pack, name = request.query_params.get("pack"), request.query_params.get("rule")
-    rule = console.rule(pack, name) if pack and name else None
-    key = None if rule is None else (rule.pack, rule.id)
-    found = queries.latest(db, VERDICTS_A_PAGE + 1, before=before, rule=key)
+    before, filters = _number(request, "before"), filters_of(request.query_params)
+    where = verdict_conditions(filters, console.with_text(db, filters.text))
+    found = queries.latest(db, VERDICTS_A_PAGE + 1, before=before, where=where)
+    pack, _, name = (filters.rule or "").rpartition("/")
+    rule = console.rule(pack, name)
     return console.page(
         "verdicts.html",
+        **console.filtering(db, filters),
         given=found[:VERDICTS_A_PAGE],
         older=_older([verdict.number for verdict in found], VERDICTS_A_PAGE),
         first=before is None,
