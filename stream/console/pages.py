@@ -21,6 +21,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...rules.engine.judge import CompiledRules
+from ...rules.explain.breach import explain_breach
 from ...rules.model.rule import Rule
 from ..ingest.server.open_files import FEEDS_MAX
 from . import queries
@@ -123,16 +124,16 @@ def routes(
     spans_to: str = SPANS_TO,
     readers: Callable[[int], None] = lambda _count: None,
     feeds_max: int = FEEDS_MAX,
+    is_live: bool = True,
 ) -> list[Route]:
     """Return the console over the store's SQLite file, as routes at the root of an application.
 
     `spans_to` is the address that empty pages show; `readers` gets the number of open feeds at each change,
-    of which there are `feeds_max` at most. The store is only read; it must exist when a page is requested.
-    The application does the authentication.
+    of which there are `feeds_max` at most. A store that does not change is not live: it has no feed. The
+    store is only read; it must exist when a page is requested. The application does the authentication.
     """
-    console = Console(
-        store, compiled, spans_to, templates(compiled.rules), Feeds(readers, feeds_max), AnswerCache()
-    )
+    made = templates(compiled.rules, is_live=is_live)
+    console = Console(store, compiled, spans_to, made, Feeds(readers, feeds_max), AnswerCache())
     answering: dict[str, Answer] = {
         "/": _overview,
         "/rules": _rules,
@@ -151,7 +152,8 @@ def routes(
         Route(f"/{name}", partial(_file, (FOLDER / name).read_bytes(), kind), middleware=guard)
         for name, kind in (("style.css", "text/css"), ("console.js", "text/javascript"))
     ]
-    return [*pages, *files, Route("/feed", _Feed(console), middleware=guard)]
+    feeds = [Route("/feed", _Feed(console), middleware=guard)] if is_live else []
+    return [*pages, *files, *feeds]
 
 
 def missing_page(spans_to: str = SPANS_TO) -> HTMLResponse:
@@ -288,7 +290,9 @@ def _verdict(console: Console, db: sqlite3.Connection, request: Request) -> Resp
         return console.missing("Unknown verdict.", "The page of verdicts lists the latest ones.")
     rule = console.rule(record.pack, record.rule)
     digest = None if rule is None else console.compiled.digests[console.compiled.rules.index(rule)]
-    return console.page("verdict.html", record=record, rule=rule, same=digest == record.rule_digest)
+    same = digest == record.rule_digest
+    sentence = explain_breach(rule, record) if rule is not None and same and record.witness else None
+    return console.page("verdict.html", record=record, rule=rule, same=same, sentence=sentence)
 
 
 def _dead_letters(console: Console, db: sqlite3.Connection, request: Request) -> Response:

@@ -44,7 +44,7 @@ GLYPHS = {
 """The glyph of each verdict, shown with its word."""
 
 
-def templates(rules: Sequence[Rule]) -> Environment:
+def templates(rules: Sequence[Rule], *, is_live: bool = True) -> Environment:
     """Return the templates of this folder, which escape all values."""
     made = Environment(
         loader=FileSystemLoader(FOLDER),
@@ -68,6 +68,7 @@ def templates(rules: Sequence[Rule]) -> Environment:
         "unread_text": unread_text,
         "chart": chart,
         "glyphs": GLYPHS,
+        "is_live": is_live,
         "severities": sorted(Severity, key=lambda severity: -severity.rank),
         "verdicts_shown": VERDICTS_SHOWN,
     }
