@@ -74,7 +74,7 @@ class FindingEvent:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding with the events around its witness, out of `length` events, and a sentence on what broke it.
+    """A finding with the events near its witness, out of `length` events, and a sentence on what broke it.
 
     `decisive` are the propositions of the last event each of which alone would have averted a violation.
     """

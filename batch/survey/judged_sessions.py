@@ -22,7 +22,7 @@ from ..sources.discover import Population
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedSessions:
+class WholeSessions:
     """Some whole sessions: their events in judged order with an `end` after closed ones, and the results.
 
     `statuses` has the columns of the status history.
@@ -35,13 +35,13 @@ class JudgedSessions:
 
 def judged_sessions(
     source: str | Path, compiled: CompiledRules, scratch: Path, options: AuditOptions, population: Population
-) -> Iterator[JudgedSessions]:
+) -> Iterator[WholeSessions]:
     """Yield the sessions of a source, in no particular order; `scratch` is an empty folder of the caller.
 
     Raises SourceError if there is nothing to read.
     """
     for judged in judged_batches(source, compiled, scratch, options, population, keep=tuple(EVENT_SCHEMA)):
-        yield JudgedSessions(
+        yield WholeSessions(
             tuple(_events(judged)),
             tuple(records(compiled, judged)),
             statuses_of(compiled, judged, round(options.idle_s * NS)),

@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 
 TEXT_WIDTH = 200
 """Characters of a sample event's text in JSON, and of a sample in a pipe."""
-AROUND_WIDTH = 160
-"""Characters of a text around a match, in JSON and in a pipe."""
+MATCH_WIDTH = 160
+"""Characters of a text near a match, in JSON and in a pipe."""
 MIN_WIDTH = 20
 """Columns that the text of a sample has at least."""
 BEGIN, END = ">>", "<<"
 """The marks of a match."""
 
 
-def census_data(counted: PropositionCensus, *, around_match: bool) -> dict[str, Any]:
+def census_data(counted: PropositionCensus, *, show_matches: bool) -> dict[str, Any]:
     """Return the census as plain data, with cleaned and cut texts."""
     return {
         "events": counted.events,
         "sessions": counted.sessions,
         "rejected": counted.population.rejected.total(),
-        "propositions": [_count_data(count, around_match=around_match) for count in counted.counts],
+        "propositions": [_count_data(count, show_matches=show_matches) for count in counted.counts],
     }
 
 
-def _count_data(count: PropositionCount, *, around_match: bool) -> dict[str, Any]:
+def _count_data(count: PropositionCount, *, show_matches: bool) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "pack": count.pack,
         "name": count.name,
@@ -48,11 +48,11 @@ def _count_data(count: PropositionCount, *, around_match: bool) -> dict[str, Any
     }
     if count.where is not None:
         fields |= {"where": predicate_text(count.where), "missed": count.missed}
-    samples = [_sample_data(sample, around_match=around_match) for sample in count.samples]
+    samples = [_sample_data(sample, show_matches=show_matches) for sample in count.samples]
     return {**fields, "samples": samples}
 
 
-def _sample_data(sample: Sample, *, around_match: bool) -> dict[str, Any]:
+def _sample_data(sample: Sample, *, show_matches: bool) -> dict[str, Any]:
     event = sample.event
     fields: dict[str, Any] = {
         "session_id": clean(event["session_id"]),
@@ -61,8 +61,8 @@ def _sample_data(sample: Sample, *, around_match: bool) -> dict[str, Any]:
         "tool": None if event["tool"] is None else clean(event["tool"]),
         "text": event_text(event, TEXT_WIDTH),
     }
-    if around_match:
-        parts = [(match.path, _around(match, AROUND_WIDTH)) for match in sample.matches]
+    if show_matches:
+        parts = [(match.path, _cut_out(match, MATCH_WIDTH)) for match in sample.matches]
         fields["matches"] = [
             {"path": path, "before": before, "match": found, "after": after}
             for path, (before, found, after) in parts
@@ -70,7 +70,7 @@ def _sample_data(sample: Sample, *, around_match: bool) -> dict[str, Any]:
     return fields
 
 
-def print_census(counted: PropositionCensus, *, around_match: bool) -> None:
+def print_census(counted: PropositionCensus, *, show_matches: bool) -> None:
     """Print the propositions as a table, then the samples of each."""
     console = plain_console()
     console.print(f"{counted.events:,} events in {counted.sessions:,} sessions")
@@ -89,7 +89,7 @@ def print_census(counted: PropositionCensus, *, around_match: bool) -> None:
         console.print()
         console.print(_heading(count))
         for sample in count.samples:
-            for line in _lines(sample, console, around_match=around_match):
+            for line in _lines(sample, console, show_matches=show_matches):
                 console.print(line, no_wrap=True, overflow="ignore", crop=False)
 
 
@@ -106,12 +106,12 @@ def _name(count: PropositionCount) -> str:
     return clean(f"{count.pack}/{count.name}")
 
 
-def _lines(sample: Sample, console: Console, *, around_match: bool) -> Iterator[Text]:
+def _lines(sample: Sample, console: Console, *, show_matches: bool) -> Iterator[Text]:
     """Yield the lines of a sample: its place and text, or its place and a line for each match."""
     event = sample.event
     tool = f" {clean(event['tool'])}" if event["tool"] else ""
     place = f"  {clean(event['session_id'])} {event['seq']:>3}  {event['kind']}{tool}"
-    if around_match and sample.matches:
+    if show_matches and sample.matches:
         yield Text(place)
         for match in sample.matches:
             yield _marked(match, console.width)
@@ -126,14 +126,14 @@ def _lines(sample: Sample, console: Console, *, around_match: bool) -> Iterator[
 
 
 def _marked(match: TextMatch, width: int) -> Text:
-    """Return a line with the text around a match, which is marked."""
+    """Return a line with the text beside a match, which is marked."""
     indent = f"    {clean(match.path)}: "
-    room = min(width, AROUND_WIDTH + len(indent)) - len(indent) - len(BEGIN + END)
-    before, found, after = _around(match, max(room, MIN_WIDTH))
+    room = min(width, MATCH_WIDTH + len(indent)) - len(indent) - len(BEGIN + END)
+    before, found, after = _cut_out(match, max(room, MIN_WIDTH))
     return Text.assemble(indent, before, (f"{BEGIN}{found}{END}", "bold"), after)
 
 
-def _around(match: TextMatch, width: int) -> tuple[str, str, str]:
+def _cut_out(match: TextMatch, width: int) -> tuple[str, str, str]:
     """Return the text before the match, the match and the text after it, cut to so many characters."""
     found = clean(_one_line(match.text[match.start : match.end]), width)
     room = max(width - len(found), 0)

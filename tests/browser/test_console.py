@@ -250,9 +250,9 @@ def test_a_list_is_filtered_and_the_link_can_be_sent(watched: Watched) -> None:
     assert 0 < rows.count() < everything
     for severity in rows.locator(".severity").all_inner_texts():
         assert severity == "critical"
-    other = page.context.new_page()
-    other.goto(page.url)
-    expect(other.get_by_label("Text")).to_have_value("order")
-    assert other.get_by_role("table").locator("tbody tr").count() == rows.count()
+    sent = page.context.new_page()
+    sent.goto(page.url)
+    expect(sent.get_by_label("Text")).to_have_value("order")
+    assert sent.get_by_role("table").locator("tbody tr").count() == rows.count()
     page.get_by_role("link", name="Remove filters").click()
     expect(page.get_by_label("Severity")).to_have_value("")

@@ -83,8 +83,8 @@ def check(formulas: Sequence[Formula], length: int) -> tuple[int, int]:
                 count, explained = count + 1, explained + bool(names)
                 sentence = explain_breach(rule, record_of(witness))
                 for name in names:
-                    other = (*word[:index], word[index] ^ {name}, *word[index + 1 :])
-                    assert index not in violations(machine, other), (str(formula), word, index, name)
+                    changed = (*word[:index], word[index] ^ {name}, *word[index + 1 :])
+                    assert index not in violations(machine, changed), (str(formula), word, index, name)
                     assert f"`{name}`" in sentence, sentence
     return count, explained
 

@@ -1,4 +1,4 @@
-"""The matches that `tracline label --around-match` marks: they are what makes a search true."""
+"""The matches that `tracline label` marks: they are what makes a search true."""
 
 from __future__ import annotations
 

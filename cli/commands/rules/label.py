@@ -31,7 +31,12 @@ if TYPE_CHECKING:
     help="The number of sample events of each proposition, each from another session.",
 )
 @click.option("--seed", type=int, metavar="S", help="Draw the samples at random, with this seed.")
-@click.option("--around-match", is_flag=True, help="Show the text around what a search matches, marked.")
+@click.option(
+    "--around-match",
+    "show_matches",
+    is_flag=True,
+    help="Show what a search matches, marked, with text beside it.",
+)
 @click.option(
     "--missed", metavar="NAME", help="Show events at which this proposition is false, drawn at random."
 )
@@ -47,7 +52,7 @@ def command(
     only: tuple[str, ...],
     samples: int,
     seed: int | None,
-    around_match: bool,
+    show_matches: bool,
     missed: str | None,
     where: str | None,
     timezone: str,
@@ -84,9 +89,9 @@ def command(
     from ...render.propositions import census_data, print_census
 
     if format == "json":
-        click.echo(json.dumps(census_data(counted, around_match=around_match), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(census_data(counted, show_matches=show_matches), indent=2, ensure_ascii=False))
     else:
-        print_census(counted, around_match=around_match)
+        print_census(counted, show_matches=show_matches)
     population = counted.population
     report_rejected(population.rejects, population.rejected, archive, allow_rejected)
 

@@ -186,7 +186,7 @@ def test_a_seed_draws_samples_over_all_sessions(shop: Path) -> None:
 
 
 def test_the_match_is_marked(shop: Path) -> None:
-    """The text around what the search matches, with the match apart in JSON and marked in the table."""
+    """The text beside the match, with the match apart in JSON and marked in the table."""
     source = _log(shop, ["é " * 300 + "well yes, of course " + "ü" * 300])
     found = _labelled(shop, source, "--only", "agrees", "--around-match")
     (match,) = found["samples"][0]["matches"]

@@ -120,9 +120,9 @@ def test_a_sample_depends_on_the_seed_alone(bundle: Path) -> None:
 
 def test_a_verdict_or_a_rule_can_be_chosen(bundle: Path) -> None:
     """By the id that the audit's table and `verdicts.jsonl` have, by the rule's id, and with its pack."""
-    one = shown(bundle)[3]
-    (found,) = shown(bundle, "--verdict", one["verdict"]["id"])
-    assert found == one
+    fourth = shown(bundle)[3]
+    (found,) = shown(bundle, "--verdict", fourth["verdict"]["id"])
+    assert found == fourth
     assert shown(bundle, "--rule", "calm") == shown(bundle, "--rule", "desk/calm")
     unknown = show(bundle, "--rule", "clam")
     assert (unknown.exit_code, unknown.stdout) == (2, "")
@@ -132,7 +132,7 @@ def test_a_verdict_or_a_rule_can_be_chosen(bundle: Path) -> None:
 
 
 def test_an_archive_that_moved_or_changed_is_an_error(bundle: Path, tmp_path: Path) -> None:
-    """Bundle and archive can move together; --archive says where it is; another content is refused."""
+    """Bundle and archive can move together; --archive states where it is; another content is refused."""
     expected = shown(bundle)
     moved = tmp_path / "moved"
     moved.mkdir()
@@ -151,7 +151,7 @@ def test_an_archive_that_moved_or_changed_is_an_error(bundle: Path, tmp_path: Pa
 
 
 def test_a_bundle_of_an_early_release_needs_the_archive(bundle: Path, tmp_path: Path) -> None:
-    """Without the files on its input the archive is named by hand, and a note says what was not compared."""
+    """Without the files on its input the archive is named by hand, and a note states what was not compared."""
     expected = shown(bundle)
     (bundle / "source.json").unlink()
     (bundle / "inputs.jsonl").unlink()
@@ -179,7 +179,7 @@ def test_findings_in_chat_logs_and_dumps_are_read_again(tmp_path: Path) -> None:
     assert all(event["tool"] for each in found for event in each["events"] if event["witness"])
 
 
-def test_an_unjudged_rule_says_what_was_unknown(tmp_path: Path) -> None:
+def test_an_unjudged_rule_states_what_was_unknown(tmp_path: Path) -> None:
     """Its verdict can be shown by its id: the event, and the propositions that are unknown there."""
     rows = session("s", user("hi"), user(None, content="absent"))
     write(tmp_path / "archive" / "events.parquet", rows)

@@ -120,7 +120,7 @@ def test_pages_of_a_filtered_list_continue_it(desk: Path) -> None:
 
 
 def test_the_form_has_the_filters_of_the_address(shop: Path) -> None:
-    """A link that was sent shows what it filters by; filters that leave nothing say so."""
+    """A link that was sent shows what it filters by; filters that leave nothing have a text of their own."""
     text = get(app(shop), "/verdicts?severity=high&agent=Ann&text=back%21&session=lo&rule=desk%2Fcalm").text
     for value in ('<option value="high" selected>', '<option value="desk/calm" selected>', 'value="Ann"'):
         assert value in text
