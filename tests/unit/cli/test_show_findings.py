@@ -151,7 +151,7 @@ def test_an_archive_that_moved_or_changed_is_an_error(bundle: Path, tmp_path: Pa
 
 
 def test_a_bundle_of_an_early_release_needs_the_archive(bundle: Path, tmp_path: Path) -> None:
-    """Without the files on its input the archive is named by hand, and a note states what was not compared."""
+    """Without the files on its input the archive is named by hand, and a note states the lack of digests."""
     expected = shown(bundle)
     (bundle / "source.json").unlink()
     (bundle / "inputs.jsonl").unlink()
