@@ -12,13 +12,13 @@ from rich.table import Table
 from rich.text import Text
 
 from ...schemas.instrumentations.missing import with_setting
-from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.verdict import Severity
 from ..terminal import clean, plain_console, quoted
 from .fitted import FittedTable, aligned
 
 if TYPE_CHECKING:
     from ...batch.audit.audit import AuditResult
+    from ...schemas.records.verdict_record import VerdictRecord
 
 STYLES = {"critical": "bold red", "high": "red", "medium": "yellow", "low": "cyan", "info": "dim"}
 SCOPE_WIDTH = 80
