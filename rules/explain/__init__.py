@@ -1,1 +1,1 @@
-"""Explanation: the status of a rule and of each of its parts, at each step of a session."""
+"""Explanation: the sentence on what broke a rule, and the status of each of its parts at every step."""
