@@ -106,6 +106,9 @@ class SpanReading(msgspec.Struct, frozen=True, rename={"content": "step", "has_c
 
     def bare(self) -> SpanReading:
         """Return the reading with only what other spans inherit from it."""
+        if self.request and not self.content.ends:
+            # Its content has not been read.
+            return msgspec.structs.replace(self, scope="", origin=None, request=b"")
         content = msgspec.structs.replace(
             self.content,
             input=None,
