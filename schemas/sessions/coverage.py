@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
 
 from ..event import Content
 from ..span_content import INPUT, OUTPUT, RETOLD, SpanContent, SpanRole, ToolCall
@@ -27,8 +29,7 @@ _Enclosed: TypeAlias = "list[tuple[SpanReading, Sequence[SpanReading], Sequence[
 """Spans, each with its ancestors, and those of them that may be of the same call or run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(msgspec.Struct, frozen=True):
     """The claims of a trace's spans that other spans of it make.
 
     `keys` are of covered spans, or of covered halves (`half_key`). `runs` are the call and the error of tool
@@ -37,7 +38,7 @@ class Coverage:
     """
 
     keys: frozenset[str] = frozenset()
-    runs: Mapping[str, Run] = field(default_factory=dict[str, "Run"])
+    runs: Mapping[str, Run] = msgspec.field(default_factory=dict[str, "Run"])
     helpers: frozenset[str] = frozenset()
 
     def halves(self, key: str) -> tuple[str, ...]:

@@ -27,8 +27,7 @@ WAITING_CHARS_LEFT = WAITING_CHARS_MAX * 3 // 4
 """Characters that may go on waiting once there were more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Released:
+class Released(msgspec.Struct, frozen=True):
     """A released span with its candidate, or a flaw.
 
     `is_early` is whether it depends on its ancestors and its root had not come.
