@@ -8,19 +8,12 @@ from typing import TypeAlias
 
 from ...schemas.chat.find import InputFlaw
 from ...schemas.otlp.decoded import Decoded
+from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.walk.locate import located
 from ..error import PROCESS_ERRORS
 from ..ingest.request import Encoding, decode
-from ..messages.codec import (
-    CandidateBatch,
-    DeadLetter,
-    Tick,
-    candidate_messages,
-    encode,
-    encode_dead_letter,
-    partition_of,
-)
-from ..messages.record import Input, Output, Record
+from ..messages.codec import CandidateBatch, Tick, candidate_messages, encode, partition_of
+from ..messages.record import Input, Output, Record, dead_letter_output
 from ..messages.topics import Topic
 from ..stages.rekey import (
     SIGNALS,
@@ -120,7 +113,7 @@ class RekeySources:
                 too_large += flawed
             else:
                 outputs += self._outputs(output)
-        outputs += map(_dead_letter, too_large)
+        outputs += map(dead_letter_output, too_large)
         writes: dict[int, AssignedSourceWrites] = {}
         for number, changed in result.writes.items():
             source = self._assigned[number]
@@ -134,7 +127,7 @@ class RekeySources:
     def _outputs(self, output: Tick | DeadLetter) -> list[Output]:
         """Return the records of a tick or of a dead letter."""
         if isinstance(output, DeadLetter):
-            return [_dead_letter(output)]
+            return [dead_letter_output(output)]
         data = encode(output)
         return [Output(Topic.EVENTS, number, None, data) for number in range(self.counts.partitions)]
 
@@ -195,7 +188,3 @@ def refused(record: Record, flaw: InputFlaw) -> SourceRequest:
     """Return a record that is not decoded, with the flaw for which it is not."""
     offset, digest = record.origin
     return SourceRequest(record.input, offset, record.time, digest, flaw)
-
-
-def _dead_letter(dead_letter: DeadLetter) -> Output:
-    return Output(Topic.DEAD_LETTER, None, None, encode_dead_letter(dead_letter))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ...schemas.records.dead_letter import DeadLetter, encode_dead_letter
 from .topics import Topic
 
 
@@ -44,3 +45,8 @@ class Output(msgspec.Struct, frozen=True):
     partition: int | None
     key: str | None
     value: bytes | None
+
+
+def dead_letter_output(dead_letter: DeadLetter) -> Output:
+    """Return a dead letter as a record to be written."""
+    return Output(Topic.DEAD_LETTER, None, None, encode_dead_letter(dead_letter))

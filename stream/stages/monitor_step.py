@@ -9,10 +9,11 @@ import msgspec
 
 from ...rules.model.problem import RuleError
 from ...schemas.candidate import Candidate
+from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS
 from ..error import StreamError
-from ..messages.codec import Activation, CandidateBatch, Damaged, DeadLetter, Message, RuleTexts, decode
+from ..messages.codec import Activation, CandidateBatch, Damaged, Message, RuleTexts, decode
 from ..messages.monitor_state import (
     FORGOTTEN,
     PartitionState,

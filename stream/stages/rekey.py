@@ -20,11 +20,12 @@ from ...schemas.instrumentations.census import SpanCensus
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.otlp.protobuf import decode_protobuf
 from ...schemas.otlp.signal import Signal
+from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.sessions.span_reading import SpanReading
 from ...schemas.settings import SessionSettings
 from ...schemas.span import Span
 from ..error import PROCESS_ERRORS
-from ..messages.codec import DeadLetter, Tick
+from ..messages.codec import Tick
 from ..messages.record import Input
 from ..messages.topics import Topic
 from ..messages.unjoined import Unjoined

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ...schemas.candidate import Candidate
+from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.sessions.resolve import whole_candidate
 from ...schemas.sessions.span_reading import SessionMemory
 from ..error import PROCESS_ERRORS
-from ..messages.codec import CandidateBatch, DeadLetter
+from ..messages.codec import CandidateBatch
 
 MEMORIES_MAX = 1_000
 """Sessions whose last calls of models are remembered."""

@@ -15,6 +15,7 @@ from tracline.schemas.candidate import Candidate
 from tracline.schemas.chat.find import InputFlaw
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.otlp.signal import Signal
+from tracline.schemas.records.dead_letter import DeadLetter, decode_dead_letter
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span, Value
 from tracline.schemas.time import NS
@@ -23,14 +24,7 @@ from tracline.stream.group.rekey_sources import EncodedRekeyResult, request_of
 from tracline.stream.group.rekey_state import FACTS
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.ingest.request import decode as decode_request
-from tracline.stream.messages.codec import (
-    CandidateBatch,
-    DeadLetter,
-    Tick,
-    decode,
-    decode_dead_letter,
-    partition_of,
-)
+from tracline.stream.messages.codec import CandidateBatch, Tick, decode, partition_of
 from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages.resolve import SourceState
