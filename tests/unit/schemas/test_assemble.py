@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from itertools import permutations
 from typing import Any
@@ -403,8 +402,8 @@ def test_a_tool_without_a_name_was_not_captured() -> None:
     """A run without a name, a result of an unknown call, a second answer: their tool is unknown."""
     nameless = run("b", 1, 2, ToolCall("c", None, "{}"), ToolResult("c", None, "x"))
     assert [(event.tool, event.content) for event in events(root(), nameless)] == [(None, "absent")] * 2
-    again = dataclasses.replace(FOUND, tool=None, result="found again")
-    once = dataclasses.replace(FOUND, tool=None)
+    again = replace(FOUND, tool=None, result="found again")
+    once = replace(FOUND, tool=None)
     found = events(root(), TURN[0], chat("c", 5, 6, [user("hi"), agent(None, LOOK_UP), answer(once, again)]))
     results = [(event.tool, event.result, event.content) for event in found if event.kind == "tool_result"]
     assert results == [("look_up", "found", "captured"), (None, "found again", "absent")]
