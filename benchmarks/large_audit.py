@@ -1,10 +1,10 @@
 """The memory and the cost of audits of very many events.
 
 `PYTHONPATH=. python benchmarks/large_audit.py [EVENTS [FOLDER]]` (3,000,000 by default, which shows little;
-100,000,000 take 7.5 GB of disk) writes 1,000,000 synthetic events, and copies of them with other session ids and
-later times. It audits a tenth of the files, three tenths and all, each in a separate process, and prints the
-processor time an event, the peak memory, and the rows that needed no sort. The archive is written to FOLDER, a
-temporary folder by default, and is deleted at the end.
+100,000,000 take 7.5 GB of disk) writes 1,000,000 synthetic events, and copies of them with other session ids
+and later times. It audits a tenth of the files, three tenths and all, each in a separate process, and prints
+the processor time an event, the peak memory, and the rows that needed no sort. The archive is written to
+FOLDER, a temporary folder by default, and is deleted at the end.
 """
 
 from __future__ import annotations
