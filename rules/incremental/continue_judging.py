@@ -32,7 +32,8 @@ from .placed_events import PlacedEvents, new_slots, occurrence_slots
 class RuleChange(NamedTuple):
     """A change of a rule's status in an occurrence, with the time and the agent of the event of the change.
 
-    `rule` is the rule's number.
+    `rule` is the rule's number. `applied` and `breached` are whether the rule applied to the occurrence, or
+    was breached in it, before the change.
     """
 
     session_id: str
@@ -40,6 +41,8 @@ class RuleChange(NamedTuple):
     time: int
     agent: str | None
     rule: int
+    applied: bool = False
+    breached: bool = False
 
 
 _BatchChange: TypeAlias = tuple[int, RuleChange]
@@ -159,7 +162,9 @@ class _Continuation:
             # The places ascend, so the last one of a slot remains.
             last: dict[int, int] = dict(zip(slots[at].tolist(), rows.stamps.tolist(), strict=True))
             for slot, column in self._by_rule(now & ~before):
-                applied.append((batch, self._change(last[slot], column)))
+                change = self._change(last[slot], column)
+                breached = bool(self._memory.breached[slot, column])
+                applied.append((batch, change._replace(breached=breached)))
             before = now
         found = kernel.join(parts)
         return found if satisfied else found.take(found.kinds != kernel_loop.FOUND_SATISFIED), applied
@@ -260,13 +265,22 @@ class _Continuation:
         )
 
     def unjudged(self, found: Findings) -> list[_BatchChange]:
-        """Return the rules that become unjudged."""
+        """Return the rules that become unjudged; the caller asks for the breaches first."""
         dead = unjudged_findings(found)
-        return self._changes(dead, self._batches_of(dead))
+        return self._changes(dead, self._batches_of(dead), self._memory.breached)
 
-    def _changes(self, found: Findings, batches: Sequence[int]) -> list[_BatchChange]:
-        places = zip(batches, found.stamps.tolist(), found.columns.tolist(), strict=True)
-        return [(batch, self._change(place, column)) for batch, place, column in places]
+    def _changes(
+        self, found: Findings, batches: Sequence[int], breached: Mask | None = None
+    ) -> list[_BatchChange]:
+        """Return the changes of findings; `breached` is where rules were breached before."""
+        applies = kernel.applies(self._memory.memory)
+        changes: list[_BatchChange] = []
+        for i, batch in enumerate(batches):
+            at = int(found.slots[i]), int(found.columns[i])
+            change = self._change(int(found.stamps[i]), at[1])
+            was_breached = breached is not None and bool(breached[at])
+            changes.append((batch, change._replace(applied=bool(applies[at]), breached=was_breached)))
+        return changes
 
     def _change(self, place: int, column: int) -> RuleChange:
         event = self._events.at(place)
