@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -11,13 +13,17 @@ from ...schemas.event import Kind
 from ...schemas.instrumentations.census import SpanCensus
 from ...schemas.otlp.decoded import CODES
 from ...schemas.otlp.signal import Signal
-from ...schemas.records.session_status import SessionCount, StatusChange
+from ...schemas.records.session_status import SessionCount
 from ...schemas.time import NS
 from ...schemas.verdict import Verdict
 from ..ingest.meter import OtlpTransport
 from ..ingest.server.connections import CloseReason, ConnectionMeter
 from ..messages.unjoined import Unjoined
 from .metrics import OTHER, RULES_MAX, SCOPES_MAX, counter, gauge
+
+if TYPE_CHECKING:
+    # The rules engine takes seconds to load, and not every process judges.
+    from ..stages.judge import Outputs
 
 GIVEN = tuple(verdict for verdict in Verdict if verdict is not Verdict.PENDING)
 """The verdicts that are given: all but `pending`."""
@@ -154,20 +160,19 @@ class JudgingMetrics:
     def _labels_of(self, pack: str, rule: str) -> tuple[str, str]:
         return (pack, rule) if (pack, rule) in self._rules else (OTHER, OTHER)
 
-    def judged(self, kind: Kind, count: int = 1) -> None:
-        """Count judged events of a kind."""
-        self._events.labels(kind).inc(count)
-
-    def verdict(self, pack: str, rule: str, verdict: Verdict, count: int = 1) -> None:
-        """Count verdicts of a rule."""
-        self._verdicts.labels(*self._labels_of(pack, rule), verdict).inc(count)
-
-    def statuses(self, changes: Iterable[StatusChange]) -> None:
-        """Count the sessions of rules, from changes of their status."""
-        for change in changes:
+    def count(self, outputs: Outputs) -> None:
+        """Count judged events by kind, verdicts and sessions by rule, and late and repeated claims."""
+        for kind, count in Tally(event.kind for event in outputs.events).items():
+            self._events.labels(kind).inc(count)
+        given = Tally((record.pack, record.rule, record.verdict) for record in outputs.records)
+        for (pack, rule, verdict), count in given.items():
+            self._verdicts.labels(*self._labels_of(pack, rule), verdict).inc(count)
+        for change in outputs.statuses:
             if change.pack is not None and change.rule is not None:
                 for counted in change.counts:
                     self._sessions.labels(*self._labels_of(change.pack, change.rule), counted).inc()
+        self.late.inc(outputs.late)
+        self.repeats.inc(outputs.repeats)
 
 
 class ProgressMetrics:
