@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from ...schemas.display import visible
-from ...schemas.event import Kind
+from ...schemas.event import Event, Kind
 from ...schemas.instrumentations.census import SpanCensus
 from ...schemas.otlp.decoded import CODES
 from ...schemas.otlp.signal import Signal
-from ...schemas.records.session_status import SessionCount
+from ...schemas.records.session_status import SessionCount, StatusChange
+from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.time import NS
 from ...schemas.verdict import Verdict
 from ..ingest.meter import OtlpTransport
 from ..ingest.server.connections import CloseReason, ConnectionMeter
 from ..messages.unjoined import Unjoined
 from .metrics import OTHER, RULES_MAX, SCOPES_MAX, counter, gauge
-
-if TYPE_CHECKING:
-    # The rules engine takes seconds to load, and not every process judges.
-    from ..stages.judge import Outputs
 
 GIVEN = tuple(verdict for verdict in Verdict if verdict is not Verdict.PENDING)
 """The verdicts that are given: all but `pending`."""
@@ -125,6 +122,35 @@ class SpanMetrics:
         return label
 
 
+class JudgedOutputs(Protocol):
+    """The outputs of judging a batch, as `stages.judge.Outputs` has them."""
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """Return the events and `end` rows."""
+        ...
+
+    @property
+    def records(self) -> Sequence[VerdictRecord]:
+        """Return the verdict records."""
+        ...
+
+    @property
+    def statuses(self) -> Sequence[StatusChange]:
+        """Return the changes of sessions' status."""
+        ...
+
+    @property
+    def late(self) -> int:
+        """Return the number of claims that came after a later event was judged."""
+        ...
+
+    @property
+    def repeats(self) -> int:
+        """Return the number of repeated claims."""
+        ...
+
+
 class JudgingMetrics:
     """Metrics of judging, in `serve` and in the monitor; `rules` are the packs and ids of rules in force."""
 
@@ -160,7 +186,7 @@ class JudgingMetrics:
     def _labels_of(self, pack: str, rule: str) -> tuple[str, str]:
         return (pack, rule) if (pack, rule) in self._rules else (OTHER, OTHER)
 
-    def count(self, outputs: Outputs) -> None:
+    def count(self, outputs: JudgedOutputs) -> None:
         """Count judged events by kind, verdicts and sessions by rule, and late and repeated claims."""
         for kind, count in Tally(event.kind for event in outputs.events).items():
             self._events.labels(kind).inc(count)
