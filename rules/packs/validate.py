@@ -11,6 +11,7 @@ from pydantic_core import ValidationError
 from ...schemas.verdict import Recover, Severity
 from ..model.problem import Location, Problem, did_you_mean
 from .pack_file import (
+    PROPOSITION_FIELDS,
     VERSION_MAX,
     ExamplesEntry,
     Model,
@@ -18,6 +19,7 @@ from .pack_file import (
     RuleEntry,
     field_names,
     read_fields,
+    read_proposition,
     required_names,
 )
 from .yaml_document import Data, Document, MappingNode, data
@@ -61,6 +63,7 @@ def validate(document: Document) -> ValidatedPack:
     if not isinstance(rules, list | None):
         problems[_problem(document, {"type": "list_type", "loc": ("rules",), "input": rules})] = None
         rules = None
+    _take_conditions(document, values, problems)
     head = _validated(document, PackFile, values, (), problems)
     found: list[ValidatedRule] = []
     for i, rule in enumerate(rules or []):
@@ -68,6 +71,22 @@ def validate(document: Document) -> ValidatedPack:
         found += [] if read is None else [ValidatedRule(i, *read)]
     name = head[0].pack if head and "pack" not in head[1] else None
     return ValidatedPack(name, tuple(found), tuple(problems))
+
+
+def _take_conditions(document: Document, values: dict[str, Data], problems: dict[Problem, None]) -> None:
+    """Replace propositions with examples by their conditions, and add the problems of these mappings."""
+    section = values.get("propositions")
+    for name, value in section.items() if isinstance(section, dict) else ():
+        if not isinstance(value, dict):
+            continue
+        assert isinstance(section, dict), "a proposition is in a section"
+        section[name] = PLACEHOLDER
+        try:
+            read_proposition(value)
+        except ValidationError as error:
+            for found in error.errors(include_url=False):
+                path = ("propositions", name, *found["loc"])
+                problems[_problem(document, {**found, "loc": path})] = None
 
 
 def _validated(
@@ -117,6 +136,8 @@ def _problem(document: Document, error: Mapping[str, Any]) -> Problem:
     for i, part in enumerate(path):
         if (i >= 2 or part == "use") and i != 1 and part in SHAPES:
             return Problem(*SHAPES[str(part)], _location(document, path[: i + 1]))
+    if path[:1] == ("propositions",) and path[2:3] in (("true",), ("false",)) and len(path) > 3:
+        return Problem(*PROPOSITION_SHAPE, _location(document, path[:4]))
     match error["type"]:
         case "missing":
             message, hint = f"missing field `{path[-1]}` in {_owner(path)}", f"add `{path[-1]}: ...`"
@@ -161,12 +182,18 @@ SHAPES = {
         ("violated", "holds"),
         (
             "TRL240",
-            "an example is not a list of steps, each a list of propositions",
-            "write `[[], [a]]` for one session, `[[[], [a]], [[b]]]` for several",
+            "an example is neither a list of steps, each a list of propositions, nor events",
+            "write `[[], [a]]` for one session, `[[[], [a]], {events: FILE}]` for several",
         ),
     ),
 }
 """The fields that accept several forms: the code, message and hint for any other value."""
+
+PROPOSITION_SHAPE = (
+    "TRL240",
+    "an example of a proposition is neither a text nor an event",
+    "write `[yes, {kind: user, text: go ahead}]`",
+)
 
 HINTS = {
     "string_type": "write text",
@@ -195,11 +222,15 @@ def _subject(path: KeyPath) -> str:
 
 def _owner(path: KeyPath) -> str:
     """Name the mapping of the field at the end of a path."""
+    if path[0] == "propositions" and len(path) > 2:
+        return f"the proposition `{path[1]}`"
     return "the pack" if len(path) == 1 else "the rule" if len(path) == 3 else f"`{path[-2]}`"
 
 
 def _fields(path: KeyPath) -> Iterable[str]:
     """Return the fields that the mapping at the end of a path may have."""
+    if path[0] == "propositions":
+        return PROPOSITION_FIELDS
     models: dict[int, type[Any]] = {1: PackFile, 3: RuleEntry}
     return field_names(models.get(len(path), ExamplesEntry))
 
