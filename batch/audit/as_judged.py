@@ -27,6 +27,7 @@ from ...rules.model.rule import Rule, RuleSet
 from ...schemas.event import Kind
 from ...schemas.time import rfc3339
 from ..evidence import bundle
+from ..findings.inputs import write_inputs
 from ..prepare.buckets import labelled, until
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
@@ -87,6 +88,7 @@ def audit_as_judged(
         (work / bundle.RULES).mkdir()
         for rule_set in sets:
             bundle.write_rules(work / bundle.RULES / rule_set.digest, rule_set.rule_set.sources)
+        write_inputs(work, out, archive, population.inputs, options, as_judged=True)
         shutil.rmtree(scratch)
     return AuditResult(content, population, examples)
 

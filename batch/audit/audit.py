@@ -21,6 +21,7 @@ from ...schemas.records.verdict_record import VerdictRecord, decode_verdict
 from ...schemas.time import NS
 from ...schemas.verdict import Verdict
 from ..evidence import bundle
+from ..findings.inputs import write_inputs
 from ..prepare import spill
 from ..prepare.buckets import Buckets, label_passes, labelled
 from ..prepare.options import AuditOptions
@@ -85,6 +86,7 @@ def audit(
             content["selection"] = {option: list(words) for option, words in rule_set.selection.items()}
         bundle.write_summary(work / bundle.SUMMARY, content)
         bundle.write_rules(work / bundle.RULES, rule_set.sources)
+        write_inputs(work, out, archive, population.inputs, options)
         shutil.rmtree(scratch)
     return AuditResult(content, population, examples, rows_in_order)
 

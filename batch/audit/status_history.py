@@ -119,3 +119,8 @@ def _rule_fields(compiled: CompiledRules) -> pl.DataFrame:
         },
         schema_overrides={"number": pl.Int64},
     )
+
+
+def statuses_of(compiled: CompiledRules, judged: Judged, idle: int) -> pl.DataFrame:
+    """Return the statuses of a bucket's sessions, with the columns of `SCHEMA`, in no particular order."""
+    return pl.concat([pl.DataFrame(schema=SCHEMA), *_statuses(compiled, judged, idle)])

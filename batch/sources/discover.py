@@ -95,7 +95,7 @@ class Population:
     of offsets that a manifest lacks, and spans whose parent is missing; `cut_links` counts parents that form
     a cycle. `skipped` lists files that are not telemetry. `watermark` is the lowest one of the archive's live
     sources, in nanoseconds since the epoch. `spans` are those of the dumps by file, and those of imported
-    dumps from the manifests. `metrics` counts ignored metric resources.
+    dumps from the manifests. `metrics` counts ignored metric resources. `inputs` are the files.
     """
 
     files: int = 0
@@ -115,6 +115,7 @@ class Population:
     skipped: list[str] = field(default_factory=list[str])
     rejected: Counter[str] = field(default_factory=Counter[str])
     rejects: list[Reject] = field(default_factory=list[Reject])
+    inputs: list[SourceFile] = field(default_factory=list[SourceFile])
 
     @property
     def census(self) -> SpanCensus:
@@ -189,6 +190,7 @@ def discover(source: Sources, population: Population) -> tuple[SourceFile, ...]:
         hint = "choose a file, a folder or a glob of event Parquet, chat logs in JSON, or OTLP dumps"
         raise SourceError("TRL401", named(source), "contains no event Parquet, chat logs or spans", hint)
     population.files += len(parts)
+    population.inputs += parts
     return tuple(parts)
 
 

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from ...error import coded_error, package_error
 from ...options import Command, archive_option, notes, rules_option, token_option
+from ...source import timezone_option
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -24,7 +26,13 @@ GRPC_PORT = 4317
 
 
 @click.command("serve", cls=Command)
-@rules_option()
+@rules_option(required=False)
+@click.option(
+    "--open",
+    "opened",
+    metavar="ARCHIVE",
+    help="Show this archive in the console, read only; receive nothing.",
+)
 @click.option(
     "--state",
     type=click.Path(path_type=Path, file_okay=False),
@@ -50,20 +58,36 @@ GRPC_PORT = 4317
     help="The port for OTLP/gRPC; 0 disables it.",
 )
 @token_option("The bearer token for senders and readers; required unless the address is local.")
+@timezone_option()
 def command(
     rules: tuple[str, ...],
+    opened: str | None,
     state: Path,
     archive: Path,
     host: str,
     port: int,
     grpc_port: int,
     token: str | None,
+    timezone: str,
 ) -> None:
     """Receive OpenTelemetry spans, judge the sessions of agents and archive their events, in one process.
 
     Agents send OTLP over HTTP or gRPC. The port of OTLP/HTTP also serves the console, /metrics, /healthz and
     /readyz. A crash loses no acknowledged request: restart the process with the same --state and --archive.
+
+    --open shows ARCHIVE, which may be anything that `tracline audit` reads, with the verdicts of an audit by
+    --rules. Nothing is received or changed; --state, --archive and --grpc-port do not apply.
     """
+    if opened is not None:
+        _refuse_live_options()
+        from .open_archive import open_archive
+
+        open_archive(opened, rules, host, port, token, timezone)
+        return
+    if not rules:
+        raise click.MissingParameter(
+            ctx=click.get_current_context(), param_hint="'--rules'", param_type="option"
+        )
     import asyncio
 
     from ....rules.compiler.compile import compile_rules
@@ -99,6 +123,14 @@ def command(
         asyncio.run(serve(service, Address(host, port, token), grpc_port or None))
     except StreamError as error:
         raise coded_error(error.code, "tracline serve", str(error), error.hint) from error
+
+
+def _refuse_live_options() -> None:
+    """Raise a usage error if an option was given that has no meaning with --open."""
+    ctx = click.get_current_context()
+    for name in ("state", "archive", "grpc_port"):
+        if ctx.get_parameter_source(name) not in (ParameterSource.DEFAULT, None):
+            raise click.UsageError(f"--open and --{name.replace('_', '-')} exclude each other.")
 
 
 @dataclass(frozen=True, slots=True)
