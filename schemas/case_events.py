@@ -57,11 +57,20 @@ def case_event(fields: object) -> Event:
         _time(values.get("time")),
         0,
         Kind(values["kind"]),
+        late=_flag(values, "late"),
+        history=_flag(values, "history"),
+        agent=_text(values, "agent"),
+        model=_text(values, "model"),
+        service=_text(values, "service"),
+        nested=_flag(values, "nested"),
+        text=_text(values, "text"),
+        tool=_text(values, "tool"),
+        call_id=_text(values, "call_id"),
+        args=_document(values.get("args")),
+        result=_document(values.get("result")),
+        error=_text(values, "error"),
         content=_content(values.get("content")),
         attributes=_attributes(values.get("attributes")),
-        **{name: _text(values, name) for name in _TEXTS},
-        **{name: _document(values.get(name)) for name in _DOCUMENTS},
-        **{name: _flag(values, name) for name in _FLAGS},
     )
 
 

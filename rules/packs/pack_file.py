@@ -85,7 +85,7 @@ PROPOSITION = core_schema.typed_dict_schema(
 )
 """A proposition with examples; its keys are no names of fields in Python."""
 
-_TRIED_IN_EDITORS = {"type": "array", "items": {"type": ["string", "object"]}, "default": []}
+_TRIED_IN_EDITORS: dict[str, Any] = {"type": "array", "items": {"type": ["string", "object"]}, "default": []}
 CONDITION = core_schema.str_schema(
     metadata={
         "editors": {

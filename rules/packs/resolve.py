@@ -99,8 +99,9 @@ class _Resolver:
         section: dict[str, tuple[ScalarNode, ScalarNode | None]] = {}
         for key, value in self.document.entries(name):
             text = condition_node(value) if name == "propositions" else value
-            is_text = isinstance(text, ScalarNode) and data(text) is not None
-            section[key.text] = (key, text if is_text else None)
+            section[key.text] = (key, None)
+            if isinstance(text, ScalarNode) and data(text) is not None:
+                section[key.text] = (key, text)
         return section
 
     def rules(self) -> list[Rule]:

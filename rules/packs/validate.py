@@ -136,7 +136,7 @@ def _problem(document: Document, error: Mapping[str, Any]) -> Problem:
     for i, part in enumerate(path):
         if (i >= 2 or part == "use") and i != 1 and part in SHAPES:
             return Problem(*SHAPES[str(part)], _location(document, path[: i + 1]))
-    if path[:1] == ("propositions",) and path[2:3] in (("true",), ("false",)) and len(path) > 3:
+    if _is_in_proposition(path) and len(path) > 3:
         return Problem(*PROPOSITION_SHAPE, _location(document, path[:4]))
     match error["type"]:
         case "missing":
@@ -220,16 +220,21 @@ def _subject(path: KeyPath) -> str:
     return f"`{named[-1]}`" if named[-1] == path[-1] else f"an entry of `{named[-1]}`"
 
 
+def _is_in_proposition(path: KeyPath) -> bool:
+    """Return whether the path leads into a proposition with examples."""
+    return len(path) > 2 and path[0] == "propositions"
+
+
 def _owner(path: KeyPath) -> str:
     """Name the mapping of the field at the end of a path."""
-    if path[0] == "propositions" and len(path) > 2:
+    if _is_in_proposition(path):
         return f"the proposition `{path[1]}`"
     return "the pack" if len(path) == 1 else "the rule" if len(path) == 3 else f"`{path[-2]}`"
 
 
 def _fields(path: KeyPath) -> Iterable[str]:
     """Return the fields that the mapping at the end of a path may have."""
-    if path[0] == "propositions":
+    if _is_in_proposition(path):
         return PROPOSITION_FIELDS
     models: dict[int, type[Any]] = {1: PackFile, 3: RuleEntry}
     return field_names(models.get(len(path), ExamplesEntry))
