@@ -136,7 +136,7 @@ def _problem(document: Document, error: Mapping[str, Any]) -> Problem:
     for i, part in enumerate(path):
         if (i >= 2 or part == "use") and i != 1 and part in SHAPES:
             return Problem(*SHAPES[str(part)], _location(document, path[: i + 1]))
-    if _is_in_proposition(path) and len(path) > 3:
+    if _is_proposition_example(path):
         return Problem(*PROPOSITION_SHAPE, _location(document, path[:4]))
     match error["type"]:
         case "missing":
@@ -223,6 +223,11 @@ def _subject(path: KeyPath) -> str:
 def _is_in_proposition(path: KeyPath) -> bool:
     """Return whether the path leads into a proposition with examples."""
     return len(path) > 2 and path[0] == "propositions"
+
+
+def _is_proposition_example(path: KeyPath) -> bool:
+    """Return whether the path leads into one example of a proposition."""
+    return len(path) > 3 and path[0] == "propositions"
 
 
 def _owner(path: KeyPath) -> str:
