@@ -32,7 +32,10 @@ _HAS_TEXT = Not(Leaf(FieldPath("text"), Test.IS_NULL))
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A sample event: some of its columns, and what the searches of the proposition match in it."""
+    """A sample event: some of its columns, and what searches match in it.
+
+    They are those of the proposition, or of the condition of missed events.
+    """
 
     event: Mapping[str, Any]
     matches: tuple[TextMatch, ...]
@@ -115,7 +118,8 @@ def census(
     merged = pl.concat(sessions) if sessions else pl.DataFrame({"session": []})
     for bit, (count, draw) in enumerate(zip(counts, draws, strict=True)):
         count.sessions = merged.filter(_bits(merged, "t", bit))["session"].n_unique() if sessions else 0
-        count.samples = tuple(_samples(parts, draw, predicates[count.pack, count.name]))
+        searched = count.where or predicates[count.pack, count.name]
+        count.samples = tuple(_samples(parts, draw, searched))
     return PropositionCensus(events, merged["session"].n_unique(), counts, population)
 
 
@@ -183,7 +187,7 @@ def _add(count: PropositionCount, rows: pl.DataFrame, bit: int, where: int) -> p
 
 
 def _samples(parts: Sequence[SourceFile], draw: SampleDraw, predicate: Predicate) -> Iterator[Sample]:
-    """Yield the drawn events with their matches."""
+    """Yield the drawn events with the matches of a predicate."""
     events = events_at(parts, draw.places())
     shown = events.select(_SHOWN).iter_rows(named=True)
     for event, found in zip(shown, matches(predicate, events), strict=True):

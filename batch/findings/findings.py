@@ -196,7 +196,7 @@ def _sessions(source: BundleInput, ids: set[str], scratch: Path) -> dict[_Place,
     """Return the events of sessions by id and occurrence, in judged order."""
     options = source.options
     found: list[pl.DataFrame] = []
-    for one_pass in passes(prepare(source.path, scratch, Population(), options)):
+    for one_pass in passes(prepare(source.paths, scratch, Population(), options)):
         chosen = until(one_pass.frame.filter(pl.col("session_id").is_in(sorted(ids))), options.as_of)
         with reading(one_pass.parts):
             found.append(chosen.collect(engine="streaming"))
@@ -261,4 +261,4 @@ def _holding(labeler: Labeler, labels: Mapping[str, int], letter: str) -> tuple[
 
 def _gone(source: BundleInput, record: VerdictRecord) -> SourceError:
     what = f"does not have the events of verdict {record.id}, session {record.session_id}"
-    return SourceError("TRL420", named(source.path), what, "use the archive as it was when it was audited")
+    return SourceError("TRL420", named(source.paths), what, "use the archive as it was when it was audited")

@@ -36,36 +36,29 @@ class InputFile(msgspec.Struct, frozen=True):
 
 
 class BundleSource(msgspec.Struct, frozen=True):
-    """The source of a bundle: its path from the bundle's folder, and the options with which it was read.
-
-    Of several sources, `path` is the list of their paths. Bundles of early releases have no options of chat
-    logs.
-    """
+    """The source of a bundle: its paths from the bundle's folder, and the options with which it was read."""
 
     as_judged: bool
     as_of: str | None
+    chat: ChatReading
     idle_s: float
-    path: str | tuple[str, ...]
+    paths: tuple[str, ...]
     scope: tuple[str, ...]
     timezone: str
-    agent: str | None = None
-    agent_by_model: bool = False
-    messages_at: tuple[str, ...] = ()
 
     @property
     def options(self) -> AuditOptions:
         """Return the options that read the same sessions again."""
         zone: tzinfo = UTC if self.timezone == "UTC" else ZoneInfo(self.timezone)
         as_of = None if self.as_of is None else parse_time(self.as_of)
-        chat = ChatReading(self.messages_at, self.agent, self.agent_by_model)
-        return AuditOptions(as_of=as_of, idle_s=self.idle_s, scope=self.scope, zone=zone, chat=chat)
+        return AuditOptions(as_of=as_of, idle_s=self.idle_s, scope=self.scope, zone=zone, chat=self.chat)
 
 
 @dataclass(frozen=True, slots=True)
 class BundleInput:
-    """The archive beside a bundle: its path, the options, and whether its digests were compared."""
+    """The archive beside a bundle: its paths, the options, and whether its digests were compared."""
 
-    path: Sources
+    paths: tuple[str, ...]
     options: AuditOptions
     is_checked: bool
 
@@ -85,17 +78,14 @@ def write_inputs(
     as_judged: bool = False,
 ) -> None:
     """Write the files on the input into the bundle `work`, which replaces `out` later."""
-    paths = tuple(os.path.relpath(source, out) for source in each_source(archive))
     source = BundleSource(
         as_judged=as_judged,
         as_of=None if options.as_of is None else rfc3339(options.as_of),
+        chat=options.chat,
         idle_s=options.idle_s,
-        path=paths[0] if len(paths) == 1 else paths,
+        paths=tuple(os.path.relpath(path, out) for path in each_source(archive)),
         scope=options.scope,
         timezone=str(options.zone),
-        agent=options.chat.agent,
-        agent_by_model=options.chat.agent_by_model,
-        messages_at=options.chat.messages_at,
     )
     (work / SOURCE).write_bytes(_line(source))
     found = sorted({_digest(file) for file in files}, key=lambda file: (file.name, file.sha256))
@@ -122,8 +112,11 @@ def bundle_input(bundle: Path, archive: str | None, options: AuditOptions) -> Bu
     source = _source(bundle)
     if archive is None and source is None:
         raise _missing(bundle, "does not name its archive: an early release wrote it")
-    paths = (archive,) if archive else _paths(bundle, source)
-    if archive is None and not all(map(_exists, paths)):
+    stated = () if source is None else source.paths
+    paths = tuple(os.path.normpath(bundle.absolute() / path) for path in stated)
+    if archive is not None:
+        paths = (archive,)
+    elif not all(map(_exists, paths)):
         raise _missing(bundle, "names an archive that is not there")
     if source is not None:
         _check(bundle, paths)
@@ -139,18 +132,12 @@ def _source(bundle: Path) -> BundleSource | None:
         raise _damaged(bundle, SOURCE) from None
 
 
-def _paths(bundle: Path, source: BundleSource | None) -> tuple[str, ...]:
-    """Return the paths of the sources that the bundle names."""
-    paths = () if source is None else each_source(source.path)
-    return tuple(os.path.normpath(bundle.absolute() / path) for path in paths)
-
-
 def _exists(path: str) -> bool:
     """Return whether a path is there; a glob is found or not when it is read."""
     return Path(path).exists() or any(mark in path for mark in "*?[")
 
 
-def _check(bundle: Path, paths: Sources) -> None:
+def _check(bundle: Path, paths: tuple[str, ...]) -> None:
     """Compare the files of the archive with those that the audit read; further files are newer."""
     try:
         expected = {file.name: file for file in _inputs(bundle)}
@@ -159,9 +146,9 @@ def _check(bundle: Path, paths: Sources) -> None:
     present = {file.name: file for file in discover(paths, Population())}
     for name, file in expected.items():
         if name not in present:
-            raise _changed(paths, name, "is missing")
+            raise _changed(named(paths), name, "is missing")
         if present[name].path.stat().st_size != file.bytes or _digest(present[name]) != file:
-            raise _changed(paths, name, "differs from the file that the audit read")
+            raise _changed(named(paths), name, "differs from the file that the audit read")
 
 
 def _inputs(bundle: Path) -> Iterator[InputFile]:
@@ -174,9 +161,9 @@ def _missing(bundle: Path, what: str) -> SourceError:
     return SourceError("TRL420", str(bundle), what, "say where the archive is: --archive PATH")
 
 
-def _changed(paths: Sources, name: str, what: str) -> SourceError:
+def _changed(path: str, name: str, what: str) -> SourceError:
     hint = "use the archive as it was, or audit again"
-    return SourceError("TRL420", named(paths), f"is not the archive that was audited: {name} {what}", hint)
+    return SourceError("TRL420", path, f"is not the archive that was audited: {name} {what}", hint)
 
 
 def _damaged(bundle: Path, name: str) -> SourceError:

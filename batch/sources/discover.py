@@ -317,7 +317,10 @@ def _files_of(source: str | Path, population: Population) -> list[tuple[Path, st
 
 def _name_of(path: Path, root: Path) -> str:
     """Return the path from the source's folder, as text: a byte that is not UTF-8 becomes `\\xff`."""
-    return os.fsencode(path.relative_to(root).as_posix()).decode("utf-8", "backslashreplace")
+    text, prefix = str(path), f"{root}{os.sep}"
+    # To split both paths takes longer than everything else that is done to find a file.
+    name = text.removeprefix(prefix) if text.startswith(prefix) else path.relative_to(root).as_posix()
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _is_utf8(path: Path) -> bool:

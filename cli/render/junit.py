@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree as Xml
 
+from ...rules.model.rule import Precision
 from ...schemas.records.verdict_record import VerdictRecord
+from ...schemas.records.violation_rate import rate_of
 from ...schemas.verdict import Severity
 from ..terminal import clean, quoted
 
@@ -44,15 +46,15 @@ def _judge(
     case: Xml.Element, rule: dict[str, Any], examples: Sequence[VerdictRecord], accepted: str | None
 ) -> None:
     broken, unjudged = rule["violations"] + rule["unmet"], rule["sessions_unjudged"]
+    rate = rate_of(rule)
     if broken and accepted is not None:
         Xml.SubElement(case, "skipped", message=f"{quoted(rule['title'])}: {broken} times, {accepted}")
     elif broken:
-        sessions = f"{rule['sessions_violating']} of {rule['sessions_applicable']} sessions"
         failure = Xml.SubElement(
             case,
             "failure",
             type=rule["severity"],
-            message=f"{quoted(rule['title'])}: {broken} times, in {sessions}",
+            message=f"{quoted(rule['title'])}: {broken} times, in sessions: {rate.described}",
         )
         failure.text = "\n".join(
             f"session {clean(found.session_id)}, step {found.seq}: {found.described}, "
@@ -65,7 +67,7 @@ def _judge(
         reason = "applies to no session that could be judged"
         Xml.SubElement(case, "skipped", message=f"{reason} ({unjudged} unjudged)")
     elif unjudged:
-        message = f"sessions held: {rule['sessions_applicable']}, unjudged: {unjudged}"
+        message = f"sessions held: {rate.clear}, unjudged: {unjudged}, rate: {rate.percent}"
         Xml.SubElement(case, "skipped", message=message)
 
 
@@ -75,6 +77,7 @@ def _describe(case: Xml.Element, rule: dict[str, Any]) -> None:
         "policy": quoted(rule.get("policy", "")),
         "owner": clean(rule.get("owner", "")),
         "tags": ", ".join(rule.get("tags", ())),
+        "precision": quoted(Precision(**rule["precision"]).described) if "precision" in rule else "",
     }
     if any(texts.values()):
         properties = Xml.SubElement(case, "properties")

@@ -16,6 +16,7 @@ from .pack_file import (
     ExamplesEntry,
     Model,
     PackFile,
+    PrecisionEntry,
     RuleEntry,
     field_names,
     read_fields,
@@ -164,6 +165,8 @@ def _value_error(kind: str, path: KeyPath, given: object) -> tuple[str, str, str
     if path[-1:] == ("version",):
         message = f"invalid version {written}" if written else f"`version` cannot be {_yaml_kind(given)}"
         return "TRL212", message, f"write a whole number from 1 to {VERSION_MAX}"
+    if path[-2:-1] == ("precision",) and isinstance(given, str | int | float):
+        return "TRL212", f"invalid {path[-1]} `{given}` of `precision`", PRECISION_HINTS[str(path[-1])]
     return (
         "TRL212",
         f"{_subject(path)} cannot be {_yaml_kind(given)}",
@@ -194,6 +197,13 @@ PROPOSITION_SHAPE = (
     "an example of a proposition is neither a text nor an event",
     "write `[yes, {kind: user, text: go ahead}]`",
 )
+
+PRECISION_HINTS = {
+    "value": "write a number from 0 to 1, such as 0.44",
+    "n": f"write a whole number from 1 to {VERSION_MAX}",
+    "of": "write text",
+}
+"""The hints by the field of `precision`."""
 
 HINTS = {
     "string_type": "write text",
@@ -242,7 +252,8 @@ def _fields(path: KeyPath) -> Iterable[str]:
     if _is_in_proposition(path):
         return PROPOSITION_FIELDS
     models: dict[int, type[Any]] = {1: PackFile, 3: RuleEntry}
-    return field_names(models.get(len(path), ExamplesEntry))
+    inner = PrecisionEntry if path[-2:-1] == ("precision",) else ExamplesEntry
+    return field_names(models.get(len(path), inner))
 
 
 def _location(document: Document, path: KeyPath) -> Location:

@@ -4,21 +4,22 @@ A session counts once for each rule, in the tick of event time in which the rule
 the agent named then. A tick is *settled* when all its sessions have violated the rule, become unjudged or
 closed, or `settle_ticks` after its end. A violation after that counts as overdue and in no rate, so the
 violations of a tick are always of its own sessions. A session that becomes unjudged without having violated
-leaves the tick.
+stays in its tick: the counts are of certain violations, among all sessions that the rule may apply to.
+
+`CAPTURE` counts like a rule. It applies to every session with a rule, and a session violates it in which a
+rule becomes unjudged because content is missing. So an outage of content capture raises an alert of its own.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-import msgspec
-
-from ...schemas.time import NS, parse_time
-from ..messages.status import SessionStatus, StatusChange
-from .alert import UNKNOWN, value
+from ...schemas.records.session_status import SessionStatus, StatusChange
+from ...schemas.time import NS
+from .alert import CAPTURE, UNKNOWN, value
 from .overlay import Overlay, OverlayWrites
 
 SESSIONS_MAX = 1_000_000
@@ -182,17 +183,23 @@ class SessionCounter:
         if status.pack is None or status.rule is None:
             self._close(occurrence, session)
             return
-        rule = (status.pack, status.rule)
+        for rule, kind in counted_statuses(status):
+            self._count(session, rule, kind, status)
+
+    def _count(
+        self, session: CountedSession, rule: tuple[str, str], kind: SessionStatus, status: StatusChange
+    ) -> None:
+        """Count a status of a rule, or of `CAPTURE`, in a session."""
         counted = session.parts.get(rule)
         if counted is None:
             agent = self._agent(rule, agent_label(status.agent))
             counted = session.parts[rule] = SessionRule(agent, self._tick(status.time))
             self._enter(RateKey(*rule, agent), counted, session)
-        match status.status:
+        match kind:
             case SessionStatus.VIOLATED if not counted.violated:
                 self._violate(RateKey(*rule, counted.agent), counted, session)
             case SessionStatus.UNJUDGED if not counted.decided:
-                self._leave(RateKey(*rule, counted.agent), counted, session)
+                self._decide(RateKey(*rule, counted.agent), counted, session)
             case _:
                 pass
 
@@ -265,15 +272,15 @@ class SessionCounter:
             self.overdue[key.pack, key.rule] += 1
         else:
             cohort.violating += 1
-            cohort.applicable += counted.unjudged
+            # An earlier release took unjudged sessions out of their tick.
+            cohort.applicable = max(cohort.applicable, cohort.violating)
             cohort.undecided -= not (counted.decided or session.closed)
         counted.violated = True
 
-    def _leave(self, key: RateKey, counted: SessionRule, session: CountedSession) -> None:
-        """Take a session that becomes unjudged out of its tick."""
+    def _decide(self, key: RateKey, counted: SessionRule, session: CountedSession) -> None:
+        """Wait no longer for a session that becomes unjudged."""
         cohort = self._open(key, counted)
         if cohort is not None:
-            cohort.applicable -= 1
             cohort.undecided -= not session.closed
         counted.unjudged = True
 
@@ -320,36 +327,15 @@ class SessionCounter:
             self.dropped += 1
 
 
-class _StatusJson(msgspec.Struct, forbid_unknown_fields=True):
-    """A status in a message, with the types of its fields."""
-
-    status: SessionStatus
-    session_id: str
-    occurrence: str
-    pack: str | None
-    rule: str | None
-    rule_digest: str | None
-    severity: str | None
-    agent: str | None
-    time: str
+def counted_statuses(status: StatusChange) -> Iterator[tuple[tuple[str, str], SessionStatus]]:
+    """Yield the rules that a status counts for, `CAPTURE` last, each with its status; none for a close."""
+    if status.pack is None or status.rule is None:
+        return
+    yield (status.pack, status.rule), status.status
+    yield CAPTURE, SessionStatus.APPLIED if status.missing is None else SessionStatus.VIOLATED
 
 
 def agent_label(agent: str | None) -> str:
     """Return the agent's name in alerts; all sessions without one share `NO_AGENT`."""
     name = value(agent)
     return NO_AGENT if name == UNKNOWN else name
-
-
-def read_statuses(message: Mapping[str, Any]) -> Iterator[StatusChange]:
-    """Yield the status changes in a message of `tracline.verdicts`, as `decode_verdicts` returns it.
-
-    Raises KeyError, TypeError or ValueError where a field is missing or invalid.
-    """
-    for status in msgspec.convert(message["session_status"], list[_StatusJson]):
-        occurrence, time = parse_time(status.occurrence), parse_time(status.time)
-        if occurrence is None or time is None:
-            raise ValueError("a status without a time")
-        named = status.pack, status.rule, status.rule_digest, status.severity
-        if (None in named[:2]) is not (status.status is SessionStatus.CLOSED):
-            raise ValueError("a status of no rule, or a close of one")
-        yield StatusChange(status.status, status.session_id, occurrence, *named, status.agent, time)

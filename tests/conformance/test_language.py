@@ -18,10 +18,9 @@ from tracline.rules.engine.letters import required_propositions
 from tracline.rules.labels import predicate_limits as label_limits
 from tracline.rules.labels.labeler import Labeler
 from tracline.rules.labels.regex_check import REGEX_CHARS_MAX
-from tracline.rules.language.formula_builder import BOUND_MAX, NODES_MAX
+from tracline.rules.language.expression_limits import BOUND_MAX, DEPTH_MAX, NODES_MAX, TEXT_CHARS_MAX
 from tracline.rules.language.operators import parse_operators
 from tracline.rules.language.parse import parse_formula, parse_predicate
-from tracline.rules.language.syntax import DEPTH_MAX, TEXT_CHARS_MAX
 from tracline.rules.model.keywords import RESERVED
 from tracline.rules.model.machine import APPLIES
 from tracline.rules.model.printer import to_text

@@ -13,9 +13,11 @@ from itertools import pairwise
 from random import Random
 from typing import TypeAlias
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tracline.rules.incremental.carried_slices import CarriedSlices
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.candidate import Candidate, Claim
 from tracline.schemas.event import Event, Kind
@@ -33,7 +35,7 @@ from tracline.stream.messages.codec import (
     encode,
     partition_of,
 )
-from tracline.stream.messages.monitor_state import chunk_keys, decode_head, decode_session
+from tracline.stream.messages.monitor_state import decode_head, decode_session, keys_of_session
 from tracline.stream.messages.record import Output, Record
 from tracline.stream.messages.session_state import JudgingState
 from tracline.stream.messages.topics import Topic
@@ -170,14 +172,33 @@ def cuts_of(count: int, random: Random) -> list[int]:
 
 
 def content(table: Table) -> dict[str, object]:
-    """Return the records of a table; sets in a state have no order in its bytes."""
-    found: dict[str, object] = {key: data for key, data in table.items() if not key.startswith(("s/", "c/"))}
+    """Return the records of a table; sets in a state have no order in its bytes.
+
+    The cuts decide into which pages and classes the slices of a session are put.
+    """
+    kinds = "s/", "c/", "g/"
+    found: dict[str, object] = {key: data for key, data in table.items() if not key.startswith(kinds)}
+    named: set[str] = set()
     for key, data in table.items():
         if key.startswith("s/"):
             head, name = decode_head(data), key.removeprefix("s/")
-            chunks = chunk_keys(partition_of(name, PARTITIONS), name, head)
-            found[key] = head.offset, head.due, decode_session(data, map(table.get, chunks))
+            partition = partition_of(name, PARTITIONS)
+            keys = keys_of_session(partition, name, head)
+            stored = [table.get(each) for each in keys]
+            state = decode_session(data, stored[: head.chunks], stored[head.chunks :])
+            found[key] = head.offset, head.due, state.session, without_slices(state.judging)
+            named.update(keys)
+    assert named == {key for key in table if key.startswith(("c/", "g/"))}
     return found
+
+
+def without_slices(judging: JudgingState) -> JudgingState:
+    """Return the judging of a session without its slices."""
+    if judging.carried is None:
+        return judging
+    return replace(
+        judging, carried=msgspec.structs.replace(judging.carried, sliced=CarriedSlices(), events=[], runs=b"")
+    )
 
 
 @given(st.integers(0, 1 << 30), st.booleans(), st.sampled_from([700, 100_000]))
@@ -204,15 +225,20 @@ def test_a_crash_anywhere_in_a_poll_loses_and_doubles_nothing(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(rule_sets, "RuleSetJudge", Fragile)
         judge, records, random = stage(finish, bytes_max), records_of(seed), Random(seed)
-        wanted = outputs_at_once = run(judge, {}, records, random, one_by_one=True)
+        wanted = run(judge, {}, records, random, one_by_one=True)
         place = random.randrange(len(records))
-        for end in range(place + 1, len(records) + 1):
-            table: Table = {}
-            durable = run(judge, table, records[:place], random)
-            durable += crash(table, judge.step(begun(judge, table), records[place:end]), random)
+        before: Table = {}
+        durable_before = run(judge, before, records[:place], random)
+        # One message is one poll here, and the rest another; the third ends anywhere between.
+        ends = {place + 1, random.randint(place + 1, len(records)), len(records)}
+        for end in sorted(ends):
+            table = dict(before)
+            durable = durable_before + crash(
+                table, judge.step(begun(judge, table), records[place:end]), random
+            )
             durable += run(judge, table, records[random.randint(0, place) :], random)
             assert first_of_each_mark(durable) == first_of_each_mark(wanted)
-            assert set(map(repr, letters(durable))) == set(map(repr, letters(outputs_at_once)))
+            assert set(map(repr, letters(durable))) == set(map(repr, letters(wanted)))
 
 
 def crash(table: Table, result: MonitorResult, random: Random) -> list[Output]:
@@ -238,8 +264,7 @@ def first_of_each_mark(outputs: Sequence[Output]) -> dict[tuple[Topic, int], lis
         if output.topic is Topic.JUDGED:
             mark = decode_judged(data).mark
         elif output.topic is Topic.VERDICTS:
-            message = decode_verdicts(data)
-            mark = Mark(message["partition"], message["offset"], message["index"])
+            mark = decode_verdicts(data).mark
         else:
             continue
         key = output.topic, mark.partition

@@ -159,6 +159,8 @@ def alarms(found: BacktestResult) -> list[tuple[AlarmChange, AlarmChange | None]
 
 def as_data(found: BacktestResult) -> dict[str, Any]:
     """Return the result as plain data, with cleaned names of agents."""
+    from ....stream.alerts.alert import CAPTURE
+
     return {
         "since": rfc3339(found.since),
         "until": rfc3339(found.until),
@@ -172,6 +174,7 @@ def as_data(found: BacktestResult) -> dict[str, Any]:
         "undated_sessions": found.undated,
         "alarms": [
             {
+                "kind": "content" if fired.key[:2] == CAPTURE else "rule",
                 "pack": fired.key.pack,
                 "rule": fired.key.rule,
                 "agent": clean(fired.key.agent),
@@ -191,12 +194,15 @@ def print_alarms(found: BacktestResult) -> None:
     """Print the alarms and a summary."""
     from rich.text import Text
 
+    from ....stream.alerts.alert import CAPTURE
+
     console = plain_console()
     pairs = alarms(found)
     for fired, resolved in pairs:
         over = "now" if resolved is None else _minute(resolved.watermark)
         alarm, agent = fired.alarm, clean(fired.key.agent, AGENT_WIDTH)
-        rule = (clean(fired.key.rule), "bold red")
+        is_content = fired.key[:2] == CAPTURE
+        rule = ("content not captured" if is_content else clean(fired.key.rule), "bold red")
         console.print(Text.assemble(f"{_minute(fired.watermark)} to {over}  ", rule, f"  {agent}".rstrip()))
         sessions = f"{alarm.violating:,} of {alarm.applicable:,} sessions"
         console.print(Text(f"  {sessions}, {alarm.observed:.1%}; tolerated {alarm.tolerated:.1%}"))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from ....batch.survey.json_paths import PathUsage
-    from ....batch.survey.usage import SourceUsage, ToolUsage
+    from ....batch.survey.usage import CallerKind, SourceUsage, ToolUsage
 
 NAME_WIDTH = 100
 SAMPLE_WIDTH = 40
@@ -68,8 +68,13 @@ def _as_data(tool: ToolUsage) -> dict[str, Any]:
         "errors": tool.failed,
         "sessions": tool.sessions,
         "callers": [
-            {"agent": None if agent is None else clean(agent), "nested": nested, "calls": count}
-            for (agent, nested), count in tool.callers.items()
+            {
+                "agent": None if agent is None else clean(agent),
+                "caller": kind.value,
+                "nested": kind.value != "agent",
+                "calls": count,
+            }
+            for (agent, kind), count in tool.callers.items()
         ],
         "paths": [
             {
@@ -106,9 +111,13 @@ def _lines(tool: ToolUsage) -> Iterator[Text]:
         yield Text(f"  {clean(path.path, NAME_WIDTH):{width}}  {path.values:>5,}  {_samples(path)}")
 
 
-def _caller(agent: str | None, nested: bool, count: int) -> str:
-    name = "an unnamed agent" if agent is None else clean(agent, NAME_WIDTH)
-    return f"{name}{' (nested: a sub-agent or the customer)' if nested else ''} {count:,}"
+def _caller(agent: str | None, kind: CallerKind, count: int) -> str:
+    if kind.value == "customer":
+        return f"the customer {count:,}"
+    of_kind = "agent" if kind.value == "agent" else "sub-agent"
+    if agent is None:
+        return f"an unnamed {of_kind} {count:,}"
+    return f"{clean(agent, NAME_WIDTH)}{' (sub-agent)' if of_kind == 'sub-agent' else ''} {count:,}"
 
 
 def _samples(path: PathUsage) -> str:

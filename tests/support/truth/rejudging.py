@@ -17,17 +17,18 @@ import polars as pl
 from tracline.rules.engine import kernel
 from tracline.rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, judge, label_columns
 from tracline.rules.engine.kernel import EVENTS_MAX, I32, I64, Findings, applies
+from tracline.rules.engine.kernel_loop import FOUND_UNKNOWN
 from tracline.rules.engine.records import records
 from tracline.rules.engine.sessions import Clock, Mask
 from tracline.rules.engine.status import first_breaches, unjudged_findings
 from tracline.rules.labels.missing import MISSING, NOTHING, missing_column
 from tracline.schemas.event import Content, Event, Kind
 from tracline.schemas.frames.events import event_frame
+from tracline.schemas.records.session_status import SessionStatus, StatusChange
 from tracline.schemas.records.verdict_record import VerdictRecord
 from tracline.schemas.time import rfc3339
 from tracline.schemas.verdict import Verdict
 from tracline.stream.messages.session_state import Columns
-from tracline.stream.messages.status import SessionStatus, StatusChange
 from tracline.stream.stages.rule_set_judge import BatchVerdicts, RuleSetJudge
 
 _NO_TIME = -(1 << 63)
@@ -204,8 +205,8 @@ class Rejudge:
 
     def _breaches(self, judged: Judged, places: _Places) -> Iterator[_Change]:
         """Yield the first violations of occurrences, and the rules that became unjudged, at new events."""
-        violated, unmet = first_breaches(judged)
-        dead = unjudged_findings(judged)
+        violated, unmet = first_breaches(judged.found, judged.closed, judged.rated)
+        dead = unjudged_findings(judged.found)
         violated, dead = (found.take(places.is_new[found.stamps]) for found in (violated, dead))
         for phase, (status, found, batches) in enumerate(
             (
@@ -216,14 +217,27 @@ class Rejudge:
             start=1,
         ):
             numbers: list[int] = self.compiled.program.order[found.columns].tolist()
-            for batch, number, at in zip(batches, numbers, _at(judged, found.stamps), strict=True):
-                yield _Change(batch, phase, self._status(status, number, at))
+            missing = _missing(judged, found) if found is dead else [None] * len(numbers)
+            rows = zip(batches, numbers, _at(judged, found.stamps), missing, strict=True)
+            for batch, number, at, lacks in rows:
+                yield _Change(batch, phase, replace(self._status(status, number, at), missing=lacks))
 
     def _status(self, status: SessionStatus, number: int, at: _At) -> StatusChange:
         session_id, occurrence, time, agent = at
         rule, digest = self.compiled.rules[number], self.compiled.digests[number]
         named = rule.pack, rule.id, digest, rule.severity.value
         return StatusChange(status, session_id, occurrence, *named, agent, time)
+
+
+def _missing(judged: Judged, dead: Findings) -> list[str | None]:
+    """Return the state of the missing content at findings of unjudged rules, None for other reasons."""
+    rows = judged.labelled.select("seq", MISSING)[judged.order.rows[dead.stamps]].to_dicts()
+    return [
+        row[MISSING]["content"]
+        if kind == FOUND_UNKNOWN and row["seq"] <= EVENTS_MAX and row[MISSING] is not None
+        else None
+        for kind, row in zip(dead.kinds.tolist(), rows, strict=True)
+    ]
 
 
 class _Places:
