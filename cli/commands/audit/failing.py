@@ -66,7 +66,7 @@ def _limits(rule: Mapping[str, Any], known: RuleRates) -> Iterator[tuple[str, fl
     for agent, counts in rule["by_agent"].items():
         rate = rate_of(counts)
         if rate.violating:
-            # In sessions that were not judged to the end, the rule may hold: with all of them the rate is least.
+            # With all sessions in which the rule was not judged to the end, the rate is least.
             limit = lower_limit(rate.violating, rate.sessions, CONFIDENCE)
             yield agent, limit, known.agents.get(agent, known.rest).tolerated
 
