@@ -11,11 +11,11 @@ from ...schemas.event import Kind
 from ...schemas.instrumentations.census import SpanCensus
 from ...schemas.otlp.decoded import CODES
 from ...schemas.otlp.signal import Signal
+from ...schemas.records.violation_rate import SessionCount
 from ...schemas.time import NS
 from ...schemas.verdict import Verdict
 from ..ingest.meter import OtlpTransport
 from ..ingest.server.connections import CloseReason, ConnectionMeter
-from ..messages.status import SessionCount, StatusChange
 from ..messages.unjoined import Unjoined
 from .metrics import OTHER, RULES_MAX, SCOPES_MAX, counter, gauge
 
@@ -162,12 +162,10 @@ class JudgingMetrics:
         """Count verdicts of a rule."""
         self._verdicts.labels(*self._labels_of(pack, rule), verdict).inc(count)
 
-    def statuses(self, changes: Iterable[StatusChange]) -> None:
-        """Count the sessions of rules, from changes of their status."""
-        for change in changes:
-            if change.pack is not None and change.rule is not None:
-                for counted in change.counts:
-                    self._sessions.labels(*self._labels_of(change.pack, change.rule), counted).inc()
+    def sessions(self, counts: Mapping[tuple[str, str, SessionCount], int]) -> None:
+        """Count sessions of rules, by pack, id and count."""
+        for (pack, rule, counted), number in counts.items():
+            self._sessions.labels(*self._labels_of(pack, rule), counted).inc(number)
 
 
 class ProgressMetrics:

@@ -10,10 +10,10 @@ import polars as pl
 
 from ...schemas.event import Event, Kind
 from ...schemas.frames.events import event_frame
+from ...schemas.records.session_status import SessionStatus, StatusChange
 from ...schemas.records.verdict_record import VerdictRecord, encode_verdict
 from ...schemas.time import parse_time
 from ..messages.session_state import SessionState, encode
-from ..messages.status import SessionStatus, StatusChange
 from ..stages.judge import Outputs
 from .store import SessionRow, StoreChanges, damaged
 
@@ -52,7 +52,7 @@ def add_changes(
         if event.kind is Kind.END:
             batch.closes.append((event.time, event.session_id, event.occurrence))
     batch.verdicts += [_verdict(record, given) for record in outputs.records]
-    batch.changes = outputs.statuses
+    batch.rule_sessions = outputs.sessions
     # The first row of a rule and occurrence sets `applied`: a violating session counts when it violates.
     for status in sorted(outputs.statuses, key=lambda status: status.status is SessionStatus.APPLIED):
         if status.status in _TIMES:

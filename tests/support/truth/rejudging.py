@@ -12,6 +12,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any, NamedTuple, cast
 
+import msgspec
 import numpy as np
 import polars as pl
 from tracline.rules.engine import kernel
@@ -24,11 +25,11 @@ from tracline.rules.engine.status import first_breaches, unjudged_findings
 from tracline.rules.labels.missing import MISSING, NOTHING, missing_column
 from tracline.schemas.event import Content, Event, Kind
 from tracline.schemas.frames.events import event_frame
+from tracline.schemas.records.session_status import SessionStatus, StatusChange
 from tracline.schemas.records.verdict_record import VerdictRecord
 from tracline.schemas.time import rfc3339
 from tracline.schemas.verdict import Verdict
 from tracline.stream.messages.session_state import Columns
-from tracline.stream.messages.status import SessionStatus, StatusChange
 from tracline.stream.stages.rule_set_judge import BatchVerdicts, RuleSetJudge
 
 _NO_TIME = -(1 << 63)
@@ -205,8 +206,8 @@ class Rejudge:
 
     def _breaches(self, judged: Judged, places: _Places) -> Iterator[_Change]:
         """Yield the first violations of occurrences, and the rules that became unjudged, at new events."""
-        violated, unmet = first_breaches(judged)
-        dead = unjudged_findings(judged)
+        violated, unmet = first_breaches(judged.found, judged.closed, judged.rated)
+        dead = unjudged_findings(judged.found)
         violated, dead = (found.take(places.is_new[found.stamps]) for found in (violated, dead))
         for phase, (status, found, batches) in enumerate(
             (
@@ -220,7 +221,9 @@ class Rejudge:
             missing = _missing(judged, found) if found is dead else [None] * len(numbers)
             rows = zip(batches, numbers, _at(judged, found.stamps), missing, strict=True)
             for batch, number, at, lacks in rows:
-                yield _Change(batch, phase, replace(self._status(status, number, at), missing=lacks))
+                yield _Change(
+                    batch, phase, msgspec.structs.replace(self._status(status, number, at), missing=lacks)
+                )
 
     def _status(self, status: SessionStatus, number: int, at: _At) -> StatusChange:
         session_id, occurrence, time, agent = at
