@@ -15,6 +15,7 @@ from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
 from ..sources.discover import Population, SourceFile
 from ..sources.event_files import reading, row_count, scan
+from .never_true import NeverTrue, never_true
 
 SAMPLES_MAX = 3
 """Sample events per proposition, each from another session."""
@@ -44,12 +45,16 @@ class PropositionCount:
 
 @dataclass(frozen=True, slots=True)
 class PropositionCensus:
-    """The counts of all propositions; `end` rows are not events. `population` has the rejects."""
+    """The counts of all propositions; `end` rows are not events. `population` has the rejects.
+
+    `never_true` explains the propositions that are true, and unknown, at no event.
+    """
 
     events: int
     sessions: int
     counts: tuple[PropositionCount, ...]
     population: Population
+    never_true: tuple[NeverTrue, ...] = ()
 
 
 def census(
@@ -64,7 +69,8 @@ def census(
     population = Population()
     events = 0
     sessions: list[pl.DataFrame] = []
-    for part in prepare(source, scratch, population, options):
+    parts = prepare(source, scratch, population, options)
+    for part in parts:
         rows = _rows(part, labels)
         events += len(rows)
         wanted = [
@@ -76,7 +82,9 @@ def census(
     merged = pl.concat(sessions) if sessions else pl.DataFrame({"session": []})
     for bit, count in enumerate(counts):
         count.sessions = merged.filter(_bits(merged, "t", bit))["session"].n_unique() if sessions else 0
-    return PropositionCensus(events, merged["session"].n_unique(), counts, population)
+    names = [(count.pack, count.name) for count in counts if events and not (count.true or count.unknown)]
+    never = never_true(parts, rule_set.rules, names, None)
+    return PropositionCensus(events, merged["session"].n_unique(), counts, population, never)
 
 
 def _rows(part: SourceFile, labels: Labeler) -> pl.DataFrame:

@@ -18,6 +18,7 @@ from ...options import (
     colors,
     format_option,
     load_selected,
+    note,
     out_option,
     quiet,
     rules_option,
@@ -193,6 +194,10 @@ def _write(result: AuditResult, out: Path, format: str) -> None:
             return
     for chunk in chunks:
         click.echo(chunk)
+    from ...render.never_true import never_true_lines
+
+    for line in never_true_lines(result.summary.get("never_true", ()) if format != "json" else ()):
+        note(line)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +83,7 @@ def as_data(counted: PropositionCensus) -> dict[str, Any]:
             }
             for count in counted.counts
         ],
+        "never_true": [asdict(each) for each in counted.never_true],
     }
 
 
@@ -101,6 +103,8 @@ def print_counts(counted: PropositionCensus) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from ...render.never_true import never_true_lines
+
     console = plain_console()
     console.print(f"{counted.events:,} events in {counted.sessions:,} sessions")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
@@ -113,6 +117,8 @@ def print_counts(counted: PropositionCensus) -> None:
             name, f"{count.true:,}", f"{count.unknown:,}" if count.unknown else "·", f"{count.sessions:,}"
         )
     console.print(table)
+    for line in never_true_lines(map(asdict, counted.never_true)):
+        console.print(Text(line))
     for count in counted.counts:
         if not count.samples:
             continue
