@@ -42,7 +42,7 @@ class NeverTrue:
 
     pack: str
     proposition: str
-    rules: tuple[str, ...]
+    rules: list[str]
     reason: str
     suggestion: str | None = None
 
@@ -84,7 +84,7 @@ class _Proposition:
         return cls(
             pack,
             name,
-            tuple(rule.id for rule in users),
+            tuple(dict.fromkeys(rule.id for rule in users)),
             _operands(needed, _TOOL),
             _operands(needed, _KIND),
             tuple(dict.fromkeys(leaf.path for leaf in needed if leaf.path.steps)),
@@ -98,7 +98,7 @@ class _Proposition:
 
     def explained(self, reason: str, suggestion: str | None = None) -> NeverTrue:
         """Return the proposition with a reason."""
-        return NeverTrue(self.pack, self.name, self.rules, reason, suggestion)
+        return NeverTrue(self.pack, self.name, list(self.rules), reason, suggestion)
 
 
 def _needed(predicate: Predicate) -> Iterator[Leaf]:

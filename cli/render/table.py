@@ -14,8 +14,8 @@ from ...rules.model.rule import Precision
 from ...schemas.instrumentations.missing import with_setting
 from ...schemas.records.violation_rate import rate_of
 from ...schemas.verdict import Severity
+from ..never_true import never_true_lines
 from ..terminal import clean, plain_console, quoted
-from .never_true import never_true_lines
 
 if TYPE_CHECKING:
     from ...batch.audit.audit import AuditResult

@@ -13,6 +13,7 @@ import click
 
 from ....schemas.time import parse_time
 from ....schemas.verdict import Severity
+from ...never_true import never_true_lines
 from ...options import (
     Command,
     colors,
@@ -166,7 +167,7 @@ def _broken(result: AuditResult, least: Severity) -> bool:
 
 
 def _write(result: AuditResult, out: Path, format: str) -> None:
-    """Write the results to standard output."""
+    """Write the results to standard output, and likely mistakes that these do not have on standard error."""
     from ....batch.evidence.bundle import VERDICTS, read_verdicts
 
     verdicts = read_verdicts(out / VERDICTS)
@@ -194,10 +195,10 @@ def _write(result: AuditResult, out: Path, format: str) -> None:
             return
     for chunk in chunks:
         click.echo(chunk)
-    from ...render.never_true import never_true_lines
-
-    for line in never_true_lines(result.summary.get("never_true", ()) if format != "json" else ()):
-        note(line)
+    if format != "json":
+        likely = [entry for entry in result.summary["never_true"] if entry["suggestion"] is not None]
+        for line in never_true_lines(likely):
+            note(line)
 
 
 @contextmanager

@@ -103,7 +103,7 @@ def print_counts(counted: PropositionCensus) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from ...render.never_true import never_true_lines
+    from ...never_true import never_true_lines
 
     console = plain_console()
     console.print(f"{counted.events:,} events in {counted.sessions:,} sessions")

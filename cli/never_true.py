@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ..terminal import clean
+from .terminal import clean
 
 
 def never_true_lines(entries: Iterable[Mapping[str, Any]]) -> Iterator[str]:
