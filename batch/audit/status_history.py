@@ -22,7 +22,7 @@ from ...schemas.event import Kind
 from ...schemas.records.session_status import SessionStatus, StatusChange
 from ...schemas.time import NS
 from ..prepare.options import AuditOptions
-from ..sources.discover import Population
+from ..sources.discover import Population, Sources
 from .audit import judged_batches
 
 SCHEMA = {
@@ -47,7 +47,7 @@ _TURN = {status.value: turn for turn, status in enumerate(SessionStatus)}
 
 
 def status_history(
-    archive: str | Path, compiled: CompiledRules, scratch: Path, options: AuditOptions, population: Population
+    archive: Sources, compiled: CompiledRules, scratch: Path, options: AuditOptions, population: Population
 ) -> pl.DataFrame:
     """Return a row for each new status of an occurrence, sorted by `changed`, with the columns of `SCHEMA`.
 
@@ -147,3 +147,8 @@ def _rule_fields(compiled: CompiledRules) -> pl.DataFrame:
         },
         schema_overrides={"number": pl.Int64},
     )
+
+
+def statuses_of(compiled: CompiledRules, judged: Judged, idle: int) -> pl.DataFrame:
+    """Return the statuses of a bucket's sessions, with the columns of `SCHEMA`, in no particular order."""
+    return pl.concat([pl.DataFrame(schema=SCHEMA), *_statuses(compiled, judged, idle)])

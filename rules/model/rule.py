@@ -86,8 +86,9 @@ class RuleSet:
     """The rules of all loaded packs, ordered by pack and then as written.
 
     `sources` maps a pack's name to its YAML text, for the copy in an audit's bundle. If a pack extends
-    another, `NAME.extends/PARENT` has the text of that one, and so on. `selection` has the words that chose
-    the rules among those of the packs, by option; it is empty where all were taken.
+    another, `NAME.extends/PARENT` has the text of that one, `NAME.uses.1/USED` that of the first it uses,
+    and so on. `selection` has the words that chose the rules among those of the packs, by option; it is empty
+    where all were taken.
     """
 
     rules: tuple[Rule, ...]
@@ -96,5 +97,5 @@ class RuleSet:
 
     @property
     def packs(self) -> tuple[str, ...]:
-        """Return the names of the packs, without the packs that they extend."""
+        """Return the names of the packs, without the packs that they extend and use."""
         return tuple(name for name in self.sources if "/" not in name)

@@ -215,6 +215,13 @@ class PackFile:
             "The pack whose rules are inherited: a shipped pack's name, or a path from this file's folder.",
         ),
     )
+    use: str | list[str] = field(
+        default="",
+        metadata=_accepts(
+            _any_of_or_null(TEXT, TEXTS),
+            "The packs whose propositions, operators and transitions are shared, without their rules.",
+        ),
+    )
     drop: list[str] = field(
         default_factory=list[str],
         metadata=_accepts(TEXTS, "The ids of inherited rules to leave out."),

@@ -116,7 +116,7 @@ def _problem(document: Document, error: Mapping[str, Any]) -> Problem:
     """Convert an error of pydantic to a problem."""
     path: KeyPath = error["loc"]
     for i, part in enumerate(path):
-        if i >= 2 and part in SHAPES:
+        if (i >= 2 or part == "use") and i != 1 and part in SHAPES:
             return Problem(*SHAPES[str(part)], _location(document, path[: i + 1]))
     match error["type"]:
         case "missing":
@@ -159,6 +159,7 @@ SHAPES = {
         "`for_each` is not a path, a list of paths or a tuple of paths",
         "write `args.order_id`, `[args.order_id, args.id]` for the first present, or `[[tool, args]]`",
     ),
+    "use": ("TRL212", "`use` is not a pack or a list of packs", "write `use: PACK`, or `use: [PACK, PACK]`"),
     **dict.fromkeys(
         ("violated", "holds"),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 
@@ -23,12 +24,25 @@ class SessionStatus(StrEnum):
     """The occurrence has ended: one change for all rules."""
 
 
-class StatusChange(msgspec.Struct, frozen=True):
+class SessionCount(StrEnum):
+    """A count of a rule's sessions, from which the bounds of its rate follow."""
+
+    SESSIONS = "sessions"
+    """Sessions to which the rule applies, or may apply: the denominator of both bounds."""
+    VIOLATING = "violating"
+    """Sessions that violate the rule."""
+    POSSIBLE = "possible"
+    """Sessions in which the rule could not be judged to the end, and that had not violated it before."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusChange:
     """A change of an occurrence's status; `time` is that of its last judged event.
 
     Times are nanoseconds since the epoch. `pack`, `rule`, `rule_digest` and `severity` are None where the
     occurrence closed. `missing` is the state of the content that an unjudged rule lacks (`absent`,
-    `truncated` or `redacted`), None if it is unjudged for another reason.
+    `truncated` or `redacted`), None if it is unjudged for another reason. `previous` is the rule's latest
+    status before, for metrics; no message has it.
     """
 
     status: SessionStatus
@@ -41,6 +55,21 @@ class StatusChange(msgspec.Struct, frozen=True):
     agent: str | None
     time: int
     missing: str | None = None
+    previous: SessionStatus | None = field(default=None, compare=False)
+
+    @property
+    def counts(self) -> tuple[SessionCount, ...]:
+        """Return the counts of the rule's sessions that grow by this change."""
+        sessions = () if self.previous is not None else (SessionCount.SESSIONS,)
+        match self.status:
+            case SessionStatus.APPLIED:
+                return sessions
+            case SessionStatus.VIOLATED:
+                return *sessions, SessionCount.VIOLATING
+            case SessionStatus.UNJUDGED if self.previous is not SessionStatus.VIOLATED:
+                return *sessions, SessionCount.POSSIBLE
+            case _:
+                return ()
 
 
 class _StatusJson(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -4,21 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 DECIMALS = 9
 """Decimals of a rate in JSON."""
-
-
-class SessionCount(StrEnum):
-    """A count of a rule's sessions, from which the bounds of its rate follow."""
-
-    SESSIONS = "sessions"
-    """Sessions to which the rule applies, or may apply: the denominator of both bounds."""
-    VIOLATING = "violating"
-    """Sessions that violate the rule."""
-    POSSIBLE = "possible"
-    """Sessions without a violation in which the rule could not be judged to the end."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ It has no broker, store or clock. `tracline serve` and the Kafka monitor carry c
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,7 +15,7 @@ from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.sessions.assemble import SessionAssembler
 from ..error import PROCESS_ERRORS
 from ..messages.session_state import SessionState
-from .rule_set_judge import RuleSessions, RuleSetJudge
+from .rule_set_judge import RuleSetJudge
 
 HELD_MAX = 10_000
 """Spans of one session that may wait for the watermark."""
@@ -48,7 +47,7 @@ class Outputs:
     """The outputs of one batch: events and `end` rows in judged order by session, and verdict records.
 
     `digests` has the digest of the rule set that judged each event. `late` counts claims that came after a
-    later event was judged, `repeats` repeated claims. `sessions` are the counts of rules' sessions that grow.
+    later event was judged, `repeats` repeated claims.
     """
 
     events: list[Event] = field(default_factory=list[Event])
@@ -58,7 +57,6 @@ class Outputs:
     late: int = 0
     repeats: int = 0
     poison: list[Poison] = field(default_factory=list[Poison])
-    sessions: Counter[RuleSessions] = field(default_factory=Counter[RuleSessions], compare=False)
 
     def __add__(self, after: Outputs) -> Outputs:
         """Return the outputs of this batch and then those of another one."""
@@ -70,7 +68,6 @@ class Outputs:
             self.late + after.late,
             self.repeats + after.repeats,
             self.poison + after.poison,
-            self.sessions + after.sessions,
         )
 
 
@@ -211,12 +208,7 @@ class SessionJudge:
             for session_id, judging in after.items():
                 states[session_id].judging = judging
             outputs = [
-                before
-                + Outputs(
-                    records=batch_verdicts.records,
-                    statuses=batch_verdicts.statuses,
-                    sessions=batch_verdicts.sessions,
-                )
+                before + Outputs(records=batch_verdicts.records, statuses=batch_verdicts.statuses)
                 for before, batch_verdicts in zip(outputs, verdicts, strict=True)
             ]
         return [

@@ -8,11 +8,10 @@ Judging continues from what the state of each session carries.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import orjson
@@ -30,25 +29,17 @@ from ...schemas.frames.events import event_frame
 from ...schemas.instrumentations.missing import Missing
 from ...schemas.records.session_status import SessionStatus, StatusChange
 from ...schemas.records.verdict_record import VerdictRecord
-from ...schemas.records.violation_rate import SessionCount
 from ...schemas.time import rfc3339
 from ..error import StreamError
 from ..messages.session_state import OTHER_RELEASE, Columns, JudgingState
 
-RuleSessions: TypeAlias = tuple[str, str, SessionCount]
-"""The pack and id of a rule, and a count of its sessions."""
-
 
 @dataclass(frozen=True, slots=True)
 class BatchVerdicts:
-    """The verdict records of one batch, and the changes of its sessions' status.
-
-    `sessions` are the counts of rules' sessions that grow by these changes, for metrics.
-    """
+    """The verdict records of one batch, and the changes of its sessions' status."""
 
     records: list[VerdictRecord]
     statuses: list[StatusChange]
-    sessions: Counter[RuleSessions] = field(default_factory=Counter[RuleSessions], compare=False)
 
 
 class RuleSetJudge:
@@ -138,22 +129,7 @@ class RuleSetJudge:
             for status, changes in phases
             for change in sorted(changes, key=lambda change: rank[change.session_id])
         ]
-        records = sorted(outcome.records, key=lambda record: rank[record.session_id])
-        return BatchVerdicts(records, statuses, Counter(self._sessions(outcome)))
-
-    def _sessions(self, outcome: BatchOutcome) -> Iterator[RuleSessions]:
-        """Yield the counts of rules' sessions that grow by the changes of a batch."""
-        for changes, counted in (
-            (outcome.applied, None),
-            ([*outcome.violated, *outcome.unmet], SessionCount.VIOLATING),
-            (outcome.unjudged, SessionCount.POSSIBLE),
-        ):
-            for change in changes:
-                rule = self.compiled.rules[change.rule]
-                if not (change.applied or change.breached):
-                    yield rule.pack, rule.id, SessionCount.SESSIONS
-                if counted is not None and not change.breached:
-                    yield rule.pack, rule.id, counted
+        return BatchVerdicts(sorted(outcome.records, key=lambda record: rank[record.session_id]), statuses)
 
     def _status(
         self, status: SessionStatus, change: RuleChange, missing: Mapping[tuple[str, ...], str]
@@ -165,7 +141,9 @@ class RuleSetJudge:
         lacks = None
         if status is SessionStatus.UNJUDGED:
             lacks = missing.get((change.session_id, rfc3339(change.occurrence), rule.pack, rule.id))
-        return StatusChange(status, *at, *named, change.agent, change.time, lacks)
+        before = SessionStatus.APPLIED if change.applied else None
+        previous = SessionStatus.VIOLATED if change.breached else before
+        return StatusChange(status, *at, *named, change.agent, change.time, lacks, previous)
 
 
 def _layout(compiled: CompiledRules, columns: Sequence[str]) -> str:

@@ -12,7 +12,6 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any, NamedTuple, cast
 
-import msgspec
 import numpy as np
 import polars as pl
 from tracline.rules.engine import kernel
@@ -221,9 +220,7 @@ class Rejudge:
             missing = _missing(judged, found) if found is dead else [None] * len(numbers)
             rows = zip(batches, numbers, _at(judged, found.stamps), missing, strict=True)
             for batch, number, at, lacks in rows:
-                yield _Change(
-                    batch, phase, msgspec.structs.replace(self._status(status, number, at), missing=lacks)
-                )
+                yield _Change(batch, phase, replace(self._status(status, number, at), missing=lacks))
 
     def _status(self, status: SessionStatus, number: int, at: _At) -> StatusChange:
         session_id, occurrence, time, agent = at
