@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from ..prepare.prepare import prepare
 from ..sources.discover import Population, SourceFile, Sources, named
 from ..sources.event_files import FileSlice, footer, null_count, reading, scan_slices
 from .audit import AuditResult, OnProgress, in_threads, silent, write_verdicts
+from .never_true import names_never_true, never_true
 from .sorted_runs import Runs
 from .summary import COUNTS, AuditTally, summary
 
@@ -67,10 +68,12 @@ def audit_as_judged(
     with bundle.staged(out) as work:
         scratch = work / ".scratch"
         scratch.mkdir()
-        sets = _rule_sets(archive, prepare(archive, scratch, population, options))
+        parts = prepare(archive, scratch, population, options)
+        sets = _rule_sets(archive, parts)
         rules = _rules(sets)
         tally = _population(sets, len(rules), scratch, options, on_progress)
         runs = Runs(scratch)
+        seen = dict[tuple[str, str], bool]()
         for rule_set in sets:
             counts = AuditTally(len(rule_set.compiled.rules))
             for judged in _judged_batches(rule_set, scratch, options, on_progress):
@@ -79,10 +82,16 @@ def audit_as_judged(
                     runs.add(record)
             places = [list(rules).index((rule.pack, rule.id)) for rule in rule_set.compiled.rules]
             _merge(tally, counts, places)
+            propositions = rule_set.compiled.labeler.propositions
+            unseen = names_never_true(propositions, counts.true, counts.unknown)
+            seen |= {name: seen.get(name, False) or name not in unseen for name in propositions}
         shown = [rule for rule, _ in rules.values()]
         examples = write_verdicts(work, runs, shown, options.threads)
         tally.reject(named(archive), population)
         content = summary(shown, [digest for _, digest in rules.values()], tally, population)
+        judged_by = [rule for rule_set in reversed(sets) for rule in rule_set.compiled.rules]
+        never = [name for name in seen if tally.events and not seen[name]]
+        content["never_true"] = list(map(asdict, never_true(parts, judged_by, never, options.as_of)))
         content |= {"rule_sets": [_summary_of(rule_set) for rule_set in sets]}
         bundle.write_summary(work / bundle.SUMMARY, content)
         (work / bundle.RULES).mkdir()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -31,6 +31,7 @@ from ..sources.discover import Population, SourceFile, Sources, named
 from ..sources.event_files import row_count
 from .in_order import disordered, judge_in_order
 from .late_columns import LateColumns, with_findings
+from .never_true import names_never_true, never_true
 from .row_order import RowOrder, row_order
 from .sorted_runs import PlacedLine, Runs
 from .summary import AuditTally, rule_keys, summary
@@ -86,6 +87,7 @@ def audit(
         examples = write_verdicts(work, runs, compiled.rules, options.threads)
         tally.reject(named(archive), population)
         content = summary(compiled.rules, compiled.digests, tally, population)
+        content["never_true"] = _never_true(compiled, tally, parts, options)
         if rule_set.selection:
             content["selection"] = {option: list(words) for option, words in rule_set.selection.items()}
         bundle.write_summary(work / bundle.SUMMARY, content)
@@ -93,6 +95,16 @@ def audit(
         write_inputs(work, out, archive, population.inputs, options)
         shutil.rmtree(scratch)
     return AuditResult(content, population, examples, rows_in_order)
+
+
+def _never_true(
+    compiled: CompiledRules, tally: AuditTally, parts: Sequence[SourceFile], options: AuditOptions
+) -> list[dict[str, Any]]:
+    """Return the entry of the summary on propositions that are true at no event."""
+    if not tally.events:
+        return []
+    names = names_never_true(compiled.labeler.propositions, tally.true, tally.unknown)
+    return [asdict(each) for each in never_true(parts, compiled.rules, names, options.as_of)]
 
 
 def write_verdicts(

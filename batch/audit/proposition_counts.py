@@ -21,6 +21,7 @@ from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
 from ..sources.discover import Population, SourceFile, Sources
 from ..sources.event_files import reading, row_count, scan
+from .never_true import NeverTrue, never_true
 from .proposition_samples import SampleDraw, Sampling, events_at
 
 FEW_ROWS = 500
@@ -61,12 +62,16 @@ class PropositionCount:
 
 @dataclass(frozen=True, slots=True)
 class PropositionCensus:
-    """The counts of the propositions; `end` rows are not events. `population` has the rejects."""
+    """The counts of the propositions; `end` rows are not events. `population` has the rejects.
+
+    `never_true` explains the propositions that are true, and unknown, at no event.
+    """
 
     events: int
     sessions: int
     counts: tuple[PropositionCount, ...]
     population: Population
+    never_true: tuple[NeverTrue, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +125,9 @@ def census(
         count.sessions = merged.filter(_bits(merged, "t", bit))["session"].n_unique() if sessions else 0
         searched = count.where or predicates[count.pack, count.name]
         count.samples = tuple(_samples(parts, draw, searched))
-    return PropositionCensus(events, merged["session"].n_unique(), counts, population)
+    names = [(count.pack, count.name) for count in counts if events and not (count.true or count.unknown)]
+    never = never_true(parts, rule_set.rules, names, None)
+    return PropositionCensus(events, merged["session"].n_unique(), counts, population, never)
 
 
 def _predicates(

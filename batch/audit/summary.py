@@ -60,7 +60,8 @@ class AuditTally:
     """The counts so far. `counts` has a row per `COUNTS` and a column per rule.
 
     A session counts under the first agent that its events name, and under the day (UTC) on which its
-    occurrence began. `conflicting` lists the first rejected rows: session, seq, event id.
+    occurrence began. `conflicting` lists the first rejected rows: session, seq, event id. `true` and
+    `unknown` are words of the propositions that are so at any event, of a single rule set.
     """
 
     rules: int
@@ -74,6 +75,8 @@ class AuditTally:
     crowded: Counter[int] = field(default_factory=Counter[int])
     unjudged: Counter[Unjudged] = field(default_factory=Counter[Unjudged])
     groups: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    true: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
+    unknown: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
 
     def add(self, compiled: CompiledRules, judged: Judged) -> None:
         """Count a judged bucket."""
@@ -91,6 +94,8 @@ class AuditTally:
         self.sessions += int(sessions.counted.sum())
         self.open_sessions += int((sessions.counted & sessions.open).sum())
         self.duplicates += judged.order.duplicates
+        self.true = _united(self.true, judged.words.true)
+        self.unknown = _united(self.unknown, judged.words.unknown)
         self._count_conflicts(judged)
         groups, slots = _groups(judged)
         by_group = _by_group(compiled, judged, slots, len(groups))
@@ -118,6 +123,12 @@ class AuditTally:
             place, text = f"session {session_id}, seq {seq}", f"event {event_id} claims the place of another"
             population.reject(Reject(source, place, "row-conflict", text))
         population.rejected["row-conflict"] += self.conflicts - len(self.conflicting)
+
+
+def _united(words: NDArray[np.uint64], rows: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the words with the bits of all rows; the first rows decide their number."""
+    bits = np.bitwise_or.reduce(rows, axis=0)
+    return words | bits if len(words) else bits
 
 
 def summary(rules: Sequence[Rule], digests: Sequence[str], tally: AuditTally, population: Population) -> Any:

@@ -12,12 +12,12 @@ from typing import TypeAlias
 import polars as pl
 
 from ...schemas.event import Kind
+from ..audit.json_paths import PathCounter, PathUsage
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
 from ..prepare.spill import passes
 from ..sources.discover import Population, Sources
 from ..sources.event_files import reading
-from .json_paths import PathCounter, PathUsage
 
 CALLS_READ = 200
 """Calls, and results, of each tool per pass whose JSON is read."""

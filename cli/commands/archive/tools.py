@@ -24,7 +24,7 @@ from ...terminal import clean, plain_console
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from ....batch.survey.json_paths import PathUsage
+    from ....batch.audit.json_paths import PathUsage
     from ....batch.survey.usage import CallerKind, SourceUsage, ToolUsage
 
 NAME_WIDTH = 100

@@ -13,6 +13,7 @@ import click
 
 from ....schemas.time import parse_time
 from ....schemas.verdict import Severity
+from ...never_true import never_true_lines
 from ...options import (
     Command,
     colors,
@@ -198,7 +199,7 @@ def _write(
     accepted: Mapping[str, str],
     min_severity: Severity,
 ) -> None:
-    """Write the results to standard output."""
+    """Write the results to standard output, and likely mistakes that these lack on standard error."""
     from ....batch.evidence.bundle import VERDICTS, read_verdicts
 
     verdicts = read_verdicts(out / VERDICTS)
@@ -228,6 +229,10 @@ def _write(
             return
     for chunk in chunks:
         click.echo(chunk)
+    if format != "json":
+        likely = [entry for entry in result.summary["never_true"] if entry["suggestion"] is not None]
+        for line in never_true_lines(likely):
+            note(line)
 
 
 @contextmanager
