@@ -19,7 +19,7 @@ from ...rules.model.rule import Rule, RuleSet
 from ...schemas.event import Kind
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
-from ..sources.discover import Population, SourceFile
+from ..sources.discover import Population, SourceFile, Sources
 from ..sources.event_files import reading, row_count, scan
 from .proposition_samples import SampleDraw, Sampling, events_at
 
@@ -84,7 +84,7 @@ class Census:
 
 
 def census(
-    source: str | Path,
+    source: Sources,
     rule_set: RuleSet,
     scratch: Path,
     options: AuditOptions | None = None,

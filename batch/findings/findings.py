@@ -28,7 +28,7 @@ from ..evidence.bundle import RULES, VERDICTS, read_verdicts
 from ..prepare.buckets import until
 from ..prepare.prepare import prepare
 from ..prepare.spill import passes
-from ..sources.discover import Population
+from ..sources.discover import Population, named
 from ..sources.event_files import reading
 from .inputs import BundleInput
 
@@ -184,7 +184,7 @@ def _sessions(source: BundleInput, ids: set[str], scratch: Path) -> dict[_Place,
     """Return the events of sessions by id and occurrence, in judged order."""
     options = source.options
     found: list[pl.DataFrame] = []
-    for one_pass in passes(prepare(source.path, scratch, Population(), options)):
+    for one_pass in passes(prepare(source.paths, scratch, Population(), options)):
         chosen = until(one_pass.frame.filter(pl.col("session_id").is_in(sorted(ids))), options.as_of)
         with reading(one_pass.parts):
             found.append(chosen.collect(engine="streaming"))
@@ -249,4 +249,4 @@ def _holding(labeler: Labeler, labels: Mapping[str, int], letter: str) -> tuple[
 
 def _gone(source: BundleInput, record: VerdictRecord) -> SourceError:
     what = f"does not have the events of verdict {record.id}, session {record.session_id}"
-    return SourceError("TRL420", source.path, what, "use the archive as it was when it was audited")
+    return SourceError("TRL420", named(source.paths), what, "use the archive as it was when it was audited")

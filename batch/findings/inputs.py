@@ -15,10 +15,11 @@ import msgspec
 import rfc8785
 
 from ...archive.error import SourceError
+from ...schemas.chat.reading import ChatReading
 from ...schemas.time import parse_time, rfc3339
 from ..evidence.bundle import IN_EVERY_BUNDLE
 from ..prepare.options import AuditOptions
-from ..sources.discover import Population, SourceFile, discover
+from ..sources.discover import Population, SourceFile, Sources, discover, each_source, named
 
 INPUTS = "inputs.jsonl"
 """The files that the audit read: a line a file, sorted by name."""
@@ -35,12 +36,13 @@ class InputFile(msgspec.Struct, frozen=True):
 
 
 class BundleSource(msgspec.Struct, frozen=True):
-    """The source of a bundle: its path from the bundle's folder, and the options with which it was read."""
+    """The source of a bundle: its paths from the bundle's folder, and the options with which it was read."""
 
     as_judged: bool
     as_of: str | None
+    chat: ChatReading
     idle_s: float
-    path: str
+    paths: tuple[str, ...]
     scope: tuple[str, ...]
     timezone: str
 
@@ -49,14 +51,14 @@ class BundleSource(msgspec.Struct, frozen=True):
         """Return the options that read the same sessions again."""
         zone: tzinfo = UTC if self.timezone == "UTC" else ZoneInfo(self.timezone)
         as_of = None if self.as_of is None else parse_time(self.as_of)
-        return AuditOptions(as_of=as_of, idle_s=self.idle_s, scope=self.scope, zone=zone)
+        return AuditOptions(as_of=as_of, idle_s=self.idle_s, scope=self.scope, zone=zone, chat=self.chat)
 
 
 @dataclass(frozen=True, slots=True)
 class BundleInput:
-    """The archive beside a bundle: its path, the options, and whether its digests were compared."""
+    """The archive beside a bundle: its paths, the options, and whether its digests were compared."""
 
-    path: str
+    paths: tuple[str, ...]
     options: AuditOptions
     is_checked: bool
 
@@ -69,7 +71,7 @@ def is_bundle(folder: str | Path) -> bool:
 def write_inputs(
     work: Path,
     out: Path,
-    archive: str | Path,
+    archive: Sources,
     files: Sequence[SourceFile],
     options: AuditOptions,
     *,
@@ -79,8 +81,9 @@ def write_inputs(
     source = BundleSource(
         as_judged=as_judged,
         as_of=None if options.as_of is None else rfc3339(options.as_of),
+        chat=options.chat,
         idle_s=options.idle_s,
-        path=os.path.relpath(archive, out),
+        paths=tuple(os.path.relpath(path, out) for path in each_source(archive)),
         scope=options.scope,
         timezone=str(options.zone),
     )
@@ -109,12 +112,15 @@ def bundle_input(bundle: Path, archive: str | None, options: AuditOptions) -> Bu
     source = _source(bundle)
     if archive is None and source is None:
         raise _missing(bundle, "does not name its archive: an early release wrote it")
-    path = archive or os.path.normpath(bundle.absolute() / (source.path if source else ""))
-    if archive is None and not _exists(path):
+    stated = () if source is None else source.paths
+    paths = tuple(os.path.normpath(bundle.absolute() / path) for path in stated)
+    if archive is not None:
+        paths = (archive,)
+    elif not all(map(_exists, paths)):
         raise _missing(bundle, "names an archive that is not there")
     if source is not None:
-        _check(bundle, path)
-    return BundleInput(path, options if source is None else source.options, source is not None)
+        _check(bundle, paths)
+    return BundleInput(paths, options if source is None else source.options, source is not None)
 
 
 def _source(bundle: Path) -> BundleSource | None:
@@ -131,18 +137,18 @@ def _exists(path: str) -> bool:
     return Path(path).exists() or any(mark in path for mark in "*?[")
 
 
-def _check(bundle: Path, path: str) -> None:
+def _check(bundle: Path, paths: tuple[str, ...]) -> None:
     """Compare the files of the archive with those that the audit read; further files are newer."""
     try:
         expected = {file.name: file for file in _inputs(bundle)}
     except msgspec.MsgspecError:
         raise _damaged(bundle, INPUTS) from None
-    present = {file.name: file for file in discover(path, Population())}
+    present = {file.name: file for file in discover(paths, Population())}
     for name, file in expected.items():
         if name not in present:
-            raise _changed(path, name, "is missing")
+            raise _changed(named(paths), name, "is missing")
         if present[name].path.stat().st_size != file.bytes or _digest(present[name]) != file:
-            raise _changed(path, name, "differs from the file that the audit read")
+            raise _changed(named(paths), name, "differs from the file that the audit read")
 
 
 def _inputs(bundle: Path) -> Iterator[InputFile]:

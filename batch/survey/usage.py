@@ -15,7 +15,7 @@ from ...schemas.event import Kind
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
 from ..prepare.spill import passes
-from ..sources.discover import Population
+from ..sources.discover import Population, Sources
 from ..sources.event_files import reading
 from .json_paths import PathCounter, PathUsage
 
@@ -66,7 +66,7 @@ class SourceUsage:
     population: Population
 
 
-def usage(source: str | Path, scratch: Path, options: AuditOptions) -> SourceUsage:
+def usage(source: Sources, scratch: Path, options: AuditOptions) -> SourceUsage:
     """Return the usage of a source; `scratch` is an empty folder of the caller.
 
     Raises SourceError if there is nothing to read.

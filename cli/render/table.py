@@ -11,7 +11,9 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from ...rules.model.rule import Precision
 from ...schemas.instrumentations.missing import with_setting
+from ...schemas.records.violation_rate import rate_of
 from ...schemas.verdict import Severity
 from ..terminal import clean, plain_console, quoted
 from .fitted import FittedTable, aligned
@@ -36,6 +38,9 @@ def print_table(result: AuditResult, out: Path) -> None:
     console.print(_population(result.summary["population"]))
     if broken:
         console.print(_broken(rules, broken))
+        for key in broken:
+            if "precision" in rules[key]:
+                console.print(Text(f"{clean(key)}: {quoted(Precision(**rules[key]['precision']).described)}"))
         console.print(Group(*_examples(console, result, broken)), crop=False)
         console.print()
     unjudged = [key for key in ranked if rules[key]["sessions_unjudged"]]
@@ -44,13 +49,23 @@ def print_table(result: AuditResult, out: Path) -> None:
     applied = [key for key in judged if rules[key]["sessions_applicable"]]
     _print_rules(console, "Held", applied)
     _print_rules(console, "Applied to no session", [key for key in judged if key not in applied])
-    counts = [f"{key} ({rules[key]['sessions_unjudged']:,})" for key in unjudged]
+    counts = [f"{key} ({_unjudged(rules[key])})" for key in unjudged]
     _print_rules(console, "Unjudged in some sessions", counts)
     for reason, keys in _reasons(rules, unjudged).items():
         console.print(Text(clean(f"  unjudged: {reason}: {', '.join(keys)}")))
     console.print(Text(f"Bundle: {clean(str(out))}"))
     if broken:
         console.print(Text(f"Read the findings: tracline show {clean(str(out))}"))
+
+
+def _unjudged(rule: dict[str, Any]) -> str:
+    """Return the number of unjudged sessions; of a rule that is not broken with its rate."""
+    count = f"{rule['sessions_unjudged']:,}"
+    return (
+        count
+        if rule["sessions_violating"]
+        else f"{count} of {rate_of(rule).sessions:,}: {rate_of(rule).percent}"
+    )
 
 
 def _reasons(rules: dict[str, Any], unjudged: list[str]) -> dict[str, list[str]]:
@@ -100,9 +115,11 @@ def _broken(rules: dict[str, Any], broken: list[str]) -> FittedTable:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("rule", no_wrap=True)
     table.add_column("severity", no_wrap=True)
-    for name in ("violated", "unmet", "sessions", "rate"):
+    rates = {key: rate_of(rules[key]) for key in broken}
+    has_possible = any(rate.possible for rate in rates.values())
+    for name in ("violated", "unmet", "sessions", *(["not judged"] if has_possible else []), "rate"):
         table.add_column(name, justify="right", no_wrap=True)
-    for key in broken:
+    for key, rate in rates.items():
         rule = rules[key]
         style = STYLES[rule["severity"]]
         table.add_row(
@@ -110,8 +127,9 @@ def _broken(rules: dict[str, Any], broken: list[str]) -> FittedTable:
             Text(rule["severity"], style=style),
             Text(_number(rule["violations"])),
             Text(_number(rule["unmet"])),
-            Text(f"{rule['sessions_violating']:,} of {rule['sessions_applicable']:,}"),
-            Text(f"{rule['sessions_violating'] / rule['sessions_applicable']:.1%}"),
+            Text(f"{rate.violating:,} of {rate.sessions:,}"),
+            *([Text(_number(rate.possible))] if has_possible else []),
+            Text(rate.percent),
         )
     return FittedTable(table)
 

@@ -1,1 +1,1 @@
-"""Explanations of verdicts in words."""
+"""Explanation: the sentence on what broke a rule, and the status of each of its parts at every step."""

@@ -194,14 +194,16 @@ def session_counts(
     """Count sessions by rule, agent and bucket of the event time at which the rule first applied to them.
 
     `since` and `until` are ns, `bucket` its width in ns. A session that violates counts as applicable; an
-    unjudged one that does not violate counts as unjudged only.
+    unjudged one that does not violate counts as unjudged only, and if the rule had not applied to it before,
+    in the bucket in which it became unjudged.
     """
-    found = "coalesce(applied, violated)"
+    found = "coalesce(applied, violated, unjudged)"
     query = (
         f"SELECT pack, rule, coalesce(agent, ''), ({found} - ?) / ? AS bucket,"
         " sum(violated IS NOT NULL OR unjudged IS NULL), sum(violated IS NOT NULL),"
         " sum(violated IS NULL AND unjudged IS NOT NULL) FROM standing"
-        " WHERE ((applied >= ? AND applied < ?) OR (applied IS NULL AND violated >= ? AND violated < ?))"
+        " WHERE ((applied >= ? AND applied < ?)"
+        "  OR (applied IS NULL AND coalesce(violated, unjudged) >= ? AND coalesce(violated, unjudged) < ?))"
         f"{' AND pack = ? AND rule = ?' if rule else ''} GROUP BY 1, 2, 3, 4"
     )
     span = (since, until, since, until)

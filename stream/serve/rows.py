@@ -46,7 +46,7 @@ def add_changes(
         due = state.session.due
         is_open = state.session.open is not None
         batch.sessions[session_id] = None if due is None else SessionRow(due, is_open, encode(state))
-    batch.late, batch.repeats, batch.judged = outputs.late, outputs.repeats, outputs.events
+    batch.outputs = outputs
     for event, rules in zip(outputs.events, outputs.digests, strict=True):
         batch.events.append(event_row(event, rules))
         if event.kind is Kind.END:

@@ -13,9 +13,12 @@ from itertools import pairwise
 from random import Random
 from typing import TypeAlias
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tracline.rules.incremental import carried_slices
+from tracline.rules.incremental.carried_slices import CarriedSlices
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.candidate import Candidate, Claim
 from tracline.schemas.event import Event, Kind
@@ -33,7 +36,7 @@ from tracline.stream.messages.codec import (
     encode,
     partition_of,
 )
-from tracline.stream.messages.monitor_state import chunk_keys, decode_head, decode_session
+from tracline.stream.messages.monitor_state import decode_head, decode_session, keys_of_session
 from tracline.stream.messages.record import Output, Record
 from tracline.stream.messages.session_state import JudgingState
 from tracline.stream.messages.topics import Topic
@@ -170,14 +173,33 @@ def cuts_of(count: int, random: Random) -> list[int]:
 
 
 def content(table: Table) -> dict[str, object]:
-    """Return the records of a table; sets in a state have no order in its bytes."""
-    found: dict[str, object] = {key: data for key, data in table.items() if not key.startswith(("s/", "c/"))}
+    """Return the records of a table; sets in a state have no order in its bytes.
+
+    The cuts decide into which pages and classes the slices of a session are put.
+    """
+    kinds = "s/", "c/", "g/"
+    found: dict[str, object] = {key: data for key, data in table.items() if not key.startswith(kinds)}
+    named: set[str] = set()
     for key, data in table.items():
         if key.startswith("s/"):
             head, name = decode_head(data), key.removeprefix("s/")
-            chunks = chunk_keys(partition_of(name, PARTITIONS), name, head)
-            found[key] = head.offset, head.due, decode_session(data, map(table.get, chunks))
+            partition = partition_of(name, PARTITIONS)
+            keys = keys_of_session(partition, name, head)
+            stored = [table.get(each) for each in keys]
+            state = decode_session(data, stored[: head.chunks], stored[head.chunks :])
+            found[key] = head.offset, head.due, state.session, without_slices(state.judging)
+            named.update(keys)
+    assert named == {key for key in table if key.startswith(("c/", "g/"))}
     return found
+
+
+def without_slices(judging: JudgingState) -> JudgingState:
+    """Return the judging of a session without its slices."""
+    if judging.carried is None:
+        return judging
+    return replace(
+        judging, carried=msgspec.structs.replace(judging.carried, sliced=CarriedSlices(), events=[], runs=b"")
+    )
 
 
 @given(st.integers(0, 1 << 30), st.booleans(), st.sampled_from([700, 100_000]))
@@ -186,6 +208,7 @@ def test_any_cutting_into_polls_gives_the_same(seed: int, finish: bool, bytes_ma
     """The outputs are equal, byte by byte and in order, and so is the final state."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(rule_sets, "RuleSetJudge", Fragile)
+        patched.setattr(carried_slices, "RECENT_MAX", 0)
         judge, records, random = stage(finish, bytes_max), records_of(seed), Random(seed)
         wanted: Table = {}
         outputs = run(judge, wanted, records, random, one_by_one=True)
@@ -203,6 +226,7 @@ def test_a_crash_anywhere_in_a_poll_loses_and_doubles_nothing(
     """A reader that drops outputs by their marks reads those of a monitor that never crashed."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(rule_sets, "RuleSetJudge", Fragile)
+        patched.setattr(carried_slices, "RECENT_MAX", 0)
         judge, records, random = stage(finish, bytes_max), records_of(seed), Random(seed)
         wanted = run(judge, {}, records, random, one_by_one=True)
         place = random.randrange(len(records))
@@ -218,6 +242,25 @@ def test_a_crash_anywhere_in_a_poll_loses_and_doubles_nothing(
             durable += run(judge, table, records[random.randint(0, place) :], random)
             assert first_of_each_mark(durable) == first_of_each_mark(wanted)
             assert set(map(repr, letters(durable))) == set(map(repr, letters(wanted)))
+
+
+def test_slices_have_pages_in_these_laws() -> None:
+    """A session with a slice has pages of it in the table, and pages that are deleted again."""
+    written, deleted = 0, 0
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(carried_slices, "RECENT_MAX", 0)
+        for seed in range(20):
+            judge, table = stage(True, 100_000), dict[str, bytes]()
+            state = begun(judge, table)
+            for record in records_of(seed):
+                result = judge.step(state, [record])
+                pages = [each for its in result.writes.values() for each in its if each[0].startswith("g/")]
+                written += sum(value is not None for _, value in pages)
+                deleted += sum(value is None for _, value in pages)
+                for writes in result.writes.values():
+                    write(table, writes)
+                state.apply(result.writes)
+    assert min(written, deleted) >= 50, (written, deleted)
 
 
 def crash(table: Table, result: MonitorResult, random: Random) -> list[Output]:

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...options import Command, format_option
-from ...source import allow_rejected_option, audit_options, report_rejected, timezone_option
+from ...source import (
+    allow_rejected_option,
+    audit_options,
+    chat_options,
+    report_rejected,
+    sources_argument,
+    timezone_option,
+)
 from ...terminal import clean, plain_console
 
 if TYPE_CHECKING:
@@ -25,12 +32,15 @@ SAMPLE_WIDTH = 40
 
 
 @click.command("tools", cls=Command)
-@click.argument("source")
+@sources_argument("source", "SOURCE")
 @click.option("--tool", "wanted", metavar="NAME", help="Show only the tools whose name contains this.")
 @timezone_option()
+@chat_options()
 @allow_rejected_option()
 @format_option("table", "json")
-def command(source: str, wanted: str | None, timezone: str, allow_rejected: int, format: str) -> None:
+def command(
+    source: tuple[str, ...], wanted: str | None, timezone: str, allow_rejected: int, format: str
+) -> None:
     """List the tools of a source: calls, errors, callers, and the paths that rules can name.
 
     SOURCE is a folder, a file or a quoted glob of event Parquet, chat logs or OpenTelemetry span dumps. Each

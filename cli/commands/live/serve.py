@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from ...error import coded_error, package_error
+from ...error import live_error
 from ...options import Command, archive_option, notes, rules_option, token_option
 from ...source import timezone_option
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ....archive.manifest import ManifestSource
     from ....archive.writer import ArchiveWriter
+    from ....stream.serve.service import Service
 
 HTTP_PORT = 4318
 GRPC_PORT = 4317
@@ -88,8 +89,17 @@ def command(
         raise click.MissingParameter(
             ctx=click.get_current_context(), param_hint="'--rules'", param_type="option"
         )
-    import asyncio
+    try:
+        service = _service(rules, state, archive)
+        _run(service, host, port, grpc_port or None, token)
+    except Exception as error:
+        if (failure := live_error(error, "tracline serve")) is None:
+            raise
+        raise failure from error
 
+
+def _service(rules: tuple[str, ...], state: Path, archive: Path) -> Service:
+    """Return the service of the rules, which were tried; the archive has them."""
     from ....rules.compiler.compile import compile_rules
     from ....rules.packs.load import load_packs
     from ....stream.process.trial import begin_trial
@@ -101,28 +111,23 @@ def command(
     from ....archive.rule_sets import write_rule_set
     from ....rules.engine.judge import compile_rule_set
     from ....rules.model.digest import rule_set_digest
+    from ....stream.serve.service import Service
     from ...settings import session_settings
 
-    try:
-        from ....stream.error import StreamError
-        from ....stream.ingest.server.sockets import Address
-        from ....stream.serve.service import Service, serve
-    except ModuleNotFoundError as error:
-        if (missing := package_error(error, "tracline serve")) is None:
-            raise
-        raise missing from error
-
-    try:
-        trial.require()
-    except StreamError as error:
-        raise coded_error(error.code, "tracline serve", str(error), error.hint) from error
+    trial.require()
     compiled = compile_rule_set(rule_set)
     write_rule_set(archive, rule_set_digest(rule_set), rule_set.sources)
-    service = Service(compiled, state, session_settings(), partial(serve_archive, archive), notes())
-    try:
-        asyncio.run(serve(service, Address(host, port, token), grpc_port or None))
-    except StreamError as error:
-        raise coded_error(error.code, "tracline serve", str(error), error.hint) from error
+    return Service(compiled, state, session_settings(), partial(serve_archive, archive), notes())
+
+
+def _run(service: Service, host: str, port: int, grpc_port: int | None, token: str | None) -> None:
+    """Run the service until it is stopped."""
+    import asyncio
+
+    from ....stream.ingest.server.sockets import Address
+    from ....stream.serve.service import serve
+
+    asyncio.run(serve(service, Address(host, port, token), grpc_port))
 
 
 def _refuse_live_options() -> None:

@@ -11,14 +11,21 @@ from typing import TYPE_CHECKING
 import click
 
 from ...options import Command, Several, format_option, load_selected, rules_option, selection_options
-from ...source import allow_rejected_option, audit_options, report_rejected, timezone_option
+from ...source import (
+    allow_rejected_option,
+    audit_options,
+    chat_options,
+    report_rejected,
+    sources_argument,
+    timezone_option,
+)
 
 if TYPE_CHECKING:
     from ....rules.model.rule import RuleSet
 
 
 @click.command("label", cls=Command)
-@click.argument("archive")
+@sources_argument("archive", "ARCHIVE")
 @rules_option()
 @selection_options()
 @click.option("--only", cls=Several, metavar="NAME", help="Count and show only these propositions.")
@@ -42,10 +49,11 @@ if TYPE_CHECKING:
 )
 @click.option("--where", metavar="PREDICATE", help="With --missed: only events that meet this condition.")
 @timezone_option()
+@chat_options()
 @allow_rejected_option()
 @format_option("table", "json")
 def command(
-    archive: str,
+    archive: tuple[str, ...],
     rules: tuple[str, ...],
     select: tuple[str, ...],
     ignore: tuple[str, ...],
