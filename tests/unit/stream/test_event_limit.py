@@ -12,6 +12,7 @@ from tracline.batch.audit.audit import audit
 from tracline.batch.prepare.options import AuditOptions
 from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.engine.kernel import EVENTS_MAX
+from tracline.rules.incremental.carried import stored_page
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.candidate import Candidate, Claim
 from tracline.schemas.event import Content, Event, Kind, end_event
@@ -105,7 +106,9 @@ def test_live_gives_the_same_and_remembers_one_event(tmp_path: Path) -> None:
         records += [orjson.loads(encode_verdict(record)) for record in judged.records]
         statuses += judged.statuses
         state = after["a"]
-        sizes.append(0 if state.carried is None else len(msgspec.msgpack.encode(state.carried)))
+        sizes.append(
+            0 if state.carried is None else len(msgspec.msgpack.encode(state.carried, enc_hook=stored_page))
+        )
     assert by_id(records) == by_id(wanted)
     assert sizes[-1] == 0
     assert sizes[3] == sizes[4] < sizes[0] < 1_000
