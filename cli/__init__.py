@@ -22,6 +22,7 @@ COMMANDS = {
     "check": ("rules.check", "Check rule packs for errors and suspicious rules."),
     "test": ("rules.test", "Run the examples in rule packs."),
     "label": ("rules.label", "Show how often each proposition is true, with sample events."),
+    "example": ("rules.example", "Make an example of a rule from a finding of an audit."),
     "eval": ("rules.eval_", "Step one formula over a trace."),
     "import": ("archive.import_", "Convert chat logs and span dumps to an archive of event Parquet."),
     "audit": ("audit.audit", "Judge an archive by rule packs and write a bundle of verdicts."),

@@ -18,6 +18,7 @@ CODES: dict[str, str] = {
     "TRL606": "`tracline serve` does not answer, or returned an unexpected response",
     "TRL607": "the output file exists",
     "TRL608": "a source has no events",
+    "TRL609": "a finding that cannot be made an example of its rule",
     "TRL610": "tracline.toml is not valid TOML",
     "TRL611": "an unknown setting",
     "TRL612": "an invalid value of a setting",

@@ -144,6 +144,18 @@ def findings(
         yield _finding(source, record, rules[key], labelers[key], events)
 
 
+def session_events(source: BundleInput, record: VerdictRecord, scratch: Path) -> pl.DataFrame:
+    """Return the events of a verdict's session in judged order; `scratch` is an empty folder of the caller.
+
+    Raises SourceError (TRL420) if the archive does not have the event of the verdict.
+    """
+    sessions = _sessions(source, {record.session_id}, scratch)
+    events = sessions.get((record.session_id, record.occurrence))
+    if events is None or (record.seq, record.event_id) not in events.select("seq", "event_id").iter_rows():
+        raise _gone(source, record)
+    return events
+
+
 def _records(bundle: Path) -> Iterator[VerdictRecord]:
     try:
         yield from read_verdicts(bundle / VERDICTS)

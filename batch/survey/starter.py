@@ -18,7 +18,7 @@ from ...rules.lint.suggest import (
     tools_named,
 )
 from ...rules.model.rule import Rule, RuleSet
-from ...rules.packs.inheritance import section_entries
+from ...rules.packs.inheritance import condition_node, section_entries
 from ...rules.packs.load import documents_of, load_packs, pack_text, shipped_packs
 from ...rules.packs.yaml_document import ScalarNode
 from ...schemas.display import visible
@@ -69,8 +69,8 @@ def _propositions(parent: str, shipped: RuleSet) -> dict[str, tuple[str, Any]]:
     texts = section_entries(documents_of(shipped)[parent], "propositions")
     return {
         name: (node.text, parsed[name])
-        for name, (_, node) in texts.items()
-        if name in parsed and isinstance(node, ScalarNode)
+        for name, (_, value) in texts.items()
+        if name in parsed and isinstance(node := condition_node(value), ScalarNode)
     }
 
 

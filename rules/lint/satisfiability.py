@@ -80,7 +80,7 @@ def unsatisfiable_propositions(rules: list[Rule], document: Document) -> Iterato
             if not is_satisfiable(predicate):
                 users.setdefault(name, []).append(rule.id)
     for name, ids in users.items():
-        location = document.location(document.at(("propositions", name)))
+        location = document.location(document.at(("propositions", name, "is")))
         hint = f"its conditions exclude each other; used by {listed(ids)}"
         yield Problem("TRL503", f"proposition `{name}` can never be true", hint, location)
 

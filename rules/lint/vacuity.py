@@ -42,7 +42,7 @@ def vacuous_propositions(rules: list[Rule], document: Document) -> Iterator[Prob
     for name, (kind, missing) in found.items():
         message = f"proposition `{name}` can be true of {KIND_NOUNS[kind]}, which never have `{missing}`"
         hint = f'add the kind of the event, as in `kind == "{KIND_WITH.get(missing, "tool_call")}" and ...`'
-        location = document.location(document.at(("propositions", name)))
+        location = document.location(document.at(("propositions", name, "is")))
         yield Problem("TRL510", message, f"{hint}; used by {listed(users[name])}", location)
 
 

@@ -75,6 +75,9 @@ CODES: dict[str, str] = {
     "TRL233": "future operator in `applies_to`",
     "TRL234": "`for_each` is not a path, a list of paths or a tuple of paths",
     "TRL240": "example is not a list of steps",
+    "TRL241": "events of an example not found or not readable",
+    "TRL242": "invalid event in an example",
+    "TRL243": "text as an example of a proposition that reads no text",
     # 3xx: compiling a rule
     "TRL301": "machine of a rule too large",
     "TRL302": "rules too large together",

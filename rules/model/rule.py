@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from ...schemas.event import Event
 from ...schemas.verdict import Recover, Severity
 from .formula import Formula
-from .predicate import Path, Predicate
+from .predicate import Path as FieldPath
+from .predicate import Predicate
+from .problem import Location
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +22,7 @@ class SliceKey:
     all of them, absent when one is.
     """
 
-    paths: tuple[Path, ...]
+    paths: tuple[FieldPath, ...]
     joint: bool
 
 
@@ -27,11 +31,39 @@ ExampleSession = tuple[frozenset[str], ...]
 
 
 @dataclass(frozen=True, slots=True)
+class EventsExample:
+    """A whole session as a file of events: its path from `folder`, that of the pack's file.
+
+    `folder` is None if the pack is no file. `location` is where the pack names the file.
+    """
+
+    path: str
+    location: Location = field(compare=False)
+    folder: Path | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Examples:
-    """Whole sessions that must violate the rule, and whole sessions that must not."""
+    """Whole sessions that must violate the rule, and whole sessions that must not: labels, and events."""
 
     violated: tuple[ExampleSession, ...] = ()
     holds: tuple[ExampleSession, ...] = ()
+    violated_events: tuple[EventsExample, ...] = ()
+    holds_events: tuple[EventsExample, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PropositionExample:
+    """A text or an event of which a proposition must be true or false; `number` counts from 1."""
+
+    pack: str
+    name: str
+    predicate: Predicate
+    condition: str
+    expected: bool
+    number: int
+    text: str | None
+    event: Event | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,9 @@ class ExampleRun:
     """The result of one example: the verdict after each step, None at steps that the rule's `steps` excludes.
 
     `expected` is `violated` or `holds`, `number` counts the rule's examples of that kind from 1, and `end`
-    is the verdict at the close. All events of an example are in one slice, whatever `for_each` is.
+    is the verdict at the close. All steps of an example are in one slice, whatever `for_each` is. An example
+    of `events`, the path of their file, has the worst verdict of all slices after each event; `unjudged` is
+    the reason if it cannot be judged.
     """
 
     rule: Rule
@@ -26,6 +28,8 @@ class ExampleRun:
     session: ExampleSession
     verdicts: tuple[Verdict | None, ...]
     end: Verdict | None
+    events: str | None = None
+    unjudged: str | None = None
 
     @property
     def broken(self) -> bool:
@@ -35,7 +39,7 @@ class ExampleRun:
     @property
     def passed(self) -> bool:
         """Return whether the rule's verdict is the expected one."""
-        return self.broken == (self.expected == "violated")
+        return self.unjudged is None and self.broken == (self.expected == "violated")
 
 
 def run_examples(rule: Rule, machine: Machine) -> Iterator[ExampleRun]:

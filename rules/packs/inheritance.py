@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol
 
 from ...schemas.verdict import Severity
@@ -46,6 +47,11 @@ class PackSource(Protocol):
     @property
     def source(self) -> str:
         """Return the pack's name in errors."""
+        ...
+
+    @property
+    def folder(self) -> Path | None:
+        """Return the folder of the pack's file; None if it is no file."""
         ...
 
     def text(self) -> str:
@@ -187,6 +193,11 @@ def pack_name(document: Document) -> str:
 def section_entries(document: Document, name: str) -> SectionEntries:
     """Return the entries of a section by the names that they define."""
     return {operator_name(key.text): (key, value) for key, value in document.entries(name)}
+
+
+def condition_node(value: YamlNode) -> YamlNode | None:
+    """Return the node of a proposition's condition: its value, or `is` of a proposition with examples."""
+    return value.value("is") if isinstance(value, MappingNode) else value
 
 
 def operator_name(head: str) -> str:

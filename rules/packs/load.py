@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from ..model.problem import Problem, RuleError, counted, did_you_mean
-from ..model.rule import Rule, RuleSet
+from ..model.rule import PropositionExample, Rule, RuleSet
 from .inheritance import (
     PARENT_SUFFIX,
     PackReference,
@@ -42,13 +42,14 @@ class Packs:
     """The result of reading packs: the valid rules, the errors, and the documents by the packs' names.
 
     A pack without a name has its file's name there. `written` counts all rules in the files, with or without
-    errors.
+    errors. `propositions` are the examples of the propositions that the files define.
     """
 
     rule_set: RuleSet
     errors: tuple[Problem, ...]
     documents: Mapping[str, Document]
     written: int
+    propositions: tuple[PropositionExample, ...] = ()
 
 
 Paths = str | Path | Sequence[str | Path]
@@ -68,9 +69,11 @@ def read_packs(paths: Paths) -> Packs:
     errors: list[Problem] = []
     documents: dict[str, Document] = {}
     rules: list[Rule] = []
+    propositions: list[PropositionExample] = []
     pack_sources = [_FileSource(file, source) for file, source in _files(paths, errors).items()]
     for document, pack in _read(pack_sources, errors):
         rules += pack.rules
+        propositions += pack.propositions
         if pack.name in documents and pack.named:
             hint = f"the other is in {documents[pack.name].source}: rename one of them"
             location = document.location(document.at(("pack",)))
@@ -81,7 +84,7 @@ def read_packs(paths: Paths) -> Packs:
     rules.sort(key=lambda rule: rule.pack)
     sources = _sources(documents)
     written = sum(len(document.items("rules")) for document in documents.values())
-    return Packs(RuleSet(tuple(rules), sources), tuple(errors), documents, written)
+    return Packs(RuleSet(tuple(rules), sources), tuple(errors), documents, written, tuple(propositions))
 
 
 def shipped_packs() -> tuple[str, ...]:
@@ -209,6 +212,10 @@ class _FileSource:
     file: Path
     source: str = field(compare=False)
 
+    @property
+    def folder(self) -> Path | None:
+        return self.file.parent
+
     def text(self) -> str:
         return _text(self.file)
 
@@ -233,6 +240,7 @@ class _TextSource:
 
     source: str
     content: str
+    folder: Path | None = None
 
     def text(self) -> str:
         return self.content
@@ -249,6 +257,7 @@ class _StoredSource:
 
     source: str
     sources: Mapping[str, str] = field(compare=False)
+    folder: Path | None = None
 
     def text(self) -> str:
         return self.sources[self.source]
@@ -292,7 +301,7 @@ def resolve_source(
     `children` extend or use it, the nearest first. Problems of the packs that it refers to come first, since
     they may cause the others. Raises RuleError if its own text cannot be read.
     """
-    document = read_document(origin.text(), origin.source)
+    document = read_document(origin.text(), origin.source, origin.folder)
     parents: list[Document] = []
     used: list[tuple[PackReference, Document]] = []
     problems: list[Problem] = []

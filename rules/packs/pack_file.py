@@ -17,8 +17,8 @@ NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$"
 VERSION_MAX = 1_000_000_000
 _DECIMAL = re.compile(r"[0-9]{1,3}(\.[0-9]{1,9})?\Z", re.ASCII)
 
-SessionEntry = list[list[str]]
-"""A whole session: a list of steps, each a list of the propositions that are true at it."""
+SessionEntry = list[list[str]] | dict[str, str]
+"""A whole session: a list of steps, each a list of its true propositions, or `events: FILE`."""
 
 Model = TypeVar("Model")
 
@@ -61,10 +61,61 @@ EXPRESSION = core_schema.str_schema(metadata={"editors": {"type": ["string", "bo
 TEXTS = core_schema.list_schema(TEXT)
 TAGS = core_schema.list_schema(NAME)
 SESSION = core_schema.list_schema(TEXTS)
-SESSIONS = _any_of_or_null(SESSION, core_schema.list_schema(SESSION))
+EVENTS = core_schema.typed_dict_schema(
+    {"events": core_schema.typed_dict_field(TEXT)},
+    extra_behavior="forbid",
+    metadata={
+        "editors": {
+            "title": "Events",
+            "description": "A file of events, a line of JSON each, beside the pack.",
+        }
+    },
+)
+SESSIONS = _any_of_or_null(SESSION, core_schema.list_schema(core_schema.union_schema([SESSION, EVENTS])))
+PROPOSITION_FIELDS = {
+    "is": "The condition on one event.",
+    "true": "Texts and events of which the condition must be true, for `tracline test`.",
+    "false": "Texts and events of which the condition must be false.",
+}
+"""The fields of a proposition with examples, with their descriptions."""
+
+_TRIED = core_schema.list_schema(
+    core_schema.union_schema([TEXT, core_schema.dict_schema(TEXT, core_schema.any_schema())])
+)
+PROPOSITION = core_schema.typed_dict_schema(
+    {
+        "is": core_schema.typed_dict_field(EXPRESSION),
+        "true": core_schema.typed_dict_field(_TRIED, required=False),
+        "false": core_schema.typed_dict_field(_TRIED, required=False),
+    },
+    extra_behavior="forbid",
+)
+"""A proposition with examples; its keys are no names of fields in Python."""
+
+_TRIED_IN_EDITORS: dict[str, Any] = {"type": "array", "items": {"type": ["string", "object"]}, "default": []}
+CONDITION = core_schema.str_schema(
+    metadata={
+        "editors": {
+            "type": ["string", "boolean", "object"],
+            "required": ["is"],
+            "additionalProperties": False,
+            "properties": {
+                name: {
+                    **({"type": ["string", "boolean"]} if name == "is" else _TRIED_IN_EDITORS),
+                    "description": description,
+                }
+                for name, description in PROPOSITION_FIELDS.items()
+            },
+        }
+    }
+)
+"""The condition of a proposition; `validate.py` takes it from a mapping with examples."""
 SLICE = _any_of_or_null(TEXT, TEXTS, core_schema.list_schema(TEXTS))
 SECTION = core_schema.no_info_before_validator_function(
     _to_section, core_schema.dict_schema(TEXT, EXPRESSION)
+)
+PROPOSITIONS = core_schema.no_info_before_validator_function(
+    _to_section, core_schema.dict_schema(TEXT, CONDITION)
 )
 SEVERITIES = core_schema.dict_schema(TEXT, _choice(Severity))
 VERSION = core_schema.no_info_before_validator_function(
@@ -114,7 +165,8 @@ class ExamplesEntry:
     violated: SessionEntry | list[SessionEntry] | None = field(
         default=None,
         metadata=_accepts(
-            SESSIONS, "A session (a list of steps, each a list of propositions) that must violate the rule."
+            SESSIONS,
+            "A session that must violate the rule: steps, each a list of propositions, or `events: FILE`.",
         ),
     )
     holds: SessionEntry | list[SessionEntry] | None = field(
@@ -231,7 +283,7 @@ class PackFile:
         metadata=_accepts(SEVERITIES, "Other severities of inherited rules, by their ids."),
     )
     propositions: dict[str, str] = field(
-        default_factory=dict[str, str], metadata=_accepts(SECTION, "Conditions on one event, by name.")
+        default_factory=dict[str, str], metadata=_accepts(PROPOSITIONS, "Conditions on one event, by name.")
     )
     operators: dict[str, str] = field(
         default_factory=dict[str, str],
@@ -255,6 +307,11 @@ class PackFile:
 def read_fields(model: type[Model], values: object) -> Model:
     """Validate the values as that model. Raises pydantic's ValidationError with every error."""
     return _validator(model).validate_python(values)
+
+
+def read_proposition(values: object) -> None:
+    """Validate a proposition with examples. Raises pydantic's ValidationError with every error."""
+    SchemaValidator(PROPOSITION, CoreConfig(strict=True)).validate_python(values)
 
 
 def field_names(model: type[Any]) -> tuple[str, ...]:

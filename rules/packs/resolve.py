@@ -12,10 +12,11 @@ from ..language.parse import Operator, parse_formula, parse_name, parse_path, pa
 from ..model.formula import BOOLEAN, Formula, Op, has_future, names, walk
 from ..model.predicate import Path, Predicate
 from ..model.problem import Problem, RuleError, Snippet, by_location, did_you_mean
-from ..model.rule import Examples, ExampleSession, Precision, Rule, SliceKey
-from .inheritance import operator_name
+from ..model.rule import Examples, ExampleSession, Precision, PropositionExample, Rule, SliceKey
+from .example_nodes import KINDS, events_examples, proposition_examples
+from .inheritance import condition_node, operator_name
 from .validate import SHAPES, KeyPath, ValidatedRule, validate
-from .yaml_document import Document, ScalarNode, SequenceNode, YamlNode, data
+from .yaml_document import Document, MappingNode, ScalarNode, SequenceNode, YamlNode, data
 
 LIBRARY_PREFIX = "tracline_"
 """The reserved prefix of the operator library's transition bits."""
@@ -46,6 +47,7 @@ class ResolvedPack:
     rules: tuple[Rule, ...]
     scope: Scope
     problems: tuple[Problem, ...]
+    propositions: tuple[PropositionExample, ...] = ()
 
 
 def resolve(document: Document, library: Scope | None) -> ResolvedPack:
@@ -55,10 +57,11 @@ def resolve(document: Document, library: Scope | None) -> ResolvedPack:
     """
     resolver = _Resolver(document, library)
     rules = resolver.rules()
+    propositions = proposition_examples(document, resolver.name, resolver.propositions, resolver.report)
     scope = Scope(resolver.operators, resolver.transitions)
     problems = sorted(resolver.problems, key=by_location)
     named = resolver.valid.name is not None
-    return ResolvedPack(resolver.name, named, tuple(rules), scope, tuple(problems))
+    return ResolvedPack(resolver.name, named, tuple(rules), scope, tuple(problems), propositions)
 
 
 def unresolved(document: Document, problems: Iterable[Problem]) -> ResolvedPack:
@@ -93,10 +96,13 @@ class _Resolver:
 
     def section(self, name: str) -> Section:
         """Return the entries of a section; an entry whose value is not text still defines its name."""
-        return {
-            key.text: (key, value if isinstance(value, ScalarNode) and data(value) is not None else None)
-            for key, value in self.document.entries(name)
-        }
+        section: dict[str, tuple[ScalarNode, ScalarNode | None]] = {}
+        for key, value in self.document.entries(name):
+            text = condition_node(value) if name == "propositions" else value
+            section[key.text] = (key, None)
+            if isinstance(text, ScalarNode) and data(text) is not None:
+                section[key.text] = (key, text)
+        return section
 
     def rules(self) -> list[Rule]:
         """Return the valid rules, in the order of the file."""
@@ -126,6 +132,7 @@ class _Resolver:
         examples = Examples(
             self.examples(entry.examples.violated, (*path, "examples", "violated")),
             self.examples(entry.examples.holds, (*path, "examples", "holds")),
+            *(events_examples(self.document, (*path, "examples", kind), self.report) for kind in KINDS),
         )
         if formula is None or whole.missing:
             return None
@@ -315,10 +322,11 @@ class _Resolver:
         return () if value is None else self.sessions(self.document.at(path))
 
     def sessions(self, node: YamlNode) -> tuple[ExampleSession, ...]:
-        """Return one session, or several if an item of a step is a list."""
-        steps = node.items if isinstance(node, SequenceNode) else ()
+        """Return one session, or several if an item of a step is a list or there are events beside them."""
+        items = node.items if isinstance(node, SequenceNode) else ()
+        steps = tuple(item for item in items if not isinstance(item, MappingNode))
         inner = [part for step in steps if isinstance(step, SequenceNode) for part in step.items]
-        several = any(isinstance(part, SequenceNode) for part in inner)
+        several = any(isinstance(part, SequenceNode) for part in inner) or len(steps) < len(items)
         sessions = [self.session(part) for part in (steps if several else (node,))]
         return tuple(session for session in sessions if session is not None)
 

@@ -11,6 +11,7 @@ from pydantic_core import ValidationError
 from ...schemas.verdict import Recover, Severity
 from ..model.problem import Location, Problem, did_you_mean
 from .pack_file import (
+    PROPOSITION_FIELDS,
     VERSION_MAX,
     ExamplesEntry,
     Model,
@@ -19,6 +20,7 @@ from .pack_file import (
     RuleEntry,
     field_names,
     read_fields,
+    read_proposition,
     required_names,
 )
 from .yaml_document import Data, Document, MappingNode, data
@@ -62,6 +64,7 @@ def validate(document: Document) -> ValidatedPack:
     if not isinstance(rules, list | None):
         problems[_problem(document, {"type": "list_type", "loc": ("rules",), "input": rules})] = None
         rules = None
+    _take_conditions(document, values, problems)
     head = _validated(document, PackFile, values, (), problems)
     found: list[ValidatedRule] = []
     for i, rule in enumerate(rules or []):
@@ -69,6 +72,22 @@ def validate(document: Document) -> ValidatedPack:
         found += [] if read is None else [ValidatedRule(i, *read)]
     name = head[0].pack if head and "pack" not in head[1] else None
     return ValidatedPack(name, tuple(found), tuple(problems))
+
+
+def _take_conditions(document: Document, values: dict[str, Data], problems: dict[Problem, None]) -> None:
+    """Replace propositions with examples by their conditions, and add the problems of these mappings."""
+    section = values.get("propositions")
+    for name, value in section.items() if isinstance(section, dict) else ():
+        if not isinstance(value, dict):
+            continue
+        assert isinstance(section, dict), "a proposition is in a section"
+        section[name] = PLACEHOLDER
+        try:
+            read_proposition(value)
+        except ValidationError as error:
+            for found in error.errors(include_url=False):
+                path = ("propositions", name, *found["loc"])
+                problems[_problem(document, {**found, "loc": path})] = None
 
 
 def _validated(
@@ -118,6 +137,8 @@ def _problem(document: Document, error: Mapping[str, Any]) -> Problem:
     for i, part in enumerate(path):
         if (i >= 2 or part == "use") and i != 1 and part in SHAPES:
             return Problem(*SHAPES[str(part)], _location(document, path[: i + 1]))
+    if _is_proposition_example(path):
+        return Problem(*PROPOSITION_SHAPE, _location(document, path[:4]))
     match error["type"]:
         case "missing":
             message, hint = f"missing field `{path[-1]}` in {_owner(path)}", f"add `{path[-1]}: ...`"
@@ -164,12 +185,18 @@ SHAPES = {
         ("violated", "holds"),
         (
             "TRL240",
-            "an example is not a list of steps, each a list of propositions",
-            "write `[[], [a]]` for one session, `[[[], [a]], [[b]]]` for several",
+            "an example is neither a list of steps, each a list of propositions, nor events",
+            "write `[[], [a]]` for one session, `[[[], [a]], {events: FILE}]` for several",
         ),
     ),
 }
 """The fields that accept several forms: the code, message and hint for any other value."""
+
+PROPOSITION_SHAPE = (
+    "TRL240",
+    "an example of a proposition is neither a text nor an event",
+    "write `[yes, {kind: user, text: go ahead}]`",
+)
 
 PRECISION_HINTS = {
     "value": "write a number from 0 to 1, such as 0.44",
@@ -203,13 +230,27 @@ def _subject(path: KeyPath) -> str:
     return f"`{named[-1]}`" if named[-1] == path[-1] else f"an entry of `{named[-1]}`"
 
 
+def _is_in_proposition(path: KeyPath) -> bool:
+    """Return whether the path leads into a proposition with examples."""
+    return len(path) > 2 and path[0] == "propositions"
+
+
+def _is_proposition_example(path: KeyPath) -> bool:
+    """Return whether the path leads into one example of a proposition."""
+    return len(path) > 3 and path[0] == "propositions"
+
+
 def _owner(path: KeyPath) -> str:
     """Name the mapping of the field at the end of a path."""
+    if _is_in_proposition(path):
+        return f"the proposition `{path[1]}`"
     return "the pack" if len(path) == 1 else "the rule" if len(path) == 3 else f"`{path[-2]}`"
 
 
 def _fields(path: KeyPath) -> Iterable[str]:
     """Return the fields that the mapping at the end of a path may have."""
+    if _is_in_proposition(path):
+        return PROPOSITION_FIELDS
     models: dict[int, type[Any]] = {1: PackFile, 3: RuleEntry}
     inner = PrecisionEntry if path[-2:-1] == ("precision",) else ExamplesEntry
     return field_names(models.get(len(path), inner))

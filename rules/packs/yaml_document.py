@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -29,10 +30,11 @@ ESCAPES = {'"': '"', "\\": "\\", "/": "/", "n": "\n", "t": "\t", " ": " "}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackText:
-    """A file's text, and its name in errors."""
+    """A file's text, its name in errors, and its folder (None if it is no file)."""
 
     source: str
     text: str
+    folder: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,16 +168,17 @@ def data(node: YamlNode) -> Data:
     return {key.text: data(value) for key, value in node.entries}
 
 
-def read_document(text: str, source: str) -> Document:
-    """Read one YAML document; problems that do not stop the reading are in its `problems`.
+def read_document(text: str, source: str, folder: Path | None = None) -> Document:
+    """Read one YAML document of a file in that folder.
 
-    Raises RuleError with every problem found if the text is not YAML or exceeds a limit (TRL202, TRL204).
+    Problems that do not stop the reading are in its `problems`. Raises RuleError with every problem found if
+    the text is not YAML or exceeds a limit (TRL202, TRL204).
     """
     text = text.removeprefix("\ufeff")
     if len(text) > TEXT_CHARACTERS_MAX:
         message = f"the file has {len(text)} characters, more than {TEXT_CHARACTERS_MAX}"
         raise RuleError([Problem("TRL204", message, "split it into several packs")])
-    file = PackText(source, text)
+    file = PackText(source, text, folder)
     builder = _TreeBuilder(file)
     try:
         root = builder.read()

@@ -27,9 +27,10 @@ from tracline.rules.model.printer import to_text
 from tracline.rules.model.problem import RuleError, Snippet
 from tracline.rules.model.rule import Rule, RuleSet
 from tracline.rules.packs import yaml_document as document
+from tracline.rules.packs.event_examples import run_propositions
 from tracline.rules.packs.examples import evaluate_boolean, run_examples
 from tracline.rules.packs.inheritance import PARENTS_MAX
-from tracline.rules.packs.load import REFERRED_MAX, pack_text
+from tracline.rules.packs.load import REFERRED_MAX, pack_text, read_packs
 from tracline.rules.reference.slow_stepper import SteppedEvent, judge_slowly
 
 from ..support.truth.predicate_answers import answers, evaluate, event_rows
@@ -129,8 +130,11 @@ def test_a_mistake_gets_the_error_that_the_manual_shows(block: Block) -> None:
 
 
 @each("yaml")
-def test_the_examples_of_the_manuals_packs_pass(block: Block) -> None:
-    """Every pack is accepted, and its examples pass."""
+def test_the_examples_of_the_manuals_packs_pass(block: Block, tmp_path: Path) -> None:
+    """Every pack is accepted, and the examples of its rules and propositions pass."""
+    file = tmp_path / "pack.yaml"
+    file.write_text("\n".join(block.lines), "utf-8")
+    assert [run for run in run_propositions(read_packs(file).propositions) if not run.passed] == []
     for rule in _pack(block).rules:
         runs = list(run_examples(rule, compile_rule(rule)))
         assert {run.expected for run in runs} == {"violated", "holds"}

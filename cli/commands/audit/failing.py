@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....predict.binomial import lower_limit
+from ....schemas.records.violation_rate import rate_of
 from ....schemas.verdict import Severity
 from ...error import coded_error
 
@@ -63,12 +64,10 @@ def failing_rules(summary: Mapping[str, Any], accepted: Mapping[str, str]) -> li
 def _limits(rule: Mapping[str, Any], known: RuleRates) -> Iterator[tuple[str, float, float]]:
     """Yield each agent that broke the rule, the lower limit of its rate, and the tolerated rate."""
     for agent, counts in rule["by_agent"].items():
-        violating = counts["sessions_violating"]
-        # In sessions that were not judged to the end, the rule may hold: with all of them the rate is least.
-        possible = counts.get("sessions_possible", counts["sessions_unjudged"])
-        sessions = counts["sessions_applicable"] + possible
-        if violating:
-            limit = lower_limit(violating, sessions, CONFIDENCE)
+        rate = rate_of(counts)
+        if rate.violating:
+            # With all sessions in which the rule was not judged to the end, the rate is least.
+            limit = lower_limit(rate.violating, rate.sessions, CONFIDENCE)
             yield agent, limit, known.agents.get(agent, known.rest).tolerated
 
 

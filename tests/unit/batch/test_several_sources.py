@@ -114,3 +114,19 @@ def test_other_commands_take_several_sources(place: Path) -> None:
     learned = run("alerts", "rates", "north", "south", "--rules", "pack.yaml", "--out", "rates.json")
     assert learned.exit_code == 0, learned.output
     assert "no such file" in run("audit", "north", "west", "--rules", "pack.yaml", "--out", "b").stderr
+
+
+def test_a_bundle_of_several_sources_shows_its_findings(place: Path) -> None:
+    """It names all of them, and how their chat logs were read; a missing one is an error."""
+    log = {"runs": [{"id": "c", "log": chat("x", "oh no!")["messages"]}]}
+    (place / "north" / "wrapped.json").write_text(json.dumps(log))
+    sources = ["north", "south", "--messages-at", "runs[].log", "--agent", "bot"]
+    assert audited(*sources)["rules"]["calm"]["sessions_violating"] == 2
+    shown = run("show", "bundle", "--format", "json")
+    assert shown.exit_code == 0, shown.output
+    found = [json.loads(line) for line in shown.stdout.splitlines()]
+    assert len(found) == 2
+    assert sorted(finding["verdict"]["session_id"] for finding in found) == ["b", "c"]
+    (place / "south").rename(place / "west")
+    missing = run("show", "bundle")
+    assert (missing.exit_code, "TRL420" in missing.stderr) == (2, True)
