@@ -266,7 +266,7 @@ def test_an_opened_archive_is_read_without_a_feed(filled: Path, watched: Watched
         page.goto(console.url)
         expect(page.get_by_role("heading", level=2, name="Verdicts")).to_be_visible()
         expect(page.get_by_role("link", name="Dead letters")).to_have_count(0)
-        page.get_by_role("link", name="violated").first.click()
+        page.locator("#live-rows").get_by_role("link", name="violated").first.click()
         broken = page.locator(".breach").inner_text()
         assert re.search(r"vent \d+ broke", broken)
         page.get_by_role("link", name=re.compile(r"^Event \d+ in session")).click()
@@ -284,5 +284,8 @@ def test_the_filters_fit_the_window(watched: Watched, width: int) -> None:
         assert len(boxes) == 6
         assert all(box and box["x"] + box["width"] <= width for box in boxes)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        for label in ("Severity", "Verdict", "Rule", "Agent", "Session", "Text"):
-            expect(page.locator(".filters").get_by_label(label, exact=True)).to_be_visible()
+        form = page.get_by_role("search")
+        for label in ("Severity", "Verdict", "Rule", "Agent"):
+            expect(form.get_by_role("combobox", name=label, exact=True)).to_be_visible()
+        expect(form.get_by_role("textbox", name="Session", exact=True)).to_be_visible()
+        expect(form.get_by_role("searchbox", name="Text", exact=True)).to_be_visible()
