@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -77,8 +78,11 @@ class Pipeline:
         self.rekey.progress.dead_letter("otlp-protobuf")
         self.rekey.spans.flawed(Signal.SPANS, 1, {"otlp-time": 1})
         self.rekey.spans.waiting.set(7)
-        self.monitor.judging.judged(Kind.USER, 5)
-        self.monitor.judging.verdict("desk", "calm", Verdict.VIOLATED)
+        record = SimpleNamespace(pack="desk", rule="calm", verdict=Verdict.VIOLATED)
+        outputs: Any = SimpleNamespace(
+            events=[SimpleNamespace(kind=Kind.USER)] * 5, records=[record], statuses=[], late=0, repeats=0
+        )
+        self.monitor.judging.count(outputs)
         self.monitor.judging.delay.observe(0.7)
         self.monitor.judging.sessions_open.set(12)
         self.monitor.state_bytes.set(40_000)
