@@ -375,7 +375,7 @@ def test_a_slow_sender_is_not_waited_for() -> None:
 def test_a_sender_that_goes_away_leaves_nothing() -> None:
     """A request whose sender goes away in the middle is counted, and its place is free again."""
     intake = StoringIntake()
-    with running(intake, ReceiverLimits(requests_max=1)) as server:
+    with running(intake, ReceiverLimits(requests_max=1, yield_s=60)) as server:
         with socket.create_connection(("127.0.0.1", server.http_port)) as connection:
             connection.sendall(head(Expect="100-continue", Content_Length="100"))
             assert connection.recv(100).startswith(b"HTTP/1.1 100 ")
