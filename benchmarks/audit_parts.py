@@ -1,4 +1,4 @@
-"""Where the processor time of an audit goes: `PYTHONPATH=. python benchmarks/audit_parts.py [EVENTS]`.
+"""The processor time of an audit, by part: `PYTHONPATH=. python benchmarks/audit_parts.py [EVENTS]`.
 
 Writes synthetic events (3,000,000 by default), once as large files and once, at most 1,000,000 of them, as
 files of 200 events. Audits both on one thread in this process, and prints the processor time of each part,

@@ -185,13 +185,9 @@ class _Reading:
 
     def _binary_end(self, op: Op, left: Truth, right: Truth) -> Steps:
         """Return the ends of an operator of the family of `until`."""
-        is_release = op in (Op.RELEASE, Op.STRONG_RELEASE)
-        releasing, lasting = (left, right) if is_release else (right, left)
-        done, broken = _next(releasing), _next(~lasting)
-        is_done = (done < broken) | ((done == broken) & (done < self._count) & (not is_release))
+        done, is_done, is_whole = _race(op, left, right)
         if op in (Op.UNTIL, Op.STRONG_RELEASE):
             return self._where(is_done, done + 1)
-        is_whole = broken == self._count
         return self._where(is_done | is_whole, np.where(is_done, done + 1, self._count))
 
     def _where(self, true: Truth, ends: NDArray[np.signedinteger]) -> Steps:
@@ -233,7 +229,8 @@ class _Reading:
             case Op.IFF:
                 read = (~dual[0] | same[1]) & (~dual[1] | same[0])
             case Op.UNTIL | Op.WEAK_UNTIL | Op.RELEASE | Op.STRONG_RELEASE:
-                return np.append(_continued(formula.op, *same, beyond=beyond), behind)
+                _, is_done, is_whole = _race(formula.op, same[0][:-1], same[1][:-1])
+                return np.append(is_done | (is_whole & beyond), behind)
             case _:
                 return np.append(self._windowed(formula, same[0][:-1], beyond=beyond), behind)
         return np.append(read[:-1], behind)
@@ -256,11 +253,15 @@ def _next(true: Truth) -> Steps:
     return np.minimum.accumulate(places[::-1])[::-1]
 
 
-def _continued(op: Op, left: Truth, right: Truth, *, beyond: bool) -> Truth:
-    """Return a reading of an operator of the family of `until`; beyond the steps it is `beyond`."""
+def _race(op: Op, left: Truth, right: Truth) -> tuple[Steps, Truth, Truth]:
+    """Return how an operator of the family of `until` goes on from each place.
+
+    These are the first place at which the operand that ends it is true, where it comes in time, and where the
+    operand that lasts does so to the end without it.
+    """
     is_release = op in (Op.RELEASE, Op.STRONG_RELEASE)
-    releasing, lasting = (left[:-1], right[:-1]) if is_release else (right[:-1], left[:-1])
-    done, broken = _next(releasing), _next(~lasting)
-    count = len(releasing)
+    ending, lasting = (left, right) if is_release else (right, left)
+    done, broken = _next(ending), _next(~lasting)
+    count = len(ending)
     is_done = (done < broken) | ((done == broken) & (done < count) & (not is_release))
-    return is_done | ((done == count) & (broken == count) & beyond)
+    return done, is_done, (done == count) & (broken == count)

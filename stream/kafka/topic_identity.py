@@ -21,7 +21,7 @@ from .preflight import LISTEN_S, require_listener
 from .settings import KafkaSettings, connecting
 
 ASK_MS = 5_000
-"""How long a broker may take to answer, in milliseconds."""
+"""Milliseconds that a broker may take to answer."""
 
 
 class TopicChecks:

@@ -29,7 +29,7 @@ DROP TABLE staged_verdict;
 _STATUS_COLUMNS = ("applied", "violated", "unjudged", "closed")
 
 
-class OpenedStore:
+class ReadOnlyStore:
     """A new store in a file of the caller: `add` sessions in any order, then `finish`.
 
     `events` counts the added events and `end` rows.

@@ -25,7 +25,7 @@ def open_archive(
         from ....stream.error import StreamError
         from ....stream.ingest.server.sockets import Address
         from ....stream.serve.opened_service import serve_opened
-        from ....stream.serve.read_only_store import OpenedStore
+        from ....stream.serve.read_only_store import ReadOnlyStore
         from ....stream.serve.store import FILE
     except ModuleNotFoundError as error:
         if (missing := package_error(error, "tracline serve")) is None:
@@ -35,7 +35,7 @@ def open_archive(
     compiled, population = compile_rule_set(rule_set), Population()
     note(f"reading {source}")
     with tempfile.TemporaryDirectory() as folder:
-        store = OpenedStore(Path(folder) / FILE)
+        store = ReadOnlyStore(Path(folder) / FILE)
         scratch = Path(folder) / "scratch"
         scratch.mkdir()
         digest = rule_set_digest(rule_set)

@@ -18,7 +18,7 @@ from tracline.rules.engine.judge import CompiledRules, compile_rule_set
 from tracline.rules.model.rule import RuleSet
 from tracline.rules.packs.load import load_packs, pack_text
 from tracline.stream.console import pages, queries
-from tracline.stream.serve.read_only_store import OpenedStore
+from tracline.stream.serve.read_only_store import ReadOnlyStore
 
 from ...support.event_rows import PACK, START, call, result, session, user, write
 from ..stream.console.asking import get, links, plain
@@ -28,7 +28,7 @@ FRAMEWORKS = Path(__file__).parents[2] / "frameworks" / "recordings"
 
 def opened(source: Path, folder: Path, rules: RuleSet) -> tuple[Path, CompiledRules]:
     """Return the store that the command makes of a source."""
-    compiled, store = compile_rule_set(rules), OpenedStore(folder / "store.db")
+    compiled, store = compile_rule_set(rules), ReadOnlyStore(folder / "store.db")
     (folder / "scratch").mkdir()
     for judged in judged_sessions(source, compiled, folder / "scratch", AuditOptions(), Population()):
         store.add(judged.events, judged.records, judged.statuses.iter_rows(named=True), "")

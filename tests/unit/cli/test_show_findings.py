@@ -252,3 +252,27 @@ def test_sessions_as_of_a_time_are_read_as_of_it(tmp_path: Path) -> None:
     (found,) = shown(bundle, "--rule", "calm")
     assert [event["text"] for event in found["events"]] == ["no!", "later"]
     assert found["session_events"] == 2
+
+
+def test_a_bundle_of_several_sources_is_read_from_all_of_them(tmp_path: Path) -> None:
+    """A chat log at a path of its own and a Parquet file are found again, with the options of the audit."""
+    write(tmp_path / "north" / "events.parquet", session("parquet", user("a"), user("no!")))
+    messages = [{"role": "user", "content": "no!"}]
+    log = tmp_path / "south" / "log.json"
+    log.parent.mkdir()
+    log.write_text(json.dumps({"results": [{"id": "chat", "messages": messages}]}))
+    (tmp_path / "pack.yaml").write_text(PACK)
+    options = ("--messages-at", "results[].messages", "--agent", "desk", "--quiet")
+    done = run(
+        *("audit", tmp_path / "north", log.parent, "--rules", tmp_path / "pack.yaml", *options),
+        *("--out", tmp_path / "bundle"),
+    )
+    assert done.exit_code == 0, done.output
+    found = shown(tmp_path / "bundle", "--rule", "calm")
+    agents = {each["verdict"]["session_id"]: each["events"][-1]["agent"] for each in found}
+    assert agents.keys() == {"parquet", "chat"}
+    assert agents["chat"] == "desk"
+    log.write_text("[]")
+    changed = show(tmp_path / "bundle")
+    assert changed.exit_code == 2
+    assert "TRL420" in changed.stderr

@@ -87,7 +87,7 @@ def test_the_start_at_the_mud_is_worth_a_look() -> None:
 
 
 def test_an_open_session_leaves_parts_open() -> None:
-    """What is owed is open until the session closes; what is broken is violated at once."""
+    """An obligation is open until the session closes; a breach is violated at once."""
     asked, trace = (
         parse_formula("always (asked -> eventually done)"),
         (frozenset({"asked"}), frozenset[str]()),
