@@ -20,7 +20,7 @@ from .assignment import join
 from .compacted import read_compacted
 from .preflight import LISTEN_S, require_listener
 from .settings import RECONNECT_MS_MAX, KafkaSettings, connecting, producing
-from .topic_identity import TopicChecks
+from .topic_identity import TopicIdentities
 from .transactions import Transactions
 
 FETCH_BYTES = 4 << 20
@@ -53,7 +53,7 @@ class KafkaClient:
         self.transactions = Transactions(settings, process, instance or "none", timeout_s)
         self._settings, self._process, self._timeout_s = settings, process, timeout_s
         self._beside_topic, self._is_transactional = beside, instance is not None
-        self._checks = TopicChecks(settings, process)
+        self._checks = TopicIdentities(settings, process)
         self._consumer: Any = None
         self._beside: Any = None
         self._producer: Any = None

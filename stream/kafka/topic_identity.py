@@ -24,7 +24,7 @@ ASK_MS = 5_000
 """Milliseconds that a broker may take to answer."""
 
 
-class TopicChecks:
+class TopicIdentities:
     """The checks of the topics that one process reads; may be used from several threads.
 
     The first check of a topic learns its id, unless `ids` has it.

@@ -36,7 +36,7 @@ from ..assignment import group_refusal
 from ..care.activate import activation_of
 from ..preflight import StartWait, ask_when_reachable
 from ..settings import KafkaSettings
-from ..topic_identity import TopicChecks
+from ..topic_identity import TopicIdentities
 from ..topics import PartitionCount, TopicSpec, config_of
 from .activations import activations_after
 from .app import App, app_options
@@ -107,7 +107,7 @@ class MonitorProcess:
             rules=None if rules is None else dict(rules.sources),
         )
         self._stage, self._state = MonitorStage(options), MonitorState(self._stores)
-        self._checks = TopicChecks(kafka, PROCESS, {topics.events: topics.events_id})
+        self._checks = TopicIdentities(kafka, PROCESS, {topics.events: topics.events_id})
         self._queue: MessageQueue | None = None
         self._next: dict[int, int] = {}
         """The next offset of each partition that is judged."""

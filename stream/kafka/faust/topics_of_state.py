@@ -16,7 +16,7 @@ from ...group.topic_loss import Loss
 from ...messages.topics import Topic
 from ..settings import KafkaSettings
 from ..topic_checks import require
-from ..topic_identity import TopicChecks, topic_id
+from ..topic_identity import TopicIdentities, topic_id
 from ..topics import look
 
 MARKS = 1
@@ -66,7 +66,7 @@ async def where_to_go_on(topics: MonitorTopics, consumer: Any, offsets: Mapping[
 
 async def check_state(
     topics: MonitorTopics,
-    checks: TopicChecks,
+    checks: TopicIdentities,
     ids: Collection[str],
     offsets: Mapping[int, int],
     applied: Mapping[int, int],
@@ -87,8 +87,8 @@ async def check_state(
         raise StreamError("TRL744", loss.what, hint)
 
 
-async def check(checks: TopicChecks, topic: str, read: Mapping[int, int]) -> Loss | None:
-    """Return what `TopicChecks.find_loss` finds, from a thread; wait for Kafka where it does not answer."""
+async def check(checks: TopicIdentities, topic: str, read: Mapping[int, int]) -> Loss | None:
+    """Return what `find_loss` of the identities finds, from a thread; wait for Kafka while it is away."""
     while True:
         try:
             return await asyncio.to_thread(checks.find_loss, topic, read)
