@@ -9,8 +9,9 @@ import msgspec
 
 from ..candidate import Candidate, Claim
 from ..event import Content, Kind
-from .claimed_text import brief, is_whole
-from .tool_use import UNLINKED, ToolUse, claimed_use, is_item, is_qualified, join, matching_use
+from .claimed_text import is_whole
+from .memory.seen_page import RECENT_MAX, SeenCall, SeenEntries, SeenMessage, SeenPage, needed, paged
+from .tool_use import ToolUse, claimed_use, is_item, is_qualified, join, matching_use
 
 WAITING_MAX = 1_000
 """Tool uses of an occurrence that may still get claims, and open calls; beyond it the oldest is dropped."""
@@ -27,61 +28,187 @@ CARRIED_CHARS_MAX = 30_000
 """Characters of a call's arguments that its result carries: an event then fits where its span did."""
 NAME_CHARS_MAX = 1_000
 """Characters of a call's id and tool together beyond which the call is not remembered for its result."""
-_STORED_DIGEST_CHARS = 64
 
 
-@dataclass(slots=True)
-class SeenMessage:
-    """The last span with a message: its start and end and whether it failed; and the time of the event."""
+class SeenCounts(msgspec.Struct, array_like=True):
+    """The numbers of the entries of an occurrence that are remembered for as long as it is."""
 
-    start: int
-    end: int
-    failed: bool
-    time: int
+    spans: int = 0
+    within: int = 0
+    messages: int = 0
+    equals: int = 0
 
-
-@dataclass(slots=True)
-class WaitingClaim:
-    """A call or a result with claims of one side only, as earlier releases stored it."""
-
-    by_model: bool
-    kind: Kind
-    call_id: str | None
-    tool: str | None
-    args: str | None
-    time: int
+    @property
+    def sum(self) -> int:
+        """Return the number of all of them."""
+        return self.spans + self.within + self.messages + self.equals
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class SeenClaims:
     """The claims that an occurrence of a session has seen; `closed` is when it closed, None while open.
 
-    `spans` are the keys of the spans with its claims, `within` the keys of the spans that these cover,
-    `messages` the last span with each message, by the message's key, `calls` the tool and arguments of each
-    open call, by its id. `uses` are the tool uses that may still get claims. `waiting` is what earlier
-    releases stored instead of `uses`, and is empty after `__post_init__`.
+    `recent` has the entries since the session's last page, and `older` those in its pages, the newest first.
+    `calls` are the open calls by id, and `uses` the tool uses that may still get claims, by number, each in
+    the order in which they came.
     """
 
+    number: int = 0
     closed: int | None = None
-    spans: set[str] = field(default_factory=set[str])
-    within: set[str] = field(default_factory=set[str])
-    messages: dict[str, SeenMessage] = field(default_factory=dict[str, SeenMessage])
-    waiting: list[WaitingClaim] = field(default_factory=list[WaitingClaim])
-    calls: dict[str, tuple[str | None, str | None]] = field(
-        default_factory=dict[str, tuple[str | None, str | None]]
-    )
-    uses: list[ToolUse] = field(default_factory=list[ToolUse])
+    counts: SeenCounts = field(default_factory=SeenCounts)
+    recent: SeenEntries = field(default_factory=SeenEntries)
+    older: Sequence[SeenEntries] = ()
+    calls: dict[str, SeenCall] = field(default_factory=dict[str, SeenCall])
+    uses: dict[int, ToolUse] = field(default_factory=dict[int, ToolUse])
 
     def __post_init__(self) -> None:
-        """Read what an earlier release stored."""
-        for waiting in self.waiting:
-            _restore(self.uses, waiting)
-        self.waiting = []
+        """Take over the calls and the uses of the entries."""
+        calls, uses = dict[str, SeenCall | None](), dict[int, ToolUse | None]()
+        for entries in (*reversed(self.older), self.recent):
+            calls |= entries.calls
+            uses |= entries.uses
+        known = [(call_id, call) for call_id, call in calls.items() if call is not None]
+        self.calls = dict(sorted(known, key=lambda pair: pair[1].number))
+        self.uses = {number: use for number, use in sorted(uses.items()) if use is not None}
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether another one has the same entries; which of them are in pages does not matter."""
+        if not isinstance(other, SeenClaims):
+            return False
+        both = [(each.number, each.closed, each.counts, each.entries()) for each in (self, other)]
+        return both[0] == both[1]
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def entries(self) -> SeenEntries:
+        """Return all entries."""
+        found = SeenEntries()
+        for entries in (*reversed(self.older), self.recent):
+            found.update(entries)
+        equals = {} if self.closed is not None else found.equals
+        return SeenEntries(
+            found.spans, found.within, found.messages, equals, dict(self.calls), dict(self.uses)
+        )
 
     @property
     def size(self) -> int:
-        """Return the number of remembered entries."""
-        return len(self.spans) + len(self.within) + len(self.messages) + len(self.uses)
+        """Return the number of remembered entries by which a limit counts."""
+        return self.counts.sum - self.counts.equals + len(self.uses)
+
+    @property
+    def live(self) -> int:
+        """Return the number of all entries that are needed."""
+        return self.counts.sum + len(self.uses) + len(self.calls)
+
+    def has_span(self, key: str) -> bool:
+        """Return whether it has claims of that span."""
+        if key in self.recent.spans:
+            return True
+        return any(key in entries.spans for entries in self.older)
+
+    def covers(self, key: str) -> bool:
+        """Return whether its spans cover the span or the half with that key."""
+        if key in self.recent.within:
+            return True
+        return any(key in entries.within for entries in self.older)
+
+    def add_span(self, key: str, within: Iterable[str]) -> None:
+        """Remember a span, and the keys of the spans that it covers."""
+        if self.counts.spans >= REMEMBERED_MAX:
+            return
+        self.counts.spans += not self.has_span(key)
+        self.recent.spans[key] = None
+        if self.counts.within >= REMEMBERED_MAX:
+            return
+        for outer in within:
+            if not self.covers(outer):
+                self.counts.within += 1
+                self.recent.within[outer] = None
+
+    def message(self, key: str) -> SeenMessage | None:
+        """Return the last span with a message."""
+        found = self.recent.messages.get(key)
+        for entries in self.older if found is None else ():
+            if (found := entries.messages.get(key)) is not None:
+                break
+        return found
+
+    def add_message(self, key: str, message: SeenMessage) -> None:
+        """Remember the last span with a message."""
+        if self.message(key) is None:
+            if self.counts.messages >= REMEMBERED_MAX:
+                return
+            self.counts.messages += 1
+        self.recent.messages[key] = message
+
+    def equals(self, digest: str) -> int:
+        """Return the number of events with that digest of their content."""
+        found = self.recent.equals.get(digest, 0)
+        for entries in () if found else self.older:
+            if found := entries.equals.get(digest, 0):
+                break
+        return found
+
+    def add_equal(self, digest: str) -> int:
+        """Count an event with that digest of its content, and return the number of those before it."""
+        before = self.equals(digest)
+        if before or self.counts.equals < REMEMBERED_MAX:
+            self.counts.equals += not before
+            self.recent.equals[digest] = before + 1
+        return before
+
+    def add_call(self, call_id: str, tool: str | None, args: str | None) -> None:
+        """Remember an open call, in the place of one with its id."""
+        known = self.calls.get(call_id) or next(reversed(self.calls.values()), None)
+        number = 0 if known is None else known.number + (call_id not in self.calls)
+        self.calls[call_id] = self.recent.calls[call_id] = SeenCall(number, tool, args)
+
+    def drop_call(self, call_id: str) -> None:
+        """Forget a call, if it is open."""
+        if self.calls.pop(call_id, None) is None:
+            return
+        if any(call_id in entries.calls for entries in self.older):
+            self.recent.calls[call_id] = None
+        else:
+            del self.recent.calls[call_id]
+
+    def add_use(self, use: ToolUse) -> None:
+        """Remember a new use."""
+        use.number = next(reversed(self.uses), -1) + 1
+        self.uses[use.number] = self.recent.uses[use.number] = use
+
+    def change_use(self, use: ToolUse) -> None:
+        """Note that a use changes."""
+        self.recent.uses[use.number] = use
+
+    def drop_use(self, use: ToolUse) -> None:
+        """Forget a use."""
+        del self.uses[use.number]
+        if any(use.number in entries.uses for entries in self.older):
+            self.recent.uses[use.number] = None
+        else:
+            del self.recent.uses[use.number]
+
+    def close(self, time: int) -> None:
+        """Note when the occurrence closed: it has no further events, but spans may repeat those it has."""
+        self.closed, self.counts.equals = time, 0
+        self.recent.equals.clear()
+
+    def page(self, older: Sequence[SeenEntries]) -> None:
+        """Continue after a page has the recent entries; `older` are all pages' entries of this occurrence."""
+        self.recent, self.older = SeenEntries(), older
+
+
+def paged_claims(seen: Sequence[SeenClaims], pages: Sequence[SeenPage]) -> tuple[SeenPage, ...]:
+    """Return the pages of a session, with a new one of the recent entries where these are many."""
+    numbered = {occurrence.number: occurrence for occurrence in seen}
+    if sum(occurrence.recent.count for occurrence in seen) <= RECENT_MAX:
+        return needed(pages, numbered)
+    recent = {number: each.recent for number, each in numbered.items() if each.recent.count}
+    after = paged(pages, recent, numbered, sum(each.live for each in seen))
+    for number, each in numbered.items():
+        each.page([page.content[number] for page in reversed(after) if number in page.content])
+    return after
 
 
 def seen_message(seen: Iterable[SeenClaims], candidate: Candidate, claim: Claim) -> SeenMessage | None:
@@ -91,7 +218,7 @@ def seen_message(seen: Iterable[SeenClaims], candidate: Candidate, claim: Claim)
     same text twice: then only a call that overlaps the earlier one, or follows its failure, repeats it.
     """
     for occurrence in seen if claim.key else ():
-        before = occurrence.messages.get(claim.key)
+        before = occurrence.message(claim.key)
         if before is not None:
             overlaps = candidate.start < before.end and before.start < candidate.end
             return before if claim.past or claim.answered or overlaps or before.failed else None
@@ -106,15 +233,16 @@ def claim_use(
     Return the time of the event that already states it, None where there is none, and the use.
     """
     claimed = claimed_use(claim, candidate, key)
-    newest = seen[0].uses
-    known = newest if len(seen) == 1 else [use for occurrence in seen for use in occurrence.uses]
+    known = [use for occurrence in seen for use in occurrence.uses.values()]
     use = matching_use(known, claimed, claim.kind)
     if use is None:
-        use = claimed
-        newest.append(use)
-        if len(newest) > WAITING_MAX:
-            del newest[0]
+        use, owner = claimed, seen[0]
+        owner.add_use(use)
+        if len(owner.uses) > WAITING_MAX:
+            owner.drop_use(next(iter(owner.uses.values())))
     else:
+        owner = next(occurrence for occurrence in seen if occurrence.uses.get(use.number) is use)
+        owner.change_use(use)
         join(use, claimed)
     if claim.kind is Kind.TOOL_CALL:
         before = use.called
@@ -124,8 +252,7 @@ def claim_use(
         before = use.returned
         use.returned = claim.time if before is None else before
     if use.is_complete:
-        for occurrence in seen:
-            occurrence.uses = [known for known in occurrence.uses if known is not use]
+        owner.drop_use(use)
     return before, use
 
 
@@ -135,10 +262,10 @@ def remember_call(seen: Sequence[SeenClaims], claim: Claim) -> None:
     if len(call_id) + len(tool) > NAME_CHARS_MAX:
         return
     # One character more shows that the arguments are longer.
-    seen[-1].calls[call_id] = claim.tool, None if args is None else args[: CARRIED_CHARS_MAX + 1]
+    seen[-1].add_call(call_id, claim.tool, None if args is None else args[: CARRIED_CHARS_MAX + 1])
     if sum(len(occurrence.calls) for occurrence in seen) > WAITING_MAX:
-        oldest = next(occurrence.calls for occurrence in seen if occurrence.calls)
-        del oldest[next(iter(oldest))]
+        oldest = next(occurrence for occurrence in seen if occurrence.calls)
+        oldest.drop_call(next(iter(oldest.calls)))
 
 
 def completed_by_call(seen: Iterable[SeenClaims], claim: Claim) -> Claim:
@@ -151,7 +278,7 @@ def completed_by_call(seen: Iterable[SeenClaims], claim: Claim) -> Claim:
     for occurrence in seen:
         if claim.call_id not in occurrence.calls:
             continue
-        tool, args = occurrence.calls[claim.call_id]
+        _, tool, args = occurrence.calls[claim.call_id]
         if claim.tool is not None and claim.tool != tool:
             continue
         if claim.args is None and args is not None and len(args) > CARRIED_CHARS_MAX:
@@ -190,33 +317,3 @@ def completed_by_use(
 def _whole(text: str | None) -> str | None:
     """Return a text that is remembered whole, None for a shortened one."""
     return text if text is not None and is_whole(text) else None
-
-
-def _restore(uses: list[ToolUse], waiting: WaitingClaim) -> None:
-    """Add what an earlier release stored of a call or a result with a judged event."""
-    claimed = ToolUse(_stored(waiting.call_id), _stored(waiting.tool), _stored(waiting.args))
-    claimed.lacks_id = claimed.call_id is None
-    is_call = waiting.kind is Kind.TOOL_CALL
-    if not waiting.by_model:
-        claimed.run, claimed.began, claimed.ended = UNLINKED, waiting.time, waiting.time
-        claimed.is_ended = not is_call
-    elif is_call:
-        claimed.since = claimed.asked = waiting.time
-    else:
-        claimed.answered = waiting.time
-    use = matching_use(uses, claimed, waiting.kind)
-    if use is None:
-        uses.append(use := claimed)
-    else:
-        join(use, claimed)
-    if is_call:
-        use.called = waiting.time
-    else:
-        use.returned = waiting.time
-
-
-def _stored(text: str | None) -> str | None:
-    """Return a text that an earlier release stored, None where it stored the digest of a long one."""
-    if text is None or (len(text) == _STORED_DIGEST_CHARS and not text.strip("0123456789abcdef")):
-        return None
-    return brief(text)

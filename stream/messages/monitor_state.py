@@ -20,7 +20,7 @@ from typing import NamedTuple
 import msgspec
 import zstandard
 
-from ...rules.incremental.carried_slices import PagePlace, SlicePage
+from ...schemas.paged.page import PagePlace
 from ..error import StreamError
 from .session_state import SessionState, decode, encode_with_places, pages_of
 
@@ -145,6 +145,7 @@ def encode_session(state: SessionState, offset: int, due: int, bytes_max: int) -
     chunks. The state's pages of at most that size are stored by themselves from now on.
     """
     new: list[tuple[PagePlace, bytes]] = []
+    state.session.make_pages()
     for page in pages_of(state):
         if page.place is None and len(data := _packed(page.data)) <= bytes_max:
             new.append((PagePlace(offset, len(new), zlib.crc32(data)), data))
@@ -182,11 +183,11 @@ def decode_session(
     return decode(_unpacked(body) if packing == _ZSTD else body, stored)
 
 
-def _page(place: PagePlace, data: bytes | None) -> SlicePage:
-    """Return the page at that place. Raises StreamError (TRL741) where it is missing or damaged."""
+def _page(place: PagePlace, data: bytes | None) -> tuple[PagePlace, bytes]:
+    """Return place and bytes of a page. Raises StreamError (TRL741) where it is missing or damaged."""
     if data is None or zlib.crc32(data) != place.crc:
         raise StreamError("TRL741", "a session's state is damaged", HINT)
-    return SlicePage(_unpacked(data) if data.startswith(zstandard.FRAME_HEADER) else data, place)
+    return place, _unpacked(data) if data.startswith(zstandard.FRAME_HEADER) else data
 
 
 def _unpacked(data: bytes) -> bytes:

@@ -154,7 +154,7 @@ def test_memory_of_a_session_is_bounded() -> None:
     assert len(session.advance(START)) == REMEMBERED_MAX + 10
     [seen] = session.seen
     assert session.open is not None
-    assert {len(seen.spans), len(session.open.equals)} == {REMEMBERED_MAX}
+    assert {seen.counts.spans, seen.counts.equals} == {REMEMBERED_MAX}
     assert len(seen.calls) == WAITING_MAX
     session.add(waiting(1))
     assert session.advance(START) == []
