@@ -1,10 +1,10 @@
 """The cost of an event in a long session: `PYTHONPATH=. python benchmarks/continued.py [SESSIONS]`.
 
 First the whole stage of the monitor: spans of 100, of 1,000 and of 5,000 events come in each session, and
-then messages with a few further spans of each. A span repeats the messages of its own conversation alone, of some
-ten events, so that all are equally long. Then judging alone, from events, once by the shipped packs, and once
-without the rules that slice sessions. Prints processor time and bytes of state written, by event, and the
-ratios of long sessions to the short ones.
+then messages with a few further spans of each. A span repeats the messages of its own conversation alone, of
+some ten events, so that all are equally long. Then judging alone, from events, once by the shipped packs, and
+once without the rules that slice sessions. Prints processor time and bytes of state written, by event, and
+the ratios of long sessions to the short ones.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from tests.support.conversations.agent_spans import spans
 from tests.support.conversations.scripts import START_NS, later
 
 LENGTHS = (100, 1_000, 5_000)
-BATCHES, EVENTS = 40, 2
+BATCHES, EVENTS = 150, 2
 """Batches that are measured, and events of each session in a batch."""
 FIRST_EVENTS = 20
 """Events of each session in a batch before."""

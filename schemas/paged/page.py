@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 Content = TypeVar("Content")
 
@@ -104,8 +104,7 @@ def stored_page(page: Any) -> bytes:
 def page_of(kind: type, stored: Any, place: PagePlace | None = None) -> StatePage[Any]:
     """Return the page of that form, for a decoder's `dec_hook`."""
     assert issubclass(kind, StatePage)
-    made: StatePage[Any] = kind(stored, place)
-    return made
+    return cast("type[StatePage[Any]]", kind)(stored, place)
 
 
 def unmerged(pages: Sequence[StatePage[Content]]) -> tuple[int, int]:

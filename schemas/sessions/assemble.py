@@ -23,8 +23,7 @@ from .awaited import Awaited, answers, completed_result, is_awaited
 from .claim_log import ClaimLog, DropReason
 from .coverage import half_key
 from .memory.held import HeldCandidates
-from .memory.seen_page import SeenMessage, SeenPage
-from .seen import (
+from .memory.seen import (
     CLOSED_MAX,
     REMEMBERED_MAX,
     SeenClaims,
@@ -35,6 +34,7 @@ from .seen import (
     remember_call,
     seen_message,
 )
+from .memory.seen_page import SeenMessage, SeenPage
 
 _KINDS = {kind: place for place, kind in enumerate(Kind)}
 _NO_PLACE = 1 << 32

@@ -8,11 +8,11 @@ from ...schemas.candidate import Candidate
 from ...schemas.event import Kind
 from ...schemas.sessions.assemble import OpenOccurrence, SessionAssembler
 from ...schemas.sessions.awaited import Awaited
-from ...schemas.sessions.claimed_text import brief
+from ...schemas.sessions.memory.claimed_text import brief
 from ...schemas.sessions.memory.held import HeldCandidates
+from ...schemas.sessions.memory.seen import SeenClaims, SeenCounts
 from ...schemas.sessions.memory.seen_page import SeenCall, SeenEntries, SeenMessage
-from ...schemas.sessions.seen import SeenClaims, SeenCounts
-from ...schemas.sessions.tool_use import UNLINKED, ToolUse, join, matching_use
+from ...schemas.sessions.memory.tool_use import UNLINKED, ToolUse, join, matching_use
 
 _STORED_DIGEST_CHARS = 64
 

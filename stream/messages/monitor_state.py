@@ -2,11 +2,11 @@
 
 The key of a session's record is `s/SESSION`, of a partition's `p/PARTITION`, of the texts of a rule set that
 sessions of a partition are judged by `r/PARTITION/KEY`, of a chunk `c/PARTITION/OFFSET/INDEX/SESSION`, and of
-a page of slices `g/PARTITION/OFFSET/INDEX/SESSION`.
+a page `g/PARTITION/OFFSET/INDEX/SESSION`.
 A state too large for a Kafka record is cut into chunks, which the session's record counts. The monitor writes
 the chunks before the record, under keys with the same offset, so that a record always has its chunks. A crash
 may leave chunks without a record, which the next monitor deletes. A page is written once, before the first
-record that names it, and deleted after a record that no longer names it: most slices of a session do not
+record that names it, and deleted after a record that no longer names it: most of a session's state does not
 change with each message.
 """
 
@@ -120,7 +120,7 @@ def chunk_keys(partition: int, session_id: str, head: SessionHead) -> list[str]:
 
 
 def page_key(partition: int, session_id: str, place: PagePlace) -> str:
-    """Return the key of a page of slices."""
+    """Return the key of a page."""
     return f"{PAGE}/{partition}/{place.offset}/{place.number}/{session_id}"
 
 

@@ -1,7 +1,7 @@
 """The state of one open session, and its documented codec.
 
 A state is one byte, the version, and a MessagePack map. `session` is
-`schemas.sessions.memory.stored_session.StoredSession` field by field; the other keys are the fields of
+`schemas.sessions.stored_assembly.StoredAssembly` field by field; the other keys are the fields of
 `JudgingState`, with `applied_in` for `occurrence`. Keys are field names, so a release that adds a field with
 a default reads old states; one that changes the meaning of a field raises `VERSION`. A page
 (`schemas.paged.page`) is stored as its bytes, or by itself: then the state has the number of its place among
@@ -23,7 +23,7 @@ import msgspec
 from ...rules.incremental.carried import Carried
 from ...schemas.paged.page import PagePlace, StatePage, page_of, stored_page
 from ...schemas.sessions.assemble import SessionAssembler
-from ...schemas.sessions.memory.stored_session import StoredSession, restored_session, stored_session
+from ...schemas.sessions.stored_assembly import StoredAssembly, restored_assembly, stored_assembly
 from ..error import StreamError
 from .earlier_session import EarlierSession, session_of
 
@@ -62,7 +62,7 @@ class SessionState:
 class _StoredState(msgspec.Struct, omit_defaults=True):
     """The stored form of a session's state."""
 
-    session: StoredSession
+    session: StoredAssembly
     rules: str = ""
     rows: Columns = {}
     applied_in: int = 0
@@ -114,7 +114,7 @@ def pages_of(state: SessionState) -> Iterator[StatePage[Any]]:
 
 
 def _stored(state: SessionState) -> _StoredState:
-    judging, session = state.judging, stored_session(state.session)
+    judging, session = state.judging, stored_assembly(state.session)
     return _StoredState(session, judging.rules, judging.rows, judging.occurrence, judging.carried)
 
 
@@ -140,7 +140,7 @@ def decode(data: bytes, pages: Sequence[tuple[PagePlace, bytes]] = ()) -> Sessio
         if stored.carried is not None:
             stored.carried.sliced.check()
         is_earlier = isinstance(stored, _EarlierState)
-        session = session_of(stored.session) if is_earlier else restored_session(stored.session)
+        session = session_of(stored.session) if is_earlier else restored_assembly(stored.session)
     except (msgspec.MsgspecError, IndexError):
         raise StreamError("TRL701", "a session's state is damaged", OTHER_RELEASE) from None
     judging = JudgingState(stored.rules, stored.applied_in, stored.carried, stored.rows)

@@ -22,8 +22,7 @@ from tracline.rules.incremental.carried_slices import CarriedSlices
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.candidate import Candidate, Claim
 from tracline.schemas.event import Event, Kind
-from tracline.schemas.sessions import seen
-from tracline.schemas.sessions.memory import held
+from tracline.schemas.sessions.memory import held, seen
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span_content import SpanRole
 from tracline.schemas.time import NS

@@ -10,9 +10,8 @@ import pytest
 from tracline.schemas.candidate import Candidate, Claim
 from tracline.schemas.event import Content, Event, Kind
 from tracline.schemas.paged import page
-from tracline.schemas.sessions import seen
 from tracline.schemas.sessions.assemble import SessionAssembler
-from tracline.schemas.sessions.memory import held, seen_page
+from tracline.schemas.sessions.memory import held, seen, seen_page
 from tracline.schemas.span_content import SpanRole
 from tracline.stream.messages.monitor_state import (
     decode_head,

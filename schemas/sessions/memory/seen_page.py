@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from ...paged.page import PAGE_BYTES_MAX, StatePage, unmerged
-from ..tool_use import ToolUse
+from .tool_use import ToolUse
 
 RECENT_MAX = 32
 """Entries beyond which the recent ones become a page."""
@@ -90,7 +90,7 @@ SeenContent: TypeAlias = Mapping[int, SeenEntries]
 """Entries by the number of their occurrence."""
 
 
-class _StoredPage(msgspec.Struct, array_like=True):
+class _StoredSeenPage(msgspec.Struct, array_like=True):
     """The stored form of a page."""
 
     level: int
@@ -98,7 +98,7 @@ class _StoredPage(msgspec.Struct, array_like=True):
 
 
 _ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(_StoredPage)
+_DECODER = msgspec.msgpack.Decoder(_StoredSeenPage)
 
 
 class SeenPage(StatePage[SeenContent]):
@@ -114,7 +114,7 @@ class SeenPage(StatePage[SeenContent]):
     @staticmethod
     def encode(level: int, content: SeenContent) -> bytes:
         """Return the bytes of a page."""
-        return _ENCODER.encode(_StoredPage(level, dict(content)))
+        return _ENCODER.encode(_StoredSeenPage(level, dict(content)))
 
     @staticmethod
     def decode(data: bytes) -> tuple[int, SeenContent]:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import msgspec
 
-from ..assemble import OpenOccurrence, SessionAssembler
-from ..awaited import Awaited
-from ..seen import SeenClaims, SeenCounts
-from .held import HeldCandidates, StoredHeld
-from .seen_page import SeenEntries, SeenPage
+from .assemble import OpenOccurrence, SessionAssembler
+from .awaited import Awaited
+from .memory.held import HeldCandidates, StoredHeld
+from .memory.seen import SeenClaims, SeenCounts
+from .memory.seen_page import SeenEntries, SeenPage
 
 
 class StoredSeen(msgspec.Struct, array_like=True):
@@ -23,7 +23,7 @@ class StoredSeen(msgspec.Struct, array_like=True):
     recent: SeenEntries | None = None
 
 
-class StoredSession(msgspec.Struct, omit_defaults=True):
+class StoredAssembly(msgspec.Struct, omit_defaults=True):
     """The stored form of `SessionAssembler`."""
 
     session_id: str
@@ -40,13 +40,13 @@ class StoredSession(msgspec.Struct, omit_defaults=True):
     awaited: list[Awaited] = []
 
 
-def stored_session(session: SessionAssembler) -> StoredSession:
+def stored_assembly(session: SessionAssembler) -> StoredAssembly:
     """Return the stored form of a session."""
     seen = [
         StoredSeen(each.number, each.closed, each.counts, each.recent if each.recent.count else None)
         for each in session.seen
     ]
-    return StoredSession(
+    return StoredAssembly(
         session.session_id,
         session.idle,
         session.held.stored(),
@@ -62,7 +62,7 @@ def stored_session(session: SessionAssembler) -> StoredSession:
     )
 
 
-def restored_session(stored: StoredSession) -> SessionAssembler:
+def restored_assembly(stored: StoredAssembly) -> SessionAssembler:
     """Return the session of a stored form. Raises MsgspecError or IndexError where a page is damaged."""
     contents = [page.content for page in reversed(stored.pages)]
     seen = [

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from ..candidate import Candidate, Claim
-from ..event import Content, Kind
+from ...candidate import Candidate, Claim
+from ...event import Content, Kind
 from .claimed_text import is_whole
-from .memory.seen_page import RECENT_MAX, SeenCall, SeenEntries, SeenMessage, SeenPage, needed, paged
+from .seen_page import RECENT_MAX, SeenCall, SeenEntries, SeenMessage, SeenPage, needed, paged
 from .tool_use import ToolUse, claimed_use, is_item, is_qualified, join, matching_use
 
 WAITING_MAX = 1_000

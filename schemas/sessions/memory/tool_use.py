@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ..candidate import Candidate, Claim
-from ..event import Content, Kind, canonical_text
-from ..time import NS_MIN
+from ...candidate import Candidate, Claim
+from ...event import Content, Kind, canonical_text
+from ...time import NS_MIN
 from .claimed_text import agree, brief, equal
 
 UNLINKED = ""
