@@ -11,7 +11,7 @@ from ..chat.find import InputFlaw
 from ..span_content import SpanContent, SpanRole, ToolCall
 from .claims import ClaimMemory, claims_of, half_of
 from .coverage import Coverage, Run, completed_call, covers
-from .span_reading import CLOCK_ERROR, SessionMemory, SpanReading, content_of_request
+from .span_reading import CLOCK_ERROR, SessionMemory, SpanReading, claimed_content
 from .trace import Trace
 
 
@@ -64,7 +64,7 @@ def whole_candidate(candidate: Candidate, memory: SessionMemory | None = None) -
     """
     if not candidate.request:
         return candidate
-    content, remembered = content_of_request(candidate.request, memory)
+    content, remembered = claimed_content(candidate.request, memory)
     claims, digest = _claims(
         content, (candidate.start, candidate.end), candidate.without, candidate.run, remembered
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,8 +15,9 @@ from tracline.examples.desk.bot import Break, Desk, conversations
 from tracline.examples.desk.script import support_session, turn_bounds
 from tracline.schemas.otlp.protobuf import decode_protobuf
 from tracline.schemas.sessions.claims import claims_of
-from tracline.schemas.sessions.span_reading import SessionMemory, content_of_request, read_span
+from tracline.schemas.sessions.span_reading import SessionMemory, claimed_content, read_span
 from tracline.schemas.span import Span, Value
+from tracline.schemas.span_content import SpanContent
 
 from ..support.conversations.agent_spans import spans
 from ..support.conversations.recordings import FOLDER, names, requests_of
@@ -53,13 +55,20 @@ def agreed(sent: Iterable[Span]) -> list[bool]:
         texts = [text for name in INPUTS if isinstance(text := span.attributes.get(name), str)]
         inputs = [conversation.inputs for conversation in memory.conversations]
         known += [any(remembered.is_in(text) for remembered in inputs for text in texts)] if texts else []
-        content, claims = content_of_request(to_otlp([span]).SerializeToString(), memory)
+        content, claims = claimed_content(to_otlp([span]).SerializeToString(), memory)
         plain = read_span(span).content
-        assert content == plain
+        assert content == claimed(plain)
         for without in ((), ("in",), ("out",)):
             found = claims_of(content, span.start, span.end, without=without, memory=claims)
             assert found == claims_of(plain, span.start, span.end, without=without)
     return known
+
+
+def claimed(content: SpanContent) -> SpanContent:
+    """Return a content without what only other spans inherit."""
+    inherited = ("session", "agent", "model", "service", "nested", "own_conversation", "response_id", "lacks")
+    empty = SpanContent(content.role)
+    return msgspec.structs.replace(content, **{name: getattr(empty, name) for name in inherited})
 
 
 def in_layout(span: Span, layout: str) -> Span:

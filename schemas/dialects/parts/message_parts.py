@@ -109,6 +109,42 @@ class Parts:
             self.wordless = True
 
 
+def plain_parts(found: list[Value]) -> Parts | None:
+    """Return the parts of a message where each has the exact form of OpenTelemetry's conventions, else None.
+
+    They are what `Parts.add` makes of them.
+    """
+    parts = Parts()
+    for part in found:
+        if not isinstance(part, dict) or _add_plain(part, parts) is None:
+            return None
+    return parts
+
+
+def _add_plain(part: dict[str, Value], parts: Parts) -> bool | None:
+    """Add a text, a call or a textual result that is captured and has no other fields; None for the rest."""
+    kind, size = part.get("type"), len(part)
+    if kind == "text" and size == 2:
+        text = part.get("content")
+        if not isinstance(text, str) or text in REDACTIONS:
+            return None
+        parts.texts.append(whole(text))
+    elif kind == "tool_call" and size == 4 and "id" in part and "arguments" in part:
+        tool = name_of(part.get("name"))
+        if tool is None:
+            return None
+        parts.calls.append(ToolCall(name_of(part["id"]), tool, *arguments(part["arguments"])))
+    elif kind == "tool_call_response" and size == 3 and "id" in part:
+        body = part.get("response", part.get("result"))
+        if not isinstance(body, str):
+            return None
+        text, content = result(body)
+        parts.results.append(ToolResult(name_of(part["id"]), None, text, None, content))
+    else:
+        return None
+    return True
+
+
 def _keyed(part: Mapping[str, Value], keys: tuple[str, ...]) -> dict[str, Value] | None:
     for key in keys:
         inner = part.get(key)
