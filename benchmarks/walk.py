@@ -20,7 +20,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from tracline.examples.desk.bot import Desk, conversations
 from tracline.examples.desk.script import Script, ScriptCall, ScriptLine, support_session
 from tracline.schemas.otlp.protobuf import decode_protobuf
-from tracline.schemas.sessions.claims import claims_of
+from tracline.schemas.sessions.claims import claims_of, parted_claims
 from tracline.schemas.sessions.span_reading import SessionMemory, claimed_content, read_span
 from tracline.schemas.span import Span
 from tracline.schemas.span_content import Role
@@ -170,7 +170,10 @@ def _claims(calls: Sequence[tuple[str, bytes]], is_remembered: bool) -> None:
     for key, request in calls:
         memory = memories.setdefault(key, SessionMemory()) if is_remembered else None
         content, claims = claimed_content(request, memory)
-        claims_of(content, 1, 2, memory=claims)
+        if claims is None:
+            claims_of(content, 1, 2)
+        else:
+            parted_claims(content, 1, 2, claims)
 
 
 def _best(run: Callable[[], object]) -> float:

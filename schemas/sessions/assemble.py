@@ -110,20 +110,23 @@ class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
         its last event by more than `idle` and no held candidate belongs to it. The outcome of each claim is
         reported to `claim_log`.
         """
+        if claim_log is not None:
+            self.held = {key: candidate.joined() for key, candidate in self.held.items()}
         ready = {key: candidate for key, candidate in self.held.items() if candidate.end <= watermark}
-        covered = {outer for occurrence in self.seen for outer in occurrence.within}
-        covered.update(outer for candidate in self.held.values() for outer in candidate.within)
+        covered = [occurrence.within for occurrence in self.seen]
+        covered.append({outer for candidate in self.held.values() for outer in candidate.within})
         until = self._until(watermark, covered)
         items = [
             item for item in _items(ready, covered) if self.taken.get(item[1], NS_MIN) <= item[0].time < until
         ]
+        items += self._history(ready, covered, items, until)
         events = [
             event
             for claim, key, candidate in _in_order(items)
             for event in self._take(claim, key, candidate, claim_log)
         ]
         for key, candidate in ready.items():
-            if any(claim.time >= until for claim in candidate.claims):
+            if any(time >= until for time in _times(candidate)):
                 self.taken[key] = until
                 continue
             del self.held[key]
@@ -153,16 +156,43 @@ class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
         times += [seen.closed + 2 * self.idle + 1 for seen in self.seen if seen.closed is not None]
         return min(times, default=None)
 
-    def _until(self, watermark: int, covered: set[str]) -> int:
+    def _history(
+        self, ready: Mapping[str, Candidate], covered: Sequence[set[str]], items: Sequence[_Item], until: int
+    ) -> Iterator[_Item]:
+        """Yield the claims of the candidates' histories, except those that all are dropped.
+
+        The claims of a history are dropped where the occurrence goes on at their time, and another call was
+        its first. They do nothing else unless an awaited result, or the end of the session, precedes them.
+        """
+        now = self.open
+        is_certain = (
+            now is not None
+            and now.caller is not None
+            and not self.awaited
+            and not any(_may_interrupt(claim) for claim, _, _ in items)
+        )
+        for key, candidate in ready.items():
+            if not self.taken.get(key, NS_MIN) <= candidate.start < until:
+                continue
+            is_same = now is not None and candidate.start <= now.last_time + self.idle and now.caller != key
+            if not (is_certain and is_same) and _has_history(candidate, covered):
+                yield from ((claim, key, candidate) for claim in candidate.past_claims)
+
+    def _until(self, watermark: int, covered: Sequence[set[str]]) -> int:
         """Return the time of the first claim of spans after the watermark; late claims do not count."""
         waiting = {key: candidate for key, candidate in self.held.items() if candidate.end > watermark}
         since = NS_MIN if self.open is None else self.open.last_time
-        times = (claim.time for claim, _, _ in _items(waiting, covered) if claim.time >= since)
+        times = [claim.time for claim, _, _ in _items(waiting, covered) if claim.time >= since]
+        times += [
+            candidate.start
+            for candidate in waiting.values()
+            if candidate.start >= since and _has_history(candidate, covered)
+        ]
         return min(times, default=NS_MAX)
 
     def _is_over(self, until: int, watermark: int) -> bool:
         """Return whether no more claims can come for an occurrence that lasts until `until`."""
-        held = any(claim.time <= until for candidate in self.held.values() for claim in candidate.claims)
+        held = any(time <= until for candidate in self.held.values() for time in _times(candidate))
         return watermark > until and not held
 
     def _take(
@@ -206,7 +236,8 @@ class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
             before, use = claim_use(known, claim, candidate, key)
             claim, candidate = completed_by_use(known, use, claim, candidate)
             if before is None and self.open is not None and is_awaited(claim, use, self.awaited):
-                self.awaited.append(Awaited(key, claim, msgspec.structs.replace(candidate, claims=())))
+                bare = msgspec.structs.replace(candidate, claims=(), history=None)
+                self.awaited.append(Awaited(key, claim, bare))
                 self.open.last_time = max(self.open.last_time, claim.time)
                 return
         if before is None:
@@ -313,14 +344,49 @@ class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
 _Item: TypeAlias = tuple[Claim, str, Candidate]
 
 
-def _items(ready: dict[str, Candidate], covered: set[str]) -> Iterator[_Item]:
-    """Yield the claims of the candidates, without those that other spans make."""
+def _items(ready: Mapping[str, Candidate], covered: Sequence[set[str]]) -> Iterator[_Item]:
+    """Yield the claims of the candidates, without histories and without those that other spans make."""
     for key, candidate in ready.items():
-        is_covered = candidate.covered or candidate.key in covered
-        halves = {time for half, time in candidate.halves if half_key(candidate.key, half) in covered}
+        is_covered = _is_covered(candidate, covered)
+        halves = () if is_covered else _covered_halves(candidate, covered)
         for claim in candidate.claims:
             if claim.kind is Kind.END or not (is_covered or claim.time in halves):
                 yield claim, key, candidate
+
+
+def _is_covered(candidate: Candidate, covered: Sequence[set[str]]) -> bool:
+    """Return whether other spans make all claims of a span."""
+    return candidate.covered or _is_in(candidate.key, covered)
+
+
+def _covered_halves(candidate: Candidate, covered: Sequence[set[str]]) -> list[int]:
+    """Return the times of the halves of a conversation that other spans claim."""
+    return [time for half, time in candidate.halves if _is_in(half_key(candidate.key, half), covered)]
+
+
+def _has_history(candidate: Candidate, covered: Sequence[set[str]]) -> bool:
+    """Return whether a candidate has a history that no other span claims."""
+    if candidate.history is None or _is_covered(candidate, covered):
+        return False
+    return candidate.start not in _covered_halves(candidate, covered)
+
+
+def _is_in(key: str, covered: Sequence[set[str]]) -> bool:
+    return any(key in keys for keys in covered)
+
+
+def _times(candidate: Candidate) -> Iterator[int]:
+    """Yield the times of a candidate's claims; those of its history have one."""
+    if candidate.history is not None:
+        yield candidate.start
+    for claim in candidate.claims:
+        yield claim.time
+
+
+def _may_interrupt(claim: Claim) -> bool:
+    """Return whether a claim may end the occurrence, or be a result that has to wait for its content."""
+    is_bare = claim.kind is Kind.TOOL_RESULT and claim.place is None and claim.result is None
+    return claim.kind is Kind.END or is_bare
 
 
 def _in_order(items: list[_Item]) -> Iterator[_Item]:

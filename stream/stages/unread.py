@@ -44,7 +44,7 @@ class UnreadCandidates:
                     raise
                 letters.append(_dead_letter(batch, candidate, time, type(error).__name__))
         # A candidate that cannot be read has no claims either.
-        return [candidate for candidate in candidates if candidate.claims], letters
+        return [candidate for candidate in candidates if candidate.has_claims], letters
 
     def _whole(self, candidate: Candidate) -> Candidate:
         """Return a candidate with its claims; the memory of its session becomes the latest."""
