@@ -40,7 +40,7 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     answered: bool = False
 
 
-class History(msgspec.Struct, frozen=True):
+class CallHistory(msgspec.Struct, frozen=True):
     """The claims of the input of a model's call up to its last answer, as later calls repeat them.
 
     All are past. Their `time` is 0; that of the call's start is meant. `chars` is the number of characters in
@@ -85,7 +85,7 @@ class Candidate(msgspec.Struct, frozen=True, rename={"role": "part", "claims": "
     without: tuple[str, ...] = ()
     run: tuple[ToolCall, str | None] | None = None
     origin: tuple[int, bytes] | None = None
-    history: History | None = None
+    history: CallHistory | None = None
 
     @property
     def chars(self) -> int:

@@ -11,7 +11,7 @@ import msgspec
 import orjson
 from msgspec.structs import replace
 
-from ..candidate import Claim, History, chars_of_claim
+from ..candidate import CallHistory, Claim, chars_of_claim
 from ..event import Content, Kind, canonical_text
 from ..open_calls import OpenCall, OpenCalls
 from ..span_content import INPUT, OUTPUT, Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
@@ -25,7 +25,7 @@ class ClaimMemory(msgspec.Struct):
 
     `key` is the key of the last of `messages`, `answered` whether one of them is an answer, `last` the place
     of the last one, `asked` are the ids of their calls, and `open_calls` these calls. `digest` is that of
-    `claims` as the beginning of a list. The first `past` claims are as in a `History`, and `chars` are their
+    `claims` as the beginning of a list. The first `past` claims are as in a `CallHistory`, and `chars` are their
     characters. It is a cache: with it and without, a span has the same claims.
     """
 
@@ -58,7 +58,7 @@ class ClaimMemory(msgspec.Struct):
         self.asked, self.messages = asked, inputs if are_known else ()
         return new if are_known else with_ids_of_results(inputs)
 
-    def parted(self, start: int) -> tuple[History | None, list[Claim]]:
+    def parted(self, start: int) -> tuple[CallHistory | None, list[Claim]]:
         """Return the claims of a call that starts then: its history, and those behind the last answer."""
         claims, past = self.claims, self.past
         while past < len(claims) and (claims[past].place or 0) <= self.last:
@@ -66,7 +66,7 @@ class ClaimMemory(msgspec.Struct):
             self.chars += chars_of_claim(claims[past])
             past += 1
         self.past = past
-        history = History(tuple(claims[:past]), self.chars) if past else None
+        history = CallHistory(tuple(claims[:past]), self.chars) if past else None
         return history, [replace(claim, time=start, past=False) for claim in claims[past:]]
 
 
@@ -110,7 +110,7 @@ def claims_of(content: SpanContent, start: int, end: int) -> tuple[tuple[Claim, 
 
 def parted_claims(
     content: SpanContent, start: int, end: int, memory: ClaimMemory
-) -> tuple[History | None, tuple[Claim, ...], str]:
+) -> tuple[CallHistory | None, tuple[Claim, ...], str]:
     """Return what `claims_of` returns, with the history apart.
 
     `memory` is that of the input of an earlier call, and becomes that of this span's if it has an input.

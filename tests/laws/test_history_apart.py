@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tracline.examples.desk.script import Script
-from tracline.schemas.candidate import Candidate, Claim, History
+from tracline.schemas.candidate import CallHistory, Candidate, Claim
 from tracline.schemas.event import Event
 from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.sessions.resolve import candidate_of
@@ -45,7 +45,7 @@ def parted(candidate: Candidate) -> Candidate:
         return candidate
     bare = tuple(msgspec.structs.replace(claim, time=0) for claim in past)
     chars = candidate.chars - without(candidate, past).chars
-    return msgspec.structs.replace(without(candidate, past), history=History(bare, chars))
+    return msgspec.structs.replace(without(candidate, past), history=CallHistory(bare, chars))
 
 
 def without(candidate: Candidate, past: Sequence[Claim]) -> Candidate:

@@ -115,34 +115,31 @@ def plain_parts(found: list[Value]) -> Parts | None:
     They are what `Parts.add` makes of them.
     """
     parts = Parts()
-    for part in found:
-        if not isinstance(part, dict) or _add_plain(part, parts) is None:
-            return None
-    return parts
+    are_plain = all(isinstance(part, dict) and _add_plain(part, parts) for part in found)
+    return parts if are_plain else None
 
 
-def _add_plain(part: dict[str, Value], parts: Parts) -> bool | None:
-    """Add a text, a call or a textual result that is captured and has no other fields; None for the rest."""
+def _add_plain(part: dict[str, Value], parts: Parts) -> bool:
+    """Add a text, a call or a textual result that is captured and has no further fields; else return False."""
     kind, size = part.get("type"), len(part)
     if kind == "text" and size == 2:
         text = part.get("content")
         if not isinstance(text, str) or text in REDACTIONS:
-            return None
+            return False
         parts.texts.append(whole(text))
-    elif kind == "tool_call" and size == 4 and "id" in part and "arguments" in part:
+        return True
+    if kind == "tool_call" and size == 4 and "id" in part and "arguments" in part:
         tool = name_of(part.get("name"))
-        if tool is None:
-            return None
-        parts.calls.append(ToolCall(name_of(part["id"]), tool, *arguments(part["arguments"])))
-    elif kind == "tool_call_response" and size == 3 and "id" in part:
+        if tool is not None:
+            parts.calls.append(ToolCall(name_of(part["id"]), tool, *arguments(part["arguments"])))
+        return tool is not None
+    if kind == "tool_call_response" and size == 3 and "id" in part:
         body = part.get("response", part.get("result"))
-        if not isinstance(body, str):
-            return None
-        text, content = result(body)
-        parts.results.append(ToolResult(name_of(part["id"]), None, text, None, content))
-    else:
-        return None
-    return True
+        if isinstance(body, str):
+            text, content = result(body)
+            parts.results.append(ToolResult(name_of(part["id"]), None, text, None, content))
+        return isinstance(body, str)
+    return False
 
 
 def _keyed(part: Mapping[str, Value], keys: tuple[str, ...]) -> dict[str, Value] | None:
