@@ -25,8 +25,8 @@ class ClaimMemory(msgspec.Struct):
 
     `key` is the key of the last of `messages`, `answered` whether one of them is an answer, `last` the place
     of the last one, `asked` are the ids of their calls, and `open_calls` these calls. `digest` is that of
-    `claims` as the beginning of a list. The first `past` claims are as in a `CallHistory`, and `chars` are their
-    characters. It is a cache: with it and without, a span has the same claims.
+    `claims` as the beginning of a list. The first `past` claims are as in a `CallHistory`, and `chars` are
+    their characters. It is a cache: with it and without, a span has the same claims.
     """
 
     messages: tuple[Message, ...] = ()

@@ -120,7 +120,7 @@ def plain_parts(found: list[Value]) -> Parts | None:
 
 
 def _add_plain(part: dict[str, Value], parts: Parts) -> bool:
-    """Add a text, a call or a textual result that is captured and has no further fields; else return False."""
+    """Add a captured text, call or textual result without further fields; else return False."""
     kind, size = part.get("type"), len(part)
     if kind == "text" and size == 2:
         text = part.get("content")
