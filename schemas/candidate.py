@@ -14,7 +14,7 @@ from .event import Content, Kind
 from .span_content import INPUT, OUTPUT, SpanRole, ToolCall
 
 
-class Claim(msgspec.Struct, frozen=True, gc=False):
+class Claim(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A span's statement that an event happened at `time` nanoseconds since the epoch.
 
     `place` is the message's index in the span's conversation (outputs follow the input), None for a tool's
@@ -51,7 +51,9 @@ class CallHistory(msgspec.Struct, frozen=True):
     chars: int
 
 
-class Candidate(msgspec.Struct, frozen=True, rename={"role": "part", "claims": "tellings"}):
+class Candidate(
+    msgspec.Struct, frozen=True, omit_defaults=True, rename={"role": "part", "claims": "tellings"}
+):
     """A span with its session and what it inherits; times in nanoseconds since the epoch.
 
     `digest` distinguishes spans sent with the same ids. `within` has the keys of the enclosing spans that

@@ -36,7 +36,9 @@ _INPUTS = (otel.INPUT_MESSAGES, ai.PROMPT_MESSAGES)
 _NO_CALL = ToolCall(None, None, None)
 
 
-class SpanReading(msgspec.Struct, frozen=True, rename={"content": "step", "has_claims": "tells"}):
+class SpanReading(
+    msgspec.Struct, frozen=True, omit_defaults=True, rename={"content": "step", "has_claims": "tells"}
+):
     """A received span with its content; times in nanoseconds since the epoch (0: the span has none).
 
     `scope` precedes the session's id. `record_time` is when the span was received, 0 where it is not known.
