@@ -6,21 +6,27 @@ watermark has passed. Any order of arrival inside the bounds gives the same even
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import groupby
-from typing import TypeAlias
 
 import msgspec
-import orjson
 
 from ..candidate import Candidate, Claim
 from ..event import Content, Event, Kind, content_of, end_event, event_id
 from ..time import NS_MAX, NS_MIN
 from .awaited import Awaited, answers, completed_result, is_awaited
 from .claim_log import ClaimLog, DropReason
+from .claim_order import (
+    ClaimItem,
+    claim_items,
+    claim_times,
+    content_digest,
+    has_history,
+    in_order,
+    may_interrupt,
+    place_of,
+)
 from .coverage import half_key
 from .memory.held import HeldCandidates
 from .memory.seen import (
@@ -36,8 +42,6 @@ from .memory.seen import (
 )
 from .memory.seen_page import SeenMessage, SeenPage
 
-_KINDS = {kind: place for place, kind in enumerate(Kind)}
-_NO_PLACE = 1 << 32
 _OF_TOOLS = (Kind.TOOL_CALL, Kind.TOOL_RESULT)
 
 
@@ -112,20 +116,25 @@ class SessionAssembler:
         its last event by more than `idle` and no held candidate belongs to it. The outcome of each claim is
         reported to `claim_log`.
         """
+        if claim_log is not None:
+            self.held.join_histories()
         held = self.held.candidates
         ready = {key: candidate for key, candidate in held.items() if candidate.end <= watermark}
         covered = self._covered()
         until = self._until(watermark, covered)
         items = [
-            item for item in _items(ready, covered) if self.taken.get(item[1], NS_MIN) <= item[0].time < until
+            item
+            for item in claim_items(ready, covered)
+            if self.taken.get(item[1], NS_MIN) <= item[0].time < until
         ]
+        items += self._history(ready, covered, items, until)
         events = [
             event
-            for claim, key, candidate in _in_order(items)
+            for claim, key, candidate in in_order(items)
             for event in self._take(claim, key, candidate, claim_log)
         ]
         for key, candidate in ready.items():
-            if any(claim.time >= until for claim in candidate.claims):
+            if any(time >= until for time in claim_times(candidate)):
                 self.taken[key] = until
                 continue
             self.held.remove(key)
@@ -167,17 +176,44 @@ class SessionAssembler:
             covered.update(key for key in keys if any(occurrence.covers(key) for occurrence in seen))
         return covered
 
+    def _history(
+        self, ready: Mapping[str, Candidate], covered: set[str], items: Sequence[ClaimItem], until: int
+    ) -> Iterator[ClaimItem]:
+        """Yield the claims of the candidates' histories, except those that all are dropped.
+
+        The claims of a history are dropped where the occurrence goes on at their time, and another call was
+        its first. They do nothing else unless an awaited result, or the end of the session, precedes them.
+        """
+        now = self.open
+        is_certain = (
+            now is not None
+            and now.caller is not None
+            and not self.awaited
+            and not any(may_interrupt(claim) for claim, _, _ in items)
+        )
+        for key, candidate in ready.items():
+            if not self.taken.get(key, NS_MIN) <= candidate.start < until:
+                continue
+            is_same = now is not None and candidate.start <= now.last_time + self.idle and now.caller != key
+            if not (is_certain and is_same) and has_history(candidate, covered):
+                yield from ((claim, key, candidate) for claim in candidate.past_claims)
+
     def _until(self, watermark: int, covered: set[str]) -> int:
         """Return the time of the first claim of spans after the watermark; late claims do not count."""
         held = self.held.candidates
         waiting = {key: candidate for key, candidate in held.items() if candidate.end > watermark}
         since = NS_MIN if self.open is None else self.open.last_time
-        times = (claim.time for claim, _, _ in _items(waiting, covered) if claim.time >= since)
+        times = [claim.time for claim, _, _ in claim_items(waiting, covered) if claim.time >= since]
+        times += [
+            candidate.start
+            for candidate in waiting.values()
+            if candidate.start >= since and has_history(candidate, covered)
+        ]
         return min(times, default=NS_MAX)
 
     def _is_over(self, until: int, watermark: int) -> bool:
         """Return whether no more claims can come for an occurrence that lasts until `until`."""
-        held = any(claim.time <= until for candidate in self.held.values() for claim in candidate.claims)
+        held = any(time <= until for candidate in self.held.values() for time in claim_times(candidate))
         return watermark > until and not held
 
     def _take(
@@ -221,7 +257,8 @@ class SessionAssembler:
             before, use = claim_use(known, claim, candidate, key)
             claim, candidate = completed_by_use(known, use, claim, candidate)
             if before is None and self.open is not None and is_awaited(claim, use, self.awaited):
-                self.awaited.append(Awaited(key, claim, msgspec.structs.replace(candidate, claims=())))
+                bare = msgspec.structs.replace(candidate, claims=(), history=None)
+                self.awaited.append(Awaited(key, claim, bare))
                 self.open.last_time = max(self.open.last_time, claim.time)
                 return
         if before is None:
@@ -272,8 +309,8 @@ class SessionAssembler:
     def _judge(self, claim: Claim, key: str, candidate: Candidate) -> Event:
         """Return the next event of the session; open an occurrence where none is open."""
         content = content_of(claim)
-        digest = _digest(claim.kind, content)
-        place = (*_place((claim, key, candidate)), digest)
+        digest = content_digest(claim.kind, content)
+        place = (*place_of((claim, key, candidate)), digest)
         closed = self.seen[-2].closed if len(self.seen) > 1 else None
         late = closed is not None and claim.time <= closed
         if self.open is None:
@@ -321,44 +358,6 @@ class SessionAssembler:
         ][-CLOSED_MAX - 1 :]
         while len(self.seen) > 1 and sum(seen.size for seen in self.seen) > REMEMBERED_MAX:
             del self.seen[0]
-
-
-_Item: TypeAlias = tuple[Claim, str, Candidate]
-
-
-def _items(ready: dict[str, Candidate], covered: set[str]) -> Iterator[_Item]:
-    """Yield the claims of the candidates, without those that other spans make."""
-    for key, candidate in ready.items():
-        is_covered = candidate.covered or candidate.key in covered
-        halves = {time for half, time in candidate.halves if half_key(candidate.key, half) in covered}
-        for claim in candidate.claims:
-            if claim.kind is Kind.END or not (is_covered or claim.time in halves):
-                yield claim, key, candidate
-
-
-def _in_order(items: list[_Item]) -> Iterator[_Item]:
-    """Yield the claims in judged order; their content is compared only where all else is equal."""
-    items.sort(key=_place)
-    for _, same in groupby(items, key=_place):
-        tied = list(same)
-        yield from tied if len(tied) == 1 else sorted(tied, key=_tie)
-
-
-def _place(item: _Item) -> tuple[int, int, int, int]:
-    """Return the sort key of a claim: time, place in the conversation, kind, place in the message."""
-    claim = item[0]
-    place = _NO_PLACE if claim.place is None else claim.place
-    return claim.time, place, _KINDS[claim.kind], claim.rank
-
-
-def _tie(item: _Item) -> tuple[str, int, int, str]:
-    claim, key, candidate = item
-    return _digest(claim.kind, content_of(claim)), candidate.start, candidate.end, key
-
-
-def _digest(kind: Kind, content: list[str | None]) -> str:
-    """Return a digest of an event's content, by which equal events are counted."""
-    return hashlib.blake2b(orjson.dumps([kind, content]), digest_size=8).hexdigest()
 
 
 def _event(

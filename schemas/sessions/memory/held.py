@@ -103,6 +103,12 @@ class HeldCandidates:
         del self.candidates[key]
         self._recent.pop(key, None)
 
+    def join_histories(self) -> None:
+        """Put the histories of all candidates among their claims."""
+        for key, candidate in self.candidates.items():
+            if candidate.history is not None:
+                self.put(key, candidate.joined())
+
     def page(self) -> None:
         """Drop the pages that are no longer needed, and put recent candidates into pages where they are long.
 

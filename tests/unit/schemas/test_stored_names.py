@@ -14,7 +14,7 @@ from tracline.stream.messages.earlier_session import EarlierSession
 CLAIM = Claim(Kind.USER, 1, "Hi")
 CANDIDATE = Candidate("s", SpanRole.CHAT, 1, 2, (CLAIM,))
 CONTENT = SpanContent(SpanRole.CHAT)
-READING = SpanReading("t", "s", None, 1, 2, CONTENT)
+READING = SpanReading("t", "s", None, 1, 2, CONTENT, has_claims=False)
 
 
 def test_renamed_fields_are_stored_under_their_old_names() -> None:
