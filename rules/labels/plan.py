@@ -121,7 +121,10 @@ class ColumnPlan:
         """Return the leaf's answer on its value, false where there is none; use the path's regex set."""
         regexes, pattern = self.regex_sets.get(leaf.path), pattern_of(leaf)
         if regexes is None or pattern not in regexes.patterns:
-            return values.answer(leaf, value)
+            answer = values.answer(leaf, value)
+            # What is known about a field that was cut off names the answer twice.
+            is_search = leaf.test in values.SEARCHES
+            return self.put(SEARCHES, ("answer", leaf), answer) if is_search else answer
         found = self.put(SEARCHES, leaf.path, search(regexes, value))
         return found.struct.field(f"p{regexes.patterns.index(pattern)}")
 
