@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..model.predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Test
 from ..model.rule import SliceKey
+from .decoded import DecodedPlan
 from .guards import CAPTURED_FIELDS, any_of, guards, is_cheap, leaves
 from .plan import ColumnPlan, combined
 from .slices import slice_columns
@@ -64,13 +65,17 @@ class _Group:
     """
 
     flag: int
-    plan: ColumnPlan = field(default_factory=ColumnPlan)
+    plan: DecodedPlan = field(default_factory=DecodedPlan)
     answers: dict[int, pl.Expr] = field(default_factory=dict[int, pl.Expr])
     slices: dict[int, tuple[pl.Expr, pl.Expr]] = field(default_factory=dict[int, tuple[pl.Expr, pl.Expr]])
 
-    def evaluate(self, events: pl.DataFrame, rows: Flags) -> pl.DataFrame:
-        """Return the answers' codes and then the slices on these rows of the events."""
+    def evaluate(self, events: pl.DataFrame, rows: Flags, opened: Mapping[str, Flags]) -> list[pl.Series]:
+        """Return the answers' codes and then the slices on these rows of the events.
+
+        `opened` has where each field is open.
+        """
         fields = [events.get_column(name) for name in sorted(self.plan.fields)]
+        fields += [pl.Series(name, opened[opened_field]) for opened_field, name in self.plan.opened.items()]
         if not rows.all():
             mask = pl.Series(rows)
             fields = [column.filter(mask) for column in fields]
@@ -80,7 +85,9 @@ class _Group:
             for number, columns in self.slices.items()
             for name, column in zip(("s", "su"), columns, strict=True)
         ]
-        return self.plan.apply_now(pl.DataFrame(fields)).select_seq(*answers, *slices)
+        frame = pl.DataFrame(fields)
+        frame = pl.DataFrame([*frame.get_columns(), *self.plan.inputs(frame)])
+        return self.plan.apply_now(frame).select_seq(*answers, *slices).get_columns()
 
 
 class FewLabels:
@@ -103,6 +110,9 @@ class FewLabels:
         self._groups: dict[tuple[str, ...], _Group] = {}
         self._add_leaves(costly, guards(predicates))
         self._add_slices(steps)
+        self._opened: dict[str, int] = {}
+        for name in sorted({name for group in self._groups.values() for name in group.plan.opened}):
+            self._add_opened(name)
         self._compared = _compared_fields(cheap.values())
         self._known_traits, self._known_words = RememberedRows(), RememberedRows()
 
@@ -112,10 +122,11 @@ class FewLabels:
         answers = np.zeros((len(events), len(self._numbers)), dtype=np.uint8)
         answers[:, : self._cheap] = traits[:, : self._cheap]
         slices = [_no_slices(number, len(events)) for number in range(self._keys)]
+        opened = {name: traits[:, place] != 0 for name, place in self._opened.items()}
         for group in self._groups.values():
             rows = traits[:, group.flag] != 0
             if rows.any():
-                found = group.evaluate(events, rows).get_columns()
+                found = group.evaluate(events, rows, opened)
                 for number, column in zip(group.answers, found, strict=False):
                     answers[rows, number] = column.to_numpy()
                 for place, number in enumerate(group.slices):
@@ -163,9 +174,6 @@ class FewLabels:
     def _decided(self, predicate: Predicate, answers: U8) -> tuple[Flags, Flags]:
         """Return where a predicate is true and where it is false, by Kleene's strong logic."""
         match predicate:
-            case Leaf():
-                column = answers[:, self._numbers[repr(predicate)]]
-                return column == _TRUE, column == _FALSE
             case Literal(value):
                 constant = np.full(len(answers), value)
                 return constant, ~constant
@@ -179,6 +187,9 @@ class FewLabels:
                 if isinstance(predicate, And):
                     return np.logical_and.reduce([every, *true]), np.logical_or.reduce([~every, *false])
                 return np.logical_or.reduce([~every, *true]), np.logical_and.reduce([every, *false])
+            case _:
+                column = answers[:, self._numbers[repr(predicate)]]
+                return column == _TRUE, column == _FALSE
 
     def _add_leaves(self, costly: Mapping[str, Leaf], guards: Mapping[Leaf, Predicate]) -> None:
         """Add a group for the costly leaves of each field."""
@@ -206,6 +217,12 @@ class FewLabels:
             self._groups[key] = _Group(len(self._columns))
             self._columns.append(flag.cast(pl.UInt8).alias(f"g{len(self._groups)}"))
         return self._groups[key]
+
+    def _add_opened(self, name: str) -> None:
+        opened = self._traits.open(Path(name))
+        assert opened is not None
+        self._opened[name] = len(self._columns)
+        self._columns.append(opened.cast(pl.UInt8).alias(f"open_{name}"))
 
     def _may_be_present(self, path: Path) -> pl.Expr:
         """Return where the path's field is not known to be absent."""

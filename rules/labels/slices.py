@@ -12,7 +12,7 @@ from ...schemas.event import Kind, canonical_text
 from ..model.predicate import Path
 from ..model.rule import SliceKey
 from . import json_values as values
-from .plan import FOUND, VALUES, ColumnPlan
+from .plan import VALUES, ColumnPlan
 
 _WORDS = frozenset({"kind", "content", "nested", "late", "history"})
 """Fields that are not texts; their values are cast to text."""
@@ -29,9 +29,8 @@ _SUBTLE = (
     r"|[\x{10000}-\x{10ffff}]"
 )
 """A match where orjson may not write canonical JSON: certain numbers, and keys beyond Unicode's plane 0."""
-_VAST = r"^-?[0-9](?:\.[0-9]+)?e\+"
 _HOLDS_VAST = r'\A(?:[^"\\]|"(?:[^"\\]|\\.)*")*?(?:\A|[:\[,])-?[0-9](?:\.[0-9]+)?e\+'
-"""Numbers of 1e16 or more that are read as doubles: alone, and outside of strings in compact JSON.
+"""Numbers of 1e16 or more that are read as doubles, alone or outside of strings in compact JSON.
 
 An integer beyond 64 bits loses digits there, so that two ids would be one slice.
 """
@@ -89,10 +88,7 @@ def _is_vast(plan: ColumnPlan, path: Path) -> pl.Expr:
     """Return whether the path leads to a number whose digits are lost; a whole field retains them."""
     if path.field not in values.JSON_FIELDS or not path.steps:
         return pl.lit(False)
-    found = plan.found(path)
-    looks = found.str.contains(_VAST)
-    string = values.string_at_path(pl.when(looks).then(plan.column(path.field)), path.steps)
-    return plan.put(VALUES, ("vast", path), (looks & string.ne_missing(found)).fill_null(False))
+    return plan.is_vast(path)
 
 
 def _holds_vast(part: _TupleMember) -> pl.Expr:
@@ -110,13 +106,11 @@ def _member(plan: ColumnPlan, path: Path) -> _TupleMember:
     """Return a path's member of a tuple. A whole `result` may be plain text, and so may invalid arguments."""
     if path.field not in values.JSON_FIELDS:
         return _TupleMember(_text(plan, path), pl.lit(False))
-    document, json = plan.column(path.field), ("json", path)
-    found = plan.put(FOUND, json, values.at_path(document, path.steps))
+    found = plan.document(path)
     if path.steps:
-        is_string = found == values.string_at_path(document, path.steps)
-        return _TupleMember(found, plan.put(VALUES, json, ~is_string.fill_null(False)))
-    is_json = plan.put(VALUES, json, found.is_not_null() & ~document.str.contains(r'^\s*"'))
-    text = pl.when(plan.value(path).is_not_null()).then(pl.coalesce(found, document))
+        return _TupleMember(found, ~plan.is_string(path))
+    text = pl.when(plan.value(path).is_not_null()).then(pl.coalesce(found, plan.column(path.field)))
+    is_json = found.is_not_null() & ~plan.is_string(path)
     return _TupleMember(plan.put(VALUES, ("text", path), text), is_json)
 
 
