@@ -28,9 +28,6 @@ EXACT_MAX = 2**53
 WIDE_MAX = 2**127
 """Integers below this are compared exactly, larger ones as doubles."""
 
-_VAST = r"^-?[0-9](?:\.[0-9]+)?e\+"
-"""Text that is a number of 1e16 or more that was read as a double; some integers lose digits there."""
-
 SEARCHES = frozenset({Test.MATCHES, Test.CONTAINS, Test.STARTS_WITH})
 
 
@@ -98,13 +95,6 @@ def is_container(text: pl.Expr, found: pl.Expr, steps: Sequence[str | int]) -> p
     JSONPath returns text for both, so the string `"[1]"` looks like the array `[1]`.
     """
     looks = found.str.starts_with("{") | found.str.starts_with("[")
-    string = string_at_path(pl.when(looks).then(text), steps)
-    return (looks & string.ne_missing(found)).fill_null(False)
-
-
-def is_vast(text: pl.Expr, found: pl.Expr, steps: Sequence[str | int]) -> pl.Expr:
-    """Return whether `found`, the text at a path of the JSON text, is a number whose digits are lost."""
-    looks = found.str.contains(_VAST)
     string = string_at_path(pl.when(looks).then(text), steps)
     return (looks & string.ne_missing(found)).fill_null(False)
 

@@ -69,11 +69,7 @@ class ColumnPlan:
             return column
         if path.field == "attributes":
             return self.put(FOUND, path, column.map.get(path.steps[0]))
-        return self.document(path)
-
-    def document(self, path: Path) -> pl.Expr:
-        """Return the scalar or container at a path of JSON as text; null where there is none."""
-        return self.put(FOUND, path, values.at_path(self.column(path.field), path.steps))
+        return self.put(FOUND, path, values.at_path(column, path.steps))
 
     def is_container(self, path: Path) -> pl.Expr:
         """Return whether an object or array is at the path."""
@@ -86,30 +82,12 @@ class ColumnPlan:
             expr = values.is_container_text(column)
         return self.put(VALUES, ("container", path), expr)
 
-    def is_string(self, path: Path) -> pl.Expr:
-        """Return whether a string is at a path of JSON."""
-        text, found = self.column(path.field), self.document(path)
-        if path.steps:
-            is_string = (found == values.string_at_path(text, path.steps)).fill_null(False)
-        else:
-            is_string = found.is_not_null() & text.str.contains(r'^\s*"')
-        return self.put(VALUES, ("string", path), is_string)
-
-    def is_vast(self, path: Path) -> pl.Expr:
-        """Return whether a path of JSON leads to a number whose digits are lost."""
-        text, found = self.column(path.field), self.document(path)
-        return self.put(VALUES, ("vast", path), values.is_vast(text, found, path.steps))
-
     def value(self, path: Path) -> pl.Expr:
         """Return the scalar at the path as text; null where there is none."""
         if path.field in values.JSON_FIELDS and path.steps:
             return pl.when(~self.is_container(path)).then(self.found(path))
         if path.steps:
             return self.found(path)
-        return self.whole(path)
-
-    def whole(self, path: Path) -> pl.Expr:
-        """Return the value of a whole field."""
         return values.whole(path.field, self.column(path.field))
 
     def column(self, name: str) -> pl.Expr:
@@ -143,10 +121,7 @@ class ColumnPlan:
         """Return the leaf's answer on its value, false where there is none; use the path's regex set."""
         regexes, pattern = self.regex_sets.get(leaf.path), pattern_of(leaf)
         if regexes is None or pattern not in regexes.patterns:
-            answer = values.answer(leaf, value)
-            # What is known about a field that was cut off names the answer twice.
-            is_search = leaf.test in values.SEARCHES
-            return self.put(SEARCHES, ("answer", leaf), answer) if is_search else answer
+            return values.answer(leaf, value)
         found = self.put(SEARCHES, leaf.path, search(regexes, value))
         return found.struct.field(f"p{regexes.patterns.index(pattern)}")
 

@@ -12,7 +12,7 @@ from ...schemas.event import Kind, canonical_text
 from ..model.predicate import Path
 from ..model.rule import SliceKey
 from . import json_values as values
-from .plan import VALUES, ColumnPlan
+from .plan import FOUND, VALUES, ColumnPlan
 
 _WORDS = frozenset({"kind", "content", "nested", "late", "history"})
 """Fields that are not texts; their values are cast to text."""
@@ -29,8 +29,9 @@ _SUBTLE = (
     r"|[\x{10000}-\x{10ffff}]"
 )
 """A match where orjson may not write canonical JSON: certain numbers, and keys beyond Unicode's plane 0."""
+_VAST = r"^-?[0-9](?:\.[0-9]+)?e\+"
 _HOLDS_VAST = r'\A(?:[^"\\]|"(?:[^"\\]|\\.)*")*?(?:\A|[:\[,])-?[0-9](?:\.[0-9]+)?e\+'
-"""Numbers of 1e16 or more that are read as doubles, alone or outside of strings in compact JSON.
+"""Numbers of 1e16 or more that are read as doubles: alone, and outside of strings in compact JSON.
 
 An integer beyond 64 bits loses digits there, so that two ids would be one slice.
 """
@@ -88,7 +89,10 @@ def _is_vast(plan: ColumnPlan, path: Path) -> pl.Expr:
     """Return whether the path leads to a number whose digits are lost; a whole field retains them."""
     if path.field not in values.JSON_FIELDS or not path.steps:
         return pl.lit(False)
-    return plan.is_vast(path)
+    found = plan.found(path)
+    looks = found.str.contains(_VAST)
+    string = values.string_at_path(pl.when(looks).then(plan.column(path.field)), path.steps)
+    return plan.put(VALUES, ("vast", path), (looks & string.ne_missing(found)).fill_null(False))
 
 
 def _holds_vast(part: _TupleMember) -> pl.Expr:
@@ -106,11 +110,13 @@ def _member(plan: ColumnPlan, path: Path) -> _TupleMember:
     """Return a path's member of a tuple. A whole `result` may be plain text, and so may invalid arguments."""
     if path.field not in values.JSON_FIELDS:
         return _TupleMember(_text(plan, path), pl.lit(False))
-    found = plan.document(path)
+    document, json = plan.column(path.field), ("json", path)
+    found = plan.put(FOUND, json, values.at_path(document, path.steps))
     if path.steps:
-        return _TupleMember(found, ~plan.is_string(path))
-    text = pl.when(plan.value(path).is_not_null()).then(pl.coalesce(found, plan.column(path.field)))
-    is_json = found.is_not_null() & ~plan.is_string(path)
+        is_string = found == values.string_at_path(document, path.steps)
+        return _TupleMember(found, plan.put(VALUES, json, ~is_string.fill_null(False)))
+    is_json = plan.put(VALUES, json, found.is_not_null() & ~document.str.contains(r'^\s*"'))
+    text = pl.when(plan.value(path).is_not_null()).then(pl.coalesce(found, document))
     return _TupleMember(plan.put(VALUES, ("text", path), text), is_json)
 
 
@@ -122,7 +128,7 @@ def _canonical_tuples(members: pl.Series) -> pl.Series:
     frame = members.struct.unnest()
     count = frame.width // 2
     if len(frame) <= FEW_ROWS:
-        return pl.Series(members.name, [_tuple_text(row) for row in frame.iter_rows()], dtype=pl.String)
+        return pl.Series(members.name, [tuple_text(row) for row in frame.iter_rows()], dtype=pl.String)
     texts = [f"text{i}" for i in range(count)]
     places = frame.select(pl.arg_where(pl.all_horizontal(pl.col(texts).is_not_null()))).to_series()
     rows = frame[places]
@@ -136,7 +142,7 @@ def _canonical_tuples(members: pl.Series) -> pl.Series:
     )
 
 
-def _tuple_text(row: tuple[Any, ...]) -> str | None:
+def tuple_text(row: tuple[Any, ...]) -> str | None:
     """Return the array of one row, which has the texts and then whether each of them is JSON."""
     texts, jsons = row[: len(row) // 2], row[len(row) // 2 :]
     if None in texts:
