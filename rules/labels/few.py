@@ -8,9 +8,9 @@ plain Python where `plain` reads their fields.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
@@ -21,6 +21,7 @@ from ..model.rule import SliceKey
 from .guards import CAPTURED_FIELDS, any_of, guards, is_cheap, leaves
 from .plain import FALSE, TRUE, UNKNOWN, PlainEvents, PlainLeaf, PlainSlices, is_plain
 from .plan import ColumnPlan, combined
+from .remembered import RememberedRows
 from .slices import slice_columns
 
 U8 = NDArray[np.uint8]
@@ -29,33 +30,8 @@ Flags = NDArray[np.bool_]
 
 WORD_BITS = 64
 """Propositions in one word of labels."""
-REMEMBERED_MAX = 1 << 13
-"""Keys of one memory; with another key it begins again."""
-
 _Slices: TypeAlias = tuple[list[str | None], list[bool]]
 """The values of slices, and which are unknown."""
-
-
-class RememberedRows:
-    """Rows of bytes that are evaluated once for each key."""
-
-    def __init__(self) -> None:
-        self._known: dict[Any, bytes] = {}
-
-    def rows(self, keys: Sequence[Hashable], evaluate: Callable[[list[int]], U8]) -> bytes:
-        """Return the rows of the keys, one after another.
-
-        `evaluate` returns the rows at some places of `keys`.
-        """
-        known = self._known
-        new = {key: place for place, key in enumerate(keys) if key not in known}
-        if len(known) + len(new) > REMEMBERED_MAX:
-            known = self._known = {}
-            new = {key: place for place, key in enumerate(keys)}
-        if new:
-            found = np.ascontiguousarray(evaluate(list(new.values())))
-            known.update(zip(new, map(bytes, found), strict=True))
-        return b"".join([known[key] for key in keys])
 
 
 @dataclass
@@ -198,10 +174,10 @@ class FewLabels:
 
         def evaluate(places: list[int]) -> U8:
             rows = self._traits.apply_now(events[places])
-            return rows.select_seq(*self._columns).to_numpy() if self._columns else np.empty((len(places), 0))
+            found = rows.select_seq(*self._columns).to_numpy() if self._columns else np.empty((len(rows), 0))
+            return np.ascontiguousarray(found, dtype=np.uint8)
 
-        found = self._known_traits.rows(keys, evaluate)
-        return np.frombuffer(found, dtype=np.uint8).reshape(len(keys), len(self._columns))
+        return self._known_traits.rows(keys, evaluate)
 
     def _words_of(self, answers: U8) -> list[pl.Series]:
         """Return the words of true and of unknown propositions, given the answers of all leaves."""
@@ -211,7 +187,7 @@ class FewLabels:
         found = self._known_words.rows(
             keys or [b""] * count, lambda places: self._words(answers[places]).view(np.uint8)
         )
-        rows = np.frombuffer(found, dtype=np.uint64).reshape(count, 2 * words)
+        rows = found.view(np.uint64)
         names = [f"{letter}{word}" for letter in "tu" for word in range(words)]
         return [pl.Series(name, rows[:, place]) for place, name in enumerate(names)]
 

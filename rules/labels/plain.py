@@ -321,5 +321,7 @@ class PlainSlices:
                 text = None
             elif not path.steps and text is None:
                 text = document
-            members.append((text, is_json, is_json and _is_vast(value)))
+            # Only numbers as large as that are written with a positive exponent.
+            is_vast = is_json and text is not None and "e+" in text and _is_vast(value)
+            members.append((text, is_json, is_vast))
         return members
