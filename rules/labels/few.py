@@ -35,7 +35,7 @@ _Slices: TypeAlias = tuple[list[str | None], list[bool]]
 
 
 @dataclass
-class _Group:
+class _RowGroup:
     """Costly conditions and slices that are evaluated on the same rows: those with the flag.
 
     The numbers are those of the leaves and of the `for_each` keys. Polars evaluates `answers` and `sliced`,
@@ -76,8 +76,8 @@ class FewLabels:
         costly = {text: leaf for text, leaf in found.items() if text not in cheap}
         self._numbers = {text: number for number, text in enumerate([*cheap, *costly])}
         self._traits, self._cheap = ColumnPlan(), len(cheap)
-        self._columns = [_code(self._traits.leaf(leaf)) for leaf in cheap.values()]
-        self._groups: dict[tuple[str, ...], _Group] = {}
+        self._columns: list[pl.Expr] = [_code(self._traits.leaf(leaf)) for leaf in cheap.values()]
+        self._groups: dict[tuple[str, ...], _RowGroup] = {}
         self._add_leaves(costly, guards(predicates))
         self._add_slices(steps)
         fields = {leaf.path.field for leaf in costly.values()}
@@ -144,9 +144,9 @@ class FewLabels:
             else:
                 group.sliced[number] = slice_columns(group.plan, key)
 
-    def _group(self, key: tuple[str, ...], flag: pl.Expr) -> _Group:
+    def _group(self, key: tuple[str, ...], flag: pl.Expr) -> _RowGroup:
         if key not in self._groups:
-            self._groups[key] = _Group(len(self._columns))
+            self._groups[key] = _RowGroup(len(self._columns))
             self._columns.append(flag.cast(pl.UInt8))
         return self._groups[key]
 

@@ -76,7 +76,7 @@ class RuleSetJudge:
             return [BatchVerdicts([], []) for _ in batches], {}
         last = {event.session_id: event.occurrence for event in events}
         gaps = any(event.content is not Content.CAPTURED for event in events)
-        frame = event_frame(events, self._fields | GAP_FIELDS if gaps else self._fields)
+        frame = event_frame(events, self._fields.union(GAP_FIELDS) if gaps else self._fields)
         frame = frame.with_columns_seq(missing_column() if gaps else NOTHING)
         labelled = self.compiled.labeler.label_few(frame, keep=(*JUDGED_COLUMNS, MISSING))
         rows = labelled[[*self._columns, MISSING]]
