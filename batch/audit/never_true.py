@@ -87,7 +87,7 @@ class _Proposition:
             tuple(dict.fromkeys(rule.id for rule in users)),
             _operands(needed, _TOOL),
             _operands(needed, _KIND),
-            tuple(dict.fromkeys(leaf.path for leaf in needed if leaf.path.steps)),
+            tuple(dict.fromkeys(path for leaf in needed for path in leaf.paths if path.steps)),
         )
 
     @property
