@@ -13,8 +13,7 @@ from ..model.predicate import (
     Path,
     Predicate,
     Test,
-    asked_elements,
-    leaves,
+    all_conditions,
     read_paths,
 )
 from ..model.problem import Problem
@@ -48,7 +47,7 @@ LISTS_MAX = 5
 def problems(predicate: Predicate) -> Iterator[Problem]:
     """Yield everything in a predicate that the engine does not support, without places in the source."""
     yield from size_problems(predicate)
-    for lists, leaf in _conditions(predicate, 0):
+    for lists, leaf in all_conditions(predicate):
         for path in read_paths(leaf):
             yield from path_problems(path)
         if not _fits(leaf, lists):
@@ -60,7 +59,7 @@ def problems(predicate: Predicate) -> Iterator[Problem]:
 
 def size_problems(predicate: Predicate) -> Iterator[Problem]:
     """Yield the limits that a predicate exceeds."""
-    found = list(_conditions(predicate, 0))
+    found = list(all_conditions(predicate))
     count = len(found)
     if count > LEAVES_MAX:
         hint = "ask for one of several values with `in [...]`, or make several propositions of it"
@@ -97,14 +96,6 @@ def path_problems(path: Path) -> Iterator[Problem]:
         yield Problem("TRL142", "a key with a backslash cannot be asked for", hint)
     if any(isinstance(step, int) and step >= INDEX_MAX for step in path.steps):
         yield Problem("TRL142", f"array indices end below {INDEX_MAX}", "write a smaller one")
-
-
-def _conditions(predicate: Predicate, lists: int) -> Iterator[tuple[int, Condition]]:
-    """Yield every condition with the number of lists around it."""
-    for leaf in leaves(predicate):
-        yield lists, leaf
-        for _, where in asked_elements(leaf):
-            yield from _conditions(where, lists + 1)
 
 
 def _fits(leaf: Condition, lists: int) -> bool:

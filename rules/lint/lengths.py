@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..model.predicate import Path, event_paths, leaves
+from ..model.predicate import Path, all_conditions, read_paths
 from ..model.printer import path_text
 from ..model.problem import Problem, listed
 from ..model.rule import Rule
@@ -18,7 +18,7 @@ def length_paths(rules: list[Rule], document: Document) -> Iterator[Problem]:
     users: dict[tuple[str, Path], list[str]] = {}
     for rule in rules:
         for name, predicate in rule.propositions.items():
-            paths = [path for leaf in leaves(predicate) for path in event_paths(leaf)]
+            paths = [path for _, leaf in all_conditions(predicate) for path in read_paths(leaf)]
             for path in dict.fromkeys(filter(_is_length, paths)):
                 users.setdefault((name, path), []).append(rule.id)
     for (name, path), ids in users.items():

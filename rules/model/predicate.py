@@ -210,6 +210,14 @@ def asked_elements(condition: Condition) -> tuple[tuple[Elements, Predicate], ..
             return ()
 
 
+def all_conditions(predicate: Predicate, lists: int = 0) -> Iterator[tuple[int, Condition]]:
+    """Yield every condition of a predicate, also on elements, with the number of lists around it."""
+    for leaf in leaves(predicate):
+        yield lists, leaf
+        for _, where in asked_elements(leaf):
+            yield from all_conditions(where, lists + 1)
+
+
 def read_paths(condition: Condition) -> tuple[Path, ...]:
     """Return the paths that a condition reads itself, apart from its conditions on elements of a list."""
     match condition:

@@ -95,16 +95,16 @@ def element_leaves(draw: st.DrawFn) -> Predicate:
 @st.composite
 def wheres(draw: st.DrawFn, depth: int) -> Predicate:
     """Return a condition on an element, in which conditions on lists nest so deep."""
-    one = element_leaves() | list_conditions(depth) if depth else element_leaves()
+    condition = element_leaves() | list_conditions(depth) if depth else element_leaves()
     match draw(st.sampled_from(["one", "one", "not", "and", "or"])):
         case "one":
-            return draw(one)
+            return draw(condition)
         case "not":
-            return Not(draw(one))
+            return Not(draw(condition))
         case "and":
-            return And((draw(one), draw(one)))
+            return And((draw(condition), draw(condition)))
         case _:
-            return Or((draw(one), draw(one)))
+            return Or((draw(condition), draw(condition)))
 
 
 @st.composite

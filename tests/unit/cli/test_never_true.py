@@ -29,14 +29,12 @@ propositions:
   uncaptured: kind == "assistant" and text contains "zebra"
 rules:
   - id: first
-    formula: always (misspelt or unlike or length or field or other_half or attribute or underage or no_list -> once seen)
+    formula: always (misspelt or unlike or length or field or other_half or attribute -> once seen)
+  - {id: lists, formula: always not (underage or no_list)}
   - {id: second, formula: always not (unequal or unlucky or uncaptured)}
 """
-ORDER = {
-    "kind": "tool_call",
-    "tool": "get_order",
-    "args": '{"id": "1", "items": ["a", "b"], "guests": [{"age": 3}]}',
-}
+ARGS = '{"id": "1", "items": ["a", "b"], "guests": [{"age": 3}]}'
+ORDER = {"kind": "tool_call", "tool": "get_order", "args": ARGS}
 ANSWER = {"kind": "tool_result", "tool": "get_order", "result": '{"order": {"status": "sent"}}'}
 
 
@@ -90,7 +88,7 @@ def test_each_mistake_has_its_reason(place: Path) -> None:
     assert run(place, "audit", "--out", str(place / "out")).exit_code == 0
     entries = json.loads((place / "out" / "summary.json").read_text())["never_true"]
     assert reasons(entries) == EXPECTED
-    assert {tuple(entry["rules"]) for entry in entries} == {("first",), ("second",)}
+    assert {tuple(entry["rules"]) for entry in entries} == {("first",), ("second",), ("lists",)}
     labelled = json.loads(run(place, "label", "--format", "json").stdout)["never_true"]
     assert labelled == entries
 
