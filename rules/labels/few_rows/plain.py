@@ -216,7 +216,7 @@ def _test(test: Test, operands: Sequence[Scalar]) -> Callable[[str], bool]:
 
 
 def _searcher(pattern: str) -> Callable[[str], bool]:
-    """Return the search for a regular expression by Rust's engine, in its fast spellings where it has some."""
+    """Return the search for a regular expression by Rust's engine, in fast spellings where it has some."""
     exact, form = _engine(pattern), regex_set([pattern]).forms.get(pattern)
     if form is None:
         return exact
