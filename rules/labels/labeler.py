@@ -1,7 +1,7 @@
 """The labeler: the propositions true at each event, the unknown ones, and the event's slices.
 
-Every predicate becomes a Polars expression, for an archive's files and for a few live events. A nullable
-Boolean is a value of Kleene's logic: null is unknown.
+Every predicate becomes a Polars expression for an archive's files; `few_rows` evaluates a few live events. A
+nullable Boolean is a value of Kleene's logic: null is unknown.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from ...schemas.frames.events import EVENT_SCHEMA
 from ..model.predicate import Path, Predicate
 from ..model.problem import RuleError
 from ..model.rule import RuleSet, SliceKey
-from .few import WORD_BITS, FewLabels
+from .few_rows.few_labels import FewLabels
 from .guarded import LabelPlan
 from .guards import any_of, steps_shadow
 from .plan import is_known
 from .predicate_limits import path_problems, problems
+from .words import WORD_BITS, word_columns
 
 
 class Labeler:
@@ -46,7 +47,6 @@ class Labeler:
         answers = [self._many.predicate(predicate) for predicate in planned]
         slices = [self._many.slice_columns(key, steps[key]) for key in self.slice_keys]
         self._columns = _columns(planned, answers, slices)
-        # On a few rows guarded columns and regex sets cost more than they save.
         self._few = FewLabels(planned, {key: steps[key] for key in self.slice_keys})
         self.fields: tuple[str, ...] = tuple(name for name in EVENT_SCHEMA if name in self._many.fields)
 
@@ -67,7 +67,7 @@ class Labeler:
         return self._many.apply(events).select(*keep, *self._columns)
 
     def label_few(self, events: pl.DataFrame, keep: Sequence[str] = ()) -> pl.DataFrame:
-        """Return the same as `label`, faster for up to some hundred events in memory."""
+        """Return the same as `label`, faster for up to some thousand events in memory."""
         return pl.DataFrame([*map(events.get_column, keep), *self._few.label(events)])
 
 
@@ -96,7 +96,7 @@ def _columns(
         None if is_known(predicate) else answer.is_null()
         for predicate, answer in zip(predicates, answers, strict=True)
     ]
-    return _words("t", answers) + _words("u", unknown) + _slices(slices)
+    return word_columns("t", answers) + word_columns("u", unknown) + _slices(slices)
 
 
 def _slices(slices: Sequence[tuple[pl.Expr, pl.Expr]]) -> list[pl.Expr]:
@@ -105,26 +105,3 @@ def _slices(slices: Sequence[tuple[pl.Expr, pl.Expr]]) -> list[pl.Expr]:
     for place, (value, unknown) in enumerate(slices):
         columns += [value.alias(f"s{place}"), unknown.alias(f"su{place}")]
     return columns
-
-
-def _words(letter: str, flags: Sequence[pl.Expr | None]) -> list[pl.Expr]:
-    """Return the flags as the bits of words: `t0` holds the first 64. Null and None set no bit."""
-    return [
-        _word(flags[start : start + WORD_BITS]).alias(f"{letter}{start // WORD_BITS}")
-        for start in range(0, len(flags), WORD_BITS)
-    ]
-
-
-def _word(flags: Sequence[pl.Expr | None]) -> pl.Expr:
-    """Return up to 64 flags as the bits of one word, via bytes, which take an eighth of the memory."""
-    word = pl.lit(0, dtype=pl.UInt64)
-    for start in range(0, len(flags), 8):
-        bits = [
-            pl.when(flag).then(pl.lit(1 << bit, pl.UInt8)).otherwise(pl.lit(0, pl.UInt8))
-            for bit, flag in enumerate(flags[start : start + 8])
-            if flag is not None
-        ]
-        if bits:
-            byte = pl.reduce(lambda left, right: left | right, bits)
-            word = word | byte.cast(pl.UInt64) * pl.lit(1 << start, dtype=pl.UInt64)
-    return word

@@ -16,20 +16,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..model.predicate import And, Condition, Leaf, Literal, Not, Or, Path, Predicate, Test, leaves
-from ..model.rule import SliceKey
-from .guards import CAPTURED_FIELDS, any_of, guards, is_cheap
+from ...model.predicate import And, Condition, Leaf, Literal, Not, Or, Path, Predicate, Test, leaves
+from ...model.rule import SliceKey
+from ..guards import CAPTURED_FIELDS, any_of, guards, is_cheap
+from ..plan import ColumnPlan, combined
+from ..slices import slice_columns
+from ..words import U64, WORD_BITS, Flags, packed
 from .plain import FALSE, TRUE, UNKNOWN, PlainEvents, PlainLeaf, PlainSlices, is_plain, is_plain_leaf
-from .plan import ColumnPlan, combined
 from .remembered import RememberedRows
-from .slices import slice_columns
 
 U8 = NDArray[np.uint8]
-U64 = NDArray[np.uint64]
-Flags = NDArray[np.bool_]
 
-WORD_BITS = 64
-"""Propositions in one word of labels."""
 _Slices: TypeAlias = tuple[list[str | None], list[bool]]
 """The values of slices, and which are unknown."""
 
@@ -197,7 +194,7 @@ class FewLabels:
         for number, predicate in enumerate(self._predicates):
             true, false = self._decided(predicate, answers)
             bits[0, :, number], bits[1, :, number] = true, ~(true | false)
-        return np.hstack([_packed(flags) for flags in bits])
+        return np.hstack([packed(flags) for flags in bits])
 
     def _decided(self, predicate: Predicate, answers: U8) -> tuple[Flags, Flags]:
         """Return where a predicate is true and where it is false, by Kleene's strong logic."""
@@ -241,15 +238,6 @@ def _compared_fields(cheap: Iterable[Condition]) -> frozenset[str]:
         if not (isinstance(leaf, Leaf) and leaf.test is Test.IS_NULL):
             plan.leaf(leaf)
     return frozenset(plan.fields) | {"kind", "content"}
-
-
-def _packed(flags: Flags) -> U64:
-    """Return the flags of each row as words: the first word holds the first 64."""
-    words = [np.zeros((len(flags), 0), dtype=np.uint64)]
-    for start in range(0, flags.shape[1], WORD_BITS):
-        bits = flags[:, start : start + WORD_BITS].astype(np.uint64)
-        words.append((bits @ (np.uint64(1) << np.arange(bits.shape[1], dtype=np.uint64)))[:, None])
-    return np.hstack(words)
 
 
 def _spread(slices: _Slices, places: Sequence[int], count: int) -> _Slices:

@@ -9,19 +9,21 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, TypeAlias, TypeGuard, cast
 
 import orjson
 import polars as pl
 
-from ...schemas.event import Content
-from ..model.fields import FIELDS, FieldType
-from ..model.predicate import NUMBER, Condition, Leaf, Path, Scalar, Test, compared_text, is_number
-from ..model.rule import SliceKey
-from .guards import CAPTURED_FIELDS
-from .json_values import EXACT_MAX, JSON_FIELDS, SEARCHES, WIDE_MAX
-from .numbers import double_text, loaded, written
-from .slices import tuple_text
+from ....schemas.event import Content
+from ...model.fields import FIELDS, FieldType
+from ...model.predicate import NUMBER, Condition, Leaf, Path, Scalar, Test, compared_text, is_number
+from ...model.rule import SliceKey
+from ..guards import CAPTURED_FIELDS
+from ..json_values import EXACT_MAX, JSON_FIELDS, SEARCHES, WIDE_MAX
+from ..numbers import double_text, loaded, written
+from ..regex_sets import NON_ASCII_LETTER, regex_set
+from ..slices import tuple_text
 
 DEPTH_MAX = 127
 """Levels of arrays and objects beyond which Polars reads no JSON."""
@@ -149,7 +151,11 @@ class PlainLeaf:
     def __init__(self, leaf: Leaf) -> None:
         assert is_plain_leaf(leaf)
         self._leaf = leaf
-        self._holds = None if leaf.test is Test.IS_NULL else _test(leaf.test, leaf.operands)
+
+    @cached_property
+    def _holds(self) -> Callable[[str], bool] | None:
+        # An audit, which labels no few events, compiles no pattern here.
+        return None if self._leaf.test is Test.IS_NULL else _test(self._leaf.test, self._leaf.operands)
 
     def answers(self, events: PlainEvents, rows: Rows, opened: Opened) -> list[int]:
         """Return the code of the answer on each of these rows."""
@@ -215,13 +221,27 @@ def _test(test: Test, operands: Sequence[Scalar]) -> Callable[[str], bool]:
 
 
 def _searcher(pattern: str) -> Callable[[str], bool]:
-    """Return the search for a regular expression by Rust's engine."""
+    """Return the search for a regular expression by Rust's engine, in fast spellings where it has some."""
+    exact, form = _engine(pattern), regex_set([pattern]).forms.get(pattern)
+    if form is None:
+        return exact
+    plain, weak, has_letters = _engine(form.plain), _engine(form.weak), _engine(NON_ASCII_LETTER)
+
+    def search(text: str) -> bool:
+        if text.isascii() or not has_letters(text):
+            return plain(text)
+        return weak(text) and exact(text)
+
+    return search
+
+
+def _engine(pattern: str) -> Callable[[str], bool]:
+    """Return the search for a regular expression as it is written."""
     # Commands that label nothing do not need pydantic, and start faster without it.
     from pydantic_core import SchemaValidator, core_schema
 
-    return SchemaValidator(
-        core_schema.str_schema(pattern=pattern, regex_engine="rust-regex")
-    ).isinstance_python
+    schema = core_schema.str_schema(pattern=pattern, regex_engine="rust-regex")
+    return SchemaValidator(schema).isinstance_python
 
 
 _ORDER: dict[Test, Callable[[Any, Any], bool]] = {
