@@ -45,21 +45,21 @@ def explained_session(
     *,
     every_rule: bool = False,
 ) -> Iterator[ExplainedSession]:
-    """Yield the occurrences of a session, explained by the rules that apply or are unjudged, or by every rule.
+    """Yield the occurrences of a session, each with the rules that apply or are unjudged, or with every rule.
 
     `scratch` is an empty folder of the caller. Raises SourceError if there is nothing to read, or no such
     session (TRL410), and RuleError (TRL303) where a formula is too large for the session.
     """
     session = judged_session(source, session_id, scratch, population, options, rule_set)
-    events, judged = session.events(), session.judged
+    judged, events = session.judged, session.events()
     labels = judged.labelled.select("seq", *label_columns(session.compiled))[judged.order.rows]
-    bounds = judged.sessions.bounds.tolist()
+    bounds: list[int] = judged.sessions.bounds.tolist()
     for slot, is_open in enumerate(judged.sessions.open.tolist()):
         begin, end = bounds[slot], bounds[slot + 1]
         if begin == end:
             continue
         runs = explanations(session.compiled, labels[begin:end], is_closed=not is_open)
-        occurrence = events[begin]["occurrence"]
+        occurrence = str(events[begin]["occurrence"])
         yield ExplainedSession(
             session_id=session_id,
             occurrence=occurrence,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from string import ascii_letters, digits
@@ -13,6 +14,7 @@ from rich.text import Text
 
 from ...rules.explain.explanation import RunExplanation, explanation_data
 from ...rules.explain.rule_status import PartStatus, Status
+from ...rules.model.formula import Op
 from ...rules.model.printer import to_text
 from ...schemas.verdict import Verdict
 from ..terminal import clean, plain_console, quoted
@@ -109,37 +111,29 @@ def _legend(parts: Sequence[PartStatus]) -> Iterator[Text]:
 
 
 def _heading(run: RunExplanation, session: ExplainedSession) -> Iterator[Text]:
-    """Yield the lines above a timeline: the slice, the outcome and its sentences."""
-    found = [step for step in run.steps if step.is_reported]
-    counts: dict[str, int] = {}
-    for step in found:
-        counts[step.step.verdict.value] = counts.get(step.step.verdict.value, 0) + 1
-    if run.close is not None:
-        counts[run.close.value] = 1
-    if run.unjudged is not None:
-        counts[Verdict.UNJUDGED.value] = 1
-    if not counts:
-        counts["pending" if run.steps else "saw no event"] = 1
+    """Yield the lines above a timeline: the slice, the outcome, and the sentences on the close."""
+    counts = Counter(step.step.verdict.value for step in run.steps if step.is_reported)
     words = [
-        Text(name if count == 1 else f"{name} {count:,} times", style=VERDICTS.get(name, ""))
-        for name, count in counts.items()
+        Text(verdict if count == 1 else f"{verdict} {count:,} times", style=VERDICTS.get(verdict, ""))
+        for verdict, count in counts.items()
     ]
+    if run.unjudged is not None:
+        words.append(Text(f"unjudged from event {run.unjudged} on", style=VERDICTS[Verdict.UNJUDGED]))
+    if run.close is not None:
+        closing = f"at the close {run.close.value}"
+        words.append(Text(closing, style=VERDICTS.get(run.close.value, "")))
+    if not words:
+        words.append(Text("pending" if run.steps else "saw no event"))
     sliced = [] if run.slice is None else [Text(f"slice {clean(run.slice)}: ")]
     yield Text.assemble(*sliced, Text(", ").join(words))
-    places = [(run.slice, step.seq, step.step.verdict) for step in found]
-    places += [(run.slice, run.steps[-1].seq, run.close)] if run.close is Verdict.UNMET else []
-    places += [] if run.unjudged is None else [(None, run.unjudged, Verdict.UNJUDGED)]
-    for name, seq, verdict in places:
-        sentence = session.sentences.get((run.rule.pack, run.rule.id, name, seq, verdict))
-        if sentence is not None:
-            yield Text(clean(sentence))
+    for sentence in run.end_sentences(session.sentences):
+        yield Text(clean(sentence))
 
 
 def _timeline(run: RunExplanation, session: ExplainedSession, console: Console) -> Iterator[Table]:
     """Yield the steps of a run as rows, some hundred at a time."""
     columns = COLUMNS[: len(run.status.parts)]
-    events = {event["seq"]: event for event in session.events}
-    rows = _rows(run, events, len(columns), console)
+    rows = _rows(run, session, len(columns), console)
     last = run.steps[-1].seq if run.steps else 0
     is_filtered = last != len(run.steps)
     while block := list(islice(rows, ROWS_AT_ONCE)):
@@ -166,22 +160,31 @@ class _Row(NamedTuple):
     about: Text
 
 
-def _rows(
-    run: RunExplanation, events: Mapping[int, Mapping[str, Any]], columns: int, console: Console
-) -> Iterator[_Row]:
-    """Yield the rows of a timeline: the statuses from each step on, the event, its verdict and the residual."""
+def _rows(run: RunExplanation, session: ExplainedSession, columns: int, console: Console) -> Iterator[_Row]:
+    """Yield a row for each step: the statuses from it on, the event, its verdict and the residual."""
     worth, before = set(run.status.worth()), to_text(run.rule.formula)
+    events = {event["seq"]: event for event in session.events}
     for number, (seq, step, is_reported) in enumerate(run.steps, start=1):
         statuses = [part.status(number, number) for part in run.status.parts[:columns]]
         lines = [_event(events[seq], console)]
         if is_reported:
-            lines.append(Text(step.verdict.value, style=VERDICTS.get(step.verdict.value, "")))
+            sentence = run.sentence(seq, step.verdict, session.sentences)
+            verdict = step.verdict.value if sentence is None else f"{step.verdict.value}: {clean(sentence)}"
+            lines.append(Text(verdict, style=VERDICTS.get(step.verdict.value, "")))
         if step.residual != before and step.residual not in ("true", "false"):
             lines.append(Text(f"then required: {clean(step.residual)}", style="dim"))
             before = step.residual
         mark = Text(MARK if number in worth else "", style="bold")
-        glyphs = Text.assemble(*(GLYPHS[status] for status in statuses))
+        parts = zip(run.status.parts, statuses, strict=False)
+        glyphs = Text.assemble(*(_glyph(part, status) for part, status in parts))
         yield _Row(mark, number, seq, glyphs, Text("\n").join(lines))
+
+
+def _glyph(part: PartStatus, status: Status) -> tuple[str, str]:
+    """Return the glyph of a part and its style; a proposition that is not true is nothing to point at."""
+    glyph, style = GLYPHS[status]
+    is_false = status is Status.VIOLATED and part.formula.op is Op.PROP
+    return glyph, "dim" if is_false else style
 
 
 def _event(event: Mapping[str, Any], console: Console) -> Text:
@@ -200,7 +203,7 @@ def _parts_at(run: RunExplanation, at: int) -> Table:
     grid.add_column(overflow="fold")
     for part in run.status.parts:
         status, end = part.status(at, at), int(part.ends[at - 1])
-        glyph, style = GLYPHS[status]
+        glyph, style = _glyph(part, status)
         until = f" until event {run.steps[end - 1].seq}" if status is Status.ACTIVE else ""
         grid.add_row(part.node, Text(glyph, style=style), f"{status}{until}: {quoted(to_text(part.formula))}")
     return grid

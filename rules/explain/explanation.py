@@ -52,9 +52,19 @@ class RunExplanation:
     unjudged: int | None
     status: RuleStatus
 
-    def step_of(self, seq: int) -> int | None:
-        """Return the number of the step at an event; None where the run did not see it."""
-        return next((number for number, step in enumerate(self.steps, start=1) if step.seq == seq), None)
+    def sentence(self, seq: int, verdict: Verdict, sentences: Sentences) -> str | None:
+        """Return the sentence on a verdict of this run."""
+        return sentences.get((self.rule.pack, self.rule.id, self.slice, seq, verdict))
+
+    def end_sentences(self, sentences: Sentences) -> list[str]:
+        """Return the sentences on an obligation that was left open, and on why the rule is unjudged."""
+        found: list[str | None] = []
+        if self.close is Verdict.UNMET:
+            found.append(self.sentence(self.steps[-1].seq, self.close, sentences))
+        if self.unjudged is not None:
+            key = (self.rule.pack, self.rule.id, None, self.unjudged, Verdict.UNJUDGED)
+            found.append(sentences.get(key))
+        return [sentence for sentence in found if sentence is not None]
 
 
 def explanations(
@@ -62,9 +72,8 @@ def explanations(
 ) -> Iterator[RunExplanation]:
     """Yield the runs of every rule over one occurrence, in the order of the rules and of their slices.
 
-    With `only` they are the runs of the rule with that number.
-
-    `labels` has `seq` and the labeler's columns, a row for each event of the occurrence in judged order.
+    With `only` they are the runs of the rule with that number. `labels` has `seq` and the labeler's columns,
+    a row for each event of the occurrence in judged order.
     Raises RuleError (TRL303) where the parts of a rule are too many for the session.
     """
     words, codes, _ = read_labels(compiled, labels)
@@ -123,12 +132,12 @@ def explanation_data(run: RunExplanation, sentences: Sentences, at: int | None =
             "step": number,
             "verdict": each.step.verdict.value,
             "residual": each.step.residual,
-            "sentence": _sentence(run, each.seq, each.step.verdict, sentences) if each.is_reported else None,
+            "sentence": run.sentence(each.seq, each.step.verdict, sentences) if each.is_reported else None,
         }
         for number, each in enumerate(run.steps, start=1)
     ]
     if run.close is Verdict.UNMET:
-        sentence = _sentence(run, run.steps[-1].seq, run.close, sentences)
+        sentence = run.sentence(run.steps[-1].seq, run.close, sentences)
         last = {"step": len(run.steps), "verdict": run.close.value, "residual": residual}
         verdicts.append({**last, "sentence": sentence})
     data: dict[str, Any] = {
@@ -164,7 +173,3 @@ def _unjudged(run: RunExplanation, sentences: Sentences) -> dict[str, Any] | Non
         return None
     key = (run.rule.pack, run.rule.id, None, run.unjudged, Verdict.UNJUDGED)
     return {"seq": run.unjudged, "sentence": sentences.get(key)}
-
-
-def _sentence(run: RunExplanation, seq: int, verdict: Verdict, sentences: Sentences) -> str | None:
-    return sentences.get((run.rule.pack, run.rule.id, run.slice, seq, verdict))

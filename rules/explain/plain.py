@@ -18,7 +18,7 @@ from .nouns import any_noun, kind_noun
 
 NAMES_MAX = 6
 """Propositions that a sentence lists."""
-_TIMES = {0: "at all", 1: "more than once", 2: "more than twice"}
+_TIMES = {1: "more than once", 2: "more than twice"}
 
 
 def plain_violation(rule: Rule, witness: Witness, decisive: Sequence[str]) -> str | None:
@@ -26,21 +26,19 @@ def plain_violation(rule: Rule, witness: Witness, decisive: Sequence[str]) -> st
 
     `decisive` are the propositions that would have averted the violation; the sentence names them.
     """
-    last = witness.events[-1]
-    if any(name not in last.true for name in decisive):
-        return None
-    subject, body = _subject(rule, last, decisive), invariant_body(rule.formula, rule.transitions)
+    last, body = witness.events[-1], invariant_body(rule.formula, rule.transitions)
+    subject = _subject(rule, last, [name for name in decisive if name in last.true])
     seen = "" if rule.steps is None else " that the rule sees"
     if body is None:
-        too_early = _anchored(rule)
-        return too_early and f"{subject} came too early: no {too_early} came before it{seen}."
-    if body.op is not Op.IMPLIES:
+        awaited = _anchored(rule)
+        return awaited and f"{subject} came too early: no {awaited} came before it{seen}."
+    if body.op is not Op.IMPLIES or any(name not in last.true for name in decisive):
         return None
     required = body.args[1]
     missing = _missing(rule, required)
     if missing is not None:
         return f"{subject} came too early: no {missing} came before it{seen}."
-    if required.op is Op.AT_MOST and required.bounds is not None:
+    if required.op is Op.AT_MOST and required.bounds is not None and required.bounds[1]:
         times = _TIMES.get(required.bounds[1], f"more than {required.bounds[1]} times")
         return f"{subject} came too often: `{to_text(required.args[0])}` was true {times} by then."
     return _after(rule, required, witness, subject)
@@ -60,7 +58,7 @@ def _missing(rule: Rule, required: Formula) -> str | None:
     parts = required.args if required.op is Op.OR else (required,)
     nouns: list[str] = []
     for part in parts:
-        inner = part.args[0] if part.op is Op.PREVIOUS and part.bounds == (1, 1) else part
+        inner = part.args[0] if part.op is Op.PREVIOUS and part.bounds in (None, (1, 1)) else part
         noun = any_noun(rule, inner.args[0]) if inner.op is Op.ONCE and inner.bounds is None else None
         if noun is None:
             return None
@@ -107,7 +105,8 @@ def plain_omission(rule: Rule, witness: Witness, end: int) -> str | None:
     if noun is None:
         return None
     ended = f"the session ended after event {end}"
+    seen = "" if rule.steps is None else " that the rule sees"
     if not begins:
-        return f"No {noun} came: {ended}."
+        return f"No {noun} came{seen}: {ended}."
     first = witness.events[0]
-    return f"{_subject(rule, first, first.true[:NAMES_MAX])} was not followed by any {noun}: {ended}."
+    return f"{_subject(rule, first, first.true[:NAMES_MAX])} was not followed by any {noun}{seen}: {ended}."
