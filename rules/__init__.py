@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..schemas.verdict import Recover, Severity, Verdict
     from .compiler.compile import compile_rule
     from .engine.monitor import Monitor
-    from .explain.rule_status import explain
+    from .explanation.rule_status import explain
     from .model.problem import RuleError
     from .model.rule import Rule, RuleSet
     from .packs.load import load_packs
@@ -40,7 +40,7 @@ _MODULES = {
     "Severity": "..schemas.verdict",
     "Verdict": "..schemas.verdict",
     "compile_rule": ".compiler.compile",
-    "explain": ".explain.rule_status",
+    "explain": ".explanation.rule_status",
     "load_packs": ".packs.load",
 }
 

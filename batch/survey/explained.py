@@ -9,8 +9,8 @@ from typing import Any
 
 from ...archive.error import SourceError
 from ...rules.engine.judge import CompiledRules, label_columns
-from ...rules.explain.breach import explain_breach
-from ...rules.explain.explanation import RunExplanation, Sentences, explanations
+from ...rules.explanation.breach import explain_breach
+from ...rules.explanation.timeline import RunExplanation, Sentences, explanations
 from ...rules.model.problem import did_you_mean
 from ...rules.model.rule import Rule, RuleSet
 from ...schemas.records.verdict_record import VerdictRecord

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ...rules.explain.explanation import RunExplanation, explanation_data
-from ...rules.explain.rule_status import PartStatus, Status
+from ...rules.explanation.rule_status import PartStatus, Status
+from ...rules.explanation.timeline import RunExplanation, explanation_data
 from ...rules.model.formula import Op
 from ...rules.model.printer import to_text
 from ...schemas.verdict import Verdict

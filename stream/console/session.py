@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...rules.engine.judge import CompiledRules
-from ...rules.explain.breach import explain_breach
+from ...rules.explanation.breach import explain_breach
 from ...rules.model.rule import Rule
 from ...schemas.event import Event
 from ...schemas.records.verdict_record import VerdictRecord, WitnessEvent, WitnessHistory

@@ -8,8 +8,8 @@ from string import ascii_letters
 
 from ...rules.engine.judge import CompiledRules
 from ...rules.engine.status import event_labels
-from ...rules.explain.explanation import RunExplanation, explanations
-from ...rules.explain.rule_status import Status
+from ...rules.explanation.rule_status import Status
+from ...rules.explanation.timeline import RunExplanation, explanations
 from ...rules.model.printer import to_text
 from ...rules.model.problem import RuleError
 from ...schemas.event import Event

@@ -8,7 +8,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from ...rules.explain.rule_status import Status
+from ...rules.explanation.rule_status import Status
 from ...rules.model.rule import Rule
 from ...schemas.display import visible
 from ...schemas.instrumentations.census import unread_text

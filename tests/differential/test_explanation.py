@@ -8,8 +8,8 @@ from random import Random
 from tracline.rules.engine.judge import JUDGED_COLUMNS, judge, label_columns
 from tracline.rules.engine.records import records
 from tracline.rules.engine.sessions import Clock
-from tracline.rules.explain.explanation import RunExplanation, explanations
-from tracline.rules.explain.rule_status import assess
+from tracline.rules.explanation.rule_status import assess
+from tracline.rules.explanation.timeline import RunExplanation, explanations
 from tracline.rules.labels.missing import NOTHING
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.frames.events import event_frame

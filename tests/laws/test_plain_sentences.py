@@ -12,8 +12,8 @@ import msgspec
 import pytest
 from tracline.rules.compiler.compile import compile_rule
 from tracline.rules.engine.stepper import MachineRun
-from tracline.rules.explain.breach import explain_breach
-from tracline.rules.explain.nouns import event_noun
+from tracline.rules.explanation.breach import explain_breach
+from tracline.rules.explanation.nouns import event_noun
 from tracline.rules.language.parse import parse_formula, parse_predicate
 from tracline.rules.model.rule import Rule
 from tracline.rules.reference.slow_witness import witnesses_slowly

@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 from tracline.cli import tracline
 from tracline.rules import RuleError, explain
-from tracline.rules.explain.rule_status import PARTS_MAX, Status
+from tracline.rules.explanation import rule_status
+from tracline.rules.explanation.rule_status import STATUSES_MAX, Status
 
 from ...support.event_rows import START, call, result, session, user, write
 
@@ -191,11 +192,14 @@ def test_a_question_about_what_is_not_there_is_an_error(
     assert "hint:" in found.stderr
 
 
-def test_a_formula_that_is_too_large_is_an_error(archive: Path) -> None:
-    """TRL303 names the formula and the limits, for the command as for the Python API."""
-    large = " or ".join(["call"] * PARTS_MAX)
-    with pytest.raises(RuleError, match="TRL303"):
-        explain(large, [{"call"}])
+def test_a_formula_that_is_too_large_is_an_error(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """TRL303 names the formula and the limits, for the Python API as for the command."""
+    with pytest.raises(RuleError, match="TRL303 call and result is too large to explain: 3 parts on"):
+        explain("call and result", [frozenset()] * (STATUSES_MAX // 3 + 1))
+    monkeypatch.setattr(rule_status, "STATUSES_MAX", 29)
+    found = run(archive, "--session", "s")
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "TRL303 always (refund -> once verified) is too large" in found.stderr
 
 
 def test_the_python_api_explains_a_trace() -> None:
