@@ -24,8 +24,12 @@ propositions:
   result: kind == "tool_result"
   angry: kind == "user" and text contains "!"
 rules:
-  - {id: verify-first, title: Refunds come after verification, severity: high, formula: always (refund -> once verified)}
-  - {id: answered, title: Calls are answered, for_each: call_id, steps: call or result, formula: always (call -> eventually result)}
+  - {id: verify-first, title: First verified, severity: high, formula: always (refund -> once verified)}
+  - id: answered
+    title: Calls are answered
+    for_each: call_id
+    steps: call or result
+    formula: always (call -> eventually result)
   - {id: calm, title: Nobody shouts, severity: low, formula: always (call -> not angry)}
   - {id: silent, title: Applies to nothing here, formula: always (angry -> false)}
 """
@@ -100,7 +104,7 @@ def test_the_json_has_the_timeline_of_each_occurrence(archive: Path) -> None:
 
 
 def test_a_verdict_has_a_plain_sentence(archive: Path) -> None:
-    """The sentence names the call, the event and what did not come before it; an unmet one what never came."""
+    """The sentence names the call, the event and what did not come before it, or what never came."""
     first = explained(archive, "--session", "s")[0]["rules"]
     assert first[0]["verdicts"][1]["sentence"] == (
         "The `refund` call at event 2 (`refund`) came too early: no `verify_customer` result came before it."
@@ -111,8 +115,8 @@ def test_a_verdict_has_a_plain_sentence(archive: Path) -> None:
         "step": 1,
         "verdict": "unmet",
         "residual": last["verdicts"][0]["residual"],
-        "sentence": "For `c3`: The call at event 6 (`call`) was not followed by any result that the rule sees: "
-        "the session ended after event 6.",
+        "sentence": "For `c3`: The call at event 6 (`call`) was not followed by any result "
+        "that the rule sees: the session ended after event 6.",
     }
 
 
