@@ -1,4 +1,4 @@
-"""Plain sentences on the common shapes of rules, where the shape says what broke the rule.
+"""Plain sentences on the common shapes of rules, where the shape suffices to explain a violation.
 
 A shape is a formula such as `always (p -> once q)`. Each sentence follows from the formula and the witness
 alone; for other shapes there is none.

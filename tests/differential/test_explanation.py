@@ -67,13 +67,16 @@ def test_explanations_have_the_verdicts_of_an_audit() -> None:
         bounds = judged.sessions.bounds.tolist()
         for slot, is_open in enumerate(judged.sessions.open.tolist()):
             key = ids[slot], begins[slot]
-            own = [event for event in events if (event.session_id, event.occurrence) == key]
-            own = [event for event in own if event.kind is not Kind.END]
+            seen = [
+                event
+                for event in events
+                if (event.session_id, event.occurrence) == key and event.kind is not Kind.END
+            ]
             runs = list(
                 explanations(COMPILED, labels[bounds[slot] : bounds[slot + 1]], is_closed=not is_open)
             )
             for run in runs:
-                check_run(run, own, is_open=is_open)
+                check_run(run, seen, is_open=is_open)
                 count["open" if is_open else "closed"] += 1
             wanted = [
                 (record.rule, record.slice, record.seq, record.verdict)

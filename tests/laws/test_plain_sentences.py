@@ -116,7 +116,7 @@ def test_another_shape_has_no_plain_sentence(rule: str) -> None:
 
 
 def test_nouns_come_from_predicates() -> None:
-    """The kind and the tool give the noun; the proposition's name is added where it says more."""
+    """The kind and the tool give the noun, with the proposition's name if it tests more."""
     predicates = {
         "refund": 'kind == "tool_call" and tool == "refund"',
         "large": 'kind == "tool_call" and tool == "refund" and args.amount > 100',

@@ -8,15 +8,13 @@ from pathlib import Path
 
 import click
 
-from ...options import Command, format_option, load_selected, rules_option, selection_options
+from ...options import Command, Instant, RuleSelection, format_option, selected_rules_options
 from ...source import allow_rejected_option, audit_options, chat_options, report_rejected, timezone_option
-from ..audit.audit import Instant
 
 
 @click.command("explain", cls=Command)
 @click.argument("source", metavar="ARCHIVE")
-@rules_option()
-@selection_options()
+@selected_rules_options()
 @click.option("--session", required=True, metavar="ID", help="The session.")
 @click.option(
     "--rule", metavar="RULE", help="Explain this rule, by id or pack/id, whether it applies or not."
@@ -29,9 +27,7 @@ from ..audit.audit import Instant
 @format_option("table", "json")
 def command(
     source: str,
-    rules: tuple[str, ...],
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
+    selection: RuleSelection,
     session: str,
     rule: str | None,
     at: int | None,
@@ -52,22 +48,13 @@ def command(
     from ....batch.sources.discover import Population
     from ....batch.survey.explained import check_step, explained_session, only_rule
 
-    rule_set = load_selected(rules, select, ignore)
-    if rule is not None:
-        rule_set = only_rule(rule_set, rule)
+    rule_set = selection.load() if rule is None else only_rule(selection.load(), rule)
     options, population = audit_options(timezone, as_of=as_of), Population()
     with tempfile.TemporaryDirectory() as scratch:
-        occurrences = list(
-            explained_session(
-                source,
-                session,
-                Path(scratch),
-                population,
-                options,
-                rule_set,
-                every_rule=rule is not None,
-            )
+        found = explained_session(
+            source, session, Path(scratch), population, options, rule_set, every_rule=rule is not None
         )
+        occurrences = list(found)
     if at is not None:
         check_step(occurrences, at)
     if format == "json":

@@ -143,8 +143,8 @@ def test_a_rule_is_explained_at_one_step(archive: Path) -> None:
         },
     }
     assert second["rules"][0]["at"]["status"]["0"] == "open"
-    (_, other) = explained(archive, "--session", "s", "--at", "6")
-    assert all("at" not in run for run in other["rules"])
+    (_, resumed) = explained(archive, "--session", "s", "--at", "6")
+    assert all("at" not in run for run in resumed["rules"])
 
 
 def test_unjudged_rules_are_listed_with_the_reason(archive: Path) -> None:
