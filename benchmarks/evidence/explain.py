@@ -1,8 +1,8 @@
 """The cost of explaining a session: `PYTHONPATH=. python benchmarks/evidence/explain.py [EVENTS]`.
 
 Explains simulated conversations as one session by 20 of the shipped rules, and prints processor time.
-Beside it stands the paper's recurrence, written naively, which computes each module for each pair of steps.
-Its traces double as long as the next one is expected to take less than a minute; the ratio is that of the last.
+Beside it stands the paper's recurrence, which computes each module for each pair of steps, written naively.
+Its traces double while the next is expected to take less than a minute; the ratio is that of the last.
 """
 
 from __future__ import annotations
