@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ...rules.labels.few import WORD_BITS
 from ...rules.labels.labeler import Labeler
-from ...rules.labels.words import WORD_BITS
 from ...rules.model.predicate import (
     ELEMENT,
     And,

@@ -9,10 +9,10 @@ from typing import Any
 
 import polars as pl
 
+from ...rules.labels.few import WORD_BITS
 from ...rules.labels.guards import TRUE, shadow
 from ...rules.labels.labeler import Labeler
 from ...rules.labels.matches import TextMatch, matches
-from ...rules.labels.words import WORD_BITS
 from ...rules.model.formula import TRUE as TRUE_FORMULA
 from ...rules.model.predicate import Leaf, Not, Predicate, Test
 from ...rules.model.predicate import Path as FieldPath

@@ -17,8 +17,8 @@ import polars as pl
 from ...archive.error import SourceError
 from ...rules.engine.sessions import in_order
 from ...rules.explanation.breach import decisive_propositions, explain_breach
+from ...rules.labels.few import WORD_BITS
 from ...rules.labels.labeler import Labeler
-from ...rules.labels.words import WORD_BITS
 from ...rules.model.digest import rule_digest
 from ...rules.model.rule import Rule, RuleSet
 from ...rules.packs.load import load_packs

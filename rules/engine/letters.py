@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..labels.words import WORD_BITS
+from ..labels.few import WORD_BITS
 from ..model.formula import Formula, Op, names
 from ..model.machine import Machine
 from ..model.rule import Rule

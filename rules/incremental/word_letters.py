@@ -14,7 +14,7 @@ from ..engine.kernel import I32, U8
 from ..engine.letters import LabelWords, label_words, letters
 from ..engine.trail_loop import UNREADABLE
 from ..engine.witness import trail_letters
-from ..labels.few_rows.remembered import RememberedRows
+from ..labels.few import RememberedRows
 
 
 @dataclass(frozen=True, slots=True)

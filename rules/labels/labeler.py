@@ -1,6 +1,6 @@
 """The labeler: the propositions true at each event, the unknown ones, and the event's slices.
 
-Every predicate becomes a Polars expression for an archive's files; `few_rows` evaluates a few live events. A
+Every predicate becomes a Polars expression for an archive's files; `few` evaluates a few live events. A
 nullable Boolean is a value of Kleene's logic: null is unknown.
 """
 
@@ -14,12 +14,11 @@ from ...schemas.frames.events import EVENT_SCHEMA
 from ..model.predicate import Path, Predicate
 from ..model.problem import RuleError
 from ..model.rule import RuleSet, SliceKey
-from .few_rows.few_labels import FewLabels
+from .few import WORD_BITS, FewLabels
 from .guarded import LabelPlan
 from .guards import any_of, steps_shadow
 from .plan import is_known
 from .predicate_limits import path_problems, problems
-from .words import WORD_BITS, word_columns
 
 
 class Labeler:
@@ -96,7 +95,7 @@ def _columns(
         None if is_known(predicate) else answer.is_null()
         for predicate, answer in zip(predicates, answers, strict=True)
     ]
-    return word_columns("t", answers) + word_columns("u", unknown) + _slices(slices)
+    return _words("t", answers) + _words("u", unknown) + _slices(slices)
 
 
 def _slices(slices: Sequence[tuple[pl.Expr, pl.Expr]]) -> list[pl.Expr]:
@@ -105,3 +104,26 @@ def _slices(slices: Sequence[tuple[pl.Expr, pl.Expr]]) -> list[pl.Expr]:
     for place, (value, unknown) in enumerate(slices):
         columns += [value.alias(f"s{place}"), unknown.alias(f"su{place}")]
     return columns
+
+
+def _words(letter: str, flags: Sequence[pl.Expr | None]) -> list[pl.Expr]:
+    """Return the flags as the bits of words: `t0` holds the first 64. Null and None set no bit."""
+    return [
+        _word(flags[start : start + WORD_BITS]).alias(f"{letter}{start // WORD_BITS}")
+        for start in range(0, len(flags), WORD_BITS)
+    ]
+
+
+def _word(flags: Sequence[pl.Expr | None]) -> pl.Expr:
+    """Return up to 64 flags as the bits of one word, via bytes, which take an eighth of the memory."""
+    word = pl.lit(0, dtype=pl.UInt64)
+    for start in range(0, len(flags), 8):
+        bits = [
+            pl.when(flag).then(pl.lit(1 << bit, pl.UInt8)).otherwise(pl.lit(0, pl.UInt8))
+            for bit, flag in enumerate(flags[start : start + 8])
+            if flag is not None
+        ]
+        if bits:
+            byte = pl.reduce(lambda left, right: left | right, bits)
+            word = word | byte.cast(pl.UInt64) * pl.lit(1 << start, dtype=pl.UInt64)
+    return word

@@ -12,8 +12,7 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 from pydantic_core import SchemaValidator, core_schema
-from tracline.rules.labels.few_rows.few_labels import FewLabels
-from tracline.rules.labels.few_rows.remembered import REMEMBERED_MAX, RememberedRows
+from tracline.rules.labels.few import REMEMBERED_MAX, FewLabels, RememberedRows
 from tracline.rules.labels.guards import TRUE
 from tracline.rules.language.parse import parse_predicate
 from tracline.rules.packs.load import load_packs, shipped_packs

@@ -15,9 +15,9 @@ from ....schemas.verdict import Verdict
 from ...engine.judge import JUDGED_COLUMNS, CompiledRules, compile_rule_set, judge
 from ...engine.records import records
 from ...engine.sessions import Clock
+from ...labels.few import WORD_BITS
 from ...labels.labeler import Labeler
 from ...labels.missing import MISSING, missing_column
-from ...labels.words import WORD_BITS
 from ...model.formula import Formula, Op
 from ...model.predicate import Predicate
 from ...model.rule import EventsExample, PropositionExample, Rule, RuleSet

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
+from tracline.rules.labels.few import WORD_BITS
 from tracline.rules.labels.labeler import Labeler
-from tracline.rules.labels.words import WORD_BITS
 from tracline.rules.model.formula import TRUE
 from tracline.rules.model.predicate import Predicate
 from tracline.rules.model.rule import Rule, RuleSet

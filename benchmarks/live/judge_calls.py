@@ -1,4 +1,4 @@
-"""The cost of a call that judges live events: `PYTHONPATH=. python benchmarks/judge_calls.py [CALLS]`.
+"""The cost of a call that judges live events: `PYTHONPATH=. python benchmarks/live/judge_calls.py [CALLS]`.
 
 Judges simulated conversations of the support desk by the shipped packs, 50 at a time, as a monitor does: the
 events of all of them in the order of their times, 3, 150, 500 or 1,500 in a call, each from the state that

@@ -15,15 +15,15 @@ from typing import Any, TypeAlias, TypeGuard, cast
 import orjson
 import polars as pl
 
-from ....schemas.event import Content
-from ...model.fields import FIELDS, FieldType
-from ...model.predicate import NUMBER, Condition, Leaf, Path, Scalar, Test, compared_text, is_number
-from ...model.rule import SliceKey
-from ..guards import CAPTURED_FIELDS
-from ..json_values import EXACT_MAX, JSON_FIELDS, SEARCHES, WIDE_MAX
-from ..numbers import double_text, loaded, written
-from ..regex_sets import NON_ASCII_LETTER, regex_set
-from ..slices import tuple_text
+from ...schemas.event import Content
+from ..model.fields import FIELDS, FieldType
+from ..model.predicate import NUMBER, Condition, Leaf, Path, Scalar, Test, compared_text, is_number
+from ..model.rule import SliceKey
+from .guards import CAPTURED_FIELDS
+from .json_values import EXACT_MAX, JSON_FIELDS, SEARCHES, WIDE_MAX
+from .numbers import double_text, loaded, written
+from .regex_sets import NON_ASCII_LETTER, regex_set
+from .slices import tuple_text
 
 DEPTH_MAX = 127
 """Levels of arrays and objects beyond which Polars reads no JSON."""

@@ -8,27 +8,51 @@ plain Python where `plain` reads their fields.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...model.predicate import And, Condition, Leaf, Literal, Not, Or, Path, Predicate, Test, leaves
-from ...model.rule import SliceKey
-from ..guards import CAPTURED_FIELDS, any_of, guards, is_cheap
-from ..plan import ColumnPlan, combined
-from ..slices import slice_columns
-from ..words import U64, WORD_BITS, Flags, packed
+from ..model.predicate import And, Condition, Leaf, Literal, Not, Or, Path, Predicate, Test, leaves
+from ..model.rule import SliceKey
+from .guards import CAPTURED_FIELDS, any_of, guards, is_cheap
 from .plain import FALSE, TRUE, UNKNOWN, PlainEvents, PlainLeaf, PlainSlices, is_plain, is_plain_leaf
-from .remembered import RememberedRows
+from .plan import ColumnPlan, combined
+from .slices import slice_columns
 
 U8 = NDArray[np.uint8]
+U64 = NDArray[np.uint64]
+Flags = NDArray[np.bool_]
+
+WORD_BITS = 64
+"""Propositions in one word of labels."""
+REMEMBERED_MAX = 1 << 13
+"""Keys of one memory; with another key it begins again."""
 
 _Slices: TypeAlias = tuple[list[str | None], list[bool]]
 """The values of slices, and which are unknown."""
+
+
+class RememberedRows:
+    """Rows of bytes that are computed once for each key."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, bytes] = {}
+
+    def rows(self, keys: Sequence[Hashable], compute: Callable[[list[int]], U8]) -> U8:
+        """Return the row of each key; `compute` returns those at some places of `keys`."""
+        known = self._known
+        new = {key: place for place, key in enumerate(keys) if key not in known}
+        if len(known) + len(new) > REMEMBERED_MAX:
+            known = self._known = {}
+            new = {key: place for place, key in enumerate(keys)}
+        if new:
+            known.update(zip(new, map(bytes, compute(list(new.values()))), strict=True))
+        data = b"".join([known[key] for key in keys])
+        return np.frombuffer(data, dtype=np.uint8).reshape(len(keys), -1 if data else 0)
 
 
 @dataclass
@@ -194,7 +218,7 @@ class FewLabels:
         for number, predicate in enumerate(self._predicates):
             true, false = self._decided(predicate, answers)
             bits[0, :, number], bits[1, :, number] = true, ~(true | false)
-        return np.hstack([packed(flags) for flags in bits])
+        return np.hstack([_packed(flags) for flags in bits])
 
     def _decided(self, predicate: Predicate, answers: U8) -> tuple[Flags, Flags]:
         """Return where a predicate is true and where it is false, by Kleene's strong logic."""
@@ -249,3 +273,12 @@ def _spread(slices: _Slices, places: Sequence[int], count: int) -> _Slices:
     for place, value, is_unknown in zip(places, *slices, strict=True):
         values[place], unknown[place] = value, is_unknown
     return values, unknown
+
+
+def _packed(flags: Flags) -> U64:
+    """Return the flags of each row as words: the first word holds the first 64."""
+    words = [np.zeros((len(flags), 0), dtype=np.uint64)]
+    for start in range(0, flags.shape[1], WORD_BITS):
+        bits = flags[:, start : start + WORD_BITS].astype(np.uint64)
+        words.append((bits @ (np.uint64(1) << np.arange(bits.shape[1], dtype=np.uint64)))[:, None])
+    return np.hstack(words)
