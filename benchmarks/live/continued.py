@@ -1,4 +1,4 @@
-"""The cost of an event in a long session: `PYTHONPATH=. python benchmarks/continued.py [SESSIONS]`.
+"""The cost of an event in a long session: `PYTHONPATH=. python benchmarks/live/continued.py [SESSIONS]`.
 
 First the whole stage of the monitor: spans of 100, of 1,000 and of 5,000 events come in each session, and
 then messages with a few further spans of each. A span repeats the messages of its own conversation alone, of
