@@ -12,12 +12,12 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import msgspec
-import rfc8785
 
 from ...archive.error import SourceError
 from ...schemas.chat.reading import ChatReading
 from ...schemas.time import parse_time, rfc3339
 from ..evidence.bundle import IN_EVERY_BUNDLE
+from ..evidence.canonical_json import canonical_line
 from ..prepare.options import AuditOptions
 from ..sources.discover import Population, SourceFile, Sources, discover, each_source, named
 
@@ -100,7 +100,7 @@ def _digest(file: SourceFile) -> InputFile:
 
 def _line(content: BundleSource | InputFile) -> bytes:
     fields: Any = msgspec.to_builtins(content)
-    return rfc8785.dumps(fields) + b"\n"
+    return canonical_line(fields)
 
 
 def bundle_input(bundle: Path, archive: str | None, options: AuditOptions) -> BundleInput:
