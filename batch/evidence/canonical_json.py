@@ -1,4 +1,4 @@
-"""Canonical JSON (RFC 8785) with a final line feed: every JSON file of a bundle, and each line of the others."""
+"""Canonical JSON (RFC 8785) with a final line feed, as all files and lines of a bundle have it."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
 """Certificates: what a checker needs to derive every `violated` and `unmet` verdict of an audit.
 
-`certificates.jsonl` has a head, a line for each rule with its content and its machine, a line for each session
-with such a verdict with the labels of all its events, and an end. docs/bundle.md describes the lines.
+`certificates.jsonl` has a head, a line for each rule with its content and its machine, a line for each
+session with such a verdict, which has the labels of all its events, and an end.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -23,7 +23,7 @@ from ...rules.engine.kernel import I32, I64
 from ...rules.engine.letters import LabelWords
 from ...rules.model.digest import rule_content, slice_key_content
 from ...rules.model.machine import Machine
-from ...rules.model.rule import SliceKey
+from ...rules.model.rule import Rule, SliceKey
 from ...schemas.time import rfc3339
 from .canonical_json import canonical_line_of_integers
 from .sorted_lines import SortedLines
@@ -134,7 +134,7 @@ def _members(compiled: CompiledRules) -> list[list[str]]:
     return sorted([rule.pack, rule.id, rule.severity.value, digest] for rule, digest in rules)
 
 
-def _rule_lines(rule_sets: Iterator[CompiledRules] | Any) -> Iterator[bytes]:
+def _rule_lines(rule_sets: Iterable[CompiledRules]) -> Iterator[bytes]:
     """Yield a line for each distinct rule, sorted by digest."""
     found: dict[str, tuple[CompiledRules, int]] = {}
     named: dict[str, set[tuple[str, str]]] = {}
@@ -143,16 +143,22 @@ def _rule_lines(rule_sets: Iterator[CompiledRules] | Any) -> Iterator[bytes]:
             found.setdefault(digest, (compiled, number))
             named.setdefault(digest, set()).add((rule.pack, rule.id))
     for digest, (compiled, number) in sorted(found.items(), key=lambda item: item[0]):
-        content = orjson.Fragment(rfc8785.dumps(rule_content(compiled.rules[number])))
-        yield canonical_line_of_integers(
-            {
-                "kind": "rule",
-                "rules": sorted(named[digest]),
-                "rule_digest": digest,
-                "content": content,
-                "machine": _tables(compiled.machines[number]),
-            }
-        )
+        rule, machine = compiled.rules[number], compiled.machines[number]
+        line = rule_line(digest, sorted(named[digest]), rule, machine)
+        # Contents may have fractions, which RFC 8785 writes in its own way.
+        line["content"] = orjson.Fragment(rfc8785.dumps(line["content"]))
+        yield canonical_line_of_integers(line)
+
+
+def rule_line(digest: str, names: Sequence[tuple[str, str]], rule: Rule, machine: Machine) -> dict[str, Any]:
+    """Return the line of a rule, which several packs may have."""
+    return {
+        "kind": "rule",
+        "rules": names,
+        "rule_digest": digest,
+        "content": rule_content(rule),
+        "machine": _tables(machine),
+    }
 
 
 def _tables(machine: Machine) -> dict[str, Any]:
@@ -181,15 +187,8 @@ def session_lines(
     events = _events(judged, slots)
     words = _distinct(events.slots, judged.codes[events.places])
     texts = _word_texts(compiled, judged.words, vocabulary)
-    columns = [events.seqs, events.ids, words.numbers.tolist()]
-    values: list[_Distinct | None] = [None] * len(vocabulary.keys)
-    for key, number in enumerate(vocabulary.keys[each] for each in compiled.labeler.slice_keys):
-        values[number] = _distinct(events.slots, _slices(compiled, judged, key)[events.places])
-    columns += [[_NO_VALUE] * len(events.ids) if each is None else each.numbers.tolist() for each in values]
-    shown = [
-        None if each is None else _value_texts(compiled, judged, events.places[each.firsts], key)
-        for each, key in zip(values, vocabulary.keys, strict=True)
-    ]
+    keys = [_key_column(compiled, judged, events, key) for key in vocabulary.keys]
+    columns = [events.seqs, events.ids, words.numbers.tolist(), *(column.numbers for column in keys)]
     begins = judged.sessions.bounds[slots]
     ids = judged.column("session_id", begins).to_list()
     occurrences = judged.column("occurrence", begins).to_physical().to_list()
@@ -198,17 +197,14 @@ def session_lines(
     for at, slot in enumerate(slots.tolist()):
         part = slice(int(events.bounds[at]), int(events.bounds[at + 1]))
         occurrence = rfc3339(occurrences[at])
-        content = {
+        content: dict[str, Any] = {
             "kind": "session",
             "session_id": ids[at],
             "occurrence": occurrence,
             "rule_set": rule_set,
             "closed": is_closed[at],
             "words": [texts[code] for code in codes[words.of(at)]],
-            "values": [
-                [] if each is None or text is None else text[each.of(at)]
-                for each, text in zip(values, shown, strict=True)
-            ],
+            "values": [column.values(at) for column in keys],
             "events": list(zip(*(column[part] for column in columns), strict=True)),
         }
         place = SessionPlace(ids[at], occurrence, events.seqs[part.start], int(verdicts[slot]))
@@ -294,6 +290,29 @@ def _distinct(slots: I64, values: I32) -> _Distinct:
     return _Distinct(numbers, firsts, bounds)
 
 
+@dataclass(frozen=True, slots=True)
+class _KeyColumn:
+    """The values of a `for_each` key: the number of each event's value in its session, and the texts."""
+
+    numbers: list[int]
+    distinct: _Distinct | None
+    texts: list[str]
+
+    def values(self, session: int) -> list[str]:
+        """Return the values of a session by their numbers."""
+        return [] if self.distinct is None else self.texts[self.distinct.of(session)]
+
+
+def _key_column(compiled: CompiledRules, judged: Judged, events: _Events, key: SliceKey) -> _KeyColumn:
+    """Return the values of a key at these events; a rule set without the key reads none."""
+    if key not in compiled.labeler.slice_keys:
+        return _KeyColumn([_NO_VALUE] * len(events.ids), None, [])
+    number = compiled.labeler.slice_keys.index(key)
+    distinct = _distinct(events.slots, _slices(compiled, judged, number)[events.places])
+    texts = judged.column(f"s{number}", events.places[distinct.firsts]).to_list()
+    return _KeyColumn(distinct.numbers.tolist(), distinct, texts)
+
+
 def _slices(compiled: CompiledRules, judged: Judged, key: int) -> I32:
     """Return the slice slot of each event for a key, none where no rule of the key sees the event.
 
@@ -303,11 +322,6 @@ def _slices(compiled: CompiledRules, judged: Judged, key: int) -> I32:
     columns = slice(int(program.group_columns[key]), int(program.group_columns[key + 1]))
     sees = (judged.letters[:, columns] != program.skip[columns]).any(axis=1)
     return np.where(sees[judged.codes], judged.slices[:, key], np.int32(_NO_VALUE))
-
-
-def _value_texts(compiled: CompiledRules, judged: Judged, places: I64, key: SliceKey) -> list[str]:
-    """Return the values of a key that the events at these places carry."""
-    return judged.column(f"s{compiled.labeler.slice_keys.index(key)}", places).to_list()
 
 
 def _word_texts(compiled: CompiledRules, words: LabelWords, vocabulary: Vocabulary) -> list[list[list[int]]]:
