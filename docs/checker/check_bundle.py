@@ -102,8 +102,8 @@ class Run:
 
     def __init__(self, rule, *truths):
         self.rule, self.states, self.truths, self.known, self.last = rule, {0}, [*truths], {}, None
-        # `start` is None where it depends on what is unknown, and `blind` is true where the events seen do.
-        self.start, self.blind, self.final, self.after_satisfied = 0, False, False, False
+        self.start, self.blind = 0, False  # None: unclear; true: unclear which events the rule sees
+        self.final, self.after_satisfied = False, False
 
     def step(self, event, letters, truth):
         """Step over an event; return the verdict there, and whether the meaning shows it."""
@@ -112,21 +112,22 @@ class Run:
         codes = {PENDING if letter is None else machine["output"][s][letter] % 8 for s, letter in pairs}
         self.states = {s if letter is None else machine["next"][s][letter] for s, letter in pairs}
         verdict = next((v for v in (VIOLATED, SATISFIED) if v in codes and codes <= {v, v + STAYS}), PENDING)
-        self.blind = self.blind or None in letters
-        self.start = None if self.blind else self.start
+        if None in letters:
+            self.start, self.blind = None, True
         self.truths.append(truth)
         end = len(self.truths)
         for node in self.rule.settled.values():
             self.now(node, end - 1)
         meant = self.meant(end) if verdict or self.rule.body is not None else {PENDING}
         require(self.start is None or verdict in meant, f"{event}: the formula has another verdict")
-        if len(codes) > 1:
-            self.start = None
-        elif verdict:
+        recover = self.rule.content["recover"]
+        is_doubtful = len(codes) > 1 or (verdict and meant != {verdict})
+        if is_doubtful and not (self.rule.body and recover == "both"):
+            self.start = None  # what restarts an instance must itself be shown
+        elif verdict and not self.blind:
             require(PENDING in self.meant(end - 1), f"{event}: the formula was decided before")
-            recover = self.rule.content["recover"]
             self.final = recover == "none" or (recover == "violation" and verdict == SATISFIED)
-            self.start, self.after_satisfied = None if self.blind else end, verdict == SATISFIED
+            self.start, self.after_satisfied = end, verdict == SATISFIED
         return verdict, meant == {verdict}
 
     def meant(self, end):
@@ -143,14 +144,13 @@ class Run:
     def close(self):
         """Return whether the closing verdict is `unmet`, and whether the meaning shows it."""
         is_unmet = {self.rule.machine["closing"][state] for state in self.states} == {"unmet"}
-        end, value = len(self.truths), YES
         if self.start is None:
             return is_unmet, False
+        end = len(self.truths)
         require(PENDING in self.meant(end), f"{self.last}: the formula is decided without a verdict")
-        if self.rule.body is None and not self.final and self.start < end:
-            value = self.values(self.rule.formula, end, None)[0]
-        follows = value != YES if is_unmet else value != NO or self.after_satisfied
-        require(follows, f"{self.last}: the formula has another closing verdict")
+        is_pending = self.rule.body is None and not self.final and self.start < end
+        value = self.values(self.rule.formula, end, None)[0] if is_pending else YES
+        require(value != YES if is_unmet else value != NO or self.after_satisfied, f"{self.last}: close")
         return is_unmet, value == NO
 
     def now(self, formula, at):
