@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
 from tracline.batch.evidence.certificates import rule_line
 from tracline.rules.compiler.compile import compile_rule
 from tracline.rules.model.digest import rule_digest, slice_key_content
@@ -75,6 +76,7 @@ def checked_rule(rule: Rule) -> Any:
     return checker.Rule(rule_line(rule_digest(rule), [("pack", "rule")], rule, compile_rule(rule)))
 
 
+@pytest.mark.slow
 def test_the_checker_derives_what_the_reference_finds() -> None:
     """By table and meaning, with slices, `steps`, unknown labels and every `recover`, in 6,400 sessions."""
     random, counts = Random(11), Counter[str]()
@@ -184,6 +186,7 @@ def certified_sessions(random: Random, count: int) -> Iterator[tuple[Any, Certif
                 yield checked, Certified(rule, events, closed, stated)
 
 
+@pytest.mark.slow
 def test_changed_certificates_are_refused_where_the_verdicts_no_longer_follow() -> None:
     """Of 10,000 changes the checker refuses exactly those after which the reference finds other verdicts."""
     random, counts = Random(12), Counter[str]()
@@ -214,6 +217,7 @@ def damaged(machine: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield {**machine, "closing": closing}
 
 
+@pytest.mark.slow
 def test_a_damaged_machine_shows_nothing_by_meaning(tmp_path: Path) -> None:
     """What it finds in a session is refused, or as the rule means, or shown by its table only."""
     (tmp_path / "shop.yaml").write_text(PACK)
