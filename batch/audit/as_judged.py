@@ -102,7 +102,7 @@ def audit_as_judged(
         (work / bundle.RULES).mkdir()
         for rule_set in sets:
             bundle.write_rules(work / bundle.RULES / rule_set.digest, rule_set.rule_set.sources)
-        write_inputs(work, out, archive, population.inputs, options, as_judged=True)
+        write_inputs(work, out, archive, population, options, as_judged=True)
         shutil.rmtree(scratch)
     return AuditResult(content, population, examples)
 

@@ -97,7 +97,7 @@ def audit(
             content["selection"] = {option: list(words) for option, words in rule_set.selection.items()}
         write_canonical(work / bundle.SUMMARY, content)
         bundle.write_rules(work / bundle.RULES, rule_set.sources)
-        write_inputs(work, out, archive, population.inputs, options)
+        write_inputs(work, out, archive, population, options)
         shutil.rmtree(scratch)
     return AuditResult(content, population, examples, rows_in_order)
 
