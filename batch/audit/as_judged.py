@@ -38,6 +38,7 @@ from ..sources.discover import Population, SourceFile, Sources, named
 from ..sources.event_files import FileSlice, footer, null_count, reading, scan_slices
 from .audit import AuditResult, OnProgress, in_threads, new_certificates, silent, write_verdicts
 from .never_true import names_never_true, never_true
+from .open_sessions import OPEN_SESSIONS, OpenedIn, open_sessions, write_open
 from .summary import COUNTS, AuditTally, summary
 
 _NO_TIME = -(1 << 63)
@@ -73,7 +74,7 @@ def audit_as_judged(
         parts = prepare(archive, scratch, population, options)
         sets = _rule_sets(archive, parts)
         rules = _rules(sets)
-        tally = _population(sets, len(rules), scratch, options, on_progress)
+        tally, opened = _population(sets, len(rules), scratch, options, on_progress)
         lines = SortedLines(scratch / "verdicts", RecordKey)
         certificates = new_certificates({each.digest: each.compiled for each in sets}, scratch, options)
         seen = dict[tuple[str, str], bool]()
@@ -92,6 +93,7 @@ def audit_as_judged(
         shown = [rule for rule, _ in rules.values()]
         examples = write_verdicts(work, lines, shown, options.threads)
         certificates.write(work / CERTIFICATES)
+        write_open(work / OPEN_SESSIONS, [opened], population.inputs, options.as_of)
         tally.reject(named(archive), population)
         content = summary(shown, [digest for _, digest in rules.values()], tally, population)
         judged_by = [rule for rule_set in reversed(sets) for rule in rule_set.compiled.rules]
@@ -148,8 +150,8 @@ def _rules(sets: Sequence[ArchivedRuleSet]) -> dict[tuple[str, str], tuple[Rule,
 
 def _population(
     sets: Sequence[ArchivedRuleSet], rules: int, scratch: Path, options: AuditOptions, on_progress: OnProgress
-) -> AuditTally:
-    """Count the judged events and sessions, each once, independently of the rules."""
+) -> tuple[AuditTally, OpenedIn]:
+    """Count the judged events and sessions, each once, independently of the rules, and return open ones."""
     parts = list(dict.fromkeys(part for rule_set in sets for part in rule_set.parts))
     clock = Clock(last=_NO_TIME, idle=0, since=options.since, until=options.until)
     nothing = compile_rule_set(_NO_RULES)
@@ -158,11 +160,13 @@ def _population(
     buckets = labelled(parts, nothing.labeler, folder, options.as_of, partial(on_progress, "reading"))
     work = partial(judge, nothing, clock=clock, satisfied=False, cut=occurrences_of)
     found = (frame.collect(engine="streaming") for frame in buckets.frames)
+    opened: list[pl.DataFrame] = []
     for judged in in_threads(work, found, options.threads):
         counted.add(nothing, judged)
+        opened.append(open_sessions(judged))
     counted.rules = rules
     counted.counts = {group: np.zeros((len(COUNTS), rules), dtype=np.int64) for group in counted.groups}
-    return counted
+    return counted, (pl.concat(opened) if opened else pl.DataFrame(), parts)
 
 
 def _judged_batches(

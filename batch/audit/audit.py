@@ -35,6 +35,7 @@ from ..sources.event_files import row_count
 from .in_order import disordered, judge_in_order
 from .late_columns import LateColumns, with_findings
 from .never_true import names_never_true, never_true
+from .open_sessions import OPEN_SESSIONS, OpenedIn, open_in_order, open_sessions, write_open
 from .row_order import RowOrder, row_order
 from .summary import AuditTally, rule_keys, summary
 
@@ -90,6 +91,7 @@ def audit(
         rows_in_order = auditing.judge(parts)
         examples = write_verdicts(work, lines, compiled.rules, options.threads)
         certificates.write(work / CERTIFICATES)
+        write_open(work / OPEN_SESSIONS, auditing.opened, population.inputs, options.as_of)
         tally.reject(named(archive), population)
         content = summary(compiled.rules, compiled.digests, tally, population)
         content["never_true"] = _never_true(compiled, tally, parts, options)
@@ -152,22 +154,28 @@ class _Auditing:
     lines: SortedLines[RecordKey]
     certificates: Certificates
     on_progress: OnProgress
+    opened: list[OpenedIn] = field(default_factory=list["OpenedIn"])
 
     def judge(self, parts: Sequence[SourceFile]) -> int:
         """Judge the events of all parts, and return the number of rows that were judged without a sort."""
         rows = sum(map(row_count, parts))
         if rows <= max(spill.BUCKET_ROWS, len(parts) * FILE_ROWS_MIN):
-            self._add_all(_sorted_parts(parts, self.compiled, self.scratch, self.options, self.on_progress))
+            self._sort_parts(parts)
             return 0
         passes, on_rows = tuple(spill.passes(parts)), partial(self.on_progress, "reading")
         found = row_order(passes, self.scratch / "occurrences", self.options, on_rows)
         if not found.is_ordered:
-            self._add_all(_sorted_parts(parts, self.compiled, self.scratch, self.options, self.on_progress))
+            self._sort_parts(parts)
             return 0
         self._judge_in_order(passes, found)
         if found.disordered_rows:
             self._sort(passes, found)
         return sum(found.sizes) - found.disordered_rows
+
+    def _sort_parts(self, parts: Sequence[SourceFile]) -> None:
+        """Judge all sessions, sorted."""
+        batches = _sorted_parts(parts, self.compiled, self.scratch, self.options, self.on_progress)
+        self._add_all(batches, parts)
 
     def _judge_in_order(self, passes: Sequence[spill.Pass], found: RowOrder) -> None:
         """Judge the sessions in order."""
@@ -180,6 +188,7 @@ class _Auditing:
                 self._explain(part)
 
         behind(explain, with_findings(self.compiled, self._counted(judged)), self.options.threads)
+        self.opened.append(open_in_order(passes, found, self.options.as_of))
 
     def _sort(self, passes: Sequence[spill.Pass], found: RowOrder) -> None:
         """Judge the disordered sessions."""
@@ -188,11 +197,21 @@ class _Auditing:
         buckets = label_passes(
             rows, found.disordered_rows, labeler, self.scratch, None, on_rows, JUDGED_COLUMNS
         )
-        self._add_all(_sorted(buckets, self.compiled, found.clock, self.options, self.on_progress))
+        batches = _sorted(buckets, self.compiled, found.clock, self.options, self.on_progress)
+        self._add_all(batches, [part for one_pass in passes for part in one_pass.parts])
 
-    def _add_all(self, batches: Iterable[Judged]) -> None:
+    def _add_all(self, batches: Iterable[Judged], files: Sequence[SourceFile]) -> None:
+        """Explain and count buckets with all columns, whose rows are in these files."""
+        opened: list[pl.DataFrame] = []
+
+        def counted() -> Iterator[Judged]:
+            for judged in self._counted(batches):
+                opened.append(open_sessions(judged))
+                yield judged
+
         # Records are made in plain Python, which would stop the reading and judging of the next rows.
-        behind(self._explain, self._counted(batches), self.options.threads)
+        behind(self._explain, counted(), self.options.threads)
+        self.opened.append((pl.concat(opened) if opened else pl.DataFrame(), list(dict.fromkeys(files))))
 
     def _counted(self, batches: Iterable[Judged]) -> Iterator[Judged]:
         """Yield the buckets, and count what needs no columns that only verdicts have."""

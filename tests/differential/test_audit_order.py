@@ -27,7 +27,7 @@ from ..support.checker import refusal
 from .test_audit import DAY, PACK, ROW, random_event
 
 HOUR = 3600 * NS
-SAME = ("verdicts.jsonl", "summary.json", "certificates.jsonl")
+SAME = ("verdicts.jsonl", "summary.json", "certificates.jsonl", "open.jsonl")
 """The files of a bundle that are equal byte by byte."""
 
 

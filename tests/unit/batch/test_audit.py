@@ -314,6 +314,7 @@ def test_the_bundle_holds_verdicts_twice_the_summary_and_the_rules(tmp_path: Pat
     assert sorted(path.name for path in bundle.iterdir()) == [
         "certificates.jsonl",
         "inputs.jsonl",
+        "open.jsonl",
         "rules",
         "source.json",
         "summary.json",
