@@ -21,6 +21,7 @@ from tracline.rules.engine.kernel import SLICES_MAX
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.time import NS, rfc3339
 
+from ...support.checker import refusal
 from ...support.event_rows import PACK, START, call, result, session, user, write
 
 HOUR = 3600 * NS
@@ -33,6 +34,7 @@ def run(tmp_path: Path, *sessions: list[dict], **options: object) -> tuple[Audit
         tmp_path / "archive" / "events.parquet", [row for session_rows in sessions for row in session_rows]
     )
     outcome = audit(archive.parent, RULES, tmp_path / "bundle", AuditOptions(**options))
+    assert refusal(tmp_path / "bundle") is None
     lines = (tmp_path / "bundle" / "verdicts.jsonl").read_text().splitlines()
     return outcome, [json.loads(line) for line in lines]
 
@@ -310,7 +312,9 @@ def test_the_bundle_holds_verdicts_twice_the_summary_and_the_rules(tmp_path: Pat
     outcome, verdicts = run(tmp_path, session("b", user("no!")), session("a", call(), user("no!")))
     bundle = tmp_path / "bundle"
     assert sorted(path.name for path in bundle.iterdir()) == [
+        "certificates.jsonl",
         "inputs.jsonl",
+        "open.jsonl",
         "rules",
         "source.json",
         "summary.json",
