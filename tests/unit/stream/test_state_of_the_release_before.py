@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 import zstandard
 from tracline.rules.engine.judge import JUDGED_COLUMNS, compile_rule_set, label_columns
 from tracline.rules.incremental.carried import Carried
@@ -38,6 +39,7 @@ STORED = Path(__file__).parent / "stored" / "state_of_20261122.msgpack.zst"
 CARRIED = STORED.parent / "carried_of_20261123.msgpack.zst"
 
 
+@pytest.mark.slow
 def test_what_the_release_before_began_comes_to_its_end() -> None:
     """Verdicts and events of both releases together are those of the release before alone."""
     data = zstandard.ZstdDecompressor().decompress(STORED.read_bytes())
@@ -88,6 +90,7 @@ def _finished(stored: dict[str, Any]) -> list[tuple[Topic, bytes]]:
     return written
 
 
+@pytest.mark.slow
 def test_slices_of_the_release_before_are_carried_on() -> None:
     """`carried_of_20261123` has records of sessions after two thirds of their events.
 
