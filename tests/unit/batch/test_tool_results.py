@@ -106,6 +106,7 @@ def found(folder: Path, spans: list[dict[str, Any]]) -> list[tuple[str, int]]:
     return [(record["rule"], record["seq"]) for record in records if record["verdict"] == "violated"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pause", [10, 8_000], ids=["at once", "after two idle times"])
 @pytest.mark.parametrize("ids", [True, False], ids=["call_0", "no ids"])
 @pytest.mark.parametrize("ran", [set[int](), {0}, {1}, {0, 1}, {1, 2}, {0, 2}], ids=repr)

@@ -232,6 +232,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [None, "narenas:5"])
 def test_the_allocator_takes_its_settings(place: Path, given: str | None) -> None:
     """The settings are set before Polars is imported, whose allocator prints invalid ones; the user's win."""

@@ -259,6 +259,7 @@ def test_the_command_starts_light(module: str) -> None:
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pack", shipped_packs())
 def test_checking_a_pack_loads_no_heavy_library(pack: str) -> None:
     """`tracline check` needs neither Polars nor Numba, so that an editor can run it at every keystroke.

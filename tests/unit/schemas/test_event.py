@@ -24,6 +24,7 @@ def test_predicates_know_the_words_of_events() -> None:
     assert set(CONTENTS) == {content.value for content in Content}
 
 
+@pytest.mark.slow
 @given(TEXT, st.integers(0, 4 * 10**18), st.lists(TEXT | st.none(), max_size=3), st.integers(0, 10**6))
 def test_an_id_is_the_digest_of_the_canonical_array(
     session: str, occurrence: int, content: list[str | None], ordinal: int

@@ -93,6 +93,7 @@ def test_a_restart_anywhere_gives_the_same_alerts() -> None:
     assert raised == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [0, 3])
 def test_the_slowest_partition_holds_time_back(count: int) -> None:
     """No tick is counted before all partitions have passed it; then the alerts are the same."""
@@ -107,6 +108,7 @@ def test_the_slowest_partition_holds_time_back(count: int) -> None:
     assert kinds == [(alert.status, alert.agent) for alert in alerts(fresh(), read)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lag", [0, 1, 40])
 def test_a_backtest_reports_what_is_reported_live(lag: int) -> None:
     """The same statuses as a history raise and resolve in the same ticks, however far a partition lags."""

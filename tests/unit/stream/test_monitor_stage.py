@@ -117,6 +117,7 @@ LARGE = [
 """The waiting spans of a session grow and shrink, beyond the size of a record."""
 
 
+@pytest.mark.slow
 def test_a_large_state_has_chunks_wherever_a_crash_cuts() -> None:
     """No record is larger than a message may be; however many writes a crash left, all ends the same.
 

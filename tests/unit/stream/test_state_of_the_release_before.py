@@ -40,6 +40,7 @@ STORED = Path(__file__).parent / "stored"
 CARRIED = STORED / "carried_of_20261123.msgpack.zst"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("day", ["20261122", "20261123"])
 def test_what_the_release_before_began_comes_to_its_end(day: str) -> None:
     """Verdicts and events of both releases together are those of the release before alone."""
@@ -91,6 +92,7 @@ def _finished(stored: dict[str, Any]) -> list[tuple[Topic, bytes]]:
     return written
 
 
+@pytest.mark.slow
 def test_slices_of_the_release_before_are_carried_on() -> None:
     """`carried_of_20261123` has records of sessions after two thirds of their events.
 

@@ -70,6 +70,7 @@ def state(source: Source) -> tuple[object, ...]:
     return dict(traces.traces), set(traces.waiting), traces.chars, dict(source.sizes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_entries_hold_the_state_of_the_traces(seed: int) -> None:
     """After whatever has come and gone on, many times in a row or none: traces, what waits, and its room."""
