@@ -13,7 +13,6 @@ from ..model.machine import APPLIES, STAYS_VIOLATED, VERDICT_MASK, VIOLATED, Mac
 from ..model.predicate import Literal
 from ..model.problem import Location, Problem
 from ..model.rule import Rule
-from ..packs.examples import evaluate_boolean
 from .product import PROPOSITIONS_MAX, sets_of
 from .rewrites import at_cause
 from .satisfiability import jointly_satisfiable

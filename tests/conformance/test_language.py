@@ -28,7 +28,8 @@ from tracline.rules.model.printer import to_text
 from tracline.rules.model.problem import RuleError, Snippet
 from tracline.rules.model.rule import Rule, RuleSet
 from tracline.rules.packs import yaml_document as document
-from tracline.rules.packs.examples import evaluate_boolean, run_examples
+from tracline.rules.model.formula import evaluate_boolean
+from tracline.rules.packs.examples import run_examples
 from tracline.rules.packs.inheritance import PARENTS_MAX
 from tracline.rules.packs.load import pack_text
 from tracline.rules.reference.slow_stepper import SteppedEvent, judge_slowly

@@ -14,7 +14,7 @@ from tracline.rules.engine.sessions import Clock
 from tracline.rules.labels.missing import NOTHING
 from tracline.rules.model.formula import Formula
 from tracline.rules.model.rule import Rule
-from tracline.rules.packs.examples import evaluate_boolean
+from tracline.rules.model.formula import evaluate_boolean
 from tracline.rules.reference.slow_witness import witnesses_slowly
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.frames.events import event_frame
