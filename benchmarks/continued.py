@@ -1,9 +1,10 @@
 """The cost of an event in a long session: `python benchmarks/continued.py [SESSIONS]`.
 
 Judges sessions of 100 and of 5,000 simulated events, and then batches with a few further events of each
-session, from carried state that is decoded before each batch and encoded after it. Prints processor time and
-bytes of state written, by event, and the ratio of the long sessions to the short ones. Once by the shipped
-packs, and once without the rules that slice sessions: their slices are a part of the state.
+session, each from what the batch before carried, and encodes the records that a monitor writes. Prints
+processor time and bytes of state written, by event, and the ratio of the long sessions to the short ones.
+Once by the shipped packs, and once without the rules that slice sessions. The state of session assembly is
+not a part of it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import sys
 import time
 from dataclasses import replace
 
-import msgspec
 import numpy as np
 import polars as pl
 from tracline.examples.desk.bot import Desk, conversations
@@ -24,10 +24,16 @@ from tracline.rules.incremental.continue_judging import continue_judging
 from tracline.rules.labels.missing import MISSING, NOTHING
 from tracline.rules.model.rule import RuleSet
 from tracline.rules.packs.load import load_packs, shipped_packs
+from tracline.schemas.sessions.assemble import SessionAssembler
+from tracline.stream.messages.monitor_state import encode_session
+from tracline.stream.messages.session_state import JudgingState, SessionState
 
 LENGTHS = (100, 5_000)
-BATCHES, EVENTS = 20, 2
+BATCHES, EVENTS = 40, 2
 """Batches that are measured, and events of each session in a batch."""
+FIRST_EVENTS = 20
+"""Events of each session in a batch before."""
+BYTES_MAX = 1 << 20
 
 
 def main() -> None:
@@ -35,7 +41,7 @@ def main() -> None:
     sessions = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     packs = load_packs(shipped_packs())
     unsliced = replace(packs, rules=tuple(rule for rule in packs.rules if rule.for_each is None))
-    print("rules | events a session | us an event | bytes of state an event | slices a session")
+    print("rules | events a session | us an event | bytes of state an event | slices | classes")
     for name, rule_set in (("shipped", packs), ("without slices", unsliced)):
         costs = [measured(name, rule_set, sessions, length) for length in LENGTHS]
         ratios = [long / short for short, long in zip(*costs, strict=True)]
@@ -47,25 +53,33 @@ def measured(name: str, rule_set: RuleSet, sessions: int, length: int) -> tuple[
     compiled = compile_rule_set(rule_set)
     layout = CarryLayout(compiled)
     rows = labelled(compiled, length + BATCHES * EVENTS)
-    carried = judged(layout, {}, batch(rows, sessions, 0, length))
-    for place in range(2):
-        carried = judged(layout, carried, batch(rows, sessions, length + place * EVENTS, EVENTS))
+    carried = dict[str, Carried]()
+    for begin in range(0, length, FIRST_EVENTS):
+        count = min(FIRST_EVENTS, length - begin)
+        judged(layout, carried, batch(rows, sessions, begin, count), begin)
     start, written = time.process_time(), 0
-    for place in range(2, BATCHES):
-        carried = judged(layout, carried, batch(rows, sessions, length + place * EVENTS, EVENTS))
-        written += sum(map(len, carried.values()))
-    events = (BATCHES - 2) * EVENTS * sessions
+    for place in range(length, length + BATCHES * EVENTS, EVENTS):
+        written += judged(layout, carried, batch(rows, sessions, place, EVENTS), place)
+    events = BATCHES * EVENTS * sessions
     seconds = time.process_time() - start
-    slices = sum(map(len, msgspec.msgpack.decode(next(iter(carried.values())), type=Carried).slices))
-    print(f"{name} | {length:,} | {seconds / events * 1e6:.1f} | {written / events:,.0f} | {slices:,}")
+    classes = next(iter(carried.values())).sliced.classes.values()
+    slices = sum(each.members for each in classes)
+    figures = f"{seconds / events * 1e6:.1f} | {written / events:,.0f} | {slices:,} | {len(classes)}"
+    print(f"{name} | {length:,} | {figures}")
     return seconds / events, written / events
 
 
-def judged(layout: CarryLayout, carried: dict[str, bytes], rows: pl.DataFrame) -> dict[str, bytes]:
-    """Judge a batch from encoded states, and return the encoded states after it."""
-    states = {session: msgspec.msgpack.decode(data, type=Carried) for session, data in carried.items()}
-    done = continue_judging(layout, states, rows, np.zeros(len(rows), dtype=np.int64), satisfied=False)
-    return {session: msgspec.msgpack.encode(state) for session, state in done.carried.items()}
+def judged(layout: CarryLayout, carried: dict[str, Carried], rows: pl.DataFrame, offset: int) -> int:
+    """Judge a batch, change what is carried, and return the number of bytes that a monitor writes."""
+    done = continue_judging(layout, carried, rows, np.zeros(len(rows), dtype=np.int64), satisfied=False)
+    written = 0
+    for session, after in done.carried.items():
+        assert after is not None
+        carried[session] = after
+        state = SessionState(SessionAssembler(session, 1), JudgingState("", 0, after))
+        record, chunks, pages = encode_session(state, offset, 0, BYTES_MAX)
+        written += len(record) + sum(map(len, chunks)) + sum(len(page) for _, page in pages)
+    return written
 
 
 def labelled(compiled: CompiledRules, count: int) -> pl.DataFrame:

@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 
 from ..engine.judge import CompiledRules
-
-LATE, HISTORY = 1, 2
-"""Bits of `CarriedEvent.flags`."""
-
-
-class CarriedEvent(msgspec.Struct, array_like=True, frozen=True):
-    """An event that a coming record may name; `time` is in nanoseconds after the occurrence's beginning."""
-
-    event_id: str
-    seq: int
-    time: int
-    flags: int
-    agent: str | None
+from .carried_slices import CarriedEvent, CarriedSlices, SlicePage
 
 
 class Carried(msgspec.Struct, array_like=True):
     """The open occurrence of a session after some of its events.
 
     Its size depends on the rules, the events that coming witnesses show, and the slices, and not on the
-    number of events. `slices` are the values of the slices by `for_each` key, in the order in which `runs`
-    has them; `carry_loop` documents the bytes of `runs`. The numbers in them are those of the tables whose
-    `program_digest` is `program`.
+    number of events. `carry_loop` documents the bytes of `runs`. The numbers in them are those of the tables
+    whose `program_digest` is `program`. Version 1 has its slices in `slices`, the values by `for_each` key in
+    the order in which `runs` has them, and version 2 in `sliced`.
     """
 
     program: str
@@ -38,7 +26,34 @@ class Carried(msgspec.Struct, array_like=True):
     events: list[CarriedEvent]
     slices: list[list[str]]
     runs: bytes
-    version: Literal[1] = 1
+    version: Literal[1, 2] = 2
+    sliced: CarriedSlices = msgspec.field(default_factory=CarriedSlices)
+
+
+def stored_page(page: Any) -> bytes:
+    """Return the stored form of a page, for an encoder's `enc_hook`."""
+    assert isinstance(page, SlicePage)
+    return page.data
+
+
+def page_of(kind: type, stored: Any) -> SlicePage:
+    """Return the page of that form, for a decoder's `dec_hook`."""
+    assert kind is SlicePage
+    return SlicePage(stored)
+
+
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=stored_page)
+_DECODER = msgspec.msgpack.Decoder(Carried, dec_hook=page_of)
+
+
+def encode_carried(carried: Carried) -> bytes:
+    """Return the carried part of a session as bytes, with all of its slices."""
+    return _ENCODER.encode(carried)
+
+
+def decode_carried(data: bytes) -> Carried:
+    """Return the carried part in the bytes."""
+    return _DECODER.decode(data)
 
 
 def program_digest(compiled: CompiledRules) -> str:

@@ -20,11 +20,49 @@ from .carried import program_digest
 
 @dataclass(frozen=True, slots=True)
 class SliceSlots:
-    """The slices of a batch's sessions by slice slot: the owners' slots, the `for_each` keys, the values."""
+    """The slices of a batch's sessions by slice slot: the owners' slots, the `for_each` keys, the values.
+
+    A slot with a number in `classes` stands for the slices of that class, which are `weights` many; the
+    number is 0 in the slots of single slices, which have weight 1. `runs` has what was carried of the runs,
+    None where it is in the session's stream or there is nothing. `own` has the index of the place of each
+    slice's first own event, -1 for a class.
+    """
 
     owners: I32
     keys: I32
     values: Sequence[str]
+    classes: I32
+    weights: I32
+    runs: Sequence[bytes | None]
+    own: I64
+
+    @property
+    def are_classes(self) -> Mask:
+        """Return which slots stand for classes."""
+        return self.classes > 0
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedStreams:
+    """The carried streams of a batch's sessions, and the places of the events that they name.
+
+    `places[firsts[s]]` is the place of the first event of slot `s`, and the slice slots from
+    `slice_bounds[s]` to the next bound have their runs in its stream.
+    """
+
+    streams: Sequence[bytes]
+    places: I64
+    firsts: I64
+    slice_bounds: I64
+
+
+@dataclass(frozen=True, slots=True)
+class PackedRuns:
+    """The streams of slots, those of slices, and the places of each slice's own events."""
+
+    sessions: list[bytes]
+    slices: list[bytes]
+    own: list[list[int]]
 
 
 class CarryLayout:
@@ -61,15 +99,8 @@ class CarryLayout:
 class BatchMemory:
     """The memory and the trails of a batch's slots, unpacked from what was carried."""
 
-    def __init__(
-        self,
-        layout: CarryLayout,
-        slices: SliceSlots,
-        streams: Sequence[bytes],
-        first_places: I64,
-        slice_bounds: I64,
-    ) -> None:
-        compiled = layout.compiled
+    def __init__(self, layout: CarryLayout, slices: SliceSlots, carried: CarriedStreams) -> None:
+        compiled, streams = layout.compiled, carried.streams
         self._layout, self._program, self._slices = layout, compiled.program, slices
         slots = len(streams)
         sizes = layout.group_sizes[slices.keys]
@@ -77,11 +108,18 @@ class BatchMemory:
         self.trails: I64 = np.empty(slots * layout.slot_size + int(sizes.sum()), dtype=np.int64)
         self.memory: Memory = kernel.remember(compiled.program, slots, len(slices.values))
         self.breached: Mask = np.zeros(self.memory.state.shape, dtype=np.bool_)
-        starts = np.cumsum([0, *map(len, streams)], dtype=np.int64)
+        parts = [*streams, *(runs or b"" for runs in slices.runs)]
+        starts = np.cumsum([0, *map(len, parts)], dtype=np.int64)
+        begins = np.where([runs is None for runs in slices.runs], -1, starts[slots:-1])
         carry_loop.unpack(
-            np.frombuffer(bytearray(b"".join(streams) + b"\0"), dtype=np.uint8),
-            starts,
-            (first_places, slice_bounds, slices.keys, self.slice_offsets),
+            np.frombuffer(bytearray(b"".join(parts) + b"\0"), dtype=np.uint8),
+            starts[: slots + 1],
+            (
+                carried.places,
+                carried.firsts,
+                carried.slice_bounds,
+                (slices.owners, slices.keys, self.slice_offsets, begins, slices.own, slices.weights),
+            ),
             layout.arrays,
             self._arrays,
             self.trails,
@@ -137,7 +175,7 @@ class BatchMemory:
         closing = self._program.closing
         used = np.zeros(places, dtype=np.bool_)
         needed = carry_loop.settle(
-            (slots, self._slices.owners, self._slices.keys),
+            (slots, self._slices.owners, self._slices.keys, self._slices.are_classes),
             closing if held else np.where(closing == CLOSING_UNMET, closing, 0).astype(np.uint8),
             self._layout.arrays,
             self._arrays,
@@ -146,17 +184,22 @@ class BatchMemory:
         )
         return used, needed
 
-    def packed(self, slots: I32, members: I32, bounds: I64, numbers: I64) -> list[bytes]:
-        """Return the streams of these slots; stream `i` has the slices `members[bounds[i]:bounds[i + 1]]`."""
-        sizes = self._layout.group_sizes[self._slices.keys[members]]
+    def packed(self, slots: I32, members: I32, numbers: I64) -> PackedRuns:
+        """Return the streams of these slots and of these slice slots."""
+        slices = self._slices
+        sizes = self._layout.group_sizes[slices.keys[members]]
         room = len(slots) * (self._layout.slot_size + 1) + int(sizes.sum())
         out: U8 = np.empty(room * carry_loop.NUMBER_BYTES_MAX, dtype=np.uint8)
-        starts = carry_loop.pack(
-            (slots, members, bounds, self._slices.keys),
+        starts, bounds, own = carry_loop.pack(
+            (slots, members, slices.keys, slices.are_classes),
             self._layout.arrays,
             self._arrays,
-            (self.slice_offsets, self.trails, self.breached),
+            (self.slice_offsets, self.trails, self.breached, slices.owners),
             numbers,
             out,
-        ).tolist()
-        return [out[begin:end].tobytes() for begin, end in pairwise(starts)]
+        )
+        data = out[: starts[-1]].tobytes()
+        streams = [data[begin:end] for begin, end in pairwise(starts.tolist())]
+        places: list[int] = own[: bounds[-1]].tolist()
+        owned = [places[begin:end] for begin, end in pairwise(bounds.tolist())]
+        return PackedRuns(streams[: len(slots)], streams[len(slots) :], owned)

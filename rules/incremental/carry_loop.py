@@ -3,14 +3,18 @@
 What is carried of a session's runs is a stream of numbers from 0, as varints: seven bits a byte, the lowest
 first, all bytes but a number's last with the eighth bit. The stream is, after the place of the session's last
 event: for each column of the program the head of its unsliced run (that of the events without a value), and
-the run; then for each slice, and each rule of its key, the same.
+the run. A class of slices has a stream of its own: for each rule of its key the same. In state of the release
+before, the slices follow in the session's stream.
 
 A head has the bits of `DEAD` to `HAS_LAST`, the last event's effect above them and the number of changes
 above that. Nothing follows the head of a run that is dead, unborn or fresh (no event has stepped it); of
 another run there follow its state and the number of its values; with `HAS_LAST` the word, residual and
 reasons of its last event; then for each history bit the place of its last change; the changes, each as place,
-word and residual; and the last places. A place is a number among the session's carried events from 1, and 0
-where there is none.
+word and residual; and the last places. A place is a number among the session's carried events from 1, or
+`OWN_PLACE` and a number among the slice's events from 0, and 0 where there is none.
+
+In memory a place among a slice's events is that event's place, and in the trails of a class `FIRST_OWN` less
+the number: such trails are stepped like others, and then describe each slice of the class.
 """
 
 from __future__ import annotations
@@ -41,6 +45,10 @@ EFFECT_SHIFT, CHANGES_SHIFT = 5, 7
 
 FIXED_SIZE = AT_BITS + CHANGES_SIZE
 """Integers of a trail beside those for history bits and last places."""
+OWN_PLACE = 1 << 14
+"""The first place of a stream that is among a slice's events; a session has fewer carried events."""
+FIRST_OWN = -2
+"""The place of a slice's first event in the trails of its class."""
 NUMBER_BYTES_MAX = 5
 """Bytes of a number below 2**35; no place, word, state or residual has a greater number."""
 
@@ -49,24 +57,22 @@ NUMBER_BYTES_MAX = 5
 def unpack(data: Any, starts: Any, carried: Any, layout: Any, memory: Any, trails: Any, breached: Any) -> Any:
     """Unpack each slot's bytes `data[starts[s]:starts[s + 1]]`, if it has any, into memory and trails.
 
-    `carried` has the place before each slot's first carried event, the bounds of its carried slices, and
-    of each slice the key and the offset of its trails.
+    `carried` has the places of the carried events with their start by slot, the bounds of the slices that are
+    in the slot's bytes, and those of all slices, as `unpack_slices` takes them.
     """
-    states, first_state, width, start, dead, groups, plain, offsets, bits, depths, slot_size, _back = layout
-    state, seen, last, born, head, linked, link, slice_state, slice_last = memory
-    places, bounds, keys, slice_offsets = carried
-    columns = start.shape[0]
-    unsliced = columns - born.shape[1]
+    states, first_state, width, start, dead, _groups, plain, offsets, bits, depths, slot_size, _back = layout
+    state, seen, last, _born, _head, _linked, _link, _slice_state, _slice_last = memory
+    places, firsts, bounds, slices = carried
     for s in range(starts.shape[0] - 1):
         i, has_bytes = starts[s], starts[s + 1] > starts[s]
         if has_bytes:
             number, i = _number(data, i)
-            seen[s] = places[s] + number if number else -1
-        for c in range(columns):
+            seen[s] = places[firsts[s] + number - 1] if number else -1
+        for c in range(start.shape[0]):
             t, packed = s * slot_size + offsets[c], FRESH
             if has_bytes:
                 packed, i = _number(data, i)
-            i = _read(data, i, packed, t, places[s], bits[c], depths[c], trails)
+            i = _read(data, i, packed, t, (places, firsts[s], -1), bits[c], depths[c], trails)
             row = start[c] + states[first_state[c] + trails[t + AT_STATE]] * width[c]
             row = dead[c] if packed & DEAD else row
             state[s, c] = row << OUTPUT_BITS | (APPLIES_BIT if packed & APPLIES else 0)
@@ -74,19 +80,43 @@ def unpack(data: Any, starts: Any, carried: Any, layout: Any, memory: Any, trail
             if c >= plain:
                 last[s, c - plain] = trails[t + AT_BITS + bits[c] + CHANGES_SIZE]
         for x in range(bounds[s], bounds[s + 1]):
-            k = keys[x]
-            link[x], head[s, k] = head[s, k], x
-            linked[s, k] += 1
-            for c in range(groups[k], groups[k + 1]):
-                t = slice_offsets[x] + offsets[c] - offsets[groups[k]]
-                packed, i = _number(data, i)
-                i = _read(data, i, packed, t, places[s], bits[c], depths[c], trails)
-                if packed & DEAD:
-                    continue
-                row = start[c] + states[first_state[c] + trails[t + AT_STATE]] * width[c]
-                slice_state[x, c - groups[k]] = row << OUTPUT_BITS
-                slice_last[x, c - groups[k]] = trails[t + AT_BITS + bits[c] + CHANGES_SIZE]
-                born[s, c - unsliced] += 1
+            i = _unpack_slice(data, i, x, (places, firsts[s], -1), slices, layout, memory, trails)
+    owners, _keys, _offsets, begins, own, _weights = slices
+    for x in range(bounds[bounds.shape[0] - 1], owners.shape[0]):
+        if begins[x] >= 0:
+            at = places, firsts[owners[x]], own[x]
+            _unpack_slice(data, begins[x], x, at, slices, layout, memory, trails)
+
+
+@njit
+def _unpack_slice(
+    data: Any, i: Any, x: Any, at: Any, slices: Any, layout: Any, memory: Any, trails: Any
+) -> Any:
+    """Unpack the runs of slice slot `x` that begin at `i`, and return where they end.
+
+    `slices` are the owners, keys and offsets of the trails of all slice slots, the beginnings of their bytes,
+    the places of their first own events (-1 for a class), and the numbers of slices that they stand for.
+    """
+    states, first_state, width, start, _dead, groups, _plain, offsets, bits, depths, _slot_size, _back = (
+        layout
+    )
+    _state, _seen, _last, born, head, linked, link, slice_state, slice_last = memory
+    owners, keys, slice_offsets, _begins, _own, weights = slices
+    s, k = owners[x], keys[x]
+    unsliced = start.shape[0] - born.shape[1]
+    link[x], head[s, k] = head[s, k], x
+    linked[s, k] += 1
+    for c in range(groups[k], groups[k + 1]):
+        t = slice_offsets[x] + offsets[c] - offsets[groups[k]]
+        packed, i = _number(data, i)
+        i = _read(data, i, packed, t, at, bits[c], depths[c], trails)
+        if packed & DEAD:
+            continue
+        row = start[c] + states[first_state[c] + trails[t + AT_STATE]] * width[c]
+        slice_state[x, c - groups[k]] = row << OUTPUT_BITS
+        slice_last[x, c - groups[k]] = trails[t + AT_BITS + bits[c] + CHANGES_SIZE]
+        born[s, c - unsliced] += weights[x]
+    return i
 
 
 @njit
@@ -101,8 +131,11 @@ def _number(data: Any, i: Any) -> Any:
 
 
 @njit
-def _read(data: Any, i: Any, packed: Any, t: Any, first: Any, bits: Any, depth: Any, trails: Any) -> Any:
-    """Read the run with that head into the trail at `t`, and return where the next number begins."""
+def _read(data: Any, i: Any, packed: Any, t: Any, at: Any, bits: Any, depth: Any, trails: Any) -> Any:
+    """Read the run with that head into the trail at `t`, and return where the next number begins.
+
+    `at` has the places of the carried events, and of which the session's and the slice's own begin.
+    """
     past = t + AT_BITS + bits + CHANGES_SIZE
     trails[t : t + AT_BITS] = 0
     trails[t + AT_BITS : t + AT_BITS + bits] = -1
@@ -118,21 +151,25 @@ def _read(data: Any, i: Any, packed: Any, t: Any, first: Any, bits: Any, depth: 
         trails[t + AT_RESIDUAL], i = _number(data, i)
         trails[t + AT_DECIDING], i = _number(data, i)
     for j in range(bits):
-        trails[t + AT_BITS + j], i = _place(data, i, first)
+        trails[t + AT_BITS + j], i = _place(data, i, at)
     for j in range(min(trails[t + AT_CHANGES], CHANGES_MAX)):
-        at = t + AT_BITS + bits + j * CHANGE_SIZE
-        trails[at], i = _place(data, i, first)
-        trails[at + 1], i = _number(data, i)
-        trails[at + 2], i = _number(data, i)
+        change = t + AT_BITS + bits + j * CHANGE_SIZE
+        trails[change], i = _place(data, i, at)
+        trails[change + 1], i = _number(data, i)
+        trails[change + 2], i = _number(data, i)
     for j in range(depth):
-        trails[past + j], i = _place(data, i, first)
+        trails[past + j], i = _place(data, i, at)
     return i
 
 
 @njit
-def _place(data: Any, i: Any, first: Any) -> Any:
+def _place(data: Any, i: Any, at: Any) -> Any:
     number, i = _number(data, i)
-    return (first + number if number else -1), i
+    places, first, own = at
+    if number >= OWN_PLACE:
+        number -= OWN_PLACE
+        return (FIRST_OWN - number if own < 0 else places[own + number]), i
+    return (places[first + number - 1] if number else -1), i
 
 
 @njit
@@ -159,10 +196,11 @@ def fork(chosen: Any, layout: Any, slice_state: Any, runs: Any) -> Any:
 def settle(chosen: Any, closing: Any, layout: Any, memory: Any, runs: Any, used: Any) -> Any:
     """Drop what no coming verdict of the slots needs, and mark the places that are `used`.
 
-    A run whose close is not reported needs no last event. `chosen` has the slots, and the owners and keys
-    of all slices. Return which slices are needed.
+    A run whose close is not reported needs no last event. `chosen` has the slots, the owners and keys of all
+    slices, and which of them are classes: other slices carry their events themselves. Return which slices
+    are needed.
     """
-    slots, owners, keys = chosen
+    slots, owners, keys, is_class = chosen
     slice_offsets, trails = runs
     _states, _first, _width, _start, dead, groups, _plain, offsets, bits, depths, slot_size, back = layout
     state, seen, _last, _born, _head, _linked, _link, slice_state, _slice_last = memory
@@ -176,7 +214,8 @@ def settle(chosen: Any, closing: Any, layout: Any, memory: Any, runs: Any, used:
             row = state[s, c] >> OUTPUT_BITS
             if row != dead[c]:
                 t = s * slot_size + offsets[c]
-                _settle_run(t, closing[row] != 0, bits[c], depths[c], back[c], trails, used)
+                _settle_run(t, closing[row] != 0, bits[c], back[c], trails)
+                _mark(t, bits[c], depths[c], trails, used)
     for x in range(owners.shape[0]):
         s, first = owners[x], groups[keys[x]]
         for c in range(first, groups[keys[x] + 1]):
@@ -185,23 +224,32 @@ def settle(chosen: Any, closing: Any, layout: Any, memory: Any, runs: Any, used:
                 continue
             needed[x] = True
             t = slice_offsets[x] + offsets[c] - offsets[first]
-            _settle_run(t, closing[entry >> OUTPUT_BITS] != 0, bits[c], depths[c], back[c], trails, used)
+            _settle_run(t, closing[entry >> OUTPUT_BITS] != 0, bits[c], back[c], trails)
+            if is_class[x]:
+                _mark(t, bits[c], depths[c], trails, used)
     return needed
 
 
 @njit
-def _settle_run(t: Any, closes: Any, bits: Any, depth: Any, back: Any, trails: Any, used: Any) -> Any:
+def _settle_run(t: Any, closes: Any, bits: Any, back: Any, trails: Any) -> Any:
     past = t + AT_BITS + bits + CHANGES_SIZE
     if not closes:
         apply_effect(t, past, trails)
         trails[t + AT_WORD] = trails[t + AT_RESIDUAL] = trails[t + AT_DECIDING] = 0
         if not back:
             trails[past] = -1
+
+
+@njit
+def _mark(t: Any, bits: Any, depth: Any, trails: Any, used: Any) -> Any:
+    """Mark the places of the trail at `t`."""
+    past = t + AT_BITS + bits + CHANGES_SIZE
     for j in range(bits):
         if trails[t + AT_BITS + j] >= 0:
             used[trails[t + AT_BITS + j]] = True
     for j in range(min(trails[t + AT_CHANGES], CHANGES_MAX)):
-        used[trails[t + AT_BITS + bits + j * CHANGE_SIZE]] = True
+        if trails[t + AT_BITS + bits + j * CHANGE_SIZE] >= 0:
+            used[trails[t + AT_BITS + bits + j * CHANGE_SIZE]] = True
     for j in range(depth):
         if trails[past + j] >= 0:
             used[trails[past + j]] = True
@@ -209,16 +257,19 @@ def _settle_run(t: Any, closes: Any, bits: Any, depth: Any, back: Any, trails: A
 
 @njit
 def pack(chosen: Any, layout: Any, memory: Any, runs: Any, numbers: Any, out: Any) -> Any:
-    """Write the streams of slots into `out`, and return where each begins, and the end.
+    """Write the streams of slots and then of slices into `out`, and return where each begins, and the end.
 
-    `chosen` has the slots, their slices with bounds by slot, and the keys of all slices. `numbers` has the
-    number of each place among its session's carried events.
+    `chosen` has the slots, their slices, and the keys of all slices and which are classes. `numbers` has the
+    number of each place among its session's carried events. Return also the bounds, by slice, of the places
+    of its own events, and these places.
     """
-    slots, slices, slice_bounds, keys = chosen
-    slice_offsets, trails, breached = runs
+    slots, slices, keys, is_class = chosen
+    slice_offsets, trails, breached, owners = runs
     _states, _first, _width, _start, dead, groups, _plain, offsets, bits, depths, slot_size, _back = layout
     state, seen, _last, _born, _head, _linked, _link, slice_state, _slice_last = memory
-    starts = np.empty(slots.shape[0] + 1, dtype=np.int64)
+    starts = np.empty(slots.shape[0] + slices.shape[0] + 1, dtype=np.int64)
+    bounds = np.zeros(slices.shape[0] + 1, dtype=np.int64)
+    own = np.empty(out.shape[0] // NUMBER_BYTES_MAX + 1, dtype=np.int64)
     i = 0
     for place in range(slots.shape[0]):
         s = slots[place]
@@ -229,17 +280,23 @@ def pack(chosen: Any, layout: Any, memory: Any, runs: Any, numbers: Any, out: An
             if state[s, c] >> OUTPUT_BITS == dead[c]:
                 i = _put(out, i, flags | DEAD)
             else:
-                i = _write(out, i, flags, s * slot_size + offsets[c], bits[c], depths[c], trails, numbers)
-        for y in range(slice_bounds[place], slice_bounds[place + 1]):
-            x, first = slices[y], groups[keys[slices[y]]]
-            for c in range(first, groups[keys[x] + 1]):
-                if slice_state[x, c - first] == UNBORN or state[s, c] >> OUTPUT_BITS == dead[c]:
-                    i = _put(out, i, DEAD)
-                else:
-                    t = slice_offsets[x] + offsets[c] - offsets[first]
-                    i = _write(out, i, 0, t, bits[c], depths[c], trails, numbers)
-    starts[slots.shape[0]] = i
-    return starts
+                at = numbers, own, 0, -1
+                i, _ = _write(out, i, flags, s * slot_size + offsets[c], bits[c], depths[c], trails, at)
+    for y in range(slices.shape[0]):
+        starts[slots.shape[0] + y] = i
+        x, end = slices[y], bounds[y]
+        first = groups[keys[x]]
+        for c in range(first, groups[keys[x] + 1]):
+            if slice_state[x, c - first] == UNBORN or state[owners[x], c] >> OUTPUT_BITS == dead[c]:
+                i = _put(out, i, DEAD)
+            else:
+                t = slice_offsets[x] + offsets[c] - offsets[first]
+                at = numbers, own, bounds[y], -1 if is_class[x] else end
+                i, written = _write(out, i, 0, t, bits[c], depths[c], trails, at)
+                end = end if is_class[x] else written
+        bounds[y + 1] = end
+    starts[slots.shape[0] + slices.shape[0]] = i
+    return starts, bounds, own
 
 
 @njit
@@ -254,16 +311,21 @@ def _put(out: Any, i: Any, number: Any) -> Any:
 
 
 @njit
-def _write(out: Any, i: Any, flags: Any, t: Any, bits: Any, depth: Any, trails: Any, numbers: Any) -> Any:
-    """Write the run of the trail at `t`, and return where the next number goes."""
+def _write(out: Any, i: Any, flags: Any, t: Any, bits: Any, depth: Any, trails: Any, at: Any) -> Any:
+    """Write the run of the trail at `t`, and return where the next number goes, and the end of own places.
+
+    `at` has the numbers of places among the session's events, and an array of which a part has the places of
+    the slice's own events; its end is -1 where all events are the session's.
+    """
+    numbers, own, begin, end = at
     past = t + AT_BITS + bits + CHANGES_SIZE
-    is_fresh = trails[past] < 0
+    is_fresh = trails[past] == -1
     for j in range(AT_BITS):
         is_fresh &= trails[t + j] == 0
     for j in range(bits):
-        is_fresh &= trails[t + AT_BITS + j] < 0
+        is_fresh &= trails[t + AT_BITS + j] == -1
     if is_fresh:
-        return _put(out, i, flags | FRESH)
+        return _put(out, i, flags | FRESH), end
     has_last = trails[t + AT_WORD] | trails[t + AT_RESIDUAL] | trails[t + AT_DECIDING]
     flags |= HAS_LAST if has_last else 0
     i = _put(out, i, flags | trails[t + AT_EFFECT] << EFFECT_SHIFT | trails[t + AT_CHANGES] << CHANGES_SHIFT)
@@ -274,17 +336,29 @@ def _write(out: Any, i: Any, flags: Any, t: Any, bits: Any, depth: Any, trails: 
         i = _put(out, i, trails[t + AT_RESIDUAL])
         i = _put(out, i, trails[t + AT_DECIDING])
     for j in range(bits):
-        i = _put_place(out, i, trails[t + AT_BITS + j], numbers)
+        i, end = _put_place(out, i, trails[t + AT_BITS + j], numbers, own, begin, end)
     for j in range(min(trails[t + AT_CHANGES], CHANGES_MAX)):
-        at = t + AT_BITS + bits + j * CHANGE_SIZE
-        i = _put_place(out, i, trails[at], numbers)
-        i = _put(out, i, trails[at + 1])
-        i = _put(out, i, trails[at + 2])
+        change = t + AT_BITS + bits + j * CHANGE_SIZE
+        i, end = _put_place(out, i, trails[change], numbers, own, begin, end)
+        i = _put(out, i, trails[change + 1])
+        i = _put(out, i, trails[change + 2])
     for j in range(depth):
-        i = _put_place(out, i, trails[past + j], numbers)
-    return i
+        i, end = _put_place(out, i, trails[past + j], numbers, own, begin, end)
+    return i, end
 
 
 @njit
-def _put_place(out: Any, i: Any, place: Any, numbers: Any) -> Any:
-    return _put(out, i, numbers[place] if place >= 0 else 0)
+def _put_place(out: Any, i: Any, place: Any, numbers: Any, own: Any, begin: Any, end: Any) -> Any:
+    if place <= FIRST_OWN:
+        return _put(out, i, OWN_PLACE + FIRST_OWN - place), end
+    if place < 0:
+        return _put(out, i, 0), end
+    if end < 0:
+        return _put(out, i, numbers[place]), end
+    at = begin
+    while at < end and own[at] != place:
+        at += 1
+    if at == end:
+        own[at] = place
+        end += 1
+    return _put(out, i, OWN_PLACE + at - begin), end

@@ -6,7 +6,7 @@ However the events of a session are cut into batches, all batches together have 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias, cast
 
@@ -17,13 +17,16 @@ from ...schemas.records.verdict_record import VerdictRecord
 from ..engine import kernel, kernel_loop
 from ..engine.judge import label_columns, read_labels
 from ..engine.kernel import CLOSING_UNMET, I32, I64, Findings
+from ..engine.kernel_loop import NO_SLICE
 from ..engine.records import has_witnesses, marked, records_of
 from ..engine.sessions import Mask, in_order
 from ..engine.status import firsts
 from ..engine.witness import TrailRows, TrailRuns, replay, trail_letters, witnesses
+from .batch_slices import BatchSlices, ClassPlace
 from .carried import Carried
-from .carry_layout import BatchMemory, CarryLayout
-from .placed_events import PlacedEvents, batch_slices, occurrence_slots
+from .carried_slices import CarriedSlices, SteppedSlice, slice_name
+from .carry_layout import BatchMemory, CarriedStreams, CarryLayout, PackedRuns
+from .placed_events import PlacedEvents, new_slots, occurrence_slots
 
 
 class RuleChange(NamedTuple):
@@ -86,9 +89,17 @@ def continue_judging(
     after another. With `satisfied`, satisfactions and held closings have records too; held closings at
     carried events only if `satisfied` was true before.
     """
-    continuation = _Continuation(layout, carried, labelled, batches)
-    found, applied = continuation.judge(satisfied)
-    closed = continuation.close(satisfied)
+    expanded = frozenset[ClassPlace]()
+    while True:
+        continuation = _Continuation(layout, carried, labelled, batches, expanded)
+        found, applied = continuation.judge(satisfied)
+        closed = continuation.close(satisfied)
+        # Each slice of a class has a verdict of its own.
+        reporting = continuation.classes_of(found, closed)
+        if not reporting:
+            break
+        expanded |= reporting
+    closed = closed.take(closed.stamps >= 0)
     outcomes = [BatchOutcome() for _ in range(int(batches.max(initial=-1)) + 1)]
     for batch, record in continuation.records(found, closed):
         outcomes[batch].records.append(record)
@@ -108,24 +119,29 @@ class _Continuation:
     """Judging in progress. Events have places: the carried ones slot by slot, then the new ones in order."""
 
     def __init__(
-        self, layout: CarryLayout, carried: Mapping[str, Carried], labelled: pl.DataFrame, batches: I64
+        self,
+        layout: CarryLayout,
+        carried: Mapping[str, Carried],
+        labelled: pl.DataFrame,
+        batches: I64,
+        expanded: Set[ClassPlace],
     ) -> None:
         assert all(session.program == layout.program for session in carried.values())
         order, compiled = in_order(labelled), layout.compiled
         self._layout, self._compiled = layout, compiled
         self._slots = occurrence_slots(carried, order, labelled, batches)
         self._batches = batches[order.rows]
-        self._events = PlacedEvents(self._slots, labelled, order)
         labels = labelled.select("seq", *label_columns(compiled))[order.rows]
         self._words, self._codes, self._letters = read_labels(compiled, labels)
-        slices, bounds, self._row_slices = batch_slices(compiled, self._slots, self._events.new_slots, labels)
-        self._events.slices = self._slices = slices
+        rows = new_slots(self._slots, len(order.rows))
+        self._batch_slices = BatchSlices(compiled, self._slots, rows, labels, expanded)
+        self._slices, self._row_slices = self._batch_slices.slice_slots(), self._batch_slices.rows
+        self._events = PlacedEvents(self._slots, self._batch_slices.own, labelled, order)
+        self._events.slices = self._slices
+        streams = [b"" if slot.carried is None else slot.carried.runs for slot in self._slots]
+        events, bounds = self._events, self._batch_slices.bounds
         self._memory = BatchMemory(
-            layout,
-            slices,
-            [b"" if slot.carried is None else slot.carried.runs for slot in self._slots],
-            self._events.bounds[:-1] - 1,
-            bounds,
+            layout, self._slices, CarriedStreams(streams, events.places, events.firsts, bounds)
         )
 
     def judge(self, satisfied: bool) -> tuple[Findings, list[_BatchChange]]:
@@ -159,8 +175,15 @@ class _Continuation:
         closing = np.array(
             [i for i, slot in enumerate(self._slots) if slot.closes is not None], dtype=np.int32
         )
-        closed = kernel.close(self._compiled.program, self._memory.memory, closing, held=satisfied)
-        return closed.take(closed.stamps >= 0)
+        return kernel.close(self._compiled.program, self._memory.memory, closing, held=satisfied)
+
+    def classes_of(self, found: Findings, closed: Findings) -> frozenset[ClassPlace]:
+        """Return the classes of slices that have verdicts."""
+        slots = np.concatenate([found.slices, closed.slices])
+        slots = np.unique(slots[slots >= 0])
+        slots = slots[self._slices.are_classes[slots]]
+        owners, numbers = self._slices.owners[slots].tolist(), self._slices.classes[slots].tolist()
+        return frozenset(zip(owners, numbers, strict=True))
 
     def records(self, found: Findings, closed: Findings) -> Iterator[tuple[int, VerdictRecord]]:
         """Step the trails over the new events, and yield each finding's batch and record."""
@@ -177,9 +200,17 @@ class _Continuation:
             np.append(none, self._codes), letters, words, np.concatenate([no_slices, self._row_slices])
         )
         explained = replay(trails, rows, self._runs(both.take(has_witnesses(both))), self._memory.trails)
-        records = records_of(compiled, both, witnesses(trails, explained), events)
-        for i, record in zip(cast("list[int]", order.tolist()), records, strict=True):
-            yield batches[i], record
+        records = list(records_of(compiled, both, witnesses(trails, explained), events))
+        for i in self._in_order_of_values(both):
+            yield batches[order[i]], records[i]
+
+    def _in_order_of_values(self, found: Findings) -> list[int]:
+        """Return the places of findings by slot, column, value and stamp, which no cut changes."""
+        values, members = self._slices.values, cast("list[int]", found.slices.tolist())
+        single = sorted(set(members) - {NO_SLICE}, key=values.__getitem__)
+        ranks = {member: rank for rank, member in enumerate([NO_SLICE, *single])}
+        rank = [ranks[member] for member in members]
+        return np.lexsort((found.stamps, rank, found.columns, found.slots)).tolist()
 
     def _batches_of(self, found: Findings) -> list[int]:
         """Return the batch of each finding's event."""
@@ -250,16 +281,31 @@ class _Continuation:
         slots = np.array([i for i, slot in enumerate(self._slots) if slot.closes is None], dtype=np.int32)
         used, needed = self._memory.settle(slots, held=satisfied, places=self._events.count)
         events, numbers = self._events.carried(used)
-        owners, keys = self._slices.owners, self._slices.keys
         members = np.flatnonzero(needed).astype(np.int32)
-        members = members[np.lexsort((members, keys[members], owners[members]))]
-        bounds = np.searchsorted(owners[members], np.arange(len(self._slots) + 1))
-        streams = self._memory.packed(slots, members, bounds[np.append(slots, len(self._slots))], numbers)
-        for i, stream in zip(cast("list[int]", slots.tolist()), streams, strict=True):
-            values: list[list[str]] = [[] for _ in range(self._compiled.program.keys)]
-            chosen: list[int] = members[bounds[i] : bounds[i + 1]].tolist()
-            for member in chosen:
-                values[int(keys[member])].append(self._slices.values[member])
+        packed = self._memory.packed(slots, members, numbers)
+        sliced = self._carried_slices(members.tolist(), packed)
+        for i, stream in zip(cast("list[int]", slots.tolist()), packed.sessions, strict=True):
             slot = self._slots[i]
-            found[slot.session_id] = Carried(self._layout.program, slot.occurrence, events[i], values, stream)
+            found[slot.session_id] = Carried(
+                self._layout.program, slot.occurrence, events[i], [], stream, sliced=sliced[i]
+            )
         return found
+
+    def _carried_slices(self, members: list[int], packed: PackedRuns) -> list[CarriedSlices]:
+        """Return the slices of each slot after the batch, given the runs of those that are needed."""
+        runs: list[dict[int, bytes]] = [{} for _ in self._slots]
+        stepped: list[list[SteppedSlice]] = [[] for _ in self._slots]
+        owners: list[int] = self._slices.owners.tolist()
+        keys: list[int] = self._slices.keys.tolist()
+        classes: list[int] = self._slices.classes.tolist()
+        for member, stream, places in zip(members, packed.slices, packed.own, strict=True):
+            owner, key = owners[member], keys[member]
+            if classes[member]:
+                runs[owner][classes[member]] = stream
+            else:
+                name = slice_name(key, self._slices.values[member])
+                own = tuple(map(self._events.at, places))
+                number = self._batch_slices.numbers[member]
+                stepped[owner].append(SteppedSlice(name, number, key, stream, own))
+        before = [CarriedSlices() if slot.carried is None else slot.carried.sliced for slot in self._slots]
+        return [each.after(*args) for each, *args in zip(before, runs, stepped, strict=True)]

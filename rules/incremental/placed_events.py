@@ -13,13 +13,12 @@ import polars as pl
 
 from ...schemas.event import Kind
 from ...schemas.time import rfc3339
-from ..engine import kernel_loop
-from ..engine.judge import CompiledRules
 from ..engine.kernel import I32, I64, Findings
 from ..engine.records import RecordEvent
 from ..engine.sessions import Mask, Order, changes, numbers
 from ..labels.missing import MISSING
-from .carried import HISTORY, LATE, Carried, CarriedEvent
+from .carried import Carried
+from .carried_slices import HISTORY, LATE, CarriedEvent
 from .carry_layout import SliceSlots
 
 
@@ -72,19 +71,29 @@ def occurrence_slots(
 
 
 class PlacedEvents:
-    """The events of a batch by their places: those that were carried, slot by slot, then the new ones."""
+    """The events of a batch by their places: those that were carried, slot by slot, then the new ones.
 
-    def __init__(self, slots: Sequence[OccurrenceSlot], labelled: pl.DataFrame, order: Order) -> None:
+    `own` has the events of carried slices, by slot. `carried_places` has the places of the carried events of
+    each slot, which begin at `firsts`, and `own_places` those of the events of slices.
+    """
+
+    def __init__(
+        self,
+        slots: Sequence[OccurrenceSlot],
+        own: Sequence[Sequence[CarriedEvent]],
+        labelled: pl.DataFrame,
+        order: Order,
+    ) -> None:
         self._labelled, self._order, self._slot_list = labelled, order, slots
         carried = [[] if slot.carried is None else slot.carried.events for slot in slots]
-        self._old = [event for events in carried for event in events]
+        self._old, counts, carried_places, own_places = _placed(carried, own)
         self.first_new = len(self._old)
         self.count = self.first_new + len(order.rows)
-        self.bounds: I64 = np.cumsum([0, *map(len, carried)], dtype=np.int64)
-        self.new_slots: I32 = np.empty(len(order.rows), dtype=np.int32)
-        for i, slot in enumerate(slots):
-            self.new_slots[slot.begin : slot.end] = i
-        old_slots = np.repeat(np.arange(len(slots), dtype=np.int32), np.diff(self.bounds))
+        lengths = [0, *map(len, carried)]
+        self.firsts: I64 = np.cumsum(lengths, dtype=np.int64)[:-1]
+        self.places: I64 = np.array([*carried_places, *own_places], dtype=np.int64)
+        self.new_slots: I32 = new_slots(slots, len(order.rows))
+        old_slots = np.repeat(np.arange(len(slots), dtype=np.int32), counts)
         self.slots: I32 = np.append(old_slots, self.new_slots)
         rated = np.array([not event.flags & HISTORY for event in self._old], dtype=np.bool_)
         self.rated: Mask = np.append(rated, ~labelled["history"].to_numpy()[order.rows])
@@ -147,37 +156,35 @@ class PlacedEvents:
         return [events[begin:end] for begin, end in pairwise(cuts)], numbered
 
 
-def batch_slices(
-    compiled: CompiledRules, slots: Sequence[OccurrenceSlot], new_slots: I32, labels: pl.DataFrame
-) -> tuple[SliceSlots, I64, I32]:
-    """Return the slices of the batch, the bounds of each slot's carried ones, and the slices of each new row.
-
-    The carried slices come first, slot by slot and key by key.
-    """
-    owners, keys, values, bounds = list[int](), list[int](), list[str](), [0]
-    known: dict[tuple[int, int, str], int] = {}
+def new_slots(slots: Sequence[OccurrenceSlot], rows: int) -> I32:
+    """Return the slot of each new row."""
+    found: I32 = np.empty(rows, dtype=np.int32)
     for i, slot in enumerate(slots):
-        for key, carried in enumerate([] if slot.carried is None else slot.carried.slices):
-            for value in carried:
-                known[i, key, value] = len(values)
-                owners.append(i)
-                keys.append(key)
-                values.append(value)
-        bounds.append(len(values))
-    row_slices = np.full((len(new_slots), compiled.program.keys), kernel_loop.NO_SLICE, dtype=np.int32)
-    row_slots = new_slots.tolist()
-    for key in range(compiled.program.keys):
-        unknown = labels[f"su{key}"].to_list()
-        for row, value in enumerate(labels[f"s{key}"].to_list()):
-            if unknown[row]:
-                row_slices[row, key] = kernel_loop.UNKNOWN_SLICE
-            elif value is not None:
-                place = row_slots[row], key, value
-                member = known.setdefault(place, len(values))
-                if member == len(values):
-                    owners.append(place[0])
-                    keys.append(key)
-                    values.append(value)
-                row_slices[row, key] = member
-    slices = SliceSlots(np.array(owners, dtype=np.int32), np.array(keys, dtype=np.int32), values)
-    return slices, np.array(bounds, dtype=np.int64), row_slices
+        found[slot.begin : slot.end] = i
+    return found
+
+
+def _placed(
+    carried: Sequence[Sequence[CarriedEvent]], own: Sequence[Sequence[CarriedEvent]]
+) -> tuple[list[CarriedEvent], list[int], list[int], list[int]]:
+    """Return the carried events of all slots in judged order, each once, and the number of each slot's.
+
+    Return also the places of the sessions' events, and those of the slices' events.
+    """
+    events: list[CarriedEvent] = []
+    counts: list[int] = []
+    carried_places: list[int] = []
+    own_places: list[int] = []
+    for of_session, of_slices in zip(carried, own, strict=True):
+        first = len(events)
+        if of_slices:
+            by_seq = {event.seq: event for event in (*of_session, *of_slices)}
+            events += [by_seq[seq] for seq in sorted(by_seq)]
+            places = {event.seq: place for place, event in enumerate(events[first:], first)}
+            carried_places += [places[event.seq] for event in of_session]
+            own_places += [places[event.seq] for event in of_slices]
+        else:
+            events += of_session
+            carried_places += range(first, len(events))
+        counts.append(len(events) - first)
+    return events, counts, carried_places, own_places

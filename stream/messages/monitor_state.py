@@ -1,27 +1,39 @@
 """The records of the monitor's table, and their keys: one for each session, one for each partition.
 
 The key of a session's record is `s/SESSION`, of a partition's `p/PARTITION`, of the texts of a rule set that
-sessions of a partition are judged by `r/PARTITION/KEY`, and of a chunk `c/PARTITION/OFFSET/INDEX/SESSION`.
+sessions of a partition are judged by `r/PARTITION/KEY`, of a chunk `c/PARTITION/OFFSET/INDEX/SESSION`, and of
+a page of slices `g/PARTITION/OFFSET/INDEX/SESSION`.
 A state too large for a Kafka record is cut into chunks, which the session's record counts. The monitor writes
 the chunks before the record, under keys with the same offset, so that a record always has its chunks. A crash
-may leave chunks without a record, which the next monitor deletes.
+may leave chunks without a record, which the next monitor deletes. A page is written once, before the first
+record that names it, and deleted after a record that no longer names it: most slices of a session do not
+change with each message.
 """
 
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
 import zstandard
 
+from ...rules.incremental.carried_slices import PagePlace, SlicePage
 from ..error import StreamError
-from .session_state import SessionState, decode, encode
+from .session_state import SessionState, decode, encode_with_places, pages_of
 
 STATE_VERSION = 2
+"""The version of a partition's record."""
+SESSION_VERSION = 3
 _HEAD = struct.Struct(">BqqBI")
-"""The head before a session's state: version, offset, due, compression, number of chunks."""
+"""The head before a session's state: version, offset, due, compression, number of chunks.
+
+From version 3 on the number of pages follows, and their places.
+"""
+_PAGES = struct.Struct(">H")
+_PAGE = struct.Struct(">qHI")
 _UNCOMPRESSED, _ZSTD = 0, 1
 _NEVER = (1 << 63) - 1
 PACKED_FROM_BYTES = 1_024
@@ -54,12 +66,13 @@ class SessionHead(NamedTuple):
     """The head of a session's record.
 
     `offset` is that of the message that led to the state, `due` the watermark at which the session is due,
-    and `chunks` their number, 0 where the state is in the record.
+    and `chunks` their number, 0 where the state is in the record. `pages` are the places of the pages.
     """
 
     offset: int
     due: int
     chunks: int
+    pages: tuple[PagePlace, ...] = ()
 
 
 class TableKey(NamedTuple):
@@ -74,7 +87,7 @@ class TableKey(NamedTuple):
         return int(self.name.partition("/")[0])
 
 
-SESSION, PARTITION, RULES, CHUNK = "s", "p", "r", "c"
+SESSION, PARTITION, RULES, CHUNK, PAGE = "s", "p", "r", "c", "g"
 """The kinds of keys."""
 
 
@@ -104,45 +117,95 @@ def chunk_keys(partition: int, session_id: str, head: SessionHead) -> list[str]:
     return [f"{CHUNK}/{partition}/{head.offset}/{index}/{session_id}" for index in range(head.chunks)]
 
 
-def encode_session(state: SessionState, offset: int, due: int, bytes_max: int) -> tuple[bytes, list[bytes]]:
-    """Return a session's record after the message at that offset, and the chunks of its state.
+def page_key(partition: int, session_id: str, place: PagePlace) -> str:
+    """Return the key of a page of slices."""
+    return f"{PAGE}/{partition}/{place.offset}/{place.index}/{session_id}"
+
+
+def keys_of_session(partition: int, session_id: str, head: SessionHead) -> list[str]:
+    """Return the keys of the chunks and the pages that a session's record in that partition names."""
+    pages = [page_key(partition, session_id, place) for place in head.pages]
+    return [*chunk_keys(partition, session_id, head), *pages]
+
+
+class SessionRecords(NamedTuple):
+    """A session's record, the chunks of its state, and its new pages with their places."""
+
+    record: bytes
+    chunks: list[bytes]
+    pages: list[tuple[PagePlace, bytes]]
+
+
+def encode_session(state: SessionState, offset: int, due: int, bytes_max: int) -> SessionRecords:
+    """Return a session's records after the message at that offset.
 
     `due` is FORGOTTEN where the monitor deletes the record next. A state of at most `bytes_max` bytes has no
-    chunks.
+    chunks. The state's pages of at most that size are stored by themselves from now on.
     """
-    data, packing = encode(state), _UNCOMPRESSED
-    if len(data) >= PACKED_FROM_BYTES:
-        data, packing = zstandard.compress(data, 1), _ZSTD
+    new: list[tuple[PagePlace, bytes]] = []
+    for page in pages_of(state):
+        if page.place is None and len(data := _packed(page.data)) <= bytes_max:
+            new.append((PagePlace(offset, len(new), zlib.crc32(data)), data))
+            page.store(new[-1][0])
+    stored, places = encode_with_places(state)
+    data = _packed(stored)
+    packing = _UNCOMPRESSED if data is stored else _ZSTD
     chunks: list[bytes] = []
     if len(data) > bytes_max:
         chunks = [data[begin : begin + bytes_max] for begin in range(0, len(data), bytes_max)]
         data = b""
-    return _HEAD.pack(STATE_VERSION, offset, min(due, _NEVER), packing, len(chunks)) + data, chunks
+    head = _HEAD.pack(SESSION_VERSION, offset, min(due, _NEVER), packing, len(chunks))
+    head += b"".join([_PAGES.pack(len(places)), *(_PAGE.pack(*place) for place in places)])
+    return SessionRecords(head + data, chunks, new)
 
 
-def decode_session(data: bytes, chunks: Iterable[bytes | None] = ()) -> SessionState:
-    """Return the state in a session's record, or in its chunks.
+def _packed(data: bytes) -> bytes:
+    """Return the bytes, compressed where they are many."""
+    return data if len(data) < PACKED_FROM_BYTES else zstandard.compress(data, 1)
+
+
+def decode_session(
+    data: bytes, chunks: Iterable[bytes | None] = (), pages: Iterable[bytes | None] = ()
+) -> SessionState:
+    """Return the state in a session's record, or in its chunks; with the pages that the record names.
 
     Raises StreamError where it is damaged or incompatible.
     """
-    decode_head(data)
-    packing = _HEAD.unpack_from(data)[3]
-    body = b"".join([data[_HEAD.size :], *(chunk or b"" for chunk in chunks)])
-    if packing == _ZSTD:
-        try:
-            body = zstandard.decompress(body, STATE_BYTES_MAX)
-        except zstandard.ZstdError:
-            raise StreamError("TRL741", "a session's state is damaged", HINT) from None
-    return decode(body)
+    head = decode_head(data)
+    packing, begin = _HEAD.unpack_from(data)[3], _HEAD.size
+    if data[0] == SESSION_VERSION:
+        begin += _PAGES.size + len(head.pages) * _PAGE.size
+    body = b"".join([data[begin:], *(chunk or b"" for chunk in chunks)])
+    stored = [_page(place, page) for place, page in zip(head.pages, pages, strict=True)]
+    return decode(_unpacked(body) if packing == _ZSTD else body, stored)
+
+
+def _page(place: PagePlace, data: bytes | None) -> SlicePage:
+    """Return the page at that place. Raises StreamError (TRL741) where it is missing or damaged."""
+    if data is None or zlib.crc32(data) != place.crc:
+        raise StreamError("TRL741", "a session's state is damaged", HINT)
+    return SlicePage(_unpacked(data) if data.startswith(zstandard.FRAME_HEADER) else data, place)
+
+
+def _unpacked(data: bytes) -> bytes:
+    try:
+        return zstandard.decompress(data, STATE_BYTES_MAX)
+    except zstandard.ZstdError:
+        raise StreamError("TRL741", "a session's state is damaged", HINT) from None
 
 
 def decode_head(data: bytes) -> SessionHead:
     """Return the head of a session's record. Raises StreamError where another release wrote it."""
-    if len(data) < _HEAD.size or data[0] != STATE_VERSION:
-        problem = f"a session's state has version {data[0] if data else 'none'}, not {STATE_VERSION}"
+    if len(data) < _HEAD.size or data[0] not in (2, SESSION_VERSION):
+        problem = f"a session's state has version {data[0] if data else 'none'}, not {SESSION_VERSION}"
         raise StreamError("TRL741", problem, HINT)
-    _, offset, due, _, chunks = _HEAD.unpack_from(data)
-    return SessionHead(offset, due, chunks)
+    version, offset, due, _, chunks = _HEAD.unpack_from(data)
+    if version < SESSION_VERSION:
+        return SessionHead(offset, due, chunks)
+    (count,) = _PAGES.unpack_from(data, _HEAD.size)
+    begin = _HEAD.size + _PAGES.size
+    places = _PAGE.iter_unpack(data[begin : begin + count * _PAGE.size])
+    return SessionHead(offset, due, chunks, tuple(PagePlace(*place) for place in places))
 
 
 def encode_partition(state: PartitionState) -> bytes:

@@ -4,22 +4,26 @@ A state is one byte, the version, and a MessagePack map. `session` is
 `schemas.sessions.assemble.SessionAssembler` field by field; the other keys are the fields of `JudgingState`,
 with `applied_in` for `occurrence`. Keys are field names, so a release that adds a field with a default reads
 old states; one that changes the meaning of a field raises `VERSION`. States of version 1 have `rows`, the
-labelled events of the open occurrence by column, in place of `carried`.
+labelled events of the open occurrence by column, in place of `carried`; those of version 2 have no pages of
+slices. A page (`rules.incremental.carried_slices`) is stored as its bytes, or by itself: then the state has
+the number of its place among the places in the record.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
-from ...rules.incremental.carried import Carried
+from ...rules.incremental.carried import Carried, page_of, stored_page
+from ...rules.incremental.carried_slices import PagePlace, SlicePage
 from ...schemas.sessions.assemble import SessionAssembler
 from ..error import StreamError
 
-VERSION = 2
-VERSIONS_READ = (1, 2)
+VERSION = 3
+VERSIONS_READ = (1, 2, 3)
 
 Columns: TypeAlias = dict[str, list[int | str | bool | None]]
 """Rows by column: those of `rules.engine.judge.JUDGED_COLUMNS` and of the labeler, times as nanoseconds."""
@@ -60,8 +64,8 @@ class _StoredState(msgspec.Struct, omit_defaults=True):
     carried: Carried | None = None
 
 
-_ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(_StoredState)
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=stored_page)
+_DECODER = msgspec.msgpack.Decoder(_StoredState, dec_hook=page_of)
 
 
 def _byte(version: int) -> bytes:
@@ -69,19 +73,50 @@ def _byte(version: int) -> bytes:
 
 
 def encode(state: SessionState) -> bytes:
-    """Return the state as bytes."""
+    """Return the state as bytes, with all pages of slices."""
+    return _byte(VERSION) + _ENCODER.encode(_stored(state))
+
+
+def encode_with_places(state: SessionState) -> tuple[bytes, list[PagePlace]]:
+    """Return the state as bytes, without the pages that are stored by themselves, and their places."""
+    places: list[PagePlace] = []
+
+    def stored(page: Any) -> int | bytes:
+        assert isinstance(page, SlicePage)
+        if page.place is None:
+            return page.data
+        places.append(page.place)
+        return len(places) - 1
+
+    return _byte(VERSION) + msgspec.msgpack.encode(_stored(state), enc_hook=stored), places
+
+
+def pages_of(state: SessionState) -> Sequence[SlicePage]:
+    """Return the pages of a state that may be stored by themselves."""
+    carried = state.judging.carried
+    return () if carried is None else carried.sliced.pages
+
+
+def _stored(state: SessionState) -> _StoredState:
     judging = state.judging
-    stored = _StoredState(state.session, judging.rules, judging.rows, judging.occurrence, judging.carried)
-    return _byte(VERSION) + _ENCODER.encode(stored)
+    return _StoredState(state.session, judging.rules, judging.rows, judging.occurrence, judging.carried)
 
 
-def decode(data: bytes) -> SessionState:
-    """Return the state in the bytes. Raises StreamError where they are damaged or of another version."""
+def decode(data: bytes, pages: Sequence[SlicePage] = ()) -> SessionState:
+    """Return the state in the bytes; `pages` are those that are stored by themselves.
+
+    Raises StreamError where the bytes are damaged or of another version.
+    """
     if data[:1] not in map(_byte, VERSIONS_READ):
         problem = f"a session's state has version {data[0] if data else 'none'}, not {VERSION}"
         raise StreamError("TRL701", problem, OTHER_RELEASE)
+
+    def page(kind: type, stored: Any) -> SlicePage:
+        return pages[stored] if isinstance(stored, int) else page_of(kind, stored)
+
+    decoder = msgspec.msgpack.Decoder(_StoredState, dec_hook=page) if pages else _DECODER
     try:
-        stored = _DECODER.decode(data[1:])
+        stored = decoder.decode(data[1:])
     except msgspec.MsgspecError:
         raise StreamError("TRL701", "a session's state is damaged", OTHER_RELEASE) from None
     judging = JudgingState(stored.rules, stored.applied_in, stored.carried, stored.rows)

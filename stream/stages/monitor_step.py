@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import msgspec
 
@@ -16,12 +17,13 @@ from ..messages.codec import Activation, CandidateBatch, Damaged, Message, RuleT
 from ..messages.monitor_state import (
     FORGOTTEN,
     PartitionState,
-    SessionHead,
     chunk_keys,
     decode_head,
     decode_session,
     encode_partition,
     encode_session,
+    keys_of_session,
+    page_key,
     partition_key,
     rules_key,
     session_key,
@@ -237,7 +239,8 @@ class MonitorStep:
         """Return a session's state as the messages before have left it."""
         state = self._sessions.get(session_id)
         if state is None:
-            state = self._cache.take(session_id, self._stored(number, session_id), decode_session)
+            stored = self._stored(number, session_id)
+            state = self._cache.take(session_id, stored, partial(self._decoded, number, session_id))
         elif state.session.due is None:
             # The session is forgotten, and begins again: its next occurrence may have the time of the last.
             self._judge_pending()
@@ -252,6 +255,12 @@ class MonitorStep:
             return None
         get = self._state.table.get
         return StoredSession(record, [get(key) for key in chunk_keys(number, session_id, head)])
+
+    def _decoded(
+        self, number: int, session_id: str, record: bytes, chunks: Sequence[bytes | None]
+    ) -> SessionState:
+        keys = [page_key(number, session_id, place) for place in decode_head(record).pages]
+        return decode_session(record, chunks, map(self._state.table.get, keys))
 
     def _record(self, session_id: str) -> bytes | None:
         if session_id not in self._records:
@@ -308,17 +317,20 @@ class MonitorStep:
             due = state.session.due
             if due is None and before is None:
                 continue
-            head = SessionHead(offset, FORGOTTEN if due is None else due, 0)
-            data, chunks = encode_session(state, offset, head.due, self._options.bytes_max)
-            keys = chunk_keys(number, session_id, head._replace(chunks=len(chunks)))
-            writes += [*zip(keys, chunks, strict=True), (key, data)]
+            until = FORGOTTEN if due is None else due
+            data, chunks, pages = encode_session(state, offset, until, self._options.bytes_max)
+            head = decode_head(data)
+            writes += [(page_key(number, session_id, place), page) for place, page in pages]
+            writes += zip(chunk_keys(number, session_id, head), chunks, strict=True)
+            writes.append((key, data))
             if due is None:
                 # It has this message, and must not have it again if the process dies before the deletion.
                 deleted.append(key)
             else:
                 cached[session_id] = StoredSession(data, chunks), state
-            old = [] if before is None else chunk_keys(number, session_id, decode_head(before))
-            deleted += [each for each in old if each not in keys]
+            named = set(keys_of_session(number, session_id, head))
+            old = [] if before is None else keys_of_session(number, session_id, decode_head(before))
+            deleted += [each for each in old if each not in named]
         facts = msgspec.structs.replace(changed.facts, topic_id=self._options.events_id)
         writes.append((partition_key(number), encode_partition(facts)))
         written = {key for key, _ in writes}

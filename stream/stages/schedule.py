@@ -14,13 +14,14 @@ from typing import Protocol, TypeAlias
 from ..messages.codec import RuleTexts, partition_of
 from ..messages.monitor_state import (
     CHUNK,
+    PAGE,
     PARTITION,
     SESSION,
     PartitionState,
-    chunk_keys,
     decode_head,
     decode_partition,
     key_of,
+    keys_of_session,
 )
 
 PASSED_MAX = 10_000
@@ -80,8 +81,8 @@ class Partition:
 
     `ahead` has the sessions whose record is of a message behind `facts.offset`: the process before this one
     died while it wrote, and such a session rests until the message at that offset is stepped again. `lost`
-    are keys of chunks that no session's record counts. `resumed` is the rule set that an earlier release
-    had in force; the next message activates it again where `facts.active` is None.
+    are keys of chunks and pages that no session's record names. `resumed` is the rule set that an earlier
+    release had in force; the next message activates it again where `facts.active` is None.
     """
 
     facts: PartitionState = field(default_factory=PartitionState)
@@ -126,10 +127,10 @@ class MonitorState:
                     head = decode_head(value)
                     new[number].schedule.plan(key.name, head.due)
                     new[number].ahead[key.name] = head.offset
-                    counted.update(chunk_keys(number, key.name, head))
+                    counted.update(keys_of_session(number, key.name, head))
             elif key.kind == PARTITION and key.partition in new:
                 new[key.partition].facts = decode_partition(value)
-            elif key.kind == CHUNK and key.partition in new:
+            elif key.kind in (CHUNK, PAGE) and key.partition in new:
                 new[key.partition].lost.add(text)
         for partition in new.values():
             partition.lost -= counted
@@ -149,7 +150,7 @@ class MonitorState:
                 key = key_of(text)
                 if key.kind == SESSION:
                     partition.schedule.plan(key.name, None if value is None else decode_head(value).due)
-                elif key.kind == CHUNK:
+                elif key.kind in (CHUNK, PAGE):
                     partition.lost.discard(text)
                 elif key.kind == PARTITION and value is not None:
                     partition.advance(decode_partition(value))

@@ -46,8 +46,15 @@ def stored(judging: JudgingState) -> JudgingState:
 
 
 def ordered(verdicts: Sequence[BatchVerdicts]) -> list[tuple[list, list]]:
-    """Return records in their order, and changes of status in any: a message may have two occurrences."""
-    return [(batch.records, sorted(batch.statuses, key=repr)) for batch in verdicts]
+    """Return records and changes of status in one order.
+
+    Continued records come by the values of slices, and the oracle's by the first events of slices; a message
+    may have two occurrences.
+    """
+    return [
+        (sorted(batch.records, key=lambda record: record.id), sorted(batch.statuses, key=repr))
+        for batch in verdicts
+    ]
 
 
 def of_the_release_before(state: RejudgedState) -> JudgingState:

@@ -1,0 +1,317 @@
+"""The carried slices of a session: classes of slices with equal runs, and pages of slices.
+
+A session has far more slices than a batch has events, and most of them differ only in their values and in the
+events that their witnesses show. So slices of one `for_each` key with otherwise equal runs form a *class*: an
+event without a value steps each class once, and a slice leaves its class when an event carries its value.
+Slices are stored in *pages* that never change. The latest slices are in `CarriedSlices.recent`; once they are
+many they become a page, and pages of one level are merged, so that each slice is written a few times only,
+however many there are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+import msgspec
+
+LATE, HISTORY = 1, 2
+"""Bits of `CarriedEvent.flags`."""
+RECENT_MAX = 16
+"""Slices beyond which the recent ones become a page."""
+LEVEL_PAGES = 4
+"""Pages of one level that are merged to a page of the next one."""
+PAGE_BYTES_MAX = 128 << 10
+"""Bytes of pages beyond which they are not merged."""
+UNREFERENCED_MIN = 64
+"""Entries of pages and of `CarriedSlices.merged` that no live slice needs, before all pages are merged."""
+
+
+class CarriedEvent(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """An event that a coming record may name; `time` is in nanoseconds after the occurrence's beginning."""
+
+    event_id: str
+    seq: int
+    time: int
+    flags: int
+    agent: str | None
+
+
+class SliceClass(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Slices of a `for_each` key with equal runs, but for the events that are each slice's; their number.
+
+    `carry_loop` documents the bytes of `runs`.
+    """
+
+    key: int
+    runs: bytes
+    members: int
+
+
+class CarriedSlice(NamedTuple):
+    """A slice: the number of its class, and the events that its runs refer to in that order."""
+
+    number: int
+    events: tuple[CarriedEvent, ...] = ()
+
+
+class SteppedSlice(NamedTuple):
+    """A slice after a batch with its value: its name, the number of its class before, its runs and events.
+
+    `number` is None where the slice began in the batch.
+    """
+
+    name: str
+    number: int | None
+    key: int
+    runs: bytes
+    events: tuple[CarriedEvent, ...]
+
+
+class _StoredPage(msgspec.Struct, array_like=True):
+    """The stored form of a page: each slice has the number of its class, and then those of its events."""
+
+    level: int
+    events: list[CarriedEvent]
+    slices: dict[str, list[int]]
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(_StoredPage)
+
+
+class PagePlace(NamedTuple):
+    """The place of a page that is stored by itself.
+
+    These are the offset of the message that led to it, its number among the pages of that message, and the
+    CRC-32 of its bytes.
+    """
+
+    offset: int
+    index: int
+    crc: int
+
+
+class SlicePage:
+    """Slices by name; a page never changes.
+
+    `size` is that of its bytes, and `place` where they are stored by themselves, None for a page that is a
+    part of its session's record. A stored page has its slices in memory alone.
+    """
+
+    def __init__(self, data: bytes, place: PagePlace | None = None) -> None:
+        self._data: bytes | None = data
+        self.size, self.place = len(data), place
+
+    @classmethod
+    def of(cls, level: int, slices: Mapping[str, CarriedSlice]) -> SlicePage:
+        """Return a page with these slices."""
+        page = cls(_encoded(level, slices))
+        page._decoded = level, slices
+        return page
+
+    @property
+    def data(self) -> bytes:
+        """Return the page as bytes."""
+        return _encoded(*self._decoded) if self._data is None else self._data
+
+    def store(self, place: PagePlace) -> None:
+        """Note that the page is stored at that place."""
+        assert self.place is None
+        _ = self._decoded
+        self.place, self._data = place, None
+
+    @cached_property
+    def _decoded(self) -> tuple[int, Mapping[str, CarriedSlice]]:
+        """Return the level and the slices of the page."""
+        assert self._data is not None
+        stored = _DECODER.decode(self._data)
+        if self.place is not None:
+            self._data = None
+        return stored.level, {
+            name: CarriedSlice(row[0], tuple([stored.events[place] for place in row[1:]]))
+            for name, row in stored.slices.items()
+        }
+
+    @property
+    def level(self) -> int:
+        """Return how many merges led to the page."""
+        return self._decoded[0]
+
+    @property
+    def slices(self) -> Mapping[str, CarriedSlice]:
+        """Return the slices by name."""
+        return self._decoded[1]
+
+
+def _encoded(level: int, slices: Mapping[str, CarriedSlice]) -> bytes:
+    """Return a page as bytes, in which each event is stored once."""
+    places: dict[int, int] = {}
+    events: list[CarriedEvent] = []
+    rows: dict[str, list[int]] = {}
+    for name, (number, its_events) in slices.items():
+        row = rows[name] = [number]
+        for event in its_events:
+            place = places.setdefault(event.seq, len(events))
+            if place == len(events):
+                events.append(event)
+            row.append(place)
+    return _ENCODER.encode(_StoredPage(level, events, rows))
+
+
+NO_SLICES = SlicePage.of(0, {})
+
+
+class CarriedSlices(msgspec.Struct, array_like=True, frozen=True):
+    """The slices of a session; a batch returns new ones.
+
+    `classes` have numbers. `merged` maps the numbers of former classes that pages still have to those of the
+    classes that these became; a slice whose number is of no class is dropped. `pages` come from the oldest to
+    the newest; of several entries of a slice the newest counts, and those in `recent` are newer than all
+    pages. `next_number` is that of the next class.
+    """
+
+    classes: dict[int, SliceClass] = {}
+    merged: dict[int, int] = {}
+    recent: SlicePage = NO_SLICES
+    pages: tuple[SlicePage, ...] = ()
+    next_number: int = 1
+
+    def find(self, name: str) -> CarriedSlice | None:
+        """Return the slice of that name with the number of its class now."""
+        found = self.recent.slices.get(name)
+        for page in reversed(self.pages):
+            if found is not None:
+                break
+            found = page.slices.get(name)
+        return None if found is None else self._now(found)
+
+    def _now(self, found: CarriedSlice) -> CarriedSlice | None:
+        number = self.merged.get(found.number, found.number)
+        return CarriedSlice(number, found.events) if number in self.classes else None
+
+    def members(self, numbers: Iterable[int]) -> Iterator[tuple[str, CarriedSlice]]:
+        """Yield the slices of these classes with their names."""
+        chosen = set(numbers)
+        for name, each in _newest((*self.pages, self.recent)).items() if chosen else ():
+            found = self._now(each)
+            if found is not None and found.number in chosen:
+                yield name, found
+
+    def after(self, runs: Mapping[int, bytes], stepped: Iterable[SteppedSlice]) -> CarriedSlices:
+        """Return the slices after a batch.
+
+        `stepped` are the slices that an event carried the value of, and `runs` those of each class that has
+        other slices and a rule that can be judged.
+        """
+        classes, merged = _merged_classes(self.classes, runs)
+        recent = {
+            name: CarriedSlice(merged.get(each.number, each.number), each.events)
+            for name, each in self.recent.slices.items()
+        }
+        numbers = {(each.key, each.runs): number for number, each in classes.items()}
+        members = Counter({number: each.members for number, each in classes.items()})
+        paged = Counter({number: each.members for number, each in self.classes.items()})
+        paged.subtract(each.number for each in self.recent.slices.values())
+        next_number = self.next_number
+        for each in stepped:
+            if each.number is not None:
+                members[merged.get(each.number, each.number)] -= 1
+                paged[each.number] -= each.name not in self.recent.slices
+            number = numbers.setdefault((each.key, each.runs), next_number)
+            if number == next_number:
+                classes[number] = SliceClass(each.key, each.runs, 0)
+                next_number += 1
+            members[number] += 1
+            recent[each.name] = CarriedSlice(number, each.events)
+        classes = {
+            number: msgspec.structs.replace(each, members=members[number])
+            for number, each in classes.items()
+            if members[number]
+        }
+        recent = {name: each for name, each in recent.items() if each.number in classes}
+        merged = {old: merged.get(new, new) for old, new in self.merged.items()} | {
+            old: new for old, new in merged.items() if paged[old]
+        }
+        merged = {old: new for old, new in merged.items() if new in classes}
+        return _paged(classes, merged, recent, self.pages, next_number) if classes else CarriedSlices()
+
+
+def _merged_classes(
+    before: Mapping[int, SliceClass], runs: Mapping[int, bytes]
+) -> tuple[dict[int, SliceClass], dict[int, int]]:
+    """Return the classes with their runs now, and the numbers of those that are no longer classes.
+
+    Classes whose runs are equal now become the one with most members.
+    """
+    classes: dict[int, SliceClass] = {}
+    numbers: dict[tuple[int, bytes], int] = {}
+    merged: dict[int, int] = {}
+    for number, each in sorted(before.items(), key=lambda pair: (-pair[1].members, pair[0])):
+        now = runs.get(number)
+        if now is None:
+            continue
+        same = numbers.setdefault((each.key, now), number)
+        if same == number:
+            classes[number] = SliceClass(each.key, now, each.members)
+        else:
+            merged[number] = same
+            members = classes[same].members + each.members
+            classes[same] = msgspec.structs.replace(classes[same], members=members)
+    return classes, merged
+
+
+def _paged(
+    classes: dict[int, SliceClass],
+    merged: dict[int, int],
+    recent: dict[str, CarriedSlice],
+    pages: tuple[SlicePage, ...],
+    next_number: int,
+) -> CarriedSlices:
+    """Return slices, with a new page of the recent ones if these are many."""
+    if len(recent) <= RECENT_MAX:
+        return CarriedSlices(classes, merged, SlicePage.of(0, recent), pages, next_number)
+    level, chosen = 0, pages
+    while _is_full(chosen, level):
+        chosen, level = chosen[: -(LEVEL_PAGES - 1)], level + 1
+    live = sum(each.members for each in classes.values())
+    stored = sum(len(page.slices) for page in pages)
+    if stored + len(merged) > 2 * live + UNREFERENCED_MIN:
+        chosen, level = (), level + 1
+    newest = _newest(pages[len(chosen) :]) | recent
+    resolved = {
+        name: CarriedSlice(merged.get(each.number, each.number), each.events) for name, each in newest.items()
+    }
+    live_slices = {name: each for name, each in resolved.items() if each.number in classes}
+    pages = (*chosen, SlicePage.of(level, live_slices))
+    named = {each.number for page in chosen for each in page.slices.values()} if merged else set[int]()
+    merged = {old: new for old, new in merged.items() if old in named}
+    return CarriedSlices(classes, merged, NO_SLICES, pages, next_number)
+
+
+def _is_full(pages: tuple[SlicePage, ...], level: int) -> bool:
+    """Return whether the last pages are so many of that level that they are merged with another one."""
+    last = pages[-(LEVEL_PAGES - 1) :]
+    if len(last) < LEVEL_PAGES - 1 or any(page.level != level for page in last):
+        return False
+    return sum(page.size for page in last) <= PAGE_BYTES_MAX
+
+
+def _newest(pages: Iterable[SlicePage]) -> dict[str, CarriedSlice]:
+    """Return the slices of pages, from the oldest page to the newest."""
+    found: dict[str, CarriedSlice] = {}
+    for page in pages:
+        found.update(page.slices)
+    return found
+
+
+def slice_name(key: int, value: str) -> str:
+    """Return the name of a slice."""
+    return f"{key} {value}"
+
+
+def slice_value(name: str) -> str:
+    """Return the value of the slice with that name."""
+    return name.partition(" ")[2]
