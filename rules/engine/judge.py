@@ -156,6 +156,7 @@ def judge_sessions(
     ]
     closing = np.flatnonzero(~sessions.open).astype(np.int32)
     closed, unsettled = kernel.close(compiled.program, memory, closing, held=satisfied)
+    unsettled = kernel.become_unjudged(memory, unsettled)
     return Judged(
         labelled=labelled,
         order=order,

@@ -358,7 +358,12 @@ def applies(memory: Memory) -> Mask:
 
 def unjudged(program: Program, memory: Memory) -> Mask:
     """Return whether each rule (by column) has become unjudged for each session (by slot)."""
-    return (memory.state >> OUTPUT_BITS == program.dead) | memory.undecided
+    return stopped(program, memory) | memory.undecided
+
+
+def stopped(program: Program, memory: Memory) -> Mask:
+    """Return whether each rule (by column) judges no later event of each session (by slot)."""
+    return memory.state >> OUTPUT_BITS == program.dead
 
 
 def reported_closing(program: Program, *, held: bool) -> U8:
@@ -372,17 +377,17 @@ def close(program: Program, memory: Memory, slots: I32, *, held: bool = True) ->
     `kinds` are codes of `CLOSING`. A rule with `for_each` closes by slice, and events without a value close
     nothing; an unjudged rule has no closing. The stamps are those of the last event that the rule saw, in
     the slice where it has one. A run that follows closes where all its states have that code; where only
-    some are unmet, the rule becomes unjudged (`FOUND_UNSETTLED`), once in a session, which changes `memory`.
+    some are unmet, its closing is unsettled (`FOUND_UNSETTLED`).
     """
     sliced = _close_slices(program, memory, slots, held)
     closed = join([_close_unsliced(program, memory, slots, held), *sliced])
-    return closed.take(closed.kinds != FOUND_UNSETTLED), _unsettled(memory, closed)
+    is_unsettled = closed.kinds == FOUND_UNSETTLED
+    return closed.take(~is_unsettled), closed.take(is_unsettled)
 
 
-def _unsettled(memory: Memory, closed: Findings) -> Findings:
-    """Return the first unsettled closing of each session and rule that is not unjudged already."""
-    found = closed.take(closed.kinds == FOUND_UNSETTLED)
-    found = found.take(np.argsort(found.stamps, kind="stable"))
+def become_unjudged(memory: Memory, unsettled: Findings) -> Findings:
+    """Return the first unsettled closing of each session and rule that is not unjudged yet, and mark these."""
+    found = unsettled.take(np.argsort(unsettled.stamps, kind="stable"))
     found = found.take(~memory.undecided[found.slots, found.columns])
     pairs = found.slots.astype(np.int64) << 32 | found.columns
     found = found.take(np.sort(np.unique(pairs, return_index=True)[1]))

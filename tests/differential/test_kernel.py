@@ -75,7 +75,9 @@ def random_case(seed: int) -> Case:
     unknowns = random.choice((0.0, 0.02))
     events: list[list[list[SteppedEvent]]] = []
     for _ in range(random.randint(1, 5)):
-        events.append([random_event(random, stepped, keys, follows, unknowns) for _ in range(random.randint(0, 25))])
+        events.append(
+            [random_event(random, stepped, keys, follows, unknowns) for _ in range(random.randint(0, 25))]
+        )
     order = [(session, 0) for session, session_events in enumerate(events) for _ in session_events]
     random.shuffle(order)
     reached: Counter[int] = Counter()
@@ -188,6 +190,7 @@ def quickly(
         kinds.update(found.kinds.tolist())
         findings.update(keys_of(program, found, names, verdicts))
     closed, unsettled = kernel.close(program, memory, np.arange(len(case.events), dtype=np.int32))
+    unsettled = kernel.become_unjudged(memory, unsettled)
     kinds.update(unsettled.kinds.tolist())
     findings.update(keys_of(program, unsettled, names, verdicts))
     closings = Counter(keys_of(program, closed, names, dict(enumerate(kernel.CLOSING))))
@@ -282,7 +285,9 @@ def test_sessions_may_be_cut_between_any_two_chunks_of_rows() -> None:
     assert program.columns >= 1
     random = np.random.default_rng(5)
     count = 200
-    letters = known_letters(random.integers(0, program.skip.min() + 1, (16, program.columns)).astype(np.uint8))
+    letters = known_letters(
+        random.integers(0, program.skip.min() + 1, (16, program.columns)).astype(np.uint8)
+    )
     slices = np.full((count, program.keys), kernel_loop.NO_SLICE, dtype=np.int32)
     rows = kernel.Rows(
         words=random.integers(0, 16, count).astype(np.int32),

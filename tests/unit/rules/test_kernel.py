@@ -42,10 +42,14 @@ def test_no_rules_and_no_rows_find_nothing() -> None:
     """An empty rule set runs over rows, and rules over no rows."""
     empty = kernel.lay_out([], [], [])
     memory = kernel.remember(empty, 1, 0)
-    assert list(kernel.judge(empty, known_letters(np.empty((1, 0), dtype=np.uint8)), rows([0, 0]), memory)) == []
+    assert (
+        list(kernel.judge(empty, known_letters(np.empty((1, 0), dtype=np.uint8)), rows([0, 0]), memory)) == []
+    )
     program = kernel.lay_out([machine("always p")], [False], [None])
     memory = kernel.remember(program, 1, 0)
-    assert list(kernel.judge(program, known_letters(np.zeros((1, 1), dtype=np.uint8)), rows([]), memory)) == []
+    assert (
+        list(kernel.judge(program, known_letters(np.zeros((1, 1), dtype=np.uint8)), rows([]), memory)) == []
+    )
     assert len(kernel.close(program, memory, np.array([0], dtype=np.int32))[0].kinds) == 0
 
 
