@@ -9,13 +9,14 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from ..compiler.compile import compile_rules
 from ...schemas.verdict import Unknown
+from ..compiler.compile import compile_rules
 from ..labels.labeler import Labeler
 from ..model.digest import rule_digest
 from ..model.machine import Machine
 from ..model.rule import Rule, RuleSet
 from . import kernel, kernel_loop
+from .closing import become_unjudged, close_sessions
 from .kernel import I32, I64, Findings, LetterTable, Memory, Program
 from .letters import LabelWords, label_words, letters
 from .sessions import Clock, Cut, Mask, Order, Sessions, in_order, numbers, occurrences_of, value_codes
@@ -155,8 +156,8 @@ def judge_sessions(
         for found in kernel.judge(compiled.program, table, rows, memory)
     ]
     closing = np.flatnonzero(~sessions.open).astype(np.int32)
-    closed, unsettled = kernel.close(compiled.program, memory, closing, held=satisfied)
-    unsettled = kernel.become_unjudged(memory, unsettled)
+    closed, unsettled = close_sessions(compiled.program, memory, closing, held=satisfied)
+    unsettled = become_unjudged(memory, unsettled)
     return Judged(
         labelled=labelled,
         order=order,

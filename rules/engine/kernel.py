@@ -9,7 +9,7 @@ no branch. `rules/reference/slow_stepper.py` specifies the kernel in plain Pytho
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -23,14 +23,10 @@ from .kernel_loop import (
     FOUND_FOLLOW,
     FOUND_SATISFIED,
     FOUND_UNKNOWN,
-    FOUND_UNSETTLED,
     FOUND_VIOLATED,
-    NO_SLICE,
     OUTPUT_BITS,
     UNBORN,
     UNLINKED,
-    chained,
-    closing_codes,
     judge_rows,
 )
 
@@ -190,14 +186,14 @@ class Findings:
 
     def take(self, which: NDArray[np.bool_] | I64 | slice) -> Findings:
         """Return the findings that a mask, places or a slice select, in that order."""
-        return _findings(*(array[which] for array in self.arrays))
+        return findings(*(array[which] for array in self.arrays))
 
 
 _TYPES = (np.int64, np.int32, np.int32, np.int32, np.uint8)
 """The types of the columns of `Findings`."""
 
 
-def _findings(*arrays: NDArray[Any]) -> Findings:
+def findings(*arrays: NDArray[Any]) -> Findings:
     """Return findings from their columns, cast to the columns' types."""
     return Findings(
         *(cast(Any, array.astype(dtype, copy=False)) for array, dtype in zip(arrays, _TYPES, strict=True))
@@ -207,7 +203,7 @@ def _findings(*arrays: NDArray[Any]) -> Findings:
 def join(parts: Iterable[Findings]) -> Findings:
     """Return the findings of all parts, concatenated."""
     nothing = [np.empty(0, dtype) for dtype in _TYPES]
-    return _findings(*map(np.concatenate, zip(nothing, *(part.arrays for part in parts), strict=True)))
+    return findings(*map(np.concatenate, zip(nothing, *(part.arrays for part in parts), strict=True)))
 
 
 def lay_out(
@@ -267,7 +263,7 @@ def lay_out(
 
 
 def _rows_of(machine: Machine, offset: int, follows: bool) -> tuple[U32, U8, U8]:
-    """Return one machine's part of the flat table, which begins at `offset`, its closing codes and outputs."""
+    """Return one machine's part of the flat table, which begins at `offset`, its closings and outputs."""
     states, letters = len(machine.next), len(machine.next[0])
     width, rows = letters + 2 + follows, states + 1 + follows
     output = np.array(machine.output, dtype=np.uint32)
@@ -332,7 +328,7 @@ def judge(
     chosen = letters.choice.ravel(), letters.bounds, letters.possible
     following = program.follow, program.followed, program.start, program.outputs
     while begin < total:
-        found = _findings(*(np.empty(found_max, dtype) for dtype in _TYPES))
+        found = findings(*(np.empty(found_max, dtype) for dtype in _TYPES))
         begin, used = judge_rows(
             begin,
             (rows.words, rows.slots, rows.stamps, rows.slices, letters.letters.ravel(), *chosen),
@@ -364,74 +360,3 @@ def unjudged(program: Program, memory: Memory) -> Mask:
 def stopped(program: Program, memory: Memory) -> Mask:
     """Return whether each rule (by column) judges no later event of each session (by slot)."""
     return memory.state >> OUTPUT_BITS == program.dead
-
-
-def reported_closing(program: Program, *, held: bool) -> U8:
-    """Return the closing code of each state, 0 where it is not reported: `held` codes only on request."""
-    return program.closing if held else np.where(program.closing < CLOSING_UNMET, 0, program.closing)
-
-
-def close(program: Program, memory: Memory, slots: I32, *, held: bool = True) -> tuple[Findings, Findings]:
-    """Return the closing verdicts of these sessions, only the unmet ones unless `held`, and what is unsettled.
-
-    `kinds` are codes of `CLOSING`. A rule with `for_each` closes by slice, and events without a value close
-    nothing; an unjudged rule has no closing. The stamps are those of the last event that the rule saw, in
-    the slice where it has one. A run that follows closes where all its states have that code; where only
-    some are unmet, its closing is unsettled (`FOUND_UNSETTLED`).
-    """
-    sliced = _close_slices(program, memory, slots, held)
-    closed = join([_close_unsliced(program, memory, slots, held), *sliced])
-    is_unsettled = closed.kinds == FOUND_UNSETTLED
-    return closed.take(~is_unsettled), closed.take(is_unsettled)
-
-
-def become_unjudged(memory: Memory, unsettled: Findings) -> Findings:
-    """Return the first unsettled closing of each session and rule that is not unjudged yet, and mark these."""
-    found = unsettled.take(np.argsort(unsettled.stamps, kind="stable"))
-    found = found.take(~memory.undecided[found.slots, found.columns])
-    pairs = found.slots.astype(np.int64) << 32 | found.columns
-    found = found.take(np.sort(np.unique(pairs, return_index=True)[1]))
-    memory.undecided[found.slots, found.columns] = True
-    return replace(found, slices=np.full_like(found.slices, NO_SLICE))
-
-
-def _settled(program: Program, columns: NDArray[Any], codes: U8, sets: U64, held: bool) -> U8:
-    """Return the codes with those of the runs that follow: their common code, or `FOUND_UNSETTLED`."""
-    for place in np.flatnonzero(codes == CLOSING_FOLLOWED).tolist():
-        column = int(columns[place])
-        width = int(program.skip[column]) + 2
-        bits = closing_codes(sets[place], program.closing, int(program.start[column]), width)
-        if bits & 1 << CLOSING_UNMET:
-            codes[place] = CLOSING_UNMET if bits == 1 << CLOSING_UNMET else FOUND_UNSETTLED
-        else:
-            codes[place] = CLOSING_HELD if held and bits == 1 << CLOSING_HELD else 0
-    return codes
-
-
-def _close_unsliced(program: Program, memory: Memory, slots: I32, held: bool) -> Findings:
-    closing = reported_closing(program, held=held)
-    codes = closing[memory.state[slots, : program.unsliced] >> OUTPUT_BITS]
-    at, columns = np.nonzero(codes)
-    stamps = memory.seen[slots[at]]
-    stepped = columns >= program.plain
-    stamps[stepped] = memory.last[slots[at[stepped]], columns[stepped] - program.plain]
-    kinds = _settled(program, columns, codes[at, columns], memory.sets[slots[at], columns], held)
-    found = _findings(stamps, slots[at], columns, np.full(len(at), NO_SLICE), kinds)
-    return found.take(kinds != 0)
-
-
-def _close_slices(program: Program, memory: Memory, slots: I32, held: bool) -> Iterator[Findings]:
-    closing = reported_closing(program, held=held)
-    owners, members, keys = chained(memory.head, memory.link, slots)
-    for column in range(program.unsliced, program.columns):
-        key = int(program.groups[column])
-        place = column - int(program.group_columns[key])
-        session, slice_slot = owners[keys == key], members[keys == key]
-        state = memory.slice_state[slice_slot, place]
-        judged = (state != UNBORN) & (memory.state[session, column] >> OUTPUT_BITS != program.dead[column])
-        session, slice_slot = session[judged], slice_slot[judged]
-        codes = closing[state[judged] >> OUTPUT_BITS]
-        columns = np.full(len(session), column)
-        codes = _settled(program, columns, codes, memory.slice_sets[slice_slot, place], held)
-        stamps = memory.slice_last[slice_slot, place]
-        yield _findings(stamps, session, columns, slice_slot, codes).take(codes != 0)

@@ -176,8 +176,8 @@ def _emit(out: Any, used: Any, stamp: Any, slot: Any, column: Any, slice_slot: A
 def _follow(i: Any, c: Any, entry: Any, sets: Any, arrays: Any) -> Any:
     """Step the run of column `c` with this entry and these sets over row `i`, and return its next entry.
 
-    `arrays` are those of `judge_rows`, in its order. The kind `FOUND_UNKNOWN` means that some runs violate the
-    rule here and some do not.
+    `arrays` are those of `judge_rows`, in its order. The kind `FOUND_UNKNOWN` means that some runs violate
+    the rule here and some do not.
     """
     rows, tables, sizes = arrays[0], arrays[1], arrays[2]
     words, letters, choice, bounds, possible = rows[0], rows[4], rows[5], rows[6], rows[7]
@@ -212,11 +212,11 @@ def step_sets(sets: Any, letters: Any, table: Any, outputs: Any, start: Any, wid
             at = start + state * width + np.int64(letter)
             verdict = outputs[at] & VERDICT_MASK
             reached = _ONE << np.uint64((np.int64(table[at] >> OUTPUT_BITS) - start) // width)
-            violates = verdict == VIOLATED or verdict == STAYS_VIOLATED
+            violates = verdict in (VIOLATED, STAYS_VIOLATED)
             steps += 1
             violated += 1 if violates else 0
-            satisfied += 1 if verdict == SATISFIED or verdict == STAYS_SATISFIED else 0
-            recorded += 1 if verdict == VIOLATED or verdict == SATISFIED else 0
+            satisfied += 1 if verdict in (SATISFIED, STAYS_SATISFIED) else 0
+            recorded += 1 if verdict in (VIOLATED, SATISFIED) else 0
             applying += 1 if outputs[at] & APPLIES else 0
             if violates or broken & bit != _NONE:
                 sets[0] |= reached

@@ -15,11 +15,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..labels.labeler import WORD_BITS
+from ..model.completions import Completions, Possible
 from ..model.formula import Formula, Op, names
 from ..model.machine import Machine
 from ..model.rule import Rule
 from . import kernel, kernel_loop
-from .completions import Completions, Possible
 from .kernel import I32, U8, U64, LetterTable, Program
 
 Bits = NDArray[np.bool_]

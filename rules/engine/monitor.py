@@ -9,8 +9,8 @@ from ...schemas.verdict import Recover, Unknown, Verdict
 from ..compiler.compile import compile_formula
 from ..compiler.limits import FOLLOWED_STATES_MAX, cannot_follow
 from ..language.parse import parse_formula
+from ..model.completions import possible_letters
 from ..model.formula import Formula
-from .completions import possible_letters
 from .stepper import MachineRun
 
 
@@ -18,8 +18,8 @@ class Monitor:
     """A monitor of one formula over one session, event by event (TRAC, Alg. 1 and 2).
 
     Every name in the formula is a proposition. With `recover="both"` the obligation restarts after a verdict
-    (TRAC_R), with `"violation"` after violations only, with `"none"` never (TRAC). With `unknown="follow"` the
-    monitor follows every completion of what is unknown; with `"stop"` it is unjudged from there on.
+    (TRAC_R), with `"violation"` after violations only, with `"none"` never (TRAC). With `unknown="follow"`
+    the monitor follows every completion of what is unknown; with `"stop"` it is unjudged from there on.
 
     Raises:
         RuleError: the text is no formula, or its machine would be too large.
@@ -41,14 +41,15 @@ class Monitor:
     def step(self, true: Collection[str], unknown: Collection[str] = ()) -> Verdict:
         """Return the verdict after an event at which just these propositions are true.
 
-        Those in `unknown` may be true or false. Names that the formula does not use are ignored. The verdict is
-        that of all completions, `pending` where they differ; `possible` has the verdict of each. A monitor
+        Those in `unknown` may be true or false. Names that the formula does not use are ignored. The verdict
+        is that of all completions, `pending` where they differ; `possible` has the verdict of each. A monitor
         that stops returns `unjudged` from the first unknown proposition on.
 
         Raises:
             RuleError: something is unknown that the machine is too large to follow (TRL304).
         """
-        assert not isinstance(true, str) and not isinstance(unknown, str), "step takes sets of names"
+        assert not isinstance(true, str), "step takes a set of names, not a text"
+        assert not isinstance(unknown, str), "`unknown` is a set of names, not a text"
         names = frozenset(self.machine.propositions)
         open_names = names & frozenset(unknown)
         holding = (names & frozenset(true)) - open_names
@@ -80,6 +81,6 @@ class Monitor:
     def close(self) -> Verdict | None:
         """Return the finite-trace reading if the session ended here; None where no instance is pending.
 
-        It is `unjudged` where an unknown decides whether the formula is unmet, and once a monitor has stopped.
+        It is `unjudged` where an unknown decides whether the formula is unmet, and of a stopped monitor.
         """
         return Verdict.UNJUDGED if self._is_stopped else self._run.closing

@@ -20,8 +20,8 @@ class MachineStep(NamedTuple):
     The verdict is that of all runs, `pending` where they differ; `possible` has the verdict of each.
     `is_recorded` is true where the event decided it, false where final states repeat it. `is_split` is true
     where some runs violate the rule here and some do not. `residual` is what the coming events must satisfy,
-    `true` or `false` where the verdict is final here. `is_changed` is true where the event decided the runs or
-    changed their residual. `applies` is true where the rule applies in all runs.
+    `true` or `false` where the verdict is final here. `is_changed` is true where the event decided the runs
+    or changed their residual. `applies` is true where the rule applies in all runs.
     """
 
     verdict: Verdict

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..engine import kernel
+from ..engine.closing import reported_closing
 from ..engine.judge import CompiledRules
 from ..engine.kernel import I32, I64, U8, Memory
 from ..engine.kernel_loop import UNBORN
@@ -178,7 +179,7 @@ class BatchMemory:
         used = np.zeros(places, dtype=np.bool_)
         needed = carry_loop.settle(
             (slots, self._slices.owners, self._slices.keys, self._slices.are_classes),
-            kernel.reported_closing(self._program, held=held),
+            reported_closing(self._program, held=held),
             self._layout.arrays,
             self._arrays,
             (self.slice_offsets, self.trails),

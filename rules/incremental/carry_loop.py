@@ -8,9 +8,9 @@ before, the slices follow in the session's stream.
 
 A head has the bits of `DEAD` to `HAS_LAST`, the last event's effect above them, the number of changes above
 that, and the bits `FOLLOWED` and `UNDECIDED`. Nothing follows the head of a run that is dead, unborn or fresh
-(no event has stepped it); of another run there follow, with `FOLLOWED`, its sets of states, each as two halves
-of 32 bits, the lower first; then its state and the number of its values; with `HAS_LAST` the word, residual and
-reasons of its last event; then for each history bit the place of its last change; the changes, each as place,
+(no event has stepped it). Of another run there follow, with `FOLLOWED`, its two sets of states, each as two
+halves of 32 bits, the lower first; its state and the number of its values; with `HAS_LAST` the word, residual
+and reasons of its last event; for each history bit the place of its last change; the changes, each as place,
 word and residual; and the last places. A place is a number among the session's carried events from 1, or
 `OWN_PLACE` and a number among the slice's events from 0, and 0 where there is none.
 

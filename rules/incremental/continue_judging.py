@@ -15,6 +15,7 @@ import polars as pl
 
 from ...schemas.records.verdict_record import VerdictRecord
 from ..engine import kernel, kernel_loop
+from ..engine.closing import become_unjudged, close_sessions
 from ..engine.judge import label_columns, read_labels
 from ..engine.kernel import CLOSING_UNMET, I32, I64, Findings
 from ..engine.kernel_loop import NO_SLICE
@@ -176,11 +177,11 @@ class _Continuation:
         closing = np.array(
             [i for i, slot in enumerate(self._slots) if slot.closes is not None], dtype=np.int32
         )
-        return kernel.close(self._compiled.program, self._memory.memory, closing, held=satisfied)
+        return close_sessions(self._compiled.program, self._memory.memory, closing, held=satisfied)
 
     def become_unjudged(self, unsettled: Findings) -> Findings:
         """Return the rules that become unjudged when their occurrences close."""
-        return kernel.become_unjudged(self._memory.memory, unsettled)
+        return become_unjudged(self._memory.memory, unsettled)
 
     def classes_of(self, *found: Findings) -> frozenset[ClassPlace]:
         """Return the classes of slices that have verdicts."""

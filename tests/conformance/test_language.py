@@ -22,13 +22,13 @@ from tracline.rules.language.formula_builder import BOUND_MAX, NODES_MAX
 from tracline.rules.language.operators import parse_operators
 from tracline.rules.language.parse import parse_formula, parse_predicate
 from tracline.rules.language.syntax import DEPTH_MAX, TEXT_CHARS_MAX
+from tracline.rules.model.formula import evaluate_boolean
 from tracline.rules.model.keywords import RESERVED
 from tracline.rules.model.machine import APPLIES
 from tracline.rules.model.printer import to_text
 from tracline.rules.model.problem import RuleError, Snippet
 from tracline.rules.model.rule import Rule, RuleSet
 from tracline.rules.packs import yaml_document as document
-from tracline.rules.model.formula import evaluate_boolean
 from tracline.rules.packs.examples import run_examples
 from tracline.rules.packs.inheritance import PARENTS_MAX
 from tracline.rules.packs.load import pack_text

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from tracline.rules.compiler.compile import compile_formula
 from tracline.rules.engine import kernel, kernel_loop
+from tracline.rules.engine.closing import become_unjudged, close_sessions
 from tracline.rules.engine.letters import LabelWords, letters
 from tracline.rules.engine.monitor import Monitor
 from tracline.rules.model.formula import Formula
@@ -146,8 +147,8 @@ def by_kernel(formulas: list[Formula], recover: Recover, chosen: Sessions) -> li
     for found in kernel.judge(program, table, rows, memory):
         assert not kinds[found.columns, found.slots, found.stamps].any()
         kinds[found.columns, found.slots, found.stamps] = found.kinds
-    closed, unsettled = kernel.close(program, memory, np.arange(count, dtype=np.int32))
-    unsettled = kernel.become_unjudged(memory, unsettled)
+    closed, unsettled = close_sessions(program, memory, np.arange(count, dtype=np.int32))
+    unsettled = become_unjudged(memory, unsettled)
     kinds[unsettled.columns, unsettled.slots, length] = unsettled.kinds
     closings = np.zeros((len(rules), count), np.uint8)
     closings[closed.columns, closed.slots] = closed.kinds
@@ -182,7 +183,7 @@ def test_following_is_trying_every_completion() -> None:
     formulas = small(NODES_MAX)
     compared, findings = compare(formulas, EVENTS_MAX, UNKNOWN_MAX)
     print(
-        f"following = every completion: {len(formulas)} formulas x 3, {compared} sessions, {findings} findings"
+        f"following = every completion: {len(formulas)} formulas x 3, {compared} sessions, {findings} found"
     )
     each = sum(len(sessions(length, UNKNOWN_MAX).labels) for length in range(1, EVENTS_MAX + 1))
     assert compared == len(formulas) * 3 * each
@@ -196,12 +197,12 @@ def test_following_is_trying_every_completion_of_larger_formulas() -> None:
     formulas = list(accepted())
     compared, findings = compare(formulas, EVENTS_MAX, UNKNOWN_MAX + 1)
     print(
-        f"following = every completion: {len(formulas)} formulas x 3, {compared} sessions, {findings} findings"
+        f"following = every completion: {len(formulas)} formulas x 3, {compared} sessions, {findings} found"
     )
 
 
 def test_monitors_follow_as_every_completion_says() -> None:
-    """Verdict, possible verdicts, breaches and closing of all formulas of two nodes, sessions of three events."""
+    """Verdicts, breaches and closings of all formulas of two nodes agree, on sessions of three events."""
     compared = 0
     chosen = sessions(3, UNKNOWN_MAX)
     for formula, recover in product(small(2), Recover):
@@ -209,7 +210,10 @@ def test_monitors_follow_as_every_completion_says() -> None:
         for labels, completions in zip(chosen.labels.tolist(), chosen.completions.tolist(), strict=True):
             monitor, runs = Monitor(formula, recover), [(0, False)] * len(completions)
             for at, label in enumerate(labels):
-                steps = [machine.step(s, word_of(machine, c[at])) for (s, _), c in zip(runs, completions)]
+                steps = [
+                    machine.step(s, word_of(machine, c[at]))
+                    for (s, _), c in zip(runs, completions, strict=True)
+                ]
                 verdicts = {VERDICTS[output & VERDICT_MASK] for _, output in steps}
                 names = dict(zip(NAMES, LABELS[label], strict=True))
                 verdict = monitor.step(

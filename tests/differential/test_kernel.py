@@ -9,6 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 from tracline.rules.engine import kernel, kernel_loop
+from tracline.rules.engine.closing import become_unjudged, close_sessions
 from tracline.rules.engine.kernel import known_letters
 from tracline.rules.engine.status import status_of
 from tracline.rules.engine.stepper import RuleEvent, RuleRun
@@ -189,8 +190,8 @@ def quickly(
     for found in kernel.judge(program, table, rows, memory, found_max=found_max, slices_max=SLICES_MAX):
         kinds.update(found.kinds.tolist())
         findings.update(keys_of(program, found, names, verdicts))
-    closed, unsettled = kernel.close(program, memory, np.arange(len(case.events), dtype=np.int32))
-    unsettled = kernel.become_unjudged(memory, unsettled)
+    closed, unsettled = close_sessions(program, memory, np.arange(len(case.events), dtype=np.int32))
+    unsettled = become_unjudged(memory, unsettled)
     kinds.update(unsettled.kinds.tolist())
     findings.update(keys_of(program, unsettled, names, verdicts))
     closings = Counter(keys_of(program, closed, names, dict(enumerate(kernel.CLOSING))))

@@ -12,9 +12,8 @@ from tracline.rules.engine.judge import JUDGED_COLUMNS, CompiledRules, compile_r
 from tracline.rules.engine.records import records
 from tracline.rules.engine.sessions import Clock
 from tracline.rules.labels.missing import NOTHING
-from tracline.rules.model.formula import Formula
+from tracline.rules.model.formula import Formula, evaluate_boolean
 from tracline.rules.model.rule import Rule
-from tracline.rules.model.formula import evaluate_boolean
 from tracline.rules.reference.slow_witness import witnesses_slowly
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.frames.events import event_frame

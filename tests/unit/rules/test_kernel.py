@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tracline.rules.compiler.compile import compile_formula
 from tracline.rules.engine import kernel, kernel_loop
+from tracline.rules.engine.closing import close_sessions
 from tracline.rules.engine.kernel import known_letters
 from tracline.rules.language.parse import parse_formula
 from tracline.rules.model.machine import Machine
@@ -50,7 +51,7 @@ def test_no_rules_and_no_rows_find_nothing() -> None:
     assert (
         list(kernel.judge(program, known_letters(np.zeros((1, 1), dtype=np.uint8)), rows([]), memory)) == []
     )
-    assert len(kernel.close(program, memory, np.array([0], dtype=np.int32))[0].kinds) == 0
+    assert len(close_sessions(program, memory, np.array([0], dtype=np.int32))[0].kinds) == 0
 
 
 def test_an_unknown_event_ends_a_rule_for_its_session() -> None:
@@ -63,7 +64,7 @@ def test_an_unknown_event_ends_a_rule_for_its_session() -> None:
     assert found.stamps.tolist() == [1, 2]
     assert found.kinds.tolist() == [kernel_loop.FOUND_VIOLATED, kernel_loop.FOUND_UNKNOWN]
     assert kernel.unjudged(program, memory).tolist() == [[True]]
-    assert len(kernel.close(program, memory, np.array([0], dtype=np.int32))[0].kinds) == 0
+    assert len(close_sessions(program, memory, np.array([0], dtype=np.int32))[0].kinds) == 0
 
 
 def test_events_that_a_rule_does_not_see_leave_no_trace() -> None:
@@ -74,7 +75,7 @@ def test_events_that_a_rule_does_not_see_leave_no_trace() -> None:
     letters = np.array([[row_letters[0]], [row_letters[1]], [program.skip[0]]], dtype=np.uint8)
     memory = kernel.remember(program, 1, 0)
     assert list(kernel.judge(program, known_letters(letters), rows([0, 2, 2, 1, 2]), memory)) == []
-    closed, _ = kernel.close(program, memory, np.array([0], dtype=np.int32))
+    closed, _ = close_sessions(program, memory, np.array([0], dtype=np.int32))
     assert [kernel.CLOSING[kind] for kind in closed.kinds] == [Verdict.HELD]
     assert closed.stamps.tolist() == [3]
 

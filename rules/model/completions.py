@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..model.formula import evaluate_boolean
-from ..model.machine import Machine
-from ..model.rule import Rule
+from .formula import evaluate_boolean
+from .machine import Machine
+from .rule import Rule
 
 UNKNOWN_MAX = 6
 """Unknown propositions of one rule at an event whose completions are tried; with more, each letter counts."""
