@@ -51,10 +51,8 @@ OWN_PLACE = 1 << 14
 """The first place of a stream that is among a slice's events; a session has fewer carried events."""
 FIRST_OWN = -2
 """The place of a slice's first event in the trails of its class."""
-SETS_SIZE = 4
-"""Numbers of the sets of a run that follows."""
-NUMBER_BYTES_MAX = 5
-"""Bytes of a number below 2**35; no place, word, state or residual has a greater number."""
+SETS_SIZE, NUMBER_BYTES_MAX = 4, 5
+"""Numbers of the sets of a run, and bytes of a number below 2**35; there are no greater numbers."""
 
 
 @njit

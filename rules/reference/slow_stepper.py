@@ -99,7 +99,8 @@ def judge_slowly(
                 undecided = True
             elif verdict is not None:
                 findings.append(SteppedFinding(at, name, verdict))
-    closed = list(_closings(machine, slices if sliced else {None: valueless}))
+    ends: dict[str | None, _SliceRun] = {**slices} if sliced else {None: valueless}
+    closed = list(_closings(machine, ends))
     unsettled = sorted(finding.at for finding in closed if finding.verdict is Verdict.UNJUDGED)
     if unsettled and not undecided:
         findings.append(SteppedFinding(unsettled[0], None, Verdict.UNJUDGED))
