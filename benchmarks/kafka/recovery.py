@@ -14,7 +14,7 @@ from tracline.examples.local_kafka import Broker
 from tracline.rules.packs.load import shipped_packs
 from tracline.schemas.time import NS, rfc3339
 from tracline.stream.messages.codec import Tick, encode, partition_of
-from tracline.stream.messages.monitor_state import decode_session, encode_session
+from tracline.stream.messages.monitor_state import decode_head, decode_session, encode_session
 from tracline.stream.messages.topics import Topic
 
 from benchmarks.kafka.processes import PARTITIONS, Reader, Running, Setup, judged_until
@@ -109,14 +109,15 @@ def _tick(setup: Setup, at: int) -> None:
 
 def _fill(setup: Setup, records: Sequence[bytes], now: int) -> None:
     """Write copies of the judged sessions to the changelog, open, under other names, due tomorrow."""
-    states = [decode_session(record) for record in records[:TEMPLATES]]
+    whole = [record for record in records if not decode_head(record).pages]
+    states = [decode_session(record) for record in whole[:TEMPLATES]]
     bytes_max = setup.kafka.message_bytes_max
 
     def rows() -> Iterator[tuple[int, bytes, bytes]]:
         for number in range(SESSIONS):
             state, name = states[number % len(states)], f"recovered-{number}"
             session = msgspec.structs.replace(state.session, session_id=name)
-            record, _ = encode_session(replace(state, session=session), 0, now + DAY_NS, bytes_max)
+            record = encode_session(replace(state, session=session), 0, now + DAY_NS, bytes_max).record
             yield partition_of(name, PARTITIONS), f"s/{name}".encode(), record
 
     _produce(setup, changelog(setup), rows())

@@ -90,7 +90,7 @@ class PagePlace(NamedTuple):
     """
 
     offset: int
-    index: int
+    number: int
     crc: int
 
 

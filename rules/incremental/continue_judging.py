@@ -221,7 +221,7 @@ class _Continuation:
         values, members = self._slices.values, cast("list[int]", found.slices.tolist())
         single = sorted(set(members) - {NO_SLICE}, key=values.__getitem__)
         ranks = {member: rank for rank, member in enumerate([NO_SLICE, *single])}
-        rank = [ranks[member] for member in members]
+        rank = np.array([ranks[member] for member in members], dtype=np.int64)
         return np.lexsort((found.stamps, rank, found.columns, found.slots)).tolist()
 
     def _batches_of(self, found: Findings) -> list[int]:
@@ -321,4 +321,7 @@ class _Continuation:
                 number = self._batch_slices.numbers[member]
                 stepped[owner].append(SteppedSlice(name, number, key, stream, own))
         before = [CarriedSlices() if slot.carried is None else slot.carried.sliced for slot in self._slots]
-        return [each.after(*args) for each, *args in zip(before, runs, stepped, strict=True)]
+        return [
+            each.after(its_runs, its_stepped)
+            for each, its_runs, its_stepped in zip(before, runs, stepped, strict=True)
+        ]

@@ -119,7 +119,7 @@ def chunk_keys(partition: int, session_id: str, head: SessionHead) -> list[str]:
 
 def page_key(partition: int, session_id: str, place: PagePlace) -> str:
     """Return the key of a page of slices."""
-    return f"{PAGE}/{partition}/{place.offset}/{place.index}/{session_id}"
+    return f"{PAGE}/{partition}/{place.offset}/{place.number}/{session_id}"
 
 
 def keys_of_session(partition: int, session_id: str, head: SessionHead) -> list[str]:

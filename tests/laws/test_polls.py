@@ -13,9 +13,11 @@ from itertools import pairwise
 from random import Random
 from typing import TypeAlias
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tracline.rules.incremental.carried_slices import CarriedSlices
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.candidate import Candidate, Claim
 from tracline.schemas.event import Event, Kind
@@ -33,7 +35,7 @@ from tracline.stream.messages.codec import (
     encode,
     partition_of,
 )
-from tracline.stream.messages.monitor_state import chunk_keys, decode_head, decode_session
+from tracline.stream.messages.monitor_state import decode_head, decode_session, keys_of_session
 from tracline.stream.messages.record import Output, Record
 from tracline.stream.messages.session_state import JudgingState
 from tracline.stream.messages.topics import Topic
@@ -170,14 +172,33 @@ def cuts_of(count: int, random: Random) -> list[int]:
 
 
 def content(table: Table) -> dict[str, object]:
-    """Return the records of a table; sets in a state have no order in its bytes."""
-    found: dict[str, object] = {key: data for key, data in table.items() if not key.startswith(("s/", "c/"))}
+    """Return the records of a table; sets in a state have no order in its bytes.
+
+    The cuts decide into which pages and classes the slices of a session are put.
+    """
+    kinds = "s/", "c/", "g/"
+    found: dict[str, object] = {key: data for key, data in table.items() if not key.startswith(kinds)}
+    named: set[str] = set()
     for key, data in table.items():
         if key.startswith("s/"):
             head, name = decode_head(data), key.removeprefix("s/")
-            chunks = chunk_keys(partition_of(name, PARTITIONS), name, head)
-            found[key] = head.offset, head.due, decode_session(data, map(table.get, chunks))
+            partition = partition_of(name, PARTITIONS)
+            keys = keys_of_session(partition, name, head)
+            stored = [table.get(each) for each in keys]
+            state = decode_session(data, stored[: head.chunks], stored[head.chunks :])
+            found[key] = head.offset, head.due, state.session, without_slices(state.judging)
+            named.update(keys)
+    assert named == {key for key in table if key.startswith(("c/", "g/"))}
     return found
+
+
+def without_slices(judging: JudgingState) -> JudgingState:
+    """Return the judging of a session without its slices."""
+    if judging.carried is None:
+        return judging
+    return replace(
+        judging, carried=msgspec.structs.replace(judging.carried, sliced=CarriedSlices(), events=[], runs=b"")
+    )
 
 
 @given(st.integers(0, 1 << 30), st.booleans(), st.sampled_from([700, 100_000]))

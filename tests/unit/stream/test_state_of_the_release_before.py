@@ -7,12 +7,24 @@ events at the end.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
+import numpy as np
 import zstandard
+from tracline.rules.engine.judge import JUDGED_COLUMNS, compile_rule_set, label_columns
+from tracline.rules.incremental.carried import Carried
+from tracline.rules.incremental.carry_layout import CarryLayout
+from tracline.rules.incremental.continue_judging import continue_judging
+from tracline.rules.labels.missing import MISSING, missing_column
+from tracline.schemas.event import Event
+from tracline.schemas.frames.events import event_frame
+from tracline.schemas.records.verdict_record import encode_verdict
 from tracline.stream.messages.codec import decode_judged, decode_verdicts
+from tracline.stream.messages.monitor_state import decode_session
 from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages.monitor import MonitorStage
@@ -20,8 +32,10 @@ from tracline.stream.stages.monitor_step import MonitorOptions
 from tracline.stream.stages.schedule import MonitorState
 
 from ...support.conversations.keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, START_NS, rekeyer
+from ...support.conversations.rule_sessions import random_sessions, rule_set
 
 STORED = Path(__file__).parent / "stored" / "state_of_20261122.msgpack.zst"
+CARRIED = STORED.parent / "carried_of_20261123.msgpack.zst"
 
 
 def test_what_the_release_before_began_comes_to_its_end() -> None:
@@ -72,3 +86,42 @@ def _finished(stored: dict[str, Any]) -> list[tuple[Topic, bytes]]:
             state.apply(step.writes)
             written += [(output.topic, output.value or b"") for output in step.outputs]
     return written
+
+
+def test_slices_of_the_release_before_are_carried_on() -> None:
+    """`carried_of_20261123` has records of sessions after two thirds of their events.
+
+    The release of that day had the runs of all slices in the session's stream.
+    """
+    layout, count = CarryLayout(compile_rule_set(rule_set())), 0
+    stored: list[dict[str, Any]] = msgspec.msgpack.decode(
+        zstandard.ZstdDecompressor().decompress(CARRIED.read_bytes())
+    )
+    for part in stored:
+        events = random_sessions(Random(part["seed"]), 3, 60)
+        assert [event.event_id for event in events] == part["events"]
+        carried: dict[str, Carried] = {}
+        for name, record in part["states"].items():
+            state = decode_session(record).judging.carried
+            assert state is not None
+            assert state.version == 1
+            count += sum(map(len, state.slices))
+            carried[name] = state
+        cut, is_satisfied = part["cut"], part["satisfied"]
+        first, _ = _lines(layout, {}, events[:cut], is_satisfied)
+        rest, after = _lines(layout, carried, events[cut:], is_satisfied)
+        whole, _ = _lines(layout, {}, events, is_satisfied)
+        assert sorted(first + rest) == sorted(whole)
+        assert all(state is None or not state.slices for state in after.values())
+    assert count >= 100, count
+
+
+def _lines(
+    layout: CarryLayout, carried: dict[str, Carried], events: Sequence[Event], is_satisfied: bool
+) -> tuple[list[bytes], dict[str, Carried | None]]:
+    """Return the records of these events, and what is carried after them."""
+    frame = event_frame(events).with_columns(missing_column())
+    names = (*JUDGED_COLUMNS, *label_columns(layout.compiled), MISSING)
+    rows = layout.compiled.labeler.label_few(frame, keep=(*JUDGED_COLUMNS, MISSING)).select(names)
+    done = continue_judging(layout, carried, rows, np.zeros(len(rows), np.int64), satisfied=is_satisfied)
+    return [encode_verdict(record) for each in done.outcomes for record in each.records], done.carried
