@@ -13,6 +13,7 @@ import polars as pl
 
 from ...rules.engine.judge import CompiledRules, Judged
 from ...rules.engine.kernel import I32, I64
+from ...rules.engine.kernel_loop import FOUND_UNSETTLED
 from ...rules.engine.sessions import numbers
 from ...rules.engine.status import applied_at, first_breaches, unjudged_findings
 from ...schemas.event import Kind
@@ -65,7 +66,8 @@ def _statuses(compiled: CompiledRules, judged: Judged, idle: int) -> Iterator[pl
     yield _rows(compiled, judged, VIOLATED, violated.columns, violated.stamps, times[violated.stamps])
     yield _rows(compiled, judged, VIOLATED, unmet.columns, unmet.stamps, closes[unmet.slots])
     dead = unjudged_findings(judged)
-    yield _rows(compiled, judged, UNJUDGED, dead.columns, dead.stamps, times[dead.stamps])
+    at = np.where(dead.kinds == FOUND_UNSETTLED, closes[dead.slots], times[dead.stamps])
+    yield _rows(compiled, judged, UNJUDGED, dead.columns, dead.stamps, at)
     over = np.flatnonzero(~judged.sessions.open)
     yield _rows(compiled, judged, CLOSED, None, judged.sessions.bounds[over + 1] - 1, closes[over])
 

@@ -185,7 +185,7 @@ rules: [{id: r, formula: always (p or q or s)}]
 
 
 def test_a_machine_of_more_than_64_states_cannot_follow() -> None:
-    """TRL304 names the states and the remedy; with `unknown: stop` the rule compiles, and 64 states follow."""
+    """TRL304 names the remedy; with `unknown: stop` the rule compiles, and 64 states can follow."""
     rule = Rule("p", "late", "", parse_formula("always (p -> F[0,70] q)"), "", {})
     with pytest.raises(RuleError, match="TRL304") as caught:
         compile_rule(rule)
