@@ -25,7 +25,7 @@ class BatchSlices:
 
     `labels` are those of the new rows. The members of the `expanded` classes have a slot each. `rows` has the
     slice slot of each row and key, as `kernel.Rows`, and `bounds` those of the slices in each session's
-    stream. `own` has the own events of the carried slices by session.
+    stream. `owned` has the own events of the carried slices by session.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class BatchSlices:
         self._classes, self._weights, self._runs = list[int](), list[int](), list[bytes | None]()
         self._own_counts: list[int] = []
         self.numbers: list[int | None] = []
-        self.own: list[list[CarriedEvent]] = [[] for _ in slots]
+        self.owned: list[list[CarriedEvent]] = [[] for _ in slots]
         self.bounds: I64 = np.zeros(len(slots) + 1, dtype=np.int64)
         for i, slot in enumerate(slots):
             for key, values in enumerate([] if slot.carried is None else slot.carried.slices):
@@ -108,13 +108,13 @@ class BatchSlices:
         member = self._known[slot, key, value] = len(self._values)
         events = () if found is None else found.events
         runs = None if found is None else self._carried(slot).classes[found.number].runs
-        self.own[slot] += events
+        self.owned[slot] += events
         self._append(slot, key, value, 0, 1, runs, len(events))
         self.numbers.append(None if found is None else found.number)
         return member
 
     def _append(
-        self, slot: int, key: int, value: str, number: int, weight: int, runs: bytes | None, own: int
+        self, slot: int, key: int, value: str, number: int, weight: int, runs: bytes | None, owned: int
     ) -> None:
         self._owners.append(slot)
         self._key_of.append(key)
@@ -122,7 +122,7 @@ class BatchSlices:
         self._classes.append(number)
         self._weights.append(weight)
         self._runs.append(runs)
-        self._own_counts.append(own)
+        self._own_counts.append(owned)
 
     def _add_classes(self) -> None:
         """Add a slot for each class that has slices without a slot."""

@@ -112,6 +112,10 @@ class SlicePage:
         page._decoded = level, slices
         return page
 
+    def __eq__(self, other: object) -> bool:
+        """Return whether two pages have the same content."""
+        return isinstance(other, SlicePage) and self._decoded == other._decoded
+
     @property
     def data(self) -> bytes:
         """Return the page as bytes."""
@@ -178,6 +182,11 @@ class CarriedSlices(msgspec.Struct, array_like=True, frozen=True):
     recent: SlicePage = NO_SLICES
     pages: tuple[SlicePage, ...] = ()
     next_number: int = 1
+
+    def check(self) -> None:
+        """Decode all pages. Raises MsgspecError or IndexError where a page is damaged."""
+        for page in (self.recent, *self.pages):
+            assert page.slices is not None
 
     def find(self, name: str) -> CarriedSlice | None:
         """Return the slice of that name with the number of its class now."""

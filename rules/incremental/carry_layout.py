@@ -25,7 +25,7 @@ class SliceSlots:
 
     A slot with a number in `classes` stands for the slices of that class, which are `weights` many; the
     number is 0 in the slots of single slices, which have weight 1. `runs` has what was carried of the runs,
-    None where it is in the session's stream or there is nothing. `own` has the index of the place of each
+    None where it is in the session's stream or there is nothing. `owned` has the index of the place of each
     slice's first own event, -1 for a class.
     """
 
@@ -35,7 +35,7 @@ class SliceSlots:
     classes: I32
     weights: I32
     runs: Sequence[bytes | None]
-    own: I64
+    owned: I64
 
     @property
     def are_classes(self) -> Mask:
@@ -63,7 +63,7 @@ class PackedRuns:
 
     sessions: list[bytes]
     slices: list[bytes]
-    own: list[list[int]]
+    owned: list[list[int]]
 
 
 class CarryLayout:
@@ -120,7 +120,7 @@ class BatchMemory:
                 carried.places,
                 carried.firsts,
                 carried.slice_bounds,
-                (slices.owners, slices.keys, self.slice_offsets, begins, slices.own, slices.weights),
+                (slices.owners, slices.keys, self.slice_offsets, begins, slices.owned, slices.weights),
             ),
             layout.arrays,
             self._arrays,
@@ -194,7 +194,7 @@ class BatchMemory:
         room = len(slots) * (self._layout.slot_size + 1) + int(sizes.sum())
         room += (len(slots) + len(members)) * self._program.columns * carry_loop.SETS_SIZE
         out: U8 = np.empty(room * carry_loop.NUMBER_BYTES_MAX, dtype=np.uint8)
-        starts, bounds, own = carry_loop.pack(
+        starts, bounds, owned = carry_loop.pack(
             (slots, members, slices.keys, slices.are_classes),
             self._layout.arrays,
             self._arrays,
@@ -204,6 +204,6 @@ class BatchMemory:
         )
         data = out[: starts[-1]].tobytes()
         streams = [data[begin:end] for begin, end in pairwise(starts.tolist())]
-        places: list[int] = own[: bounds[-1]].tolist()
-        owned = [places[begin:end] for begin, end in pairwise(bounds.tolist())]
-        return PackedRuns(streams[: len(slots)], streams[len(slots) :], owned)
+        places: list[int] = owned[: bounds[-1]].tolist()
+        parts = [places[begin:end] for begin, end in pairwise(bounds.tolist())]
+        return PackedRuns(streams[: len(slots)], streams[len(slots) :], parts)

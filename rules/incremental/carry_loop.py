@@ -86,10 +86,10 @@ def unpack(data: Any, starts: Any, carried: Any, layout: Any, memory: Any, trail
                 last[s, c - plain] = trails[t + AT_BITS + bits[c] + CHANGES_SIZE]
         for x in range(bounds[s], bounds[s + 1]):
             i = _unpack_slice(data, i, x, (places, firsts[s], -1), slices, layout, memory, trails)
-    owners, _keys, _offsets, begins, own, _weights = slices
+    owners, _keys, _offsets, begins, owned, _weights = slices
     for x in range(bounds[bounds.shape[0] - 1], owners.shape[0]):
         if begins[x] >= 0:
-            at = places, firsts[owners[x]], own[x]
+            at = places, firsts[owners[x]], owned[x]
             _unpack_slice(data, begins[x], x, at, slices, layout, memory, trails)
 
 
@@ -182,10 +182,10 @@ def _read(data: Any, i: Any, packed: Any, t: Any, at: Any, bits: Any, depth: Any
 @njit
 def _place(data: Any, i: Any, at: Any) -> Any:
     number, i = _number(data, i)
-    places, first, own = at
+    places, first, owned = at
     if number >= OWN_PLACE:
         number -= OWN_PLACE
-        return (FIRST_OWN - number if own < 0 else places[own + number]), i
+        return (FIRST_OWN - number if owned < 0 else places[owned + number]), i
     return (places[first + number - 1] if number else -1), i
 
 
@@ -293,7 +293,7 @@ def pack(chosen: Any, layout: Any, memory: Any, runs: Any, numbers: Any, out: An
     sets, slice_sets, undecided, followed = memory[9], memory[10], memory[11], layout[12]
     starts = np.empty(slots.shape[0] + slices.shape[0] + 1, dtype=np.int64)
     bounds = np.zeros(slices.shape[0] + 1, dtype=np.int64)
-    own = np.empty(out.shape[0] // NUMBER_BYTES_MAX + 1, dtype=np.int64)
+    owned = np.empty(out.shape[0] // NUMBER_BYTES_MAX + 1, dtype=np.int64)
     i = 0
     for place in range(slots.shape[0]):
         s = slots[place]
@@ -306,7 +306,7 @@ def pack(chosen: Any, layout: Any, memory: Any, runs: Any, numbers: Any, out: An
             if state[s, c] >> OUTPUT_BITS == dead[c]:
                 i = _put(out, i, flags | DEAD)
             else:
-                at = numbers, own, 0, -1
+                at = numbers, owned, 0, -1
                 t = s * slot_size + offsets[c]
                 i, _ = _write(out, i, flags, sets[s, c], t, bits[c], depths[c], trails, at)
     for y in range(slices.shape[0]):
@@ -318,14 +318,14 @@ def pack(chosen: Any, layout: Any, memory: Any, runs: Any, numbers: Any, out: An
                 i = _put(out, i, DEAD)
             else:
                 t = slice_offsets[x] + offsets[c] - offsets[first]
-                at = numbers, own, bounds[y], -1 if is_class[x] else end
+                at = numbers, owned, bounds[y], -1 if is_class[x] else end
                 flags = FOLLOWED if slice_state[x, c - first] >> OUTPUT_BITS == followed[c] else 0
                 run_sets = slice_sets[x, c - first]
                 i, written = _write(out, i, flags, run_sets, t, bits[c], depths[c], trails, at)
                 end = end if is_class[x] else written
         bounds[y + 1] = end
     starts[slots.shape[0] + slices.shape[0]] = i
-    return starts, bounds, own
+    return starts, bounds, owned
 
 
 @njit
@@ -348,7 +348,7 @@ def _write(
     `at` has the numbers of places among the session's events, and an array of which a part has the places of
     the slice's own events; its end is -1 where all events are the session's.
     """
-    numbers, own, begin, end = at
+    numbers, owned, begin, end = at
     past = t + AT_BITS + bits + CHANGES_SIZE
     is_fresh = trails[past] == -1 and not flags & FOLLOWED
     for j in range(AT_BITS):
@@ -371,19 +371,19 @@ def _write(
         i = _put(out, i, trails[t + AT_RESIDUAL])
         i = _put(out, i, trails[t + AT_DECIDING])
     for j in range(bits):
-        i, end = _put_place(out, i, trails[t + AT_BITS + j], numbers, own, begin, end)
+        i, end = _put_place(out, i, trails[t + AT_BITS + j], numbers, owned, begin, end)
     for j in range(min(trails[t + AT_CHANGES], CHANGES_MAX)):
         change = t + AT_BITS + bits + j * CHANGE_SIZE
-        i, end = _put_place(out, i, trails[change], numbers, own, begin, end)
+        i, end = _put_place(out, i, trails[change], numbers, owned, begin, end)
         i = _put(out, i, trails[change + 1])
         i = _put(out, i, trails[change + 2])
     for j in range(depth):
-        i, end = _put_place(out, i, trails[past + j], numbers, own, begin, end)
+        i, end = _put_place(out, i, trails[past + j], numbers, owned, begin, end)
     return i, end
 
 
 @njit
-def _put_place(out: Any, i: Any, place: Any, numbers: Any, own: Any, begin: Any, end: Any) -> Any:
+def _put_place(out: Any, i: Any, place: Any, numbers: Any, owned: Any, begin: Any, end: Any) -> Any:
     if place <= FIRST_OWN:
         return _put(out, i, OWN_PLACE + FIRST_OWN - place), end
     if place < 0:
@@ -391,9 +391,9 @@ def _put_place(out: Any, i: Any, place: Any, numbers: Any, own: Any, begin: Any,
     if end < 0:
         return _put(out, i, numbers[place]), end
     at = begin
-    while at < end and own[at] != place:
+    while at < end and owned[at] != place:
         at += 1
     if at == end:
-        own[at] = place
+        owned[at] = place
         end += 1
     return _put(out, i, OWN_PLACE + at - begin), end

@@ -138,7 +138,7 @@ class _Continuation:
         rows = new_slots(self._slots, len(order.rows))
         self._batch_slices = BatchSlices(compiled, self._slots, rows, labels, expanded)
         self._slices, self._row_slices = self._batch_slices.slice_slots(), self._batch_slices.rows
-        self._events = PlacedEvents(self._slots, self._batch_slices.own, labelled, order)
+        self._events = PlacedEvents(self._slots, self._batch_slices.owned, labelled, order)
         self._events.slices = self._slices
         streams = [b"" if slot.carried is None else slot.carried.runs for slot in self._slots]
         events, bounds = self._events, self._batch_slices.bounds
@@ -311,15 +311,15 @@ class _Continuation:
         owners: list[int] = self._slices.owners.tolist()
         keys: list[int] = self._slices.keys.tolist()
         classes: list[int] = self._slices.classes.tolist()
-        for member, stream, places in zip(members, packed.slices, packed.own, strict=True):
+        for member, stream, places in zip(members, packed.slices, packed.owned, strict=True):
             owner, key = owners[member], keys[member]
             if classes[member]:
                 runs[owner][classes[member]] = stream
             else:
                 name = slice_name(key, self._slices.values[member])
-                own = tuple(map(self._events.at, places))
+                owned = tuple(map(self._events.at, places))
                 number = self._batch_slices.numbers[member]
-                stepped[owner].append(SteppedSlice(name, number, key, stream, own))
+                stepped[owner].append(SteppedSlice(name, number, key, stream, owned))
         before = [CarriedSlices() if slot.carried is None else slot.carried.sliced for slot in self._slots]
         return [
             each.after(its_runs, its_stepped)

@@ -73,20 +73,20 @@ def occurrence_slots(
 class PlacedEvents:
     """The events of a batch by their places: those that were carried, slot by slot, then the new ones.
 
-    `own` has the events of carried slices, by slot. `carried_places` has the places of the carried events of
-    each slot, which begin at `firsts`, and `own_places` those of the events of slices.
+    `owned` has the events of carried slices, by slot. `carried_places` has the places of the carried events
+    of each slot, which begin at `firsts`, and `own_places` those of the events of slices.
     """
 
     def __init__(
         self,
         slots: Sequence[OccurrenceSlot],
-        own: Sequence[Sequence[CarriedEvent]],
+        owned: Sequence[Sequence[CarriedEvent]],
         labelled: pl.DataFrame,
         order: Order,
     ) -> None:
         self._labelled, self._order, self._slot_list = labelled, order, slots
         carried = [[] if slot.carried is None else slot.carried.events for slot in slots]
-        self._old, counts, carried_places, own_places = _placed(carried, own)
+        self._old, counts, carried_places, own_places = _placed(carried, owned)
         self.first_new = len(self._old)
         self.count = self.first_new + len(order.rows)
         lengths = [0, *map(len, carried)]
@@ -165,7 +165,7 @@ def new_slots(slots: Sequence[OccurrenceSlot], rows: int) -> I32:
 
 
 def _placed(
-    carried: Sequence[Sequence[CarriedEvent]], own: Sequence[Sequence[CarriedEvent]]
+    carried: Sequence[Sequence[CarriedEvent]], owned: Sequence[Sequence[CarriedEvent]]
 ) -> tuple[list[CarriedEvent], list[int], list[int], list[int]]:
     """Return the carried events of all slots in judged order, each once, and the number of each slot's.
 
@@ -175,7 +175,7 @@ def _placed(
     counts: list[int] = []
     carried_places: list[int] = []
     own_places: list[int] = []
-    for of_session, of_slices in zip(carried, own, strict=True):
+    for of_session, of_slices in zip(carried, owned, strict=True):
         first = len(events)
         if of_slices:
             by_seq = {event.seq: event for event in (*of_session, *of_slices)}

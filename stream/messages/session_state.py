@@ -117,7 +117,9 @@ def decode(data: bytes, pages: Sequence[SlicePage] = ()) -> SessionState:
     decoder = msgspec.msgpack.Decoder(_StoredState, dec_hook=page) if pages else _DECODER
     try:
         stored = decoder.decode(data[1:])
-    except msgspec.MsgspecError:
+        if stored.carried is not None:
+            stored.carried.sliced.check()
+    except (msgspec.MsgspecError, IndexError):
         raise StreamError("TRL701", "a session's state is damaged", OTHER_RELEASE) from None
     judging = JudgingState(stored.rules, stored.applied_in, stored.carried, stored.rows)
     return SessionState(stored.session, judging)

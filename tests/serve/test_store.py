@@ -8,7 +8,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tracline.rules.incremental.carried import Carried, CarriedEvent
+from tracline.rules.incremental.carried import Carried
+from tracline.rules.incremental.carried_slices import (
+    CarriedEvent,
+    CarriedSlice,
+    CarriedSlices,
+    SliceClass,
+    SlicePage,
+)
 from tracline.schemas.instrumentations.census import OTHER_SCOPES, SCOPES_MAX
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.sessions.assemble import SessionAssembler
@@ -98,7 +105,9 @@ def test_a_state_that_is_not_understood_is_refused(data: bytes) -> None:
 def test_a_state_is_read_as_it_was_written() -> None:
     """Sets, numbers as keys and None come back as they were."""
     event = CarriedEvent("e", 3, 5, 1, None)
-    carried = Carried("program", 5, [event], [["a"], []], b"\0\1")
+    page = SlicePage.of(1, {"0 a": CarriedSlice(2, (event, event)), "0 b": CarriedSlice(2)})
+    sliced = CarriedSlices({2: SliceClass(0, b"\3", 2)}, {1: 2}, page, (page,), 3)
+    carried = Carried("program", 5, [event], [], b"\0\1", sliced=sliced)
     judging = JudgingState("digest", 5, carried, {"seq": [1, None], "late": [True]})
     state = SessionState(SessionAssembler("s", 7), judging)
     state.session.seen[-1].spans |= {"b", "a"}
