@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
 from functools import cache
 from itertools import product
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
-from tracline.rules.compiler.compile import compile_formula
+from tracline.rules.compiler.compile import compile_formula, compile_rule
 from tracline.rules.engine import kernel, kernel_loop
 from tracline.rules.engine.closing import become_unjudged, close_sessions
 from tracline.rules.engine.letters import LabelWords, letters
 from tracline.rules.engine.monitor import Monitor
-from tracline.rules.model.formula import Formula
+from tracline.rules.language.parse import parse_formula
+from tracline.rules.model.formula import Formula, evaluate_boolean
 from tracline.rules.model.machine import (
     APPLIES,
     SATISFIED,
@@ -25,9 +29,10 @@ from tracline.rules.model.machine import (
     VIOLATED,
     Machine,
 )
-from tracline.rules.model.predicate import Literal
+from tracline.rules.model.predicate import Literal, Path
 from tracline.rules.model.printer import to_text
-from tracline.rules.model.rule import Rule
+from tracline.rules.model.rule import Rule, SliceKey
+from tracline.rules.reference.slow_stepper import SteppedEvent, judge_slowly
 from tracline.schemas.verdict import Recover, Verdict
 
 from ..support.formulas import accepted, is_accepted, of_size
@@ -37,6 +42,8 @@ EVENTS_MAX, UNKNOWN_MAX, NODES_MAX = 4, 2, 3
 TRUE, FALSE, OPEN = "tfu"
 LABELS = tuple(product((FALSE, TRUE, OPEN), repeat=len(NAMES)))
 """The labels of an event: each of two propositions is false, true or unknown."""
+STEPS = (None, "p or q", "r", "not r", "r -> p")
+KINDS = {1: Verdict.VIOLATED, 2: Verdict.SATISFIED, **dict.fromkeys((4, 5, 6), Verdict.UNJUDGED)}
 CHUNK = 200
 """Rules that are judged together."""
 
@@ -249,3 +256,99 @@ def test_a_monitor_that_stops_is_unjudged_from_an_unknown_on() -> None:
     assert monitor.step(set(), unknown={"p"}) is Verdict.UNJUDGED
     assert monitor.step(set()) is Verdict.UNJUDGED
     assert monitor.close() is Verdict.UNJUDGED
+
+
+def random_rule(random: Random) -> Rule:
+    """Return a rule with a formula of up to four nodes, and perhaps `steps`, `applies_to` and slices."""
+    steps, applies_to = random.choice(STEPS), random.choice((None, "q", "once p"))
+    return Rule(
+        pack="pack",
+        id="rule",
+        title="",
+        formula=random.choice(accepted()),
+        text="",
+        propositions=dict.fromkeys("pqr", Literal(True)),
+        recover=random.choice(list(Recover)),
+        for_each=random.choice((None, SliceKey((Path("call_id"),), joint=False))),
+        steps=parse_formula(steps) if steps else None,
+        applies_to=parse_formula(applies_to) if applies_to else None,
+    )
+
+
+def random_labels(random: Random) -> list[tuple[frozenset[str], frozenset[str], str | None]]:
+    """Return the true and the unknown propositions of each event of a session, and its slice value."""
+    found: list[tuple[frozenset[str], frozenset[str], str | None]] = []
+    for _ in range(random.randint(1, 8)):
+        unknown = frozenset(name for name in "pqr" if random.random() < 0.15)
+        true = frozenset(name for name in "pqr" if random.random() < 0.4) - unknown
+        found.append((true, unknown, random.choice((None, None, "a", "b"))))
+    return found
+
+
+def readings_of(
+    rule: Rule, true: frozenset[str], unknown: frozenset[str]
+) -> tuple[frozenset[str] | None, ...]:
+    """Return the true propositions of every completion, None where `steps` excludes the event."""
+    subsets = [frozenset(n for n, one in zip(sorted(unknown), bits, strict=True) if one)
+               for bits in product((False, True), repeat=len(unknown))]  # fmt: skip
+    cases = [true | subset for subset in subsets]
+    return tuple(each if rule.steps is None or evaluate_boolean(rule.steps, each) else None for each in cases)
+
+
+Found = list[tuple[int, str | None, Verdict]]
+
+
+def by_engine(rule: Rule, machine: Machine, labels: Sequence[Any]) -> tuple[Found, Found, bool, bool]:
+    """Return findings, closings, whether the rule applies and whether it is judged, by the kernel."""
+    keys = [None if rule.for_each is None else 0]
+    program = kernel.lay_out([machine], [rule.steps is not None], keys, [True])
+    bits = {("pack", name): bit for bit, name in enumerate("pqr")}
+    packed = [[sum(1 << "pqr".index(n) for n in names) for names in label[:2]] for label in labels]
+    words = np.array(packed, dtype=np.uint64)
+    table = letters(program, [rule], [machine], bits, LabelWords(words[:, :1], words[:, 1:]))
+    values = sorted({label[2] for label in labels} - {None})
+    slices = [[values.index(label[2]) if label[2] else kernel_loop.NO_SLICE] for label in labels]
+    count = len(labels)
+    rows = kernel.Rows(
+        words=np.arange(count, dtype=np.int32),
+        slots=np.zeros(count, np.int32),
+        stamps=np.arange(count),
+        slices=np.array(slices, dtype=np.int32)[:, : program.keys],
+    )
+    memory = kernel.remember(program, 1, len(values))
+    found = kernel.join(kernel.judge(program, table, rows, memory))
+    closed, unsettled = close_sessions(program, memory, np.zeros(1, np.int32))
+    found = kernel.join([found, become_unjudged(memory, unsettled)])
+    named = dict(enumerate(values)) | {kernel_loop.NO_SLICE: None}
+    judged = [
+        (s, named[x], KINDS[k]) for s, x, k in zip(found.stamps, found.slices, found.kinds, strict=True)
+    ]
+    ends = [
+        (s, named[x], kernel.CLOSING[k])
+        for s, x, k in zip(*closed.arrays[:1], *closed.arrays[3:], strict=True)
+    ]
+    return judged, ends, bool(kernel.applies(memory).any()), not kernel.unjudged(program, memory).any()
+
+
+def test_letters_and_kernel_follow_as_the_reference_does() -> None:
+    """Findings, closings and applicability agree on 4,000 sessions with `steps`, slices and unknowns."""
+    random, counts = Random(11), Counter[str]()
+    for _ in range(1_000):
+        rule = random_rule(random)
+        machine = compile_rule(rule)
+        for _ in range(4):
+            labels = random_labels(random)
+            events = [
+                SteppedEvent(true, value=value, readings=readings_of(rule, true, unknown))
+                for true, unknown, value in labels
+            ]
+            slow = judge_slowly(machine, events, sliced=rule.for_each is not None)
+            expected = [sorted(map(repr, map(astuple, part))) for part in (slow.findings, slow.closing)]
+            found, closed, applies, judged = by_engine(rule, machine, labels)
+            plain = [[(int(at), value, verdict) for at, value, verdict in part] for part in (found, closed)]
+            assert [sorted(map(repr, part)) for part in plain] == expected, (rule, labels)
+            assert (applies, judged) == (slow.applies, slow.judged), (rule, labels)
+            counts.update(["sessions", *(verdict.value for _, _, verdict in (*found, *closed))])
+    print(f"letters and kernel = reference: {dict(counts)}")
+    assert counts["sessions"] == 4_000
+    assert min(counts[name] for name in ("violated", "satisfied", "unjudged", "held", "unmet")) > 60, counts
