@@ -25,7 +25,9 @@ from typing import Any
 import click
 
 from ..rules.packs.load import shipped_packs
+from ..schemas.records.verdict_record import VerdictRecord, decode_verdict
 from ..schemas.time import NS, parse_time
+from ..schemas.verdict import Verdict
 from .local_kafka import Broker, missing
 from .pipeline_bot import PAST, SPIKE_BREAK, BotReport, Breach, past_archive, talk
 
@@ -37,7 +39,7 @@ PARTITIONS = 4
 WAIT_S = 120.0
 POLL_S = 0.1
 PROCESSES = ("rekey", "monitor", "archive", "alerts")
-BROKEN = ("violated", "unmet")
+BROKEN = (Verdict.VIOLATED, Verdict.UNMET)
 TRACLINE = Path(sys.executable).with_name("tracline")
 
 
@@ -209,7 +211,7 @@ def _finish(run: PipelineRun) -> None:
         process.stop()
 
 
-def _verdicts(run: PipelineRun) -> list[dict[str, Any]]:
+def _verdicts(run: PipelineRun) -> list[VerdictRecord]:
     """Return the monitor's verdicts."""
     from ..stream.kafka.settings import KafkaSettings
     from ..stream.messages.codec import decode_verdicts
@@ -218,7 +220,7 @@ def _verdicts(run: PipelineRun) -> list[dict[str, Any]]:
     return [
         verdict
         for value in _values(run.broker, KafkaSettings().topic(Topic.VERDICTS))
-        for verdict in decode_verdicts(value)["verdicts"]
+        for verdict in decode_verdicts(value).verdicts
     ]
 
 
@@ -239,17 +241,17 @@ def _values(broker: Broker, topic: str) -> list[bytes]:
     return values
 
 
-def _audited(run: PipelineRun, archive: Path, packs: tuple[str, ...]) -> list[dict[str, Any]]:
+def _audited(run: PipelineRun, archive: Path, packs: tuple[str, ...]) -> list[VerdictRecord]:
     """Audit the live archive, and return the verdicts."""
     bundle = run.folder / "bundle"
     run.tracline("audit", archive, "--rules", *packs, "--out", bundle)
-    return [json.loads(line) for line in (bundle / "verdicts.jsonl").read_text().splitlines()]
+    return [decode_verdict(line) for line in (bundle / "verdicts.jsonl").read_bytes().splitlines()]
 
 
-def _report_breaches(sent: BotReport, live: list[dict[str, Any]]) -> bool:
+def _report_breaches(sent: BotReport, live: list[VerdictRecord]) -> bool:
     """Report the planted breaches that were found, and return whether these are all."""
-    broken = (verdict for verdict in live if verdict["verdict"] in BROKEN)
-    found = frozenset[Breach]((row["pack"], row["rule"], row["session_id"]) for row in broken)
+    broken = (verdict for verdict in live if verdict.verdict in BROKEN)
+    found = frozenset[Breach]((row.pack, row.rule, row.session_id) for row in broken)
     extra = len(found - sent.breaks)
     click.echo(
         f"{sent.sessions:,} conversations, {sent.spans:,} spans through Kafka in {sent.took_s:.0f} s.\n"
@@ -285,9 +287,9 @@ def _report_alerts(sent: BotReport, posted: list[dict[str, Any]]) -> bool:
     return is_found
 
 
-def _report_audit(live: list[dict[str, Any]], audited: list[dict[str, Any]]) -> bool:
+def _report_audit(live: list[VerdictRecord], audited: list[VerdictRecord]) -> bool:
     """Report the verdicts of the audit, and return whether they equal the monitor's."""
-    ids, again = {verdict["id"] for verdict in live}, {verdict["id"] for verdict in audited}
+    ids, again = {verdict.id for verdict in live}, {verdict.id for verdict in audited}
     is_same = ids == again and len(ids) == len(live) == len(audited)
     words = "the same ids" if is_same else f"{len(ids & again):,} of these ids"
     click.echo(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from .event import Content, Kind
-from .span_content import INPUT, OUTPUT, SpanRole
+from .span_content import INPUT, OUTPUT, SpanRole, ToolCall
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False):
@@ -46,6 +46,10 @@ class Candidate(msgspec.Struct, frozen=True, rename={"role": "part", "claims": "
     `digest` distinguishes spans sent with the same ids. `within` has the keys of the enclosing spans that
     make the same claims: a model call's wrappers, its agent. `covered` is whether stage (a) already knew an
     inner span that makes this one's claims.
+
+    A candidate whose content nobody has read has no claims but a `request` of its span alone in protobuf.
+    Then `without` are the halves of a conversation that other spans claim, `run` are a tool's call and error
+    as other spans complete them, and `origin` is the record of the span, by offset and SHA-256.
     """
 
     session_id: str
@@ -64,6 +68,10 @@ class Candidate(msgspec.Struct, frozen=True, rename={"role": "part", "claims": "
     service: str | None = None
     nested: bool = False
     attributes: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
+    request: bytes = b""
+    without: tuple[str, ...] = ()
+    run: tuple[ToolCall, str | None] | None = None
+    origin: tuple[int, bytes] | None = None
 
     @property
     def chars(self) -> int:

@@ -6,6 +6,7 @@ These are the statuses that the live pipeline sends, in the same order.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from ...rules.engine.kernel_loop import FOUND_UNSETTLED
 from ...rules.engine.sessions import numbers
 from ...rules.engine.status import applied_at, first_breaches, unjudged_findings
 from ...schemas.event import Kind
+from ...schemas.records.session_status import SessionStatus, StatusChange
 from ...schemas.time import NS
 from ..prepare.options import AuditOptions
 from ..sources.discover import Population
@@ -36,8 +38,7 @@ SCHEMA = {
 }
 """Columns of the frame. Times are nanoseconds since the epoch; `changed` is when the status changed."""
 
-APPLIED, VIOLATED, UNJUDGED, CLOSED = "applied", "violated", "unjudged", "closed"
-_TURN = {APPLIED: 0, VIOLATED: 1, UNJUDGED: 2, CLOSED: 3}
+_TURN = {status.value: turn for turn, status in enumerate(SessionStatus)}
 
 
 def status_history(
@@ -57,19 +58,26 @@ def status_history(
     return rows.sort("changed", turn, "session_id", "occurrence", "pack", "rule")
 
 
+def status_changes(rows: pl.DataFrame) -> Iterator[tuple[int, StatusChange]]:
+    """Yield rows of `status_history` as changes, each with the time at which it happened."""
+    for changed, status, *fields in rows.select(*SCHEMA).iter_rows():
+        yield changed, StatusChange(SessionStatus(status), *fields)
+
+
 def _statuses(compiled: CompiledRules, judged: Judged, idle: int) -> Iterator[pl.DataFrame]:
     """Yield the statuses of a bucket's sessions."""
+    rows = partial(_rows, compiled, judged)
     times, closes = _times(judged), _closes(judged, idle)
     columns, places = applied_at(compiled, judged)
-    yield _rows(compiled, judged, APPLIED, columns, places, times[places])
-    violated, unmet = first_breaches(judged)
-    yield _rows(compiled, judged, VIOLATED, violated.columns, violated.stamps, times[violated.stamps])
-    yield _rows(compiled, judged, VIOLATED, unmet.columns, unmet.stamps, closes[unmet.slots])
-    dead = unjudged_findings(judged)
+    yield rows(SessionStatus.APPLIED, columns, places, times[places])
+    violated, unmet = first_breaches(judged.found, judged.closed, judged.rated)
+    yield rows(SessionStatus.VIOLATED, violated.columns, violated.stamps, times[violated.stamps])
+    yield rows(SessionStatus.VIOLATED, unmet.columns, unmet.stamps, closes[unmet.slots])
+    dead = unjudged_findings(judged.found)
     at = np.where(dead.kinds == FOUND_UNSETTLED, closes[dead.slots], times[dead.stamps])
-    yield _rows(compiled, judged, UNJUDGED, dead.columns, dead.stamps, at)
+    yield rows(SessionStatus.UNJUDGED, dead.columns, dead.stamps, at)
     over = np.flatnonzero(~judged.sessions.open)
-    yield _rows(compiled, judged, CLOSED, None, judged.sessions.bounds[over + 1] - 1, closes[over])
+    yield rows(SessionStatus.CLOSED, None, judged.sessions.bounds[over + 1] - 1, closes[over])
 
 
 def _times(judged: Judged) -> I64:
@@ -96,12 +104,17 @@ def _closes(judged: Judged, idle: int) -> I64:
 
 
 def _rows(
-    compiled: CompiledRules, judged: Judged, status: str, columns: I64 | I32 | None, places: I64, at: I64
+    compiled: CompiledRules,
+    judged: Judged,
+    status: SessionStatus,
+    columns: I64 | I32 | None,
+    places: I64,
+    at: I64,
 ) -> pl.DataFrame:
     """Return rows of `SCHEMA`: rules by column (None for a close), the places of events, and times."""
     events = [judged.column(name, places) for name in ("session_id", "occurrence", "agent", "time")]
     rows = pl.DataFrame(events).with_columns(pl.col("occurrence", "time").to_physical(), changed=at)
-    rows = rows.with_columns(pl.lit(status).alias("status"))
+    rows = rows.with_columns(pl.lit(status.value).alias("status"))
     rules = [None] * len(places) if columns is None else compiled.program.order[columns]
     numbered = pl.DataFrame({"number": pl.Series(rules, dtype=pl.Int64)})
     fields = numbered.join(_rule_fields(compiled), on="number", how="left", maintain_order="left")

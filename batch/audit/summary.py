@@ -176,7 +176,9 @@ def rule_keys(rules: Sequence[Rule]) -> tuple[str, ...]:
 
 def _by_group(compiled: CompiledRules, judged: Judged, groups: I64, count: int) -> Counts:
     """Return the `COUNTS` by group and column; `groups` has the group of each slot."""
-    violated, unmet, dead = violation_findings(judged), unmet_findings(judged), unjudged_findings(judged)
+    found, rated = judged.found, judged.rated
+    violated, unmet = violation_findings(found, rated), unmet_findings(judged.closed, rated)
+    dead = unjudged_findings(found)
     violating: NDArray[np.bool_] = np.zeros(judged.memory.state.shape, dtype=np.bool_)
     violating[violated.slots, violated.columns] = True
     violating[unmet.slots, unmet.columns] = True

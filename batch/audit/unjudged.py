@@ -32,7 +32,7 @@ class Unjudged:
 
 def unjudged_in(compiled: CompiledRules, judged: Judged) -> Counter[Unjudged]:
     """Count the sessions of a bucket by the reason why a rule is unjudged."""
-    found = unjudged_findings(judged)
+    found = unjudged_findings(judged.found)
     rules = pl.Series("rule", compiled.program.order[found.columns], pl.Int64)
     rows = judged.labelled.select(MISSING, is_over=pl.col("seq") > kernel.EVENTS_MAX)
     each = rows[judged.order.rows[found.stamps]].with_columns(rules, pl.Series("kind", found.kinds))

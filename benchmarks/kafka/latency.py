@@ -12,7 +12,7 @@ from kafka import KafkaProducer
 from tracline.rules.packs.load import shipped_packs
 from tracline.schemas.event import Kind
 from tracline.schemas.span import Span
-from tracline.schemas.time import NS, rfc3339
+from tracline.schemas.time import NS
 from tracline.stream.messages.codec import decode_judged, decode_verdicts
 from tracline.stream.messages.topics import Topic
 
@@ -57,7 +57,7 @@ def delays(setup: Setup) -> Delays:
         _send(setup, traces(every), sent)
         took_s = time.monotonic() - began
         busy = {"rekey": (rekey.cpu - before[0]) / took_s, "monitor": (monitor.cpu - before[1]) / took_s}
-        judged_until(setup, rfc3339(time.time_ns()), monitor)
+        judged_until(setup, time.time_ns(), monitor)
     counted = set(list(sent)[WARM * len(sent) // len(every) :])
     found = sorted((at - sent[trace_id]) / NS for trace_id, at in _times(setup) if trace_id in counted)
     middle, late = found[len(found) // 2], found[len(found) * 99 // 100]
@@ -97,8 +97,8 @@ def _times(setup: Setup) -> list[tuple[str, int]]:
     when: dict[tuple[int, int], int] = {}
     for record in reader.all():
         message = decode_verdicts(record.value)
-        if message["verdicts"] or message["session_status"]:
-            when[message["partition"], message["offset"]] = record.timestamp * 1_000_000
+        if message.verdicts or message.statuses:
+            when[message.mark.partition, message.mark.offset] = record.timestamp * 1_000_000
     reader.close()
     reader = Reader(setup, setup.kafka.topic(Topic.JUDGED))
     found: list[tuple[str, int]] = []

@@ -18,13 +18,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from operator import itemgetter
+from operator import attrgetter
 from pathlib import Path
 
 from tracline.examples.local_kafka import Broker, missing
 from tracline.rules.packs.load import shipped_packs
 from tracline.schemas.span import Span
-from tracline.schemas.time import NS, rfc3339
+from tracline.schemas.time import NS
+from tracline.schemas.verdict import Verdict
 from tracline.stream.messages.codec import decode_verdicts
 from tracline.stream.messages.topics import Topic
 
@@ -127,7 +128,7 @@ def warmed(setup: Setup, rekey: Running, monitor: Running, spans: Load) -> None:
     """Let the processes judge the first spans and stop them; then send the spans that count."""
     first = spans.warm[-1].end
     send(setup, [*traces(spans.warm), *closing_spans(first + 6 * NS, 1)])
-    judged_until(setup, rfc3339(first), monitor)
+    judged_until(setup, first, monitor)
     rekey.hold()
     monitor.hold()
     send(setup, [*traces(spans.counted), *closing_spans(spans.end + 6 * NS, 2)])
@@ -149,7 +150,7 @@ def together(broker: Broker, spans: Load) -> Rate:
             began = time.time()
             rekey.go_on()
             monitor.go_on()
-            rate.wall_s = judged_until(setup, rfc3339(spans.end), monitor) - began
+            rate.wall_s = judged_until(setup, spans.end, monitor) - began
     return rate
 
 
@@ -170,7 +171,7 @@ def alone(broker: Broker, spans: Load) -> tuple[Rate, Rate]:
         with timed(second, pids(broker, monitor=monitor)):
             began = time.time()
             monitor.go_on()
-            second.wall_s = judged_until(setup, rfc3339(spans.end), monitor) - began
+            second.wall_s = judged_until(setup, spans.end, monitor) - began
     return first, second
 
 
@@ -188,10 +189,10 @@ def rivals(broker: Broker, spans: Load) -> dict[str, Spent]:
 def violations(setup: Setup) -> Counter[Violation]:
     """Return the violations that a run has written to the topic of verdicts."""
     reader = Reader(setup, setup.kafka.topic(Topic.VERDICTS))
-    records = [verdict for record in reader.all() for verdict in decode_verdicts(record.value)["verdicts"]]
+    records = [verdict for record in reader.all() for verdict in decode_verdicts(record.value).verdicts]
     reader.close()
-    violated = (verdict for verdict in records if verdict["verdict"] == "violated")
-    place = itemgetter("pack", "rule", "session_id", "seq")
+    violated = (verdict for verdict in records if verdict.verdict is Verdict.VIOLATED)
+    place = attrgetter("pack", "rule", "session_id", "seq")
     return Counter(map(place, violated))
 
 

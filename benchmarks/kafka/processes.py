@@ -18,6 +18,7 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka.structs import TopicPartition
 from tracline.examples.local_kafka import Broker
 from tracline.schemas.span import Span
+from tracline.schemas.time import rfc3339
 from tracline.stream.kafka.lag import lags
 from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings
@@ -204,18 +205,18 @@ class Reader:
         self._consumer.close()
 
 
-def judged_until(setup: Setup, watermark: str, process: Running) -> float:
+def judged_until(setup: Setup, watermark: int, process: Running) -> float:
     """Wait for every partition's verdicts up to a time; return when the last was written (seconds)."""
     reader = Reader(setup, setup.kafka.topic(Topic.VERDICTS))
     reached: dict[int, int] = {}
 
     def is_so() -> bool:
         for record in reader.poll():
-            message = decode_verdicts(record.value)
-            if (message["watermark"] or "") >= watermark:
+            reached_now = decode_verdicts(record.value).watermark
+            if reached_now is not None and reached_now >= watermark:
                 reached.setdefault(record.partition, record.timestamp)
         return len(reached) == PARTITIONS
 
-    process.until(is_so, f"verdicts up to {watermark}")
+    process.until(is_so, f"verdicts up to {rfc3339(watermark)}")
     reader.close()
     return max(reached.values()) / 1000

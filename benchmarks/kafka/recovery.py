@@ -12,7 +12,7 @@ import msgspec
 from kafka import KafkaProducer
 from tracline.examples.local_kafka import Broker
 from tracline.rules.packs.load import shipped_packs
-from tracline.schemas.time import NS, rfc3339
+from tracline.schemas.time import NS
 from tracline.stream.messages.codec import Tick, encode, partition_of
 from tracline.stream.messages.monitor_state import decode_head, decode_session, encode_session
 from tracline.stream.messages.topics import Topic
@@ -74,7 +74,7 @@ def recoveries(broker: Broker, records: Sequence[bytes]) -> Iterator[Recovery]:
         with setup.running("monitor", "--rules", *shipped_packs()) as first:
             # The monitor writes the rules and each partition's record.
             _tick(setup, begun)
-            judged_until(setup, rfc3339(begun), first)
+            judged_until(setup, begun, first)
             _end(first)
         _fill(setup, records, begun)
         yield _start(setup, command, begun + 1_000 * NS, name)
@@ -89,7 +89,7 @@ def _start(setup: Setup, command: Sequence[str], at: int, store: str) -> Recover
     with setup.running(*command) as monitor:
         monitor.wait_for_log("goes on with")
         ready_s = time.time() - began
-        judged_s = judged_until(setup, rfc3339(at), monitor) - began
+        judged_s = judged_until(setup, at, monitor) - began
         recovery = Recovery(store, SESSIONS, ready_s, judged_s, monitor.cpu, monitor.memory_mb)
         _end(monitor)
     return recovery

@@ -20,21 +20,19 @@ from .sessions import Mask
 from .stepper import RuleEvent, RuleRun, SliceRun, SliceStep
 
 
-def violation_findings(judged: Judged) -> Findings:
-    """Return the violations of a bucket, without those at history events."""
-    found = judged.found
-    return found.take((found.kinds == FOUND_VIOLATED) & judged.rated[found.stamps])
+def violation_findings(found: Findings, rated: Mask) -> Findings:
+    """Return the violations among findings, without those at history events, which are not rated."""
+    return found.take((found.kinds == FOUND_VIOLATED) & rated[found.stamps])
 
 
-def unmet_findings(judged: Judged) -> Findings:
+def unmet_findings(closed: Findings, rated: Mask) -> Findings:
     """Return the obligations that closed sessions leave unmet, without those that end at history events."""
-    closed = judged.closed
-    return closed.take((closed.kinds == CLOSING_UNMET) & judged.rated[closed.stamps])
+    return closed.take((closed.kinds == CLOSING_UNMET) & rated[closed.stamps])
 
 
-def unjudged_findings(judged: Judged) -> Findings:
+def unjudged_findings(found: Findings) -> Findings:
     """Return the events at which rules become unjudged."""
-    return judged.found.take(is_unjudged(judged.found))
+    return found.take(is_unjudged(found))
 
 
 def is_unjudged(found: Findings) -> Mask:
@@ -42,13 +40,13 @@ def is_unjudged(found: Findings) -> Mask:
     return np.isin(found.kinds, (FOUND_UNKNOWN, FOUND_SLICES, FOUND_UNSETTLED))
 
 
-def first_breaches(judged: Judged) -> tuple[Findings, Findings]:
+def first_breaches(found: Findings, closed: Findings, rated: Mask) -> tuple[Findings, Findings]:
     """Return the first breach of each rule in each session: the violations, and the unmet obligations.
 
     An unmet obligation is a first breach where the session has no violation of the rule. Both are ordered
     by their events.
     """
-    violated, left = firsts(violation_findings(judged)), firsts(unmet_findings(judged))
+    violated, left = firsts(violation_findings(found, rated)), firsts(unmet_findings(closed, rated))
     return violated, left.take(~np.isin(_pairs(left), _pairs(violated)))
 
 

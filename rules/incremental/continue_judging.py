@@ -17,11 +17,11 @@ from ...schemas.records.verdict_record import VerdictRecord
 from ..engine import kernel, kernel_loop
 from ..engine.closing import become_unjudged, close_sessions
 from ..engine.judge import label_columns, read_labels
-from ..engine.kernel import CLOSING_UNMET, I32, I64, Findings
+from ..engine.kernel import I32, I64, Findings
 from ..engine.kernel_loop import NO_SLICE
 from ..engine.records import has_witnesses, marked, records_of
 from ..engine.sessions import Mask, in_order
-from ..engine.status import firsts
+from ..engine.status import first_breaches, unjudged_findings
 from ..engine.witness import TrailRows, TrailRuns, replay, trail_letters, witnesses
 from .batch_slices import BatchSlices, ClassPlace
 from .carried import Carried
@@ -259,14 +259,13 @@ class _Continuation:
 
     def breaches(self, found: Findings, closed: Findings) -> tuple[list[_BatchChange], list[_BatchChange]]:
         """Return the first breaches of rules in occurrences: by violations, and by unmet obligations."""
-        breached, rated = self._memory.breached, self._events.rated
-        firsts_found: list[Findings] = []
-        for kind, findings in ((kernel_loop.FOUND_VIOLATED, found), (CLOSING_UNMET, closed)):
-            first = firsts(findings.take((findings.kinds == kind) & rated[findings.stamps]))
-            first = first.take(~breached[first.slots, first.columns])
+        breached = self._memory.breached
+        violated, unmet = (
+            first.take(~breached[first.slots, first.columns])
+            for first in first_breaches(found, closed, self._events.rated)
+        )
+        for first in (violated, unmet):
             breached[first.slots, first.columns] = True
-            firsts_found.append(first)
-        violated, unmet = firsts_found
         return (
             self._changes(violated, self._batches_of(violated)),
             self._changes(unmet, self._closing_batches(unmet)),
@@ -274,7 +273,7 @@ class _Continuation:
 
     def unjudged(self, found: Findings, unsettled: Findings) -> list[_BatchChange]:
         """Return the rules that become unjudged, at events and when their occurrences close."""
-        dead = found.take(~has_witnesses(found))
+        dead = unjudged_findings(found)
         at_close = self._changes(unsettled, self._closing_batches(unsettled))
         return [*self._changes(dead, self._batches_of(dead)), *at_close]
 

@@ -102,6 +102,6 @@ def encode_verdict(record: VerdictRecord) -> bytes:
     return _ENCODER.encode(record)
 
 
-def decode_verdict(data: bytes) -> VerdictRecord:
+def decode_verdict(data: bytes | msgspec.Raw) -> VerdictRecord:
     """Return the record in a line or value. Raises msgspec.MsgspecError where there is none."""
     return _DECODER.decode(data)

@@ -9,9 +9,9 @@ import msgspec
 from ..candidate import Candidate, Claim
 from ..chat.find import InputFlaw
 from ..span_content import SpanContent, SpanRole, ToolCall
-from .claims import claims_of, half_of
-from .coverage import Coverage, completed_call, covers
-from .span_reading import CLOCK_ERROR, SpanReading
+from .claims import ClaimMemory, claims_of, half_of
+from .coverage import Coverage, Run, completed_call, covers
+from .span_reading import CLOCK_ERROR, SessionMemory, SpanReading, content_of_request
 from .trace import Trace
 
 
@@ -25,12 +25,13 @@ def candidate_of(trace: Trace, reading: SpanReading, coverage: Coverage) -> Cand
     times = _times(chain)
     if times is None:
         return InputFlaw("", "span-time", "has no time, nor has its parent, and nobody noted when it came")
-    claims, digest = claims_of(reading.content, *times)
     covered = coverage.halves(reading.key)
-    if len(covered) == 1:
-        claims, _ = claims_of(reading.content, *times, without=covered)
-    elif (run := coverage.runs.get(reading.key)) is not None:
-        claims, _ = claims_of(_with_run(reading.content, *run), *times)
+    without = covered if len(covered) == 1 else ()
+    run = None if without else coverage.runs.get(reading.key)
+    claims: tuple[Claim, ...] = ()
+    digest = ""
+    if not reading.request:
+        claims, digest = _claims(reading.content, times, without, run)
     return Candidate(
         session_id=reading.scope + _session_key(trace, chain),
         role=reading.content.role,
@@ -48,7 +49,54 @@ def candidate_of(trace: Trace, reading: SpanReading, coverage: Coverage) -> Cand
         service=_first(span.content.service for span in chain),
         nested=_is_nested(chain, coverage),
         attributes=reading.content.attributes,
+        request=reading.request,
+        without=without if reading.request else (),
+        run=run if reading.request else None,
+        origin=reading.origin if reading.request else None,
     )
+
+
+def whole_candidate(candidate: Candidate, memory: SessionMemory | None = None) -> Candidate:
+    """Return the candidate with its claims, read from the request of its span if it has one.
+
+    `memory` is that of the session.
+    """
+    if not candidate.request:
+        return candidate
+    content, remembered = content_of_request(candidate.request, memory)
+    claims, digest = _claims(
+        content, (candidate.start, candidate.end), candidate.without, candidate.run, remembered
+    )
+    return msgspec.structs.replace(
+        candidate,
+        claims=claims,
+        digest=digest,
+        attributes=content.attributes,
+        request=b"",
+        without=(),
+        run=None,
+        origin=None,
+    )
+
+
+def _claims(
+    content: SpanContent,
+    times: tuple[int, int],
+    without: tuple[str, ...],
+    run: Run | None,
+    memory: ClaimMemory | None = None,
+) -> tuple[tuple[Claim, ...], str]:
+    """Return the claims of a span that other spans do not make, and the digest of all its claims.
+
+    `without` are the halves that other spans claim, `run` is a tool's run as other spans complete it.
+    """
+    claims, digest = claims_of(content, *times, memory=memory)
+    if without:
+        inputs = len(content.input or ())
+        claims = tuple(claim for claim in claims if half_of(claim, inputs) not in without)
+    elif run is not None:
+        claims, _ = claims_of(_with_run(content, *run), *times)
+    return claims, digest
 
 
 def omitted_claims(trace: Trace, reading: SpanReading, coverage: Coverage) -> tuple[Claim, ...]:
@@ -59,10 +107,9 @@ def omitted_claims(trace: Trace, reading: SpanReading, coverage: Coverage) -> tu
     covered, times = coverage.halves(reading.key), _times((reading, *trace.above(reading)))
     if len(covered) != 1 or times is None:
         return ()
-    inputs = len(reading.content.input or ())
-    return tuple(
-        claim for claim in claims_of(reading.content, *times)[0] if half_of(claim, inputs) in covered
-    )
+    content = reading.whole().content
+    inputs = len(content.input or ())
+    return tuple(claim for claim in claims_of(content, *times)[0] if half_of(claim, inputs) in covered)
 
 
 def _with_run(content: SpanContent, call: ToolCall, error: str | None) -> SpanContent:

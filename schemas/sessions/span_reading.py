@@ -19,6 +19,7 @@ from ..dialects.parts.log_records import joined
 from ..dialects.parts.remembered import InputMemory, RememberedText
 from ..dialects.span_facts import service_of
 from ..event import Content
+from ..otlp.protobuf import decode_protobuf
 from ..span import Span, Value
 from ..span_content import SpanContent, SpanRole, ToolCall
 from ..time import NS_MAX
@@ -43,6 +44,7 @@ class SpanReading(msgspec.Struct, frozen=True, rename={"content": "step", "has_c
     itself has been dropped. `beside` is whether the instrumentation makes agents siblings, also where one
     works for a tool of another; `apart` is whether it makes one span for each run of an agent. `coarse` is
     whether the span's clock may be wrong by `CLOCK_ERROR`. `is_joined` is whether log records were joined.
+    `request` is a request of the span alone in protobuf where its content has not been read.
     """
 
     trace_id: str
@@ -60,6 +62,7 @@ class SpanReading(msgspec.Struct, frozen=True, rename={"content": "step", "has_c
     coarse: bool = False
     is_joined: bool = False
     apart: bool = False
+    request: bytes = b""
 
     @property
     def is_named(self) -> bool:
@@ -112,7 +115,16 @@ class SpanReading(msgspec.Struct, frozen=True, rename={"content": "step", "has_c
             ends=False,
             attributes={},
         )
-        return msgspec.structs.replace(self, content=content, scope="", origin=None, captured=self.halves)
+        return msgspec.structs.replace(
+            self, content=content, scope="", origin=None, captured=self.halves, request=b""
+        )
+
+    def whole(self) -> SpanReading:
+        """Return the reading with the content of its span."""
+        if not self.request:
+            return self
+        content, _ = content_of_request(self.request)
+        return msgspec.structs.replace(self, content=content, captured=None, request=b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +147,11 @@ class SessionMemory(msgspec.Struct):
     """The last calls of a session's conversations, the latest first; a session may have several agents."""
 
     conversations: list[ConversationMemory] = msgspec.field(default_factory=list[ConversationMemory])
+
+    @property
+    def chars(self) -> int:
+        """Return the characters of the remembered inputs."""
+        return sum(len(conversation.inputs.text) for conversation in self.conversations)
 
     def of(self, span: Span) -> ConversationMemory:
         """Return the memory of the call that a span's input repeats, else of the oldest one, or a new one."""
@@ -179,6 +196,17 @@ def read_span(
         coarse=sender.is_coarse,
         apart=span.scope == scopes.HAYSTACK,
     )
+
+
+def content_of_request(
+    request: bytes, memory: SessionMemory | None = None
+) -> tuple[SpanContent, ClaimMemory | None]:
+    """Return the content of the only span of a request in protobuf, and the memory for its claims."""
+    (span,) = decode_protobuf(request).spans
+    if memory is None:
+        return read_content(span), None
+    remembered = memory.of(span)
+    return read_content(_remembering(span, remembered.inputs)), remembered.claims
 
 
 def _remembering(span: Span, memory: InputMemory) -> Span:

@@ -229,7 +229,15 @@ class OpenTrace:
         records = self.records.get(reading.span_id)
         if not records or not reading.content.lacks:
             return reading
-        joined = join_records(reading, records, is_cut=reading.span_id in self.cut)
+        try:
+            whole = reading.whole()
+        except Exception as error:
+            if isinstance(error, MemoryError):
+                # The span is not the cause.
+                raise
+            # The monitor makes a dead letter of it.
+            return reading
+        joined = join_records(whole, records, is_cut=reading.span_id in self.cut)
         self.trace.replace(reading.bare(), joined.bare())
         return joined
 
@@ -251,7 +259,8 @@ def items_of(opened: OpenTrace) -> Iterator[SpanReading | LogRecord]:
 
 def chars_of(item: SpanReading | LogRecord) -> int:
     """Return the characters that a span or a record counts."""
-    return SPAN_CHARS + (item.content.chars if isinstance(item, SpanReading) else item.chars)
+    chars = item.chars if isinstance(item, LogRecord) else item.content.chars + len(item.request)
+    return SPAN_CHARS + chars
 
 
 def _is_repeat(reading: SpanReading, known: SpanReading) -> bool:

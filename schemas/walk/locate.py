@@ -18,12 +18,14 @@ from ..otlp.decoded import Decoding
 from ..otlp.protobuf import decode_protobuf
 from ..otlp.wire import delimited
 from ..sessions.span_reading import Sender, SpanReading, read_span, sender_of
+from ..span import Span
 from . import keys
 from .json_loops import judge_texts
 from .single_span import NotRead, bare_reading
 from .wire_loops import (
     BEGIN,
     COLUMNS,
+    ENDED,
     FACT_COLUMNS,
     FULL,
     KEYS_MAX,
@@ -47,10 +49,12 @@ CACHED_BYTES_MAX = 4_096
 
 
 class PlacedSpan(msgspec.Struct, frozen=True):
-    """A span of a request: its reading without content (`SpanReading.bare`), and the offsets of its bytes.
+    """A span of a request: its reading, and the offsets of its bytes.
 
-    `reading.scope` is that of the span. `ends` is whether it marks the end of its session. The offsets are
-    of the contents of the span, its resource and its scope. `is_walked` is whether the walk alone read it.
+    `is_walked` is whether the walk alone read it; then the reading has no content (`SpanReading.bare`), but
+    the span's scope. `ends` is whether it marks the end of its session. `ended` is the end as the span has
+    it, `name` that of its instrumentation scope. The offsets are of the contents of the span, its resource
+    and its scope.
     """
 
     reading: SpanReading
@@ -59,6 +63,8 @@ class PlacedSpan(msgspec.Struct, frozen=True):
     resource: tuple[int, int]
     scope: tuple[int, int]
     is_walked: bool
+    ended: int
+    name: str
 
 
 def located(data: bytes, scope: Sequence[str] = ()) -> list[PlacedSpan] | None:
@@ -69,10 +75,8 @@ def located(data: bytes, scope: Sequence[str] = ()) -> list[PlacedSpan] | None:
     found = _walked(data, ROWS)
     if found is None:
         return None
-    rows, facts = found
-    prefixes = tuple(scope)
     try:
-        return [_located(data, row, facts, prefixes) for row in rows]
+        return _located(data, *found, tuple(scope))
     except NotRead:
         return None
 
@@ -92,34 +96,37 @@ def _walked(data: bytes, size: int) -> tuple[list[list[int]], list[list[int]]] |
 
 def request_of(data: bytes, span: PlacedSpan) -> bytes:
     """Return a request of one span of a request, with its resource and its scope."""
-    return single_request(data[slice(*span.span)], data[slice(*span.resource)], data[slice(*span.scope)])
+    scope_spans = delimited(1, data[slice(*span.scope)]) + delimited(2, data[slice(*span.span)])
+    return delimited(1, delimited(1, data[slice(*span.resource)]) + delimited(2, scope_spans))
 
 
-def single_request(span: bytes, resource: bytes, scope: bytes) -> bytes:
-    """Return a request of one span, from the contents of its message, its resource and its scope."""
-    scope_spans = delimited(1, scope) + delimited(2, span)
-    return delimited(1, delimited(1, resource) + delimited(2, scope_spans))
+def _located(
+    data: bytes, rows: list[list[int]], facts: list[list[int]], prefixes: tuple[str, ...]
+) -> list[PlacedSpan]:
+    """Return the spans of the rows; those that the walk cannot read are read with the dialects."""
+    found: list[PlacedSpan] = []
+    decoded: Sequence[Span] = ()
+    for place, row in enumerate(rows):
+        sender = _sender(data[row[RESOURCE] : row[RESOURCE_STOP]], prefixes)
+        name = _scope_name(data[row[SCOPE] : row[SCOPE_STOP]])
+        places = (row[BEGIN], row[STOP]), (row[RESOURCE], row[RESOURCE_STOP]), (row[SCOPE], row[SCOPE_STOP])
+        read = None if row[STATE] & ODD else bare_reading(data, row, facts, sender, name)
+        if read is not None:
+            found.append(PlacedSpan(*read, *places, is_walked=True, ended=row[ENDED], name=name))
+            continue
+        decoded = decoded or _decoded(data, len(rows))
+        reading = read_span(decoded[place], prefixes)
+        ends = reading.content.ends
+        found.append(PlacedSpan(reading, ends, *places, is_walked=False, ended=row[ENDED], name=name))
+    return found
 
 
-def _located(data: bytes, row: list[int], facts: list[list[int]], prefixes: tuple[str, ...]) -> PlacedSpan:
-    sender = _sender(data[row[RESOURCE] : row[RESOURCE_STOP]], prefixes)
-    name = _scope_name(data[row[SCOPE] : row[SCOPE_STOP]])
-    places = (row[BEGIN], row[STOP]), (row[RESOURCE], row[RESOURCE_STOP]), (row[SCOPE], row[SCOPE_STOP])
-    read = None if row[STATE] & ODD else bare_reading(data, row, facts, sender, name)
-    if read is not None:
-        return PlacedSpan(*read, *places, is_walked=True)
-    return PlacedSpan(*_ordinary(data, places, prefixes), *places, is_walked=False)
-
-
-def _ordinary(
-    data: bytes, places: tuple[tuple[int, int], ...], prefixes: tuple[str, ...]
-) -> tuple[SpanReading, bool]:
-    """Read a span with the dialects; raise NotRead where it has a flaw: its request has the flaw's place."""
-    decoded = decode_protobuf(single_request(*(data[slice(*place)] for place in places)))
-    if decoded.flaws or len(decoded.spans) != 1:
+def _decoded(data: bytes, count: int) -> Sequence[Span]:
+    """Return the spans of a request with that many; raise NotRead where it has a flaw."""
+    decoded = decode_protobuf(data)
+    if decoded.flaws or len(decoded.spans) != count:
         raise NotRead
-    reading = read_span(decoded.spans[0], prefixes)
-    return msgspec.structs.replace(reading.bare(), scope=reading.scope), reading.content.ends
+    return decoded.spans
 
 
 @lru_cache(maxsize=CACHED_MAX)

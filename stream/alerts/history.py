@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from ...schemas.records.session_status import SessionStatus, StatusChange
 from ...schemas.time import NS, rfc3339
-from ..messages.status import SessionStatus, StatusChange
 from .rates import Rates, default_rates, rates_of, tolerance
 from .sessions import SessionCounter, TickCounts
 from .watch import AlarmChange, Watch

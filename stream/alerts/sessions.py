@@ -10,14 +10,12 @@ leaves the tick.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-import msgspec
-
-from ...schemas.time import NS, parse_time
-from ..messages.status import SessionStatus, StatusChange
+from ...schemas.records.session_status import SessionStatus, StatusChange
+from ...schemas.time import NS
 from .alert import UNKNOWN, value
 from .overlay import Overlay, OverlayWrites
 
@@ -320,36 +318,7 @@ class SessionCounter:
             self.dropped += 1
 
 
-class _StatusJson(msgspec.Struct, forbid_unknown_fields=True):
-    """A status in a message, with the types of its fields."""
-
-    status: SessionStatus
-    session_id: str
-    occurrence: str
-    pack: str | None
-    rule: str | None
-    rule_digest: str | None
-    severity: str | None
-    agent: str | None
-    time: str
-
-
 def agent_label(agent: str | None) -> str:
     """Return the agent's name in alerts; all sessions without one share `NO_AGENT`."""
     name = value(agent)
     return NO_AGENT if name == UNKNOWN else name
-
-
-def read_statuses(message: Mapping[str, Any]) -> Iterator[StatusChange]:
-    """Yield the status changes in a message of `tracline.verdicts`, as `decode_verdicts` returns it.
-
-    Raises KeyError, TypeError or ValueError where a field is missing or invalid.
-    """
-    for status in msgspec.convert(message["session_status"], list[_StatusJson]):
-        occurrence, time = parse_time(status.occurrence), parse_time(status.time)
-        if occurrence is None or time is None:
-            raise ValueError("a status without a time")
-        named = status.pack, status.rule, status.rule_digest, status.severity
-        if (None in named[:2]) is not (status.status is SessionStatus.CLOSED):
-            raise ValueError("a status of no rule, or a close of one")
-        yield StatusChange(status.status, status.session_id, occurrence, *named, status.agent, time)

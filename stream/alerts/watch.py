@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from ...predict.detector import Alarm, DetectorSettings, DetectorState, step
-from ..messages.status import StatusChange
+from ...schemas.records.session_status import StatusChange
 from .overlay import Overlay, OverlayWrites
 from .rates import Tolerance
 from .sessions import CounterState, CounterWrites, RateKey, SessionCounter, TickCounts

@@ -15,11 +15,11 @@ from enum import StrEnum
 
 from kafka.structs import TopicPartition
 
+from ...schemas.records.dead_letter import DeadLetter
 from ..alerts.alert import Alert, decode
 from ..alerts.delivery import Delivery
 from ..error import StreamError
-from ..messages.codec import DeadLetter, encode_dead_letter
-from ..messages.record import Output, Record
+from ..messages.record import Record, dead_letter_output
 from ..messages.topics import Topic
 from ..process.alert_metrics import AlertMetrics
 from ..process.faultpoints import AlertFault, fault_point
@@ -213,8 +213,7 @@ def _refused(record: Record, topic: str, error: StreamError) -> EncodedAlertsRes
     offset, digest = record.origin
     at = PROCESS, topic, record.partition, offset, record.time
     dead_letter = DeadLetter(*at, "record", error.code, str(error), digest.hex())
-    output = Output(Topic.DEAD_LETTER, None, None, encode_dead_letter(dead_letter))
-    return StageResult((output,), None, AlertsCounts(dead_letters=[error.code]))
+    return StageResult((dead_letter_output(dead_letter),), None, AlertsCounts(dead_letters=[error.code]))
 
 
 def _record(record: ClientRecord) -> Record:

@@ -13,13 +13,13 @@ from typing import Any, TypeAlias
 import msgspec
 
 from ...schemas.chat.find import InputFlaw
-from ...schemas.time import parse_time
+from ...schemas.records.dead_letter import DeadLetter
 from ..alerts import alert as alerts
-from ..alerts.sessions import RateKey, read_statuses
+from ..alerts.sessions import RateKey
 from ..alerts.watch_state import read_watch, write_watch
 from ..error import StreamError
-from ..messages.codec import Damaged, DeadLetter, decode_verdicts, encode_dead_letter
-from ..messages.record import Output, Record
+from ..messages.codec import Damaged, VerdictsMessage, decode_verdicts
+from ..messages.record import Output, Record, dead_letter_output
 from ..messages.topics import Topic
 from ..stages.alert import (
     AlertsCounts,
@@ -28,7 +28,6 @@ from ..stages.alert import (
     AlertStage,
     AlertsWrites,
     PartitionProgress,
-    VerdictsMessage,
     VerdictsRecord,
 )
 from ..stages.result import StageResult
@@ -49,15 +48,9 @@ def read_verdicts(record: Record) -> VerdictsRecord:
     """
     content: VerdictsMessage | InputFlaw
     try:
-        message = decode_verdicts(record.value)
-        statuses = tuple(read_statuses(message))
-        mark = message["offset"], message["index"], _time(message["watermark"])
-        content = VerdictsMessage(msgspec.convert(mark, PartitionProgress), statuses)
+        content = decode_verdicts(record.value)
     except Damaged as error:
         content = InputFlaw("record", CODE, str(error))
-    except (KeyError, TypeError, ValueError):
-        # The text of these errors may quote what was read.
-        content = InputFlaw("record", CODE, "a message of verdicts that lacks something")
     offset, digest = record.origin
     return VerdictsRecord(record.partition, offset, record.time, digest.hex(), content)
 
@@ -99,7 +92,7 @@ def encoded(state: AlertsState, result: AlertsResult) -> EncodedAlertsResult:
     changed = [output for output in result.outputs if not isinstance(output, DeadLetter)]
     records = _state_records(state, result.writes)
     outputs = (
-        *(Output(Topic.DEAD_LETTER, None, None, encode_dead_letter(found)) for found in dead_letters),
+        *map(dead_letter_output, dead_letters),
         *(Output(Topic.ALERTS_STATE, 0, name, data) for name, data in records.items()),
         *(Output(Topic.ALERTS, 0, alert.id, alerts.encode(alert)) for alert in changed),
     )
@@ -117,16 +110,6 @@ def _state_records(state: AlertsState, writes: AlertsWrites) -> dict[str, bytes 
     for key, alert in writes.firing.items():
         records[_ALERT + encode(key).decode()] = None if alert is None else alerts.encode(alert)
     return records | write_watch(state.watch, writes.watch)
-
-
-def _time(text: object) -> int | None:
-    """Return a watermark of JSON; null is none."""
-    if text is None:
-        return None
-    time = parse_time(text)
-    if time is None:
-        raise ValueError
-    return time
 
 
 def _read(data: bytes, type_: Any) -> Any:

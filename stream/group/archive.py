@@ -21,8 +21,8 @@ from kafka.structs import TopicPartition
 
 from ...archive.chunk import ArchiveCheckpoint, Chunk
 from ...archive.shared_writer import LiveArchive
+from ...schemas.records.dead_letter import DeadLetter, encode_dead_letter
 from ..error import StreamError
-from ..messages.codec import DeadLetter, encode_dead_letter
 from ..messages.record import Record
 from ..messages.topics import Topic
 from ..process.archive_metrics import ArchiveMetrics

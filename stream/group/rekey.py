@@ -206,7 +206,11 @@ class RekeyDriver(TransactionalDriver[EncodedRekeyResult]):
     def _request(self, record: ClientRecord) -> SourceRequest:
         """Return a record decoded, or with the flaw for which it is not read."""
         flaw = _flaw(record)
-        return request_of(self._record(record)) if flaw is None else refused(self._record(record), flaw)
+        return (
+            request_of(self._record(record), self._sources.stage.settings.scope)
+            if flaw is None
+            else refused(self._record(record), flaw)
+        )
 
     def _record(self, record: ClientRecord) -> Record:
         """Return a record of the client; one without a timestamp has the time of now."""

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 from ...schemas.chat.find import InputFlaw
+from ...schemas.otlp.decoded import Decoded
+from ...schemas.records.dead_letter import DeadLetter
+from ...schemas.walk.locate import located
 from ..error import PROCESS_ERRORS
 from ..ingest.request import Encoding, decode
-from ..messages.codec import (
-    CandidateBatch,
-    DeadLetter,
-    Tick,
-    candidate_messages,
-    encode,
-    encode_dead_letter,
-    partition_of,
-)
-from ..messages.record import Input, Output, Record
+from ..messages.codec import CandidateBatch, Tick, candidate_messages, encode, partition_of
+from ..messages.record import Input, Output, Record, dead_letter_output
 from ..messages.topics import Topic
 from ..stages.rekey import (
     SIGNALS,
@@ -30,7 +25,7 @@ from ..stages.rekey import (
     ResolvedCandidate,
     SourceRequest,
 )
-from ..stages.resolve import SourceState
+from ..stages.resolve import LocatedRequest, SourceState
 from ..stages.result import StageResult
 from .rekey_state import AssignedSource, AssignedSourceWrites, TopicCounts, read_source, write_source
 
@@ -118,7 +113,7 @@ class RekeySources:
                 too_large += flawed
             else:
                 outputs += self._outputs(output)
-        outputs += map(_dead_letter, too_large)
+        outputs += map(dead_letter_output, too_large)
         writes: dict[int, AssignedSourceWrites] = {}
         for number, changed in result.writes.items():
             source = self._assigned[number]
@@ -132,7 +127,7 @@ class RekeySources:
     def _outputs(self, output: Tick | DeadLetter) -> list[Output]:
         """Return the records of a tick or of a dead letter."""
         if isinstance(output, DeadLetter):
-            return [_dead_letter(output)]
+            return [dead_letter_output(output)]
         data = encode(output)
         return [Output(Topic.EVENTS, number, None, data) for number in range(self.counts.partitions)]
 
@@ -148,7 +143,12 @@ class RekeySources:
         for target, group in sorted(by_partition.items()):
             candidates = [resolved.candidate for resolved in group]
             message = CandidateBatch(
-                batch.source, self.counts.sources, batch.offset, batch.watermark, candidates
+                batch.source,
+                self.counts.sources,
+                batch.offset,
+                batch.watermark,
+                candidates,
+                topic=self.stage.names[Topic.SPANS],
             )
             messages, flawed = candidate_messages(message, self._bytes_max, batch.before)
             outputs += [Output(Topic.EVENTS, target, None, data) for data in messages]
@@ -162,12 +162,21 @@ class RekeySources:
         return outputs, too_large
 
 
-def request_of(record: Record) -> SourceRequest:
-    """Return a record decoded; where decoding breaks, with the flaw of that."""
+def request_of(record: Record, scope: Sequence[str] = ()) -> SourceRequest:
+    """Return a record with its spans located, else decoded; where that breaks, with the flaw of that.
+
+    `scope` are the resource attributes that precede the ids of sessions.
+    """
     offset, digest = record.origin
     encoding = Encoding.JSON if record.value[:1] in (b"{", b"[") else Encoding.PROTOBUF
+    content: Decoded | LocatedRequest | InputFlaw
     try:
-        content = decode(record.value, encoding, SIGNALS[record.topic])
+        is_walked = encoding is Encoding.PROTOBUF and record.topic is Topic.SPANS
+        spans = located(record.value, scope) if is_walked else None
+        if spans is not None:
+            content = LocatedRequest(record.value, spans)
+        else:
+            content = decode(record.value, encoding, SIGNALS[record.topic])
     except Exception as error:
         if isinstance(error, PROCESS_ERRORS):
             raise
@@ -179,7 +188,3 @@ def refused(record: Record, flaw: InputFlaw) -> SourceRequest:
     """Return a record that is not decoded, with the flaw for which it is not."""
     offset, digest = record.origin
     return SourceRequest(record.input, offset, record.time, digest, flaw)
-
-
-def _dead_letter(dead_letter: DeadLetter) -> Output:
-    return Output(Topic.DEAD_LETTER, None, None, encode_dead_letter(dead_letter))

@@ -21,10 +21,11 @@ from ..messages.topics import Topic
 from ..messages.trace_state import DAMAGES, EntrySizes, decode_trace, next_entry
 from ..stages.resolve import SourceState, SourceTimes, SourceWrites
 
-STATE_VERSION = 3
+STATE_VERSION = 4
 """The version of the records.
 
-Versions 1 and 2 are read as well. Of version 1 a trace is one entry, and of both no log record waits.
+Versions 1 to 3 are read as well: of them each span has its content. Of version 1 a trace is one entry, and of
+versions 1 and 2 no log record waits.
 """
 FACTS = "@source"
 """The key of the record of a source's times; no trace id begins with `@`."""
@@ -161,7 +162,7 @@ def _read_records(
     chunks: dict[str, dict[int, tuple[bool, bytes]]] = {}
     for key, value in records.items():
         version = value[0] if value else "none"
-        if version not in (1, 2, STATE_VERSION):
+        if version not in range(1, STATE_VERSION + 1):
             raise _unreadable(f"the rekeyer's state has version {version}, not {STATE_VERSION}")
         try:
             if key == FACTS:

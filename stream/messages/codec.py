@@ -10,20 +10,27 @@ drop the outputs that a restarted monitor repeats.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
-import orjson
 from crc32c import crc32c
 
 from ...schemas.candidate import Candidate
 from ...schemas.event import Event
-from ...schemas.records.verdict_record import VerdictRecord, encode_verdict
-from ..error import StreamError
+from ...schemas.records.session_status import StatusChange, decode_status, encode_status
+from ...schemas.records.verdict_record import VerdictRecord, decode_verdict, encode_verdict
+from ...schemas.sessions.resolve import whole_candidate
+from ...schemas.time import parse_time, rfc3339
+from ..error import PROCESS_ERRORS, StreamError
 
 VERSION = 1
 """Version of the messages; a process refuses all others."""
+UNREAD_VERSION = 2
+"""Version of the messages of `tracline.events` with candidates whose content nobody has read.
+
+Version 1 is read as well: there each candidate has its claims.
+"""
 
 T = TypeVar("T")
 
@@ -38,7 +45,7 @@ class CandidateBatch(msgspec.Struct, frozen=True, tag_field="type", tag="batch")
 
     `watermark` is that of the source after them; there are `sources` source partitions. With `more` all
     candidates are of one session, and the next message of this source has further ones: the session is not
-    judged until then.
+    judged until then. `topic` is that of the source, for dead letters.
     """
 
     source: int
@@ -47,6 +54,7 @@ class CandidateBatch(msgspec.Struct, frozen=True, tag_field="type", tag="batch")
     watermark: Time
     candidates: list[Candidate]
     more: bool = False
+    topic: str = ""
 
 
 class Tick(msgspec.Struct, frozen=True, tag_field="type", tag="tick"):
@@ -98,22 +106,31 @@ class JudgedBatch(msgspec.Struct, frozen=True, tag_field="type", tag="judged"):
     activated: dict[str, RuleTexts] = {}
 
 
-class DeadLetter(msgspec.Struct, frozen=True):
-    """A record that could not be read or judged: its position, a code, the reason, and a digest.
+class VerdictsMessage(msgspec.Struct, frozen=True):
+    """The verdicts and changes of status that one message of `tracline.events` causes, or a part of them."""
 
-    `time` is that of the record, in nanoseconds. The payload is not in it, but at that topic, partition and
-    offset.
-    """
+    mark: Mark
+    watermark: Time | None
+    verdicts: list[VerdictRecord]
+    statuses: list[StatusChange]
 
-    process: str
-    topic: str
+
+class _VerdictsJson(msgspec.Struct, frozen=True):
+    """The JSON of a `VerdictsMessage`, with its verdicts and statuses as they are."""
+
+    version: int
     partition: int
     offset: int
-    time: Time
-    place: str
-    code: str
-    reason: str
-    sha256: str
+    index: int
+    watermark: str | None
+    verdicts: list[msgspec.Raw]
+    session_status: list[msgspec.Raw]
+
+
+class _Versioned(msgspec.Struct, frozen=True):
+    """The version of a message in JSON."""
+
+    version: object
 
 
 class Damaged(Exception):
@@ -127,9 +144,11 @@ _HINT = "write and read the topic with one release: stop the other one, or use n
 _ENCODER = msgspec.msgpack.Encoder()
 _MESSAGE = msgspec.msgpack.Decoder(Message)
 _JUDGED = msgspec.msgpack.Decoder(JudgedBatch)
-_DEAD_LETTER = msgspec.json.Decoder(DeadLetter)
+_VERDICTS = msgspec.json.Decoder(_VerdictsJson)
+_VERSIONED = msgspec.json.Decoder(_Versioned)
+_JSON = msgspec.json.Encoder()
 _MAGIC = b"TL"
-_HEAD = _MAGIC + bytes([VERSION])
+_HEAD, _UNREAD_HEAD = _MAGIC + bytes([VERSION]), _MAGIC + bytes([UNREAD_VERSION])
 
 
 def partition_of(session_id: str, partitions: int) -> int:
@@ -139,11 +158,13 @@ def partition_of(session_id: str, partitions: int) -> int:
 
 def encode(message: Message | JudgedBatch) -> bytes:
     """Return a message of `tracline.events` or `tracline.judged` as bytes."""
-    return _HEAD + _ENCODER.encode(message)
+    return (_UNREAD_HEAD if isinstance(message, CandidateBatch) else _HEAD) + _ENCODER.encode(message)
 
 
 def decode(data: bytes) -> Message:
     """Return a message of `tracline.events`. Raises Damaged, or StreamError for another release's."""
+    if data.startswith(_UNREAD_HEAD):
+        data = _HEAD + data[len(_HEAD) :]
     return _decoded(_MESSAGE, data, "tracline.events")
 
 
@@ -160,7 +181,7 @@ def _decoded(decoder: msgspec.msgpack.Decoder[Any], data: bytes, topic: str) -> 
         if not data.startswith(_HEAD):
             raise ValueError
         return decoder.decode(data[len(_HEAD) :])
-    except ValueError:
+    except (ValueError, RecursionError):
         raise Damaged(f"not a message of tracline: a record of {topic}") from None
 
 
@@ -176,6 +197,9 @@ def candidate_messages(
     too_large: list[Candidate] = []
     for candidate in batch.candidates:
         data = _ENCODER.encode(candidate)
+        if len(data) > bytes_max and candidate.request:
+            # The claims may take less than the span, which has instructions and descriptions of tools.
+            data = _with_claims(candidate) or data
         if len(data) > bytes_max:
             too_large.append(candidate)
         else:
@@ -192,6 +216,16 @@ def candidate_messages(
         for number, (group, more) in enumerate(groups)
     ]
     return [encode(message) for message in messages], too_large
+
+
+def _with_claims(candidate: Candidate) -> bytes | None:
+    """Return a candidate of an unread span with its claims; None where the span cannot be read."""
+    try:
+        return _ENCODER.encode(whole_candidate(candidate))
+    except Exception as error:
+        if isinstance(error, PROCESS_ERRORS):
+            raise
+        return None
 
 
 def _by_session(sessions: Iterable[list[bytes]], bytes_max: int) -> Iterator[tuple[list[bytes], bool]]:
@@ -235,35 +269,30 @@ def judged_messages(judged: JudgedBatch, bytes_max: int) -> list[bytes]:
     ]
 
 
-def verdict_messages(
-    mark: Mark,
-    watermark: str | None,
-    verdicts: Sequence[VerdictRecord],
-    statuses: Sequence[Mapping[str, object]],
-    bytes_max: int,
-) -> list[bytes]:
+def verdict_messages(message: VerdictsMessage, bytes_max: int) -> list[bytes]:
     """Return the JSON messages of `tracline.verdicts`, each of about `bytes_max` at most; at least one.
 
     `{"version", "partition", "offset", "index", "watermark", "verdicts": [...], "session_status": [...]}`:
     verdicts are the lines of a bundle's `verdicts.jsonl`. Statuses come first, so that a consumer that counts
     knows of the session before its verdicts. Only the last message has the watermark.
     """
+    mark, time = message.mark, None if message.watermark is None else rfc3339(message.watermark)
     encoded = [
-        *(("session_status", orjson.dumps(status)) for status in statuses),
-        *(("verdicts", encode_verdict(verdict)) for verdict in verdicts),
+        *((True, encode_status(status)) for status in message.statuses),
+        *((False, encode_verdict(verdict)) for verdict in message.verdicts),
     ]
     groups = list(_grouped(((pair, len(pair[1])) for pair in encoded), bytes_max)) or [[]]
     return [
-        orjson.dumps(
-            {
-                "version": VERSION,
-                "partition": mark.partition,
-                "offset": mark.offset,
-                "index": index,
-                "watermark": watermark if index == len(groups) - 1 else None,
-                "verdicts": [orjson.Fragment(data) for name, data in group if name == "verdicts"],
-                "session_status": [orjson.Fragment(data) for name, data in group if name == "session_status"],
-            }
+        _JSON.encode(
+            _VerdictsJson(
+                version=VERSION,
+                partition=mark.partition,
+                offset=mark.offset,
+                index=index,
+                watermark=time if index == len(groups) - 1 else None,
+                verdicts=[msgspec.Raw(data) for is_status, data in group if not is_status],
+                session_status=[msgspec.Raw(data) for is_status, data in group if is_status],
+            )
         )
         for index, group in enumerate(groups)
     ]
@@ -283,27 +312,26 @@ def _grouped(sized: Iterable[tuple[T, int]], bytes_max: int) -> Iterator[list[T]
         yield group
 
 
-def decode_verdicts(data: bytes) -> dict[str, Any]:
+def decode_verdicts(data: bytes) -> VerdictsMessage:
     """Return a message of `tracline.verdicts`. Raises Damaged, or StreamError for another release's."""
     try:
-        message: Any = orjson.loads(data)
-        version = message["version"]
-    except (ValueError, TypeError, KeyError):
+        version = _VERSIONED.decode(data).version
+    except (ValueError, RecursionError):
         raise Damaged("not a message of tracline: a record of tracline.verdicts") from None
     if version != VERSION:
         what = f"a message of tracline.verdicts has version {version}, not {VERSION}"
         raise StreamError("TRL731", what, _HINT)
-    return message
-
-
-def encode_dead_letter(dead_letter: DeadLetter) -> bytes:
-    """Return a dead letter as JSON, with the version."""
-    return orjson.dumps({"version": VERSION, **msgspec.structs.asdict(dead_letter)})
-
-
-def decode_dead_letter(data: bytes) -> DeadLetter:
-    """Return a dead letter of the topic. Raises Damaged where the record is none."""
     try:
-        return _DEAD_LETTER.decode(data)
-    except ValueError:
-        raise Damaged("not a dead letter: a record of tracline.dead-letter") from None
+        message = _VERDICTS.decode(data)
+        watermark = None if message.watermark is None else parse_time(message.watermark)
+        if watermark is None and message.watermark is not None:
+            raise ValueError
+        return VerdictsMessage(
+            Mark(message.partition, message.offset, message.index),
+            watermark,
+            list(map(decode_verdict, message.verdicts)),
+            list(map(decode_status, message.session_status)),
+        )
+    except (ValueError, RecursionError):
+        # The text of these errors may quote what was read.
+        raise Damaged("a message of verdicts that lacks something") from None

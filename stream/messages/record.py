@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ...schemas.records.dead_letter import DeadLetter, encode_dead_letter
 from .topics import Topic
 
 
@@ -45,3 +46,8 @@ class Output:
     partition: int | None
     key: str | None
     value: bytes | None
+
+
+def dead_letter_output(dead_letter: DeadLetter) -> Output:
+    """Return a dead letter as a record to be written."""
+    return Output(Topic.DEAD_LETTER, None, None, encode_dead_letter(dead_letter))

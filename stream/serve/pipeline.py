@@ -15,12 +15,12 @@ from ...schemas.candidate import Candidate
 from ...schemas.chat.find import InputFlaw
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.otlp.signal import Signal
+from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.sessions.pending import Traces
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS
 from ..error import PROCESS_ERRORS
 from ..ingest.request import Busy, ExportRequest, decode
-from ..messages.codec import DeadLetter
 from ..messages.record import Input
 from ..messages.session_state import SessionState
 from ..messages.topics import Topic

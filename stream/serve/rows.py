@@ -10,10 +10,10 @@ import polars as pl
 
 from ...schemas.event import Event, Kind
 from ...schemas.frames.events import event_frame
+from ...schemas.records.session_status import SessionStatus, StatusChange
 from ...schemas.records.verdict_record import VerdictRecord, encode_verdict
 from ...schemas.time import parse_time
 from ..messages.session_state import SessionState, encode
-from ..messages.status import SessionStatus, StatusChange
 from ..stages.judge import Outputs
 from .store import SessionRow, StoreChanges, damaged
 

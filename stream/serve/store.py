@@ -18,11 +18,11 @@ from typing import IO, NamedTuple
 from ...schemas.event import Event
 from ...schemas.instrumentations.census import OTHER_SCOPES, SCOPES_MAX, SpanCensus
 from ...schemas.otlp.signal import Signal
+from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.sessions.span_reading import SpanReading
 from ...schemas.span import Span
 from ..error import StreamError
 from ..ingest.request import Encoding, ExportRequest
-from ..messages.codec import DeadLetter
 from ..messages.unjoined import Unjoined
 from ..stages.resolve import SourceTimes
 from .store_schema import MIGRATIONS, TABLES, VERSION

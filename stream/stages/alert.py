@@ -14,12 +14,13 @@ import msgspec
 
 from ...predict.detector import AlarmState, DetectorSettings
 from ...schemas.chat.find import InputFlaw
+from ...schemas.records.dead_letter import DeadLetter
+from ...schemas.records.session_status import StatusChange
 from ..alerts.alert import Alert, value
 from ..alerts.rates import Tolerance
 from ..alerts.sessions import RateKey
 from ..alerts.watch import AlarmChange, Watch, WatchState, WatchWrites
-from ..messages.codec import DeadLetter
-from ..messages.status import StatusChange
+from ..messages.codec import VerdictsMessage
 from .result import StageResult
 
 PROCESS = "alerts"
@@ -38,14 +39,6 @@ class PartitionProgress(msgspec.Struct, frozen=True, array_like=True):
     def mark(self) -> tuple[int, int]:
         """Return offset and index of the last mark."""
         return self.offset, self.index
-
-
-@dataclass(frozen=True, slots=True)
-class VerdictsMessage:
-    """The content of a message of verdicts: its mark with its watermark, and its statuses."""
-
-    progress: PartitionProgress
-    statuses: tuple[StatusChange, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +160,8 @@ class _AlertStep:
 
     def take(self, partition: int, message: VerdictsMessage) -> list[Alert]:
         """Return the alerts that change with a message."""
-        last, progress = self._progress[partition], message.progress
+        last = self._progress[partition]
+        progress = PartitionProgress(message.mark.offset, message.mark.index, message.watermark)
         if progress.mark <= last.mark:
             self.counts.repeats += 1
             self.counts.repeated[partition] = last.offset

@@ -14,8 +14,9 @@ from typing import TypeAlias
 from ...archive.chunk import ArchiveCheckpoint, Chunk, RuleTexts
 from ...schemas.chat.find import InputFlaw
 from ...schemas.event import Event
+from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.time import NS
-from ..messages.codec import DeadLetter, JudgedBatch
+from ..messages.codec import JudgedBatch
 from .result import StageResult
 
 ROWS_MAX = 50_000

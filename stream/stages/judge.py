@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 
 from ...schemas.candidate import Candidate
 from ...schemas.event import Event, Kind
+from ...schemas.records.session_status import SessionStatus, StatusChange
 from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.sessions.assemble import SessionAssembler
 from ..error import PROCESS_ERRORS
 from ..messages.session_state import SessionState
-from ..messages.status import SessionStatus, StatusChange
 from .rule_set_judge import RuleSetJudge
 
 HELD_MAX = 10_000

@@ -19,20 +19,19 @@ from typing import TypeAlias
 
 import msgspec
 
-from ...schemas.time import NS, rfc3339
+from ...schemas.records.dead_letter import DeadLetter
+from ...schemas.time import NS
 from ..error import PROCESS_ERRORS
 from ..messages.codec import (
-    DeadLetter,
     JudgedBatch,
     Mark,
     RuleTexts,
-    encode_dead_letter,
+    VerdictsMessage,
     judged_messages,
     verdict_messages,
 )
 from ..messages.monitor_state import rules_key
-from ..messages.record import Output, Record
-from ..messages.status import as_json
+from ..messages.record import Output, Record, dead_letter_output
 from ..messages.topics import Topic
 from .judge import Outputs
 from .monitor_step import MonitorOptions, MonitorStep, StepMessage
@@ -40,6 +39,7 @@ from .result import StageResult
 from .rule_sets import RuleSets
 from .schedule import MonitorState, Write
 from .session_cache import SessionCache
+from .unread import UnreadCandidates
 
 Place: TypeAlias = tuple[int, int]
 """The partition and the offset of a message."""
@@ -79,6 +79,7 @@ class MonitorStage:
         self._options = options
         self._rule_sets = RuleSets(satisfied=options.satisfied)
         self._sessions = SessionCache(round(options.sessions.idle_s * NS))
+        self._unread = UnreadCandidates()
 
     def restore(self, state: MonitorState, partitions: Iterable[int], items: Iterable[Write]) -> None:
         """Add partitions to the state; `items` are what the table has of them, and perhaps of others.
@@ -130,7 +131,9 @@ class MonitorStage:
         *,
         is_separate: bool,
     ) -> MonitorResult:
-        step = MonitorStep(self._options, state, self._rule_sets, self._sessions, is_separate=is_separate)
+        step = MonitorStep(
+            self._options, state, self._rule_sets, self._sessions, self._unread, is_separate=is_separate
+        )
         for record in records:
             step.add(record, superseding.get((record.partition, record.offset)))
         messages = step.finish()
@@ -145,6 +148,8 @@ class MonitorStage:
         """
         record, judged, watermark = message.record, message.judged, message.watermark
         yield from _dead_letters(self._options.events_topic, record, message.flaws)
+        for letter in message.span_letters:
+            yield dead_letter_output(letter)
         if message.is_skipped:
             return
         bytes_max, mark = self._options.bytes_max, Mark(record.partition, record.offset, 0)
@@ -156,9 +161,8 @@ class MonitorStage:
             for data in judged_messages(batch, bytes_max):
                 yield Output(Topic.JUDGED, record.partition, None, data)
         if judged.records or judged.statuses or message.is_tick:
-            time = None if watermark is None else rfc3339(watermark)
-            statuses = [as_json(change) for change in judged.statuses]
-            for data in verdict_messages(mark, time, judged.records, statuses, bytes_max):
+            verdicts = VerdictsMessage(mark, watermark, judged.records, judged.statuses)
+            for data in verdict_messages(verdicts, bytes_max):
                 yield Output(Topic.VERDICTS, record.partition, None, data)
 
 
@@ -168,9 +172,9 @@ def _dead_letters(topic: str, record: Record, flaws: Iterable[tuple[str, str, st
     for place, code, reason in flaws:
         digest = hashlib.sha256(record.value).hexdigest()
         dead_letter = DeadLetter("monitor", *at, place, code, reason, digest)
-        yield Output(Topic.DEAD_LETTER, None, None, encode_dead_letter(dead_letter))
+        yield dead_letter_output(dead_letter)
 
 
 def _counted(message: StepMessage) -> JudgedMessage:
-    codes = tuple(code for _, code, _ in message.flaws)
+    codes = (*(code for _, code, _ in message.flaws), *(letter.code for letter in message.span_letters))
     return JudgedMessage(message.record, message.judged, codes, message.watermark, message.is_repeat)

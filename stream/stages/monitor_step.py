@@ -10,6 +10,7 @@ import msgspec
 
 from ...rules.model.problem import RuleError
 from ...schemas.candidate import Candidate
+from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS
 from ..error import StreamError
@@ -37,6 +38,7 @@ from .rule_set_judge import RuleSetJudge
 from .rule_sets import RuleSets
 from .schedule import MonitorState, Write
 from .session_cache import SessionCache, StoredSession
+from .unread import UnreadCandidates
 
 STEP_NS = NS // 2
 """The smallest step of a partition's watermark: judging one event takes almost as long as a hundred."""
@@ -69,7 +71,8 @@ class StepMessage:
     """A message of a step; `judged` is complete once the step has judged its `batches`.
 
     `watermark` is that of the partition after the message. `flaws` are the place, code and reason of dead
-    letters. A message that `is_skipped` is a repeat or damaged; `activated` has packs by their digest.
+    letters of the message, `span_letters` are those of spans. A message that `is_skipped` is a repeat or
+    damaged; `activated` has packs by their digest.
     """
 
     record: Record
@@ -79,6 +82,7 @@ class StepMessage:
     is_tick: bool = False
     activated: dict[str, RuleTexts] = field(default_factory=dict[str, RuleTexts])
     flaws: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
+    span_letters: list[DeadLetter] = field(default_factory=list[DeadLetter])
     batches: list[AssembledBatch] = field(default_factory=list[AssembledBatch])
     judged: Outputs = field(default_factory=Outputs)
 
@@ -108,11 +112,12 @@ class MonitorStep:
         state: MonitorState,
         rule_sets: RuleSets,
         cache: SessionCache,
+        unread: UnreadCandidates,
         *,
         is_separate: bool,
     ) -> None:
         self._options, self._state, self._rule_sets, self._cache = options, state, rule_sets, cache
-        self._is_separate = is_separate
+        self._unread, self._is_separate = unread, is_separate
         self._messages: list[StepMessage] = []
         self._changed: dict[int, ChangedPartition] = {}
         self._sessions: dict[str, SessionState] = {}
@@ -159,7 +164,9 @@ class MonitorStep:
             message.activated[judge.digest] = texts
             self._judges[judge.key] = judge
         message.watermark, message.is_tick = facts.watermark, not isinstance(content, CandidateBatch)
-        candidates = content.candidates if isinstance(content, CandidateBatch) else []
+        candidates: list[Candidate] = []
+        if isinstance(content, CandidateBatch):
+            candidates, message.span_letters = self._unread.read(content, record.time)
         self._add_candidates(message, changed, candidates)
 
     def finish(self) -> list[StepMessage]:

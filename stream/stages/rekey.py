@@ -16,16 +16,18 @@ from ...schemas.candidate import Candidate
 from ...schemas.chat.find import InputFlaw
 from ...schemas.instrumentations.census import SpanCensus
 from ...schemas.otlp.decoded import Decoded
+from ...schemas.otlp.protobuf import decode_protobuf
 from ...schemas.otlp.signal import Signal
+from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.sessions.span_reading import SpanReading
 from ...schemas.settings import SessionSettings
 from ...schemas.span import Span
 from ..error import PROCESS_ERRORS
-from ..messages.codec import DeadLetter, Tick
+from ..messages.codec import Tick
 from ..messages.record import Input
 from ..messages.topics import Topic
 from ..messages.unjoined import Unjoined
-from .resolve import SourceState, SourceStep, SourceWrites
+from .resolve import LocatedRequest, SourceState, SourceStep, SourceWrites
 from .result import StageResult
 
 NO_RECORD = -1
@@ -45,7 +47,7 @@ class SourceRequest:
     offset: int
     time: int
     sha256: bytes
-    content: Decoded | InputFlaw
+    content: Decoded | LocatedRequest | InputFlaw
 
     @property
     def origin(self) -> tuple[int, bytes]:
@@ -109,6 +111,12 @@ class RekeyCounts:
     dead_letters: list[str] = field(default_factory=list[str])
     broken: list[int] = field(default_factory=list[int])
 
+    def add_located(self, request: LocatedRequest, readings: Iterable[SpanReading]) -> None:
+        """Count a request of located spans that a source has taken."""
+        for span, reading in zip(request.spans, readings, strict=True):
+            self.census.count(span.name, 1, reading.has_claims)
+        self.items[Topic.SPANS] += len(request.spans)
+
     def add_request(self, topic: Topic, decoded: Decoded, readings: Iterable[SpanReading]) -> None:
         """Count a request that a source has taken."""
         for span, reading in zip(decoded.spans, readings, strict=True):
@@ -139,7 +147,7 @@ class RekeyStage:
         request: str = "record",
     ) -> None:
         self.settings = settings
-        self._names, self._process, self._request = names, process, request
+        self.names, self._process, self._request = names, process, request
 
     def step(
         self, state: RekeyState, records: Iterable[SourceRequest | IdleInput], now: int | None = None
@@ -204,20 +212,27 @@ class RekeyStage:
             idle = source.idle_spans if topic is Topic.SPANS else source.idle_logs
             idle(record.time)
             return []
+        content = record.content
         flaws: Iterable[InputFlaw]
-        if isinstance(record.content, InputFlaw):
-            flaws = (record.content,)
+        if isinstance(content, InputFlaw):
+            flaws = (content,)
         else:
             try:
-                readings = source.add_request(record.content, record.time, record.origin, SIGNALS[topic])
+                if isinstance(content, LocatedRequest):
+                    located = source.add_located(content, record.time, record.origin)
+                    if located is not None:
+                        counts.add_located(content, located)
+                        return []
+                    content = decode_protobuf(content.data)
+                readings = source.add_request(content, record.time, record.origin, SIGNALS[topic])
             except Exception as error:
                 if isinstance(error, PROCESS_ERRORS):
                     raise
                 flaws = (InputFlaw(self._request, "internal", type(error).__name__),)
                 counts.broken.append(record.offset)
             else:
-                flaws = record.content.flaws
-                counts.add_request(topic, record.content, readings)
+                flaws = content.flaws
+                counts.add_request(topic, content, readings)
         return [self.request_dead_letter(record, flaw) for flaw in flaws]
 
     def _release(
@@ -248,7 +263,7 @@ class RekeyStage:
         """Return the dead letter of a record; `origin` is its offset and digest."""
         return DeadLetter(
             process=self._process,
-            topic=self._names[of.topic],
+            topic=self.names[of.topic],
             partition=of.partition,
             offset=origin[0],
             time=time,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+
+import msgspec
 
 from ...schemas.chat.find import InputFlaw
 from ...schemas.otlp.decoded import Decoded
@@ -12,7 +15,16 @@ from ...schemas.sessions.pending import Released, Traces, TracesStep, TraceWrite
 from ...schemas.sessions.span_reading import SpanReading, read_span
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS
+from ...schemas.walk.locate import PlacedSpan, request_of
 from ..messages.unjoined import Unjoined
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedRequest:
+    """A request in protobuf with its spans located."""
+
+    data: bytes
+    spans: Sequence[PlacedSpan]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +131,7 @@ class SourceStep:
         adds nothing of the request.
         """
         readings: list[SpanReading] = []
-        times = self.times
-        spans_time, latest = times.spans, received + self._skew
+        spans_time, latest = self.times.spans, received + self._skew
         for span in decoded.spans:
             if max(span.start, span.end) > latest:
                 # It would wait for a time that may never come, and must not advance the time.
@@ -128,8 +139,36 @@ class SourceStep:
             else:
                 spans_time = max(spans_time, span.end - self._lateness)
             readings.append(read_span(span, self._scope, received, origin))
+        self._add(readings, decoded, spans_time, received, signal)
+        return readings
+
+    def add_located(
+        self, request: LocatedRequest, received: int, origin: tuple[int, bytes] | None = None
+    ) -> list[SpanReading] | None:
+        """Add the spans of a request as `add_request` does; the content of those walked is not read.
+
+        Return None, and add nothing, where a span is later than clocks may differ.
+        """
+        latest, spans = received + self._skew, request.spans
+        if any(max(span.reading.start, span.ended) > latest for span in spans):
+            return None
+        readings = [_unread(request.data, span, received, origin) for span in spans]
+        spans_time = max((span.ended - self._lateness for span in spans), default=0)
+        self._add(readings, Decoded(), max(spans_time, self.times.spans), received, Signal.SPANS)
+        return readings
+
+    def _add(
+        self,
+        readings: Sequence[SpanReading],
+        decoded: Decoded,
+        spans_time: int,
+        received: int,
+        signal: Signal,
+    ) -> None:
+        """Add the readings and the log records of a request, and advance the time."""
+        times, latest = self.times, received + self._skew
         record_time = times.record
-        if decoded.spans or (signal is Signal.SPANS and not decoded.latest):
+        if readings or (signal is Signal.SPANS and not decoded.latest):
             # Log records may be read long before their spans and wait for them: a request of log records,
             # also an unreadable one, does not advance the record time of spans.
             record_time = max(record_time, received)
@@ -142,7 +181,6 @@ class SourceStep:
         if times.logs is not None and decoded.latest <= latest:
             times = replace(times, logs=max(times.logs, decoded.latest - self._lateness))
         self.times = times.advanced()
-        return readings
 
     def idle_spans(self, now: int) -> None:
         """Advance the time of spans by the clock: none is on its way, as far as one can know."""
@@ -160,4 +198,26 @@ class SourceStep:
         """Return the spans that need not wait any more at record time `now`, and have claims or a flaw."""
         released = self._traces.release(self.times.watermark, now)
         # A span without claims has named the session of the others.
-        return [span for span in released if isinstance(span.made, InputFlaw) or span.made.claims]
+        return [span for span in released if isinstance(span.made, InputFlaw) or _may_claim(span)]
+
+
+def _unread(data: bytes, span: PlacedSpan, received: int, origin: tuple[int, bytes] | None) -> SpanReading:
+    """Return the reading of a located span, with a request of the span where its content is not read."""
+    if not span.is_walked:
+        return msgspec.structs.replace(span.reading, record_time=received, origin=origin)
+    content = msgspec.structs.replace(span.reading.content, ends=True) if span.ends else span.reading.content
+    return msgspec.structs.replace(
+        span.reading,
+        content=content,
+        record_time=received,
+        origin=origin,
+        request=request_of(data, span),
+    )
+
+
+def _may_claim(span: Released) -> bool:
+    """Return whether a span may have claims: one whose content has not been read may have none after all."""
+    reading = span.reading
+    if reading.request:
+        return reading.has_claims or reading.content.ends
+    return not isinstance(span.made, InputFlaw) and bool(span.made.claims)

@@ -26,10 +26,10 @@ from ...rules.model.digest import rule_set_digest
 from ...rules.model.rule import RuleSet, stopping
 from ...schemas.event import Content, Event
 from ...schemas.frames.events import event_frame
+from ...schemas.records.session_status import SessionStatus, StatusChange
 from ...schemas.records.verdict_record import VerdictRecord
 from ..error import StreamError
 from ..messages.session_state import OTHER_RELEASE, Columns, JudgingState
-from ..messages.status import SessionStatus, StatusChange
 
 
 @dataclass(frozen=True, slots=True)

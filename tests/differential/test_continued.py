@@ -54,14 +54,14 @@ def at_once(
 ) -> tuple[list[bytes], set[Change], Judged]:
     """Return the sorted records of all events, and the changes of status."""
     judged = judge(compiled, labelled(compiled, events), OPEN, satisfied=satisfied)
-    violated, unmet = first_breaches(judged)
+    violated, unmet = first_breaches(judged.found, judged.closed, judged.rated)
     order = compiled.program.order
     changes = {
         ("violated", *where(judged, int(place)), int(order[column]))
         for found in (violated, unmet)
         for place, column in zip(found.stamps, found.columns, strict=True)
     }
-    dead = unjudged_findings(judged)
+    dead = unjudged_findings(judged.found)
     for place, column in zip(dead.stamps, dead.columns, strict=True):
         changes.add(("unjudged", *where(judged, int(place)), int(order[column])))
     for column, place in zip(*applied_at(compiled, judged), strict=True):

@@ -9,11 +9,12 @@ import re
 import pytest
 from kafka import KafkaProducer
 from kafka.structs import TopicPartition
+from tracline.schemas.records.dead_letter import DeadLetter, encode_dead_letter
 from tracline.schemas.time import NS
 from tracline.stream.kafka.care.dead_letters import HEADER
 from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings, producing
-from tracline.stream.messages.codec import Activation, DeadLetter, encode, encode_dead_letter
+from tracline.stream.messages.codec import Activation, encode
 from tracline.stream.messages.topics import Topic
 
 from ..support.brokers.reading import read

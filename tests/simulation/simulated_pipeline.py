@@ -10,6 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from random import Random
 
+import orjson
 import polars as pl
 from kafka.errors import KafkaConnectionError, KafkaTimeoutError, UnknownError
 from kafka.structs import TopicPartition
@@ -19,6 +20,8 @@ from tracline.rules.packs.load import load_packs
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.otlp.decoded import Decoded
+from tracline.schemas.records.dead_letter import decode_dead_letter
+from tracline.schemas.records.verdict_record import encode_verdict
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.alerts.alert import Alert, decode
@@ -30,7 +33,6 @@ from tracline.stream.messages.codec import (
     Activation,
     CandidateBatch,
     Mark,
-    decode_dead_letter,
     decode_judged,
     decode_verdicts,
     encode,
@@ -388,14 +390,14 @@ class SimulatedPipeline:
         found: dict[str, dict] = {}
         for record in self._read(Topic.VERDICTS):
             message = decode_verdicts(record.value)
-            mark = Mark(message["partition"], message["offset"], message["index"])
+            mark = message.mark
             if mark.partition in seen and mark <= seen[mark.partition]:
                 self.hits["dropped"] += 1
                 continue
             seen[mark.partition] = mark
-            for verdict in message["verdicts"]:
-                assert verdict["id"] not in found, "a verdict came twice above the mark"
-                found[verdict["id"]] = verdict
+            for verdict in message.verdicts:
+                assert verdict.id not in found, "a verdict came twice above the mark"
+                found[verdict.id] = orjson.loads(encode_verdict(verdict))
         return found
 
     def judged(self) -> list[tuple[Event, str]]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tracline.archive.chunk import ArchiveCheckpoint, Chunk
+from tracline.schemas.records.dead_letter import DeadLetter
 from tracline.stream.group.archive_records import read_judged
-from tracline.stream.messages.codec import DeadLetter
 from tracline.stream.messages.record import Record
 from tracline.stream.stages.archive import ArchiveStage, ChunkLimits, chunk_of
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -73,7 +72,7 @@ def read_history(archive: str, rules: tuple[str, ...], timezone: str, allow_reje
     """Judge the archive by the rules, and report rejects and what is left out on standard error."""
     import polars as pl
 
-    from ....batch.audit.status_history import status_history
+    from ....batch.audit.status_history import status_changes, status_history
     from ....batch.sources.discover import Population
     from ....rules.engine.judge import compile_rule_set
     from ....rules.packs.load import load_packs
@@ -87,23 +86,13 @@ def read_history(archive: str, rules: tuple[str, ...], timezone: str, allow_reje
     if undated:
         note(f"{archive}: {undated:,} sessions have no times and are left out")
     dated = rows.filter(pl.col("occurrence") >= UNDATED_BEFORE)
-    return StatusHistory(list(_statuses(dated.iter_rows(named=True))), options.idle_s, undated)
+    return StatusHistory(list(status_changes(dated)), options.idle_s, undated)
 
 
 def note_unlearned(learned: StatusHistory) -> None:
     """State on standard error that rates are learned from nothing, if that is so."""
     if not learned.statuses:
         note("warning: no session to learn rates from: every rate is the default one")
-
-
-def _statuses(rows: Iterator[dict[str, Any]]) -> Iterator[TimedStatus]:
-    """Yield the rows of `status_history` as statuses with their times."""
-    from ....stream.messages.status import SessionStatus, StatusChange
-
-    for row in rows:
-        at = row.pop("changed")
-        row["status"] = SessionStatus(row["status"])
-        yield at, StatusChange(**row)
 
 
 @click.group("alerts", cls=LazyGroup, table=COMMANDS)

@@ -19,8 +19,9 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError, KafkaTimeoutError
 from kafka.structs import TopicPartition
 
+from ....schemas.records.dead_letter import DeadLetter, decode_dead_letter
 from ...error import StreamError
-from ...messages.codec import Activation, Damaged, DeadLetter, decode, decode_dead_letter
+from ...messages.codec import Activation, Damaged, decode
 from ...messages.topics import Topic
 from ..preflight import administering, refusal
 from ..settings import KafkaSettings, connecting, producing
@@ -118,7 +119,7 @@ def read_dead_letters(kafka: KafkaSettings, choice: DeadLetterFilter) -> Read:
                 break
             try:
                 letter = DeadLetterRecord(record.offset, decode_dead_letter(record.value or b""))
-            except Damaged:
+            except (ValueError, RecursionError):
                 damaged += 1
                 continue
             if choice.has(letter):

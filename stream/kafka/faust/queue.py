@@ -8,7 +8,7 @@ from typing import Any
 
 from ...error import StreamError
 
-QUEUED_MESSAGES_MAX = 32
+QUEUED_MESSAGES_MAX = 512
 """Messages of all partitions that wait to be judged."""
 QUEUED_BYTES_MAX = 8 << 20
 """Bytes of the messages that wait; a larger message waits alone."""

@@ -6,17 +6,17 @@ Which sessions violate is drawn here from a seed, so what must be alerted is kno
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from tracline.predict.detector import DetectorSettings
-from tracline.schemas.time import NS, rfc3339
+from tracline.schemas.records.session_status import SessionStatus, StatusChange
+from tracline.schemas.time import NS
 from tracline.stream.alerts.alert import Alert, AlertStatus
 from tracline.stream.alerts.rates import Tolerance, default_rates, tolerance
-from tracline.stream.messages.codec import Mark, verdict_messages
+from tracline.stream.messages.codec import Mark, VerdictsMessage, verdict_messages
 from tracline.stream.messages.record import Record
-from tracline.stream.messages.status import SessionStatus, StatusChange
 
 PARTITIONS = 3
 BEGAN = 1_771_329_600 * NS
@@ -60,9 +60,9 @@ def messages(seed: int = 1) -> list[Sent]:
                     session, agent, tick, random.random() < rate
                 )
         for partition, statuses in by_partition.items():
-            watermark = rfc3339(BEGAN + (tick + 1) * TICK_S * NS)
+            watermark = BEGAN + (tick + 1) * TICK_S * NS
             mark = Mark(partition, offsets[partition], 0)
-            data = verdict_messages(mark, watermark, [], [_json(status) for status in statuses], LIMIT_BYTES)
+            data = verdict_messages(VerdictsMessage(mark, watermark, [], statuses), LIMIT_BYTES)
             sent += [Sent(partition, value) for value in data]
             offsets[partition] += 1 + random.randrange(3)
     return sent
@@ -78,10 +78,6 @@ def _session(session: str, agent: str, tick: int, is_violating: bool) -> Iterato
         yield StatusChange(SessionStatus.VIOLATED, **about, **rule, time=time + NS)
     none = dict.fromkeys(rule)
     yield StatusChange(SessionStatus.CLOSED, **about, **none, time=time + 2 * NS)
-
-
-def _json(status: StatusChange) -> dict[str, object]:
-    return {**asdict(status), "occurrence": rfc3339(status.occurrence), "time": rfc3339(status.time)}
 
 
 def records(sent: list[Sent]) -> list[Record]:

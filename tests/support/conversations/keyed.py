@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from zlib import crc32
 
+import msgspec
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.chat.find import InputFlaw
 from tracline.schemas.event import Kind
@@ -25,6 +26,7 @@ from tracline.stream.messages.codec import CandidateBatch, decode
 from tracline.stream.messages.record import Input, Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages.rekey import RekeyStage
+from tracline.stream.stages.unread import UnreadCandidates
 
 from ..processes.live import wire
 from ..truth.conversations import Place, PlayedSession, answered_once, paced
@@ -152,7 +154,7 @@ class Rekeyer(RekeySources):
 
     def take(self, records: Iterable[Record]) -> EncodedRekeyResult:
         """Take records in."""
-        return self._taken(self.step(map(request_of, records)))
+        return self._taken(self.step(request_of(record, self.stage.settings.scope) for record in records))
 
     def idle(self, inputs: Collection[Input], now: int) -> EncodedRekeyResult:
         """Send a tick."""
@@ -178,9 +180,16 @@ def inputs(sources: Iterable[int], topic: Topic = Topic.SPANS) -> list[Input]:
 
 
 def batches_of(done: EncodedRekeyResult) -> list[CandidateBatch]:
-    """The batches of a transaction, as they are read."""
+    """The batches of a transaction, as the monitor reads them."""
     messages = [decode(output.value or b"") for output in done.outputs if output.topic is Topic.EVENTS]
-    return [output for output in messages if isinstance(output, CandidateBatch)]
+    return [whole(message) for message in messages if isinstance(message, CandidateBatch)]
+
+
+def whole(batch: CandidateBatch) -> CandidateBatch:
+    """Return a batch with the claims of its candidates."""
+    candidates, dead_letters = UnreadCandidates().read(batch, 0)
+    assert not dead_letters
+    return msgspec.structs.replace(batch, candidates=candidates)
 
 
 def candidates_of(batches: Iterable[CandidateBatch]) -> Counter[str]:

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from kafka import KafkaProducer
+from tracline.schemas.records.dead_letter import DeadLetter, decode_dead_letter
 from tracline.schemas.settings import SessionSettings
 from tracline.stream.error import StreamError
 from tracline.stream.group.process import GroupProcess
@@ -23,7 +24,7 @@ from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.rekey_process import DEAD_LETTER_CODES, SENDS, rekey_client, rekey_over
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topics import create
-from tracline.stream.messages.codec import CandidateBatch, DeadLetter, Message, decode, decode_dead_letter
+from tracline.stream.messages.codec import CandidateBatch, Message, decode
 from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.rekey_metrics import RekeyMetrics
@@ -40,6 +41,7 @@ from ..conversations.keyed import (
     candidates_of,
     key_of,
     places_of,
+    whole,
 )
 from .stage import TIMEOUT_S, Stage, running
 
@@ -105,7 +107,7 @@ def messages(kafka: KafkaSettings) -> list[Message]:
 
 def batches(kafka: KafkaSettings) -> list[CandidateBatch]:
     """The batches for the monitor."""
-    return [message for message in messages(kafka) if isinstance(message, CandidateBatch)]
+    return [whole(message) for message in messages(kafka) if isinstance(message, CandidateBatch)]
 
 
 def letters(kafka: KafkaSettings) -> list[DeadLetter]:

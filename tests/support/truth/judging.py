@@ -14,8 +14,9 @@ from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from tracline.schemas.event import Kind
+from tracline.schemas.records.dead_letter import decode_dead_letter
 from tracline.stream.kafka.settings import KafkaSettings, connecting
-from tracline.stream.messages.codec import decode_dead_letter, decode_judged, decode_verdicts
+from tracline.stream.messages.codec import decode_judged, decode_verdicts
 from tracline.stream.messages.topics import Topic
 
 from ..conversations.keyed import SETTINGS, SOURCES, Work, rekeyer
@@ -87,7 +88,7 @@ class MonitorOutput:
     ids: Counter[str] = field(default_factory=Counter)
     places: Counter[Place] = field(default_factory=Counter)
     letters: list[Any] = field(default_factory=list)
-    watermarks: dict[int, str] = field(default_factory=dict)
+    watermarks: dict[int, int] = field(default_factory=dict)
     again: int = 0
     seen: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
 
@@ -103,10 +104,11 @@ class MonitorOutput:
     def verdicts(self, value: bytes) -> None:
         """A record of the verdicts' topic."""
         message = decode_verdicts(value)
-        if self.is_new("verdicts", message["partition"], message["offset"], message["index"]):
-            self.ids.update(verdict["id"] for verdict in message["verdicts"])
-            if message["watermark"] is not None:
-                self.watermarks[message["partition"]] = message["watermark"]
+        mark = message.mark
+        if self.is_new("verdicts", mark.partition, mark.offset, mark.index):
+            self.ids.update(verdict.id for verdict in message.verdicts)
+            if message.watermark is not None:
+                self.watermarks[mark.partition] = message.watermark
 
     def judged(self, value: bytes) -> None:
         """A record of the topic of judged events."""

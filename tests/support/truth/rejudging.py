@@ -24,11 +24,11 @@ from tracline.rules.engine.status import first_breaches, unjudged_findings
 from tracline.rules.labels.missing import MISSING, NOTHING, missing_column
 from tracline.schemas.event import Content, Event, Kind
 from tracline.schemas.frames.events import event_frame
+from tracline.schemas.records.session_status import SessionStatus, StatusChange
 from tracline.schemas.records.verdict_record import VerdictRecord
 from tracline.schemas.time import rfc3339
 from tracline.schemas.verdict import Verdict
 from tracline.stream.messages.session_state import Columns
-from tracline.stream.messages.status import SessionStatus, StatusChange
 from tracline.stream.stages.rule_set_judge import BatchVerdicts, RuleSetJudge
 
 _NO_TIME = -(1 << 63)
@@ -206,8 +206,8 @@ class Rejudge:
 
     def _breaches(self, judged: Judged, places: _Places) -> Iterator[_Change]:
         """Yield the first violations of occurrences, and the rules that became unjudged, at new events."""
-        violated, unmet = first_breaches(judged)
-        dead = unjudged_findings(judged)
+        violated, unmet = first_breaches(judged.found, judged.closed, judged.rated)
+        dead = unjudged_findings(judged.found)
         unsettled = dead.take(dead.kinds == FOUND_UNSETTLED)
         dead = dead.take(dead.kinds != FOUND_UNSETTLED)
         violated, dead = (found.take(places.is_new[found.stamps]) for found in (violated, dead))

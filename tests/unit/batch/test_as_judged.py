@@ -336,8 +336,8 @@ def test_an_audit_as_judged_finds_what_was_found_live(tmp_path: Path, finish: bo
                 offset = taking.buffer.progress.next
                 assert taking.take(Record(0, offset, START, output.value or b"")) is None
             elif output.topic is Topic.VERDICTS:
-                for record in decode_verdicts(output.value or b"")["verdicts"]:
-                    live[record["id"]] = (record["session_id"], record["rule"], record["verdict"])
+                for record in decode_verdicts(output.value or b"").verdicts:
+                    live[record.id] = (record.session_id, record.rule, record.verdict)
     written = LiveArchive(tmp_path / "live", "kafka", "c" * 64)
     chunk = taking.chunk
     with written.lock():

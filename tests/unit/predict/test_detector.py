@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 
-import pytest
 from tracline.predict.detector import AlarmState, DetectorSettings, DetectorState, Tolerated, step
 
 
-@pytest.mark.slow
-def test_nothing_overflows_over_a_million_ticks() -> None:
-    """A million ticks leave finite numbers: quiet ones, breaches without end, and both in turn."""
+def test_nothing_overflows_over_many_ticks() -> None:
+    """A hundred thousand ticks leave finite numbers: quiet ones, breaches without end, and both in turn."""
     tolerated = Tolerated(1e-9), Tolerated(0.999999)
     settings = DetectorSettings(ratios=(10.0,), arl_ticks=10**300, violating_min=10**15)
     state = DetectorState()
-    for tick in range(1_000_000):
-        k = (0, 1_000_000, tick % 2 * 1_000_000)[tick // 333_334]
-        state, _ = step(state, k, 1_000_000, tolerated[tick // 1_000 % 2], settings)
+    for tick in range(100_000):
+        k = (0, 1_000_000, tick % 2 * 1_000_000)[tick // 33_334]
+        state, _ = step(state, k, 1_000_000, tolerated[tick // 100 % 2], settings)
         if tick % 1_000 < 2:
             assert all(map(math.isfinite, (*state.evidence, state.drift)))
     assert state.evidence

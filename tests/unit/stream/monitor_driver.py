@@ -8,16 +8,11 @@ from dataclasses import dataclass
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.candidate import Candidate, Claim
 from tracline.schemas.event import Kind
+from tracline.schemas.records.dead_letter import decode_dead_letter
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span_content import SpanRole
 from tracline.schemas.time import NS
-from tracline.stream.messages.codec import (
-    CandidateBatch,
-    Message,
-    decode_dead_letter,
-    decode_verdicts,
-    encode,
-)
+from tracline.stream.messages.codec import CandidateBatch, Message, decode_verdicts, encode
 from tracline.stream.messages.record import Output, Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages.judge import Outputs
@@ -117,9 +112,7 @@ def verdicts(outputs: Sequence[Output]) -> list[tuple[str, str, str]]:
     """Return session, rule and verdict of the records among outputs."""
     messages = [decode_verdicts(output.value or b"") for output in outputs if output.topic is Topic.VERDICTS]
     return [
-        (found["session_id"], found["rule"], found["verdict"])
-        for message in messages
-        for found in message["verdicts"]
+        (found.session_id, found.rule, found.verdict) for message in messages for found in message.verdicts
     ]
 
 

@@ -7,14 +7,14 @@ from copy import deepcopy
 
 import pytest
 from tracline.predict.detector import AlarmState, DetectorSettings
-from tracline.schemas.time import NS, rfc3339
+from tracline.schemas.records.session_status import SessionStatus, StatusChange
+from tracline.schemas.time import NS
 from tracline.stream.alerts import sessions
 from tracline.stream.alerts.rates import Rate, Rates, RuleRates, tolerance
-from tracline.stream.alerts.sessions import RateKey, SessionCounter, TickCounts, read_statuses
+from tracline.stream.alerts.sessions import RateKey, SessionCounter, TickCounts
 from tracline.stream.alerts.watch import AlarmChange, Watch, WatchState
 from tracline.stream.alerts.watch_state import read_watch, write_watch
 from tracline.stream.error import StreamError
-from tracline.stream.messages.status import SessionStatus, StatusChange
 
 TICK = 100
 BOT = RateKey("desk", "confirm", "bot")
@@ -173,17 +173,6 @@ def test_agents_that_look_the_same_count_together(counter: SessionCounter) -> No
         counter.add(changed(APPLIED, 10, f"s{number}", name))
     counts = {tick.key.agent: tick.applicable for tick in counter.advance(300 * NS)}
     assert counts == {"": 3, "bot": 3, "x\ufffd": 2, "y" * 120: 2}
-
-
-def test_messages_carry_statuses() -> None:
-    """A status in a message of verdicts is the status that was put into it; one without a time is refused."""
-    message = {
-        "status": "violated", "session_id": "s1", "occurrence": rfc3339(0), "pack": "desk", "rule": "confirm",
-        "rule_digest": "0" * 64, "severity": "high", "agent": None, "time": rfc3339(7 * NS),
-    }  # fmt: skip
-    assert list(read_statuses({"session_status": [message]})) == [changed(VIOLATED, 7, agent=None)]
-    with pytest.raises(ValueError, match="without a time"):
-        list(read_statuses({"session_status": [{**message, "time": "soon"}]}))
 
 
 def watch_rate() -> Rate:

@@ -9,13 +9,13 @@ from itertools import zip_longest
 from random import Random
 
 import pytest
+from tracline.schemas.records.dead_letter import decode_dead_letter
 from tracline.schemas.time import NS, rfc3339
 from tracline.stream.alerts.alert import Alert, decode
 from tracline.stream.alerts.history import replay_history
-from tracline.stream.alerts.sessions import read_statuses
 from tracline.stream.alerts.watch import Watch
 from tracline.stream.error import StreamError
-from tracline.stream.messages.codec import Mark, decode_dead_letter, decode_verdicts, verdict_messages
+from tracline.stream.messages.codec import Mark, VerdictsMessage, decode_verdicts, verdict_messages
 from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 
@@ -111,7 +111,7 @@ def test_the_slowest_partition_holds_time_back(count: int) -> None:
 def test_a_backtest_reports_what_is_reported_live(lag: int) -> None:
     """The same statuses as a history raise and resolve in the same ticks, however far a partition lags."""
     read = records(messages())
-    statuses = [(item.time, item) for record in read for item in read_statuses(decode_verdicts(record.value))]
+    statuses = [(item.time, item) for record in read for item in decode_verdicts(record.value).statuses]
     watch, until = Watch(tolerated(), SETTINGS), BEGAN + TICKS * TICK_S * NS
     fired, resolved = replay_history(sorted(statuses, key=lambda pair: pair[0]), watch, until)
     behind = [record for record in read if record.partition == 2]
@@ -140,7 +140,8 @@ def test_alerts_are_written_with_the_state_behind_them() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [b"", b"\xff", b"[]", b"{}", b'{"version":1}', b'{"version":1,"session_status":[{}],"watermark":null}',
+    [b"", b"\xff", b"[]", b"{}", b'{"version":' + b"[" * 100_000, b'{"version":1,"x":' + b"[" * 100_000,
+     b'{"version":1}', b'{"version":1,"session_status":[{}],"watermark":null}',
      b'{"version":1,"session_status":[],"watermark":"soon","offset":1,"index":0}'],
 )  # fmt: skip
 def test_what_is_no_message_is_put_aside(value: bytes) -> None:
@@ -167,7 +168,8 @@ def test_a_status_of_wrong_types_is_put_aside(wrong: dict[str, object]) -> None:
         "rule": "auth-first", "rule_digest": "0" * 64, "severity": "high", "agent": "bot",
         "time": rfc3339(BEGAN),
     }  # fmt: skip
-    (data,) = verdict_messages(Mark(0, 1, 0), None, [], [status, status | wrong], 10_000)
+    (data,) = verdict_messages(VerdictsMessage(Mark(0, 1, 0), None, [], []), 10_000)
+    data = json.dumps({**json.loads(data), "session_status": [status, status | wrong]}).encode()
     alerting = fresh()
     turned = alerting.step([Record(0, 7, BEGAN, data)])
     assert turned.counts.dead_letters == ["TRL731"]

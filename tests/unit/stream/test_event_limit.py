@@ -15,13 +15,13 @@ from tracline.rules.engine.kernel import EVENTS_MAX
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.candidate import Candidate, Claim
 from tracline.schemas.event import Content, Event, Kind, end_event
+from tracline.schemas.records.session_status import SessionStatus
 from tracline.schemas.records.verdict_record import encode_verdict
 from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.sessions.seen import CARRIED_CHARS_MAX, CLOSED_MAX, REMEMBERED_MAX, WAITING_MAX
 from tracline.schemas.span_content import SpanRole
 from tracline.schemas.time import NS
 from tracline.stream.messages.session_state import JudgingState, SessionState
-from tracline.stream.messages.status import SessionStatus
 from tracline.stream.stages.judge import HELD_CHARS_MAX, HELD_MAX, Outputs, SessionJudge, poisoned
 from tracline.stream.stages.rule_set_judge import RuleSetJudge
 

@@ -14,6 +14,7 @@ from tracline.schemas.candidate import Candidate
 from tracline.schemas.chat.find import InputFlaw
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.otlp.signal import Signal
+from tracline.schemas.records.dead_letter import DeadLetter, decode_dead_letter
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span, Value
 from tracline.schemas.time import NS
@@ -22,14 +23,7 @@ from tracline.stream.group.rekey_sources import EncodedRekeyResult, request_of
 from tracline.stream.group.rekey_state import FACTS
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.ingest.request import decode as decode_request
-from tracline.stream.messages.codec import (
-    CandidateBatch,
-    DeadLetter,
-    Tick,
-    decode,
-    decode_dead_letter,
-    partition_of,
-)
+from tracline.stream.messages.codec import CandidateBatch, Tick, decode, partition_of
 from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages.resolve import SourceState
@@ -385,6 +379,7 @@ def test_a_record_that_breaks_is_put_aside_alone(done: Work, monkeypatch: pytest
         )
         return replace(decoded, spans=spans)
 
+    monkeypatch.setattr("tracline.stream.group.rekey_sources.located", lambda _data, _scope: None)
     monkeypatch.setattr("tracline.stream.group.rekey_sources.decode", read)
     spoilt = wire([Span("5e" * 16, "5e" * 8, None, "breaks", START_NS, START_NS)], Encoding.PROTOBUF)
     records = [Record(0, 7, START_NS, spoilt), *done.records]
@@ -393,12 +388,8 @@ def test_a_record_that_breaks_is_put_aside_alone(done: Work, monkeypatch: pytest
         span.assign(source, {})
     taken = span.take(records)
     (letter,) = letters_of(taken)
-    assert (letter.offset, letter.place, letter.code, letter.reason) == (
-        7,
-        "record",
-        "internal",
-        "ZeroDivisionError",
-    )
+    expected = (7, "record", "internal", "ZeroDivisionError")
+    assert (letter.offset, letter.place, letter.code, letter.reason) == expected
     assert candidates_of(batches_of(taken)) == pure(done.records)
 
 
@@ -411,6 +402,7 @@ def test_a_failure_that_no_record_causes_puts_none_aside(
     def read(_body: bytes, _encoding: Encoding, _signal: Signal) -> Decoded:
         raise error
 
+    monkeypatch.setattr("tracline.stream.group.rekey_sources.located", lambda _data, _scope: None)
     monkeypatch.setattr("tracline.stream.group.rekey_sources.decode", read)
     rekey = rekeyer()
     for source in range(SOURCES):

@@ -58,7 +58,7 @@ def test_what_the_release_before_began_comes_to_its_end() -> None:
 
 
 def _verdict_ids(messages: list[bytes]) -> list[str]:
-    return sorted(record["id"] for message in messages for record in decode_verdicts(message)["verdicts"])
+    return sorted(record.id for message in messages for record in decode_verdicts(message).verdicts)
 
 
 def _finished(stored: dict[str, Any]) -> list[tuple[Topic, bytes]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from kafka.structs import TopicPartition
 from tracline.archive.shared_writer import LiveArchive
+from tracline.schemas.records.dead_letter import DeadLetter, decode_dead_letter
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.time import NS
 from tracline.stream.alerts.delivery import Delivery, DeliveryIntervals
@@ -27,7 +28,7 @@ from tracline.stream.kafka import alerts_process, archive_process, rekey_process
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.memory.broker import MemoryBroker, MemoryRecord
 from tracline.stream.memory.client import MemoryClient
-from tracline.stream.messages.codec import CandidateBatch, DeadLetter, decode, decode_dead_letter
+from tracline.stream.messages.codec import CandidateBatch, decode
 from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.alert_metrics import AlertMetrics
@@ -39,7 +40,7 @@ from tracline.stream.stages.rekey import RekeyStage
 
 from ....support.conversations.alert_messages import SETTINGS as DETECTOR
 from ....support.conversations.alert_messages import tolerated
-from ....support.conversations.keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES
+from ....support.conversations.keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, whole
 from ....support.conversations.scripts import START_NS
 
 KAFKA = KafkaSettings()
@@ -106,7 +107,7 @@ class MemoryPipeline:
     def batches(self) -> list[CandidateBatch]:
         """Return the batches of candidates for the monitor."""
         messages = [decode(record.value or b"") for record in self.records(Topic.EVENTS)]
-        return [message for message in messages if isinstance(message, CandidateBatch)]
+        return [whole(message) for message in messages if isinstance(message, CandidateBatch)]
 
     def dead_letters(self) -> list[DeadLetter]:
         """Return the dead letters."""

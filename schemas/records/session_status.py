@@ -1,0 +1,84 @@
+"""Changes of sessions' status: what alerts count, and their JSON in the topic of verdicts."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import lru_cache
+
+import msgspec
+
+from ..time import parse_time, rfc3339
+
+
+class SessionStatus(StrEnum):
+    """The status of a rule in a session, or of the session itself."""
+
+    APPLIED = "applied"
+    """The rule begins to apply to the occurrence."""
+    VIOLATED = "violated"
+    """The occurrence violates the rule, or leaves it unmet, for the first time; history does not count."""
+    UNJUDGED = "unjudged"
+    """The rule can no longer be judged in the occurrence."""
+    CLOSED = "closed"
+    """The occurrence has ended: one change for all rules."""
+
+
+class StatusChange(msgspec.Struct, frozen=True):
+    """A change of an occurrence's status; `time` is that of its last judged event.
+
+    Times are nanoseconds since the epoch. `pack`, `rule`, `rule_digest` and `severity` are None where the
+    occurrence closed.
+    """
+
+    status: SessionStatus
+    session_id: str
+    occurrence: int
+    pack: str | None
+    rule: str | None
+    rule_digest: str | None
+    severity: str | None
+    agent: str | None
+    time: int
+
+
+class _StatusJson(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The JSON of a status change, whose times are RFC 3339 texts with nine digits."""
+
+    status: SessionStatus
+    session_id: str
+    occurrence: str
+    pack: str | None
+    rule: str | None
+    rule_digest: str | None
+    severity: str | None
+    agent: str | None
+    time: str
+
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(_StatusJson)
+
+# Many changes share their times: all rules that begin to apply to an occurrence.
+_text = lru_cache(maxsize=4096)(rfc3339)
+_time = lru_cache(maxsize=4096)(parse_time)
+
+
+def encode_status(change: StatusChange) -> bytes:
+    """Return the change as JSON."""
+    occurrence, time = _text(change.occurrence), _text(change.time)
+    named = change.pack, change.rule, change.rule_digest, change.severity
+    return _ENCODER.encode(
+        _StatusJson(change.status, change.session_id, occurrence, *named, change.agent, time)
+    )
+
+
+def decode_status(data: bytes | msgspec.Raw) -> StatusChange:
+    """Return the change in JSON. Raises ValueError where a field is missing or invalid."""
+    status = _DECODER.decode(data)
+    occurrence, time = _time(status.occurrence), _time(status.time)
+    if occurrence is None or time is None:
+        raise ValueError("a status without a time")
+    named = status.pack, status.rule, status.rule_digest, status.severity
+    if (None in named[:2]) is not (status.status is SessionStatus.CLOSED):
+        raise ValueError("a status of no rule, or a close of a rule")
+    return StatusChange(status.status, status.session_id, occurrence, *named, status.agent, time)

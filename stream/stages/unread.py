@@ -1,0 +1,71 @@
+"""Candidates whose content nobody has read yet: the monitor reads it from the bytes of their spans."""
+
+from __future__ import annotations
+
+from ...schemas.candidate import Candidate
+from ...schemas.records.dead_letter import DeadLetter
+from ...schemas.sessions.resolve import whole_candidate
+from ...schemas.sessions.span_reading import SessionMemory
+from ..error import PROCESS_ERRORS
+from ..messages.codec import CandidateBatch
+
+MEMORIES_MAX = 1_000
+"""Sessions whose last calls of models are remembered."""
+CHARS_MAX = 1 << 25
+"""Characters of the inputs of these calls; what was read of them takes as much again."""
+
+
+class UnreadCandidates:
+    """Reads candidates, and remembers the last calls of the sessions that were read last.
+
+    The memory is a cache: candidates are read the same without it.
+    """
+
+    def __init__(self) -> None:
+        self._memories: dict[str, SessionMemory] = {}
+        self._chars = 0
+
+    def read(self, batch: CandidateBatch, time: int) -> tuple[list[Candidate], list[DeadLetter]]:
+        """Return the candidates of a batch that have claims, and dead letters of those that cannot be read.
+
+        A dead letter names the record that the span came in; `time` is that of the batch's record.
+        """
+        candidates: list[Candidate] = []
+        letters: list[DeadLetter] = []
+        for candidate in batch.candidates:
+            try:
+                whole = self._whole(candidate) if candidate.request else candidate
+            except Exception as error:
+                if isinstance(error, PROCESS_ERRORS):
+                    raise
+                letters.append(_dead_letter(batch, candidate, time, type(error).__name__))
+                continue
+            if whole.claims:
+                candidates.append(whole)
+        return candidates, letters
+
+    def _whole(self, candidate: Candidate) -> Candidate:
+        """Return a candidate with its claims; the memory of its session becomes the latest."""
+        memory = self._memories.pop(candidate.session_id, None) or SessionMemory()
+        self._chars -= memory.chars
+        whole = whole_candidate(candidate, memory)
+        self._memories[candidate.session_id] = memory
+        self._chars += memory.chars
+        while len(self._memories) > MEMORIES_MAX or self._chars > CHARS_MAX:
+            self._chars -= self._memories.pop(next(iter(self._memories))).chars
+        return whole
+
+
+def _dead_letter(batch: CandidateBatch, candidate: Candidate, time: int, reason: str) -> DeadLetter:
+    offset, digest = candidate.origin or (batch.offset, b"")
+    return DeadLetter(
+        process="monitor",
+        topic=batch.topic,
+        partition=batch.source,
+        offset=offset,
+        time=time,
+        place=f"trace {candidate.trace_id}, span {candidate.span_id}",
+        code="internal",
+        reason=reason,
+        sha256=digest.hex(),
+    )
