@@ -114,11 +114,6 @@ PREDICATE = (
         r"write `\1 matches \2`",
     ),
     _phrase(
-        r"\b(?:lower|upper|lowercase|uppercase|toLowerCase)\s*\(\s*([A-Za-z_][\w.]*)\s*\)\s*==\s*\"([^\"]*)\"",
-        "functions of texts cannot be called",
-        lambda match: f"write `{match[1]} matches /(?i)^{re.escape(match[2]).replace('/', chr(92) + '/')}$/`",
-    ),
-    _phrase(
         rf"{_FIELD}\s+starts\s+with\s*\[\s*\"([^\"]*)\"[^\]]*\]",
         "`starts with` takes one text",
         r'write `\1 starts with "\2" or \1 starts with ...`, or `\1 matches /^(?:one|two)/`',

@@ -40,7 +40,6 @@ PREDICATES = {
     'text contains any ["a", "b"]': 'text contains "a" or text contains ...',
     'text starts with ["a", "b"]': 'text starts with "a" or text starts with ...',
     "text contains /yes/": "text matches /yes/",
-    'lower(tool) == "a.b"': r"tool matches /(?i)^a\.b$/",
     "len(args.items) > 4": "args.items[4] is not null",
     'kind == "user" and args.age > 5 minutes': 'args.day < "2026-05-01"',
 }
