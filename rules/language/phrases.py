@@ -129,6 +129,17 @@ PREDICATE = (
         r'write `\1 contains "\2" or \1 contains ...`, or `\1 matches /one|two/`',
     ),
     _phrase(
+        r"\b(?:any|all|count|sum|min|max)\s*\(",
+        "a condition on all elements of a list cannot be expressed yet",
+        "name the elements, `args.items[0].age < 12 or args.items[1].age < 12`; "
+        "`args.items[4] is not null` is 5 elements or more",
+    ),
+    _phrase(
+        rf"{_FIELD}\[\s*\*?\s*\]",
+        "the elements of a list cannot be named together yet",
+        "name them one by one, `args.items[0].price > 3 or args.items[1].price > 3`",
+    ),
+    _phrase(
         r"\b(?:len|length|size)\s*\(",
         "the length of a list or text cannot be expressed yet",
         "write `args.items[4] is not null` for 5 elements, `text matches /(?s)^.{500}/` for 500 characters",

@@ -121,8 +121,10 @@ def _predicate(predicate: Predicate) -> Json:
     match predicate:
         case Literal(value):
             return value
-        case Leaf(path, test, operands):
+        case Leaf(path, test, operands, None):
             return [test.value, _path(path), *(_scalar(operand) for operand in operands)]
+        case Leaf(path, test, _, Path() as other):
+            return [test.value, _path(path), _path(other)]
         case Not(arg):
             return ["not", _predicate(arg)]
         case And(args):

@@ -40,6 +40,9 @@ PREDICATES = {
     'text contains any ["a", "b"]': 'text contains "a" or text contains ...',
     'text starts with ["a", "b"]': 'text starts with "a" or text starts with ...',
     "text contains /yes/": "text matches /yes/",
+    "any(args.passengers, .age < 12)": "args.items[0].age < 12 or args.items[1].age < 12",
+    "count(args.flights) > 4": "args.items[0].age < 12 or args.items[1].age < 12",
+    "args.items[*].price > 3": "args.items[0].price > 3 or args.items[1].price > 3",
     "len(args.items) > 4": "args.items[4] is not null",
     'kind == "user" and args.age > 5 minutes': 'args.day < "2026-05-01"',
 }
