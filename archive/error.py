@@ -14,6 +14,8 @@ CODES: dict[str, str] = {
     "TRL409": "a file of an archive cannot be written",
     "TRL410": "an unknown session",
     "TRL411": "a source without spans, for `tracline doctor`",
+    "TRL420": "the archive of a bundle is missing, or is not the one that was audited",
+    "TRL421": "an unknown rule or verdict of a bundle",
 }
 """The codes of sources and archives; a test triggers each."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from functools import wraps
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -131,6 +131,11 @@ def colors() -> bool | None:
     return False if os.environ.get("NO_COLOR") else None
 
 
+def decorated(command: Callable[..., Any], options: Sequence[Callable[[Any], Any]]) -> Any:
+    """Return the command with options, which stand in this order in its help."""
+    return reduce(lambda function, option: option(function), reversed(options), command)
+
+
 def rules_option(*, required: bool = True) -> Callable[[F], F]:
     """Return the option `--rules PACK...`: `rules`, a tuple of str."""
     return click.option(
@@ -145,15 +150,12 @@ def rules_option(*, required: bool = True) -> Callable[[F], F]:
 def selection_options() -> Callable[[F], F]:
     """Return the options `--select WORD...` and `--ignore WORD...`: tuples of str for `load_selected`."""
 
-    def decorate(function: F) -> F:
-        what = "by id, pack, tag or severity"
-        ignoring = click.option("--ignore", cls=Several, metavar="WORD", help=f"Leave rules out, {what}.")
-        selecting = click.option(
-            "--select", cls=Several, metavar="WORD", help=f"Take only these rules, {what}."
-        )
-        return selecting(ignoring(function))
-
-    return decorate
+    what = "by id, pack, tag or severity"
+    options = (
+        click.option("--select", cls=Several, metavar="WORD", help=f"Take only these rules, {what}."),
+        click.option("--ignore", cls=Several, metavar="WORD", help=f"Leave rules out, {what}."),
+    )
+    return lambda command: decorated(command, options)
 
 
 def load_selected(packs: Sequence[str], select: Sequence[str], ignore: Sequence[str]) -> RuleSet:
@@ -204,34 +206,3 @@ def archive_option() -> Callable[[F], F]:
         metavar="FOLDER",
         help="The archive folder for judged events, which `tracline audit` reads.",
     )
-
-
-def health_options(command: F) -> F:
-    """Add `--metrics-host`, `--metrics-port` and `--token`: the `Address` `address` of metrics and health."""
-
-    @wraps(command)
-    def with_address(*args: Any, metrics_host: str, metrics_port: int, token: str | None, **rest: Any) -> Any:
-        from ..stream.ingest.server.sockets import Address
-
-        return command(*args, address=Address(metrics_host, metrics_port, token), **rest)
-
-    options = (
-        click.option(
-            "--metrics-host",
-            default="127.0.0.1",
-            show_default=True,
-            help="The address for /metrics, /healthz and /readyz.",
-        ),
-        click.option(
-            "--metrics-port",
-            type=click.IntRange(0, 65535),
-            default=0,
-            show_default=True,
-            help="The port for them; 0 chooses a free port.",
-        ),
-        token_option("The bearer token for readers of metrics; required unless the address is local."),
-    )
-    decorated: Any = with_address
-    for option in reversed(options):
-        decorated = option(decorated)
-    return decorated

@@ -14,12 +14,24 @@ from .terminal import quoted
 if TYPE_CHECKING:
     from ..batch.prepare.options import AuditOptions
     from ..batch.sources.discover import Reject
+    from ..schemas.chat.reading import ChatReading, MessagesPath
     from ..schemas.instrumentations.census import SpanCensus
 
 REJECTS_SHOWN = 10
 """Rejects that are printed one by one."""
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+GivenSources = str | Sequence[str]
+"""One or several sources as arguments."""
+
+_CHAT_KEY = "tracline.chat"
+
+
+def sources_argument(name: str, metavar: str) -> Callable[[F], F]:
+    """Return an argument of one or several sources: a tuple of str."""
+    return click.argument(name, metavar=f"{metavar}...", nargs=-1, required=True)
 
 
 def timezone_option() -> Callable[[F], F]:
@@ -33,8 +45,71 @@ def timezone_option() -> Callable[[F], F]:
     )
 
 
+def chat_options() -> Callable[[F], F]:
+    """Return `--messages-at`, `--agent` and `--agent-by-model`, which `chat_reading` and audits read."""
+
+    def remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+        ctx.meta.setdefault(_CHAT_KEY, {})[param.name] = value
+
+    def decorate(function: F) -> F:
+        options = (
+            click.option(
+                "--messages-at",
+                type=_MessagesPath(),
+                metavar="PATH",
+                expose_value=False,
+                callback=remember,
+                help="Where chat logs have their messages, as in `runs[].trajectory.messages`.",
+            ),
+            click.option(
+                "--agent",
+                metavar="NAME",
+                expose_value=False,
+                callback=remember,
+                help="The agent of conversations in chat logs that name none.",
+            ),
+            click.option(
+                "--agent-by-model",
+                is_flag=True,
+                expose_value=False,
+                callback=remember,
+                help="Give conversations in chat logs that name no agent their model as agent.",
+            ),
+        )
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+class _MessagesPath(click.ParamType):
+    """A path to messages as an argument."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> MessagesPath:
+        """Read the path."""
+        from ..schemas.chat.reading import messages_path
+
+        path = messages_path(str(value))
+        if path is None:
+            self.fail(f"{value!r} is not a path: use one such as runs[].trajectory.messages", param, ctx)
+        return path
+
+
+def chat_reading() -> ChatReading:
+    """Return the options for chat logs of the running command."""
+    from ..schemas.chat.reading import ChatReading
+
+    given = click.get_current_context().meta.get(_CHAT_KEY, {})
+    if given.get("agent") and given.get("agent_by_model"):
+        raise click.UsageError("--agent and --agent-by-model exclude each other.")
+    return ChatReading(**{name: value for name, value in given.items() if value})
+
+
 def audit_options(timezone: str = "UTC", **more: Any) -> AuditOptions:
-    """Return the options of an audit: those given, and the settings of sessions.
+    """Return the options of an audit: those given, those for chat logs, and the settings of sessions.
 
     Raises SourceError (TRL405) for an unknown time zone, and CommandError for invalid settings.
     """
@@ -43,7 +118,13 @@ def audit_options(timezone: str = "UTC", **more: Any) -> AuditOptions:
     from .settings import session_settings
 
     sessions = session_settings()
-    return AuditOptions(zone=zone_of(timezone), idle_s=sessions.idle_s, scope=sessions.scope, **more)
+    return AuditOptions(
+        zone=zone_of(timezone),
+        idle_s=sessions.idle_s,
+        scope=sessions.scope,
+        chat=chat_reading(),
+        **more,
+    )
 
 
 def allow_rejected_option() -> Callable[[F], F]:
@@ -65,33 +146,39 @@ def allow_empty_option() -> Callable[[F], F]:
     )
 
 
-def report_unread(spans: SpanCensus, events: int, source: str, *, allow_empty: bool) -> int:
+def named(source: GivenSources) -> str:
+    """Return the sources as the place of an error."""
+    return source if isinstance(source, str) else ", ".join(source)
+
+
+def report_unread(spans: SpanCensus, events: int, source: GivenSources, *, allow_empty: bool) -> int:
     """Report on standard error that the spans, or those of an agent framework, contain no event.
 
     Return the exit code: 2, after an error (TRL605), if there is no event at all and that is not allowed.
     """
     from ..schemas.instrumentations.census import unread_text
 
-    hint = f"run `tracline doctor {source}`; docs/spans.md lists the spans that are read"
+    first = source if isinstance(source, str) else source[0]
+    hint = f"run `tracline doctor {first}`; docs/spans.md lists the spans that are read"
     if spans.is_unread and not (events or allow_empty):
         error = command_error(
-            "TRL605", source, unread_text(spans.spans), f"{hint}; --allow-empty accepts them"
+            "TRL605", named(source), unread_text(spans.spans), f"{hint}; --allow-empty accepts them"
         )
         error.show()
         return error.exit_code
     if silent := spans.spans if spans.is_unread else spans.unread_frameworks:
-        note(f"{quoted(source)}: {quoted(unread_text(silent))}\n  hint: {quoted(hint)}")
+        note(f"{quoted(named(source))}: {quoted(unread_text(silent))}\n  hint: {quoted(hint)}")
     return 0
 
 
-def report_empty(rows: int, source: str) -> None:
+def report_empty(rows: int, source: GivenSources) -> None:
     """Report on standard error that a source has no rows."""
     if not rows:
-        note(f"{quoted(source)}: no rows: nothing to judge")
+        note(f"{quoted(named(source))}: no rows: nothing to judge")
 
 
 def report_rejected(
-    rejects: Sequence[Reject], by_reason: Mapping[str, int], source: str, allowed: int
+    rejects: Sequence[Reject], by_reason: Mapping[str, int], source: GivenSources, allowed: int
 ) -> None:
     """Report on standard error the first rejects and their number by reason.
 
@@ -110,4 +197,6 @@ def report_rejected(
         return
     click.echo(shown, err=True)
     hint = "fix the source, or raise --allow-rejected"
-    raise command_error("TRL603", source, f"{count:,} rejected, more than --allow-rejected {allowed}", hint)
+    raise command_error(
+        "TRL603", named(source), f"{count:,} rejected, more than --allow-rejected {allowed}", hint
+    )

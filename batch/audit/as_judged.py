@@ -27,11 +27,12 @@ from ...rules.model.rule import Rule, RuleSet
 from ...schemas.event import Kind
 from ...schemas.time import rfc3339
 from ..evidence import bundle
+from ..findings.inputs import write_inputs
 from ..prepare.buckets import labelled, until
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
-from ..sources.discover import Population, SourceFile
-from ..sources.event_files import FileSlice, null_count, reading, row_count, scan_slices
+from ..sources.discover import Population, SourceFile, Sources, named
+from ..sources.event_files import FileSlice, footer, null_count, reading, scan_slices
 from .audit import AuditResult, OnProgress, in_threads, silent, write_verdicts
 from .sorted_runs import Runs
 from .summary import COUNTS, AuditTally, summary
@@ -54,7 +55,7 @@ class ArchivedRuleSet:
 
 
 def audit_as_judged(
-    archive: str | Path, out: Path, options: AuditOptions, on_progress: OnProgress = silent
+    archive: Sources, out: Path, options: AuditOptions, on_progress: OnProgress = silent
 ) -> AuditResult:
     """Judge each event of a live archive by the rule set that judged it, and write the bundle `out`.
 
@@ -79,19 +80,20 @@ def audit_as_judged(
             places = [list(rules).index((rule.pack, rule.id)) for rule in rule_set.compiled.rules]
             _merge(tally, counts, places)
         shown = [rule for rule, _ in rules.values()]
-        examples = write_verdicts(work, runs, shown)
-        tally.reject(str(archive), population)
+        examples = write_verdicts(work, runs, shown, options.threads)
+        tally.reject(named(archive), population)
         content = summary(shown, [digest for _, digest in rules.values()], tally, population)
         content |= {"rule_sets": [_summary_of(rule_set) for rule_set in sets]}
         bundle.write_summary(work / bundle.SUMMARY, content)
         (work / bundle.RULES).mkdir()
         for rule_set in sets:
             bundle.write_rules(work / bundle.RULES / rule_set.digest, rule_set.rule_set.sources)
+        write_inputs(work, out, archive, population.inputs, options, as_judged=True)
         shutil.rmtree(scratch)
     return AuditResult(content, population, examples)
 
 
-def _rule_sets(archive: str | Path, parts: Sequence[SourceFile]) -> list[ArchivedRuleSet]:
+def _rule_sets(archive: Sources, parts: Sequence[SourceFile]) -> list[ArchivedRuleSet]:
     """Return the rule sets that the events name, in the order of their first events."""
     found: dict[str, list[tuple[int, int, SourceFile]]] = {}
     for part in parts:
@@ -107,13 +109,14 @@ def _rule_sets(archive: str | Path, parts: Sequence[SourceFile]) -> list[Archive
     return sorted(sets, key=lambda archived: (archived.first, archived.digest))
 
 
-def _digests(archive: str | Path, part: SourceFile) -> list[tuple[str, int, int]]:
+def _digests(archive: Sources, part: SourceFile) -> list[tuple[str, int, int]]:
     """Return the rule sets that the rows of a file name: digest, number of events, first time."""
-    if null_count(part, RULES_COLUMN):
+    facts = footer(part)
+    if null_count(part, facts, RULES_COLUMN):
         what = f"has events that do not name the rules that judged them, for example in {part.name}"
         hint = "only archives of tracline's live processes name them; use --rules instead of --as-judged"
-        raise SourceError("TRL407", str(archive), what, hint)
-    rows = scan_slices([FileSlice(part, 0, row_count(part))], {RULES_COLUMN: pl.String()})
+        raise SourceError("TRL407", named(archive), what, hint)
+    rows = scan_slices([FileSlice(part, 0, facts.rows)], {RULES_COLUMN: pl.String()})
     events = (pl.col("kind") != Kind.END.value).sum()
     uses = rows.group_by(RULES_COLUMN).agg(events.alias("events"), pl.col("time").min().to_physical())
     with reading([part]):

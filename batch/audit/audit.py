@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import polars as pl
 
@@ -21,20 +21,25 @@ from ...schemas.records.verdict_record import VerdictRecord, decode_verdict
 from ...schemas.time import NS
 from ...schemas.verdict import Verdict
 from ..evidence import bundle
+from ..findings.inputs import write_inputs
 from ..prepare import spill
+from ..prepare.ahead import behind
 from ..prepare.buckets import Buckets, label_passes, labelled
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
-from ..sources.discover import Population, SourceFile
+from ..sources.discover import Population, SourceFile, Sources, named
 from ..sources.event_files import row_count
 from .in_order import disordered, judge_in_order
-from .late_columns import LateColumns
+from .late_columns import LateColumns, with_findings
 from .row_order import RowOrder, row_order
 from .sorted_runs import PlacedLine, Runs
 from .summary import AuditTally, rule_keys, summary
 
 EXAMPLES_MAX = 3
 """Findings per rule in a result."""
+
+FILE_ROWS_MIN = 1_000
+"""Average rows of a file below which all sessions are sorted: opening a file twice takes longer."""
 
 TYPED_RECORDS = 10_000
 """Records per row group of `verdicts.parquet`."""
@@ -61,7 +66,7 @@ def silent(_step: str, _done: int, _total: int) -> None:
 
 
 def audit(
-    archive: str | Path, rule_set: RuleSet, out: Path, options: AuditOptions, on_progress: OnProgress = silent
+    archive: Sources, rule_set: RuleSet, out: Path, options: AuditOptions, on_progress: OnProgress = silent
 ) -> AuditResult:
     """Judge the archive by the rules and write the bundle `out`.
 
@@ -78,29 +83,36 @@ def audit(
         runs = Runs(scratch)
         parts = prepare(archive, scratch, population, options)
         rows_in_order = _Auditing(compiled, scratch, options, tally, runs, on_progress).judge(parts)
-        examples = write_verdicts(work, runs, compiled.rules)
-        tally.reject(str(archive), population)
+        examples = write_verdicts(work, runs, compiled.rules, options.threads)
+        tally.reject(named(archive), population)
         content = summary(compiled.rules, compiled.digests, tally, population)
         if rule_set.selection:
             content["selection"] = {option: list(words) for option, words in rule_set.selection.items()}
         bundle.write_summary(work / bundle.SUMMARY, content)
         bundle.write_rules(work / bundle.RULES, rule_set.sources)
+        write_inputs(work, out, archive, population.inputs, options)
         shutil.rmtree(scratch)
     return AuditResult(content, population, examples, rows_in_order)
 
 
-def write_verdicts(work: Path, runs: Runs, rules: Sequence[Rule]) -> dict[str, list[VerdictRecord]]:
+def write_verdicts(
+    work: Path, runs: Runs, rules: Sequence[Rule], threads: int
+) -> dict[str, list[VerdictRecord]]:
     """Write the files of verdicts into a bundle, and return the examples of each rule that has any."""
     keys = {(r.pack, r.id): key for key, r in zip(rule_keys(rules), rules, strict=True)}
     examples: dict[str, list[VerdictRecord]] = {}
-    typed = bundle.typed_writer(work / bundle.TYPED_VERDICTS)
-    with (work / bundle.VERDICTS).open("wb") as verdicts, typed as write_typed:
+
+    def written(verdicts: BinaryIO) -> Iterator[list[bytes]]:
         for block in _blocks(runs.merged(), TYPED_RECORDS):
             lines = [text for _, text in block]
             verdicts.writelines(lines)
-            write_typed(lines)
             for at, text in block:
                 _add_example(examples.setdefault(keys[at.pack, at.rule], []), at, text)
+            yield lines
+
+    typed = bundle.typed_writer(work / bundle.TYPED_VERDICTS)
+    with (work / bundle.VERDICTS).open("wb") as verdicts, typed as write_typed:
+        behind(write_typed, written(verdicts), threads)
     return examples
 
 
@@ -117,7 +129,8 @@ class _Auditing:
 
     def judge(self, parts: Sequence[SourceFile]) -> int:
         """Judge the events of all parts, and return the number of rows that were judged without a sort."""
-        if sum(map(row_count, parts)) <= spill.BUCKET_ROWS:
+        rows = sum(map(row_count, parts))
+        if rows <= max(spill.BUCKET_ROWS, len(parts) * FILE_ROWS_MIN):
             self._add_all(_sorted_parts(parts, self.compiled, self.scratch, self.options, self.on_progress))
             return 0
         passes, on_rows = tuple(spill.passes(parts)), partial(self.on_progress, "reading")
@@ -132,14 +145,15 @@ class _Auditing:
 
     def _judge_in_order(self, passes: Sequence[spill.Pass], found: RowOrder) -> None:
         """Judge the sessions in order."""
-        late = LateColumns(self.compiled, passes, found, self.options.as_of)
+        late = LateColumns(passes, found, self.options.as_of)
         on_rows = partial(self.on_progress, "judging")
-        for judged in judge_in_order(self.compiled, passes, found, self.options, on_rows):
-            self.tally.count(self.compiled, judged)
-            for part in late.add(judged):
+        judged = judge_in_order(self.compiled, passes, found, self.options, on_rows)
+
+        def explain(waiting: Sequence[Judged]) -> None:
+            for part in late.read(waiting):
                 self._explain(part)
-        for part in late.flush():
-            self._explain(part)
+
+        behind(explain, with_findings(self.compiled, self._counted(judged)), self.options.threads)
 
     def _sort(self, passes: Sequence[spill.Pass], found: RowOrder) -> None:
         """Judge the disordered sessions."""
@@ -151,9 +165,14 @@ class _Auditing:
         self._add_all(_sorted(buckets, self.compiled, found.clock, self.options, self.on_progress))
 
     def _add_all(self, batches: Iterable[Judged]) -> None:
+        # Records are made in plain Python, which would stop the reading and judging of the next rows.
+        behind(self._explain, self._counted(batches), self.options.threads)
+
+    def _counted(self, batches: Iterable[Judged]) -> Iterator[Judged]:
+        """Yield the buckets, and count what needs no columns that only verdicts have."""
         for judged in batches:
             self.tally.count(self.compiled, judged)
-            self._explain(judged)
+            yield judged
 
     def _explain(self, judged: Judged) -> None:
         """Write the records of a bucket, and count the reasons why rules are unjudged."""
@@ -163,7 +182,7 @@ class _Auditing:
 
 
 def judged_batches(
-    archive: str | Path,
+    archive: Sources,
     compiled: CompiledRules,
     scratch: Path,
     options: AuditOptions,

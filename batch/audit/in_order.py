@@ -8,7 +8,6 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from ...archive.error import SourceError
 from ...rules.engine.judge import CompiledRules, Judged, judge_sessions
 from ...rules.engine.kernel import I32
 from ...rules.engine.sessions import Mask, Order, Sessions
@@ -17,7 +16,7 @@ from ..prepare.ahead import ahead
 from ..prepare.buckets import OnRows, PassRows, until
 from ..prepare.options import AuditOptions
 from ..prepare.spill import Pass
-from ..sources.event_files import reading
+from ..sources.event_files import changed, reading
 from .row_order import RowOrder
 from .row_order_loop import grouped
 
@@ -69,7 +68,7 @@ def _labelled(
     with reading(one_pass.parts):
         events = until(one_pass.frame.select(*fields), options.as_of).collect(engine="streaming").rechunk()
     if len(events) != len(occurrences):
-        raise changed(one_pass)
+        raise changed(one_pass.parts[0])
     rows = pl.Series(ROW, np.flatnonzero(taken) + sum(found.sizes[:number]))
     if not taken.all():
         events = events.filter(taken)
@@ -105,10 +104,4 @@ def _check_order(labels: pl.DataFrame, order: Order, one_pass: Pass) -> None:
     """Raise SourceError if the events of an occurrence are not in the order that was found before."""
     seq = labels["seq"].to_numpy()[order.rows]
     if ((order.sessions[1:] == order.sessions[:-1]) & (seq[1:] <= seq[:-1])).any():
-        raise changed(one_pass)
-
-
-def changed(one_pass: Pass) -> SourceError:
-    """Return the error for files that are not as they were when their order was read."""
-    hint = "audit an archive that nothing writes, or a copy"
-    return SourceError("TRL401", one_pass.parts[0].name, "or a file near it changed during the audit", hint)
+        raise changed(one_pass.parts[0])

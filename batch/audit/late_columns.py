@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -12,41 +12,41 @@ from ...rules.engine import kernel
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged
 from ...rules.engine.kernel import I64, Findings
 from ...rules.engine.sessions import Order, Sessions
-from ...rules.labels.missing import MISSING
 from ..prepare.buckets import until, with_missing
 from ..prepare.spill import Pass
-from ..sources.event_files import reading
-from .in_order import ROW, changed
+from ..sources.event_files import changed
+from .in_order import ROW
 from .row_order import RowOrder
 
-ROWS_MAX = 500_000
+ROWS_MAX = 200_000
 """Rows of sessions with findings whose columns are read together."""
 
 
-@dataclass(slots=True)
-class LateColumns:
-    """Sessions with findings that wait for their columns; `passes` and `found` are those of their rows."""
+def with_findings(compiled: CompiledRules, judged: Iterable[Judged]) -> Iterator[list[Judged]]:
+    """Yield the sessions of buckets that have findings, in lists whose columns are read together."""
+    waiting: list[Judged] = []
+    for bucket in judged:
+        part = _with_findings(compiled, bucket)
+        if len(part.codes):
+            waiting.append(part)
+        if sum(len(part.codes) for part in waiting) >= ROWS_MAX:
+            yield waiting
+            waiting = []
+    if waiting:
+        yield waiting
 
-    compiled: CompiledRules
+
+@dataclass(frozen=True, slots=True)
+class LateColumns:
+    """The columns of the sessions in order; `passes` and `found` are those of their rows."""
+
     passes: Sequence[Pass]
     found: RowOrder
     as_of: int | None
-    waiting: list[Judged] = field(default_factory=list[Judged])
 
-    def add(self, judged: Judged) -> Iterator[Judged]:
-        """Take the sessions of a bucket that have findings, and yield those whose columns have been read."""
-        part = _with_findings(self.compiled, judged)
-        if len(part.codes):
-            self.waiting.append(part)
-        if sum(len(part.codes) for part in self.waiting) >= ROWS_MAX:
-            yield from self.flush()
-
-    def flush(self) -> Iterator[Judged]:
-        """Yield all waiting sessions, with all columns of judged events."""
-        waiting, self.waiting = self.waiting, []
+    def read(self, waiting: Sequence[Judged]) -> Iterator[Judged]:
+        """Yield the sessions with all columns of judged events."""
         wanted = [part.labelled[ROW].to_numpy() for part in waiting]
-        if not wanted:
-            return
         rows = np.sort(np.concatenate(wanted))
         columns = self._read(rows)
         for part, numbers in zip(waiting, wanted, strict=True):
@@ -68,11 +68,10 @@ class LateColumns:
 
     def _read_pass(self, one_pass: Pass, rows: I64, size: int) -> pl.DataFrame:
         """Return the columns of these rows of a pass, which has so many."""
-        with reading(one_pass.parts):
-            events = with_missing(until(one_pass.frame, self.as_of), JUDGED_COLUMNS)
-            columns = events.select(*JUDGED_COLUMNS, MISSING).collect(engine="streaming")
+        events = until(one_pass.frame, self.as_of)
+        columns = with_missing(one_pass.parts, events, JUDGED_COLUMNS)
         if len(columns) != size:
-            raise changed(one_pass)
+            raise changed(one_pass.parts[0])
         return columns[rows]
 
 

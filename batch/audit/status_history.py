@@ -13,15 +13,17 @@ import numpy as np
 import polars as pl
 
 from ...rules.engine.judge import CompiledRules, Judged
-from ...rules.engine.kernel import I32, I64
+from ...rules.engine.kernel import I32, I64, Findings
 from ...rules.engine.kernel_loop import FOUND_UNSETTLED
+from ...rules.engine.records import is_unknown
 from ...rules.engine.sessions import numbers
 from ...rules.engine.status import applied_at, first_breaches, unjudged_findings
+from ...rules.labels.missing import MISSING
 from ...schemas.event import Kind
 from ...schemas.records.session_status import SessionStatus, StatusChange
 from ...schemas.time import NS
 from ..prepare.options import AuditOptions
-from ..sources.discover import Population
+from ..sources.discover import Population, Sources
 from .audit import judged_batches
 
 SCHEMA = {
@@ -35,14 +37,18 @@ SCHEMA = {
     "severity": pl.String,
     "agent": pl.String,
     "time": pl.Int64,
+    "missing": pl.String,
 }
-"""Columns of the frame. Times are nanoseconds since the epoch; `changed` is when the status changed."""
+"""Columns of the frame. Times are nanoseconds since the epoch; `changed` is when the status changed.
+
+`missing` is the state of the content that an unjudged rule lacks, null if it is unjudged for another reason.
+"""
 
 _TURN = {status.value: turn for turn, status in enumerate(SessionStatus)}
 
 
 def status_history(
-    archive: str | Path, compiled: CompiledRules, scratch: Path, options: AuditOptions, population: Population
+    archive: Sources, compiled: CompiledRules, scratch: Path, options: AuditOptions, population: Population
 ) -> pl.DataFrame:
     """Return a row for each new status of an occurrence, sorted by `changed`, with the columns of `SCHEMA`.
 
@@ -75,9 +81,18 @@ def _statuses(compiled: CompiledRules, judged: Judged, idle: int) -> Iterator[pl
     yield rows(SessionStatus.VIOLATED, unmet.columns, unmet.stamps, closes[unmet.slots])
     dead = unjudged_findings(judged.found)
     at = np.where(dead.kinds == FOUND_UNSETTLED, closes[dead.slots], times[dead.stamps])
-    yield rows(SessionStatus.UNJUDGED, dead.columns, dead.stamps, at)
+    unjudged = rows(SessionStatus.UNJUDGED, dead.columns, dead.stamps, at)
+    yield unjudged.with_columns(missing=_missing(judged, dead))
     over = np.flatnonzero(~judged.sessions.open)
     yield rows(SessionStatus.CLOSED, None, judged.sessions.bounds[over + 1] - 1, closes[over])
+
+
+def _missing(judged: Judged, dead: Findings) -> pl.Series:
+    """Return the state of the content that is missing at the findings of unjudged rules."""
+    content, seqs = judged.column(MISSING, dead.stamps), judged.column("seq", dead.stamps)
+    is_content = [is_unknown(kind, seq) for kind, seq in zip(dead.kinds.tolist(), seqs, strict=True)]
+    states = content.struct.field("content")
+    return states.zip_with(pl.Series(is_content, dtype=pl.Boolean), pl.Series([None], dtype=pl.String))
 
 
 def _times(judged: Judged) -> I64:
@@ -114,7 +129,7 @@ def _rows(
     """Return rows of `SCHEMA`: rules by column (None for a close), the places of events, and times."""
     events = [judged.column(name, places) for name in ("session_id", "occurrence", "agent", "time")]
     rows = pl.DataFrame(events).with_columns(pl.col("occurrence", "time").to_physical(), changed=at)
-    rows = rows.with_columns(pl.lit(status.value).alias("status"))
+    rows = rows.with_columns(pl.lit(status.value).alias("status"), pl.lit(None, pl.String).alias("missing"))
     rules = [None] * len(places) if columns is None else compiled.program.order[columns]
     numbered = pl.DataFrame({"number": pl.Series(rules, dtype=pl.Int64)})
     fields = numbered.join(_rule_fields(compiled), on="number", how="left", maintain_order="left")
@@ -134,3 +149,8 @@ def _rule_fields(compiled: CompiledRules) -> pl.DataFrame:
         },
         schema_overrides={"number": pl.Int64},
     )
+
+
+def statuses_of(compiled: CompiledRules, judged: Judged, idle: int) -> pl.DataFrame:
+    """Return the statuses of a bucket's sessions, with the columns of `SCHEMA`, in no particular order."""
+    return pl.concat([pl.DataFrame(schema=SCHEMA), *_statuses(compiled, judged, idle)])

@@ -19,6 +19,7 @@ from ...rules.engine.kernel import I64
 from ...rules.engine.sessions import Mask
 from ...rules.engine.status import unjudged_findings, unmet_findings, violation_findings
 from ...rules.model.rule import Rule
+from ...schemas.records.violation_rate import rate_of
 from ...schemas.time import rfc3339
 from ..sources.discover import REJECTS_LISTED_MAX, Population, Reject
 from .unjudged import Unjudged, reasons_by_rule, unjudged_in
@@ -30,13 +31,15 @@ COUNTS = (
     "sessions_violating",
     "sessions_applicable",
     "sessions_unjudged",
+    "sessions_possible",
 )
 """The counts of each rule.
 
 `violations`, `unmet` and `satisfactions` count verdicts. No count includes verdicts at history events.
 `sessions_violating` have a violation or an unmet verdict. `sessions_applicable` include them and the sessions
-that the rule applies to and judged to their end; the rate of a rule is the first divided by the second.
-`sessions_unjudged` have an unjudged record; they may also be violating.
+that the rule applies to and judged to their end. `sessions_unjudged` have an unjudged record; they may also
+be violating. `sessions_possible` are not violating, and the rule was not judged in them to the end: they may
+violate it or not. The rate of a rule is of all its applicable and possible sessions.
 """
 
 CROWDED = "sessions_over_slices_max"
@@ -163,8 +166,9 @@ def summary(rules: Sequence[Rule], digests: Sequence[str], tally: AuditTally, po
 
 
 def _metadata(rule: Rule) -> dict[str, Any]:
-    """Return the texts about a rule that its pack gives."""
-    texts = {"policy": rule.policy, "owner": rule.owner, "tags": list(rule.tags)}
+    """Return the texts about a rule that its pack gives, and its measured precision."""
+    precision = None if rule.precision is None else asdict(rule.precision)
+    texts = {"policy": rule.policy, "owner": rule.owner, "tags": list(rule.tags), "precision": precision}
     return {name: text for name, text in texts.items() if text}
 
 
@@ -182,8 +186,8 @@ def _by_group(compiled: CompiledRules, judged: Judged, groups: I64, count: int) 
     violating: NDArray[np.bool_] = np.zeros(judged.memory.state.shape, dtype=np.bool_)
     violating[violated.slots, violated.columns] = True
     violating[unmet.slots, unmet.columns] = True
-    applicable = kernel.applies(judged.memory) & ~kernel.unjudged(compiled.program, judged.memory)
-    applicable &= judged.sessions.counted[:, None]
+    unjudged, counted = kernel.unjudged(compiled.program, judged.memory), judged.sessions.counted[:, None]
+    applicable = kernel.applies(judged.memory) & ~unjudged & counted
     slots, columns = np.nonzero(judged.satisfactions)
     shape = (count, *violating.shape[1:])
     return np.stack(
@@ -194,6 +198,7 @@ def _by_group(compiled: CompiledRules, judged: Judged, groups: I64, count: int) 
             _sums(groups, violating, count),
             _sums(groups, violating | applicable, count),
             _count(groups[dead.slots], dead.columns, shape),
+            _sums(groups, unjudged & ~violating & counted, count),
         ]
     )
 
@@ -241,7 +246,7 @@ def _capped(tally: AuditTally) -> frozenset[str]:
 
 def _split(
     tally: AuditTally, number: int, part: int, named: frozenset[str] | None
-) -> dict[str, dict[str, int]]:
+) -> dict[str, dict[str, Any]]:
     """Return one rule's counts by agent (`part` 0) or day (1), without those that are all zero."""
     parts: dict[str, Counts] = {}
     for group, counts in tally.counts.items():
@@ -261,5 +266,7 @@ def _zeros(rules: int) -> Counts:
     return np.zeros((len(COUNTS), rules), dtype=np.int64)
 
 
-def _named(counts: Counts) -> dict[str, int]:
-    return dict(zip(COUNTS, counts.tolist(), strict=True))
+def _named(counts: Counts) -> dict[str, Any]:
+    """Return the counts by name, with the bounds of the rate."""
+    named: dict[str, int] = dict(zip(COUNTS, counts.tolist(), strict=True))
+    return {**named, "rate": rate_of(named).as_json()}

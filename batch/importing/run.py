@@ -17,13 +17,14 @@ from ...archive.error import SourceError
 from ...archive.manifest import Manifest, ManifestEntry, ManifestSource
 from ...archive.writer import ArchiveWriter, archive_writer
 from ...schemas.chat.decode import END_CONVERSATION
+from ...schemas.chat.reading import AS_LOGGED, ChatReading
 from ...schemas.event import Kind
 from ...schemas.frames.candidates import candidate_frame
 from ...schemas.frames.events import event_frame
 from ..prepare.chat_frames import chat_batches
 from ..prepare.session_ids import KnownConversations, shared_ids
 from ..prepare.span_candidates import resolved
-from ..sources.discover import FileFormat, Population, Reject, SourceFile, discover
+from ..sources.discover import FileFormat, Population, Reject, SourceFile, Sources, discover, each_source
 from .small_sources import SMALL_ROWS, SmallChats, rows_by_file, together
 
 SPAN_ROWS = 50_000
@@ -48,22 +49,23 @@ def silent(_name: str) -> None:
 
 
 def import_source(
-    source: str | Path,
+    source: Sources,
     out: Path,
     timezone: str = "UTC",
     scope: Sequence[str] = (),
     on_file: Callable[[str], None] = silent,
+    chat: ChatReading = AS_LOGGED,
 ) -> ImportResult:
     """Read the chat logs and span dumps of a source and write their events to the archive at `out`.
 
     `timezone` (an IANA name) is that of times without an offset; `scope` are the resource attributes that
-    prefix a span's session id. A file that was imported whole, identified by its content, is not read again.
-    A file with rejects or without a readable span is read again, and an interrupted import is resumed. A
-    conversation that the archive has from another source is a duplicate; one with the id and start of another
-    conversation there is rejected. Spans become candidates, because their sessions may continue in the next
-    file; an audit assembles the sessions. `on_file` is called with the name of each file before it is read.
-    Raises SourceError for an unknown source or time zone, and for a source that was imported with another
-    time zone; also OSError.
+    prefix a span's session id; `chat` has the other options for chat logs. A file that was imported whole,
+    identified by its content, is not read again, whatever the options. A file with rejects or without a
+    readable span is read again, and an interrupted import is resumed. A conversation that the archive has
+    from another source is a duplicate; one with the id and start of another conversation there is rejected.
+    Spans become candidates, because their sessions may continue in the next file; an audit assembles the
+    sessions. `on_file` is called with the name of each file before it is read. Raises SourceError for an
+    unknown source or time zone, and for a source that was imported with another time zone; also OSError.
     """
     zone = zone_of(timezone)
     imported = ImportResult(Population())
@@ -78,7 +80,7 @@ def import_source(
                 imported.known.append(part.name)
             else:
                 new[part.format].append((part, source_id))
-        _import_chats(new[FileFormat.CHAT], archive, imported, zone, on_file)
+        _import_chats(new[FileFormat.CHAT], archive, imported, zone, on_file, chat)
         _import_spans(new[FileFormat.SPANS], archive, imported, scope, on_file)
     return imported
 
@@ -89,15 +91,16 @@ def _import_chats(
     imported: ImportResult,
     zone: ZoneInfo,
     on_file: Callable[[str], None],
+    chat: ChatReading,
 ) -> None:
     """Write the judged events of chat logs, small ones together."""
-    known = shared_ids([part for part, _ in new], zone)
+    known = shared_ids([part for part, _ in new], zone, chat)
     _add_archived(known, archive.root, archive.manifest, to_be_read={source.sha256 for _, source in new})
     small = SmallChats(archive)
     for part, source in new:
         on_file(part.name)
         rejected = imported.population.rejected.total()
-        batches = chat_batches(part, imported.population, known, zone)
+        batches = chat_batches(part, imported.population, known, zone, chat)
         first = next(batches, None)
         is_small = first is None or (first.size < SMALL_ROWS and not first.is_full)
         if is_small and imported.population.rejected.total() == rejected:
@@ -211,10 +214,10 @@ def zone_of(name: str) -> ZoneInfo:
         raise SourceError("TRL405", "--timezone", "unknown time zone", hint) from None
 
 
-def _readable(source: str | Path, out: Path, population: Population) -> list[SourceFile]:
+def _readable(source: Sources, out: Path, population: Population) -> list[SourceFile]:
     """Return the chat logs and span dumps of a source, which must not contain the archive."""
-    target, root = out.resolve(), Path(source).resolve()
-    if target == root or root in target.parents:
+    target, roots = out.resolve(), [Path(part).resolve() for part in each_source(source)]
+    if any(target == root or root in target.parents for root in roots):
         hint = "choose an --out outside the source"
         raise SourceError("TRL401", str(out), "is inside the source", hint)
     found: list[SourceFile] = []

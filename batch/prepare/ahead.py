@@ -1,4 +1,4 @@
-"""Work in a second thread, a step ahead of its caller."""
+"""Work in a second thread, a step ahead of its caller or behind it."""
 
 from __future__ import annotations
 
@@ -22,6 +22,27 @@ def ahead(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -
             result = following.pop().result()
             following = [pool.submit(work, item) for item in _first(rest)]
             yield result
+
+
+def behind(work: Callable[[Item], None], items: Iterable[Item], threads: int) -> None:
+    """Do the work for each item in order; with several threads the next item is made meanwhile.
+
+    At most one item waits. An exception of the work is raised after the next item.
+    """
+    if threads == 1:
+        for item in items:
+            work(item)
+        return
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(_nothing)
+        for item in items:
+            running.result()
+            running = pool.submit(work, item)
+        running.result()
+
+
+def _nothing() -> None:
+    pass
 
 
 def _first(items: Iterator[Item]) -> Iterator[Item]:

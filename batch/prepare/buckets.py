@@ -14,8 +14,11 @@ from ...rules.engine.judge import JUDGED_COLUMNS
 from ...rules.labels.labeler import Labeler
 from ...rules.labels.missing import FIELDS, HAS_GAPS, MISSING, NOTHING, missing_column
 from ..sources.discover import SourceFile
-from ..sources.event_files import reading, row_count
+from ..sources.event_files import changed, reading, row_count
 from . import spill
+
+_CONTENT = "content"
+"""The column that states whether the content of an event is missing."""
 
 OnRows = Callable[[int, int], None]
 """Called with the number of labelled rows and of all rows."""
@@ -104,19 +107,27 @@ def label_passes(
 def _labels(one_pass: PassRows, labeler: Labeler, as_of: int | None, keep: Sequence[str]) -> pl.DataFrame:
     """Return the labels of a pass, with the columns `keep` and missing content."""
     fields = list(dict.fromkeys([*keep, *labeler.fields]))
-    with reading(one_pass.parts):
-        frame = with_missing(one_pass.frame, fields)
-        events = until(frame.select(*fields, MISSING), as_of).collect(engine="streaming").rechunk()
+    events = with_missing(one_pass.parts, until(one_pass.frame, as_of), fields).rechunk()
     # All rows at once: a call takes 13 ms, and Polars' streaming engine makes a call for every morsel.
     return labeler.label(events.lazy(), keep=(*keep, MISSING)).collect()
 
 
-def with_missing(frame: pl.LazyFrame, fields: Sequence[str]) -> pl.LazyFrame:
-    """Return the columns `fields` of events, and the column of missing content."""
-    # Attributes are large and rarely needed: they are read only if content is missing.
-    if frame.select(HAS_GAPS).collect(engine="streaming").item():
-        return frame.select(*{*fields, *FIELDS}).with_columns(missing_column())
-    return frame.with_columns(NOTHING)
+def with_missing(parts: Sequence[SourceFile], frame: pl.LazyFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Return the columns `names` of events in these files, and the column of missing content.
+
+    Raises SourceError with the name of a damaged file.
+    """
+    read = list(dict.fromkeys([*names, _CONTENT]))
+    with reading(parts):
+        events = frame.select(read).collect(engine="streaming")
+        if not events.select(HAS_GAPS).item():
+            return events.select(*names, NOTHING)
+        # Attributes are large and rarely needed: they are read only if content is missing.
+        rest = [name for name in FIELDS if name not in read]
+        more = frame.select(rest).collect(engine="streaming") if rest else pl.DataFrame()
+    if rest and len(more) != len(events):
+        raise changed(parts[0])
+    return events.hstack(more).select(*names, missing_column())
 
 
 Frame = TypeVar("Frame", pl.LazyFrame, pl.DataFrame)

@@ -10,6 +10,7 @@ import polars as pl
 
 from ...schemas.chat.decode import DecodedConversation, decode
 from ...schemas.chat.find import InputFlaw
+from ...schemas.chat.reading import AS_LOGGED, ChatReading
 from ...schemas.event import Event, Kind
 from ...schemas.frames.events import event_frame
 from ..sources.chat_files import read_conversations
@@ -74,7 +75,11 @@ class _Conversation:
 
 
 def chat_batches(
-    part: SourceFile, population: Population, known: KnownConversations, zone: tzinfo = UTC
+    part: SourceFile,
+    population: Population,
+    known: KnownConversations,
+    zone: tzinfo = UTC,
+    reading: ChatReading = AS_LOGGED,
 ) -> Iterator[ChatBatch]:
     """Yield the events of one chat log in batches of bounded size, and count rejects.
 
@@ -84,7 +89,7 @@ def chat_batches(
     """
     filling = _Filling()
     first = number = 0
-    for conversation in _conversations(part, population, known, zone):
+    for conversation in _conversations(part, population, known, zone, reading):
         number = conversation.number
         filling.add(conversation)
         if filling.is_full:
@@ -98,12 +103,16 @@ def chat_batches(
 
 
 def chat_frames(
-    parts: Sequence[SourceFile], population: Population, known: KnownConversations, zone: tzinfo = UTC
+    parts: Sequence[SourceFile],
+    population: Population,
+    known: KnownConversations,
+    zone: tzinfo = UTC,
+    reading: ChatReading = AS_LOGGED,
 ) -> Iterator[pl.DataFrame]:
     """Yield the same events as `chat_batches`, with many small files per frame."""
     filling = _Filling()
     for part in parts:
-        for conversation in _conversations(part, population, known, zone):
+        for conversation in _conversations(part, population, known, zone, reading):
             filling.add(conversation)
             if filling.is_full:
                 if filling.events:
@@ -114,10 +123,10 @@ def chat_frames(
 
 
 def _conversations(
-    part: SourceFile, population: Population, known: KnownConversations, zone: tzinfo
+    part: SourceFile, population: Population, known: KnownConversations, zone: tzinfo, reading: ChatReading
 ) -> Iterator[_Conversation]:
     """Yield and count the conversations of one chat log that have events."""
-    for number, found in enumerate(read_conversations(part.path)):
+    for number, found in enumerate(read_conversations(part.path, reading)):
         if isinstance(found, InputFlaw):
             population.flaw(part.name, found)
             continue

@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 
+from ...schemas.chat.reading import AS_LOGGED, ChatReading
+
 
 @dataclass(frozen=True, slots=True)
 class AuditOptions:
     """The options for reading and judging a source; times are nanoseconds since the epoch.
 
-    Reading: `zone` is that of times in chat logs without one; `scope` are the resource attributes that prefix
-    a span's session id. Both: `idle_s` seconds without an event close a session; rows after `as_of`, and
-    spans that end later, are ignored. Judging: verdicts before `since` or from `until` on are omitted;
-    `satisfied` adds satisfied and held verdicts.
+    Reading: `zone` is that of times in chat logs without one, `chat` has the other options for chat logs;
+    `scope` are the resource attributes that prefix a span's session id. Both: `idle_s` seconds without an
+    event close a session; rows after `as_of`, and spans that end later, are ignored. Judging: verdicts before
+    `since` or from `until` on are omitted; `satisfied` adds satisfied and held verdicts.
     """
 
     since: int | None = None
@@ -23,4 +25,5 @@ class AuditOptions:
     idle_s: float = 3600.0
     scope: tuple[str, ...] = ()
     zone: tzinfo = UTC
+    chat: ChatReading = AS_LOGGED
     threads: int = 1

@@ -12,8 +12,8 @@ from ...archive.error import SourceError
 from ...schemas.frames.candidates import SPAN_COLUMNS, candidate_frame
 from ...schemas.sessions.claim_log import ClaimLog
 from ...schemas.sessions.order import session_order
-from ..sources.discover import FileFormat, Population, Reject, SourceFile, discover
-from ..sources.event_files import bytes_of, null_count, reading, reject_rows, row_count
+from ..sources.discover import FileFormat, Population, Reject, SourceFile, Sources, discover
+from ..sources.event_files import footer, null_count, reading, reject_rows
 from .chat_frames import chat_frames
 from .options import AuditOptions
 from .session_ids import shared_ids
@@ -26,7 +26,7 @@ _READY = ("seq", "occurrence", "event_id")
 
 
 def prepare(
-    source: str | Path,
+    source: Sources,
     scratch: Path,
     population: Population,
     options: AuditOptions | None = None,
@@ -44,7 +44,8 @@ def prepare(
     ready: list[SourceFile] = []
     found = discover(source, population)
     chats = [part for part in found if part.format is FileFormat.CHAT]
-    for frame in chat_frames(chats, population, shared_ids(chats, options.zone), options.zone):
+    known = shared_ids(chats, options.zone, options.chat)
+    for frame in chat_frames(chats, population, known, options.zone, options.chat):
         ready.append(_write(scratch, f"chat-{len(ready):06d}", frame))
     rest: list[SourceFile] = []
     spans = [part for part in found if part.format is FileFormat.SPANS]
@@ -55,7 +56,7 @@ def prepare(
             rest.append(_write(scratch, f"spans-{len(rest):06d}", frame))
     for part in found:
         if part.format is FileFormat.PARQUET and _is_readable(part, population):
-            (ready if all(null_count(part, name) == 0 for name in _READY) else rest).append(part)
+            (ready if _is_ready(part) else rest).append(part)
     for frame in _by_session(rest, scratch / "sessions", options.as_of):
         judged = session_order(frame, options.idle_s, options.as_of, claim_log)
         population.duplicates += judged.repeats + judged.stray_ends
@@ -73,12 +74,19 @@ def _is_readable(part: SourceFile, population: Population) -> bool:
     return True
 
 
+def _is_ready(part: SourceFile) -> bool:
+    """Return whether each row of a file has an occurrence, a `seq` and an id."""
+    facts = footer(part)
+    return all(null_count(part, facts, name) == 0 for name in _READY)
+
+
 def _by_session(parts: Sequence[SourceFile], folder: Path, as_of: int | None) -> Iterator[pl.DataFrame]:
     """Yield the rows of all parts by whole sessions, through a folder that is deleted afterwards."""
     if not parts:
         return
     folder.mkdir()
-    count = bucket_count(sum(map(row_count, parts)), sum(map(bytes_of, parts)))
+    facts = [footer(part) for part in parts]
+    count = bucket_count(sum(found.rows for found in facts), sum(found.size for found in facts))
     for number, one_pass in enumerate(passes(parts, SPAN_COLUMNS)):
         with reading(one_pass.parts):
             frame = one_pass.frame

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ...schemas.chat.decode import DecodedConversation, decode, identity, origin_fields
 from ...schemas.chat.find import InputFlaw, RecordedConversation
+from ...schemas.chat.reading import AS_LOGGED, ChatReading
 from ..sources.chat_files import read_conversations
 from ..sources.discover import SourceFile
 
@@ -80,7 +81,9 @@ def renamed(decoded: DecodedConversation) -> str:
     return decoded.session_id + _suffix(decoded.digest)
 
 
-def shared_ids(parts: Sequence[SourceFile], zone: tzinfo) -> KnownConversations:
+def shared_ids(
+    parts: Sequence[SourceFile], zone: tzinfo, reading: ChatReading = AS_LOGGED
+) -> KnownConversations:
     """Read the chat logs for ids only, and return those that different conversations of one start share.
 
     Without this pass, the id of a conversation would depend on the order of the files. Only files with a
@@ -88,7 +91,7 @@ def shared_ids(parts: Sequence[SourceFile], zone: tzinfo) -> KnownConversations:
     """
     ids, copies, files = array("Q"), array("Q"), array("Q")
     for number, part in enumerate(parts):
-        for conversation, session_id, digest in _identified(part):
+        for conversation, session_id, digest in _identified(part, reading):
             ids.append(_short(session_id))
             copies.append(_short(f"{digest}/{_header(conversation).decode()}/{session_id}"))
             files.append(number)
@@ -96,7 +99,7 @@ def shared_ids(parts: Sequence[SourceFile], zone: tzinfo) -> KnownConversations:
     known = KnownConversations()
     digests: dict[bytes, str] = {}
     for number in np.unique(np.array(files, dtype=np.uint64)[places]):
-        for conversation, session_id, _ in _identified(parts[int(number)]):
+        for conversation, session_id, _ in _identified(parts[int(number)], reading):
             if _short(session_id) not in shared:
                 continue
             decoded = decode(conversation, zone)
@@ -117,8 +120,8 @@ def _shared(ids: U64, copies: U64) -> tuple[set[int], NDArray[np.bool_]]:
     return set(shared.tolist()), np.isin(ids, shared)
 
 
-def _identified(part: SourceFile) -> Iterator[tuple[RecordedConversation, str, str]]:
-    for found in read_conversations(part.path):
+def _identified(part: SourceFile, reading: ChatReading) -> Iterator[tuple[RecordedConversation, str, str]]:
+    for found in read_conversations(part.path, reading):
         if not isinstance(found, InputFlaw) and (identified := identity(found)) is not None:
             yield found, *identified
 

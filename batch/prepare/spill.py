@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from ..sources.discover import SourceFile
-from ..sources.event_files import FileSlice, bytes_of, row_count, scan_slices
+from ..sources.event_files import FileSlice, footer, scan_slices
 
 PASS_BYTES = 1 << 26
 """Unpacked bytes of event Parquet per pass; several times as many are in memory."""
@@ -67,7 +67,8 @@ def passes(parts: Iterable[SourceFile], more: Mapping[str, pl.DataType] | None =
 
 def _slices(part: SourceFile) -> Iterator[tuple[FileSlice, int]]:
     """Yield the slices of a file, each small enough for a pass, and their bytes."""
-    rows, size = row_count(part), bytes_of(part)
+    facts = footer(part)
+    rows, size = facts.rows, facts.size
     each = max(1, min(PASS_ROWS, rows * PASS_BYTES // max(size, 1)))
     for first in range(0, max(rows, 1), each):
         count = min(each, rows - first)

@@ -7,25 +7,30 @@ from pathlib import Path
 
 from ...schemas.chat.decode import SESSION_KEYS
 from ...schemas.chat.find import InputFlaw, RecordedConversation, conversations, is_message, is_object
+from ...schemas.chat.reading import AS_LOGGED, ChatReading, conversations_at, with_agent
 from ...schemas.tolerant_json import read_json
 from .json_files import JSON_BYTES_MAX, WHOLE, json_values
 
 
-def read_conversations(path: Path) -> Iterator[RecordedConversation | InputFlaw]:
+def read_conversations(
+    path: Path, reading: ChatReading = AS_LOGGED
+) -> Iterator[RecordedConversation | InputFlaw]:
     """Yield the conversations of one chat log in the file's order, and its flaws.
 
-    A value of the file is conversations (a list of messages, or an object or a list with some) or one
-    message. Messages are grouped by the session that they name, and form one conversation if they name none.
+    A value of the file is conversations (a list of messages, an object or a list with some, or any value that
+    has them at the path of the options) or one message. Messages are grouped by the session that they name,
+    and form one conversation if they name none.
     """
     try:
-        yield from _conversations(path)
+        for found in _conversations(path, reading):
+            yield found if isinstance(found, InputFlaw) else with_agent(found, reading)
     except ValueError as error:
         yield InputFlaw(WHOLE, "json", f"cannot be read: {error}")
     except OSError:
         yield InputFlaw(WHOLE, "compressed", "cannot be unpacked: the compressed data is damaged or cut off")
 
 
-def _conversations(path: Path) -> Iterator[RecordedConversation | InputFlaw]:
+def _conversations(path: Path, reading: ChatReading) -> Iterator[RecordedConversation | InputFlaw]:
     by_session: dict[str, RecordedConversation] = {}
     held = 0
     for found in json_values(path, read_json):
@@ -34,7 +39,7 @@ def _conversations(path: Path) -> Iterator[RecordedConversation | InputFlaw]:
             continue
         place, value, size = found
         if not (is_object(value) and is_message(value)):
-            yield from conversations(value, "" if place == WHOLE else place)
+            yield from _of_value(value, "" if place == WHOLE else place, reading)
             continue
         held += size
         if held > JSON_BYTES_MAX:
@@ -43,6 +48,12 @@ def _conversations(path: Path) -> Iterator[RecordedConversation | InputFlaw]:
             break
         _add(by_session, value, "line 1" if place == WHOLE else place)
     yield from by_session.values()
+
+
+def _of_value(value: object, place: str, reading: ChatReading) -> Iterator[RecordedConversation | InputFlaw]:
+    """Yield the conversations of one value: those at the path of the options, or else those of its shape."""
+    found = conversations_at(value, reading.messages_at, place) if reading.messages_at else []
+    yield from found or conversations(value, place)
 
 
 def _add(by_session: dict[str, RecordedConversation], message: dict[str, object], place: str) -> None:

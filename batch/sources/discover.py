@@ -30,6 +30,10 @@ _RULE_SET = re.compile(r"[0-9a-f]{64}\.json")
 _SNIFFED_BYTES = 4_096
 
 
+Sources = str | Path | Sequence[str | Path]
+"""One or several files, folders and globs."""
+
+
 class FileFormat(StrEnum):
     """The format of a file, detected from its first bytes."""
 
@@ -40,7 +44,10 @@ class FileFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file of a source. `name` is its path from the source's folder, the same on every machine."""
+    """One file of a source. `name` is its path from the source's folder, the same on every machine.
+
+    In several sources it is the path from the folder that all their files have in common.
+    """
 
     path: Path
     name: str
@@ -88,7 +95,7 @@ class Population:
     of offsets that a manifest lacks, and spans whose parent is missing; `cut_links` counts parents that form
     a cycle. `skipped` lists files that are not telemetry. `watermark` is the lowest one of the archive's live
     sources, in nanoseconds since the epoch. `spans` are those of the dumps by file, and those of imported
-    dumps from the manifests. `metrics` counts ignored metric resources.
+    dumps from the manifests. `metrics` counts ignored metric resources. `inputs` are the files.
     """
 
     files: int = 0
@@ -108,6 +115,7 @@ class Population:
     skipped: list[str] = field(default_factory=list[str])
     rejected: Counter[str] = field(default_factory=Counter[str])
     rejects: list[Reject] = field(default_factory=list[Reject])
+    inputs: list[SourceFile] = field(default_factory=list[SourceFile])
 
     @property
     def census(self) -> SpanCensus:
@@ -134,8 +142,20 @@ class Population:
         self.reject(Reject(file, flaw.place, flaw.code, flaw.text))
 
 
-def discover(source: str | Path, population: Population) -> tuple[SourceFile, ...]:
+def each_source(sources: Sources) -> tuple[str | Path, ...]:
+    """Return the sources one by one."""
+    return (sources,) if isinstance(sources, str | Path) else tuple(sources)
+
+
+def named(sources: Sources) -> str:
+    """Return the sources as the place of an error."""
+    return ", ".join(map(str, each_source(sources)))
+
+
+def discover(source: Sources, population: Population) -> tuple[SourceFile, ...]:
     """Return the files of a source (a file, a folder with its subfolders, or a glob), ordered by name.
+
+    Several sources are read as one: a file that is in several of them is one file.
 
     The content determines the format. A file that is neither Parquet nor JSON is rejected if it has such a
     suffix or is the source itself; otherwise it is skipped (a README beside the data) and listed in the
@@ -145,7 +165,8 @@ def discover(source: str | Path, population: Population) -> tuple[SourceFile, ..
     nothing to read, or a file of the manifest is missing or has another size.
     """
     files = _files(source, population)
-    found = _listed(files, population, whole=Path(source).is_dir())
+    given = [Path(part) for part in each_source(source)]
+    found = _listed(files, population, whole=all(path.is_dir() for path in given))
     parts: list[SourceFile] = []
     for path, name in found:
         try:
@@ -159,7 +180,7 @@ def discover(source: str | Path, population: Population) -> tuple[SourceFile, ..
             population.reject(Reject(name, "whole file", "source-name", text))
         elif format is not None:
             parts.append(SourceFile(path, name, format))
-        elif claims or Path(source).is_file():
+        elif claims or path in given:
             text = "is not event Parquet, a chat log in JSON or a span dump"
             population.reject(Reject(name, "whole file", "source-kind", text))
         else:
@@ -167,8 +188,9 @@ def discover(source: str | Path, population: Population) -> tuple[SourceFile, ..
     is_archive = any(path.name == MANIFEST for path, _ in files)
     if not parts and not population.rejects and not is_archive:
         hint = "choose a file, a folder or a glob of event Parquet, chat logs in JSON, or OTLP dumps"
-        raise SourceError("TRL401", str(source), "contains no event Parquet, chat logs or spans", hint)
+        raise SourceError("TRL401", named(source), "contains no event Parquet, chat logs or spans", hint)
     population.files += len(parts)
+    population.inputs += parts
     return tuple(parts)
 
 
@@ -264,7 +286,17 @@ def _is_rule_set(path: Path, roots: Container[Path]) -> bool:
         return False
 
 
-def _files(source: str | Path, population: Population) -> list[tuple[Path, str]]:
+def _files(sources: Sources, population: Population) -> list[tuple[Path, str]]:
+    found = [_files_of(source, population) for source in each_source(sources)]
+    if len(found) == 1:
+        return found[0]
+    # Links are not resolved: copies of a file are two files, as in one source.
+    paths = {Path(os.path.abspath(path)): path for files in found for path, _ in files}
+    root = Path(os.path.commonpath([path.parent for path in paths])) if paths else Path()
+    return sorted(((path, _name_of(key, root)) for key, path in paths.items()), key=lambda pair: pair[1])
+
+
+def _files_of(source: str | Path, population: Population) -> list[tuple[Path, str]]:
     text = str(source)
     path = Path(text)
     if path.is_file():
@@ -285,7 +317,10 @@ def _files(source: str | Path, population: Population) -> list[tuple[Path, str]]
 
 def _name_of(path: Path, root: Path) -> str:
     """Return the path from the source's folder, as text: a byte that is not UTF-8 becomes `\\xff`."""
-    return os.fsencode(path.relative_to(root).as_posix()).decode("utf-8", "backslashreplace")
+    text, prefix = str(path), f"{root}{os.sep}"
+    # To split both paths takes longer than everything else that is done to find a file.
+    name = text.removeprefix(prefix) if text.startswith(prefix) else path.relative_to(root).as_posix()
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _is_utf8(path: Path) -> bool:

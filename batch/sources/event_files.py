@@ -17,7 +17,7 @@ from ...schemas.event import Content
 from ...schemas.frames.events import EVENT_SCHEMA, REQUIRED, TIME
 from ...schemas.time import EVENT_TIME_MIN, NS_MAX
 from .discover import REJECTS_LISTED_MAX, Population, Reject, SourceFile
-from .parquet_footer import TIMES, FileSchema, Footer, footer_of
+from .parquet_footer import FOOTERS_CACHED_MAX, TIMES, FileSchema, Footer, footer_of
 
 _DEFAULTS: dict[str, Any] = {"late": False, "history": False, "nested": False, "content": Content.CAPTURED}
 _WORDS = (pl.String, pl.Categorical, pl.Enum)
@@ -49,27 +49,22 @@ def reading(parts: Sequence[SourceFile]) -> Generator[None]:
 
 def row_count(part: SourceFile) -> int:
     """Return the number of rows of a Parquet file, from its footer."""
-    return _footer(part).rows
+    return footer(part).rows
 
 
-def bytes_of(part: SourceFile) -> int:
-    """Return the unpacked size of a Parquet file's rows, from its footer; repeated texts count once."""
-    return _footer(part).size
-
-
-def null_count(part: SourceFile, name: str) -> int:
-    """Return the number of nulls in a column of a Parquet file; without the column, that of all rows."""
-    footer = _footer(part)
-    if name not in footer.schema.columns:
-        return footer.rows
-    if name in footer.nulls:
-        return footer.nulls[name]
+def null_count(part: SourceFile, found: Footer, name: str) -> int:
+    """Return the number of nulls in a column of a file with this footer; without the column, of all rows."""
+    if name not in found.schema.columns:
+        return found.rows
+    if name in found.nulls:
+        return found.nulls[name]
     counted: Any = pl.scan_parquet(part.path, hive_partitioning=False).select(pl.col(name).null_count())
     with reading([part]):
         return int(counted.collect(engine="streaming").item())
 
 
-def _footer(part: SourceFile) -> Footer:
+def footer(part: SourceFile) -> Footer:
+    """Return the facts of a Parquet file's footer. Raises SourceError if the file is damaged."""
     try:
         status = part.path.stat()
         return footer_of(part.path, status.st_size, status.st_mtime_ns)
@@ -80,6 +75,12 @@ def _footer(part: SourceFile) -> Footer:
 def _damaged(part: SourceFile) -> SourceError:
     hint = "the file is damaged or truncated: write it again"
     return SourceError("TRL401", part.name, "cannot be read as Parquet", hint)
+
+
+def changed(part: SourceFile) -> SourceError:
+    """Return the error for files that are not as they were when they were read before."""
+    hint = "audit an archive that nothing writes, or a copy"
+    return SourceError("TRL401", part.name, "or a file near it changed during the audit", hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +128,12 @@ def scan_slices(slices: Sequence[FileSlice], more: Mapping[str, pl.DataType]) ->
     `more` are further columns, which are null if a file lacks them.
     """
 
+    further = tuple(more.items())
+
     def read_alike(found: FileSlice) -> tuple[_EventColumns, FileSlice | None]:
-        is_whole = found.first == 0 and found.rows == row_count(found.part)
-        return _event_columns(found.part, more), None if is_whole else found
+        facts = footer(found.part)
+        is_whole = found.first == 0 and found.rows == facts.rows
+        return _event_columns(found.part, facts, further), None if is_whole else found
 
     frames: list[pl.LazyFrame] = []
     # Whole files that are read alike share a scan: to plan one takes longer than to read a small file.
@@ -145,7 +149,8 @@ def reject_rows(part: SourceFile, population: Population) -> None:
 
     Raises SourceError like `scan`, and if a checked column is damaged.
     """
-    found = _event_columns(part, {})
+    facts = footer(part)
+    found = _event_columns(part, facts, ())
     reasons = [pl.when(is_bad).then(pl.lit(code)) for code, is_bad in found.bad.items()]
     if reasons:
         frame = pl.scan_parquet(part.path, hive_partitioning=False).select(found.columns)
@@ -159,27 +164,29 @@ def reject_rows(part: SourceFile, population: Population) -> None:
                     Reject(part.name, f"row {row}", code, _INVALID[code]) for row, code in first.iter_rows()
                 ]
                 population.reject_many(dict(counts.iter_rows()), listed)
-    population.rows += row_count(part)
+    population.rows += facts.rows
 
 
-def _event_columns(part: SourceFile, more: Mapping[str, pl.DataType]) -> _EventColumns:
+@lru_cache(maxsize=FOOTERS_CACHED_MAX)
+def _event_columns(
+    part: SourceFile, facts: Footer, more: tuple[tuple[str, pl.DataType], ...]
+) -> _EventColumns:
     """Return the columns of the event frame, and the codes that the footer does not rule out.
 
     The footers of tracline's own files rule out all of them, so that their rows are not checked.
     """
-    footer = _footer(part)
-    found = footer.schema.columns
-    doubtful = frozenset(name for name in TIMES if _may_be_no_time(footer, name))
+    found = facts.schema.columns
+    doubtful = frozenset(name for name in TIMES if _may_be_no_time(facts, name))
     unsure = {
-        "row-session": null_count(part, "session_id") > 0,
-        "row-time": null_count(part, "time") > 0 or bool(doubtful),
-        "row-kind": found.get("kind") != EVENT_SCHEMA["kind"] or null_count(part, "kind") > 0,
+        "row-session": null_count(part, facts, "session_id") > 0,
+        "row-time": null_count(part, facts, "time") > 0 or bool(doubtful),
+        "row-kind": found.get("kind") != EVENT_SCHEMA["kind"] or null_count(part, facts, "kind") > 0,
         "row-content": found.get("content", EVENT_SCHEMA["content"]) != EVENT_SCHEMA["content"],
-        "row-seq": null_count(part, "seq") < row_count(part) and _may_be_no_seq(footer),
+        "row-seq": null_count(part, facts, "seq") < facts.rows and _may_be_no_seq(facts),
     }
     codes = frozenset(code for code, is_unsure in unsure.items() if is_unsure)
     try:
-        return _planned(footer.schema, doubtful, codes, tuple(more.items()))
+        return _planned(facts.schema, doubtful, codes, more)
     except _ColumnError as error:
         raise SourceError("TRL402", part.name, *error.args) from None
 
@@ -218,17 +225,17 @@ def _planned(
     return _EventColumns(tuple(columns.values()), {code: bad[code] for code in bad if code in codes})
 
 
-def _may_be_no_time(footer: Footer, name: str) -> bool:
+def _may_be_no_time(facts: Footer, name: str) -> bool:
     """Return whether a row may have an invalid time in that column, by the file's footer."""
-    found = footer.schema.columns.get(name)
+    found = facts.schema.columns.get(name)
     if found is None or found == pl.Null:
         return False
-    return found != TIME or footer.least.get(name, EVENT_TIME_MIN - 1) < EVENT_TIME_MIN
+    return found != TIME or facts.least.get(name, EVENT_TIME_MIN - 1) < EVENT_TIME_MIN
 
 
-def _may_be_no_seq(footer: Footer) -> bool:
+def _may_be_no_seq(facts: Footer) -> bool:
     """Return whether a row may have an invalid `seq`, by the file's footer."""
-    return footer.schema.columns["seq"] != EVENT_SCHEMA["seq"] or footer.least["seq"] < 1
+    return facts.schema.columns["seq"] != EVENT_SCHEMA["seq"] or facts.least["seq"] < 1
 
 
 def _column(name: str, found: pl.DataType | None, wanted: pl.DataType, is_doubtful: bool) -> pl.Expr:

@@ -29,7 +29,7 @@ from ..prepare import spill
 from ..prepare.buckets import until
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
-from ..sources.discover import Population, SourceFile
+from ..sources.discover import Population, SourceFile, Sources, named
 from ..sources.event_files import reading
 
 NEAR_MAX = 3
@@ -74,7 +74,7 @@ class SessionView:
 
 
 def sessions(
-    source: str | Path,
+    source: Sources,
     scratch: Path,
     population: Population,
     options: AuditOptions | None = None,
@@ -100,7 +100,7 @@ def sessions(
 
 
 def session(
-    source: str | Path,
+    source: Sources,
     session_id: str,
     scratch: Path,
     population: Population,
@@ -192,9 +192,7 @@ def _read(session_id: str, parts: Sequence[SourceFile], as_of: int | None) -> tu
     return pl.concat(found), latest if as_of is None else as_of
 
 
-def _unknown(
-    source: str | Path, session_id: str, parts: Sequence[SourceFile], as_of: int | None
-) -> SourceError:
+def _unknown(source: Sources, session_id: str, parts: Sequence[SourceFile], as_of: int | None) -> SourceError:
     """Return the error for an unknown session, with similar ids."""
     ids: set[str] = set()
     for one_pass in spill.passes(parts):
@@ -209,7 +207,7 @@ def _unknown(
     if near:
         hint = f"did you mean {' or '.join(near)}? {hint}"
     what = f"no session {session_id} among {len(ids):,} sessions"
-    return SourceError("TRL410", str(source), what, hint)
+    return SourceError("TRL410", named(source), what, hint)
 
 
 def _shown(rows: pl.DataFrame, claim_log: ClaimLog) -> list[dict[str, Any]]:

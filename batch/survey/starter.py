@@ -22,6 +22,7 @@ from ...rules.packs.inheritance import section_entries
 from ...rules.packs.load import documents_of, load_packs, pack_text, shipped_packs
 from ...rules.packs.yaml_document import ScalarNode
 from ...schemas.display import visible
+from ...schemas.records.violation_rate import rate_of
 from ..audit.audit import AuditResult, audit
 from ..audit.proposition_counts import PropositionCensus, census
 from ..prepare.options import AuditOptions
@@ -194,10 +195,12 @@ def found_today(result: AuditResult, rules: tuple[Rule, ...], found: SourceUsage
     for rule in sorted(rules, key=lambda rule: (rule.pack != first, rule.pack, -rule.severity.rank, rule.id)):
         key, row = rows[rule.pack, rule.id]
         sessions = [_clean(record.session_id, 40) for record in result.examples.get(key, [])]
-        count = f"{row['sessions_violating']:,} of {_count(row['sessions_applicable'], 'session')}"
+        rate = rate_of(row)
+        count = f"{rate.violating:,} of {_count(rate.sessions, 'session')}"
         named = f": {', '.join(sessions[:NAMED_MAX])}" if sessions else ""
         more = ", ..." if row["sessions_violating"] > len(sessions) else ""
         unjudged = f"; {row['sessions_unjudged']:,} unjudged" if row["sessions_unjudged"] else ""
+        unjudged += f": {rate.percent}" if rate.possible else ""
         line = (
             f"{rule.severity.value:<8}  {rule.id:<{width}}  {count}{named}{more if named else ''}{unjudged}"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TypeAlias
 
@@ -14,14 +15,23 @@ from ...schemas.event import Kind
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
 from ..prepare.spill import passes
-from ..sources.discover import Population
+from ..sources.discover import Population, Sources
 from ..sources.event_files import reading
 from .json_paths import PathCounter, PathUsage
 
 CALLS_READ = 200
 """Calls, and results, of each tool per pass whose JSON is read."""
 
-_Caller: TypeAlias = tuple[str | None, bool]
+
+class CallerKind(StrEnum):
+    """The kind of a caller: the agent, a sub-agent, or the customer with tools of their own."""
+
+    AGENT = "agent"
+    SUB_AGENT = "sub-agent"
+    CUSTOMER = "customer"
+
+
+_Caller: TypeAlias = tuple[str | None, CallerKind]
 _CALL, _RESULT = Kind.TOOL_CALL.value, Kind.TOOL_RESULT.value
 
 
@@ -30,7 +40,7 @@ class ToolUsage:
     """The usage of a tool: calls, results, failed results, sessions, and sessions in which it is first.
 
     `arguments` are the names of the calls' arguments, the most frequent first, and `paths` the JSON paths of
-    arguments and results. `callers` counts the calls by agent (None: unnamed) and by whether they are nested.
+    arguments and results. `callers` counts the calls by agent (None: unnamed) and kind of caller.
     """
 
     name: str
@@ -41,7 +51,7 @@ class ToolUsage:
     first: int
     arguments: tuple[str, ...]
     paths: tuple[PathUsage, ...]
-    callers: Mapping[tuple[str | None, bool], int]
+    callers: Mapping[tuple[str | None, CallerKind], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +66,7 @@ class SourceUsage:
     population: Population
 
 
-def usage(source: str | Path, scratch: Path, options: AuditOptions) -> SourceUsage:
+def usage(source: Sources, scratch: Path, options: AuditOptions) -> SourceUsage:
     """Return the usage of a source; `scratch` is an empty folder of the caller.
 
     Raises SourceError if there is nothing to read.
@@ -76,8 +86,8 @@ def usage(source: str | Path, scratch: Path, options: AuditOptions) -> SourceUsa
         agents.update(dict(rows["agent"].value_counts().iter_rows()))
         sessions.append(rows.select(pl.col("session").unique()))
         tools.append(rows.filter(pl.col("tool").is_not_null()).group_by("tool", "session").agg(_counts()))
-        for tool, agent, nested, count in _callers(rows).iter_rows():
-            callers.setdefault(tool, Counter())[agent, nested] += count
+        for tool, agent, kind, count in _callers(rows).iter_rows():
+            callers.setdefault(tool, Counter())[agent, CallerKind(kind)] += count
         for tool, kind, content in sampled.sort("tool", "kind", "content").iter_rows():
             args, result = contents.setdefault(tool, (PathCounter("args"), PathCounter("result")))
             (result if kind == _RESULT else args).add(content)
@@ -100,10 +110,18 @@ def _rows(events: pl.LazyFrame) -> pl.LazyFrame:
         "agent",
         "tool",
         "seq",
-        "nested",
+        _caller_kind().alias("caller"),
         pl.struct("session_id", "occurrence").hash(0).alias("session"),
         ((pl.col("kind") == _RESULT) & (pl.col("error").is_not_null() | result)).alias("failed"),
     )
+
+
+def _caller_kind() -> pl.Expr:
+    """Return the kind of an event's caller. Chat logs name the customer as the requestor of a call."""
+    is_customer = pl.col("attributes").map.get("requestor") == "user"
+    nested = pl.when(is_customer.fill_null(False)).then(pl.lit(CallerKind.CUSTOMER.value))
+    kind = pl.when(pl.col("nested")).then(nested.otherwise(pl.lit(CallerKind.SUB_AGENT.value)))
+    return kind.otherwise(pl.lit(CallerKind.AGENT.value))
 
 
 def _counts() -> list[pl.Expr]:
@@ -118,9 +136,9 @@ def _counts() -> list[pl.Expr]:
 
 
 def _callers(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the number of calls by tool, agent and whether they are nested."""
+    """Return the number of calls by tool, agent and kind of caller."""
     calls = rows.filter((pl.col("kind") == _CALL) & pl.col("tool").is_not_null())
-    return calls.group_by("tool", "agent", "nested").len()
+    return calls.group_by("tool", "agent", "caller").len()
 
 
 def _sampled(events: pl.LazyFrame) -> pl.LazyFrame:
@@ -172,10 +190,10 @@ def _tools(
     return tools
 
 
-def _most_calls(caller: tuple[_Caller, int]) -> tuple[int, str, bool]:
+def _most_calls(caller: tuple[_Caller, int]) -> tuple[int, str, str]:
     """Return a sort key: the callers with the most calls first, then by name."""
-    (agent, nested), count = caller
-    return -count, agent or "", nested
+    (agent, kind), count = caller
+    return -count, agent or "", kind.value
 
 
 def _by_count(names: Counter[str]) -> list[str]:

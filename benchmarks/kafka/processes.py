@@ -19,10 +19,10 @@ from kafka.structs import TopicPartition
 from tracline.examples.local_kafka import Broker
 from tracline.schemas.span import Span
 from tracline.schemas.time import rfc3339
+from tracline.stream.kafka.care.create_topics import create
 from tracline.stream.kafka.lag import lags
 from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.kafka.topics import create
 from tracline.stream.messages.codec import decode_verdicts
 from tracline.stream.messages.topics import Topic
 

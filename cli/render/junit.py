@@ -6,18 +6,28 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree as Xml
 
+from ...rules.model.rule import Precision
 from ...schemas.records.verdict_record import VerdictRecord
+from ...schemas.records.violation_rate import rate_of
+from ...schemas.verdict import Severity
 from ..terminal import clean, quoted
 
 
-def junit(summary: dict[str, Any], examples: Mapping[str, Sequence[VerdictRecord]]) -> str:
+def junit(
+    summary: dict[str, Any],
+    examples: Mapping[str, Sequence[VerdictRecord]],
+    accepted: Mapping[str, str],
+    min_severity: Severity = Severity.INFO,
+) -> str:
     """Return the XML text. A broken rule fails and lists its first sessions.
 
-    A rule that applied to no session, or was unjudged in a session and never broken, is skipped: it has not
-    passed.
+    A broken rule in `accepted` is skipped for the reason given there. So is a rule that applied to no
+    session, or was unjudged in a session and never broken: it has not passed.
     """
     packs: dict[str, list[tuple[str, dict[str, Any]]]] = {}
     for key, rule in summary["rules"].items():
+        if Severity(rule["severity"]).rank < min_severity.rank:
+            continue
         packs.setdefault(rule["pack"], []).append((key, rule))
     root = Xml.Element("testsuites", name="tracline audit")
     for pack, rules in packs.items():
@@ -25,22 +35,26 @@ def junit(summary: dict[str, Any], examples: Mapping[str, Sequence[VerdictRecord
         for key, rule in rules:
             case = Xml.SubElement(suite, "testcase", classname=pack, name=rule["id"], time="0")
             _describe(case, rule)
-            _judge(case, rule, examples.get(key, ()))
+            _judge(case, rule, examples.get(key, ()), accepted.get(key))
         _count(suite, tests="testcase", failures="failure", skipped="skipped")
     _count(root, tests="testcase", failures="failure")
     Xml.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root, encoding="unicode")
 
 
-def _judge(case: Xml.Element, rule: dict[str, Any], examples: Sequence[VerdictRecord]) -> None:
+def _judge(
+    case: Xml.Element, rule: dict[str, Any], examples: Sequence[VerdictRecord], accepted: str | None
+) -> None:
     broken, unjudged = rule["violations"] + rule["unmet"], rule["sessions_unjudged"]
-    if broken:
-        sessions = f"{rule['sessions_violating']} of {rule['sessions_applicable']} sessions"
+    rate = rate_of(rule)
+    if broken and accepted is not None:
+        Xml.SubElement(case, "skipped", message=f"{quoted(rule['title'])}: {broken} times, {accepted}")
+    elif broken:
         failure = Xml.SubElement(
             case,
             "failure",
             type=rule["severity"],
-            message=f"{quoted(rule['title'])}: {broken} times, in {sessions}",
+            message=f"{quoted(rule['title'])}: {broken} times, in sessions: {rate.described}",
         )
         failure.text = "\n".join(
             f"session {clean(found.session_id)}, step {found.seq}: {found.described}, "
@@ -53,7 +67,7 @@ def _judge(case: Xml.Element, rule: dict[str, Any], examples: Sequence[VerdictRe
         reason = "applies to no session that could be judged"
         Xml.SubElement(case, "skipped", message=f"{reason} ({unjudged} unjudged)")
     elif unjudged:
-        message = f"sessions held: {rule['sessions_applicable']}, unjudged: {unjudged}"
+        message = f"sessions held: {rate.clear}, unjudged: {unjudged}, rate: {rate.percent}"
         Xml.SubElement(case, "skipped", message=message)
 
 
@@ -63,6 +77,7 @@ def _describe(case: Xml.Element, rule: dict[str, Any]) -> None:
         "policy": quoted(rule.get("policy", "")),
         "owner": clean(rule.get("owner", "")),
         "tags": ", ".join(rule.get("tags", ())),
+        "precision": quoted(Precision(**rule["precision"]).described) if "precision" in rule else "",
     }
     if any(texts.values()):
         properties = Xml.SubElement(case, "properties")

@@ -1,16 +1,23 @@
-"""The findings of an audit as SARIF 2.1.0, for code-scanning tools."""
+"""The findings of an audit as SARIF 2.1.0, for code hosts and code-scanning tools.
+
+A result has the place that code hosts require, the line of the rule in its pack; the event is its logical
+location. Counts and texts stay within the limits that GitHub documents for uploads ("SARIF support for code
+scanning").
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from typing import Any
 
 from ...schemas.records.verdict_record import VerdictRecord
-from ...schemas.verdict import Verdict
+from ...schemas.verdict import Severity, Verdict
 from ..terminal import clean, quoted
 from .json import array
+from .rule_places import RulePlace
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LEVELS = {"info": "note", "low": "note", "medium": "warning", "high": "error", "critical": "error"}
@@ -24,67 +31,125 @@ MESSAGES = {
 SHOWN = ("verdict", "session_id", "occurrence", "slice", "event_id", "time", "agent", "history")
 """The fields of a verdict in the property bag of its result."""
 
+RESULTS_MAX = 25_000
+TAGS_MAX = 20
+TEXT_CHARACTERS_MAX = 1_024
+"""The limits of a run's results, of a rule's tags and of its descriptions."""
 
-def sarif(summary: dict[str, Any], verdicts: Iterator[VerdictRecord]) -> Iterator[str]:
-    """Yield a SARIF log of one run. Only violated, unmet and unjudged verdicts are results."""
-    rules = summary["rules"]
-    index = {(rule["pack"], rule["id"]): (place, key) for place, (key, rule) in enumerate(rules.items())}
-    driver = {
-        "name": "tracline",
-        "version": version("tracline"),
-        "rules": [_rule(key, rule) for key, rule in rules.items()],
+_UNJUDGED_RANK = -1
+
+
+def sarif(
+    summary: dict[str, Any],
+    read: Callable[[], Iterator[VerdictRecord]],
+    places: Mapping[str, RulePlace],
+    min_severity: Severity = Severity.INFO,
+) -> Iterator[str]:
+    """Yield a SARIF log of one run. Only violated, unmet and unjudged verdicts are results.
+
+    `read` reads the verdicts from the beginning. `places` are those of the rules, by their names in the
+    summary. Of too many results the most severe are in the log, and a notification counts the others.
+    """
+    rules = {
+        key: rule
+        for key, rule in summary["rules"].items()
+        if Severity(rule["severity"]).rank >= min_severity.rank
     }
+    index = {(rule["pack"], rule["id"]): (place, key) for place, (key, rule) in enumerate(rules.items())}
+
+    def results() -> Iterator[VerdictRecord]:
+        return (found for found in read() if found.verdict in MESSAGES and (found.pack, found.rule) in index)
+
+    room, left_out = _room(results())
+    descriptors = [_rule(key, rule, places[key]) for key, rule in rules.items()]
+    driver = {"name": "tracline", "version": version("tracline"), "rules": descriptors}
     yield "{"
     yield f'  "$schema": {json.dumps(SCHEMA)},'
     yield '  "version": "2.1.0",'
     yield '  "runs": [{'
     yield f'    "tool": {json.dumps({"driver": driver})},'
-    results = (
-        _result(verdict, rules, *index[verdict.pack, verdict.rule])
-        for verdict in verdicts
-        if verdict.verdict in MESSAGES
+    yield '    "columnKind": "unicodeCodePoints",'
+    yield f'    "invocations": {json.dumps([_invocation(left_out)])},'
+    listed = (
+        _result(found, rules, places, *index[found.pack, found.rule])
+        for found in results()
+        if _takes(room, found)
     )
-    yield from array("results", results, indent="    ")
+    yield from array("results", listed, indent="    ")
     yield "  }]"
     yield "}"
 
 
-def _rule(key: str, rule: dict[str, Any]) -> dict[str, Any]:
+def _rank(verdict: VerdictRecord) -> int:
+    return _UNJUDGED_RANK if verdict.verdict is Verdict.UNJUDGED else verdict.severity.rank
+
+
+def _room(verdicts: Iterator[VerdictRecord]) -> tuple[Counter[int], int]:
+    """Return how many results of each rank the log has room for, and how many it leaves out."""
+    counts = Counter(map(_rank, verdicts))
+    room: Counter[int] = Counter()
+    for rank in sorted(counts, reverse=True):
+        room[rank] = min(counts[rank], RESULTS_MAX - room.total())
+    return room, counts.total() - room.total()
+
+
+def _takes(room: Counter[int], verdict: VerdictRecord) -> bool:
+    """Return whether there is room for the verdict, and use it."""
+    room[_rank(verdict)] -= 1
+    return room[_rank(verdict)] >= 0
+
+
+def _invocation(left_out: int) -> dict[str, Any]:
+    """Return the invocation, with a notification if results are left out."""
+    if not left_out:
+        return {"executionSuccessful": True}
+    text = f"{left_out} further results are left out: code hosts accept {RESULTS_MAX}; the bundle has all"
+    notification = {"level": "warning", "message": {"text": text}}
+    return {"executionSuccessful": True, "toolExecutionNotifications": [notification]}
+
+
+def _rule(key: str, rule: dict[str, Any], place: RulePlace) -> dict[str, Any]:
     properties = {"pack": rule["pack"], "severity": rule["severity"], "digest": rule["rule_digest"]}
-    properties |= {name: rule[name] for name in ("owner", "tags") if name in rule}
-    policy = {"fullDescription": {"text": quoted(rule["policy"])}} if "policy" in rule else {}
+    properties |= {name: rule[name] for name in ("owner",) if name in rule}
+    if tags := list(dict.fromkeys(rule.get("tags", ())))[:TAGS_MAX]:
+        properties["tags"] = tags
+    title = quoted(rule["title"]) or key
+    texts = [quoted(text) for text in (rule.get("policy", ""), *place.texts) if text] or [title]
+    if "owner" in rule:
+        texts.append(f"Owner: {clean(rule['owner'])}")
     return {
         "id": key,
-        "shortDescription": {"text": quoted(rule["title"]) or key},
-        **policy,
+        "name": rule["id"],
+        "shortDescription": {"text": title[:TEXT_CHARACTERS_MAX]},
+        "fullDescription": {"text": texts[0][:TEXT_CHARACTERS_MAX]},
+        "help": {"text": "\n\n".join(texts)},
         "defaultConfiguration": {"level": LEVELS[rule["severity"]]},
         "properties": properties,
     }
 
 
-def _result(verdict: VerdictRecord, rules: dict[str, Any], place: int, key: str) -> dict[str, Any]:
+def _result(
+    verdict: VerdictRecord, rules: dict[str, Any], places: Mapping[str, RulePlace], place: int, key: str
+) -> dict[str, Any]:
     message = MESSAGES[verdict.verdict].format(reason=verdict.reason)
     is_open = verdict.verdict is Verdict.UNJUDGED
     session = clean(verdict.session_id)
+    title = quoted(rules[key]["title"]) or key
+    event = {
+        "name": f"step {verdict.seq}",
+        "fullyQualifiedName": f"{session}/{verdict.occurrence}/{verdict.seq}",
+        "kind": "event",
+    }
     return {
         "ruleId": key,
         "ruleIndex": place,
         # SARIF requires the level `none` for any kind except `fail`.
         "kind": "open" if is_open else "fail",
         "level": "none" if is_open else LEVELS[verdict.severity],
-        "message": {"text": f"{quoted(rules[key]['title']) or key}: {message} (step {verdict.seq})"},
-        "locations": [
-            {
-                "logicalLocations": [
-                    {
-                        "name": f"step {verdict.seq}",
-                        "fullyQualifiedName": f"{session}/{verdict.occurrence}/{verdict.seq}",
-                        "kind": "event",
-                    }
-                ]
-            }
-        ],
-        "partialFingerprints": {"traclineVerdict/v1": verdict.id},
+        "message": {"text": f"{title}: {message} (session {session}, step {verdict.seq})"},
+        "locations": [{"physicalLocation": places[key].as_sarif(), "logicalLocations": [event]}],
+        # GitHub tracks alerts by `primaryLocationLineHash` only: all findings of a rule have one line.
+        "partialFingerprints": {"primaryLocationLineHash": verdict.id, "traclineVerdict/v1": verdict.id},
         "occurrenceCount": 1,
         "properties": {name: getattr(verdict, name) for name in SHOWN},
     }

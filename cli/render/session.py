@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from ...schemas.verdict import Verdict
-from ..commands.rules.label import event_text as text_of
 from ..terminal import clean, plain_console
+from .content import event_text
+from .styles import KINDS, VERDICTS
 
 if TYPE_CHECKING:
     from ...batch.survey.sessions import SessionLine, SessionView
@@ -26,8 +26,6 @@ ROWS_AT_ONCE = 500
 WIDE = 72
 """The minimum width of a terminal for a column of times."""
 
-_STYLES = {Verdict.VIOLATED.value: "bold red", Verdict.UNMET.value: "red", Verdict.UNJUDGED.value: "yellow"}
-_KINDS = {"user": "cyan", "assistant": "green", "tool_call": "magenta", "tool_result": "blue"}
 _FLAGS = ("history", "late", "nested")
 _DAY = 10
 
@@ -100,7 +98,7 @@ def _grid(
     grid.add_column(width=len("tool_result"), no_wrap=True)
     grid.add_column(overflow="fold")
     for event in events:
-        kind = Text(event["kind"], style=_KINDS.get(event["kind"], "yellow"))
+        kind = Text(event["kind"], style=KINDS.get(event["kind"], "yellow"))
         time = [Text(_time(event["time"], line.occurrence), style="dim")] if wide else []
         about = _about(event, line.agent, dropped.get(event["event_id"], ()))
         grid.add_row(Text(str(event["seq"])), *time, kind, about)
@@ -140,14 +138,14 @@ def _about(event: Mapping[str, Any], agent: str | None, dropped: Sequence[Mappin
 def _content(event: Mapping[str, Any]) -> str:
     """Return the tool of an event and its text."""
     tool = "" if event["tool"] is None else f"{clean(event['tool'], NAME_WIDTH)} "
-    return f"{tool}{text_of(dict(event), TEXT_WIDTH)}".rstrip()
+    return f"{tool}{event_text(event, TEXT_WIDTH)}".rstrip()
 
 
 def _verdict(verdict: Mapping[str, Any]) -> Text:
     name = clean(f"{verdict['verdict']} {verdict['pack']}/{verdict['rule']}", NAME_WIDTH)
     sliced = "" if verdict["slice"] is None else f" for {clean(verdict['slice'], NAME_WIDTH)}"
     history = " (history)" if verdict["history"] else ""
-    return Text(f"{name}{sliced}{history}", style=_STYLES.get(verdict["verdict"], ""))
+    return Text(f"{name}{sliced}{history}", style=VERDICTS.get(verdict["verdict"], ""))
 
 
 def _dropped(dropped: Sequence[Mapping[str, Any]]) -> Iterator[Text]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,18 +11,22 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from ...rules.model.rule import Precision
 from ...schemas.instrumentations.missing import with_setting
+from ...schemas.records.violation_rate import rate_of
 from ...schemas.verdict import Severity
 from ..terminal import clean, plain_console, quoted
+from .fitted import FittedTable, aligned
 
 if TYPE_CHECKING:
     from ...batch.audit.audit import AuditResult
+    from ...schemas.records.verdict_record import VerdictRecord
 
 STYLES = {"critical": "bold red", "high": "red", "medium": "yellow", "low": "cyan", "info": "dim"}
 SCOPE_WIDTH = 80
 """Characters of a scope's name in a reason."""
-SESSION_WIDTH = 40
-"""Characters of a session id in an example."""
+SLICE_WIDTH = 40
+"""Characters of a slice's value in an example."""
 
 
 def print_table(result: AuditResult, out: Path) -> None:
@@ -33,7 +38,10 @@ def print_table(result: AuditResult, out: Path) -> None:
     console.print(_population(result.summary["population"]))
     if broken:
         console.print(_broken(rules, broken))
-        console.print(_examples(result, broken))
+        for key in broken:
+            if "precision" in rules[key]:
+                console.print(Text(f"{clean(key)}: {quoted(Precision(**rules[key]['precision']).described)}"))
+        console.print(Group(*_examples(console, result, broken)), crop=False)
         console.print()
     unjudged = [key for key in ranked if rules[key]["sessions_unjudged"]]
     rest = [key for key in ranked if key not in broken]
@@ -41,11 +49,23 @@ def print_table(result: AuditResult, out: Path) -> None:
     applied = [key for key in judged if rules[key]["sessions_applicable"]]
     _print_rules(console, "Held", applied)
     _print_rules(console, "Applied to no session", [key for key in judged if key not in applied])
-    counts = [f"{key} ({rules[key]['sessions_unjudged']:,})" for key in unjudged]
+    counts = [f"{key} ({_unjudged(rules[key])})" for key in unjudged]
     _print_rules(console, "Unjudged in some sessions", counts)
     for reason, keys in _reasons(rules, unjudged).items():
         console.print(Text(clean(f"  unjudged: {reason}: {', '.join(keys)}")))
     console.print(Text(f"Bundle: {clean(str(out))}"))
+    if broken:
+        console.print(Text(f"Read the findings: tracline show {clean(str(out))}"))
+
+
+def _unjudged(rule: dict[str, Any]) -> str:
+    """Return the number of unjudged sessions; of a rule that is not broken with its rate."""
+    count = f"{rule['sessions_unjudged']:,}"
+    return (
+        count
+        if rule["sessions_violating"]
+        else f"{count} of {rate_of(rule).sessions:,}: {rate_of(rule).percent}"
+    )
 
 
 def _reasons(rules: dict[str, Any], unjudged: list[str]) -> dict[str, list[str]]:
@@ -91,13 +111,15 @@ def _population(population: dict[str, Any]) -> Text:
     return Text(", ".join(parts))
 
 
-def _broken(rules: dict[str, Any], broken: list[str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("rule", overflow="fold")
+def _broken(rules: dict[str, Any], broken: list[str]) -> FittedTable:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("rule", no_wrap=True)
     table.add_column("severity", no_wrap=True)
-    for name in ("violated", "unmet", "sessions", "rate"):
+    rates = {key: rate_of(rules[key]) for key in broken}
+    has_possible = any(rate.possible for rate in rates.values())
+    for name in ("violated", "unmet", "sessions", *(["not judged"] if has_possible else []), "rate"):
         table.add_column(name, justify="right", no_wrap=True)
-    for key in broken:
+    for key, rate in rates.items():
         rule = rules[key]
         style = STYLES[rule["severity"]]
         table.add_row(
@@ -105,35 +127,38 @@ def _broken(rules: dict[str, Any], broken: list[str]) -> Table:
             Text(rule["severity"], style=style),
             Text(_number(rule["violations"])),
             Text(_number(rule["unmet"])),
-            Text(f"{rule['sessions_violating']:,} of {rule['sessions_applicable']:,}"),
-            Text(f"{rule['sessions_violating'] / rule['sessions_applicable']:.1%}"),
+            Text(f"{rate.violating:,} of {rate.sessions:,}"),
+            *([Text(_number(rate.possible))] if has_possible else []),
+            Text(rate.percent),
         )
-    return table
+    return FittedTable(table)
 
 
 def _number(count: int) -> str:
     return f"{count:,}" if count else "·"
 
 
-def _examples(result: AuditResult, broken: list[str]) -> Group:
-    parts: list[Text | Table] = [Text("First examples", style="bold")]
+def _examples(console: Console, result: AuditResult, broken: list[str]) -> Iterator[Text]:
+    """Yield the lines of the first examples; ids are whole, so that they can be copied."""
+    yield Text("First examples", style="bold")
     for key in broken:
         rule = result.summary["rules"][key]
-        parts.append(Text.assemble((clean(key), STYLES[rule["severity"]]), ": ", quoted(rule["title"])))
+        yield Text.assemble((clean(key), STYLES[rule["severity"]]), ": ", quoted(rule["title"]))
         about = [quoted(rule[name]) for name in ("policy", "owner") if name in rule]
-        parts += [Text(f"  {'; '.join(about)}", style="dim")] if about else []
-        grid = Table.grid(padding=(0, 2))
-        for _ in range(5):
-            grid.add_column(no_wrap=True)
-        for found in result.examples.get(key, []):
-            cells = (
-                "",
-                clean(found.session_id, SESSION_WIDTH),
-                f"step {found.seq}",
-                found.described,
-                f"event {clean(found.event_id, 12)}",
-                "" if found.slice is None else f"for {clean(found.slice, 24)}",
-            )
-            grid.add_row(*map(Text, cells))
-        parts.append(grid)
-    return Group(*parts)
+        if about:
+            yield Text(f"  {'; '.join(about)}", style="dim")
+        rows = [_example(found) for found in result.examples.get(key, [])]
+        yield from aligned(rows, console.width, indent=2)
+
+
+def _example(found: VerdictRecord) -> list[Text]:
+    """Return the cells of an example."""
+    cells = (
+        clean(found.session_id),
+        f"step {found.seq}",
+        found.described,
+        "" if found.slice is None else f"for {clean(found.slice, SLICE_WIDTH)}",
+        f"event {clean(found.event_id)}",
+        f"verdict {found.id}",
+    )
+    return list(map(Text, cells))

@@ -33,7 +33,8 @@ from .placed_events import PlacedEvents, new_slots, occurrence_slots
 class RuleChange(NamedTuple):
     """A change of a rule's status in an occurrence, with the time and the agent of the event of the change.
 
-    `rule` is the rule's number.
+    `rule` is the rule's number. `applied` and `breached` are whether the rule applied to the occurrence, or
+    was breached in it, before the change.
     """
 
     session_id: str
@@ -41,6 +42,8 @@ class RuleChange(NamedTuple):
     time: int
     agent: str | None
     rule: int
+    applied: bool = False
+    breached: bool = False
 
 
 _BatchChange: TypeAlias = tuple[int, RuleChange]
@@ -161,7 +164,9 @@ class _Continuation:
             # The places ascend, so the last one of a slot remains.
             last: dict[int, int] = dict(zip(slots[at].tolist(), rows.stamps.tolist(), strict=True))
             for slot, column in self._by_rule(now & ~before):
-                applied.append((batch, self._change(last[slot], column)))
+                change = self._change(last[slot], column)
+                breached = bool(self._memory.breached[slot, column])
+                applied.append((batch, change._replace(breached=breached)))
             before = now
         found = kernel.join(parts)
         return found if satisfied else found.take(found.kinds != kernel_loop.FOUND_SATISFIED), applied
@@ -272,14 +277,27 @@ class _Continuation:
         )
 
     def unjudged(self, found: Findings, unsettled: Findings) -> list[_BatchChange]:
-        """Return the rules that become unjudged, at events and when their occurrences close."""
-        dead = unjudged_findings(found)
-        at_close = self._changes(unsettled, self._closing_batches(unsettled))
-        return [*self._changes(dead, self._batches_of(dead)), *at_close]
+        """Return the rules that become unjudged, at events and when their occurrences close.
 
-    def _changes(self, found: Findings, batches: Sequence[int]) -> list[_BatchChange]:
-        places = zip(batches, found.stamps.tolist(), found.columns.tolist(), strict=True)
-        return [(batch, self._change(place, column)) for batch, place, column in places]
+        The caller asks for the breaches first.
+        """
+        dead = unjudged_findings(found)
+        breached = self._memory.breached
+        at_close = self._changes(unsettled, self._closing_batches(unsettled), breached)
+        return [*self._changes(dead, self._batches_of(dead), breached), *at_close]
+
+    def _changes(
+        self, found: Findings, batches: Sequence[int], breached: Mask | None = None
+    ) -> list[_BatchChange]:
+        """Return the changes of findings; `breached` is where rules were breached before."""
+        applies = kernel.applies(self._memory.memory)
+        changes: list[_BatchChange] = []
+        for i, batch in enumerate(batches):
+            at = int(found.slots[i]), int(found.columns[i])
+            change = self._change(int(found.stamps[i]), at[1])
+            was_breached = breached is not None and bool(breached[at])
+            changes.append((batch, change._replace(applied=bool(applies[at]), breached=was_breached)))
+        return changes
 
     def _change(self, place: int, column: int) -> RuleChange:
         event = self._events.at(place)

@@ -12,14 +12,9 @@ from ..model.formula import BOUNDED, FUTURE, PAST, STEPPED, TRUE, Formula, Op, h
 from ..model.keywords import RESERVED, SPELLINGS
 from ..model.printer import to_text
 from ..model.problem import Problem, Snippet, counted, did_you_mean
+from .expression_limits import BOUND_MAX, DEPTH_MAX, NODES_MAX, bound_problem, depth_problem, size_problem
 from .foreign_syntax import keyword_for
-from .syntax import DEPTH_MAX, SyntaxNode, depth_problem, nodes, span, tokens
-
-BOUND_MAX = 1_000
-"""The greatest step bound, and the greatest count of `at_most`."""
-
-NODES_MAX = 10_000
-"""Nodes of one formula after expanding operators."""
+from .syntax import SyntaxNode, nodes, span, tokens
 
 _SHOWN_CHARS_MAX = 200
 """Characters of an expansion that an error shows."""
@@ -195,9 +190,7 @@ class FormulaBuilder:
         if part.depth > DEPTH_MAX:
             self.problems.append(depth_problem(self.snippet, *span(node)))
         elif part.size > NODES_MAX:
-            message = f"the formula has more than {NODES_MAX} nodes after expanding operators"
-            hint = "use a parameter fewer times in an operator's body, or split the rule"
-            self._report("TRL153", message, hint, node)
+            self.problems.append(size_problem(self.snippet, *span(node)))
         else:
             return False
         return True
@@ -239,8 +232,7 @@ class FormulaBuilder:
         digits = token.lstrip("0") or "0"
         if len(digits) <= len(str(BOUND_MAX)) and int(digits) <= BOUND_MAX:
             return int(digits)
-        hint = f"write at most {BOUND_MAX}, or leave the bounds out"
-        self._report("TRL152", f"the number is greater than {BOUND_MAX}", hint, token)
+        self.problems.append(bound_problem(self.snippet, *span(token)))
         return BOUND_MAX
 
 

@@ -1,4 +1,4 @@
-"""Parsing of text into a syntax tree, with limits on the text's length and depth."""
+"""Parsing of text into a syntax tree, within the limits on the text's length and depth."""
 
 from __future__ import annotations
 
@@ -9,14 +9,9 @@ from typing import Any, cast
 from lark import Token, Tree
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
-from ..model.problem import Problem, RuleError, Snippet
+from ..model.problem import RuleError, Snippet
+from .expression_limits import DEPTH_MAX, depth_problem, text_problem
 from .lalr_table import load_parser, table_text
-
-TEXT_CHARS_MAX = 65_536
-"""Characters of one expression."""
-
-DEPTH_MAX = 100
-"""Levels of one formula or predicate after expanding operators; each `and` of a chain is one."""
 
 GRAMMAR_FILE = Path(__file__).with_name("grammar.lark")
 TABLE_FILE = Path(__file__).with_name("grammar.json")
@@ -42,10 +37,8 @@ def parse_tree(snippet: Snippet, start: str) -> SyntaxNode:
     text = snippet.text
     if not text.strip():
         raise RuleError([snippet.problem("TRL101", "the expression is empty", EXAMPLES[start], 0, 0)])
-    if len(text) > TEXT_CHARS_MAX:
-        message = f"the expression has {len(text)} characters, more than {TEXT_CHARS_MAX}"
-        hint = "split it: define its parts as propositions or operators"
-        raise RuleError([Problem("TRL150", message, hint, snippet.location(0, 0))])
+    if (too_long := text_problem(snippet)) is not None:
+        raise RuleError([too_long])
     try:
         tree = _grammar().parse(text, start=start)
     except UnexpectedInput as error:
@@ -56,13 +49,6 @@ def parse_tree(snippet: Snippet, start: str) -> SyntaxNode:
     if deep is not None:
         raise RuleError([depth_problem(snippet, *span(deep))])
     return tree
-
-
-def depth_problem(snippet: Snippet, start: int, end: int) -> Problem:
-    """Return the problem of an expression with more than `DEPTH_MAX` levels."""
-    message = f"the expression nests more than {DEPTH_MAX} levels deep"
-    hint = "write bounds for repeated operators (`next[5] p`), or define parts as propositions"
-    return snippet.problem("TRL151", message, hint, start, end)
 
 
 def span(node: SyntaxNode | Token) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from ..model.predicate import And, Leaf, Predicate, Test
 from ..model.problem import Problem, counted
 from ..model.rule import Rule
 from ..packs.examples import run_examples
-from ..packs.inheritance import extends_node, overrides, pack_name, section_entries
+from ..packs.inheritance import overrides, pack_name, references, section_entries
 from ..packs.yaml_document import Document, ScalarNode
 from .satisfiability import KIND, is_satisfiable, jointly_satisfiable
 
@@ -49,8 +49,8 @@ def outdated_examples(
 
     `base` is the same rule in the parent. Raises TooLarge if the search takes more than `work` allows.
     """
-    link = extends_node(document)
-    assert link is not None, "an inherited rule is of a pack that extends another"
+    # An inherited rule is of a pack that extends another.
+    link = next(references(document)).node
     if (rule.formula, rule.transitions, rule.steps) != (base.formula, base.transitions, base.steps):
         failed = sum(not run.passed for run in run_examples(rule, machine))
         if failed:

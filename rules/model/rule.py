@@ -35,6 +35,23 @@ class Examples:
 
 
 @dataclass(frozen=True, slots=True)
+class Precision:
+    """The measured precision of what a rule reads from texts: `value`, on `n` cases marked by hand.
+
+    `of` names the cases.
+    """
+
+    value: float
+    n: int
+    of: str
+
+    @property
+    def described(self) -> str:
+        """Return the precision in words: `precision 0.44 on 139 customer messages`."""
+        return f"precision {self.value:g} on {self.n:,} {self.of}"
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """One rule of a pack, ready to be compiled.
 
@@ -58,6 +75,7 @@ class Rule:
     applies_to: Formula | None = None
     why: str = ""
     blind_spots: str = ""
+    precision: Precision | None = None
     policy: str = ""
     owner: str = ""
     tags: tuple[str, ...] = ()
@@ -69,8 +87,9 @@ class RuleSet:
     """The rules of all loaded packs, ordered by pack and then as written.
 
     `sources` maps a pack's name to its YAML text, for the copy in an audit's bundle. If a pack extends
-    another, `NAME.extends/PARENT` has the text of that one, and so on. `selection` has the words that chose
-    the rules among those of the packs, by option; it is empty where all were taken.
+    another, `NAME.extends/PARENT` has the text of that one, `NAME.uses.1/USED` that of the first it uses,
+    and so on. `selection` has the words that chose the rules among those of the packs, by option; it is empty
+    where all were taken.
     """
 
     rules: tuple[Rule, ...]
@@ -79,7 +98,7 @@ class RuleSet:
 
     @property
     def packs(self) -> tuple[str, ...]:
-        """Return the names of the packs, without the packs that they extend."""
+        """Return the names of the packs, without the packs that they extend and use."""
         return tuple(name for name in self.sources if "/" not in name)
 
 

@@ -14,7 +14,11 @@ SECTIONS = ("propositions", "operators", "transitions")
 """The sections whose entries replace inherited ones of the same name."""
 
 PARENTS_MAX = 5
-"""The longest chain of packs above one pack: its parent, the parent's parent, and so on."""
+"""The longest chain of packs above one pack: its parent or one that it uses, that one's parent, and so on."""
+
+PARENT_SUFFIX = ".extends"
+USED_SUFFIX = ".uses"
+"""The suffixes of the folders beside a stored pack: `NAME.extends/`, and `NAME.uses.1/` and so on."""
 
 SectionEntries = Mapping[str, tuple[ScalarNode, YamlNode]]
 """The entries of a section by name; the name of an operator is without its parameters."""
@@ -48,31 +52,59 @@ class PackSource(Protocol):
         """Return the pack's text. Raises RuleError if it cannot be read."""
         ...
 
-    def parent(self, name: str) -> PackSource:
-        """Return the pack that this one extends by that name. Raises RuleError if there is none."""
+    def referred(self, reference: PackReference) -> PackSource:
+        """Return the pack that this one refers to. Raises RuleError if there is none."""
         ...
 
 
-def parent_source(name: str, origin: PackSource, children: tuple[PackSource, ...]) -> PackSource:
-    """Return the pack that a pack extends; `children` extend it, the nearest first.
+@dataclass(frozen=True, slots=True)
+class PackReference:
+    """The name of another pack under `extends` or `use`.
+
+    `suffix` ends the name of the folder beside a stored pack that has the other one.
+    """
+
+    field: str
+    node: ScalarNode
+    suffix: str
+
+    @property
+    def name(self) -> str:
+        """Return the name of the other pack, or its path."""
+        return self.node.text
+
+
+def referred_source(
+    reference: PackReference, origin: PackSource, children: tuple[PackSource, ...]
+) -> PackSource:
+    """Return the pack that a pack extends or uses; `children` extend or use that one, the nearest first.
 
     Raises RuleError without a location: for an unknown pack, a cycle, or too long a chain.
     """
-    parent = origin.parent(name)
+    parent = origin.referred(reference)
     if parent in (origin, *children):
         cycle = " -> ".join(pack.source for pack in (*reversed(children), origin, parent))
-        raise RuleError([Problem("TRL223", f"cyclic `extends`: {cycle}", "remove one of them")])
+        raise RuleError([Problem("TRL223", f"cyclic `{reference.field}`: {cycle}", "remove one of them")])
     if len(children) == PARENTS_MAX:
-        message = f"`{name}` is pack {PARENTS_MAX + 1} in a chain of extended packs, more than {PARENTS_MAX}"
+        how = "extended" if reference.field == "extends" else "used"
+        where = f"in a chain of {how} packs, more than {PARENTS_MAX}"
         hint = "extend a pack further up the chain, and copy what the packs between them change"
-        raise RuleError([Problem("TRL224", message, hint)])
+        if reference.field == "use":
+            hint = "use that pack directly"
+        raise RuleError([Problem("TRL224", f"`{reference.name}` is pack {PARENTS_MAX + 1} {where}", hint)])
     return parent
 
 
-def extends_node(document: Document) -> ScalarNode | None:
-    """Return the node that names the document's parent, if it has one."""
-    node = document.value("extends")
-    return node if isinstance(node, ScalarNode) and data(node) is not None else None
+def references(document: Document) -> Iterator[PackReference]:
+    """Yield the pack that the document extends, if it does, and the packs that it uses."""
+    parent = document.value("extends")
+    if isinstance(parent, ScalarNode) and data(parent) is not None:
+        yield PackReference("extends", parent, PARENT_SUFFIX)
+    value = document.value("use")
+    used = (value,) if isinstance(value, ScalarNode) else document.items("use")
+    for number, node in enumerate(used, start=1):
+        if isinstance(node, ScalarNode) and data(node) is not None:
+            yield PackReference("use", node, f"{USED_SUFFIX}.{number}")
 
 
 def extend(child: Document, parent: Document) -> Document:
@@ -133,12 +165,17 @@ def overrides(document: Document) -> Overrides | None:
     )
 
 
-def inheritance_chain(document: Document) -> Iterator[Document]:
-    """Yield the document, its parent, the parent's parent, and so on."""
-    node: Document | None = document
-    while node is not None:
-        yield node
-        node = node.parent
+def stored_documents(document: Document, name: str) -> Iterator[tuple[str, Document]]:
+    """Yield the document, its parent and the packs that it uses, theirs and so on, by their stored names."""
+    yield name, document
+    if document.parent is not None:
+        yield from _stored_beside(document.parent, f"{name}{PARENT_SUFFIX}")
+    for number, used in enumerate(document.uses, start=1):
+        yield from _stored_beside(used, f"{name}{USED_SUFFIX}.{number}")
+
+
+def _stored_beside(document: Document, folder: str) -> Iterator[tuple[str, Document]]:
+    yield from stored_documents(document, f"{folder}/{pack_name(document)}")
 
 
 def pack_name(document: Document) -> str:

@@ -11,16 +11,19 @@ from pathlib import Path
 from ..model.problem import Problem, RuleError, counted, did_you_mean
 from ..model.rule import Rule, RuleSet
 from .inheritance import (
+    PARENT_SUFFIX,
+    PackReference,
     PackSource,
     check_without_parent,
     extend,
-    extends_node,
-    inheritance_chain,
     operator_name,
     pack_name,
-    parent_source,
+    references,
+    referred_source,
+    stored_documents,
 )
 from .resolve import ResolvedPack, Scope, resolve, unresolved
+from .uses import share
 from .yaml_document import TEXT_CHARACTERS_MAX, Document, read_document
 
 LIBRARY = Path(__file__).parents[1] / "library"
@@ -30,8 +33,8 @@ OPERATORS_FILE = Path(__file__).with_name("operators.yaml")
 """The operator library, in scope in every pack."""
 FILE_BYTES_MAX = 4 * TEXT_CHARACTERS_MAX
 SUFFIXES = (".yaml", ".yml")
-PARENT_SUFFIX = ".extends"
-"""The suffix of the folder that has the parent of a stored pack: `NAME.extends/`."""
+REFERRED_MAX = 20
+"""The most packs that one pack extends and uses, directly and through others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ def shipped_packs() -> tuple[str, ...]:
 def pack_text(text: str, source: str = "<pack>") -> RuleSet:
     """Load one pack from its text. Raises RuleError with every problem.
 
-    The pack may extend a shipped pack, but no file.
+    The pack may extend and use shipped packs, but no file.
     """
     document, pack = resolve_source(_TextSource(source, text))
     if pack.problems:
@@ -100,8 +103,8 @@ def pack_text(text: str, source: str = "<pack>") -> RuleSet:
 def load_texts(sources: Mapping[str, str]) -> RuleSet:
     """Load a rule set from the texts of its packs by name, as in `RuleSet.sources`.
 
-    Extended packs are looked up among these texts only. Raises RuleError with every problem of every pack,
-    and if a pack's name differs from the name it is stored under.
+    Extended and used packs are looked up among these texts only. Raises RuleError with every problem of every
+    pack, and if a pack's name differs from the name it is stored under.
     """
     errors: list[Problem] = []
     rules: list[Rule] = []
@@ -111,13 +114,14 @@ def load_texts(sources: Mapping[str, str]) -> RuleSet:
     ):
         rules += pack.rules
         documents[document.source] = document
-        for ancestor in inheritance_chain(document):
-            name = ancestor.source.rpartition("/")[2]
-            if pack_name(ancestor) != name:
-                what = f"the pack stored as `{name}` is named `{pack_name(ancestor)}`"
-                errors.append(Problem("TRL221", what, _AS_STORED, ancestor.location(ancestor.at(("pack",)))))
+        for _, referred in stored_documents(document, document.source):
+            name = referred.source.rpartition("/")[2]
+            if pack_name(referred) != name:
+                what = f"the pack stored as `{name}` is named `{pack_name(referred)}`"
+                errors.append(Problem("TRL221", what, _AS_STORED, referred.location(referred.at(("pack",)))))
     if not errors and (unused := sources.keys() - _sources(documents).keys()):
-        errors.append(Problem("TRL221", f"no pack extends the stored pack `{min(unused)}`", _AS_STORED))
+        what = f"no pack extends or uses the stored pack `{min(unused)}`"
+        errors.append(Problem("TRL221", what, _AS_STORED))
     if errors:
         raise RuleError(errors)
     return RuleSet(tuple(rules), {name: sources[name] for name in sorted(sources)})
@@ -146,13 +150,12 @@ def _read(
 
 
 def _sources(documents: Mapping[str, Document]) -> dict[str, str]:
-    """Return the texts of packs and of the packs that they extend, as in `RuleSet.sources`."""
-    texts: dict[str, str] = {}
-    for name in sorted(documents):
-        for depth, ancestor in enumerate(inheritance_chain(documents[name])):
-            name = name if depth == 0 else f"{name}{PARENT_SUFFIX}/{pack_name(ancestor)}"
-            texts[name] = ancestor.text
-    return texts
+    """Return the texts of packs and of the packs that they extend and use, as in `RuleSet.sources`."""
+    return {
+        stored: document.text
+        for name in sorted(documents)
+        for stored, document in stored_documents(documents[name], name)
+    }
 
 
 def _files(paths: Paths, errors: list[Problem]) -> dict[Path, str]:
@@ -196,12 +199,12 @@ def _text(file: Path) -> str:
         raise RuleError([Problem("TRL201", message, "save the file as UTF-8")]) from None
 
 
-# ---- a pack and the packs that it extends
+# ---- a pack and the packs that it extends and uses
 
 
 @dataclass(frozen=True, slots=True)
 class _FileSource:
-    """A pack in a file. It may extend a shipped pack, or one in another file."""
+    """A pack in a file. It may extend and use shipped packs, and those in other files."""
 
     file: Path
     source: str = field(compare=False)
@@ -209,23 +212,24 @@ class _FileSource:
     def text(self) -> str:
         return _text(self.file)
 
-    def parent(self, name: str) -> PackSource:
-        stored = self.file.with_name(f"{self.file.stem}{PARENT_SUFFIX}")
+    def referred(self, reference: PackReference) -> PackSource:
+        name, suffix = reference.name, reference.suffix
+        stored = self.file.with_name(f"{self.file.stem}{suffix}")
         if stored.is_dir():
             file = _only_pack(stored)
-            return _FileSource(file, f"{Path(self.source).stem}{PARENT_SUFFIX}/{file.name}")
+            return _FileSource(file, f"{Path(self.source).stem}{suffix}/{file.name}")
         if name in shipped_packs():
             return _shipped(name)
         file = self.file.parent / name
         if file.suffix in SUFFIXES and file.is_file():
             return _FileSource(file.resolve(), str(Path(self.source).parent / name))
         near = [name + suffix for suffix in SUFFIXES if (self.file.parent / (name + suffix)).is_file()]
-        raise RuleError([_unknown_pack(name, near[0] if near else None)])
+        raise RuleError([_unknown_pack(reference, near[0] if near else None)])
 
 
 @dataclass(frozen=True, slots=True)
 class _TextSource:
-    """A pack that is given as text. It may extend a shipped one."""
+    """A pack that is given as text. It may extend and use shipped ones."""
 
     source: str
     content: str
@@ -233,15 +237,15 @@ class _TextSource:
     def text(self) -> str:
         return self.content
 
-    def parent(self, name: str) -> PackSource:
-        if name in shipped_packs():
-            return _shipped(name)
-        raise RuleError([_unknown_pack(name, None)])
+    def referred(self, reference: PackReference) -> PackSource:
+        if reference.name in shipped_packs():
+            return _shipped(reference.name)
+        raise RuleError([_unknown_pack(reference, None)])
 
 
 @dataclass(frozen=True, slots=True)
 class _StoredSource:
-    """A pack among stored texts (`RuleSet.sources`). The pack that it extends is stored with it."""
+    """A pack among stored texts (`RuleSet.sources`). Those that it extends and uses are stored with it."""
 
     source: str
     sources: Mapping[str, str] = field(compare=False)
@@ -249,11 +253,12 @@ class _StoredSource:
     def text(self) -> str:
         return self.sources[self.source]
 
-    def parent(self, name: str) -> PackSource:
-        folder = f"{self.source}{PARENT_SUFFIX}/"
+    def referred(self, reference: PackReference) -> PackSource:
+        folder = f"{self.source}{reference.suffix}/"
         inside = [key for key in self.sources if key.startswith(folder) and "/" not in key[len(folder) :]]
         if len(inside) != 1:
-            what = f"`{self.source}` extends `{name}`, which is not stored with it"
+            verb = "extends" if reference.suffix == PARENT_SUFFIX else "uses"
+            what = f"`{self.source}` {verb} `{reference.name}`, which is not stored with it"
             raise RuleError([Problem("TRL201", what, _AS_STORED)])
         return _StoredSource(inside[0], self.sources)
 
@@ -267,45 +272,62 @@ def _only_pack(folder: Path) -> Path:
     packs = [file for file in sorted(folder.iterdir()) if _is_pack(file)]
     if len(packs) != 1:
         message = f"{folder}: {counted(len(packs), 'pack')} in this folder, not 1"
-        hint = "put only the pack that the file beside it extends into it, or remove it"
+        hint = "put only the pack that the file beside it extends or uses into it, or remove it"
         raise RuleError([Problem("TRL201", message, hint)])
     return packs[0].resolve()
 
 
-def _unknown_pack(name: str, near: str | None) -> Problem:
-    """Return the problem of an unknown extended pack; `near` is a file of a similar name."""
+def _unknown_pack(reference: PackReference, near: str | None) -> Problem:
+    """Return the problem of an unknown pack; `near` is a file of a similar name."""
     hint = "name a shipped pack, or a YAML file by its path from this file's folder; "
-    hint += f"did you mean `{near}`?" if near else did_you_mean(name, shipped_packs())
-    return Problem("TRL201", f"unknown pack `{name}` in `extends`", hint)
+    hint += f"did you mean `{near}`?" if near else did_you_mean(reference.name, shipped_packs())
+    return Problem("TRL201", f"unknown pack `{reference.name}` in `{reference.field}`", hint)
 
 
 def resolve_source(
     origin: PackSource, children: tuple[PackSource, ...] = ()
 ) -> tuple[Document, ResolvedPack]:
-    """Read a pack, merge what it inherits and resolve its rules; `children` extend it, the nearest first.
+    """Read a pack, merge what it inherits and uses, and resolve its rules.
 
-    Problems of the packs that it extends come first, since they may cause the others. Raises RuleError if its
-    own text cannot be read.
+    `children` extend or use it, the nearest first. Problems of the packs that it refers to come first, since
+    they may cause the others. Raises RuleError if its own text cannot be read.
     """
     document = read_document(origin.text(), origin.source)
-    node = extends_node(document)
-    if node is None:
-        document = check_without_parent(document)
-        return document, resolve_with_library(document)
-    try:
-        parent, base = resolve_source(parent_source(node.text, origin, children), (origin, *children))
-        problems = base.problems
-    except RuleError as error:
-        here = document.location(node)
-        problems = tuple(replace(problem, location=problem.location or here) for problem in error.problems)
-        parent = None
-    if problems or parent is None:
+    parents: list[Document] = []
+    used: list[tuple[PackReference, Document]] = []
+    problems: list[Problem] = []
+    count = 0
+    for reference in references(document):
+        try:
+            source = referred_source(reference, origin, children)
+            referred, base = resolve_source(source, (origin, *children))
+        except RuleError as error:
+            here = document.location(reference.node)
+            problems += [replace(problem, location=problem.location or here) for problem in error.problems]
+            continue
+        problems += base.problems
+        if reference.field == "extends":
+            parents.append(referred)
+        else:
+            used.append((reference, referred))
+        count += sum(1 for _ in stored_documents(referred, referred.source))
+        if count > REFERRED_MAX:
+            problems.append(_too_many(document, reference))
+            break
+    if problems:
         return document, unresolved(document, problems)
-    document = extend(document, parent)
+    document = share(extend(document, parents[0]) if parents else check_without_parent(document), used)
     pack = resolve_with_library(document)
     return document, replace(
         pack, problems=tuple(_with_reason(problem, document) for problem in pack.problems)
     )
+
+
+def _too_many(document: Document, reference: PackReference) -> Problem:
+    """Return the problem of a reference with which a pack refers to too many packs."""
+    message = f"the pack extends and uses more than {REFERRED_MAX} packs, with those that these refer to"
+    hint = "put the names that belong together into one pack"
+    return Problem("TRL227", message, hint, document.location(reference.node))
 
 
 def _with_reason(problem: Problem, document: Document) -> Problem:
@@ -325,7 +347,7 @@ def resolve_with_library(document: Document) -> ResolvedPack:
     The library takes long to load, so it is loaded only for packs that call one of its operators or have
     problems.
     """
-    if not any(_calls_library(ancestor.text) for ancestor in inheritance_chain(document)):
+    if not any(_calls_library(part.text) for _, part in stored_documents(document, document.source)):
         pack = resolve(document, Scope({}, {}))
         if not pack.problems:
             return pack

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import Enum
 from functools import cache
@@ -14,6 +15,7 @@ from ...schemas.verdict import Recover, Severity, Unknown
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$"
 VERSION_MAX = 1_000_000_000
+_DECIMAL = re.compile(r"[0-9]{1,3}(\.[0-9]{1,9})?\Z", re.ASCII)
 
 SessionEntry = list[list[str]]
 """A whole session: a list of steps, each a list of the propositions that are true at it."""
@@ -30,6 +32,11 @@ def _to_number(value: object) -> object:
         if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 12
         else value
     )
+
+
+def _to_ratio(value: object) -> object:
+    """Convert the text of a decimal number to a number."""
+    return float(value) if isinstance(value, str) and _DECIMAL.match(value) else value
 
 
 def _to_section(value: object) -> object:
@@ -63,6 +70,7 @@ SEVERITIES = core_schema.dict_schema(TEXT, _choice(Severity))
 VERSION = core_schema.no_info_before_validator_function(
     _to_number, core_schema.int_schema(ge=1, le=VERSION_MAX)
 )
+RATIO = core_schema.no_info_before_validator_function(_to_ratio, core_schema.float_schema(ge=0, le=1))
 
 
 def _accepts(schema: CoreSchema, description: str) -> dict[str, object]:
@@ -112,6 +120,15 @@ class ExamplesEntry:
     holds: SessionEntry | list[SessionEntry] | None = field(
         default=None, metadata=_accepts(SESSIONS, "A session that must not violate the rule.")
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PrecisionEntry:
+    """The measured precision of what a rule reads from texts; reports show it beside the rule's rate."""
+
+    value: float = field(metadata=_accepts(RATIO, "The share of the cases found that are right, 0 to 1."))
+    n: int = field(metadata=_accepts(VERSION, "The number of cases that were marked by hand."))
+    of: str = field(metadata=_accepts(TEXT, "The cases: `customer messages marked for agrees`."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +187,13 @@ class RuleEntry:
     blind_spots: str = field(
         default="", metadata=_accepts(TEXT, "Known violations that the rule does not find.")
     )
+    precision: PrecisionEntry | None = field(
+        default=None,
+        metadata=_accepts(
+            core_schema.nullable_schema(mapping_schema(PrecisionEntry)),
+            "How precise a proposition that the rule depends on is, as measured.",
+        ),
+    )
     policy: str = field(
         default="",
         metadata=_accepts(TEXT, "The sentence of the policy that the rule implements, with its place."),
@@ -196,6 +220,13 @@ class PackFile:
         metadata=_accepts(
             TEXT,
             "The pack whose rules are inherited: a shipped pack's name, or a path from this file's folder.",
+        ),
+    )
+    use: str | list[str] = field(
+        default="",
+        metadata=_accepts(
+            _any_of_or_null(TEXT, TEXTS),
+            "The packs whose propositions, operators and transitions are shared, without their rules.",
         ),
     )
     drop: list[str] = field(

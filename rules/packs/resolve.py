@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TypeVar
 
 from ..labels.predicate_limits import SLICE_PATHS_MAX
@@ -12,7 +12,7 @@ from ..language.parse import Operator, parse_formula, parse_name, parse_path, pa
 from ..model.formula import BOOLEAN, Formula, Op, has_future, names, walk
 from ..model.predicate import Path, Predicate
 from ..model.problem import Problem, RuleError, Snippet, by_location, did_you_mean
-from ..model.rule import Examples, ExampleSession, Rule, SliceKey
+from ..model.rule import Examples, ExampleSession, Precision, Rule, SliceKey
 from .inheritance import operator_name
 from .validate import SHAPES, KeyPath, ValidatedRule, validate
 from .yaml_document import Document, ScalarNode, SequenceNode, YamlNode, data
@@ -148,6 +148,7 @@ class _Resolver:
             applies_to=applies_to,
             why=entry.why,
             blind_spots=entry.blind_spots,
+            precision=None if entry.precision is None else Precision(**asdict(entry.precision)),
             policy=entry.policy,
             owner=entry.owner,
             tags=tuple(entry.tags),

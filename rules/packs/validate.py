@@ -15,6 +15,7 @@ from .pack_file import (
     ExamplesEntry,
     Model,
     PackFile,
+    PrecisionEntry,
     RuleEntry,
     field_names,
     read_fields,
@@ -115,7 +116,7 @@ def _problem(document: Document, error: Mapping[str, Any]) -> Problem:
     """Convert an error of pydantic to a problem."""
     path: KeyPath = error["loc"]
     for i, part in enumerate(path):
-        if i >= 2 and part in SHAPES:
+        if (i >= 2 or part == "use") and i != 1 and part in SHAPES:
             return Problem(*SHAPES[str(part)], _location(document, path[: i + 1]))
     match error["type"]:
         case "missing":
@@ -143,6 +144,8 @@ def _value_error(kind: str, path: KeyPath, given: object) -> tuple[str, str, str
     if path[-1:] == ("version",):
         message = f"invalid version {written}" if written else f"`version` cannot be {_yaml_kind(given)}"
         return "TRL212", message, f"write a whole number from 1 to {VERSION_MAX}"
+    if path[-2:-1] == ("precision",) and isinstance(given, str | int | float):
+        return "TRL212", f"invalid {path[-1]} `{given}` of `precision`", PRECISION_HINTS[str(path[-1])]
     return (
         "TRL212",
         f"{_subject(path)} cannot be {_yaml_kind(given)}",
@@ -156,6 +159,7 @@ SHAPES = {
         "`for_each` is not a path, a list of paths or a tuple of paths",
         "write `args.order_id`, `[args.order_id, args.id]` for the first present, or `[[tool, args]]`",
     ),
+    "use": ("TRL212", "`use` is not a pack or a list of packs", "write `use: PACK`, or `use: [PACK, PACK]`"),
     **dict.fromkeys(
         ("violated", "holds"),
         (
@@ -166,6 +170,13 @@ SHAPES = {
     ),
 }
 """The fields that accept several forms: the code, message and hint for any other value."""
+
+PRECISION_HINTS = {
+    "value": "write a number from 0 to 1, such as 0.44",
+    "n": f"write a whole number from 1 to {VERSION_MAX}",
+    "of": "write text",
+}
+"""The hints by the field of `precision`."""
 
 HINTS = {
     "string_type": "write text",
@@ -200,7 +211,8 @@ def _owner(path: KeyPath) -> str:
 def _fields(path: KeyPath) -> Iterable[str]:
     """Return the fields that the mapping at the end of a path may have."""
     models: dict[int, type[Any]] = {1: PackFile, 3: RuleEntry}
-    return field_names(models.get(len(path), ExamplesEntry))
+    inner = PrecisionEntry if path[-2:-1] == ("precision",) else ExamplesEntry
+    return field_names(models.get(len(path), inner))
 
 
 def _location(document: Document, path: KeyPath) -> Location:

@@ -82,13 +82,15 @@ class Document:
     """One YAML file, its tree and its problems.
 
     The tree leaves out what `problems` reports: of two equal keys it has the first. If the file is a pack
-    that extends another, `parent` is that other pack and `extend` adds the inherited nodes.
+    that extends another, `parent` is that other pack and `extend` adds the inherited nodes; `uses` are the
+    packs that it uses, and `share` adds their names.
     """
 
     file: PackText
     root: YamlNode
     problems: tuple[Problem, ...] = ()
     parent: Document | None = None
+    uses: tuple[Document, ...] = ()
 
     @property
     def source(self) -> str:

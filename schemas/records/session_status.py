@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 
@@ -23,11 +24,25 @@ class SessionStatus(StrEnum):
     """The occurrence has ended: one change for all rules."""
 
 
-class StatusChange(msgspec.Struct, frozen=True):
+class SessionCount(StrEnum):
+    """A count of a rule's sessions, from which the bounds of its rate follow."""
+
+    SESSIONS = "sessions"
+    """Sessions to which the rule applies, or may apply: the denominator of both bounds."""
+    VIOLATING = "violating"
+    """Sessions that violate the rule."""
+    POSSIBLE = "possible"
+    """Sessions in which the rule could not be judged to the end, and that had not violated it before."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusChange:
     """A change of an occurrence's status; `time` is that of its last judged event.
 
     Times are nanoseconds since the epoch. `pack`, `rule`, `rule_digest` and `severity` are None where the
-    occurrence closed.
+    occurrence closed. `missing` is the state of the content that an unjudged rule lacks (`absent`,
+    `truncated` or `redacted`), None if it is unjudged for another reason. `previous` is the rule's latest
+    status before, for metrics; no message has it.
     """
 
     status: SessionStatus
@@ -39,10 +54,29 @@ class StatusChange(msgspec.Struct, frozen=True):
     severity: str | None
     agent: str | None
     time: int
+    missing: str | None = None
+    previous: SessionStatus | None = field(default=None, compare=False)
+
+    @property
+    def counts(self) -> tuple[SessionCount, ...]:
+        """Return the counts of the rule's sessions that grow by this change."""
+        sessions = () if self.previous is not None else (SessionCount.SESSIONS,)
+        match self.status:
+            case SessionStatus.APPLIED:
+                return sessions
+            case SessionStatus.VIOLATED:
+                return *sessions, SessionCount.VIOLATING
+            case SessionStatus.UNJUDGED if self.previous is not SessionStatus.VIOLATED:
+                return *sessions, SessionCount.POSSIBLE
+            case _:
+                return ()
 
 
-class _StatusJson(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The JSON of a status change, whose times are RFC 3339 texts with nine digits."""
+class _StatusJson(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The JSON of a status change, whose times are RFC 3339 texts with nine digits.
+
+    It has `missing` only where content is missing.
+    """
 
     status: SessionStatus
     session_id: str
@@ -53,6 +87,7 @@ class _StatusJson(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     severity: str | None
     agent: str | None
     time: str
+    missing: str | None = None
 
 
 _ENCODER = msgspec.json.Encoder()
@@ -68,7 +103,7 @@ def encode_status(change: StatusChange) -> bytes:
     occurrence, time = _text(change.occurrence), _text(change.time)
     named = change.pack, change.rule, change.rule_digest, change.severity
     return _ENCODER.encode(
-        _StatusJson(change.status, change.session_id, occurrence, *named, change.agent, time)
+        _StatusJson(change.status, change.session_id, occurrence, *named, change.agent, time, change.missing)
     )
 
 
@@ -81,4 +116,6 @@ def decode_status(data: bytes | msgspec.Raw) -> StatusChange:
     named = status.pack, status.rule, status.rule_digest, status.severity
     if (None in named[:2]) is not (status.status is SessionStatus.CLOSED):
         raise ValueError("a status of no rule, or a close of a rule")
-    return StatusChange(status.status, status.session_id, occurrence, *named, status.agent, time)
+    return StatusChange(
+        status.status, status.session_id, occurrence, *named, status.agent, time, status.missing
+    )

@@ -7,7 +7,7 @@ watermark has passed. Any order of arrival inside the bounds gives the same even
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import groupby
@@ -187,6 +187,17 @@ class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
             if claim_log is not None:
                 claim_log.drop(DropReason.RETOLD_HISTORY, claim, key, candidate)
             return
+        yield from self._claim(known, claim, key, candidate, claim_log)
+
+    def _claim(
+        self,
+        known: Sequence[SeenClaims],
+        claim: Claim,
+        key: str,
+        candidate: Candidate,
+        claim_log: ClaimLog | None,
+    ) -> Iterator[Event]:
+        """Yield the event of a claim, none where one of `known` repeats it or its content is awaited."""
         original, use = claim, None
         message = seen_message(known, candidate, claim)
         before = None if message is None else message.time

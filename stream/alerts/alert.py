@@ -24,6 +24,22 @@ UNKNOWN = "unknown"
 """The agent of sessions without an agent's name."""
 
 
+CAPTURE = ("tracline", "content-capture")
+"""The pack and id of alerts that the content of sessions is not captured; no rule has them."""
+
+CAPTURE_SEVERITY = "high"
+"""The severity of alerts of `CAPTURE`: without content, rules judge nothing."""
+
+
+class AlertKind(StrEnum):
+    """The kind of an alert: on a rule, or on the capture of content."""
+
+    RULE = "rule"
+    """More sessions violate a rule than is tolerated."""
+    CONTENT = "content"
+    """In more sessions than is tolerated a rule is unjudged because content was not captured."""
+
+
 class AlertStatus(StrEnum):
     """The status of an alert."""
 
@@ -35,8 +51,10 @@ class AlertStatus(StrEnum):
 class Alert:
     """An alert that more sessions of an agent violate a rule than is tolerated.
 
-    `starts` and `ends` are event time in nanoseconds, `ends` None while the alert fires. `observed` is the
-    rate since the likely change, of `violating` in `applicable` sessions; `tolerated` is the tolerated rate.
+    An alert on the capture of content has the pack and id of `CAPTURE`, and sessions with missing content
+    count as violating. `starts` and `ends` are event time in nanoseconds, `ends` None while the alert fires.
+    `observed` is the rate since the likely change, of `violating` in `applicable` sessions; `tolerated` is
+    the tolerated rate.
     """
 
     pack: str
@@ -50,6 +68,11 @@ class Alert:
     violating: int
     applicable: int
     service: str | None = None
+
+    @property
+    def kind(self) -> AlertKind:
+        """Return the kind of the alert."""
+        return AlertKind.CONTENT if (self.pack, self.rule) == CAPTURE else AlertKind.RULE
 
     @property
     def status(self) -> AlertStatus:
@@ -73,6 +96,7 @@ def record(alert: Alert) -> dict[str, object]:
     return {
         "version": VERSION,
         "id": alert.id,
+        "kind": alert.kind.value,
         "status": alert.status.value,
         "pack": alert.pack,
         "rule": alert.rule,

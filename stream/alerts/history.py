@@ -13,7 +13,7 @@ import msgspec
 from ...schemas.records.session_status import SessionStatus, StatusChange
 from ...schemas.time import NS, rfc3339
 from .rates import Rates, default_rates, rates_of, tolerance
-from .sessions import SessionCounter, TickCounts
+from .sessions import SessionCounter, TickCounts, counted_statuses
 from .watch import AlarmChange, Watch
 
 TimedStatus: TypeAlias = tuple[int, StatusChange]
@@ -69,15 +69,17 @@ def _by_tick(
 
 def _delays(history: Iterable[TimedStatus], tick: int) -> dict[tuple[str, str], list[int]]:
     """Return, by pack and rule, how many ticks after the rule applied each session violated it."""
-    applied: dict[tuple[str, int], dict[tuple[str, str], int]] = {}
+    applied: dict[tuple[str, int], dict[tuple[str, str], tuple[int, bool]]] = {}
     delays: dict[tuple[str, str], list[int]] = {}
     for at, status in history:
         occurrence = (status.session_id, status.occurrence)
         if status.pack is None or status.rule is None:
             applied.pop(occurrence, None)
             continue
-        rule = (status.pack, status.rule)
-        first = applied.setdefault(occurrence, {}).setdefault(rule, at)
-        if status.status is SessionStatus.VIOLATED:
-            delays.setdefault(rule, []).append(at // tick - first // tick)
+        for rule, kind in counted_statuses(status):
+            rules = applied.setdefault(occurrence, {})
+            first, violated = rules.get(rule, (at, False))
+            if kind is SessionStatus.VIOLATED and not violated:
+                delays.setdefault(rule, []).append(at // tick - first // tick)
+            rules[rule] = (first, violated or kind is SessionStatus.VIOLATED)
     return delays

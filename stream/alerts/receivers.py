@@ -18,7 +18,7 @@ from ...schemas.display import visible
 from ...schemas.time import NS, rfc3339
 from ..error import StreamError
 from ..process.alert_metrics import DeliveryFailure
-from .alert import Alert, AlertStatus, record
+from .alert import Alert, AlertKind, AlertStatus, record
 
 TIMEOUT_S = 5.0
 """Seconds that a receiver may take to answer."""
@@ -142,10 +142,17 @@ class Webhook:
         _post(self.client, self.url, body, headers)
 
 
+ALERT_NAMES = {
+    AlertKind.RULE: "TraclineRuleViolated",
+    AlertKind.CONTENT: "TraclineContentNotCaptured",
+}
+"""The label `alertname` by the kind of an alert."""
+
+
 def labels_of(alert: Alert) -> dict[str, str]:
     """Return the labels that identify an alert: the same when it fires and when it is resolved."""
     labels = {
-        "alertname": "TraclineRuleViolated",
+        "alertname": ALERT_NAMES[alert.kind],
         "pack": alert.pack,
         "rule": alert.rule,
         "severity": alert.severity,
@@ -158,12 +165,15 @@ def annotations_of(alert: Alert) -> dict[str, str]:
     """Return the texts for people. The agent's name comes from telemetry and was cleaned."""
     agent = visible(alert.agent)
     share = f"{alert.violating} of {alert.applicable} sessions"
-    if alert.status is AlertStatus.FIRING:
-        summary = f"{share} of {agent} violate {alert.pack}/{alert.rule}"
+    is_firing = alert.status is AlertStatus.FIRING
+    if alert.kind is AlertKind.CONTENT:
+        firing = f"{share} of {agent} cannot be judged to the end: content is not captured"
+        resolved = f"content of {agent} is missing within the tolerated rate again"
     else:
-        summary = f"{agent} violates {alert.pack}/{alert.rule} within the tolerated rate again"
+        firing = f"{share} of {agent} violate {alert.pack}/{alert.rule}"
+        resolved = f"{agent} violates {alert.pack}/{alert.rule} within the tolerated rate again"
     return {
-        "summary": summary,
+        "summary": firing if is_firing else resolved,
         "description": f"Observed {alert.observed:.2%}, tolerated {alert.tolerated:.2%} of sessions.",
         "alert_id": alert.id,
     }

@@ -4,7 +4,10 @@ A session counts once for each rule, in the tick of event time in which the rule
 the agent named then. A tick is *settled* when all its sessions have violated the rule, become unjudged or
 closed, or `settle_ticks` after its end. A violation after that counts as overdue and in no rate, so the
 violations of a tick are always of its own sessions. A session that becomes unjudged without having violated
-leaves the tick.
+stays in its tick: the counts are of certain violations, among all sessions that the rule may apply to.
+
+`CAPTURE` counts like a rule. It applies to every session with a rule, and a session violates it in which a
+rule becomes unjudged because content is missing. So an outage of content capture raises an alert of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from typing import NamedTuple, TypeAlias
 
 from ...schemas.records.session_status import SessionStatus, StatusChange
 from ...schemas.time import NS
-from .alert import UNKNOWN, value
+from .alert import CAPTURE, UNKNOWN, value
 from .overlay import Overlay, OverlayWrites
 
 SESSIONS_MAX = 1_000_000
@@ -180,17 +183,23 @@ class SessionCounter:
         if status.pack is None or status.rule is None:
             self._close(occurrence, session)
             return
-        rule = (status.pack, status.rule)
+        for rule, kind in counted_statuses(status):
+            self._count(session, rule, kind, status)
+
+    def _count(
+        self, session: CountedSession, rule: tuple[str, str], kind: SessionStatus, status: StatusChange
+    ) -> None:
+        """Count a status of a rule, or of `CAPTURE`, in a session."""
         counted = session.parts.get(rule)
         if counted is None:
             agent = self._agent(rule, agent_label(status.agent))
             counted = session.parts[rule] = SessionRule(agent, self._tick(status.time))
             self._enter(RateKey(*rule, agent), counted, session)
-        match status.status:
+        match kind:
             case SessionStatus.VIOLATED if not counted.violated:
                 self._violate(RateKey(*rule, counted.agent), counted, session)
             case SessionStatus.UNJUDGED if not counted.decided:
-                self._leave(RateKey(*rule, counted.agent), counted, session)
+                self._decide(RateKey(*rule, counted.agent), counted, session)
             case _:
                 pass
 
@@ -263,15 +272,15 @@ class SessionCounter:
             self.overdue[key.pack, key.rule] += 1
         else:
             cohort.violating += 1
-            cohort.applicable += counted.unjudged
+            # An earlier release took unjudged sessions out of their tick.
+            cohort.applicable = max(cohort.applicable, cohort.violating)
             cohort.undecided -= not (counted.decided or session.closed)
         counted.violated = True
 
-    def _leave(self, key: RateKey, counted: SessionRule, session: CountedSession) -> None:
-        """Take a session that becomes unjudged out of its tick."""
+    def _decide(self, key: RateKey, counted: SessionRule, session: CountedSession) -> None:
+        """Wait no longer for a session that becomes unjudged."""
         cohort = self._open(key, counted)
         if cohort is not None:
-            cohort.applicable -= 1
             cohort.undecided -= not session.closed
         counted.unjudged = True
 
@@ -316,6 +325,14 @@ class SessionCounter:
                 break
             self.sessions.delete(first)
             self.dropped += 1
+
+
+def counted_statuses(status: StatusChange) -> Iterator[tuple[tuple[str, str], SessionStatus]]:
+    """Yield the rules that a status counts for, `CAPTURE` last, each with its status; none for a close."""
+    if status.pack is None or status.rule is None:
+        return
+    yield (status.pack, status.rule), status.status
+    yield CAPTURE, SessionStatus.APPLIED if status.missing is None else SessionStatus.VIOLATED
 
 
 def agent_label(agent: str | None) -> str:

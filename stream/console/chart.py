@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .formatting import clock, day, number, percent
-from .rates import HOUR, Series, Share
+from ...schemas.records.violation_rate import ViolationRate
+from .formatting import clock, day, number
+from .rates import HOUR, Series
 
 RATE_TOP_MIN = 0.1
 """The least rate at the top of a chart, so that one session in many does not look like many."""
@@ -13,7 +14,7 @@ RATE_TOP_MIN = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """An hour: its rate above the middle line, its number of sessions below."""
+    """An hour: its certain rate above the middle line, its number of sessions below."""
 
     x: float
     width: float
@@ -42,20 +43,20 @@ class Chart:
 def chart(series: Series, width: int, height: int) -> Chart:
     """Return the chart of a rate over its window."""
     hours, window = series.hours, series.window
-    top = max([share.rate or 0.0 for share in hours] + [RATE_TOP_MIN])
-    most = max([share.applicable for share in hours] + [1])
+    top = max([rate.low or 0.0 for rate in hours] + [RATE_TOP_MIN])
+    most = max([rate.sessions for rate in hours] + [1])
     middle = round(height * 0.72)
     step = width / window.hours
     bars = tuple(
         Bar(
             x=round(place * step, 2),
             width=round(max(step - 1, step * 0.7), 2),
-            y=round(middle * (1 - (share.rate or 0.0) / top), 2),
-            height=round(middle * (share.rate or 0.0) / top, 2),
-            base=round((height - middle - 1) * share.applicable / most, 2),
+            y=round(middle * (1 - (rate.low or 0.0) / top), 2),
+            height=round(middle * (rate.low or 0.0) / top, 2),
+            base=round((height - middle - 1) * rate.sessions / most, 2),
         )
-        for place, share in enumerate(hours)
-        if share.applicable
+        for place, rate in enumerate(hours)
+        if rate.sessions
     )
     every = window.hours // 6
     ticks = tuple(
@@ -73,15 +74,15 @@ def _tick(ns: int) -> str:
 
 def _words(series: Series) -> str:
     total = series.total
-    if not total.applicable:
+    if not total.sessions:
         return "the rule applied to no session"
-    words = f"{_share(total)} in {series.window.hours} hours"
-    place, highest = max(enumerate(series.hours), key=lambda hour: (hour[1].rate or 0.0, hour[1].applicable))
+    words = f"{_in_words(total)} in {series.window.hours} hours"
+    place, highest = max(enumerate(series.hours), key=lambda hour: (hour[1].low or 0.0, hour[1].sessions))
     if not highest.violating:
         return words
     begins = series.window.begins(place)
-    return f"{words}; highest {_share(highest)} from {day(begins)} {clock(begins)} UTC"
+    return f"{words}; highest {_in_words(highest)} from {day(begins)} {clock(begins)} UTC"
 
 
-def _share(share: Share) -> str:
-    return f"{percent(share.rate)}, {number(share.violating)} of {number(share.applicable)} sessions,"
+def _in_words(rate: ViolationRate) -> str:
+    return f"{rate.percent}, {number(rate.violating)} of {number(rate.sessions)} sessions,"

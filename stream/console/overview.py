@@ -89,7 +89,7 @@ def _window(position: Position, hours: int) -> Window | None:
 def _agents(counts: Sequence[SessionCounts]) -> list[str]:
     sessions: dict[str, int] = {}
     for counted in counts:
-        sessions[counted.agent] = sessions.get(counted.agent, 0) + counted.applicable
+        sessions[counted.agent] = sessions.get(counted.agent, 0) + counted.applicable + counted.unjudged
     return sorted(sorted(sessions, key=lambda agent: -sessions[agent])[:AGENTS_SHOWN_MAX])
 
 
@@ -106,4 +106,4 @@ def _agent_rows(counts: Sequence[SessionCounts], window: Window) -> list[AgentRo
         AgentRow(agent, series([counted for counted in counts if counted.agent == agent], window))
         for agent in _agents(counts)
     ]
-    return sorted(rows, key=lambda row: -row.series.total.applicable)
+    return sorted(rows, key=lambda row: -row.series.total.sessions)

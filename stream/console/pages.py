@@ -21,11 +21,22 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...rules.engine.judge import CompiledRules
+from ...rules.explain.breach import explain_breach
 from ...rules.model.rule import Rule
 from ..ingest.server.open_files import FEEDS_MAX
 from . import queries
 from .answer_cache import AnswerCache
 from .feed import POLL_S, ROWS_MAX, FeedRenderer, Feeds, feed
+from .filters import (
+    EVENTS_SEARCHED_MAX,
+    Filters,
+    Occurrences,
+    agents_of,
+    filters_of,
+    occurrences_with,
+    session_conditions,
+    verdict_conditions,
+)
 from .overview import CountSessions, hours_asked, overview, rule_view
 from .queries import Position
 from .rates import HOUR, SessionCounts, Window
@@ -40,7 +51,7 @@ NUMBER_MAX = 2**63 - 1
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self';"
-    " img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    " img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
@@ -81,6 +92,23 @@ class Console:
 
         return count_sessions
 
+    def with_text(self, db: sqlite3.Connection, text: str | None) -> Occurrences | None:
+        """Return the sessions with a text, None if none is searched."""
+        if text is None:
+            return None
+        return self.answers.get(("text", text), partial(occurrences_with, db, text))[0]
+
+    def filtering(self, db: sqlite3.Connection, filters: Filters) -> dict[str, Any]:
+        """Return the filters of a page, and the values to choose from."""
+        agents = partial(agents_of, db, queries.VERDICTS_LOOKED_AT_MAX)
+        return {
+            "filters": filters,
+            "filtered": filters.query,
+            "known_agents": self.answers.get("agents", agents)[0],
+            "known_rules": [f"{rule.pack}/{rule.id}" for rule in self.compiled.rules],
+            "searched_max": EVENTS_SEARCHED_MAX,
+        }
+
     def rule(self, pack: str, rule: str) -> Rule | None:
         """Return a rule by its pack and id, None where there is none."""
         return next((r for r in self.compiled.rules if (r.pack, r.id) == (pack, rule)), None)
@@ -96,16 +124,16 @@ def routes(
     spans_to: str = SPANS_TO,
     readers: Callable[[int], None] = lambda _count: None,
     feeds_max: int = FEEDS_MAX,
+    is_live: bool = True,
 ) -> list[Route]:
     """Return the console over the store's SQLite file, as routes at the root of an application.
 
     `spans_to` is the address that empty pages show; `readers` gets the number of open feeds at each change,
-    of which there are `feeds_max` at most. The store is only read; it must exist when a page is requested.
-    The application does the authentication.
+    of which there are `feeds_max` at most. A store that does not change is not live: it has no feed. The
+    store is only read; it must exist when a page is requested. The application does the authentication.
     """
-    console = Console(
-        store, compiled, spans_to, templates(compiled.rules), Feeds(readers, feeds_max), AnswerCache()
-    )
+    made = templates(compiled.rules, is_live=is_live)
+    console = Console(store, compiled, spans_to, made, Feeds(readers, feeds_max), AnswerCache())
     answering: dict[str, Answer] = {
         "/": _overview,
         "/rules": _rules,
@@ -124,7 +152,8 @@ def routes(
         Route(f"/{name}", partial(_file, (FOLDER / name).read_bytes(), kind), middleware=guard)
         for name, kind in (("style.css", "text/css"), ("console.js", "text/javascript"))
     ]
-    return [*pages, *files, Route("/feed", _Feed(console), middleware=guard)]
+    feeds = [Route("/feed", _Feed(console), middleware=guard)] if is_live else []
+    return [*pages, *files, *feeds]
 
 
 def missing_page(spans_to: str = SPANS_TO) -> HTMLResponse:
@@ -215,10 +244,12 @@ def _rule(console: Console, db: sqlite3.Connection, request: Request) -> Respons
 def _sessions(console: Console, db: sqlite3.Connection, request: Request) -> Response:
     if "id" in request.query_params:
         return _session_page(console, db, request, request.query_params["id"])
-    before = _number(request, "before")
-    found = queries.begun(db, SESSIONS_A_PAGE + 1, before=before)
+    before, filters = _number(request, "before"), filters_of(request.query_params)
+    where = session_conditions(filters, console.with_text(db, filters.text))
+    found = queries.begun(db, SESSIONS_A_PAGE + 1, before=before, where=where)
     return console.page(
         "sessions.html",
+        **console.filtering(db, filters),
         sessions=found[:SESSIONS_A_PAGE],
         older=_older([session.number for session in found], SESSIONS_A_PAGE),
         first=before is None,
@@ -238,13 +269,14 @@ def _session_page(console: Console, db: sqlite3.Connection, request: Request, se
 
 
 def _verdicts(console: Console, db: sqlite3.Connection, request: Request) -> Response:
-    before = _number(request, "before")
-    pack, name = request.query_params.get("pack"), request.query_params.get("rule")
-    rule = console.rule(pack, name) if pack and name else None
-    key = None if rule is None else (rule.pack, rule.id)
-    found = queries.latest(db, VERDICTS_A_PAGE + 1, before=before, rule=key)
+    before, filters = _number(request, "before"), filters_of(request.query_params)
+    where = verdict_conditions(filters, console.with_text(db, filters.text))
+    found = queries.latest(db, VERDICTS_A_PAGE + 1, before=before, where=where)
+    pack, _, name = (filters.rule or "").rpartition("/")
+    rule = console.rule(pack, name)
     return console.page(
         "verdicts.html",
+        **console.filtering(db, filters),
         given=found[:VERDICTS_A_PAGE],
         older=_older([verdict.number for verdict in found], VERDICTS_A_PAGE),
         first=before is None,
@@ -258,7 +290,9 @@ def _verdict(console: Console, db: sqlite3.Connection, request: Request) -> Resp
         return console.missing("Unknown verdict.", "The page of verdicts lists the latest ones.")
     rule = console.rule(record.pack, record.rule)
     digest = None if rule is None else console.compiled.digests[console.compiled.rules.index(rule)]
-    return console.page("verdict.html", record=record, rule=rule, same=digest == record.rule_digest)
+    same = digest == record.rule_digest
+    sentence = explain_breach(rule, record) if rule is not None and same and record.witness else None
+    return console.page("verdict.html", record=record, rule=rule, same=same, sentence=sentence)
 
 
 def _dead_letters(console: Console, db: sqlite3.Connection, request: Request) -> Response:

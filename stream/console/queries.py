@@ -6,10 +6,9 @@ Functions take an open connection; `reading` opens and closes one for a request.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -18,6 +17,7 @@ from ...schemas.event import Event, Kind
 from ...schemas.instrumentations.census import SpanCensus
 from ...schemas.records.verdict_record import VerdictRecord, decode_verdict
 from ...schemas.verdict import Severity, Verdict
+from .filters import Condition, joined
 from .rates import SessionCounts
 
 RECORDS_COUNTED_MAX = 10_000
@@ -140,22 +140,24 @@ def latest(
     before: int | None = None,
     rule: tuple[str, str] | None = None,
     breaches: bool = False,
+    where: Iterable[Condition] = (),
 ) -> list[VerdictRow]:
     """Return verdicts, newest first: numbers above `after` and below `before`, of one rule if given.
 
-    With `breaches` only `violated` and `unmet`, among the `VERDICTS_LOOKED_AT_MAX` newest numbers.
+    With `breaches` only `violated` and `unmet`, among the `VERDICTS_LOOKED_AT_MAX` newest numbers. `where`
+    are further conditions.
     """
-    wanted: dict[str, tuple[int | str, ...]] = {"number > ?": (after,)}
+    wanted: list[Condition] = [("number > ?", (after,)), *where]
     if before is not None:
-        wanted["number < ?"] = (before,)
+        wanted.append(("number < ?", (before,)))
     if rule is not None:
-        wanted["pack = ? AND rule = ?"] = rule
+        wanted.append(("pack = ? AND rule = ?", rule))
     if breaches:
-        wanted["verdict IN (?, ?)"] = BREACHES
-        wanted["number > (SELECT max(number) FROM verdict) - ?"] = (VERDICTS_LOOKED_AT_MAX,)
-    query = f"{_GIVEN} WHERE {' AND '.join(wanted)} ORDER BY number DESC LIMIT ?"
-    values = (*chain.from_iterable(wanted.values()), limit)
-    return [_given(row) for row in db.execute(query, values)]
+        wanted.append(("verdict IN (?, ?)", BREACHES))
+        wanted.append(("number > (SELECT max(number) FROM verdict) - ?", (VERDICTS_LOOKED_AT_MAX,)))
+    conditions, values = joined(wanted)
+    query = f"{_GIVEN} WHERE {conditions} ORDER BY number DESC LIMIT ?"
+    return [_given(row) for row in db.execute(query, (*values, limit))]
 
 
 def version(db: sqlite3.Connection) -> int:
@@ -192,14 +194,16 @@ def session_counts(
     """Count sessions by rule, agent and bucket of the event time at which the rule first applied to them.
 
     `since` and `until` are ns, `bucket` its width in ns. A session that violates counts as applicable; an
-    unjudged one that does not violate counts as unjudged only.
+    unjudged one that does not violate counts as unjudged only, and if the rule had not applied to it before,
+    in the bucket in which it became unjudged.
     """
-    found = "coalesce(applied, violated)"
+    found = "coalesce(applied, violated, unjudged)"
     query = (
         f"SELECT pack, rule, coalesce(agent, ''), ({found} - ?) / ? AS bucket,"
         " sum(violated IS NOT NULL OR unjudged IS NULL), sum(violated IS NOT NULL),"
         " sum(violated IS NULL AND unjudged IS NOT NULL) FROM standing"
-        " WHERE ((applied >= ? AND applied < ?) OR (applied IS NULL AND violated >= ? AND violated < ?))"
+        " WHERE ((applied >= ? AND applied < ?)"
+        "  OR (applied IS NULL AND coalesce(violated, unjudged) >= ? AND coalesce(violated, unjudged) < ?))"
         f"{' AND pack = ? AND rule = ?' if rule else ''} GROUP BY 1, 2, 3, 4"
     )
     span = (since, until, since, until)
@@ -209,10 +213,16 @@ def session_counts(
 _FIRST = "SELECT id, session_id, occurrence, row FROM event"
 
 
-def begun(db: sqlite3.Connection, limit: int, *, before: int | None = None) -> list[OccurrenceSummary]:
-    """Return the latest occurrences, newest first, whose first event has a number below `before`."""
-    where, values = ("id < ? AND ", (before,)) if before is not None else ("", ())
-    query = f"{_FIRST} WHERE {where} seq = 1 ORDER BY id DESC LIMIT ?"
+def begun(
+    db: sqlite3.Connection, limit: int, *, before: int | None = None, where: Iterable[Condition] = ()
+) -> list[OccurrenceSummary]:
+    """Return the latest occurrences, newest first, whose first event has a number below `before`.
+
+    `where` are further conditions on the first event.
+    """
+    wanted = [*where, *([("id < ?", (before,))] if before is not None else [])]
+    conditions, values = joined(wanted)
+    query = f"{_FIRST} WHERE seq = 1 AND {conditions} ORDER BY id DESC LIMIT ?"
     return [_occurrence(db, *row) for row in db.execute(query, (*values, limit)).fetchall()]
 
 

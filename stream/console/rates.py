@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ...schemas.records.violation_rate import ViolationRate
 from ...schemas.time import NS
 
 HOUR = 3600 * NS
@@ -12,7 +13,10 @@ HOUR = 3600 * NS
 
 @dataclass(frozen=True, slots=True)
 class SessionCounts:
-    """The sessions of one rule, agent (`""`: not named) and bucket: applicable, violating, unjudged."""
+    """The sessions of one rule, agent (`""`: not named) and bucket: applicable, violating, unjudged.
+
+    The applicable ones include the violating ones; the unjudged ones have no violation.
+    """
 
     pack: str
     rule: str
@@ -41,33 +45,12 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """The sessions that violate a rule, of those to which it applies, and the unjudged ones."""
-
-    violating: int = 0
-    applicable: int = 0
-    unjudged: int = 0
-
-    @property
-    def rate(self) -> float | None:
-        """Return the rate, None without applicable sessions."""
-        return self.violating / self.applicable if self.applicable else None
-
-    def __add__(self, share: Share) -> Share:
-        return Share(
-            self.violating + share.violating,
-            self.applicable + share.applicable,
-            self.unjudged + share.unjudged,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Series:
-    """The rates over a window: one share per hour, and their sum."""
+    """The rates over a window: one per hour, and that of all sessions."""
 
     window: Window
-    hours: tuple[Share, ...]
-    total: Share
+    hours: tuple[ViolationRate, ...]
+    total: ViolationRate
 
 
 def window_to(watermark: int, hours: int) -> Window:
@@ -77,8 +60,9 @@ def window_to(watermark: int, hours: int) -> Window:
 
 def series(counts: Iterable[SessionCounts], window: Window) -> Series:
     """Return the counts added up by hour."""
-    shares = [Share()] * window.hours
+    rates = [ViolationRate()] * window.hours
     for counted in counts:
         if 0 <= counted.bucket < window.hours:
-            shares[counted.bucket] += Share(counted.violating, counted.applicable, counted.unjudged)
-    return Series(window, tuple(shares), sum(shares, Share()))
+            clear = counted.applicable - counted.violating
+            rates[counted.bucket] += ViolationRate(counted.violating, clear, counted.unjudged)
+    return Series(window, tuple(rates), sum(rates, ViolationRate()))

@@ -9,16 +9,19 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ...rules.model.rule import Rule
+from ...schemas.display import visible
 from ...schemas.instrumentations.census import unread_text
 from ...schemas.time import rfc3339
-from ...schemas.verdict import Verdict
+from ...schemas.verdict import Severity, Verdict
 from . import formatting
 from .chart import chart
+from .filters import VERDICTS_SHOWN
 from .session import page_of
 
 FOLDER = Path(__file__).parent
 
 FILTERS = (
+    visible,
     formatting.shown,
     formatting.name,
     formatting.when,
@@ -41,7 +44,7 @@ GLYPHS = {
 """The glyph of each verdict, shown with its word."""
 
 
-def templates(rules: Sequence[Rule]) -> Environment:
+def templates(rules: Sequence[Rule], *, is_live: bool = True) -> Environment:
     """Return the templates of this folder, which escape all values."""
     made = Environment(
         loader=FileSystemLoader(FOLDER),
@@ -65,6 +68,9 @@ def templates(rules: Sequence[Rule]) -> Environment:
         "unread_text": unread_text,
         "chart": chart,
         "glyphs": GLYPHS,
+        "is_live": is_live,
+        "severities": sorted(Severity, key=lambda severity: -severity.rank),
+        "verdicts_shown": VERDICTS_SHOWN,
     }
     made.filters.update({filter_.__name__: filter_ for filter_ in FILTERS})
     made.globals |= callable_

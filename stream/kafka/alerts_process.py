@@ -21,7 +21,8 @@ from .assignment import group_refusal
 from .client import KafkaClient
 from .preflight import StartWait, ask_when_reachable
 from .settings import KafkaSettings
-from .topics import look, require
+from .topic_checks import require
+from .topics import look
 
 SENDS = (Topic.ALERTS, Topic.ALERTS_STATE, Topic.DEAD_LETTER)
 """The topics that the process writes."""

@@ -21,7 +21,8 @@ from .assignment import group_refusal
 from .client import KafkaClient
 from .preflight import StartWait, ask_when_reachable
 from .settings import KafkaSettings
-from .topics import look, require
+from .topic_checks import require
+from .topics import look
 
 REFUSALS_MAX = 3
 """Consecutive refusals by Kafka, for reasons that waiting does not mend, after which the process ends."""

@@ -7,6 +7,7 @@ clients: kafka-python, and aiokafka under Faust.
 from __future__ import annotations
 
 import ssl
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -89,56 +90,52 @@ class KafkaSettings:
 
 def check(settings: KafkaSettings) -> None:
     """Raise StreamError (TRL721) if the settings contradict each other."""
-    for what, hint in _contradictions(settings):
+    for what, hint in (*_of_protocol(settings), *_of_identity(settings), *_of_topics(settings)):
         raise StreamError("TRL721", what, hint)
 
 
-def _contradictions(settings: KafkaSettings) -> list[tuple[str, str]]:
-    """Return what is wrong, and what to do instead."""
+def _of_protocol(settings: KafkaSettings) -> Iterator[tuple[str, str]]:
+    """Yield the contradictions between the protocol and what it needs, each with what to do instead."""
     protocol = settings.security_protocol
     tls, sasl = protocol.endswith("SSL"), protocol.startswith("SASL")
     tls_files = (settings.ssl_ca_file, settings.ssl_certificate_file, settings.ssl_key_file)
-    identity = (settings.sasl_mechanism, settings.sasl_username)
     passwords = (settings.sasl_password, settings.sasl_password_file)
-    with_tls = "security_protocol = SSL or SASL_SSL"
-    with_sasl = "security_protocol = SASL_SSL (or SASL_PLAINTEXT)"
-    each = [
-        (not settings.bootstrap_servers, "there is no bootstrap server", "name one: host:9092"),
-        (not tls and any(tls_files), f"TLS files are given, and {protocol} has no TLS", with_tls),
-        (not sasl and any((*identity, *passwords)), f"SASL is set up, and {protocol} has no SASL", with_sasl),
-        (sasl and not settings.sasl_mechanism, f"{protocol} needs sasl_mechanism", "PLAIN or SCRAM-SHA-512"),
-        (sasl and not settings.sasl_username, f"{protocol} needs sasl_username", "name the user"),
-        (
-            sasl and not any(passwords),
-            f"{protocol} needs a password",
-            "set sasl_password_file, or TRACLINE_KAFKA_SASL_PASSWORD in the environment",
-        ),
-        (all(passwords), "two passwords are given", "one of sasl_password and sasl_password_file"),
-        (
-            bool(settings.ssl_key_file) and not settings.ssl_certificate_file,
-            "ssl_key_file needs the certificate it is the key of",
-            "set ssl_certificate_file",
-        ),
-        (
-            bool(settings.ssl_key_password_file) and not settings.ssl_certificate_file,
-            "ssl_key_password_file needs a key",
-            "set ssl_certificate_file, and ssl_key_file where the key is not in that file",
-        ),
-        *(
-            (
-                name.startswith(f"{settings.prefix}."),
-                f"{setting} {name!r} has the name of a topic of tracline's own",
-                f"choose another {setting} or prefix",
-            )
-            for setting, name in (("spans_topic", settings.spans_topic), ("logs_topic", settings.logs_topic))
-        ),
-        (
-            settings.spans_topic == settings.logs_topic,
-            f"spans_topic and logs_topic are both {settings.spans_topic!r}",
-            "give log records a topic of their own",
-        ),
-    ]
-    return [(what, hint) for wrong, what, hint in each if wrong]
+    if not settings.bootstrap_servers:
+        yield "there is no bootstrap server", "name one: host:9092"
+    if not tls and any(tls_files):
+        yield f"TLS files are given, and {protocol} has no TLS", "security_protocol = SSL or SASL_SSL"
+    if not sasl and any((settings.sasl_mechanism, settings.sasl_username, *passwords)):
+        hint = "security_protocol = SASL_SSL (or SASL_PLAINTEXT)"
+        yield f"SASL is set up, and {protocol} has no SASL", hint
+    if sasl and not settings.sasl_mechanism:
+        yield f"{protocol} needs sasl_mechanism", "PLAIN or SCRAM-SHA-512"
+    if sasl and not settings.sasl_username:
+        yield f"{protocol} needs sasl_username", "name the user"
+    if sasl and not any(passwords):
+        hint = "set sasl_password_file, or TRACLINE_KAFKA_SASL_PASSWORD in the environment"
+        yield f"{protocol} needs a password", hint
+
+
+def _of_identity(settings: KafkaSettings) -> Iterator[tuple[str, str]]:
+    """Yield the contradictions between passwords, keys and certificates, each with what to do instead."""
+    if settings.sasl_password and settings.sasl_password_file:
+        yield "two passwords are given", "one of sasl_password and sasl_password_file"
+    if settings.ssl_key_file and not settings.ssl_certificate_file:
+        yield "ssl_key_file needs the certificate it is the key of", "set ssl_certificate_file"
+    if settings.ssl_key_password_file and not settings.ssl_certificate_file:
+        hint = "set ssl_certificate_file, and ssl_key_file where the key is not in that file"
+        yield "ssl_key_password_file needs a key", hint
+
+
+def _of_topics(settings: KafkaSettings) -> Iterator[tuple[str, str]]:
+    """Yield the contradictions between the names of topics, each with what to do instead."""
+    for setting, name in (("spans_topic", settings.spans_topic), ("logs_topic", settings.logs_topic)):
+        if name.startswith(f"{settings.prefix}."):
+            hint = f"choose another {setting} or prefix"
+            yield f"{setting} {name!r} has the name of a topic of tracline's own", hint
+    if settings.spans_topic == settings.logs_topic:
+        hint = "give log records a topic of their own"
+        yield f"spans_topic and logs_topic are both {settings.spans_topic!r}", hint
 
 
 def ssl_context(settings: KafkaSettings) -> ssl.SSLContext | None:

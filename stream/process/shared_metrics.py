@@ -11,6 +11,7 @@ from ...schemas.event import Kind
 from ...schemas.instrumentations.census import SpanCensus
 from ...schemas.otlp.decoded import CODES
 from ...schemas.otlp.signal import Signal
+from ...schemas.records.session_status import SessionCount, StatusChange
 from ...schemas.time import NS
 from ...schemas.verdict import Verdict
 from ..ingest.meter import OtlpTransport
@@ -126,6 +127,8 @@ class JudgingMetrics:
         for kind in Kind:
             self._events.labels(kind)
         self._verdicts = counter(registry, "verdicts", "Verdicts given.", "pack", "rule", "verdict")
+        text = "Sessions of a rule: all that it may apply to, violating ones, and ones not judged to the end."
+        self._sessions = counter(registry, "rule_sessions", text, "pack", "rule", "counted")
         self.late = counter(registry, "late", "Events that came after a later event was judged.")
         self.repeats = counter(registry, "repeats", "Claims that repeat an earlier span's.")
         self.delay = Histogram(
@@ -145,6 +148,8 @@ class JudgingMetrics:
                 self._rules.add((pack, rule))
             for verdict in GIVEN:
                 self._verdicts.labels(*self._labels_of(pack, rule), verdict)
+            for counted in SessionCount:
+                self._sessions.labels(*self._labels_of(pack, rule), counted)
 
     def _labels_of(self, pack: str, rule: str) -> tuple[str, str]:
         return (pack, rule) if (pack, rule) in self._rules else (OTHER, OTHER)
@@ -156,6 +161,13 @@ class JudgingMetrics:
     def verdict(self, pack: str, rule: str, verdict: Verdict, count: int = 1) -> None:
         """Count verdicts of a rule."""
         self._verdicts.labels(*self._labels_of(pack, rule), verdict).inc(count)
+
+    def statuses(self, changes: Iterable[StatusChange]) -> None:
+        """Count the sessions of rules, from changes of their status."""
+        for change in changes:
+            if change.pack is not None and change.rule is not None:
+                for counted in change.counts:
+                    self._sessions.labels(*self._labels_of(change.pack, change.rule), counted).inc()
 
 
 class ProgressMetrics:

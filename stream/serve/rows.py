@@ -48,23 +48,26 @@ def add_changes(
         batch.sessions[session_id] = None if due is None else SessionRow(due, is_open, encode(state))
     batch.late, batch.repeats, batch.judged = outputs.late, outputs.repeats, outputs.events
     for event, rules in zip(outputs.events, outputs.digests, strict=True):
-        batch.events.append(_event(event, rules))
+        batch.events.append(event_row(event, rules))
         if event.kind is Kind.END:
             batch.closes.append((event.time, event.session_id, event.occurrence))
-    batch.verdicts += [_verdict(record, given) for record in outputs.records]
+    batch.verdicts += [verdict_row(record, given) for record in outputs.records]
+    batch.changes = outputs.statuses
     # The first row of a rule and occurrence sets `applied`: a violating session counts when it violates.
     for status in sorted(outputs.statuses, key=lambda status: status.status is SessionStatus.APPLIED):
         if status.status in _TIMES:
             batch.statuses.append(_status_row(status))
 
 
-def _event(event: Event, rules: str) -> tuple[str, int, int, int, str, bytes]:
+def event_row(event: Event, rules: str) -> tuple[str, int, int, int, str, bytes]:
+    """Return the row of an event that the rule set with this digest judged."""
     columns: dict[str, object] = msgspec.to_builtins(event)
     row = _ROW.encode({**columns, "rules": rules})
     return event.session_id, event.occurrence, event.seq, event.time, event.kind.value, row
 
 
-def _verdict(record: VerdictRecord, given: int) -> tuple[object, ...]:
+def verdict_row(record: VerdictRecord, given: int) -> tuple[object, ...]:
+    """Return the row of a verdict; `given` is the time at which it was given."""
     return (
         record.id,
         record.pack,

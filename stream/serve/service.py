@@ -236,6 +236,7 @@ def _count(
         judging.judged(Kind(kind), count)
     for (pack, rule, verdict), count in Counter((row[1], row[2], row[7]) for row in batch.verdicts).items():
         judging.verdict(str(pack), str(rule), Verdict(str(verdict)), count)
+    judging.statuses(batch.changes)
     for letter in batch.dead_letters:
         progress.dead_letter(letter.code)
     progress.watermark(batch.times.watermark)

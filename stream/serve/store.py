@@ -19,6 +19,7 @@ from ...schemas.event import Event
 from ...schemas.instrumentations.census import OTHER_SCOPES, SCOPES_MAX, SpanCensus
 from ...schemas.otlp.signal import Signal
 from ...schemas.records.dead_letter import DeadLetter
+from ...schemas.records.session_status import StatusChange
 from ...schemas.sessions.span_reading import SpanReading
 from ...schemas.span import Span
 from ..error import StreamError
@@ -60,10 +61,11 @@ class StoreChanges:
     """Everything that one batch changes; rows are tuples in the order of the table's columns.
 
     Requests up to the number `worked_off` leave the inbox, and those `quarantined` go to quarantine.
-    `census` counts the spans that came. For metrics only: the numbers of `late` events and of `repeats` among
-    the claims, the arrival of the latest request (`received`), the spans and log records that wait, the log
-    records that were `unjoined`, and the sessions that are open after the commit. For the doctor only: the
-    `spans` with their readings, the `judged` events, and whether `log_records` came.
+    `census` counts the spans that came. For metrics only: the `changes` of rules' status in sessions, the
+    numbers of `late` events and of `repeats` among the claims, the arrival of the latest request
+    (`received`), the spans and log records that wait, the log records that were `unjoined`, and the sessions
+    that are open after the commit. For the doctor only: the `spans` with their readings, the `judged` events,
+    and whether `log_records` came.
     """
 
     worked_off: int = 0
@@ -75,6 +77,7 @@ class StoreChanges:
     )
     verdicts: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
     statuses: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
+    changes: Sequence[StatusChange] = ()
     closes: list[tuple[int, str, int]] = field(default_factory=list[tuple[int, str, int]])
     dead_letters: list[DeadLetter] = field(default_factory=list[DeadLetter])
     census: SpanCensus = field(default_factory=SpanCensus)

@@ -16,7 +16,7 @@ from ...predict.detector import AlarmState, DetectorSettings
 from ...schemas.chat.find import InputFlaw
 from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.records.session_status import StatusChange
-from ..alerts.alert import Alert, value
+from ..alerts.alert import CAPTURE, CAPTURE_SEVERITY, Alert, value
 from ..alerts.rates import Tolerance
 from ..alerts.sessions import RateKey
 from ..alerts.watch import AlarmChange, Watch, WatchState, WatchWrites
@@ -184,6 +184,8 @@ class _AlertStep:
         self._watch.add(status)
 
     def _severity(self, rule: tuple[str, str]) -> str | None:
+        if rule == CAPTURE:
+            return CAPTURE_SEVERITY
         return self._severities.get(rule) or self._state.severities.get(rule)
 
     def _alert(self, change: AlarmChange) -> Alert:

@@ -26,8 +26,10 @@ from ...rules.model.digest import rule_set_digest
 from ...rules.model.rule import RuleSet, stopping
 from ...schemas.event import Content, Event
 from ...schemas.frames.events import event_frame
+from ...schemas.instrumentations.missing import Missing
 from ...schemas.records.session_status import SessionStatus, StatusChange
 from ...schemas.records.verdict_record import VerdictRecord
+from ...schemas.time import rfc3339
 from ..error import StreamError
 from ..messages.session_state import OTHER_RELEASE, Columns, JudgingState
 
@@ -117,18 +119,31 @@ class RuleSetJudge:
             (SessionStatus.VIOLATED, outcome.unmet),
             (SessionStatus.UNJUDGED, outcome.unjudged),
         )
+        missing = {
+            (record.session_id, record.occurrence, record.pack, record.rule): record.missing.content.value
+            for record in outcome.records
+            if isinstance(record.missing, Missing)
+        }
         statuses = [
-            self._status(status, change)
+            self._status(status, change, missing)
             for status, changes in phases
             for change in sorted(changes, key=lambda change: rank[change.session_id])
         ]
         return BatchVerdicts(sorted(outcome.records, key=lambda record: rank[record.session_id]), statuses)
 
-    def _status(self, status: SessionStatus, change: RuleChange) -> StatusChange:
+    def _status(
+        self, status: SessionStatus, change: RuleChange, missing: Mapping[tuple[str, ...], str]
+    ) -> StatusChange:
+        """Return a change as a status; `missing` has what unjudged rules lack, by the key of their record."""
         rule, digest = self.compiled.rules[change.rule], self.compiled.digests[change.rule]
         named = rule.pack, rule.id, digest, rule.severity.value
         at = change.session_id, change.occurrence
-        return StatusChange(status, *at, *named, change.agent, change.time)
+        lacks = None
+        if status is SessionStatus.UNJUDGED:
+            lacks = missing.get((change.session_id, rfc3339(change.occurrence), rule.pack, rule.id))
+        before = SessionStatus.APPLIED if change.applied else None
+        previous = SessionStatus.VIOLATED if change.breached else before
+        return StatusChange(status, *at, *named, change.agent, change.time, lacks, previous)
 
 
 def judge_of_before(rule_set: RuleSet, key: str, *, satisfied: bool = False) -> RuleSetJudge | None:

@@ -232,3 +232,27 @@ def test_controls_have_names(watched: Watched) -> None:
         ids = page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
         assert nameless == 0, path
         assert len(ids) == len(set(ids)), path
+
+
+def test_a_list_is_filtered_and_the_link_can_be_sent(watched: Watched) -> None:
+    """With the keyboard: choose a severity, type a text, submit; the address has both, elsewhere too."""
+    page = watched.page
+    page.goto("/verdicts")
+    everything = page.get_by_role("table").locator("tbody tr").count()
+    page.get_by_label("Severity").focus()
+    page.keyboard.press("ArrowDown")
+    page.get_by_label("Text").fill("order")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("severity=critical"))
+    expect(page.get_by_label("Severity")).to_have_value("critical")
+    expect(page.get_by_label("Text")).to_have_value("order")
+    rows = page.get_by_role("table").locator("tbody tr")
+    assert 0 < rows.count() < everything
+    for severity in rows.locator(".severity").all_inner_texts():
+        assert severity == "critical"
+    sent = page.context.new_page()
+    sent.goto(page.url)
+    expect(sent.get_by_label("Text")).to_have_value("order")
+    assert sent.get_by_role("table").locator("tbody tr").count() == rows.count()
+    page.get_by_role("link", name="Remove filters").click()
+    expect(page.get_by_label("Severity")).to_have_value("")

@@ -18,10 +18,9 @@ from tracline.rules.engine.letters import required_propositions
 from tracline.rules.labels import predicate_limits as label_limits
 from tracline.rules.labels.labeler import Labeler
 from tracline.rules.labels.regex_check import REGEX_CHARS_MAX
-from tracline.rules.language.formula_builder import BOUND_MAX, NODES_MAX
+from tracline.rules.language.expression_limits import BOUND_MAX, DEPTH_MAX, NODES_MAX, TEXT_CHARS_MAX
 from tracline.rules.language.operators import parse_operators
 from tracline.rules.language.parse import parse_formula, parse_predicate
-from tracline.rules.language.syntax import DEPTH_MAX, TEXT_CHARS_MAX
 from tracline.rules.model.formula import evaluate_boolean
 from tracline.rules.model.keywords import RESERVED
 from tracline.rules.model.machine import APPLIES
@@ -31,7 +30,7 @@ from tracline.rules.model.rule import Rule, RuleSet
 from tracline.rules.packs import yaml_document as document
 from tracline.rules.packs.examples import run_examples
 from tracline.rules.packs.inheritance import PARENTS_MAX
-from tracline.rules.packs.load import pack_text
+from tracline.rules.packs.load import REFERRED_MAX, pack_text
 from tracline.rules.reference.slow_stepper import SteppedEvent, judge_slowly
 from tracline.schemas.verdict import Unknown
 
@@ -217,7 +216,7 @@ def test_the_words_and_limits_are_those_of_the_language() -> None:
     assert set(re.findall(r"`(\w+)`", section)) == RESERVED
     limits = [int(cell.replace(",", "")) for _, cell in _table("limit", "value")[2:]]
     of_files = [document.TEXT_CHARACTERS_MAX, document.NODES_MAX, document.DEPTH_MAX, document.ALIASES_MAX]
-    assert limits == [TEXT_CHARS_MAX, DEPTH_MAX, BOUND_MAX, NODES_MAX, *of_files, PARENTS_MAX]
+    assert limits == [TEXT_CHARS_MAX, DEPTH_MAX, BOUND_MAX, NODES_MAX, *of_files, PARENTS_MAX, REFERRED_MAX]
 
 
 def test_the_limits_of_predicates_are_those_of_the_engine() -> None:

@@ -212,6 +212,9 @@ def test_the_summary_counts_the_reference_verdicts(pack: Path, tmp_path: Path) -
             bad or (applies and not counts_of["unjudged"])
             for bad, applies, counts_of in zip(broken, applied, each, strict=True)
         ), rule.id
+        assert counts["sessions_possible"] == sum(
+            bool(counts_of["unjudged"]) and not bad for bad, counts_of in zip(broken, each, strict=True)
+        ), rule.id
 
 
 def test_the_bytes_do_not_depend_on_threads_files_or_memory(

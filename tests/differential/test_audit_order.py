@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tracline.batch.audit import audit as auditing
 from tracline.batch.audit import late_columns, row_order
 from tracline.batch.audit.audit import audit
 from tracline.batch.prepare import spill
@@ -187,6 +188,7 @@ def test_sessions_in_order_are_judged_like_sorted_ones(
     archive = archive_of(random, root / "archive", random.randint(5, 12), orderly, options.as_of)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(spill, "BUCKET_ROWS", random.choice([5, 20]))
+        patched.setattr(auditing, "FILE_ROWS_MIN", 0)
         patched.setattr(spill, "PASS_ROWS", random.choice([9, 25, 1000]))
         patched.setattr(late_columns, "ROWS_MAX", random.choice([1, 20, 1000]))
         patched.setattr(kernel, "EVENTS_MAX", random.choice([5, 10_000]))
@@ -211,6 +213,7 @@ def test_the_generated_archives_use_both_ways(
 ) -> None:
     """An archive in order needs no sort at all, one of mixed sessions for some; both give many verdicts."""
     monkeypatch.setattr(spill, "BUCKET_ROWS", 5)
+    monkeypatch.setattr(auditing, "FILE_ROWS_MIN", 0)
     monkeypatch.setattr(row_order, "DISORDERED_MAX", 1)
     orderly = archive_of(Random(1), tmp_path / "orderly", 25, True)
     result = audit(orderly.folder, rules, tmp_path / "1", AuditOptions())
@@ -227,6 +230,7 @@ def test_sessions_with_equal_hashes_are_sorted(
 ) -> None:
     """Sessions whose ids share a first hash never share a verdict: the second hash differs."""
     monkeypatch.setattr(spill, "BUCKET_ROWS", 5)
+    monkeypatch.setattr(auditing, "FILE_ROWS_MIN", 0)
     archive = archive_of(Random(1), tmp_path / "archive", 10, True)
     audit(archive.folder, rules, tmp_path / "apart", AuditOptions())
     columns = row_order._columns
@@ -248,7 +252,22 @@ def test_too_much_disorder_sorts_everything(
 ) -> None:
     """All sessions are sorted if most are out of order, or continue over many passes."""
     monkeypatch.setattr(spill, "BUCKET_ROWS", 5)
+    monkeypatch.setattr(auditing, "FILE_ROWS_MIN", 0)
     monkeypatch.setattr(spill, "PASS_ROWS", 20)
     archive = archive_of(Random(2), tmp_path / "archive", 10, limit == "ROWS_HELD_MAX")
     monkeypatch.setattr(row_order, limit, value)
     assert audit(archive.folder, rules, tmp_path / "bundle", AuditOptions()).rows_in_order == 0
+
+
+def test_many_small_files_are_sorted(tmp_path: Path, rules: RuleSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files with few rows are opened once, and their sessions are sorted; larger ones are read in order."""
+    monkeypatch.setattr(spill, "BUCKET_ROWS", 5)
+    monkeypatch.setattr(row_order, "DISORDERED_MAX", 1)
+    archive = archive_of(Random(1), tmp_path / "archive", 25, True)
+    files = len(list(archive.folder.iterdir()))
+    monkeypatch.setattr(auditing, "FILE_ROWS_MIN", archive.in_order // files + 1)
+    assert audit(archive.folder, rules, tmp_path / "sorted", AuditOptions()).rows_in_order == 0
+    monkeypatch.setattr(auditing, "FILE_ROWS_MIN", archive.in_order // files - 1)
+    found = audit(archive.folder, rules, tmp_path / "in order", AuditOptions())
+    assert found.rows_in_order == archive.in_order
+    equal_bundles(tmp_path / "sorted", tmp_path / "in order")

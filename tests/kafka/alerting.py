@@ -13,9 +13,9 @@ from kafka.structs import TopicPartition
 from tracline.schemas.time import NS, parse_time
 from tracline.stream.alerts.alert import Alert, decode
 from tracline.stream.alerts.rates import Rates, default_rates, encode
+from tracline.stream.kafka.care.create_topics import create
 from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.kafka.topics import create
 from tracline.stream.messages.topics import Topic
 
 from ..support.brokers.reading import is_read, read

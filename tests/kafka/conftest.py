@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from kafka.admin import ConfigResource, ConfigResourceType
 from tracline.examples.local_kafka import PROPERTIES, Broker, missing
+from tracline.stream.kafka.care.create_topics import create
 from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.kafka.topics import create
 
 REQUIRED = os.environ.get("TRACLINE_REQUIRE_KAFKA") == "1"
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kafka.errors import TopicAlreadyExistsError
+from tracline.stream.kafka.care.create_topics import create
 from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.kafka.topics import create
 from tracline.stream.messages.topics import Topic
 
 from ..support.processes.rekeying import until

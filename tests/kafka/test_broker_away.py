@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from opentelemetry.sdk.trace.export import SpanExportResult
 from tracline.examples.local_kafka import Broker, answers
+from tracline.stream.kafka.care.create_topics import create
 from tracline.stream.kafka.care.exporter import KafkaSpanExporter
 from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.kafka.topics import create
 
 from ..support.conversations.alert_messages import check_one_alert
 from ..support.conversations.keyed import SOURCES

@@ -9,9 +9,9 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.structs import OffsetAndMetadata, TopicPartition
 from tracline.examples.local_kafka import Broker, free_port
+from tracline.stream.kafka.care.create_topics import create
 from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings, consuming, producing
-from tracline.stream.kafka.topics import create
 from tracline.stream.messages.topics import Topic
 
 from ..support.processes.calling import stream

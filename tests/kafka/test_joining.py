@@ -12,7 +12,8 @@ from aiokafka.errors import IllegalStateError, KafkaError
 from faust.types import TP
 from tracline.stream.group.client import Assignment
 from tracline.stream.kafka.assignment import join
-from tracline.stream.kafka.faust.transport import refusal_of, sought, stay
+from tracline.stream.kafka.faust.membership import refusal_of, stay
+from tracline.stream.kafka.faust.transport import sought
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.messages.topics import Topic
 

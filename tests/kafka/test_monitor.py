@@ -18,10 +18,10 @@ import msgspec
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from tracline.schemas.time import NS
+from tracline.stream.kafka.care.create_topics import create
 from tracline.stream.kafka.faust.state_store import DiskPartitionStore
 from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings, connecting, consuming
-from tracline.stream.kafka.topics import create
 from tracline.stream.messages.codec import Activation, Tick, decode, encode
 from tracline.stream.messages.monitor_state import STATE_VERSION, PartitionState
 from tracline.stream.messages.topics import Topic

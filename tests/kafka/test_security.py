@@ -17,9 +17,10 @@ from kafka import KafkaProducer
 from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
 from tracline.examples.local_kafka import Broker, free_port
 from tracline.stream.error import StreamError
+from tracline.stream.kafka.care.create_topics import create
 from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings, faust_broker, producing
-from tracline.stream.kafka.topics import create, look
+from tracline.stream.kafka.topics import look
 from tracline.stream.messages.topics import Topic
 
 from ..support.brokers.reading import read

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from tracline.examples.local_kafka import Broker
+from tracline.stream.kafka.care.create_topics import create
 from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.kafka.topics import create
 
 from ..support.processes.calling import stream
 from ..support.processes.rekeying import until

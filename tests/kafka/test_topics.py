@@ -12,18 +12,11 @@ from kafka import KafkaProducer
 from kafka.admin import ConfigResource
 from tracline.examples.local_kafka import free_port
 from tracline.stream.error import StreamError
+from tracline.stream.kafka.care.create_topics import create
 from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.kafka.topics import (
-    OF_COLLECTORS,
-    SPECS,
-    FoundTopic,
-    TopicFlaw,
-    check,
-    create,
-    look,
-    require,
-)
+from tracline.stream.kafka.topic_checks import TopicFlaw, check, require
+from tracline.stream.kafka.topics import OF_COLLECTORS, SPECS, FoundTopic, look
 from tracline.stream.messages.topics import Topic
 
 from ..support.brokers.reading import read

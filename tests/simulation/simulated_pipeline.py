@@ -390,11 +390,10 @@ class SimulatedPipeline:
         found: dict[str, dict] = {}
         for record in self._read(Topic.VERDICTS):
             message = decode_verdicts(record.value)
-            mark = message.mark
-            if mark.partition in seen and mark <= seen[mark.partition]:
+            if message.mark <= seen.get(message.mark.partition, Mark(-1, -1, -1)):
                 self.hits["dropped"] += 1
                 continue
-            seen[mark.partition] = mark
+            seen[message.mark.partition] = message.mark
             for verdict in message.verdicts:
                 assert verdict.id not in found, "a verdict came twice above the mark"
                 found[verdict.id] = orjson.loads(encode_verdict(verdict))

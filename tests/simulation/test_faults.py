@@ -290,7 +290,7 @@ def test_a_spike_is_one_alert_whatever_happens(seed: int) -> None:
     random, ear, crashes = Random(f"alerts {seed}"), Ear(), Counter[str]()
 
     def crash(_slot: str, place: str) -> None:
-        if random.random() < 0.05:
+        if random.random() < 0.1:
             crashes[place] += 1
             raise Crash(place)
 

@@ -55,6 +55,7 @@ def in_full(rule: Rule) -> list[str]:
         *sentences(f"**Why.** {rule.why}"),
         "",
         *sentences(f"**Blind spots.** {rule.blind_spots}"),
+        *([] if rule.precision is None else ["", f"**Precision.** Measured: {rule.precision.described}."]),
         "",
     ]
 

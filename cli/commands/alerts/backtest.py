@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ....schemas.time import rfc3339
-from ...error import coded_error
 from ...options import Command, format_option, rules_option
-from ...source import allow_rejected_option, timezone_option
+from ...source import allow_rejected_option, chat_options, sources_argument, timezone_option
 from ...terminal import clean, plain_console
 from ..audit.audit import Instant
+from ..audit.failing import read_rates
 from .group import TICK_S, StatusHistory, note_unlearned, read_history
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class BacktestResult:
 
 
 @click.command("backtest", cls=Command)
-@click.argument("archive")
+@sources_argument("archive", "ARCHIVE")
 @rules_option()
 @click.option(
     "--rates",
@@ -76,10 +76,11 @@ class BacktestResult:
     help="The minimum mean number of ticks between false alarms of one rule and agent.",
 )
 @timezone_option()
+@chat_options()
 @allow_rejected_option()
 @format_option("table", "json")
 def command(
-    archive: str,
+    archive: tuple[str, ...],
     rules: tuple[str, ...],
     rates_file: Path | None,
     history: int | None,
@@ -97,7 +98,7 @@ def command(
     """
     if rates_file is not None and (history is not None or tick_s is not None):
         raise click.UsageError("--rates cannot be combined with --history or --tick-s.")
-    rates, learned = None if rates_file is None else _read(rates_file), None
+    rates, learned = None if rates_file is None else read_rates(rates_file), None
     statuses = read_history(archive, rules, timezone, allow_rejected)
     if rates is None:
         from ....stream.alerts.history import learn_rates
@@ -113,17 +114,6 @@ def command(
         click.echo(json.dumps(as_data(found), indent=2, ensure_ascii=False))
     else:
         print_alarms(found)
-
-
-def _read(file: Path) -> Rates:
-    """Read the rates in the file. Raises CommandError if it has none."""
-    from ....stream.alerts.rates import decode
-    from ....stream.error import StreamError
-
-    try:
-        return decode(file.read_bytes())
-    except StreamError as error:
-        raise coded_error(error.code, str(file), str(error), error.hint) from error
 
 
 def backtest(
@@ -169,6 +159,8 @@ def alarms(found: BacktestResult) -> list[tuple[AlarmChange, AlarmChange | None]
 
 def as_data(found: BacktestResult) -> dict[str, Any]:
     """Return the result as plain data, with cleaned names of agents."""
+    from ....stream.alerts.alert import CAPTURE
+
     return {
         "since": rfc3339(found.since),
         "until": rfc3339(found.until),
@@ -182,6 +174,7 @@ def as_data(found: BacktestResult) -> dict[str, Any]:
         "undated_sessions": found.undated,
         "alarms": [
             {
+                "kind": "content" if fired.key[:2] == CAPTURE else "rule",
                 "pack": fired.key.pack,
                 "rule": fired.key.rule,
                 "agent": clean(fired.key.agent),
@@ -201,12 +194,15 @@ def print_alarms(found: BacktestResult) -> None:
     """Print the alarms and a summary."""
     from rich.text import Text
 
+    from ....stream.alerts.alert import CAPTURE
+
     console = plain_console()
     pairs = alarms(found)
     for fired, resolved in pairs:
         over = "now" if resolved is None else _minute(resolved.watermark)
         alarm, agent = fired.alarm, clean(fired.key.agent, AGENT_WIDTH)
-        rule = (clean(fired.key.rule), "bold red")
+        is_content = fired.key[:2] == CAPTURE
+        rule = ("content not captured" if is_content else clean(fired.key.rule), "bold red")
         console.print(Text.assemble(f"{_minute(fired.watermark)} to {over}  ", rule, f"  {agent}".rstrip()))
         sessions = f"{alarm.violating:,} of {alarm.applicable:,} sessions"
         console.print(Text(f"  {sessions}, {alarm.observed:.1%}; tolerated {alarm.tolerated:.1%}"))

@@ -12,7 +12,7 @@ import click
 from ....schemas.time import UNDATED_BEFORE
 from ...lazy import LazyGroup
 from ...options import note
-from ...source import audit_options, report_rejected
+from ...source import audit_options, named, report_rejected
 
 if TYPE_CHECKING:
     from ....stream.alerts.history import TimedStatus
@@ -68,7 +68,9 @@ class StatusHistory:
         return replace(self, statuses=statuses)
 
 
-def read_history(archive: str, rules: tuple[str, ...], timezone: str, allow_rejected: int) -> StatusHistory:
+def read_history(
+    archive: tuple[str, ...], rules: tuple[str, ...], timezone: str, allow_rejected: int
+) -> StatusHistory:
     """Judge the archive by the rules, and report rejects and what is left out on standard error."""
     import polars as pl
 
@@ -84,7 +86,7 @@ def read_history(archive: str, rules: tuple[str, ...], timezone: str, allow_reje
     report_rejected(population.rejects, population.rejected, archive, allow_rejected)
     undated = rows.filter(pl.col("occurrence") < UNDATED_BEFORE).select("session_id", "occurrence").n_unique()
     if undated:
-        note(f"{archive}: {undated:,} sessions have no times and are left out")
+        note(f"{named(archive)}: {undated:,} sessions have no times and are left out")
     dated = rows.filter(pl.col("occurrence") >= UNDATED_BEFORE)
     return StatusHistory(list(status_changes(dated)), options.idle_s, undated)
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 
 from ...options import Command, note, rules_option
-from ...source import allow_rejected_option, timezone_option
+from ...source import allow_rejected_option, chat_options, sources_argument, timezone_option
 from ..audit.audit import Instant
 from .group import TICK_S, note_unlearned, read_history
 
 
 @click.command("rates", cls=Command)
-@click.argument("archive")
+@sources_argument("archive", "ARCHIVE")
 @rules_option()
 @click.option(
     "--out",
@@ -32,9 +32,10 @@ from .group import TICK_S, note_unlearned, read_history
     help="Seconds of event time per tick.",
 )
 @timezone_option()
+@chat_options()
 @allow_rejected_option()
 def command(
-    archive: str,
+    archive: tuple[str, ...],
     rules: tuple[str, ...],
     out: Path,
     until: int | None,

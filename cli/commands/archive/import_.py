@@ -13,9 +13,12 @@ from ...options import Command, format_option, note, out_option
 from ...source import (
     allow_empty_option,
     allow_rejected_option,
+    chat_options,
+    chat_reading,
     report_empty,
     report_rejected,
     report_unread,
+    sources_argument,
     timezone_option,
 )
 from ...terminal import clean
@@ -25,14 +28,15 @@ if TYPE_CHECKING:
 
 
 @click.command("import", cls=Command)
-@click.argument("source")
+@sources_argument("source", "SOURCE")
 @out_option("ARCHIVE", "The archive's folder, created if necessary.")
 @timezone_option()
+@chat_options()
 @allow_rejected_option()
 @allow_empty_option()
 @format_option("table", "json")
 def command(
-    source: str, out: Path, timezone: str, allow_rejected: int, allow_empty: bool, format: str
+    source: tuple[str, ...], out: Path, timezone: str, allow_rejected: int, allow_empty: bool, format: str
 ) -> None:
     """Convert chat logs and OpenTelemetry span dumps to an archive of event Parquet.
 
@@ -40,13 +44,15 @@ def command(
     OpenAI-style message lists: JSON arrays, JSON lines, objects with `messages` or `traj`, or tau2 results;
     each conversation is complete and gets an `end`. Span dumps are OTLP from the collector's file exporter
     (JSON lines, or length-delimited requests), single requests, or JSON dumps of SDKs; an audit assembles
-    their sessions. Importing the same source again changes nothing.
+    their sessions. Several sources are read as one. Importing the same source again changes nothing.
     """
     from ....batch.importing.run import import_source
     from ...settings import session_settings
 
     scope = session_settings().scope
-    imported = import_source(source, out, timezone, scope, lambda name: note(f"importing {clean(name)}"))
+    imported = import_source(
+        source, out, timezone, scope, lambda name: note(f"importing {clean(name)}"), chat_reading()
+    )
     result = summary(imported)
     click.echo(json.dumps(result, indent=2) if format == "json" else _table(result, out))
     population = imported.population

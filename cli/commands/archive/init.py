@@ -10,7 +10,7 @@ import click
 
 from ...error import command_error
 from ...options import Command, note
-from ...source import allow_rejected_option, audit_options, report_rejected, timezone_option
+from ...source import allow_rejected_option, audit_options, chat_options, report_rejected, timezone_option
 from ...terminal import clean
 
 PARENT = "customer-service"
@@ -28,6 +28,7 @@ PARENT = "customer-service"
 )
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @timezone_option()
+@chat_options()
 @allow_rejected_option()
 def command(source: str, out: Path, force: bool, timezone: str, allow_rejected: int) -> None:
     """Write a first rule pack for the tools and agents of a source.

@@ -1,4 +1,4 @@
-"""`tracline show`: the sessions and events of a source, as an audit judges them."""
+"""`tracline show`: the sessions and events of a source, or the findings of a bundle with their events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...options import Command, format_option, load_selected, note, rules_option, selection_options
-from ...source import allow_rejected_option, audit_options, report_rejected, timezone_option
+from ...source import allow_rejected_option, audit_options, chat_options, report_rejected, timezone_option
 from ..audit.audit import Instant
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ....batch.survey.sessions import SessionView
     from ....rules.model.rule import RuleSet
 
+UNCHECKED_NOTE = "an early release wrote the bundle: it has no digests to compare the archive with"
 JUDGED_NOTE = "these events were judged before they were archived; claims dropped at that time are not listed"
 
 
@@ -28,9 +29,23 @@ JUDGED_NOTE = "these events were judged before they were archived; claims droppe
 @click.option("--session", metavar="ID", help="Show the events of this session.")
 @rules_option(required=False)
 @selection_options()
+@click.option("--rule", metavar="RULE", help="Of a bundle: show the findings of this rule, by id or pack/id.")
+@click.option("--verdict", metavar="ID", help="Of a bundle: show this verdict.")
+@click.option(
+    "--sample", type=click.IntRange(min=1), metavar="N", help="Of a bundle: show N findings, drawn at random."
+)
+@click.option(
+    "--seed", type=int, default=0, show_default=True, metavar="S", help="The random seed of --sample."
+)
+@click.option(
+    "--archive",
+    metavar="ARCHIVE",
+    help="Of a bundle: the audited archive, if it is not where the bundle names it.",
+)
 @click.option("--repeats", is_flag=True, help="With --session: also show dropped claims, and the reason.")
 @click.option("--as-of", type=Instant(), metavar="TIME", help="Show what an audit as of this time judges.")
 @timezone_option()
+@chat_options()
 @allow_rejected_option()
 @format_option("table", "json")
 def command(
@@ -39,19 +54,39 @@ def command(
     rules: tuple[str, ...],
     select: tuple[str, ...],
     ignore: tuple[str, ...],
+    rule: str | None,
+    verdict: str | None,
+    sample: int | None,
+    seed: int,
+    archive: str | None,
     repeats: bool,
     as_of: int | None,
     timezone: str,
     allow_rejected: int,
     format: str,
 ) -> None:
-    """Show the sessions of a source, or the events of one, as an audit judges them.
+    """Show the sessions of a source, or the events of one, as an audit judges them; or findings of a bundle.
 
     SOURCE is a folder, a file or a quoted glob of event Parquet, chat logs or OpenTelemetry span dumps, read
     as by `tracline audit`. With --rules the output includes the verdicts of an audit by these rules.
 
     With --session the output has a line for each event, in judged order, with its spans and its content.
+
+    If SOURCE is a bundle of `tracline audit`, the output has findings, the most severe first: a sentence on
+    what broke the rule, and the events of the witness (marked `>`) and those near them, with the propositions
+    that were true there. The events come from the audited archive, which must be unchanged.
     """
+    from ....batch.findings.inputs import is_bundle
+
+    if is_bundle(source):
+        if session is not None or rules or select or ignore or repeats or as_of is not None:
+            raise click.UsageError("A bundle takes --rule, --verdict, --sample, --seed and --archive.")
+        _show_findings(Path(source), rule, verdict, sample, seed, archive, audit_options(timezone), format)
+        return
+    if rule is not None or verdict is not None or sample is not None or archive is not None:
+        raise click.UsageError(
+            f"--rule, --verdict, --sample and --archive require a bundle of `tracline audit`: {source}"
+        )
     if repeats and session is None:
         raise click.UsageError("--repeats requires --session.")
     from ....batch.sources.discover import Population
@@ -105,3 +140,37 @@ def _show(view: SessionView, format: str) -> None:
     from ...render.session import print_session
 
     print_session(view)
+
+
+def _show_findings(
+    bundle: Path,
+    rule: str | None,
+    verdict: str | None,
+    sample: int | None,
+    seed: int,
+    archive: str | None,
+    options: AuditOptions,
+    format: str,
+) -> None:
+    """Write findings of a bundle with their events."""
+    from ....batch.findings.findings import Wanted, choose, findings
+    from ....batch.findings.inputs import bundle_input
+
+    chosen = choose(bundle, Wanted(rule, verdict, sample, seed))
+    source = bundle_input(bundle, archive, options)
+    if not source.is_checked:
+        note(UNCHECKED_NOTE)
+    with tempfile.TemporaryDirectory() as scratch:
+        found = findings(bundle, source, chosen.records, Path(scratch))
+        if format == "json":
+            from ...render.finding import finding_data
+
+            for finding in found:
+                click.echo(json.dumps(finding_data(finding), ensure_ascii=False))
+        else:
+            from ...render.finding import print_findings
+
+            print_findings(found)
+    note(f"{len(chosen.records):,} of {chosen.of:,} findings")
+    if sample is None and len(chosen.records) < chosen.of:
+        note("choose others with --rule, --verdict or --sample")

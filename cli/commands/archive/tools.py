@@ -11,26 +11,36 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...options import Command, format_option
-from ...source import allow_rejected_option, audit_options, report_rejected, timezone_option
+from ...source import (
+    allow_rejected_option,
+    audit_options,
+    chat_options,
+    report_rejected,
+    sources_argument,
+    timezone_option,
+)
 from ...terminal import clean, plain_console
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from ....batch.survey.json_paths import PathUsage
-    from ....batch.survey.usage import SourceUsage, ToolUsage
+    from ....batch.survey.usage import CallerKind, SourceUsage, ToolUsage
 
 NAME_WIDTH = 100
 SAMPLE_WIDTH = 40
 
 
 @click.command("tools", cls=Command)
-@click.argument("source")
+@sources_argument("source", "SOURCE")
 @click.option("--tool", "wanted", metavar="NAME", help="Show only the tools whose name contains this.")
 @timezone_option()
+@chat_options()
 @allow_rejected_option()
 @format_option("table", "json")
-def command(source: str, wanted: str | None, timezone: str, allow_rejected: int, format: str) -> None:
+def command(
+    source: tuple[str, ...], wanted: str | None, timezone: str, allow_rejected: int, format: str
+) -> None:
     """List the tools of a source: calls, errors, callers, and the paths that rules can name.
 
     SOURCE is a folder, a file or a quoted glob of event Parquet, chat logs or OpenTelemetry span dumps. Each
@@ -58,8 +68,13 @@ def _as_data(tool: ToolUsage) -> dict[str, Any]:
         "errors": tool.failed,
         "sessions": tool.sessions,
         "callers": [
-            {"agent": None if agent is None else clean(agent), "nested": nested, "calls": count}
-            for (agent, nested), count in tool.callers.items()
+            {
+                "agent": None if agent is None else clean(agent),
+                "caller": kind.value,
+                "nested": kind.value != "agent",
+                "calls": count,
+            }
+            for (agent, kind), count in tool.callers.items()
         ],
         "paths": [
             {
@@ -96,9 +111,13 @@ def _lines(tool: ToolUsage) -> Iterator[Text]:
         yield Text(f"  {clean(path.path, NAME_WIDTH):{width}}  {path.values:>5,}  {_samples(path)}")
 
 
-def _caller(agent: str | None, nested: bool, count: int) -> str:
-    name = "an unnamed agent" if agent is None else clean(agent, NAME_WIDTH)
-    return f"{name}{' (nested: a sub-agent or the customer)' if nested else ''} {count:,}"
+def _caller(agent: str | None, kind: CallerKind, count: int) -> str:
+    if kind.value == "customer":
+        return f"the customer {count:,}"
+    of_kind = "agent" if kind.value == "agent" else "sub-agent"
+    if agent is None:
+        return f"an unnamed {of_kind} {count:,}"
+    return f"{clean(agent, NAME_WIDTH)}{' (sub-agent)' if of_kind == 'sub-agent' else ''} {count:,}"
 
 
 def _samples(path: PathUsage) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from ...options import (
     colors,
     format_option,
     load_selected,
+    note,
     out_option,
     quiet,
     rules_option,
@@ -27,11 +28,15 @@ from ...source import (
     allow_empty_option,
     allow_rejected_option,
     audit_options,
+    chat_options,
     report_empty,
     report_rejected,
     report_unread,
+    sources_argument,
     timezone_option,
 )
+from ...terminal import quoted
+from .failing import accepted_rules, failing_rules, read_rates
 
 if TYPE_CHECKING:
     from ....batch.audit.audit import AuditResult, OnProgress
@@ -55,7 +60,7 @@ class Instant(click.ParamType):
 
 
 @click.command("audit", cls=Command)
-@click.argument("archive")
+@sources_argument("archive", "ARCHIVE")
 @rules_option(required=False)
 @selection_options()
 @click.option(
@@ -69,6 +74,19 @@ class Instant(click.ParamType):
     type=click.Choice([severity.value for severity in Severity]),
     help="Exit 1 if a rule of at least this severity is broken.",
 )
+@click.option(
+    "--tolerate",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="With --fail-on: exit 1 only for rates above these, of `tracline alerts rates`.",
+)
+@click.option(
+    "--min-severity",
+    type=click.Choice([severity.value for severity in Severity]),
+    default=Severity.INFO.value,
+    show_default=True,
+    help="The least severity of the rules in SARIF and JUnit.",
+)
 @allow_rejected_option()
 @allow_empty_option()
 @click.option("--since", type=Instant(), metavar="TIME", help="Omit verdicts before this time or day.")
@@ -81,6 +99,7 @@ class Instant(click.ParamType):
 )
 @click.option("--satisfied", is_flag=True, help="Write satisfied and held verdicts too.")
 @timezone_option()
+@chat_options()
 @click.option(
     "--threads",
     type=click.IntRange(min=1),
@@ -89,13 +108,15 @@ class Instant(click.ParamType):
 )
 @format_option("table", "json", "jsonl", "junit", "sarif")
 def command(
-    archive: str,
+    archive: tuple[str, ...],
     rules: tuple[str, ...],
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     as_judged: bool,
     out: Path,
     fail_on: str | None,
+    tolerate: Path | None,
+    min_severity: str,
     allow_rejected: int,
     allow_empty: bool,
     since: int | None,
@@ -109,8 +130,8 @@ def command(
     """Judge an archive by rule packs and write a bundle of verdicts.
 
     ARCHIVE is a folder, a file or a quoted glob of event Parquet, chat logs or OpenTelemetry span dumps; the
-    latter two are read as by `tracline import`. The bundle contains verdicts.jsonl, verdicts.parquet,
-    summary.json and the rules. Sessions that span --since or --until are judged whole.
+    latter two are read as by `tracline import`. Several are read as one. The bundle contains verdicts.jsonl,
+    verdicts.parquet, summary.json and the rules. Sessions that span --since or --until are judged whole.
 
     Archives of `tracline serve` and `tracline stream archive` contain the rules that were active: --as-judged
     judges by these rules and their changes instead of --rules.
@@ -122,6 +143,9 @@ def command(
     if not as_judged and not rules:
         ctx = click.get_current_context()
         raise click.MissingParameter(ctx=ctx, param_hint="'--rules'", param_type="option")
+    if tolerate is not None and fail_on is None:
+        raise click.UsageError("--tolerate requires --fail-on.")
+    rates = None if tolerate is None else read_rates(tolerate)
     if threads is not None:
         # Polars starts its threads when it is first imported.
         os.environ.setdefault("POLARS_MAX_THREADS", str(threads))
@@ -142,7 +166,9 @@ def command(
             result = audit_as_judged(archive, out, options, on_progress)
         else:
             result = audit(archive, rule_set, out, options, on_progress)
-    _write(result, out, format)
+    accepted = accepted_rules(result.summary, None if fail_on is None else Severity(fail_on), rates)
+    failing = failing_rules(result.summary, accepted)
+    _write(result, rules, out, format, accepted, Severity(min_severity))
     population = result.summary["population"]
     records = population["log_records"]
     rows = population["rows"] + population["spans"] + records["content"] + records["unlinked"]
@@ -152,19 +178,21 @@ def command(
     report_rejected(result.population.rejects, population["rejected_by_reason"], archive, allow_rejected)
     if code:
         click.get_current_context().exit(code)
-    if fail_on is not None and _broken(result, Severity(fail_on)):
+    if rates is not None:
+        for key, reason in accepted.items():
+            note(quoted(f"{key}: {reason}"))
+    if fail_on is not None and failing:
         click.get_current_context().exit(1)
 
 
-def _broken(result: AuditResult, least: Severity) -> bool:
-    """Return whether a rule of at least that severity was broken."""
-    return any(
-        rule["violations"] + rule["unmet"] > 0 and Severity(rule["severity"]).rank >= least.rank
-        for rule in result.summary["rules"].values()
-    )
-
-
-def _write(result: AuditResult, out: Path, format: str) -> None:
+def _write(
+    result: AuditResult,
+    packs: Sequence[str],
+    out: Path,
+    format: str,
+    accepted: Mapping[str, str],
+    min_severity: Severity,
+) -> None:
     """Write the results to standard output."""
     from ....batch.evidence.bundle import VERDICTS, read_verdicts
 
@@ -181,11 +209,13 @@ def _write(result: AuditResult, out: Path, format: str) -> None:
         case "junit":
             from ...render.junit import junit
 
-            chunks = iter([junit(result.summary, result.examples)])
+            chunks = iter([junit(result.summary, result.examples, accepted, min_severity)])
         case "sarif":
+            from ...render.rule_places import rule_places
             from ...render.sarif import sarif
 
-            chunks = sarif(result.summary, verdicts)
+            places = rule_places(packs, out, result.summary)
+            chunks = sarif(result.summary, lambda: read_verdicts(out / VERDICTS), places, min_severity)
         case _:
             from ...render.table import print_table
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ....schemas.records.violation_rate import rate_of
 from ...options import Command, note, out_option
 
 if TYPE_CHECKING:
@@ -148,8 +149,9 @@ def _report(desk: Desk, summary: Mapping[str, Any], took_s: float) -> str:
 
 
 def _row(rule: Mapping[str, Any]) -> str:
-    broken, applied = rule["sessions_violating"], rule["sessions_applicable"]
-    return f"  {rule['id']:<30} {rule['severity']:<9} {broken:>9,} {applied:>7,} {broken / applied:>7.1%}"
+    rate = rate_of(rule)
+    counts = f"{rate.violating:>9,} {rate.sessions:>7,} {rate.percent:>7}"
+    return f"  {rule['id']:<30} {rule['severity']:<9} {counts}"
 
 
 def find_spike(rules: Mapping[str, Mapping[str, Any]]) -> UnusualDay | None:
@@ -161,8 +163,8 @@ def find_spike(rules: Mapping[str, Mapping[str, Any]]) -> UnusualDay | None:
     best: tuple[float, UnusualDay] | None = None
     for name, rule in rules.items():
         for day, counts in rule["by_day"].items():
-            broken, applied = counts["sessions_violating"], counts["sessions_applicable"]
-            other_sessions = rule["sessions_applicable"] - applied
+            broken, applied = counts["sessions_violating"], rate_of(counts).sessions
+            other_sessions = rate_of(rule).sessions - applied
             if broken < SPIKE_BROKEN_MIN or not other_sessions:
                 continue
             other_broken = rule["sessions_violating"] - broken

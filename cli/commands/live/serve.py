@@ -9,22 +9,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
-from ...error import coded_error, package_error
+from ...error import live_error
 from ...options import Command, archive_option, notes, rules_option, token_option
+from ...source import timezone_option
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from ....archive.manifest import ManifestSource
     from ....archive.writer import ArchiveWriter
+    from ....stream.serve.service import Service
 
 HTTP_PORT = 4318
 GRPC_PORT = 4317
 
 
 @click.command("serve", cls=Command)
-@rules_option()
+@rules_option(required=False)
+@click.option(
+    "--open",
+    "opened",
+    metavar="ARCHIVE",
+    help="Show this archive in the console, read only; receive nothing.",
+)
 @click.option(
     "--state",
     type=click.Path(path_type=Path, file_okay=False),
@@ -50,22 +59,47 @@ GRPC_PORT = 4317
     help="The port for OTLP/gRPC; 0 disables it.",
 )
 @token_option("The bearer token for senders and readers; required unless the address is local.")
+@timezone_option()
 def command(
     rules: tuple[str, ...],
+    opened: str | None,
     state: Path,
     archive: Path,
     host: str,
     port: int,
     grpc_port: int,
     token: str | None,
+    timezone: str,
 ) -> None:
     """Receive OpenTelemetry spans, judge the sessions of agents and archive their events, in one process.
 
     Agents send OTLP over HTTP or gRPC. The port of OTLP/HTTP also serves the console, /metrics, /healthz and
     /readyz. A crash loses no acknowledged request: restart the process with the same --state and --archive.
-    """
-    import asyncio
 
+    --open shows ARCHIVE, which may be anything that `tracline audit` reads, with the verdicts of an audit by
+    --rules. Nothing is received or changed; --state, --archive and --grpc-port do not apply.
+    """
+    if opened is not None:
+        _refuse_live_options()
+        from .open_archive import open_archive
+
+        open_archive(opened, rules, host, port, token, timezone)
+        return
+    if not rules:
+        raise click.MissingParameter(
+            ctx=click.get_current_context(), param_hint="'--rules'", param_type="option"
+        )
+    try:
+        service = _service(rules, state, archive)
+        _run(service, host, port, grpc_port or None, token)
+    except Exception as error:
+        if (failure := live_error(error, "tracline serve")) is None:
+            raise
+        raise failure from error
+
+
+def _service(rules: tuple[str, ...], state: Path, archive: Path) -> Service:
+    """Return the service of the rules, which were tried; the archive has them."""
     from ....rules.compiler.compile import compile_rules
     from ....rules.packs.load import load_packs
     from ....stream.process.trial import begin_trial
@@ -77,28 +111,31 @@ def command(
     from ....archive.rule_sets import write_rule_set
     from ....rules.engine.judge import compile_rule_set
     from ....rules.model.digest import rule_set_digest
+    from ....stream.serve.service import Service
     from ...settings import session_settings
 
-    try:
-        from ....stream.error import StreamError
-        from ....stream.ingest.server.sockets import Address
-        from ....stream.serve.service import Service, serve
-    except ModuleNotFoundError as error:
-        if (missing := package_error(error, "tracline serve")) is None:
-            raise
-        raise missing from error
-
-    try:
-        trial.require()
-    except StreamError as error:
-        raise coded_error(error.code, "tracline serve", str(error), error.hint) from error
+    trial.require()
     compiled = compile_rule_set(rule_set)
     write_rule_set(archive, rule_set_digest(rule_set), rule_set.sources)
-    service = Service(compiled, state, session_settings(), partial(serve_archive, archive), notes())
-    try:
-        asyncio.run(serve(service, Address(host, port, token), grpc_port or None))
-    except StreamError as error:
-        raise coded_error(error.code, "tracline serve", str(error), error.hint) from error
+    return Service(compiled, state, session_settings(), partial(serve_archive, archive), notes())
+
+
+def _run(service: Service, host: str, port: int, grpc_port: int | None, token: str | None) -> None:
+    """Run the service until it is stopped."""
+    import asyncio
+
+    from ....stream.ingest.server.sockets import Address
+    from ....stream.serve.service import serve
+
+    asyncio.run(serve(service, Address(host, port, token), grpc_port))
+
+
+def _refuse_live_options() -> None:
+    """Raise a usage error if an option was given that has no meaning with --open."""
+    ctx = click.get_current_context()
+    for name in ("state", "archive", "grpc_port"):
+        if ctx.get_parameter_source(name) not in (ParameterSource.DEFAULT, None):
+            raise click.UsageError(f"--open and --{name.replace('_', '-')} exclude each other.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,8 @@ def command(packs: tuple[str, ...], format: str) -> None:
     """Check rule packs for errors and suspicious rules.
 
     A PACK is a YAML file, a folder of them, or the name of a shipped pack. The command prints all problems,
-    each with its place, a code and a hint. Errors exit 2, warnings 0. For a pack that extends another, it
-    lists what the pack inherits and replaces.
+    each with its place, a code and a hint. Errors exit 2, warnings 0. For a pack that extends or uses
+    another, it lists what the pack takes from that one.
 
     \b
         tracline check rules/retail.yaml customer-service
@@ -64,12 +64,17 @@ def _lines(problems: Sequence[Problem]) -> Iterator[str]:
 
 
 def _inheritance(documents: Mapping[str, Document]) -> Iterator[str]:
-    """Yield what each pack inherits and replaces, and an empty line."""
+    """Yield what each pack uses, inherits and replaces, and an empty line."""
     from ....rules.packs.inheritance import overrides
+    from ....rules.packs.uses import used_names
 
     for name, document in documents.items():
+        for used in used_names(document):
+            yield quoted(f"{name} uses {counted(len(used.names), 'name')} of {used.pack}")
         changed = overrides(document)
         if changed is None:
+            if document.uses:
+                yield ""
             continue
         added = f", {len(changed.added)} added" if changed.added else ""
         yield quoted(
@@ -89,6 +94,7 @@ def _write_json(problems: Sequence[Problem], documents: Mapping[str, Document], 
 
     from ....rules.lint.check import is_warning
     from ....rules.packs.inheritance import overrides
+    from ....rules.packs.uses import used_names
 
     rows = [
         {
@@ -120,6 +126,11 @@ def _write_json(problems: Sequence[Problem], documents: Mapping[str, Document], 
             }
             for name, document in documents.items()
             if (changed := overrides(document)) is not None
+        ],
+        "uses": [
+            {"pack": name, "used": used.pack, "names": used.names}
+            for name, document in documents.items()
+            for used in used_names(document)
         ],
         "errors": levels.count("error"),
         "warnings": levels.count("warning"),

@@ -4,36 +4,65 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from ...options import Command, format_option, load_selected, rules_option, selection_options
-from ...source import allow_rejected_option, audit_options, report_rejected, timezone_option
-from ...terminal import clean, plain_console
+from ...options import Command, Several, format_option, load_selected, rules_option, selection_options
+from ...source import (
+    allow_rejected_option,
+    audit_options,
+    chat_options,
+    report_rejected,
+    sources_argument,
+    timezone_option,
+)
 
 if TYPE_CHECKING:
-    from ....batch.audit.proposition_counts import PropositionCensus, PropositionCount
-
-TEXT_WIDTH = 200
-"""Characters of a sample event's text in `--format json`."""
-
-SESSION_WIDTH = 24
+    from ....rules.model.rule import RuleSet
 
 
 @click.command("label", cls=Command)
-@click.argument("archive")
+@sources_argument("archive", "ARCHIVE")
 @rules_option()
 @selection_options()
+@click.option("--only", cls=Several, metavar="NAME", help="Count and show only these propositions.")
+@click.option(
+    "--samples",
+    type=click.IntRange(min=0),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="The number of sample events of each proposition, each from another session.",
+)
+@click.option("--seed", type=int, metavar="S", help="Draw the samples at random, with this seed.")
+@click.option(
+    "--around-match",
+    "show_matches",
+    is_flag=True,
+    help="Show what a search matches, marked, with text beside it.",
+)
+@click.option(
+    "--missed", metavar="NAME", help="Show events at which this proposition is false, drawn at random."
+)
+@click.option("--where", metavar="PREDICATE", help="With --missed: only events that meet this condition.")
 @timezone_option()
+@chat_options()
 @allow_rejected_option()
 @format_option("table", "json")
 def command(
-    archive: str,
+    archive: tuple[str, ...],
     rules: tuple[str, ...],
     select: tuple[str, ...],
     ignore: tuple[str, ...],
+    only: tuple[str, ...],
+    samples: int,
+    seed: int | None,
+    show_matches: bool,
+    missed: str | None,
+    where: str | None,
     timezone: str,
     allow_rejected: int,
     format: str,
@@ -41,92 +70,51 @@ def command(
     """Show how often each proposition is true, with sample events.
 
     ARCHIVE is a folder, a file or a quoted glob of event Parquet, chat logs or OpenTelemetry span dumps. A
-    proposition is unknown at events that lack a field which it reads. Samples show the content of events.
+    proposition is unknown at events that lack a field which it reads. Samples show the content of events, the
+    first ones in ARCHIVE unless --seed draws them.
+
+    --missed shows events at which a proposition is false, to find those that it should have recognised:
+    by default those that meet its conditions on kind, tool and sub-agents.
     """
-    from ....batch.audit.proposition_counts import census
+    if where is not None and missed is None:
+        raise click.UsageError("--where requires --missed.")
+    if missed is not None and only:
+        raise click.UsageError("--missed and --only exclude each other.")
+    from ....batch.audit.proposition_counts import Census, census
+    from ....batch.audit.proposition_samples import Sampling
+    from ....rules.language.parse import parse_predicate
 
     rule_set, options = load_selected(rules, select, ignore), audit_options(timezone)
+    names = [missed] if missed is not None else only
+    wanted = Census(
+        only=_named(rule_set, "--only" if missed is None else "--missed", names) if names else None,
+        sampling=Sampling(samples, 0 if seed is None and missed is not None else seed),
+        missed=missed is not None,
+        where=None if where is None else parse_predicate(where),
+    )
     with tempfile.TemporaryDirectory() as scratch:
-        counted = census(archive, rule_set, Path(scratch), options)
+        counted = census(archive, rule_set, Path(scratch), options, wanted)
+    from ...render.propositions import census_data, print_census
+
     if format == "json":
-        click.echo(json.dumps(as_data(counted), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(census_data(counted, show_matches=show_matches), indent=2, ensure_ascii=False))
     else:
-        print_counts(counted)
+        print_census(counted, show_matches=show_matches)
     population = counted.population
     report_rejected(population.rejects, population.rejected, archive, allow_rejected)
 
 
-def as_data(counted: PropositionCensus) -> dict[str, Any]:
-    """Return the census as plain data, with cleaned and cut texts."""
-    return {
-        "events": counted.events,
-        "sessions": counted.sessions,
-        "rejected": counted.population.rejected.total(),
-        "propositions": [
-            {
-                "pack": count.pack,
-                "name": count.name,
-                "true": count.true,
-                "unknown": count.unknown,
-                "sessions": count.sessions,
-                "samples": [
-                    {
-                        "session_id": clean(event["session_id"]),
-                        "seq": event["seq"],
-                        "kind": event["kind"],
-                        "tool": None if event["tool"] is None else clean(event["tool"]),
-                        "text": event_text(event, TEXT_WIDTH),
-                    }
-                    for event in count.samples
-                ],
-            }
-            for count in counted.counts
-        ],
-    }
+def _named(rule_set: RuleSet, option: str, names: Sequence[str]) -> frozenset[tuple[str, str]]:
+    """Return the propositions with these names (`name` or `pack/name`)."""
+    from difflib import get_close_matches
 
-
-def event_text(event: dict[str, Any], width: int) -> str:
-    """Return the content of an event on one line, safe to print."""
-    parts = (
-        event["text"],
-        event["args"] if event["kind"] == "tool_call" else event["result"],
-        event["error"],
-    )
-    # Cleaning never lengthens text, so the first characters are enough, however long it is.
-    return clean(" ".join(" ".join(part[: 4 * width] for part in parts if part).split()), width)
-
-
-def print_counts(counted: PropositionCensus) -> None:
-    """Print the propositions as a table, then the samples of each."""
-    from rich.table import Table
-    from rich.text import Text
-
-    console = plain_console()
-    console.print(f"{counted.events:,} events in {counted.sessions:,} sessions")
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("proposition", no_wrap=True)
-    for name in ("true", "unknown", "sessions"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for count in counted.counts:
-        name = Text(_name(count), style="bold" if count.true else "yellow")
-        table.add_row(
-            name, f"{count.true:,}", f"{count.unknown:,}" if count.unknown else "·", f"{count.sessions:,}"
-        )
-    console.print(table)
-    for count in counted.counts:
-        if not count.samples:
-            continue
-        console.print()
-        console.print(Text(_name(count), style="bold"))
-        for event in count.samples:
-            console.print(_line(event, console.width), no_wrap=True, overflow="ellipsis")
-
-
-def _name(count: PropositionCount) -> str:
-    return clean(f"{count.pack}/{count.name}")
-
-
-def _line(event: dict[str, Any], width: int) -> str:
-    tool = f" {clean(event['tool'], 40)}" if event["tool"] else ""
-    place = f"  {clean(event['session_id'], SESSION_WIDTH)} {event['seq']:>3}  {event['kind']}{tool}"
-    return f"{place}  {event_text(event, max(width - len(place) - 2, 20))}"
+    known = {(rule.pack, name) for rule in rule_set.rules for name in rule.propositions}
+    found: set[tuple[str, str]] = set()
+    for wanted in names:
+        chosen = {(pack, name) for pack, name in known if wanted in (name, f"{pack}/{name}")}
+        if not chosen:
+            near = get_close_matches(wanted, sorted(name for _, name in known), n=3)
+            hint = f" Did you mean {' or '.join(near)}?" if near else ""
+            raise click.UsageError(f"{option}: no rule uses a proposition named {wanted!r}.{hint}")
+        found |= chosen
+    return frozenset(found)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ...error import file_error
-from ...options import Command, Seconds, note
-from ...settings import kafka_settings, session_settings
+from ...options import Command, Seconds
+from ...settings import session_settings
 from ...signals import stop_event
 from ..alerts.group import TICK_S
-from .group import instance_option, process_options, run_process
+from .process_options import ProcessOptions, process_options
+from .receivers import ReceiverOptions, receiver_options
 
 if TYPE_CHECKING:
-    from ....stream.alerts.rates import Tolerance
+    from collections.abc import Callable, Sequence
+
+    from ....stream.alerts.delivery import Delivery
     from ....stream.alerts.receivers import Receiver
-    from ....stream.ingest.server.sockets import Address
+    from ....stream.process.alert_metrics import AlertMetrics
+    from ....stream.stages.alert import AlertStage
 
 ARL_TICKS = 8_640
 RESEND_S = 60.0
@@ -46,16 +49,7 @@ TIMEOUT_S = 10.0
     show_default=True,
     help="The minimum mean number of ticks between false alarms of one rule and agent.",
 )
-@click.option("--alertmanager", metavar="URL", help="An Alertmanager, such as http://127.0.0.1:9093.")
-@click.option("--webhook", metavar="URL", help="A server that accepts the JSON in docs/operations.md.")
-@click.option(
-    "--label",
-    "labels",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A label of every alert at Alertmanager, for routing; may be repeated.",
-)
-@click.option("--console", metavar="URL", help="The address of the console to which alerts link.")
+@receiver_options
 @click.option(
     "--resend-s",
     type=Seconds(0.1, 3_600),
@@ -64,22 +58,14 @@ TIMEOUT_S = 10.0
     help="Seconds between resends of a firing alert to Alertmanager, which resolves it after four times as"
     " long.",
 )
-@instance_option()
-@process_options(TIMEOUT_S, "another process takes over")
+@process_options("alerts", TIMEOUT_S, "another process takes over", has_instance=True)
 def command(
     rates: Path | None,
     tick_s: int,
     arl: int,
-    alertmanager: str | None,
-    webhook: str | None,
-    labels: tuple[str, ...],
-    console: str | None,
+    receivers: ReceiverOptions,
     resend_s: float,
-    instance: str,
-    timeout_s: float,
-    wait_s: float,
-    address: Address,
-    bootstrap_servers: str | None,
+    options: ProcessOptions,
 ) -> None:
     """Watch the verdicts of all sessions, and alert when an agent violates a rule more often than tolerated.
 
@@ -88,80 +74,59 @@ def command(
     are on standby. TRACLINE_ALERTMANAGER_TOKEN and TRACLINE_WEBHOOK_TOKEN are the tokens for the receivers;
     TRACLINE_WEBHOOK_SECRET signs the webhook's requests.
     """
-    import random
-
     import httpx
 
-    from ....predict.detector import DetectorSettings
-    from ....stream.alerts.delivery import Delivery, DeliveryIntervals
     from ....stream.alerts.receivers import TIMEOUT_S as ANSWER_S
-    from ....stream.alerts.receivers import Alertmanager, Webhook
     from ....stream.group.alerts import AlertsRuntime
     from ....stream.kafka.alerts_process import DEAD_LETTER_CODES, SENDS, alerts_process
     from ....stream.messages.topics import Topic
     from ....stream.process.alert_metrics import AlertMetrics
-    from ....stream.stages.alert import AlertStage
 
-    if alertmanager is None and (labels or console is not None):
-        raise click.UsageError("--label and --console require --alertmanager.")
-    kafka = kafka_settings({"bootstrap_servers": bootstrap_servers})
-    tolerance, settings = _tolerance(rates, tick_s), DetectorSettings(arl_ticks=arl)
+    kafka = options.kafka()
     verdicts = kafka.topic(Topic.VERDICTS)
+    stage = _stage(rates, tick_s, arl, verdicts)
     with httpx.Client(timeout=ANSWER_S) as client:
-        receivers: list[Receiver] = []
-        if alertmanager is not None:
-            known = os.environ.get("TRACLINE_ALERTMANAGER_TOKEN")
-            headers = {} if known is None else {"Authorization": f"Bearer {known}"}
-            receivers.append(Alertmanager(alertmanager, client, _labels(labels), console, headers))
-        if webhook is not None:
-            known, secret = (os.environ.get(f"TRACLINE_WEBHOOK_{name}") for name in ("TOKEN", "SECRET"))
-            receivers.append(Webhook(webhook, client, known, secret))
-        names = [receiver.name for receiver in receivers]
+        opened = receivers.opened(client)
+        names = [receiver.name for receiver in opened]
         metrics = AlertMetrics([verdicts], map(kafka.topic, SENDS), names, DEAD_LETTER_CODES)
-        intervals = DeliveryIntervals(resend_s=resend_s, lease_s=4 * resend_s)
         runtime = AlertsRuntime(
-            instance=instance,
-            timeout_s=timeout_s,
+            instance=options.instance,
+            timeout_s=options.timeout_s,
             metrics=metrics,
-            report=lambda text: note(f"alerts: {text}"),
+            report=options.report,
             stopping=stop_event(),
-            stage=AlertStage(tolerance, settings, verdicts),
-            delivery=lambda: Delivery(
-                receivers,
-                metrics,
-                jitter=random.random,
-                report=lambda text: note(f"alerts: {text}"),
-                intervals=intervals,
-            ),
+            stage=stage,
+            delivery=_deliveries(opened, metrics, options.report, resend_s),
         )
-        process = alerts_process(kafka, runtime, wait_s)
+        process = alerts_process(kafka, runtime, options.wait_s)
         if process is None:
             return
-        if not receivers:
-            note(f"alerts: no receiver; alerts go only to {kafka.topic(Topic.ALERTS)}")
-        run_process("alerts", process, metrics.kafka, verdicts, address)
+        if not opened:
+            options.report(f"no receiver; alerts go only to {kafka.topic(Topic.ALERTS)}")
+        options.run(process, metrics.kafka, verdicts)
 
 
-def _tolerance(rates: Path | None, tick_s: int) -> Tolerance:
-    """Return the tolerated rates of the file, or those for an unknown history."""
+def _deliveries(
+    receivers: Sequence[Receiver], metrics: AlertMetrics, report: Callable[[str], None], resend_s: float
+) -> Callable[[], Delivery]:
+    """Return what makes a new delivery to the receivers, whenever the process takes over."""
+    import random
+
+    from ....stream.alerts.delivery import Delivery, DeliveryIntervals
+
+    intervals = DeliveryIntervals(resend_s=resend_s, lease_s=4 * resend_s)
+    return lambda: Delivery(receivers, metrics, jitter=random.random, report=report, intervals=intervals)
+
+
+def _stage(rates: Path | None, tick_s: int, arl: int, verdicts: str) -> AlertStage:
+    """Return the stage with the tolerated rates of the file, or those for an unknown history."""
+    from ....predict.detector import DetectorSettings
     from ....stream.alerts.rates import decode, default_rates, tolerance
+    from ....stream.stages.alert import AlertStage
 
-    if rates is None:
-        return tolerance(default_rates(tick_s, session_settings().idle_s))
     try:
-        data = rates.read_bytes()
+        learned = None if rates is None else decode(rates.read_bytes())
     except OSError as error:
         raise file_error(error) from error
-    return tolerance(decode(data))
-
-
-def _labels(given: tuple[str, ...]) -> dict[str, str]:
-    """Parse `NAME=VALUE` labels."""
-    labels: dict[str, str] = {}
-    for text in given:
-        name, separator, value = text.partition("=")
-        if not separator or not name.isascii() or not name.isidentifier():
-            hint = "use NAME=VALUE with a name of letters, digits and _."
-            raise click.UsageError(f"invalid --label {text!r}: {hint}")
-        labels[name] = value
-    return labels
+    tolerated = tolerance(learned or default_rates(tick_s, session_settings().idle_s))
+    return AlertStage(tolerated, DetectorSettings(arl_ticks=arl), verdicts)

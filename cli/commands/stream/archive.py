@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from ...options import Command, Seconds, archive_option, note
-from ...settings import kafka_settings
+from ...options import Command, Seconds, archive_option
 from ...signals import stop_event
-from .group import process_options, run_process
-
-if TYPE_CHECKING:
-    from ....stream.ingest.server.sockets import Address
+from .process_options import ProcessOptions, process_options
 
 ROWS = 50_000
 EVERY_S = 900.0
@@ -37,16 +32,8 @@ TIMEOUT_S = 10.0
     help="Seconds of message time after which buffered events are written; each write makes a file per"
     " partition.",
 )
-@process_options(TIMEOUT_S, "other processes take over its partitions")
-def command(
-    archive: Path,
-    rows: int,
-    every_s: float,
-    timeout_s: float,
-    wait_s: float,
-    address: Address,
-    bootstrap_servers: str | None,
-) -> None:
+@process_options("archive", TIMEOUT_S, "other processes take over its partitions")
+def command(archive: Path, rows: int, every_s: float, options: ProcessOptions) -> None:
     """Copy judged events from Kafka to an archive, each once.
 
     Several of these processes may write to one folder of a local file system: they share the partitions of
@@ -63,19 +50,19 @@ def command(
     from ....stream.process.archive_metrics import ArchiveMetrics
     from ....stream.stages.archive import ChunkLimits
 
-    kafka = kafka_settings({"bootstrap_servers": bootstrap_servers})
+    kafka = options.kafka()
     judged = kafka.topic(Topic.JUDGED)
     metrics = ArchiveMetrics([judged], DEAD_LETTER_CODES)
     runtime = ArchiveRuntime(
         metrics=metrics,
-        report=lambda text: note(f"archive: {text}"),
+        report=options.report,
         stopping=stop_event(),
-        timeout_s=timeout_s,
+        timeout_s=options.timeout_s,
     )
-    source = source_of(kafka, StartWait(wait_s, runtime.stopping, runtime.report))
+    source = source_of(kafka, StartWait(options.wait_s, runtime.stopping, runtime.report))
     if source is None:
         return
     name, identity = source
     files = LiveArchive(archive, name, sha256(identity.encode()).hexdigest())
     process = archive_process(kafka, files, runtime, ChunkLimits(rows=rows, every_s=every_s))
-    run_process("archive", process, metrics.kafka, judged, address)
+    options.run(process, metrics.kafka, judged)

@@ -7,18 +7,16 @@ import sys
 import traceback
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import click
 
-from ...error import coded_error
-from ...options import Command, Several, note
-from ...settings import kafka_settings, session_settings
+from ...error import live_error
+from ...options import Command, Several
+from ...settings import session_settings
 from ...signals import stop_event
-from .group import kafka_error, process_options, run_process
-
-if TYPE_CHECKING:
-    from ....stream.ingest.server.sockets import Address
+from .group import kafka_error
+from .process_options import ProcessOptions, process_options
 
 TIMEOUT_S = 30.0
 FAILED = 2
@@ -42,16 +40,8 @@ FAILED = 2
     metavar="FOLDER",
     help="The folder of the rocksdict store; each process needs a separate one.",
 )
-@process_options(TIMEOUT_S, "other processes take over its partitions")
-def command(
-    rules: tuple[str, ...],
-    store: str | None,
-    data: str | None,
-    timeout_s: float,
-    wait_s: float,
-    address: Address,
-    bootstrap_servers: str | None,
-) -> None:
+@process_options("monitor", TIMEOUT_S, "other processes take over its partitions")
+def command(rules: tuple[str, ...], store: str | None, data: str | None, options: ProcessOptions) -> None:
     """Judge sessions by the active rules, and send verdicts, judged events and dead letters.
 
     These processes share the work, up to one per partition of the topic of events. A crash loses nothing:
@@ -73,34 +63,30 @@ def command(
     from ....stream.process.trial import RuleTrials, begin_trial
 
     logging.basicConfig(level=logging.WARNING, format="monitor: %(name)s: %(message)s")
-    given = {"bootstrap_servers": bootstrap_servers, "store": store, "data_folder": data}
-    kafka, sessions = kafka_settings(given), session_settings()
+    kafka, sessions = options.kafka(store=store, data_folder=data), session_settings()
     packs = load_packs(rules) if rules else None
     # The trial's process loads its modules while this one connects to Kafka.
     trial = None if packs is None else begin_trial(packs.sources)
     trials = RuleTrials()
     named = [(rule.pack, rule.id) for rule in packs.rules] if packs else []
     metrics = MonitorMetrics([kafka.topic(Topic.EVENTS)], map(kafka.topic, SENDS), named, DEAD_LETTER_CODES)
-    runtime = MonitorRuntime(timeout_s, metrics, lambda text: note(f"monitor: {text}"), _fail, stop_event())
+    runtime = MonitorRuntime(options.timeout_s, metrics, options.report, _fail, stop_event())
     with ExitStack() as stack:
         if kafka.store == "rocksdict":
             stack.enter_context(locked(Path(kafka.data_folder)))
-        process = monitor_process(kafka, sessions, packs, runtime, trials, wait_s)
+        process = monitor_process(kafka, sessions, packs, runtime, trials, options.wait_s)
         if process is None:
             return
         if trial is not None:
             trials.wait(trial)
-        run_process("monitor", process, metrics.kafka, kafka.topic(Topic.EVENTS), address)
+        options.run(process, metrics.kafka, kafka.topic(Topic.EVENTS))
 
 
 def _fail(error: BaseException) -> NoReturn:
     """Print the error, and end the process at once, so that it acknowledges nothing more."""
-    from ....stream.error import StreamError
-
     where = "tracline stream monitor"
-    if isinstance(error, StreamError):
-        text = coded_error(error.code, where, str(error), error.hint).message
-    elif failure := kafka_error(error, where):
+    failure = live_error(error, where) if isinstance(error, Exception) else None
+    if failure := failure or kafka_error(error, where):
         text = failure.message
     else:
         # The text of the error may quote telemetry.

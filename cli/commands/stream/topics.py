@@ -14,7 +14,8 @@ from .group import broker_option
 
 if TYPE_CHECKING:
     from ....stream.kafka.settings import KafkaSettings
-    from ....stream.kafka.topics import FoundTopic, TopicFlaw
+    from ....stream.kafka.topic_checks import TopicFlaw
+    from ....stream.kafka.topics import FoundTopic
     from ....stream.messages.topics import Topic
 
 
@@ -40,8 +41,10 @@ def command(
     Exits 1 if a topic is missing, or its configuration would lose or reject records. The number of partitions
     cannot change later: it limits the number of processes of one kind.
     """
-    from ....stream.kafka import topics
+    from ....stream.kafka.care import create_topics
     from ....stream.kafka.preflight import administering
+    from ....stream.kafka.topic_checks import check
+    from ....stream.kafka.topics import look
     from ...settings import kafka_settings
 
     if not create and (partitions or replication):
@@ -49,10 +52,11 @@ def command(
     settings = kafka_settings({"bootstrap_servers": bootstrap_servers})
     with administering(settings) as admin:
         if create:
-            for name in topics.create(admin, settings, partitions or topics.PARTITIONS, replication or 1):
+            count = partitions or create_topics.PARTITIONS
+            for name in create_topics.create(admin, settings, count, replication or 1):
                 note(f"created {name}")
-        found = topics.look(admin, settings)
-    flaws = topics.check(found, settings)
+        found = look(admin, settings)
+    flaws = check(found, settings)
     if format == "json":
         click.echo(json.dumps(as_data(found, flaws, settings), indent=2))
     else:

@@ -12,7 +12,8 @@ from ...messages.codec import Activation, encode
 from ...messages.topics import Topic
 from ..preflight import administering, refusal
 from ..settings import KafkaSettings
-from ..topics import look, require
+from ..topic_checks import require
+from ..topics import look
 from ..transactions import Transactions
 
 PROCESS = "activate"

@@ -25,7 +25,8 @@ from ...messages.codec import Activation, Damaged, decode
 from ...messages.topics import Topic
 from ..preflight import administering, refusal
 from ..settings import KafkaSettings, connecting, producing
-from ..topics import look, require
+from ..topic_checks import require
+from ..topics import look
 
 PROCESS = "dead-letters"
 HEADER = "tracline-replay"

@@ -30,6 +30,7 @@ def _count_message(metrics: MonitorMetrics, message: JudgedMessage, now: int) ->
     given = Counter((record.pack, record.rule, record.verdict) for record in judged.records)
     for (pack, rule, verdict), count in given.items():
         metrics.judging.verdict(pack, rule, Verdict(verdict), count)
+    metrics.judging.statuses(judged.statuses)
     metrics.judging.late.inc(judged.late)
     metrics.judging.repeats.inc(judged.repeats)
     if judged.events:

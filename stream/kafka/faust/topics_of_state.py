@@ -15,8 +15,9 @@ from ...error import StreamError
 from ...group.topic_loss import Loss
 from ...messages.topics import Topic
 from ..settings import KafkaSettings
+from ..topic_checks import require
 from ..topic_identity import TopicChecks, topic_id
-from ..topics import look, require
+from ..topics import look
 
 MARKS = 1
 """Offsets without a message: the marker of the last transaction has an offset, too."""

@@ -11,8 +11,6 @@ writes each record once and in order.
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Awaitable, Iterable, Mapping
 from typing import Any, NoReturn, Protocol
 
@@ -21,10 +19,8 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, Message
 from mode.utils.futures import notify
 
-from ...error import StreamError
 from ...process.faultpoints import MonitorFault, fault_point
-
-ASK_S = 0.05
+from .membership import Membership, refusal_of, stay
 
 
 class Progress(Protocol):
@@ -47,13 +43,10 @@ class CommittedThread(driver.AIOKafkaConsumerThread):
     """The thread that reads committed records; it notes when the group last confirmed its membership."""
 
     app: Any
-    member_at = 0.0
-    """The time of the last confirmation, in seconds of the monotonic clock."""
-    is_outsider = False
-    """True once the group has removed the member since its last assignment."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.membership = Membership()
         self._last: dict[TP, int] = {}
         self._before: dict[TP, dict[int, int]] = {}
         self.repeated: set[TP] = set()
@@ -98,23 +91,11 @@ class CommittedThread(driver.AIOKafkaConsumerThread):
         await super().on_start()
         consumer: Any = self._ensure_consumer()
         stay(consumer)
-        coordinator = consumer._coordinator
-        beat = coordinator._do_heartbeat
-
-        async def noted() -> bool:
-            sent_at = time.monotonic()
-            is_member: bool = await beat()
-            if is_member:
-                self.member_at = sent_at
-            elif coordinator.generation < 0:
-                self.is_outsider = True
-            return is_member
-
-        coordinator._do_heartbeat = noted
+        self.membership.watch(consumer)
 
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
         """Take over an assignment, which confirms the membership."""
-        self.member_at, self.is_outsider = time.monotonic(), False
+        self.membership.confirm()
         # Records of an earlier assignment may be fetched again.
         self._last, self._before, self.repeated = {}, {}, set()
         await super().on_partitions_assigned(assigned, generation_id)
@@ -133,38 +114,6 @@ async def sought(seeking: Awaitable[None], consumer: Any, partitions: Iterable[T
     except IllegalStateError:
         if consumer.assignment().issuperset(partitions):
             raise
-
-
-def stay(consumer: Any) -> None:
-    """Let a consumer without partitions stay in its group, to take over when another one ends.
-
-    aiokafka (0.14) removes a consumer that has read nothing for `max_poll_interval_ms`, as if it hung.
-    """
-    coordinator = consumer._coordinator
-    beat = coordinator._do_heartbeat
-
-    async def beating() -> bool:
-        if not consumer.assignment():
-            with consumer._subscription.fetch_context():
-                pass
-        return await beat()
-
-    coordinator._do_heartbeat = beating
-
-
-def refusal_of(consumer: Any) -> BaseException | None:
-    """Return the error for which a consumer has left its group; None for a member.
-
-    aiokafka does not raise it on the way in which Faust reads, and Faust would wait forever.
-    """
-    coordinator = consumer._coordinator
-    if coordinator is None:
-        # It is about to start.
-        return None
-    task = coordinator._coordination_task
-    if task.done() and not task.cancelled() and (error := task.exception()) is not None:
-        return error
-    return coordinator._pending_exception
 
 
 class Consumer(driver.Consumer):
@@ -187,13 +136,7 @@ class Consumer(driver.Consumer):
 
     async def membership(self) -> None:
         """Return while no other member can have our partitions; end the process where others have them."""
-        timeout_s = self.app.conf.broker_session_timeout
-        while time.monotonic() - self._thread.member_at >= timeout_s:
-            if self._thread.is_outsider:
-                problem = f"was silent for more than {timeout_s:g} s, and others have its partitions"
-                hint = "nothing is lost: start it again, with more --timeout-s where it was busy"
-                self.app.progress.fail(StreamError("TRL746", problem, hint))
-            await asyncio.sleep(ASK_S)
+        await self._thread.membership.wait(self.app.conf.broker_session_timeout, self.app.progress.fail)
 
     def ack(self, message: Message) -> bool:
         """Note that the stream has dropped a message; whether it is judged, the progress knows."""

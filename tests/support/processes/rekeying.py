@@ -20,10 +20,10 @@ from tracline.stream.group.process import GroupProcess
 from tracline.stream.group.rekey import RekeyRuntime
 from tracline.stream.group.rekey_sources import RekeySources
 from tracline.stream.group.rekey_state import TopicCounts
+from tracline.stream.kafka.care.create_topics import create
 from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.rekey_process import DEAD_LETTER_CODES, SENDS, rekey_client, rekey_over
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.kafka.topics import create
 from tracline.stream.messages.codec import CandidateBatch, Message, decode
 from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic

@@ -17,7 +17,7 @@ import polars as pl
 from tracline.rules.engine import kernel
 from tracline.rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, judge, label_columns
 from tracline.rules.engine.kernel import EVENTS_MAX, I32, I64, Findings, applies
-from tracline.rules.engine.kernel_loop import FOUND_UNSETTLED
+from tracline.rules.engine.kernel_loop import FOUND_UNKNOWN, FOUND_UNSETTLED
 from tracline.rules.engine.records import REASONS, records
 from tracline.rules.engine.sessions import Clock, Mask
 from tracline.rules.engine.status import first_breaches, unjudged_findings
@@ -221,14 +221,27 @@ class Rejudge:
             start=1,
         ):
             numbers: list[int] = self.compiled.program.order[found.columns].tolist()
-            for batch, number, at in zip(batches, numbers, _at(judged, found.stamps), strict=True):
-                yield _Change(batch, min(phase, 3), self._status(status, number, at))
+            missing = _missing(judged, found) if found is dead else [None] * len(numbers)
+            rows = zip(batches, numbers, _at(judged, found.stamps), missing, strict=True)
+            for batch, number, at, lacks in rows:
+                yield _Change(batch, min(phase, 3), replace(self._status(status, number, at), missing=lacks))
 
     def _status(self, status: SessionStatus, number: int, at: _At) -> StatusChange:
         session_id, occurrence, time, agent = at
         rule, digest = self.compiled.rules[number], self.compiled.digests[number]
         named = rule.pack, rule.id, digest, rule.severity.value
         return StatusChange(status, session_id, occurrence, *named, agent, time)
+
+
+def _missing(judged: Judged, dead: Findings) -> list[str | None]:
+    """Return the state of the missing content at findings of unjudged rules, None for other reasons."""
+    rows = judged.labelled.select("seq", MISSING)[judged.order.rows[dead.stamps]].to_dicts()
+    return [
+        row[MISSING]["content"]
+        if kind == FOUND_UNKNOWN and row["seq"] <= EVENTS_MAX and row[MISSING] is not None
+        else None
+        for kind, row in zip(dead.kinds.tolist(), rows, strict=True)
+    ]
 
 
 class _Places:

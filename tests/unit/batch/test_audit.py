@@ -328,7 +328,9 @@ def test_the_bundle_holds_verdicts_twice_the_summary_and_the_rules(tmp_path: Pat
     outcome, verdicts = run(tmp_path, session("b", user("no!")), session("a", call(), user("no!")))
     bundle = tmp_path / "bundle"
     assert sorted(path.name for path in bundle.iterdir()) == [
+        "inputs.jsonl",
         "rules",
+        "source.json",
         "summary.json",
         "verdicts.jsonl",
         "verdicts.parquet",

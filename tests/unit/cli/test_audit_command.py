@@ -64,7 +64,7 @@ def test_the_table_shows_what_a_person_wants_to_know(place: Path) -> None:
     text = run(place).output
     assert "4 events in 3 sessions from 1 file, 1 still open" in text
     assert [line.split() for line in text.splitlines() if line.startswith(" calm ")] == [
-        ["calm", "high", "2", "·", "1", "of", "2", "50.0%"]
+        ["calm", "high", "2", "·", "1", "of", "3", "1", "33.3%", "to", "66.7%"]
     ]
     assert "calm: Nobody shouts" in text
     assert "step 1" in text
@@ -155,11 +155,11 @@ def test_a_rule_that_was_not_judged_has_not_passed(place: Path) -> None:
     cases = Xml.fromstring(run(place, "--format", "junit").output).iter("testcase")
     [calm] = [case for case in cases if case.get("name") == "calm"]
     assert [(child.tag, child.get("message")) for child in calm] == [
-        ("skipped", "sessions held: 1, unjudged: 1")
+        ("skipped", "sessions held: 1, unjudged: 1, rate: 0.0% to 50.0%")
     ]
     table = " ".join(run(place).output.split())
     assert "Held: calm" not in table
-    assert "Unjudged in some sessions: calm (1)" in table
+    assert "Unjudged in some sessions: calm (1 of 2: 0.0% to 50.0%)" in table
 
 
 def test_the_epoch_is_a_time(place: Path) -> None:

@@ -142,6 +142,95 @@ def test_times_without_a_zone_are_read_as_asked(tmp_path: Path) -> None:
     assert "TRL405" in refused.stderr
 
 
+def _log(shop: Path, texts: list[str]) -> Path:
+    """Write conversations of one message each, and return the file."""
+    file = shop / "log.json"
+    chats = [
+        {"id": f"c{at:02}", "messages": [{"role": "user", "content": text}]} for at, text in enumerate(texts)
+    ]
+    file.write_text(json.dumps(chats))
+    return file
+
+
+def _labelled(shop: Path, source: Path, *more: str) -> dict:
+    """Return the first proposition that the command reports on a source."""
+    words = ["label", str(source), "--rules", str(shop / "shop.yaml"), "--format", "json", *more]
+    done = CliRunner().invoke(tracline, words, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)["propositions"][0]
+
+
+def test_one_proposition_with_many_samples(shop: Path) -> None:
+    """--only leaves the others out, --samples sets their number, each of another session, in order."""
+    source = _log(shop, ["oh yes"] * 30)
+    report = json.loads(_label(shop, "--only", "shop/agrees", "--format", "json"))
+    assert [each["name"] for each in report["propositions"]] == ["agrees"]
+    found = _labelled(shop, source, "--only", "agrees", "--samples", "20")
+    assert [sample["session_id"] for sample in found["samples"]] == [f"c{at:02}" for at in range(20)]
+    assert _labelled(shop, source, "--only", "agrees", "--samples", "0")["samples"] == []
+
+
+def test_a_seed_draws_samples_over_all_sessions(shop: Path) -> None:
+    """The same seed draws the same events, another one others; each of another session."""
+    source = _log(shop, ["oh yes"] * 30)
+    drawn = [
+        [
+            sample["session_id"]
+            for sample in _labelled(shop, source, "--samples", "8", "--seed", seed)["samples"]
+        ]
+        for seed in "112"
+    ]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert all(len(set(ids)) == 8 for ids in drawn)
+    assert max(drawn[0] + drawn[2]) > "c10"
+
+
+def test_the_match_is_marked(shop: Path) -> None:
+    """The text beside the match, with the match apart in JSON and marked in the table."""
+    source = _log(shop, ["é " * 300 + "well yes, of course " + "ü" * 300])
+    found = _labelled(shop, source, "--only", "agrees", "--around-match")
+    (match,) = found["samples"][0]["matches"]
+    assert (match["path"], match["match"]) == ("text", "yes")
+    assert match["before"].endswith("é well ")
+    assert match["after"].startswith(", of course ü")
+    words = ["label", str(source), "--rules", str(shop / "shop.yaml"), "--around-match"]
+    lines = CliRunner().invoke(tracline, words).stdout.splitlines()
+    (line,) = (line for line in lines if ">>yes<<" in line)
+    assert len(line) <= 100
+    assert "well >>yes<<, of course" in line
+
+
+def test_missed_texts_are_those_where_it_is_false(shop: Path) -> None:
+    """Events that meet the proposition's condition on the kind and are false; --where gives another one."""
+    source = _log(shop, ["yes", "sure thing", "Absolutely", "no", "oh yes"])
+    found = _labelled(shop, source, "--missed", "agrees", "--samples", "9")
+    assert (found["true"], found["missed"], found["where"]) == (2, 3, 'kind == "user"')
+    assert {sample["text"] for sample in found["samples"]} == {"sure thing", "Absolutely", "no"}
+    found = _labelled(shop, source, "--missed", "agrees", "--where", "text matches /(?i)sure|absol/")
+    assert {sample["text"] for sample in found["samples"]} == {"sure thing", "Absolutely"}
+    unknown = json.loads(_label(shop, "--missed", "agrees", "--format", "json"))["propositions"][0]
+    assert (unknown["unknown"], unknown["missed"]) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--only", "agree"], "no rule uses a proposition named 'agree'. Did you mean agrees?"),
+        (["--missed", "shop/x"], "no rule uses a proposition named 'shop/x'"),
+        (["--where", "nested"], "--where requires --missed"),
+        (["--missed", "agrees", "--only", "never"], "exclude each other"),
+        (["--missed", "agrees", "--where", "text == ="], "TRL1"),
+    ],
+)
+def test_mistakes_in_the_options_are_explained(shop: Path, more: list[str], words: str) -> None:
+    """Exit 2 with a remedy, and nothing on standard output."""
+    done = CliRunner().invoke(
+        tracline, ["label", str(shop / "archive"), "--rules", str(shop / "shop.yaml"), *more]
+    )
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert words in done.stderr
+
+
 def _conversation(text: str, time: str) -> dict[str, object]:
     return {"id": "a", "messages": [{"role": "user", "content": text, "timestamp": time}]}
 

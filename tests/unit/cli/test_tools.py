@@ -59,9 +59,9 @@ def test_every_path_of_a_tool_is_listed_with_samples(archive: Path) -> None:
     }
     assert (order["calls"], order["results"], order["errors"], order["sessions"]) == (3, 2, 1, 2)
     assert sorted(order["callers"], key=str) == [
-        {"agent": "desk", "nested": False, "calls": 1},
-        {"agent": "desk", "nested": True, "calls": 1},
-        {"agent": None, "nested": False, "calls": 1},
+        {"agent": "desk", "caller": "agent", "nested": False, "calls": 1},
+        {"agent": "desk", "caller": "sub-agent", "nested": True, "calls": 1},
+        {"agent": None, "caller": "agent", "nested": False, "calls": 1},
     ]
     assert (escalate["tool"], escalate["paths"]) == (
         "escalate",
@@ -74,7 +74,7 @@ def test_the_table_is_not_cut_in_a_pipe(archive: Path) -> None:
     found = run(archive, "--tool", "order")
     assert found.stdout.startswith("2 tools in 7 events of 2 sessions\n")
     assert "escalate" not in found.stdout
-    callers = "an unnamed agent 1, desk 1, desk (nested: a sub-agent or the customer) 1"
+    callers = "an unnamed agent 1, desk 1, desk (sub-agent) 1"
     assert f"  called by {callers}\n" in found.stdout
     assert "…" not in found.stdout
 
@@ -95,3 +95,24 @@ def test_json_with_ids_as_keys_is_bounded() -> None:
     paths = {path.path: path.values for path in counter.paths()}
     assert len(paths) == PATHS_MAX
     assert paths["result.same"] == 2 * PATHS_MAX
+
+
+def test_the_customers_tools_are_apart(tmp_path: Path) -> None:
+    """A chat log names the customer as the requestor of a call; the answer counts as no call."""
+    call = {"id": "c1", "name": "toggle_roaming", "arguments": {}, "requestor": "user"}
+    messages = [
+        {"role": "user", "content": None, "tool_calls": [call]},
+        {"role": "tool", "id": "c1", "requestor": "user", "content": "on"},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{**call, "id": "c2", "requestor": "assistant"}],
+        },
+    ]
+    (tmp_path / "log.json").write_text(json.dumps([{"id": "a", "messages": messages}]))
+    (tool,) = json.loads(run(tmp_path / "log.json", "--format", "json").stdout)
+    assert sorted((caller["caller"], caller["calls"]) for caller in tool["callers"]) == [
+        ("agent", 1),
+        ("customer", 1),
+    ]
+    assert "called by an unnamed agent 1, the customer 1" in run(tmp_path / "log.json").stdout

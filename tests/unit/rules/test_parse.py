@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tracline.rules.language.formula_builder import BOUND_MAX
+from tracline.rules.language.expression_limits import BOUND_MAX, DEPTH_MAX, TEXT_CHARS_MAX
 from tracline.rules.language.operators import parse_operators
 from tracline.rules.language.parse import Operator, parse_formula, parse_name
-from tracline.rules.language.syntax import DEPTH_MAX, TEXT_CHARS_MAX
 from tracline.rules.lint.precedence import precedence_warnings
 from tracline.rules.model.formula import FALSE, TRUE, Formula, Op, prop
 from tracline.rules.model.keywords import RESERVED, SPELLINGS

@@ -10,6 +10,7 @@ from tracline.predict.detector import AlarmState, DetectorSettings
 from tracline.schemas.records.session_status import SessionStatus, StatusChange
 from tracline.schemas.time import NS
 from tracline.stream.alerts import sessions
+from tracline.stream.alerts.alert import CAPTURE
 from tracline.stream.alerts.rates import Rate, Rates, RuleRates, tolerance
 from tracline.stream.alerts.sessions import RateKey, SessionCounter, TickCounts
 from tracline.stream.alerts.watch import AlarmChange, Watch, WatchState
@@ -21,17 +22,26 @@ BOT = RateKey("desk", "confirm", "bot")
 APPLIED, VIOLATED, UNJUDGED, CLOSED = SessionStatus
 
 
-def changed(kind: SessionStatus, at_s: int, session: str = "s1", agent: str | None = "bot") -> StatusChange:
+def changed(
+    kind: SessionStatus,
+    at_s: int,
+    session: str = "s1",
+    agent: str | None = "bot",
+    missing: str | None = None,
+) -> StatusChange:
     """A change of a session's status at a second of event time."""
     rule = (None,) * 4 if kind is CLOSED else ("desk", "confirm", "0" * 64, "high")
-    return StatusChange(kind, session, 0, *rule, agent, at_s * NS)
+    return StatusChange(kind, session, 0, *rule, agent, at_s * NS, missing)
 
 
-def settled(counter: SessionCounter, *statuses: StatusChange, until_s: int) -> list[tuple[int, int, int]]:
-    """The ticks that these changes and the watermark settle: tick, violating, applicable."""
+def settled(
+    counter: SessionCounter, *statuses: StatusChange, until_s: int, rule: str = "confirm"
+) -> list[tuple[int, int, int]]:
+    """The ticks of a rule that these changes and the watermark settle: tick, violating, applicable."""
     for status in statuses:
         counter.add(status)
-    return [(tick.number, tick.violating, tick.applicable) for tick in counter.advance(until_s * NS)]
+    ticks = counter.advance(until_s * NS)
+    return [(tick.number, tick.violating, tick.applicable) for tick in ticks if tick.key.rule == rule]
 
 
 @pytest.fixture
@@ -85,21 +95,52 @@ def test_a_violation_counts_without_the_rule_having_applied(counter: SessionCoun
     assert settled(counter, changed(VIOLATED, 10), until_s=100) == [(0, 1, 1)]
 
 
-def test_what_cannot_be_judged_leaves_the_rate(counter: SessionCounter) -> None:
-    """An unjudged session is taken out again, unless it has violated, or does so all the same."""
+def test_what_cannot_be_judged_stays_in_the_rate(counter: SessionCounter) -> None:
+    """An unjudged session counts as one that does not violate, unless it has violated, or does later."""
     statuses = [
         *(changed(APPLIED, 10, name) for name in ("s1", "s2", "s3")),
         *(changed(UNJUDGED, 20), changed(VIOLATED, 30, "s2"), changed(UNJUDGED, 40, "s2")),
         *(changed(UNJUDGED, 50, "s3"), changed(VIOLATED, 60, "s3")),
     ]
-    assert settled(counter, *statuses, until_s=100) == [(0, 2, 2)]
+    assert settled(counter, *statuses, until_s=100) == [(0, 2, 3)]
 
 
-def test_a_tick_of_unjudged_sessions_alone_has_none(counter: SessionCounter) -> None:
-    """Nothing is left of the tick, whether the rule had applied or not."""
+def test_a_tick_of_unjudged_sessions_alone_is_settled(counter: SessionCounter) -> None:
+    """None of its sessions certainly violates the rule, whether the rule had applied or not."""
     assert settled(
         counter, changed(APPLIED, 10), changed(UNJUDGED, 20), changed(UNJUDGED, 30, "s2"), until_s=100
-    ) == [(0, 0, 0)]
+    ) == [(0, 0, 2)]
+
+
+def test_sessions_without_content_count_under_a_name_of_their_own(counter: SessionCounter) -> None:
+    """A session counts once, whatever rules lack content; one that is unjudged for a limit lacks none."""
+    statuses = [
+        *(changed(APPLIED, 10, name) for name in ("s1", "s2", "s3")),
+        *(changed(UNJUDGED, 20, missing="absent"), changed(UNJUDGED, 30, missing="truncated")),
+        *(changed(UNJUDGED, 40, "s2"), changed(UNJUDGED, 50, "s4", missing="redacted")),
+        *(changed(CLOSED, 60, name) for name in ("s1", "s2", "s3", "s4")),
+    ]
+    assert settled(counter, *statuses, until_s=100, rule=CAPTURE[1]) == [(0, 2, 4)]
+
+
+def test_an_outage_of_capture_is_one_alarm() -> None:
+    """The sessions of 5 ticks of 40 lose content after a tenth violated: no rule raises an alarm."""
+    ticks: list[tuple[list[StatusChange], int]] = []
+    for tick in range(40):
+        statuses: list[StatusChange] = []
+        for place in range(20):
+            name, at = f"{tick}-{place}", tick * TICK + place
+            statuses.append(changed(APPLIED, at, name))
+            if place == 0 and tick % 2:
+                statuses.append(changed(VIOLATED, at + 1, name))
+            if 20 <= tick < 25:
+                statuses.append(changed(UNJUDGED, at + 2, name, missing="absent"))
+            statuses.append(changed(CLOSED, at + 3, name))
+        ticks.append((statuses, (tick + 1) * TICK * NS))
+    fired, resolved = run(watch(), ticks)
+    assert (fired.key, resolved.key) == (RateKey(*CAPTURE, "bot"), RateKey(*CAPTURE, "bot"))
+    assert 20 <= fired.begins // NS // TICK <= 22
+    assert fired.alarm.observed == 1.0
 
 
 def test_what_comes_late_counts_in_the_tick_that_is_open_now(counter: SessionCounter) -> None:
@@ -115,7 +156,7 @@ def test_agents_count_by_themselves(counter: SessionCounter) -> None:
     statuses = [changed(APPLIED, 10), changed(APPLIED, 20, "s2", None), changed(VIOLATED, 30, "s2", "bot")]
     for status in statuses:
         counter.add(status)
-    assert counter.advance(300 * NS) == [
+    assert counter.advance(300 * NS)[:2] == [
         TickCounts(RateKey("desk", "confirm", ""), 0, 1, 1),
         TickCounts(BOT, 0, 0, 1),
     ]
@@ -163,7 +204,7 @@ def test_sessions_are_limited_while_time_stands_still(
     for name in ("s200", "s201", "s202"):
         counter.add(changed(APPLIED, 40, name))
     assert [session for session, _ in counter.sessions] == ["s200", "s201", "s202"]
-    assert counter.advance(300 * NS) == [TickCounts(BOT, 0, 0, 104)]
+    assert counter.advance(300 * NS)[0] == TickCounts(BOT, 0, 0, 104)
 
 
 def test_agents_that_look_the_same_count_together(counter: SessionCounter) -> None:
@@ -253,7 +294,7 @@ def test_the_end_of_traffic_raises_nothing() -> None:
             waiting.setdefault(tick + 12, []).append(changed(CLOSED, at + 12 * TICK + 1, name))
     settled = [(waiting.get(tick, []), (tick + 1) * TICK * NS) for tick in range(80)]
     assert run(slow, settled) == []
-    assert slow.ticks == 40
+    assert slow.ticks == 2 * 40, "those of the rule, and those of the capture of content"
     assert not slow.counter.overdue
 
 
@@ -276,15 +317,15 @@ def test_a_watch_cut_anywhere_reports_the_same() -> None:
             state.apply(writes)
             assert read_watch(store, TICK) == state
         assert first_half + run(watch(state), settled[cut:]) == whole
-        assert len(store) <= 3, "closed sessions leave no record"
+        assert len(store) <= 4, "closed sessions leave no record"
 
 
 def test_ticks_without_sessions_do_not_count() -> None:
-    """A tick of which all sessions turned out to be unjudged is none that could have had an alarm."""
+    """Only ticks in which a session counts could have had an alarm."""
     watched = watch()
-    settled = [changed(APPLIED, 10), changed(UNJUDGED, 20), changed(CLOSED, 30), changed(APPLIED, 110, "s2")]
+    settled = [changed(APPLIED, 10), changed(CLOSED, 30), changed(APPLIED, 210, "s2")]
     run(watched, [(settled, 1_000 * NS)])
-    assert watched.ticks == 1
+    assert watched.ticks == 2 * 2
 
 
 def test_state_of_other_ticks_is_refused() -> None:

@@ -39,7 +39,7 @@ def test_every_answer_is_guarded(desk: Path, path: str) -> None:
     answer = get(app(desk, shipped()), path)
     assert answer.headers["content-security-policy"] == (
         "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:;"
-        " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        " base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
     )
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["referrer-policy"] == "no-referrer"

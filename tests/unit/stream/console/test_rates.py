@@ -8,7 +8,7 @@ import pytest
 from tracline.schemas.time import NS
 from tracline.stream.console import queries
 from tracline.stream.console.chart import RATE_TOP_MIN, chart
-from tracline.stream.console.rates import HOUR, SessionCounts, Share, series, window_to
+from tracline.stream.console.rates import HOUR, SessionCounts, series, window_to
 
 from ....support.console_store import INSERT_STATUS, START, fill, session, user, writing
 from .asking import DESK, app, get, plain
@@ -27,8 +27,8 @@ STATUSES = [
 ]
 
 
-def test_rates_count_applicable_judged_sessions(store: Path) -> None:
-    """Violating sessions count as applicable, unjudged ones that do not violate apart, others not at all."""
+def test_rates_count_every_session_of_a_rule_once(store: Path) -> None:
+    """Violating sessions count as applicable; unjudged ones that do not violate make the rate bounds."""
     fill(store, DESK, [session("s", user("hi"))])
     with writing(store) as db:
         db.execute("DELETE FROM standing")
@@ -38,16 +38,15 @@ def test_rates_count_applicable_judged_sessions(store: Path) -> None:
         found = queries.session_counts(db, window.since, window.until, HOUR, ("desk", "calm"))
     assert sorted(found, key=lambda tally: (tally.agent, tally.bucket)) == [
         SessionCounts("desk", "calm", "", 23, 1, 1, 0),
-        SessionCounts("desk", "calm", "ann", 23, 2, 1, 0),
+        SessionCounts("desk", "calm", "ann", 23, 2, 1, 1),
         SessionCounts("desk", "calm", "bob", 22, 1, 1, 1),
     ]
     text = plain(get(app(store), "/rules/desk/calm").text)
-    assert (
-        "75.0%: 3 of 4 sessions in the 24 hours up to 2026-02-17 13:00:00; 1 more could not be judged" in text
-    )
-    assert "2026-02-17 12:00:00 2 3 66.7% 0" in text
+    rate = "50.0% to 83.3%: 3 of 6 sessions in the 24 hours up to 2026-02-17 13:00:00"
+    assert f"{rate}; 2 were not judged to the end." in text
+    assert "2026-02-17 12:00:00 2 4 50.0% to 75.0% 1" in text
     overview = plain(get(app(store), "/?agent=bob").text)
-    assert "calm desk Nobody shouts high 1 1 100.0% 1" in overview
+    assert "calm desk Nobody shouts high 1 2 50.0% to 100.0% 1" in overview
 
 
 def test_bars_stand_in_their_box() -> None:
@@ -68,10 +67,3 @@ def test_bars_stand_in_their_box() -> None:
         drawn.words
         == "2.0%, 1 of 50 sessions, in 24 hours; highest 2.5%, 1 of 40 sessions, from 2026-02-16 16:00 UTC"
     )
-
-
-def test_shares_add_up() -> None:
-    """The sum of shares divides sums; nothing divides by nothing."""
-    total = Share(1, 4, 0) + Share(0, 4, 2)
-    assert (total.rate, total.unjudged) == (0.125, 2)
-    assert Share(0, 0, 3).rate is None

@@ -1,0 +1,70 @@
+"""The memory and the cost of audits of very many events.
+
+`PYTHONPATH=. python benchmarks/large_audit.py [EVENTS [FOLDER]]` (100,000,000 by default; about 75 bytes of
+disk an event) writes 1,000,000 synthetic events, and then copies of them with other session ids and later
+times. It audits a tenth of the files, three tenths and all, each in a separate process, and prints the
+processor time an event, the peak memory, and the rows that needed no sort. The archive is written to FOLDER,
+a temporary folder by default, and is deleted at the end.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import polars as pl
+from audit import measured, write
+
+BASE_EVENTS = 1_000_000
+SPAN = pl.duration(days=31)
+"""The time by which each copy is later than the one before it; the conversations of a copy take 30 days."""
+SHARES = (0.1, 0.3, 1)
+ROW_GROUP = 100_000
+
+
+def main() -> None:
+    """Run the benchmark and print its table."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000_000
+    with tempfile.TemporaryDirectory(dir=sys.argv[2] if len(sys.argv) > 2 else None) as folder:
+        base, archive = Path(folder) / "base", Path(folder) / "archive"
+        write(base, BASE_EVENTS)
+        repeat(base, archive, -(-count // BASE_EVENTS))
+        print("events | verdicts | rows in order | us of processors an event | MB at most")
+        for share in SHARES:
+            print(audited(archive, share, Path(folder)), flush=True)
+
+
+def repeat(base: Path, archive: Path, copies: int) -> None:
+    """Write an archive that repeats the files of another with other sessions and times."""
+    archive.mkdir()
+    for number in range(copies):
+        for file in sorted(base.iterdir()):
+            later = pl.col("time", "occurrence") + number * SPAN
+            name = pl.format("copy-{}-{}", pl.lit(f"{number:05d}"), "session_id").alias("session_id")
+            rows = pl.read_parquet(file).with_columns(name, later)
+            rows.write_parquet(archive / f"{number:05d}-{file.name}", row_group_size=ROW_GROUP)
+
+
+def audited(archive: Path, share: float, folder: Path) -> str:
+    """Return a line of the table, for the first files of an archive."""
+    files = sorted(archive.iterdir())
+    part = folder / f"share-{share}"
+    part.mkdir()
+    for file in files[: max(1, round(share * len(files)))]:
+        (part / file.name).hardlink_to(file)
+    found = measured("audit", part, folder / "bundle")
+    each = 1e6 * found["cpu_s"] / found["events"]
+    return " | ".join(
+        (
+            f"{found['events']:,}",
+            f"{found['verdicts']:,}",
+            f"{found['in_order']:,}",
+            f"{each:.2f}",
+            f"{found['peak_mb']:,.0f}",
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

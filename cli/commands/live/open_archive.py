@@ -1,0 +1,51 @@
+"""`tracline serve --open`: an archive in the console, read only."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+from ...error import coded_error, package_error
+from ...options import load_selected, note, notes
+from ...source import audit_options, report_empty, report_rejected
+
+
+def open_archive(
+    source: str, rules: tuple[str, ...], host: str, port: int, token: str | None, timezone: str
+) -> None:
+    """Judge a source by the rules, if any, and show its sessions until the process is stopped."""
+    from ....batch.sources.discover import Population
+    from ....batch.survey.judged_sessions import judged_sessions
+    from ....rules.engine.judge import compile_rule_set
+    from ....rules.model.digest import rule_set_digest
+    from ....rules.model.rule import RuleSet
+
+    try:
+        from ....stream.error import StreamError
+        from ....stream.ingest.server.sockets import Address
+        from ....stream.serve.opened_service import serve_opened
+        from ....stream.serve.opened_store import OpenedStore
+        from ....stream.serve.store import FILE
+    except ModuleNotFoundError as error:
+        if (missing := package_error(error, "tracline serve")) is None:
+            raise
+        raise missing from error
+    rule_set = load_selected(rules, (), ()) if rules else RuleSet((), {})
+    compiled, population = compile_rule_set(rule_set), Population()
+    note(f"reading {source}")
+    with tempfile.TemporaryDirectory() as folder:
+        store = OpenedStore(Path(folder) / FILE)
+        scratch = Path(folder) / "scratch"
+        scratch.mkdir()
+        digest = rule_set_digest(rule_set)
+        for judged in judged_sessions(source, compiled, scratch, audit_options(timezone), population):
+            statuses = judged.statuses.iter_rows(named=True)
+            store.add(judged.events, judged.records, statuses, digest)
+        store.finish()
+        report_rejected(population.rejects, population.rejected, source, population.rejected.total())
+        report_empty(store.events, source)
+        try:
+            asyncio.run(serve_opened(Path(folder) / FILE, compiled, Address(host, port, token), notes()))
+        except StreamError as error:
+            raise coded_error(error.code, "tracline serve", str(error), error.hint) from error

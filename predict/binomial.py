@@ -1,0 +1,68 @@
+"""Confidence limits of a rate from counts."""
+
+from __future__ import annotations
+
+import math
+
+_STEPS = 100
+_SUMMANDS_MAX = 10_000
+_TINY = 1e-300
+
+
+def lower_limit(successes: int, trials: int, confidence: float) -> float:
+    """Return the one-sided lower Clopper-Pearson limit of a rate (Clopper and Pearson 1934).
+
+    It is the least rate at which that many successes are not less likely than 1 - confidence. It exceeds the
+    true rate with at most that probability, whatever the rate and the number of trials: that does not hold of
+    limits from the normal distribution, such as Wilson's, for rates near 0.
+    """
+    assert 0 <= successes <= trials
+    assert 0 < confidence < 1
+    if successes == 0:
+        return 0.0
+    low, high = 0.0, successes / trials
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if at_least(successes, trials, middle) < 1 - confidence:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def at_least(successes: int, trials: int, rate: float) -> float:
+    """Return the probability of at least that many successes in independent trials of that rate.
+
+    It is the regularised incomplete beta function I_rate(successes, trials - successes + 1), by its continued
+    fraction (Abramowitz and Stegun, 26.5.8; evaluated by Lentz's method).
+    """
+    if successes <= 0 or rate >= 1:
+        return 1.0
+    if successes > trials or rate <= 0:
+        return 0.0
+    a, b = float(successes), trials - successes + 1.0
+    if rate > (a + 1) / (a + b + 2):
+        # I_x(a, b)  =  1 - I_(1-x)(b, a): the fraction converges fast on this side only.
+        return 1 - _beta(1 - rate, b, a)
+    return _beta(rate, a, b)
+
+
+def _beta(x: float, a: float, b: float) -> float:
+    scale = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    c, d = 1.0, 1 / _off_zero(1 - (a + b) * x / (a + 1))
+    fraction = d
+    for m in range(1, _SUMMANDS_MAX):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        before = fraction
+        for coefficient in (even, odd):
+            d = 1 / _off_zero(1 + coefficient * d)
+            c = _off_zero(1 + coefficient / c)
+            fraction *= c * d
+        if abs(fraction - before) <= 1e-14 * abs(fraction):
+            break
+    return math.exp(scale) * fraction / a
+
+
+def _off_zero(value: float) -> float:
+    return value if abs(value) > _TINY else _TINY

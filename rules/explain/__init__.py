@@ -1,0 +1,1 @@
+"""Explanation: the sentence on what broke a rule, and the status of each of its parts at every step."""

@@ -1,0 +1,221 @@
+"""`tracline show BUNDLE`: findings with their events, from the archive beside the bundle."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from tracline.batch.findings.findings import FINDINGS_MAX
+from tracline.cli import tracline
+
+from ...support.event_rows import PACK, call, session, user, write
+
+RECORDINGS = Path(__file__).parents[2] / "frameworks" / "recordings"
+BOUNDED = """
+pack: bounded
+version: 1
+propositions:
+  asks: kind == "user"
+  replies: kind == "assistant"
+  calls: kind == "tool_call"
+rules:
+  - {id: soon, title: Answered within two events, severity: high, formula: "always (asks -> F[1,2] replies)"}
+  - {id: no-call, title: No call, severity: low, formula: always not calls}
+"""
+
+
+def run(*words: str | Path) -> Result:
+    """Run the command with these words."""
+    return CliRunner().invoke(tracline, list(map(str, words)))
+
+
+def show(bundle: Path, *more: str | Path) -> Result:
+    """Run `tracline show` on the bundle."""
+    return run("show", bundle, *more)
+
+
+def shown(bundle: Path, *more: str | Path) -> list[dict]:
+    """Return the findings that `tracline show` writes as JSON."""
+    found = show(bundle, "--format", "json", *more)
+    assert found.exit_code == 0, found.output
+    return [json.loads(line) for line in found.stdout.splitlines()]
+
+
+def audited(folder: Path, source: Path, pack: str, *more: str) -> Path:
+    """Audit the source by a pack into a bundle beside it."""
+    (folder / "pack.yaml").write_text(pack)
+    bundle = folder / "bundle"
+    done = run("audit", source, "--rules", folder / "pack.yaml", "--out", bundle, "-q", *more)
+    assert done.exit_code == 0, done.output
+    return bundle
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    """A bundle of thirty sessions that shout, beside its archive."""
+    rows = [
+        row for at in range(30) for row in session(f"s{at:02}", user("a"), user("no!"), call(), user("b"))
+    ]
+    write(tmp_path / "archive" / "events.parquet", rows)
+    return audited(tmp_path, tmp_path / "archive", PACK)
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bundle of a demo with 400 conversations."""
+    out = tmp_path_factory.mktemp("demo") / "demo"
+    assert run("demo", "--out", out, "--sessions", "400", "--quiet").exit_code == 0
+    return out / "bundle"
+
+
+def test_a_finding_has_its_events_the_witness_and_a_sentence(tmp_path: Path) -> None:
+    """The events near the witness, its own marked, with the propositions at each; the rest is counted."""
+    steps = [user("hello", span_id="x"), *(call(f"t{at}", f"c{at}") for at in range(9))]
+    write(tmp_path / "archive" / "events.parquet", session("s", *steps))
+    bundle = audited(tmp_path, tmp_path / "archive", BOUNDED)
+    (found,) = shown(bundle, "--rule", "soon")
+    assert found["sentence"] == (
+        "Event 1 (`asks`) required `eventually[0,1] replies`, of which `replies` was left; "
+        "event 3 broke it: `replies` was not true there."
+    )
+    assert found["decisive"] == ["replies"]
+    assert [event["seq"] for event in found["events"]] == [1, 2, 3, 4, 5]
+    assert [event["true"] for event in found["events"]] == [["asks"], [], [], [], []]
+    assert [event["witness"] is not None for event in found["events"]] == [True, True, True, False, False]
+    assert found["events"][0]["text"] == "hello"
+    table = show(bundle, "--rule", "soon").stdout
+    assert found["sentence"] in " ".join(table.split())
+    assert "> 3 tool_call" in table
+    assert "(5 events left out)" in table
+
+
+def test_the_rules_of_the_demo_are_explained(demo: Path) -> None:
+    """The propositions at each event of a witness are those of the verdict; each sentence names its event."""
+    findings = shown(demo, "--sample", "1000")
+    assert len({found["verdict"]["rule"] for found in findings}) > 10
+    for found in findings:
+        record, events = found["verdict"], {event["seq"]: event for event in found["events"]}
+        used = {name for event in record["witness"]["events"] for name in event["true"]}
+        for witnessed in record["witness"]["events"]:
+            event = events[witnessed["seq"]]
+            assert set(witnessed["true"]) <= set(event["true"])
+            assert used & set(event["true"]) == set(witnessed["true"]) & used
+        assert f"vent {record['seq']}" in found["sentence"]
+        assert events[record["seq"]]["event_id"] == record["event_id"]
+
+
+def test_a_sample_depends_on_the_seed_alone(bundle: Path) -> None:
+    """The same seed draws the same findings, another one others; N at most, each once."""
+    ids = [[found["verdict"]["id"] for found in shown(bundle, "--sample", "8", "--seed", s)] for s in "112"]
+    assert ids[0] == ids[1] != ids[2]
+    assert len(set(ids[0])) == 8
+    assert {found["verdict"]["rule"] for found in shown(bundle, "--sample", "99")} == {"answered", "calm"}
+    assert len(shown(bundle, "--sample", "99")) == 60
+    assert len(shown(bundle)) == FINDINGS_MAX
+    assert "20 of 60 findings" in show(bundle).stderr
+
+
+def test_a_verdict_or_a_rule_can_be_chosen(bundle: Path) -> None:
+    """By the id that the audit's table and `verdicts.jsonl` have, by the rule's id, and with its pack."""
+    fourth = shown(bundle)[3]
+    (found,) = shown(bundle, "--verdict", fourth["verdict"]["id"])
+    assert found == fourth
+    assert shown(bundle, "--rule", "calm") == shown(bundle, "--rule", "desk/calm")
+    unknown = show(bundle, "--rule", "clam")
+    assert (unknown.exit_code, unknown.stdout) == (2, "")
+    assert "TRL421" in unknown.stderr
+    assert "did you mean calm?" in unknown.stderr
+    assert "TRL421" in show(bundle, "--verdict", "0" * 32).stderr
+
+
+def test_an_archive_that_moved_or_changed_is_an_error(bundle: Path, tmp_path: Path) -> None:
+    """Bundle and archive can move together; --archive states where it is; another content is refused."""
+    expected = shown(bundle)
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    shutil.move(bundle, moved / "bundle")
+    missing = show(moved / "bundle")
+    assert (missing.exit_code, missing.stdout) == (2, "")
+    assert "TRL420" in missing.stderr
+    assert "--archive" in missing.stderr
+    assert shown(moved / "bundle", "--archive", tmp_path / "archive") == expected
+    shutil.move(tmp_path / "archive", moved)
+    assert shown(moved / "bundle") == expected
+    write(moved / "archive" / "events.parquet", session("s00", user("no!")))
+    changed = show(moved / "bundle")
+    assert (changed.exit_code, changed.stdout) == (2, "")
+    assert "events.parquet differs from the file that the audit read" in changed.stderr
+
+
+def test_a_bundle_of_an_early_release_needs_the_archive(bundle: Path, tmp_path: Path) -> None:
+    """Without the files on its input the archive is named by hand, and a note states the lack of digests."""
+    expected = shown(bundle)
+    (bundle / "source.json").unlink()
+    (bundle / "inputs.jsonl").unlink()
+    assert "TRL420" in show(bundle).stderr
+    assert shown(bundle, "--archive", tmp_path / "archive") == expected
+    assert "no digests" in show(bundle, "--archive", tmp_path / "archive").stderr
+    write(tmp_path / "archive" / "events.parquet", session("s00", user("hi")))
+    wrong = show(bundle, "--archive", tmp_path / "archive")
+    assert wrong.exit_code == 2
+    assert "does not have the events of verdict" in wrong.stderr
+
+
+def test_findings_in_chat_logs_and_dumps_are_read_again(tmp_path: Path) -> None:
+    """The source of an audit may be anything that it reads, with its options."""
+    chat = [{"id": "c", "messages": [{"role": "user", "content": "Why?"}] * 3}]
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "chat.json").write_text(json.dumps(chat))
+    (found,) = shown(audited(tmp_path, tmp_path / "logs", BOUNDED))
+    assert [event["text"] for event in found["events"]] == ["Why?"] * 3
+    dump = tmp_path / "dump"
+    dump.mkdir()
+    source = RECORDINGS / "openai-openinference" / "otlp"
+    found = shown(audited(dump, source, BOUNDED), "--rule", "no-call")
+    assert found
+    assert all(event["tool"] for each in found for event in each["events"] if event["witness"])
+
+
+def test_an_unjudged_rule_states_what_was_unknown(tmp_path: Path) -> None:
+    """Its verdict can be shown by its id: the event, and the propositions that are unknown there."""
+    rows = session("s", user("hi"), user(None, content="absent"))
+    write(tmp_path / "archive" / "events.parquet", rows)
+    bundle = audited(tmp_path, tmp_path / "archive", PACK)
+    record, *_ = map(json.loads, (bundle / "verdicts.jsonl").read_text().splitlines())
+    assert record["verdict"] == "unjudged"
+    (found,) = shown(bundle, "--verdict", record["id"])
+    assert found["sentence"].startswith("The rule is unjudged from event 2 on: ")
+    assert found["events"][1]["unknown"]
+
+
+def test_options_of_bundles_and_of_sources_exclude_each_other(bundle: Path, tmp_path: Path) -> None:
+    """A mistake in the options is an error of usage with a remedy."""
+    for more in (["--session", "s00"], ["--rules", "privacy"], ["--repeats"]):
+        assert show(bundle, *more).exit_code == 2
+        assert "A bundle takes" in show(bundle, *more).stderr
+    wrong = run("show", tmp_path / "archive", "--sample", "3")
+    assert wrong.exit_code == 2
+    assert "require a bundle" in wrong.stderr
+
+
+def test_hostile_text_is_shown_harmlessly(tmp_path: Path) -> None:
+    """Escapes and markup in messages, ids and names neither reach the terminal nor style it."""
+    evil = "no!\x1b[31m [bold]x[/bold] \u202e"
+    write(tmp_path / "archive" / "events.parquet", session("s\x1b[2J", user(evil)))
+    table = show(audited(tmp_path, tmp_path / "archive", PACK)).stdout
+    assert "\x1b" not in table
+    assert "\u202e" not in table
+    assert "[bold]x[/bold]" in table
+
+
+def test_results_keep_to_the_terminal(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Content is cut to some lines of a terminal and never in a pipe; ids are whole in both."""
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = show(bundle, "--sample", "2").stdout.splitlines()
+    assert max(map(len, lines)) <= 60
+    monkeypatch.delenv("COLUMNS")
+    for found in shown(bundle, "--sample", "2"):
+        assert f"verdict {found['verdict']['id']}" in lines
