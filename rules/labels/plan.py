@@ -50,7 +50,7 @@ class ColumnPlan:
         """Return the answer of a leaf as a nullable Boolean; null is unknown."""
         if leaf.path.field == "kind":
             return self.put(CHEAP, leaf, kind_answer(leaf, self.column("kind")))
-        if is_cheap(leaf) and leaf.other is None:
+        if is_cheap(leaf) and leaf.against is None:
             answer = values.answer(leaf, self.column(leaf.path.field))
             return self.put(CHEAP, leaf, self._known(leaf, answer))
         return self.put(ANSWERS, leaf, self._known(leaf, self._answer(leaf, self._operand(leaf, leaf.path))))
@@ -119,8 +119,8 @@ class ColumnPlan:
 
     def _answer(self, leaf: Leaf, value: pl.Expr) -> pl.Expr:
         """Return the leaf's answer on its value, false where there is none; use the path's regex set."""
-        if leaf.other is not None:
-            return values.compare_values(leaf.test, value, self._operand(leaf, leaf.other))
+        if leaf.against is not None:
+            return values.compare_values(leaf.test, value, self._operand(leaf, leaf.against))
         regexes, pattern = self.regex_sets.get(leaf.path), pattern_of(leaf)
         if regexes is None or pattern not in regexes.patterns:
             return values.answer(leaf, value)

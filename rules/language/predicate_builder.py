@@ -118,9 +118,9 @@ class _PredicateBuilder:
         test = _test(node)
         negated = any(token.type == "NOT" for token in tokens(node))
         fits = known is None or self._supports(node, known, test)
-        other = self._other(node, known)
-        if other is not None:
-            return Leaf(path, test, other=other)
+        against = self._against(node, known)
+        if against is not None:
+            return Leaf(path, test, against=against)
         values = [self._value(test, known, child, fits) for child in _values(node)]
         leaf = (
             _flag(path, test, values)
@@ -129,7 +129,7 @@ class _PredicateBuilder:
         )
         return Not(leaf) if negated else leaf
 
-    def _other(self, node: SyntaxNode, known: EventField | None) -> Path | None:
+    def _against(self, node: SyntaxNode, known: EventField | None) -> Path | None:
         """Return the path of the field that a condition compares with, if it is one that can be compared."""
         if node.data != "compare" or (known and known.type in (FieldType.CHOICE, FieldType.FLAG)):
             return None

@@ -171,7 +171,7 @@ def evaluate_leaf(leaf: Leaf, value: ValueClass) -> bool | None:
         return not value.present
     if not value.scalar:
         return False
-    if leaf.other is not None:
+    if leaf.against is not None:
         return None
     match test:
         case Test.IS_TRUE:

@@ -123,8 +123,8 @@ def _predicate(predicate: Predicate) -> Json:
             return value
         case Leaf(path, test, operands, None):
             return [test.value, _path(path), *(_scalar(operand) for operand in operands)]
-        case Leaf(path, test, _, Path() as other):
-            return [test.value, _path(path), _path(other)]
+        case Leaf(path, test, _, Path() as against):
+            return [test.value, _path(path), _path(against)]
         case Not(arg):
             return ["not", _predicate(arg)]
         case And(args):

@@ -208,7 +208,7 @@ def test_following_is_trying_every_completion_of_larger_formulas() -> None:
     )
 
 
-def test_monitors_follow_as_every_completion_says() -> None:
+def test_monitors_follow_every_completion() -> None:
     """Verdicts, breaches and closings of all formulas of two nodes agree, on sessions of three events."""
     compared = 0
     chosen = sessions(3, UNKNOWN_MAX)
@@ -289,7 +289,7 @@ def readings_of(
     rule: Rule, true: frozenset[str], unknown: frozenset[str]
 ) -> tuple[frozenset[str] | None, ...]:
     """Return the true propositions of every completion, None where `steps` excludes the event."""
-    subsets = [frozenset(n for n, one in zip(sorted(unknown), bits, strict=True) if one)
+    subsets = [frozenset(n for n, is_true in zip(sorted(unknown), bits, strict=True) if is_true)
                for bits in product((False, True), repeat=len(unknown))]  # fmt: skip
     cases = [true | subset for subset in subsets]
     return tuple(each if rule.steps is None or evaluate_boolean(rule.steps, each) else None for each in cases)

@@ -144,7 +144,7 @@ leaf_questions = st.one_of(
     ),
     st.builds(Leaf, paths, st.just(Ask.IS_NULL)),
     st.builds(
-        lambda path, test, other: Leaf(path, test, other=other), paths, st.sampled_from(ORDERED), paths
+        lambda path, test, against: Leaf(path, test, against=against), paths, st.sampled_from(ORDERED), paths
     ),
 )
 predicates = st.recursive(

@@ -50,8 +50,8 @@ def oracle_leaf(leaf: Leaf, event: Event) -> bool | None:
         if event["kind"] == "unknown" and "unknown" not in leaf.operands:
             return None if {"user", "assistant"} & set(leaf.operands) else False
         return holds(leaf, event["kind"])
-    if leaf.other is not None:
-        return other_oracle(leaf, leaf.other, event)
+    if leaf.against is not None:
+        return field_oracle(leaf, leaf.against, event)
     compared = leaf.test not in (Ask.MATCHES, Ask.CONTAINS, Ask.STARTS_WITH, Ask.IS_NULL)
     whole_container = compared and not leaf.path.steps and is_document(leaf.path.field, event)
     answer = False if whole_container else holds(leaf, value_of(leaf.path, event))
@@ -63,13 +63,13 @@ def oracle_leaf(leaf: Leaf, event: Event) -> bool | None:
     return True if searched and answer and event["content"] == "truncated" else None
 
 
-def other_oracle(leaf: Leaf, other: Path, event: Event) -> bool | None:
+def field_oracle(leaf: Leaf, against: Path, event: Event) -> bool | None:
     """Return a comparison of two fields of an event."""
-    if unknown(leaf.path.field, event) or unknown(other.field, event):
+    if unknown(leaf.path.field, event) or unknown(against.field, event):
         return None
     left, right = (
         CONTAINER if not path.steps and is_document(path.field, event) else value_of(path, event)
-        for path in (leaf.path, other)
+        for path in (leaf.path, against)
     )
     if {NOTHING, CONTAINER} & {left, right}:
         return False
