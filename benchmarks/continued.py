@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import replace
+from statistics import median
 
 import numpy as np
 import polars as pl
@@ -43,30 +44,38 @@ def main() -> None:
     unsliced = replace(packs, rules=tuple(rule for rule in packs.rules if rule.for_each is None))
     print("rules | events a session | us an event | bytes of state an event | slices | classes")
     for name, rule_set in (("shipped", packs), ("without slices", unsliced)):
-        costs = [measured(name, rule_set, sessions, length) for length in LENGTHS]
-        ratios = [long / short for short, long in zip(*costs, strict=True)]
+        short, long = measured(name, rule_set, sessions)
+        ratios = [high / low for low, high in zip(short, long, strict=True)]
         print(f"{name}: {LENGTHS[1]:,} over {LENGTHS[0]}: time {ratios[0]:.2f}, bytes {ratios[1]:.2f}")
 
 
-def measured(name: str, rule_set: RuleSet, sessions: int, length: int) -> tuple[float, float]:
-    """Return microseconds and bytes of state by event in sessions of that length."""
+def measured(name: str, rule_set: RuleSet, sessions: int) -> list[tuple[float, float]]:
+    """Return microseconds and bytes of state by event in sessions of each length.
+
+    The lengths take turns, batch by batch, and the time is the median of all batches.
+    """
     compiled = compile_rule_set(rule_set)
-    layout = CarryLayout(compiled)
-    rows = labelled(compiled, length + BATCHES * EVENTS)
-    carried = dict[str, Carried]()
-    for begin in range(0, length, FIRST_EVENTS):
-        count = min(FIRST_EVENTS, length - begin)
-        judged(layout, carried, batch(rows, sessions, begin, count), begin)
-    start, written = time.process_time(), 0
-    for place in range(length, length + BATCHES * EVENTS, EVENTS):
-        written += judged(layout, carried, batch(rows, sessions, place, EVENTS), place)
-    events = BATCHES * EVENTS * sessions
-    seconds = time.process_time() - start
-    classes = next(iter(carried.values())).sliced.classes.values()
-    slices = sum(each.members for each in classes)
-    figures = f"{seconds / events * 1e6:.1f} | {written / events:,.0f} | {slices:,} | {len(classes)}"
-    print(f"{name} | {length:,} | {figures}")
-    return seconds / events, written / events
+    layout, found = CarryLayout(compiled), list[tuple[float, float]]()
+    rows = labelled(compiled, LENGTHS[-1] + BATCHES * EVENTS)
+    carried: list[dict[str, Carried]] = [{} for _ in LENGTHS]
+    for length, states in zip(LENGTHS, carried, strict=True):
+        for begin in range(0, length, FIRST_EVENTS):
+            judged(layout, states, batch(rows, sessions, begin, min(FIRST_EVENTS, length - begin)), begin)
+    seconds, written = [[0.0] * BATCHES for _ in LENGTHS], [0 for _ in LENGTHS]
+    for number in range(BATCHES):
+        for i, (length, states) in enumerate(zip(LENGTHS, carried, strict=True)):
+            place = length + number * EVENTS
+            events = batch(rows, sessions, place, EVENTS)
+            start = time.process_time()
+            written[i] += judged(layout, states, events, place)
+            seconds[i][number] = time.process_time() - start
+    for length, states, times, count in zip(LENGTHS, carried, seconds, written, strict=True):
+        found.append((median(times) / (EVENTS * sessions), count / (BATCHES * EVENTS * sessions)))
+        classes = next(iter(states.values())).sliced.classes.values()
+        slices = sum(each.members for each in classes)
+        figures = f"{found[-1][0] * 1e6:.1f} | {found[-1][1]:,.0f} | {slices:,} | {len(classes)}"
+        print(f"{name} | {length:,} | {figures}")
+    return found
 
 
 def judged(layout: CarryLayout, carried: dict[str, Carried], rows: pl.DataFrame, offset: int) -> int:

@@ -21,7 +21,7 @@ from tracline.examples.desk.bot import Desk, conversations
 from tracline.examples.desk.script import Script, ScriptCall, ScriptLine, support_session
 from tracline.schemas.otlp.protobuf import decode_protobuf
 from tracline.schemas.sessions.claims import claims_of
-from tracline.schemas.sessions.span_reading import SessionMemory, read_span
+from tracline.schemas.sessions.span_reading import SessionMemory, content_of_request, read_span
 from tracline.schemas.span import Span
 from tracline.schemas.span_content import Role
 from tracline.schemas.walk.locate import located
@@ -149,7 +149,8 @@ def _print_remembered(bodies: dict[str, list[bytes]]) -> None:
             continue
         alone = [to_otlp([span]).SerializeToString() for span in calls]
         parsed = _best(lambda alone=alone: [TracesData.FromString(body) for body in alone])
-        ratios = [_best(lambda c=calls, is_on=is_on: _claims(c, is_on)) / parsed for is_on in (False, True)]
+        keyed = list(zip(map(_key, calls), alone, strict=True))
+        ratios = [_best(lambda k=keyed, is_on=is_on: _claims(k, is_on)) / parsed for is_on in (False, True)]
         print(f"{name:28} {parsed / len(calls) * 1e6:8.2f} {ratios[0]:7.1f}x {ratios[1]:11.1f}x")
 
 
@@ -157,18 +158,19 @@ def _is_call(span: Span) -> bool:
     return "gen_ai.input.messages" in span.attributes or "ai.prompt.messages" in span.attributes
 
 
-def _claims(calls: Sequence[Span], is_remembered: bool) -> None:
-    """Read the claims of calls, each conversation with a memory if that is on."""
+def _key(span: Span) -> str:
+    """Return a key of the conversation of a call: the desk has its sessions on roots only."""
+    attributes = span.attributes
+    return str(attributes.get("ai.prompt.messages", attributes.get("gen_ai.input.messages")))[:120]
+
+
+def _claims(calls: Sequence[tuple[str, bytes]], is_remembered: bool) -> None:
+    """Read the claims of calls from their requests, each conversation with a memory if that is on."""
     memories: dict[str, SessionMemory] = {}
-    for span in calls:
-        if is_remembered:
-            # The desk's conversations are of one agent and name the session on their roots only.
-            key = str(span.attributes.get("ai.prompt.messages", span.attributes.get("gen_ai.input.messages")))
-            memory = memories.setdefault(key[:120], SessionMemory()).of(span)
-            content = read_span(span, memory=memory.inputs).content
-            claims_of(content, span.start, span.end, memory=memory.claims)
-        else:
-            claims_of(read_span(span).content, span.start, span.end)
+    for key, request in calls:
+        memory = memories.setdefault(key, SessionMemory()) if is_remembered else None
+        content, claims = content_of_request(request, memory)
+        claims_of(content, 1, 2, memory=claims)
 
 
 def _best(run: Callable[[], object]) -> float:

@@ -94,18 +94,13 @@ class AlarmState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """An alarm that fires or is resolved: the counts since the likely change, and the tolerated rate.
-
-    `log_evidence` is the natural logarithm of E when it fires, of the evidence that it is over when it is
-    resolved, and negative infinity when it is resolved for lack of sessions.
-    """
+    """An alarm that fires or is resolved: the counts since the likely change, and the tolerated rate."""
 
     state: AlarmState
     ticks: int
     violating: int
     applicable: int
     tolerated: float
-    log_evidence: float
 
     @property
     def observed(self) -> float:
@@ -177,10 +172,9 @@ def _watch(
     """Add evidence for an alarm, while there is none."""
     before = state.evidence if len(state.evidence) == len(logs) else (NO_EVIDENCE,) * len(logs)
     evidence = tuple(log + _plus_one(old) for log, old in zip(logs, before, strict=True))
-    log_evidence = mixture(evidence)
-    if log_evidence < math.log(settings.arl_ticks) or state.violating < settings.violating_min:
+    if mixture(evidence) < math.log(settings.arl_ticks) or state.violating < settings.violating_min:
         return replace(state, evidence=evidence), None
-    alarm = _alarm(AlarmState.FIRED, state, tolerated, log_evidence)
+    alarm = _alarm(AlarmState.FIRED, state, tolerated)
     return replace(state, evidence=(), firing=True, recovery=NO_EVIDENCE, silent=0), alarm
 
 
@@ -195,7 +189,7 @@ def _recover(
     recovery = _plus_one(state.recovery) - least
     if recovery < math.log(settings.resolve_ticks):
         return replace(state, recovery=recovery, silent=0), None
-    return DetectorState(), _alarm(AlarmState.RESOLVED, state, tolerated, recovery)
+    return DetectorState(), _alarm(AlarmState.RESOLVED, state, tolerated)
 
 
 def _silence(
@@ -206,11 +200,11 @@ def _silence(
         return state, None
     if state.silent + 1 < settings.stale_ticks:
         return replace(state, silent=state.silent + 1), None
-    return DetectorState(), _alarm(AlarmState.RESOLVED, state, tolerated, NO_EVIDENCE)
+    return DetectorState(), _alarm(AlarmState.RESOLVED, state, tolerated)
 
 
-def _alarm(kind: AlarmState, state: DetectorState, tolerated: Tolerated, log_evidence: float) -> Alarm:
-    return Alarm(kind, state.ticks, state.violating, state.applicable, tolerated.rate, log_evidence)
+def _alarm(kind: AlarmState, state: DetectorState, tolerated: Tolerated) -> Alarm:
+    return Alarm(kind, state.ticks, state.violating, state.applicable, tolerated.rate)
 
 
 def _plus_one(log: float) -> float:

@@ -6,7 +6,6 @@ The dialects (`schemas/dialects/`) read the content of spans; session assembly m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
@@ -41,8 +40,7 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(msgspec.Struct, frozen=True):
     """A requested call of a tool; `args` is JSON text, None where the arguments were not captured."""
 
     call_id: str | None
@@ -51,8 +49,7 @@ class ToolCall:
     content: Content = Content.CAPTURED
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(msgspec.Struct, frozen=True):
     """The result of a tool, JSON text or plain; `error` is the error type of a failed run."""
 
     call_id: str | None
@@ -62,8 +59,7 @@ class ToolResult:
     content: Content = Content.CAPTURED
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(msgspec.Struct, frozen=True):
     """One message of a model's input or output: its text (None without one), calls and results."""
 
     role: Role

@@ -16,7 +16,7 @@ from ...schemas.dialects.parts.log_record import LogRecord
 from ...schemas.sessions.claim_log import ClaimLog, DropReason
 from ...schemas.sessions.resolve import candidate_of, omitted_claims
 from ...schemas.sessions.span_reading import SpanReading, join_records, read_span
-from ...schemas.sessions.trace import Trace, cut_links, orphans, unblocked
+from ...schemas.sessions.trace import Trace, orphans, unblocked
 from ...schemas.span_content import SpanRole
 from ..sources.discover import Population, Reject, SourceFile
 from ..sources.span_files import requests
@@ -145,7 +145,6 @@ def _resolved(
             in_trace = _joined(in_trace, records[trace_id], population)
         trace = _trace(in_trace)
         population.gaps += orphans(trace)
-        population.cut_links += cut_links(trace)
         if as_of is not None:
             trace, in_trace = _as_of(trace, in_trace, as_of)
         inside = trace.coverage()

@@ -92,10 +92,10 @@ class Population:
     `rows` are rows of event Parquet, messages of chat logs and spans of dumps. `events` counts judged events
     (not `end` rows) by kind. `duplicates` are repeated conversations and events. `instructions` are system
     and developer messages, `empty` conversations without an event; neither is an error. `gaps` counts ranges
-    of offsets that a manifest lacks, and spans whose parent is missing; `cut_links` counts parents that form
-    a cycle. `skipped` lists files that are not telemetry. `watermark` is the lowest one of the archive's live
-    sources, in nanoseconds since the epoch. `spans` are those of the dumps by file, and those of imported
-    dumps from the manifests. `metrics` counts ignored metric resources. `inputs` are the files.
+    of offsets that a manifest lacks, and spans whose parent is missing. `skipped` lists files that are not
+    telemetry. `watermark` is the lowest one of the archive's live sources, in nanoseconds since the epoch.
+    `spans` are those of the dumps by file, and those of imported dumps from the manifests. `metrics` counts
+    ignored metric resources. `inputs` are the files.
     """
 
     files: int = 0
@@ -107,7 +107,6 @@ class Population:
     empty: int = 0
     renamed: int = 0
     gaps: int = 0
-    cut_links: int = 0
     watermark: int | None = None
     spans: dict[str, SpanCensus] = field(default_factory=dict[str, SpanCensus])
     log_records: LogRecords = field(default_factory=LogRecords)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 import polars as pl
 
 from ...archive.error import SourceError
@@ -20,6 +19,7 @@ from ...rules.engine.sessions import Clock
 from ...rules.model.rule import RuleSet
 from ...schemas.event import Kind
 from ...schemas.frames.events import EVENT_SCHEMA
+from ...schemas.records.verdict_record import VerdictRecord, decode_verdict
 from ...schemas.sessions.claim_log import ClaimLog, DroppedClaim, DropReason
 from ...schemas.time import NS, rfc3339
 from ..audit.audit import judged_batches
@@ -39,8 +39,6 @@ COMPARED_CHARS_MAX = 200
 """Maximum number, and length, of the session ids that are compared."""
 
 _COLUMNS = (*JUDGED_COLUMNS, "tool")
-_VERDICT = ("pack", "rule", "verdict", "seq", "event_id", "slice", "history")
-"""The fields of a verdict that are shown."""
 _CLAIM = ("time", "kind", "text", "tool", "call_id", "args", "result", "error", "content")
 _SPAN = ("trace_id", "span_id", "agent", "model", "service", "nested")
 
@@ -55,7 +53,7 @@ class SessionLine:
     agent: str | None
     tools: tuple[str, ...]
     closed: bool
-    verdicts: tuple[Mapping[str, Any], ...] | None = None
+    verdicts: tuple[VerdictRecord, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +126,9 @@ def session(
         found.add(record)
     events = _shown(rows[judged.order.rows], claim_log)
     if rule_set is not None:
-        verdicts: dict[tuple[str, int], list[dict[str, Any]]] = {}
+        verdicts: dict[tuple[str, int], list[VerdictRecord]] = {}
         for at, line in found.merged():
-            verdicts.setdefault((at.occurrence, at.seq), []).append(_verdict(line))
+            verdicts.setdefault((at.occurrence, at.seq), []).append(decode_verdict(line))
         events = [
             {**event, "verdicts": verdicts.get((event["occurrence"], event["seq"]), [])} for event in events
         ]
@@ -162,21 +160,16 @@ def _lines(
     for row in briefs.with_columns(pl.col("occurrence").to_physical()).iter_rows(named=True):
         row["occurrence"] = rfc3339(row["occurrence"])
         row["tools"] = tuple(row.pop("tool") or ())
-        found: tuple[Mapping[str, Any], ...] = ()
+        found: tuple[VerdictRecord, ...] = ()
         key = (row["session_id"], row["occurrence"])
         if verdicts is not None and following is not None and following[0] == key:
-            found = tuple(_verdict(line) for _, line in following[1])
+            found = tuple(decode_verdict(line) for _, line in following[1])
             following = next(verdicts, None)
         yield SessionLine(**row, verdicts=None if verdicts is None else found)
 
 
 def _occurrence_of(found: PlacedLine) -> tuple[str, str]:
     return found[0].session_id, found[0].occurrence
-
-
-def _verdict(line: bytes) -> dict[str, Any]:
-    record = orjson.loads(line)
-    return {name: record[name] for name in _VERDICT}
 
 
 def _read(session_id: str, parts: Sequence[SourceFile], as_of: int | None) -> tuple[pl.DataFrame, int]:

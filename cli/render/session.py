@@ -15,6 +15,7 @@ from .styles import KINDS, VERDICTS
 
 if TYPE_CHECKING:
     from ...batch.survey.sessions import SessionLine, SessionView
+    from ...schemas.records.verdict_record import VerdictRecord
 
 TEXT_WIDTH = 1_000
 """Characters of an event's text in the table; JSON has the whole text."""
@@ -49,7 +50,7 @@ def _listed(line: SessionLine) -> Iterator[Text]:
     if line.tools:
         yield Text(f"  {clean(', '.join(line.tools), NAME_WIDTH)}", style="dim")
     for verdict in (line.verdicts or ())[:VERDICTS_SHOWN]:
-        yield Text("  ").append(_verdict(verdict)).append(f" at {verdict['seq']}")
+        yield Text("  ").append(_verdict(verdict)).append(f" at {verdict.seq}")
     more = len(line.verdicts or ()) - VERDICTS_SHOWN
     if more > 0:
         yield Text(f"  and {more:,} more verdicts")
@@ -141,11 +142,11 @@ def _content(event: Mapping[str, Any]) -> str:
     return f"{tool}{event_text(event, TEXT_WIDTH)}".rstrip()
 
 
-def _verdict(verdict: Mapping[str, Any]) -> Text:
-    name = clean(f"{verdict['verdict']} {verdict['pack']}/{verdict['rule']}", NAME_WIDTH)
-    sliced = "" if verdict["slice"] is None else f" for {clean(verdict['slice'], NAME_WIDTH)}"
-    history = " (history)" if verdict["history"] else ""
-    return Text(f"{name}{sliced}{history}", style=VERDICTS.get(verdict["verdict"], ""))
+def _verdict(verdict: VerdictRecord) -> Text:
+    name = clean(f"{verdict.verdict} {verdict.pack}/{verdict.rule}", NAME_WIDTH)
+    sliced = "" if verdict.slice is None else f" for {clean(verdict.slice, NAME_WIDTH)}"
+    history = " (history)" if verdict.history else ""
+    return Text(f"{name}{sliced}{history}", style=VERDICTS.get(verdict.verdict, ""))
 
 
 def _dropped(dropped: Sequence[Mapping[str, Any]]) -> Iterator[Text]:

@@ -5,7 +5,7 @@ Each module reads one convention. A span may follow several at once; later ones 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from ..event import Content
 from ..span import Span

@@ -70,13 +70,8 @@ def decode_span(
     if not is_object(value):
         decoding.reject(place, "otlp-shape", "is not an object")
         return
-    ids = _ids(value)
-    trace_id, span_id = hex_id(first(ids, TRACE_IDS), 16), hex_id(first(ids, SPAN_IDS), 8)
-    if trace_id is None:
-        decoding.reject(place, *BAD_TRACE_ID)
-        return
-    if span_id is None:
-        decoding.reject(place, *BAD_SPAN_ID)
+    ids = _decoded_ids(value, place, decoding)
+    if ids is None:
         return
     if resource is None:
         resource = decode_resource(value.get("resource"), place, decoding)
@@ -85,8 +80,7 @@ def decode_span(
     events, dropped_events = _events(value, place, decoding)
     decoding.spans.append(
         Span(
-            trace_id,
-            span_id,
+            *ids,
             _parent(value, place, decoding),
             _name(value, place, decoding),
             time_of(value, STARTS, place, decoding),
@@ -151,6 +145,19 @@ def _ids(value: dict[str, object]) -> dict[str, object]:
     """Return the object with a span's ids: the span, or its context."""
     context = first(value, _CONTEXTS)
     return context if is_object(context) and first(value, TRACE_IDS) is None else value
+
+
+def _decoded_ids(value: dict[str, object], place: Place, decoding: Decoding) -> tuple[str, str] | None:
+    """Return the ids of the trace and the span; reject the span and return None where it lacks one."""
+    ids = _ids(value)
+    trace_id, span_id = hex_id(first(ids, TRACE_IDS), 16), hex_id(first(ids, SPAN_IDS), 8)
+    if trace_id is None:
+        decoding.reject(place, *BAD_TRACE_ID)
+    elif span_id is None:
+        decoding.reject(place, *BAD_SPAN_ID)
+    else:
+        return trace_id, span_id
+    return None
 
 
 def _parent(value: dict[str, object], place: Place, decoding: Decoding) -> str | None:

@@ -62,8 +62,14 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 def delimited(number: int, content: bytes) -> bytes:
     """Return a field of bytes with its tag and its length."""
+    size = len(content)
+    tag = number << 3 | BYTES
+    if tag < 128 and size < 128:
+        return bytes((tag, size)) + content
+    if tag < 128 and size < 1 << 14:
+        return bytes((tag, size & 127 | 128, size >> 7)) + content
     out = bytearray()
-    for value in (number << 3 | BYTES, len(content)):
+    for value in (tag, size):
         while value > 127:
             out.append(value & 127 | 128)
             value >>= 7

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Container, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import replace
 from itertools import count
 
 import msgspec
 import orjson
+from msgspec.structs import replace
 
 from ..candidate import Claim
 from ..event import Content, Kind, canonical_text

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from ..event import Content
 from ..span_content import INPUT, OUTPUT, RETOLD, SpanContent, SpanRole, ToolCall
@@ -23,10 +25,11 @@ _MODEL_OR_AGENT = (SpanRole.CHAT, SpanRole.AGENT)
 Run: TypeAlias = tuple[ToolCall, str | None]
 Chains: TypeAlias = "Sequence[tuple[SpanReading, Sequence[SpanReading]]]"
 """Spans, each with its ancestors, nearest first."""
+_Enclosed: TypeAlias = "list[tuple[SpanReading, Sequence[SpanReading], Sequence[SpanReading]]]"
+"""Spans, each with its ancestors, and those of them that may be of the same call or run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(msgspec.Struct, frozen=True):
     """The claims of a trace's spans that other spans of it make.
 
     `keys` are of covered spans, or of covered halves (`half_key`). `runs` are the call and the error of tool
@@ -35,11 +38,13 @@ class Coverage:
     """
 
     keys: frozenset[str] = frozenset()
-    runs: Mapping[str, Run] = field(default_factory=dict[str, "Run"])
+    runs: Mapping[str, Run] = msgspec.field(default_factory=dict[str, "Run"])
     helpers: frozenset[str] = frozenset()
 
     def halves(self, key: str) -> tuple[str, ...]:
         """Return the covered halves of a span."""
+        if not self.keys:
+            return ()
         return tuple(half for half in _HALVES if key in self.keys or half_key(key, half) in self.keys)
 
 
@@ -61,37 +66,50 @@ def captured_halves(content: SpanContent) -> tuple[str, ...]:
 
 def coverage_of(chains: Chains) -> Coverage:
     """Return which claims of these spans others of them make."""
-    keys = {key for reading, above in chains if reading.has_claims for key in covers(reading, above)}
-    for reading, above in chains:
-        keys.update(_hidden(reading, above, keys))
-    for same in _same_answers([reading for reading, _ in chains]):
-        keys.update(_repeated(same, keys))
-    return Coverage(frozenset(keys), _runs(chains), frozenset(_helpers(chains)))
+    enclosed = [(reading, above, _enclosing(reading, above)) for reading, above in chains]
+    keys = {key for reading, _, same in enclosed if reading.has_claims for key in _covers(reading, same)}
+    for reading, _, same in enclosed:
+        keys.update(_hidden(reading, same, keys))
+    for calls in _same_answers([reading for reading, _ in chains]):
+        keys.update(_repeated(calls, keys))
+    return Coverage(frozenset(keys), _runs(enclosed), frozenset(_helpers(chains)))
 
 
 def covers(reading: SpanReading, above: Sequence[SpanReading]) -> Iterator[str]:
-    """Yield the keys of the ancestors, or of their halves, that a span covers.
+    """Return the keys of the ancestors, or of their halves, that a span covers.
 
     A model call or an agent covers its wrappers and its agent, up to the tool or the other agent that it
     works for; a tool's run covers the enclosing runs of the same call, unless they captured more of it.
     """
-    for upper in _enclosing(reading, above):
+    return _covers(reading, _enclosing(reading, above))
+
+
+def _covers(reading: SpanReading, enclosing: Sequence[SpanReading]) -> Iterator[str]:
+    for upper in enclosing:
         if reading.content.role is SpanRole.TOOL:
             if len(upper.halves) <= len(reading.halves):
                 yield upper.key
             continue
-        covered = [half for half in _HALVES if _covers_half(reading, upper, half)]
-        is_whole = len(covered) == len(_HALVES)
-        yield from [upper.key] if is_whole else [half_key(upper.key, half) for half in covered]
+        key, covered = upper.key, [half for half in _HALVES if _covers_half(reading, upper, half)]
+        if len(covered) == len(_HALVES):
+            yield key
+        else:
+            yield from (half_key(key, half) for half in covered)
 
 
 def _covers_half(inner: SpanReading, outer: SpanReading, half: str) -> bool:
     return half in inner.halves or (inner.content.role is SpanRole.CHAT and half not in outer.halves)
 
 
-def _enclosing(reading: SpanReading, above: Sequence[SpanReading]) -> Iterator[SpanReading]:
-    """Yield the ancestors that may be of the same call of a model, or of the same run of a tool."""
+def _enclosing(reading: SpanReading, above: Sequence[SpanReading]) -> Sequence[SpanReading]:
+    """Return the ancestors that may be of the same call of a model, or of the same run of a tool."""
     role = reading.content.role
+    return list(_enclosing_of(reading, role, above)) if above and role is not SpanRole.OTHER else ()
+
+
+def _enclosing_of(
+    reading: SpanReading, role: SpanRole, above: Sequence[SpanReading]
+) -> Iterator[SpanReading]:
     agent = reading.content.agent if role is SpanRole.AGENT else None
     is_run = reading.apart and role is SpanRole.AGENT
     for upper in above:
@@ -125,18 +143,18 @@ def _same_call(inner: SpanContent, outer: SpanContent) -> bool:
     return call.args is None or enclosing.args is None or call.args == enclosing.args
 
 
-def _hidden(reading: SpanReading, above: Sequence[SpanReading], keys: set[str]) -> Iterator[str]:
+def _hidden(reading: SpanReading, enclosing: Sequence[SpanReading], keys: set[str]) -> Iterator[str]:
     """Yield what a span lacks and an ancestor has, so that no `unknown` event appears beside it."""
-    role = reading.content.role
-    if role is SpanRole.TOOL and any(len(u.halves) > len(reading.halves) for u in _enclosing(reading, above)):
+    role, halves = reading.content.role, reading.halves
+    if len(halves) == len(_HALVES):
+        return
+    if role is SpanRole.TOOL and any(len(upper.halves) > len(halves) for upper in enclosing):
         yield reading.key
     if role is not SpanRole.CHAT:
         return
-    wrappers = [upper for upper in _enclosing(reading, above) if upper.content.role is SpanRole.CHAT]
+    wrappers = [upper for upper in enclosing if upper.content.role is SpanRole.CHAT]
     for half in _HALVES:
-        if half not in reading.halves and any(
-            half in u.halves and not _is_in(keys, u, half) for u in wrappers
-        ):
+        if half not in halves and any(half in u.halves and not _is_in(keys, u, half) for u in wrappers):
             yield half_key(reading.key, half)
 
 
@@ -152,6 +170,8 @@ def _same_answers(spans: Iterable[SpanReading]) -> Iterator[list[SpanReading]]:
     """
     groups: dict[str, list[list[SpanReading]]] = {}
     calls = [s for s in spans if s.content.role is SpanRole.CHAT and s.content.response_id is not None]
+    if len({call.content.response_id or "" for call in calls}) == len(calls):
+        return
     for reading in sorted(calls, key=lambda call: call.age):
         name = reading.content.response_id or ""
         same = groups.setdefault(name, [])
@@ -159,7 +179,7 @@ def _same_answers(spans: Iterable[SpanReading]) -> Iterator[list[SpanReading]]:
             same[-1].append(reading)
         else:
             same.append([reading])
-    return (same for named in groups.values() for same in named if len(same) > 1)
+    yield from (same for named in groups.values() for same in named if len(same) > 1)
 
 
 def _is_same(name: str, same: Sequence[SpanReading], reading: SpanReading) -> bool:
@@ -176,13 +196,13 @@ def _repeated(same: Sequence[SpanReading], keys: set[str]) -> Iterator[str]:
         yield from (half_key(call.key, half) for call in uncovered if first and call.key != first.key)
 
 
-def _runs(chains: Chains) -> dict[str, Run]:
+def _runs(enclosed: _Enclosed) -> dict[str, Run]:
     """Return the runs of tools that other spans complete: spans of the same run, and what started it."""
     known: dict[str, Run] = {}
-    for reading, above in chains:
+    for reading, above, enclosing in enclosed:
         if reading.content.role is not SpanRole.TOOL or reading.content.call is None:
             continue
-        same = [reading, *_enclosing(reading, above)]
+        same = [reading, *enclosing]
         found = [known.get(span.key) or (span.content.call, span.content.error) for span in same]
         runs = [(call, error) for call, error in found if call is not None]
         call = completed_call(runs[0][0], _starter(above))
@@ -191,12 +211,15 @@ def _runs(chains: Chains) -> dict[str, Run]:
         error = next((error for _, error in runs if error is not None), None)
         for span, (former, _) in zip(same, runs, strict=True):
             known[span.key] = completed_call(former, call), error
-    before = {reading.key: (reading.content.call, reading.content.error) for reading, _ in chains}
+    tools = (reading for reading, *_ in enclosed if reading.content.role is SpanRole.TOOL)
+    before = {reading.key: (reading.content.call, reading.content.error) for reading in tools}
     return {key: run for key, run in known.items() if run != before[key]}
 
 
 def _helpers(chains: Chains) -> Iterator[str]:
     """Yield the keys of the agents that ran, from start to end, during the run of a sibling tool."""
+    if not any(reading.beside for reading, _ in chains):
+        return
     runs: dict[str | None, list[tuple[int, int]]] = {}
     for reading, above in chains:
         if reading.beside and reading.content.role is SpanRole.TOOL and above:

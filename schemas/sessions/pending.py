@@ -27,8 +27,7 @@ WAITING_CHARS_LEFT = WAITING_CHARS_MAX * 3 // 4
 """Characters that may go on waiting once there were more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Released:
+class Released(msgspec.Struct, frozen=True):
     """A released span with its candidate, or a flaw.
 
     `is_early` is whether it depends on its ancestors and its root had not come.
@@ -281,6 +280,8 @@ def _ready(opened: OpenTrace, watermark: int, until: int) -> list[int]:
             overdue.append(reading)
         else:
             waiting.append(reading)
+    if len(ready) == len(opened.waiting):
+        return list(range(len(ready)))
     released = unblocked(ready, waiting)
     unblocked_ids = {id(span) for span in released}
     if any(id(span) not in unblocked_ids and span.record_time <= until for span in ready):
@@ -295,7 +296,11 @@ def _has_claims_in_records(opened: OpenTrace, reading: SpanReading) -> bool:
 
 
 def _is_ready(trace: Trace, reading: SpanReading, watermark: int) -> bool:
+    """Return whether a span is named, and it ended by the watermark, as did the ancestors that name it."""
     if reading.ended > watermark:
         return False
-    is_known = trace.is_self_described(reading) or trace.root(reading) is not None
-    return is_known and trace.settled(reading) <= watermark
+    if trace.is_self_described(reading):
+        return True
+    above = trace.above(reading)
+    is_known = (above[-1] if above else reading).parent_id is None
+    return is_known and all(span.ended <= watermark for span in above)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -28,6 +28,7 @@ def candidate_of(trace: Trace, reading: SpanReading, coverage: Coverage) -> Cand
     covered = coverage.halves(reading.key)
     without = covered if len(covered) == 1 else ()
     run = None if without else coverage.runs.get(reading.key)
+    agent, model, service = _named(chain)
     claims: tuple[Claim, ...] = ()
     digest = ""
     if not reading.request:
@@ -44,9 +45,9 @@ def candidate_of(trace: Trace, reading: SpanReading, coverage: Coverage) -> Cand
         failed=reading.content.error is not None,
         within=tuple(covers(reading, above)),
         covered=len(covered) > 1,
-        agent=_first(span.content.agent for span in chain),
-        model=_first(span.content.model for span in chain),
-        service=_first(span.content.service for span in chain),
+        agent=agent,
+        model=model,
+        service=service,
         nested=_is_nested(chain, coverage),
         attributes=reading.content.attributes,
         request=reading.request,
@@ -107,9 +108,10 @@ def omitted_claims(trace: Trace, reading: SpanReading, coverage: Coverage) -> tu
     covered, times = coverage.halves(reading.key), _times((reading, *trace.above(reading)))
     if len(covered) != 1 or times is None:
         return ()
-    content = reading.whole().content
-    inputs = len(content.input or ())
-    return tuple(claim for claim in claims_of(content, *times)[0] if half_of(claim, inputs) in covered)
+    inputs = len(reading.content.input or ())
+    return tuple(
+        claim for claim in claims_of(reading.content, *times)[0] if half_of(claim, inputs) in covered
+    )
 
 
 def _with_run(content: SpanContent, call: ToolCall, error: str | None) -> SpanContent:
@@ -137,8 +139,15 @@ def _session_key(trace: Trace, chain: Sequence[SpanReading]) -> str:
     return chain[0].trace_id if session is None else session
 
 
-def _first(values: Iterable[str | None]) -> str | None:
-    return next((value for value in values if value is not None), None)
+def _named(chain: Sequence[SpanReading]) -> tuple[str | None, str | None, str | None]:
+    """Return agent, model and service, each of the nearest span that names it."""
+    agent = model = service = None
+    for span in chain:
+        content = span.content
+        agent = content.agent if agent is None else agent
+        model = content.model if model is None else model
+        service = content.service if service is None else service
+    return agent, model, service
 
 
 def _times(chain: Sequence[SpanReading]) -> tuple[int, int] | None:
@@ -168,11 +177,12 @@ def _is_nested(chain: Sequence[SpanReading], coverage: Coverage) -> bool:
     agents: set[str] = set()
     runs = 0
     works = False
+    helpers = coverage.helpers
     for span in chain:
         content = span.content
         if content.nested is not None:
             return content.nested
-        if (content.role is SpanRole.TOOL and works) or span.key in coverage.helpers:
+        if (content.role is SpanRole.TOOL and works) or (helpers and span.key in helpers):
             return True
         works = works or content.role in (SpanRole.CHAT, SpanRole.AGENT)
         runs += span.apart and content.role is SpanRole.AGENT

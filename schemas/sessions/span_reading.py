@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import cast
 
 import msgspec
 
@@ -106,6 +107,9 @@ class SpanReading(msgspec.Struct, frozen=True, rename={"content": "step", "has_c
 
     def bare(self) -> SpanReading:
         """Return the reading with only what other spans inherit from it."""
+        if self.request and not self.content.ends:
+            # Its content has not been read.
+            return msgspec.structs.replace(self, scope="", origin=None, request=b"")
         content = msgspec.structs.replace(
             self.content,
             input=None,
@@ -173,13 +177,9 @@ def read_span(
     scope: Sequence[str] = (),
     record_time: int = 0,
     origin: tuple[int, bytes] | None = None,
-    memory: InputMemory | None = None,
 ) -> SpanReading:
-    """Return a span with its content; the resource attributes named by `scope` precede the session's id.
-
-    `memory` is that of an earlier call's input, and becomes that of this span's.
-    """
-    content = read_content(span if memory is None else _remembering(span, memory))
+    """Return a span with its content; the resource attributes named by `scope` precede the session's id."""
+    content = read_content(span)
     sender = sender_of(span.resource, scope)
     return SpanReading(
         trace_id=span.trace_id,
@@ -206,17 +206,11 @@ def content_of_request(
     if memory is None:
         return read_content(span), None
     remembered = memory.of(span)
-    return read_content(_remembering(span, remembered.inputs)), remembered.claims
-
-
-def _remembering(span: Span, memory: InputMemory) -> Span:
-    """Return the span with the memory in the texts of its input."""
-    texts = {
-        name: RememberedText(value, memory)
-        for name in _INPUTS
-        if isinstance(value := span.attributes.get(name), str)
-    }
-    return replace(span, attributes={**span.attributes, **texts}) if texts else span
+    attributes = cast("dict[str, Value]", span.attributes)
+    for name in _INPUTS:
+        if isinstance(text := attributes.get(name), str):
+            attributes[name] = RememberedText(text, remembered.inputs)
+    return read_content(span), remembered.claims
 
 
 def join_records(reading: SpanReading, records: Iterable[LogRecord], *, is_cut: bool = False) -> SpanReading:

@@ -31,6 +31,8 @@ From later ones nothing is inherited, and they link no descendants to ancestors.
 """
 SPAN_CHARS = 1_000
 """Characters that a span or a record counts beside its texts."""
+_SHORT = 16
+"""Ancestors that are looked at before a cycle is looked for."""
 _AGE = attrgetter("age")
 
 
@@ -48,9 +50,13 @@ class Trace(msgspec.Struct, rename={"ended_by_key": "said"}):
 
     def add(self, reading: SpanReading) -> None:
         """Add a span."""
-        self._insert(self.spans.get(reading.span_id, ()), reading)
+        same = self.spans.get(reading.span_id)
+        if same is None:
+            self.spans[reading.span_id] = [reading]
+        else:
+            self._insert(same, reading)
         session, ended = reading.content.session, self.ended_by_key
-        if session is not None and (self.keyed is None or reading.age < self.keyed.age):
+        if session is not None and (self.keyed is None or _is_older(reading, self.keyed)):
             self.keyed = reading
         key = "" if session is None else str(session)
         if (key or reading.content.role is SpanRole.CHAT) and (key in ended or len(ended) < KEYS_MAX):
@@ -79,14 +85,25 @@ class Trace(msgspec.Struct, rename={"ended_by_key": "said"}):
 
     def parent(self, reading: SpanReading) -> SpanReading | None:
         """Return the parent; None at a root, where it has not come, and where a span names itself."""
-        found = [] if reading.parent_id is None else self.spans.get(reading.parent_id, [])
-        if reading.parent_id == reading.span_id:
+        if reading.parent_id is None:
+            return None
+        found = self.spans.get(reading.parent_id)
+        if found and reading.parent_id == reading.span_id:
             # The parent may be another span that was sent with the same id.
             found = [span for span in islice(found, SAME_ID_MAX) if span.parent_id != span.span_id]
         return found[0] if found else None
 
     def above(self, reading: SpanReading) -> Sequence[SpanReading]:
         """Return the ancestors, nearest first, `ANCESTORS_MAX` at most; in a cycle up to its earliest."""
+        chain: list[SpanReading] = []
+        upper = self.parent(reading)
+        while upper is not None and len(chain) < _SHORT:
+            chain.append(upper)
+            upper = self.parent(upper)
+        return chain if upper is None else self._above_long(reading)
+
+    def _above_long(self, reading: SpanReading) -> Sequence[SpanReading]:
+        """Return the ancestors as `above` does, where they may be many or in a cycle."""
         chain, places = [reading], {id(reading): 0}
         while len(chain) <= ANCESTORS_MAX and (upper := self.parent(chain[-1])) is not None:
             if id(upper) in places:
@@ -99,7 +116,8 @@ class Trace(msgspec.Struct, rename={"ended_by_key": "said"}):
 
     def root(self, reading: SpanReading) -> SpanReading | None:
         """Return the root above a span, or the span itself; None where the root is not known."""
-        *_, last = (reading, *self.above(reading))
+        above = self.above(reading)
+        last = above[-1] if above else reading
         return last if last.parent_id is None else None
 
     def is_self_described(self, reading: SpanReading) -> bool:
@@ -259,8 +277,15 @@ def items_of(opened: OpenTrace) -> Iterator[SpanReading | LogRecord]:
 
 def chars_of(item: SpanReading | LogRecord) -> int:
     """Return the characters that a span or a record counts."""
-    chars = item.chars if isinstance(item, LogRecord) else item.content.chars + len(item.request)
-    return SPAN_CHARS + chars
+    if isinstance(item, SpanReading):
+        return SPAN_CHARS + (len(item.request) or item.content.chars)
+    return SPAN_CHARS + item.chars
+
+
+def _is_older(reading: SpanReading, known: SpanReading) -> bool:
+    """Return whether a span comes before another one by age."""
+    began, former = reading.began, known.began
+    return began < former if began and former and began != former else reading.age < known.age
 
 
 def _is_repeat(reading: SpanReading, known: SpanReading) -> bool:
@@ -281,13 +306,6 @@ def unblocked(ready: Sequence[SpanReading], waiting: Iterable[SpanReading]) -> l
         released = [span for span in released if not (span.has_claims and span.ended > bound)]
         bound = min(span.began for span in blocked)
     return released
-
-
-def cut_links(trace: Trace) -> int:
-    """Return the number of parent links that are not followed: spans that name themselves, and cycles."""
-    selves = sum(span.parent_id == span.span_id and trace.parent(span) is None for span in trace.all())
-    cycles = {span.age for span in trace.all() if trace.parent(span) is not None and not trace.above(span)}
-    return selves + len(cycles)
 
 
 def orphans(trace: Trace) -> int:

@@ -42,6 +42,7 @@ from .wire_loops import (
 
 ROWS = 32
 """Spans for which there is room at first."""
+_NOBODY = Sender(None, "", is_coarse=False)
 _TEXTS = (keys.INPUT, keys.OUTPUT, keys.ARGUMENTS, TEXT)
 CACHED_MAX = 1_024
 CACHED_BYTES_MAX = 4_096
@@ -106,10 +107,16 @@ def _located(
     """Return the spans of the rows; those that the walk cannot read are read with the dialects."""
     found: list[PlacedSpan] = []
     decoded: Sequence[Span] = ()
+    resource = scope = (0, 0)
+    sender, name = _NOBODY, ""
     for place, row in enumerate(rows):
-        sender = _sender(data[row[RESOURCE] : row[RESOURCE_STOP]], prefixes)
-        name = _scope_name(data[row[SCOPE] : row[SCOPE_STOP]])
-        places = (row[BEGIN], row[STOP]), (row[RESOURCE], row[RESOURCE_STOP]), (row[SCOPE], row[SCOPE_STOP])
+        if place == 0 or resource != (row[RESOURCE], row[RESOURCE_STOP]):
+            resource = row[RESOURCE], row[RESOURCE_STOP]
+            sender = _sender(data[slice(*resource)], prefixes)
+        if place == 0 or scope != (row[SCOPE], row[SCOPE_STOP]):
+            scope = row[SCOPE], row[SCOPE_STOP]
+            name = _scope_name(data[slice(*scope)])
+        places = (row[BEGIN], row[STOP]), resource, scope
         read = None if row[STATE] & ODD else bare_reading(data, row, facts, sender, name)
         if read is not None:
             found.append(PlacedSpan(*read, *places, is_walked=True, ended=row[ENDED], name=name))

@@ -42,6 +42,13 @@ def shown(text: str, limit: int | None = TEXT_SHOWN_MAX) -> Markup:
     return Markup("<bdi>%s</bdi>") % Markup("").join(parts)
 
 
+def sentence(text: str) -> Markup:
+    """Return a sentence as HTML, with the parts between backticks as code."""
+    parts = [shown(part) for part in text.split("`")]
+    coded = (Markup("<code>%s</code>") % part if at % 2 else part for at, part in enumerate(parts))
+    return Markup("").join(coded)
+
+
 def name(text: str) -> Markup:
     """Return a name as HTML, in one line and cut to `NAME_SHOWN_MAX` characters."""
     cut = text if len(text) <= NAME_SHOWN_MAX else f"{text[: NAME_SHOWN_MAX - 1]}…"

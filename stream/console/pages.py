@@ -21,7 +21,6 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...rules.engine.judge import CompiledRules
-from ...rules.explain.breach import explain_breach
 from ...rules.model.rule import Rule
 from ..ingest.server.open_files import FEEDS_MAX
 from . import queries
@@ -40,7 +39,7 @@ from .filters import (
 from .overview import CountSessions, hours_asked, overview, rule_view
 from .queries import Position
 from .rates import HOUR, SessionCounts, Window
-from .session import session_view
+from .session import sentence_of, session_view
 from .templates import FOLDER, templates
 
 SPANS_TO = "http://127.0.0.1:4318/v1/traces"
@@ -290,8 +289,7 @@ def _verdict(console: Console, db: sqlite3.Connection, request: Request) -> Resp
         return console.missing("Unknown verdict.", "The page of verdicts lists the latest ones.")
     rule = console.rule(record.pack, record.rule)
     digest = None if rule is None else console.compiled.digests[console.compiled.rules.index(rule)]
-    same = digest == record.rule_digest
-    sentence = explain_breach(rule, record) if rule is not None and same and record.witness else None
+    same, sentence = digest == record.rule_digest, sentence_of(console.compiled, record)
     return console.page("verdict.html", record=record, rule=rule, same=same, sentence=sentence)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...rules.engine.judge import CompiledRules
+from ...rules.explain.breach import explain_breach
 from ...rules.model.rule import Rule
 from ...schemas.event import Event
 from ...schemas.records.verdict_record import VerdictRecord, WitnessEvent, WitnessHistory
@@ -98,12 +99,21 @@ def session_view(
         "cut": len(records) == RECORDS_SHOWN_MAX,
         "records_max": RECORDS_SHOWN_MAX,
         "chosen": chosen,
+        "sentence": None if chosen is None else sentence_of(compiled, chosen),
         "rule": rule,
         "page": page,
         "events": [_event_view(compiled, event, replays, records, chosen, rule) for event in shown],
         "replays": [(compiled.rules[replay.number], replay) for replay in replays],
         "replayed": len(replayed),
     }
+
+
+def sentence_of(compiled: CompiledRules, record: VerdictRecord) -> str | None:
+    """Return a sentence on what broke the rule; None if it is unjudged or another version of it judged."""
+    rules = zip(compiled.rules, compiled.digests, strict=True)
+    judged_by = (record.pack, record.rule, record.rule_digest)
+    rule = next((rule for rule, digest in rules if (rule.pack, rule.id, digest) == judged_by), None)
+    return None if rule is None or record.witness is None else explain_breach(rule, record)
 
 
 def _rule(compiled: CompiledRules, asked: str | None) -> Rule | None:

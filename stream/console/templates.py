@@ -24,6 +24,7 @@ FILTERS = (
     visible,
     formatting.shown,
     formatting.name,
+    formatting.sentence,
     formatting.when,
     rfc3339,
     formatting.clock,

@@ -39,8 +39,7 @@ class TopicCounts:
     partitions: int
 
 
-@dataclass(frozen=True, slots=True)
-class StoredTrace:
+class StoredTrace(msgspec.Struct, frozen=True):
     """The records of a trace in the state topic: how many there are, and the sizes of its entries."""
 
     records: int

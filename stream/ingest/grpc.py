@@ -73,16 +73,7 @@ def grpc_server(
         ]
     )
     relay = Relay(sock, connections, meter)
-    exports: dict[str, _ExportMethod] = {
-        **{endpoint.service: _GrpcExport(endpoint, handler, gate, relay).export for endpoint in ENDPOINTS},
-        **dict.fromkeys(OTHER_SERVICES, _GrpcUnsupported(handler).export),
-    }
-    server.add_generic_rpc_handlers(
-        [
-            grpc.method_handlers_generic_handler(service, {"Export": _handler(export)})
-            for service, export in exports.items()
-        ]
-    )
+    server.add_generic_rpc_handlers(_services(handler, gate, relay))
     try:
         server.add_insecure_port(relay.target)
     except RuntimeError:
@@ -91,6 +82,18 @@ def grpc_server(
         hint = "set TMPDIR to a folder that can be written to and has a short name"
         raise StreamError("TRL713", f"cannot listen on {relay.target}", hint) from None
     return GrpcReceiver(server, relay), sock.getsockname()[1]
+
+
+def _services(handler: RequestHandler, gate: Gate, relay: Relay) -> list[grpc.GenericRpcHandler]:
+    """Return the services, each with its method `Export`."""
+    exports: dict[str, _ExportMethod] = {
+        **{endpoint.service: _GrpcExport(endpoint, handler, gate, relay).export for endpoint in ENDPOINTS},
+        **dict.fromkeys(OTHER_SERVICES, _GrpcUnsupported(handler).export),
+    }
+    return [
+        grpc.method_handlers_generic_handler(service, {"Export": _handler(export)})
+        for service, export in exports.items()
+    ]
 
 
 def _handler(export: _ExportMethod) -> grpc.RpcMethodHandler[bytes, bytes]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from ...schemas.records.dead_letter import DeadLetter, encode_dead_letter
 from .topics import Topic
@@ -17,8 +18,7 @@ class Input(NamedTuple):
     partition: int
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(msgspec.Struct, frozen=True):
     """A record that was read: its partition and offset, its timestamp (ns since the epoch) and its value."""
 
     partition: int
@@ -38,8 +38,7 @@ class Record:
         return self.offset, hashlib.sha256(self.value).digest()
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(msgspec.Struct, frozen=True):
     """A record to be written; `partition` None where any will do, `value` None where the key is deleted."""
 
     topic: Topic

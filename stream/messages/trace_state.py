@@ -8,7 +8,6 @@ the entries before it. Keys are field names, so a release that adds a field with
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -21,16 +20,14 @@ DAMAGES = (msgspec.MsgspecError, UnicodeDecodeError, IndexError, TypeError)
 """The errors of `decode_trace` for entries that no release wrote."""
 
 
-@dataclass(frozen=True, slots=True)
-class EntrySizes:
+class EntrySizes(msgspec.Struct, frozen=True):
     """The bytes of a trace's entries, and about how many are of released spans (`OpenTrace.release`)."""
 
     bytes: int
     released: int
 
 
-@dataclass(frozen=True, slots=True)
-class TraceEntry:
+class TraceEntry(msgspec.Struct, frozen=True):
     """An entry to be stored, in place of the stored ones where it `is_whole`, else behind them."""
 
     is_whole: bool

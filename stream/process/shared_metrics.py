@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter as Tally
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from ...schemas.display import visible
-from ...schemas.event import Kind
+from ...schemas.event import Event, Kind
 from ...schemas.instrumentations.census import SpanCensus
 from ...schemas.otlp.decoded import CODES
 from ...schemas.otlp.signal import Signal
 from ...schemas.records.session_status import SessionCount, StatusChange
+from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.time import NS
 from ...schemas.verdict import Verdict
 from ..ingest.meter import OtlpTransport
@@ -119,6 +122,35 @@ class SpanMetrics:
         return label
 
 
+class JudgedOutputs(Protocol):
+    """The outputs of judging a batch, as `stages.judge.Outputs` has them."""
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """Return the events and `end` rows."""
+        ...
+
+    @property
+    def records(self) -> Sequence[VerdictRecord]:
+        """Return the verdict records."""
+        ...
+
+    @property
+    def statuses(self) -> Sequence[StatusChange]:
+        """Return the changes of sessions' status."""
+        ...
+
+    @property
+    def late(self) -> int:
+        """Return the number of claims that came after a later event was judged."""
+        ...
+
+    @property
+    def repeats(self) -> int:
+        """Return the number of repeated claims."""
+        ...
+
+
 class JudgingMetrics:
     """Metrics of judging, in `serve` and in the monitor; `rules` are the packs and ids of rules in force."""
 
@@ -154,20 +186,19 @@ class JudgingMetrics:
     def _labels_of(self, pack: str, rule: str) -> tuple[str, str]:
         return (pack, rule) if (pack, rule) in self._rules else (OTHER, OTHER)
 
-    def judged(self, kind: Kind, count: int = 1) -> None:
-        """Count judged events of a kind."""
-        self._events.labels(kind).inc(count)
-
-    def verdict(self, pack: str, rule: str, verdict: Verdict, count: int = 1) -> None:
-        """Count verdicts of a rule."""
-        self._verdicts.labels(*self._labels_of(pack, rule), verdict).inc(count)
-
-    def statuses(self, changes: Iterable[StatusChange]) -> None:
-        """Count the sessions of rules, from changes of their status."""
-        for change in changes:
+    def count(self, outputs: JudgedOutputs) -> None:
+        """Count judged events by kind, verdicts and sessions by rule, and late and repeated claims."""
+        for kind, count in Tally(event.kind for event in outputs.events).items():
+            self._events.labels(kind).inc(count)
+        given = Tally((record.pack, record.rule, record.verdict) for record in outputs.records)
+        for (pack, rule, verdict), count in given.items():
+            self._verdicts.labels(*self._labels_of(pack, rule), verdict).inc(count)
+        for change in outputs.statuses:
             if change.pack is not None and change.rule is not None:
                 for counted in change.counts:
                     self._sessions.labels(*self._labels_of(change.pack, change.rule), counted).inc()
+        self.late.inc(outputs.late)
+        self.repeats.inc(outputs.repeats)
 
 
 class ProgressMetrics:

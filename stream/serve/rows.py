@@ -46,13 +46,12 @@ def add_changes(
         due = state.session.due
         is_open = state.session.open is not None
         batch.sessions[session_id] = None if due is None else SessionRow(due, is_open, encode(state))
-    batch.late, batch.repeats, batch.judged = outputs.late, outputs.repeats, outputs.events
+    batch.outputs = outputs
     for event, rules in zip(outputs.events, outputs.digests, strict=True):
         batch.events.append(event_row(event, rules))
         if event.kind is Kind.END:
             batch.closes.append((event.time, event.session_id, event.occurrence))
     batch.verdicts += [verdict_row(record, given) for record in outputs.records]
-    batch.changes = outputs.statuses
     # The first row of a rule and occurrence sets `applied`: a violating session counts when it violates.
     for status in sorted(outputs.statuses, key=lambda status: status.status is SessionStatus.APPLIED):
         if status.status in _TIMES:

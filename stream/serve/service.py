@@ -6,7 +6,6 @@ import asyncio
 import shutil
 import socket
 import time
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing
@@ -25,10 +24,8 @@ from starlette.routing import Route
 
 from ...rules.engine.judge import CompiledRules
 from ...rules.model.rule import RuleSet
-from ...schemas.event import Kind
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS
-from ...schemas.verdict import Verdict
 from ..console import pages
 from ..ingest.auth import Gate, GateMiddleware, gate_for
 from ..ingest.grpc import grpc_server
@@ -218,7 +215,7 @@ def _count(
     metrics: ServeMetrics, notice: UnreadNotice, doctor: Doctor, now: Callable[[], int], batch: StoreChanges
 ) -> None:
     """Count what a batch changed."""
-    doctor.add(batch.spans, batch.judged, log_records=batch.log_records)
+    doctor.add(batch.spans, batch.outputs.events, log_records=batch.log_records)
     notice.add(batch.census)
     spans, judging, progress = metrics.spans, metrics.judging, metrics.progress
     spans.count_spans(batch.census)
@@ -227,16 +224,10 @@ def _count(
     spans.log_records_waiting.set(batch.records_waiting)
     for reason, records in batch.unjoined.items():
         spans.unjoined(reason, records)
-    judging.late.inc(batch.late)
-    judging.repeats.inc(batch.repeats)
+    judging.count(batch.outputs)
     judging.sessions_open.set(batch.open_sessions)
     if batch.received is not None:
         judging.delay.observe((now() - batch.received) / NS)
-    for kind, count in Counter(row[4] for row in batch.events).items():
-        judging.judged(Kind(kind), count)
-    for (pack, rule, verdict), count in Counter((row[1], row[2], row[7]) for row in batch.verdicts).items():
-        judging.verdict(str(pack), str(rule), Verdict(str(verdict)), count)
-    judging.statuses(batch.changes)
     for letter in batch.dead_letters:
         progress.dead_letter(letter.code)
     progress.watermark(batch.times.watermark)

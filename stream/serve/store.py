@@ -15,16 +15,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from ...schemas.event import Event
 from ...schemas.instrumentations.census import OTHER_SCOPES, SCOPES_MAX, SpanCensus
 from ...schemas.otlp.signal import Signal
 from ...schemas.records.dead_letter import DeadLetter
-from ...schemas.records.session_status import StatusChange
 from ...schemas.sessions.span_reading import SpanReading
 from ...schemas.span import Span
 from ..error import StreamError
 from ..ingest.request import Encoding, ExportRequest
 from ..messages.unjoined import Unjoined
+from ..stages.judge import Outputs
 from ..stages.resolve import SourceTimes
 from .store_schema import MIGRATIONS, TABLES, VERSION
 
@@ -61,11 +60,10 @@ class StoreChanges:
     """Everything that one batch changes; rows are tuples in the order of the table's columns.
 
     Requests up to the number `worked_off` leave the inbox, and those `quarantined` go to quarantine.
-    `census` counts the spans that came. For metrics only: the `changes` of rules' status in sessions, the
-    numbers of `late` events and of `repeats` among the claims, the arrival of the latest request
-    (`received`), the spans and log records that wait, the log records that were `unjoined`, and the sessions
-    that are open after the commit. For the doctor only: the `spans` with their readings, the `judged` events,
-    and whether `log_records` came.
+    `census` counts the spans that came. For metrics and the doctor only: the `outputs` of judging. For
+    metrics only: the arrival of the latest request (`received`), the spans and log records that wait, the log
+    records that were `unjoined`, and the sessions that are open after the commit. For the doctor only: the
+    `spans` with their readings, and whether `log_records` came.
     """
 
     worked_off: int = 0
@@ -77,13 +75,10 @@ class StoreChanges:
     )
     verdicts: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
     statuses: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
-    changes: Sequence[StatusChange] = ()
     closes: list[tuple[int, str, int]] = field(default_factory=list[tuple[int, str, int]])
     dead_letters: list[DeadLetter] = field(default_factory=list[DeadLetter])
     census: SpanCensus = field(default_factory=SpanCensus)
     times: SourceTimes = field(default_factory=SourceTimes)
-    late: int = 0
-    repeats: int = 0
     received: int | None = None
     spans_waiting: int = 0
     spans_early: int = 0
@@ -92,7 +87,7 @@ class StoreChanges:
     open_sessions: int = 0
     spans: list[tuple[Span, SpanReading]] = field(default_factory=list[tuple[Span, SpanReading]])
     log_records: bool = False
-    judged: Sequence[Event] = ()
+    outputs: Outputs = field(default_factory=Outputs)
 
     @property
     def is_empty(self) -> bool:

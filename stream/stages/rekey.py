@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import msgspec
+
 from ...schemas.candidate import Candidate
 from ...schemas.chat.find import InputFlaw
 from ...schemas.instrumentations.census import SpanCensus
@@ -36,8 +38,7 @@ SIGNALS = {Topic.SPANS: Signal.SPANS, Topic.LOGS: Signal.LOGS}
 """The signal of the records of each topic that is read."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceRequest:
+class SourceRequest(msgspec.Struct, frozen=True):
     """A record of an input: its offset and time (ns since the epoch), its content, or the flaw of its value.
 
     `sha256` is the digest of its value, for dead letters.
@@ -63,8 +64,7 @@ class IdleInput:
     time: int
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedCandidate:
+class ResolvedCandidate(msgspec.Struct, frozen=True):
     """A candidate, and the reading of its span."""
 
     candidate: Candidate

@@ -19,16 +19,14 @@ from ...schemas.walk.locate import PlacedSpan, request_of
 from ..messages.unjoined import Unjoined
 
 
-@dataclass(frozen=True, slots=True)
-class LocatedRequest:
+class LocatedRequest(msgspec.Struct, frozen=True):
     """A request in protobuf with its spans located."""
 
     data: bytes
     spans: Sequence[PlacedSpan]
 
 
-@dataclass(frozen=True, slots=True)
-class SourceTimes:
+class SourceTimes(msgspec.Struct, frozen=True):
     """The progress of a source in time, in nanoseconds since the epoch.
 
     A source has two inputs. `spans` is the greatest span end seen minus `lateness_s`, or the time of the
@@ -45,12 +43,12 @@ class SourceTimes:
 
     def expecting_logs(self) -> SourceTimes:
         """Return the times that depend on the log records, as after the first one that holds content."""
-        return self if self.logs is not None else replace(self, logs=self.watermark)
+        return self if self.logs is not None else msgspec.structs.replace(self, logs=self.watermark)
 
     def advanced(self) -> SourceTimes:
         """Return the times with the watermark that the inputs allow."""
         watermark = self.spans if self.logs is None else min(self.spans, self.logs)
-        return self if watermark <= self.watermark else replace(self, watermark=watermark)
+        return self if watermark <= self.watermark else msgspec.structs.replace(self, watermark=watermark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,27 +170,29 @@ class SourceStep:
             # Log records may be read long before their spans and wait for them: a request of log records,
             # also an unreadable one, does not advance the record time of spans.
             record_time = max(record_time, received)
-        times = replace(times, spans=spans_time, record=record_time)
+        times = msgspec.structs.replace(times, spans=spans_time, record=record_time)
         for reading in readings:
             self._traces.add(reading)
         if decoded.records:
             times = times.expecting_logs()
             self._traces.add_records([replace(record, record_time=received) for record in decoded.records])
         if times.logs is not None and decoded.latest <= latest:
-            times = replace(times, logs=max(times.logs, decoded.latest - self._lateness))
+            times = msgspec.structs.replace(times, logs=max(times.logs, decoded.latest - self._lateness))
         self.times = times.advanced()
 
     def idle_spans(self, now: int) -> None:
         """Advance the time of spans by the clock: none is on its way, as far as one can know."""
         times = self.times
         spans = max(times.spans, now - self._lateness)
-        self.times = replace(times, spans=spans, record=max(times.record, now)).advanced()
+        record = max(times.record, now)
+        self.times = msgspec.structs.replace(times, spans=spans, record=record).advanced()
 
     def idle_logs(self, now: int) -> None:
         """Advance the time of log records by the clock: none is on its way, as far as one can know."""
         times = self.times
         if times.logs is not None:
-            self.times = replace(times, logs=max(times.logs, now - self._lateness)).advanced()
+            logs = max(times.logs, now - self._lateness)
+            self.times = msgspec.structs.replace(times, logs=logs).advanced()
 
     def release(self, now: int) -> list[Released]:
         """Return the spans that need not wait any more at record time `now`, and have claims or a flaw."""

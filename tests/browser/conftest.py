@@ -8,6 +8,7 @@ import shutil
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -70,9 +71,15 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def served(tmp_path: Path, filled: Path) -> Iterator[Served]:
     """The console over a copy of that store, on a free port."""
-    store = Path(shutil.copy(filled, tmp_path))
+    with serving(Path(shutil.copy(filled, tmp_path)), is_live=True) as console:
+        yield console
+
+
+@contextmanager
+def serving(store: Path, *, is_live: bool) -> Iterator[Served]:
+    """Serve the console over a store on a free port while the block runs."""
     app = Starlette(
-        routes=pages.routes(store, shipped()),
+        routes=pages.routes(store, shipped(), is_live=is_live),
         exception_handlers={404: lambda _request, _error: pages.missing_page()},
     )
     with socket.socket() as listening:

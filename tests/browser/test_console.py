@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 from tracline.stream.console.feed import ROWS_MAX
 
 from ..support.console_store import EVENT, VERDICT, desk_sessions, event_row, session, user, writing
-from .conftest import Served, Watched
+from .conftest import Served, Watched, serving
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)><style>*{display:none}</style>\x1b[31m\u202e."
 
@@ -256,3 +257,32 @@ def test_a_list_is_filtered_and_the_link_can_be_sent(watched: Watched) -> None:
     assert sent.get_by_role("table").locator("tbody tr").count() == rows.count()
     page.get_by_role("link", name="Remove filters").click()
     expect(page.get_by_label("Severity")).to_have_value("")
+
+
+def test_an_opened_archive_is_read_without_a_feed(filled: Path, watched: Watched) -> None:
+    """From the overview to the event: no request fails, and the sentence stands at the witness."""
+    with serving(filled, is_live=False) as console:
+        page = watched.page
+        page.goto(console.url)
+        expect(page.get_by_role("heading", level=2, name="Verdicts")).to_be_visible()
+        expect(page.get_by_role("link", name="Dead letters")).to_have_count(0)
+        page.get_by_role("link", name="violated").first.click()
+        broken = page.locator(".breach").inner_text()
+        assert re.search(r"vent \d+ broke", broken)
+        page.get_by_role("link", name=re.compile(r"^Event \d+ in session")).click()
+        expect(page.locator(f"#e{page.url.rpartition('#e')[2]} .breach")).to_have_text(broken)
+
+
+@pytest.mark.parametrize("width", [360, 800])
+def test_the_filters_fit_the_window(watched: Watched, width: int) -> None:
+    """No control is wider than the window; each has a visible label."""
+    page = watched.page
+    page.set_viewport_size({"width": width, "height": 800})
+    for path in ("/verdicts?text=order", "/sessions?agent=x"):
+        page.goto(path)
+        boxes = [control.bounding_box() for control in page.locator(".filters select, .filters input").all()]
+        assert len(boxes) == 6
+        assert all(box and box["x"] + box["width"] <= width for box in boxes)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        for label in ("Severity", "Verdict", "Rule", "Agent", "Session", "Text"):
+            expect(page.locator(".filters").get_by_label(label, exact=True)).to_be_visible()

@@ -17,6 +17,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tracline.rules.incremental import carried_slices
 from tracline.rules.incremental.carried_slices import CarriedSlices
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.candidate import Candidate, Claim
@@ -207,6 +208,7 @@ def test_any_cutting_into_polls_gives_the_same(seed: int, finish: bool, bytes_ma
     """The outputs are equal, byte by byte and in order, and so is the final state."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(rule_sets, "RuleSetJudge", Fragile)
+        patched.setattr(carried_slices, "RECENT_MAX", 0)
         judge, records, random = stage(finish, bytes_max), records_of(seed), Random(seed)
         wanted: Table = {}
         outputs = run(judge, wanted, records, random, one_by_one=True)
@@ -224,6 +226,7 @@ def test_a_crash_anywhere_in_a_poll_loses_and_doubles_nothing(
     """A reader that drops outputs by their marks reads those of a monitor that never crashed."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(rule_sets, "RuleSetJudge", Fragile)
+        patched.setattr(carried_slices, "RECENT_MAX", 0)
         judge, records, random = stage(finish, bytes_max), records_of(seed), Random(seed)
         wanted = run(judge, {}, records, random, one_by_one=True)
         place = random.randrange(len(records))
@@ -239,6 +242,25 @@ def test_a_crash_anywhere_in_a_poll_loses_and_doubles_nothing(
             durable += run(judge, table, records[random.randint(0, place) :], random)
             assert first_of_each_mark(durable) == first_of_each_mark(wanted)
             assert set(map(repr, letters(durable))) == set(map(repr, letters(wanted)))
+
+
+def test_slices_have_pages_in_these_laws() -> None:
+    """A session with a slice has pages of it in the table, and pages that are deleted again."""
+    written, deleted = 0, 0
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(carried_slices, "RECENT_MAX", 0)
+        for seed in range(20):
+            judge, table = stage(True, 100_000), dict[str, bytes]()
+            state = begun(judge, table)
+            for record in records_of(seed):
+                result = judge.step(state, [record])
+                pages = [each for its in result.writes.values() for each in its if each[0].startswith("g/")]
+                written += sum(value is not None for _, value in pages)
+                deleted += sum(value is None for _, value in pages)
+                for writes in result.writes.values():
+                    write(table, writes)
+                state.apply(result.writes)
+    assert min(written, deleted) >= 50, (written, deleted)
 
 
 def crash(table: Table, result: MonitorResult, random: Random) -> list[Output]:

@@ -14,13 +14,14 @@ from tracline.examples.desk.bot import Break, Desk, conversations
 from tracline.examples.desk.script import support_session, turn_bounds
 from tracline.schemas.otlp.protobuf import decode_protobuf
 from tracline.schemas.sessions.claims import claims_of
-from tracline.schemas.sessions.span_reading import SessionMemory, read_span
+from tracline.schemas.sessions.span_reading import SessionMemory, content_of_request, read_span
 from tracline.schemas.span import Span, Value
 
 from ..support.conversations.agent_spans import spans
 from ..support.conversations.recordings import FOLDER, names, requests_of
 from ..support.conversations.scripts import random_session
 from ..support.conversations.span_plan import Dialect
+from ..support.otlp_requests import to_otlp
 from .test_dialects import MANNERS
 
 DESK = list(
@@ -49,14 +50,14 @@ def agreed(sent: Iterable[Span]) -> list[bool]:
     """Return of each span with an input whether the memory knew its beginning; check all claims."""
     memory, known = SessionMemory(), list[bool]()
     for span in sent:
-        remembered = memory.of(span)
         texts = [text for name in INPUTS if isinstance(text := span.attributes.get(name), str)]
-        known += [any(map(remembered.inputs.is_in, texts))] if texts else []
-        content = read_span(span, memory=remembered.inputs).content
+        inputs = [conversation.inputs for conversation in memory.conversations]
+        known += [any(remembered.is_in(text) for remembered in inputs for text in texts)] if texts else []
+        content, claims = content_of_request(to_otlp([span]).SerializeToString(), memory)
         plain = read_span(span).content
         assert content == plain
         for without in ((), ("in",), ("out",)):
-            found = claims_of(content, span.start, span.end, without=without, memory=remembered.claims)
+            found = claims_of(content, span.start, span.end, without=without, memory=claims)
             assert found == claims_of(plain, span.start, span.end, without=without)
     return known
 

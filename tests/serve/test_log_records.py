@@ -158,7 +158,7 @@ def test_records_that_come_too_late_are_counted(tmp_path: Path) -> None:
                 live.send(Sent(live.now, body, Encoding.PROTOBUF))
         before = live.events
         for batch in live.batches:
-            doctor.add(batch.spans, batch.judged, log_records=batch.log_records)
+            doctor.add(batch.spans, batch.outputs.events, log_records=batch.log_records)
         assert Lack.LOG_RECORDS in {lack for diagnosis in doctor.diagnosed() for lack in diagnosis.lacks}
         for body in logs:
             live.send(Sent(live.now, body, Encoding.PROTOBUF, Signal.LOGS))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from ....batch.sources.discover import Population
     from ....batch.survey.sessions import SessionView
     from ....rules.model.rule import RuleSet
+    from ....schemas.records.verdict_record import VerdictRecord
 
+VERDICT_FIELDS = ("pack", "rule", "verdict", "seq", "event_id", "slice", "history")
+"""The fields of a verdict beside a session or an event."""
 UNCHECKED_NOTE = "an early release wrote the bundle: it has no digests to compare the archive with"
 JUDGED_NOTE = "these events were judged before they were archived; claims dropped at that time are not listed"
 
@@ -121,9 +124,10 @@ def _list(
     found = sessions(source, scratch, population, options, rule_set)
     if format == "json":
         for line in found:
-            shown = asdict(line)
-            if rule_set is None:
-                del shown["verdicts"]
+            shown = asdict(replace(line, verdicts=None))
+            del shown["verdicts"]
+            if line.verdicts is not None:
+                shown["verdicts"] = list(map(_shown, line.verdicts))
             click.echo(json.dumps(shown))
         return
     from ...render.session import print_sessions
@@ -131,11 +135,16 @@ def _list(
     print_sessions(found)
 
 
+def _shown(verdict: VerdictRecord) -> dict[str, object]:
+    """Return the fields of a verdict that the JSON has."""
+    return {name: getattr(verdict, name) for name in VERDICT_FIELDS}
+
+
 def _show(view: SessionView, format: str) -> None:
     """Write the events of a session, then its dropped claims."""
     if format == "json":
         for row in (*view.events, *view.dropped):
-            click.echo(json.dumps(row))
+            click.echo(json.dumps(row, default=_shown))
         return
     from ...render.session import print_session
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import TypeGuard, cast
 
 import orjson
+from msgspec.structs import replace
 
 from ...event import Content
 from ...span import Value
@@ -113,8 +113,8 @@ def _remembered(text: str, memory: InputMemory, speaker: Role) -> Half:
     if not _have_roles(opened) or known + len(opened) > MESSAGES_MAX:
         memory.remember("", None, 0, speaker)
         return listed(text, speaker)
-    new = _half(opened, speaker).messages or ()
-    messages = (*before, *new)
+    read = (_read(item, speaker) for item in opened)
+    messages = (*before, *(message for message in read if message is not None))
     memory.remember(text, messages, known + len(opened), speaker)
     return Half(messages)
 

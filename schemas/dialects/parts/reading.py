@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import msgspec
+from msgspec.structs import replace
 
 from ...event import Content
 from ...span_content import INPUT, OUTPUT, Message, Role, SpanRole, ToolCall, ToolResult
@@ -11,8 +12,7 @@ _OTHERS = (Role.USER, Role.TOOL)
 _WORSE = (Content.CAPTURED, Content.TRUNCATED, Content.REDACTED, Content.ABSENT)
 
 
-@dataclass(frozen=True, slots=True)
-class Half:
+class Half(msgspec.Struct, frozen=True):
     """One half of a conversation; `messages` is None where it was not captured."""
 
     messages: tuple[Message, ...] | None
@@ -24,8 +24,7 @@ TRUNCATED = Half(None, Content.TRUNCATED)
 REDACTED = Half(None, Content.REDACTED)
 
 
-@dataclass(frozen=True, slots=True)
-class DialectReading:
+class DialectReading(msgspec.Struct, frozen=True):
     """The fields of a span in one dialect; those that it lacks are None or `ABSENT`."""
 
     role: SpanRole

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ....schemas.time import NS
-from ....schemas.verdict import Verdict
 from ...messages.topics import Topic
 from ...process.monitor_metrics import MonitorMetrics
 from ...stages.monitor import JudgedMessage, MonitorResult
@@ -25,14 +24,7 @@ def _count_message(metrics: MonitorMetrics, message: JudgedMessage, now: int) ->
     judged = message.judged
     if message.is_repeat:
         metrics.skipped.inc()
-    for kind, count in Counter(event.kind for event in judged.events).items():
-        metrics.judging.judged(kind, count)
-    given = Counter((record.pack, record.rule, record.verdict) for record in judged.records)
-    for (pack, rule, verdict), count in given.items():
-        metrics.judging.verdict(pack, rule, Verdict(verdict), count)
-    metrics.judging.statuses(judged.statuses)
-    metrics.judging.late.inc(judged.late)
-    metrics.judging.repeats.inc(judged.repeats)
+    metrics.judging.count(judged)
     if judged.events:
         metrics.judging.delay.observe((now - message.record.time) / NS)
     for code in message.dead_letters:

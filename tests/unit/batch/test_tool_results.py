@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 from copy import deepcopy
-from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -273,7 +272,9 @@ def test_a_result_without_id_and_tool_takes_its_calls() -> None:
         "b", 5, 6, SpanContent(SpanRole.CHAT, input=history, output=(Message(Role.ASSISTANT, "?"),))
     )
     assert results(
-        SessionAssembler("s", 3600 * NS), asking("a", 1, 2, replace(call, call_id=None)), reporting
+        SessionAssembler("s", 3600 * NS),
+        asking("a", 1, 2, msgspec.structs.replace(call, call_id=None)),
+        reporting,
     ) == [(None, "look", call.args, False)]
 
 
@@ -328,7 +329,9 @@ def test_an_items_id_and_a_calls_are_of_one_call(run_id: str | None) -> None:
     """OpenAI's items have ids of their own: a call that is named so is its result's call, and names both."""
     call = ToolCall("fc_1", "look", '{"order":1}')
     run = SpanContent(
-        SpanRole.TOOL, call=replace(call, call_id=run_id), result=ToolResult(run_id, "look", "ok")
+        SpanRole.TOOL,
+        call=msgspec.structs.replace(call, call_id=run_id),
+        result=ToolResult(run_id, "look", "ok"),
     )
     ran = [] if run_id == "absent" else [candidate("b", 3, 4, run)]
     history = (

@@ -96,7 +96,7 @@ def test_pages_of_an_archive_are_not_live(desk: Path, tmp_path: Path) -> None:
     assert "no!" in page
     assert "Nobody shouts" in page
     verdict = next(link for link in links(overview) if link.startswith("/verdicts/"))
-    assert "Event 1 broke `not angry`: `angry` was true there." in plain(get(app, verdict).text)
+    assert "Event 1 broke not angry: angry was true there." in plain(get(app, verdict).text)
     assert "open for" in plain(get(app, "/sessions/b").text)
 
 

@@ -12,6 +12,7 @@ from tracline.batch.findings.findings import FINDINGS_MAX
 from tracline.cli import tracline
 
 from ...support.event_rows import PACK, call, session, user, write
+from ..batch.test_as_judged import ROWS, archive
 
 RECORDINGS = Path(__file__).parents[2] / "frameworks" / "recordings"
 BOUNDED = """
@@ -219,3 +220,35 @@ def test_results_keep_to_the_terminal(bundle: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("COLUMNS")
     for found in shown(bundle, "--sample", "2"):
         assert f"verdict {found['verdict']['id']}" in lines
+
+
+def test_findings_as_judged_are_shown_by_the_rules_that_judged(tmp_path: Path) -> None:
+    """Of two rule sets in one archive each finding has the propositions of its own."""
+    archive(tmp_path / "live", (ROWS, "aaa" + "b" * (len(ROWS) - 3)))
+    bundle = tmp_path / "bundle"
+    assert run("audit", tmp_path / "live", "--as-judged", "--out", bundle, "-q").exit_code == 0
+    found = {
+        (each["verdict"]["session_id"], each["verdict"]["seq"]): each
+        for each in shown(bundle, "--rule", "calm")
+    }
+    assert sorted(found) == [("s", 3), ("s", 6), ("t", 2)]
+    for (_, seq), each in found.items():
+        (event,) = (event for event in each["events"] if event["seq"] == seq)
+        assert "angry" in event["true"]
+        assert each["sentence"] == f"Event {seq} broke `not angry`: `angry` was true there."
+
+
+def test_files_that_came_later_change_nothing(bundle: Path, tmp_path: Path) -> None:
+    """A live archive grows: findings are read from it as long as their events are there."""
+    expected = shown(bundle)
+    write(tmp_path / "archive" / "later.parquet", session("zz", user("no!")))
+    assert shown(bundle) == expected
+
+
+def test_sessions_as_of_a_time_are_read_as_of_it(tmp_path: Path) -> None:
+    """The audit's options are the bundle's: later events of a session are not shown."""
+    write(tmp_path / "archive" / "events.parquet", session("s", user("no!"), user("later"), user("last")))
+    bundle = audited(tmp_path, tmp_path / "archive", PACK, "--as-of", "2026-02-17T12:00:01Z")
+    (found,) = shown(bundle, "--rule", "calm")
+    assert [event["text"] for event in found["events"]] == ["no!", "later"]
+    assert found["session_events"] == 2

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Content, Event, Kind
@@ -22,7 +22,7 @@ HI = (Message(Role.USER, "Hi"),)
 
 def bare(name: str, start: int, end: int, call: ToolCall, error: str | None = None) -> Candidate:
     """Return a run with neither arguments nor result on its span."""
-    bare_call = replace(call, args=None, content=Content.ABSENT)
+    bare_call = msgspec.structs.replace(call, args=None, content=Content.ABSENT)
     result = ToolResult(call.call_id, call.tool, None, content=Content.ABSENT)
     return candidate(name, start, end, SpanContent(SpanRole.TOOL, call=bare_call, result=result, error=error))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import zip_longest
 from random import Random
 
+import msgspec
 import pytest
 from tracline.schemas.records.dead_letter import decode_dead_letter
 from tracline.schemas.time import NS, rfc3339
@@ -190,7 +190,7 @@ def test_another_releases_messages_are_not_skipped() -> None:
     read = records(messages())
     value = json.dumps({**json.loads(read[0].value), "version": 99}).encode()
     with pytest.raises(StreamError) as caught:
-        fresh().step([replace(read[0], value=value)])
+        fresh().step([msgspec.structs.replace(read[0], value=value)])
     assert caught.value.code == "TRL731"
 
 
@@ -221,7 +221,7 @@ def test_agents_with_hostile_names_are_shown_clean() -> None:
     evil = f"{WRONG}\x1b[2J\u202e"
     value = {WRONG: evil, CALM: CALM}
     read = [
-        replace(record, value=record.value.replace(f'"agent":"{WRONG}"'.encode(),
+        msgspec.structs.replace(record, value=record.value.replace(f'"agent":"{WRONG}"'.encode(),
                                                    f'"agent":{json.dumps(value[WRONG])}'.encode()))
         for record in records(messages())
     ]  # fmt: skip

@@ -8,17 +8,20 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
-from tracline.schemas.event import Kind
+from tracline.schemas.event import Event, Kind
 from tracline.schemas.instrumentations.census import SpanCensus
 from tracline.schemas.otlp.decoded import CODES
 from tracline.schemas.otlp.signal import Signal
-from tracline.schemas.verdict import Verdict
+from tracline.schemas.records.verdict_record import VerdictRecord
+from tracline.schemas.time import rfc3339
+from tracline.schemas.verdict import Severity, Verdict
 from tracline.stream.ingest.rejections import Reason
 from tracline.stream.process.alert_metrics import AlertMetrics
 from tracline.stream.process.metrics import OTHER, RULES_MAX, SCOPES_MAX
 from tracline.stream.process.rekey_metrics import RekeyMetrics
 from tracline.stream.process.serve_metrics import ServeMetrics
 from tracline.stream.process.shared_metrics import GIVEN
+from tracline.stream.stages.judge import Outputs
 
 from ...support.http.receiving import running, values
 
@@ -48,6 +51,15 @@ def test_every_counter_is_there_from_the_start() -> None:
         assert {tuple(sample.labels.values()) for sample in samples} == expected
 
 
+def record(pack: str, rule: str, verdict: Verdict) -> VerdictRecord:
+    """A verdict of a rule."""
+    time = rfc3339(0)
+    return VerdictRecord(
+        agent=None, event_id="e", history=False, id="v", late=False, occurrence=time, pack=pack, rule=rule,
+        rule_digest="0", seq=1, session_id="s", severity=Severity.LOW, slice=None, time=time, verdict=verdict,
+    )  # fmt: skip
+
+
 def test_names_describe_their_metrics() -> None:
     """Every metric has the prefix, a text that ends in a full stop, and a unit where it has one."""
     metrics = list(text_string_to_metric_families(text_of(ServeMetrics())))
@@ -61,8 +73,8 @@ def test_names_describe_their_metrics() -> None:
 def test_what_happens_is_counted() -> None:
     """Events, verdicts, dead letters and the watermark stand under their names."""
     metrics = ServeMetrics([("desk", "calm")])
-    metrics.judging.judged(Kind.USER, 2)
-    metrics.judging.verdict("desk", "calm", Verdict.VIOLATED)
+    event = Event("s", 0, 0, 1, Kind.USER)
+    metrics.judging.count(Outputs([event, event], records=[record("desk", "calm", Verdict.VIOLATED)]))
     metrics.progress.dead_letter("otlp-protobuf", 3)
     metrics.progress.watermark(1_500_000_000)
     metrics.judging.delay.observe(0.3)
@@ -80,8 +92,8 @@ def test_label_values_are_limited() -> None:
     metrics = ServeMetrics(("desk", f"rule-{number}") for number in range(RULES_MAX + 50))
     metrics.progress.dead_letter("something new")
     metrics.spans.flawed(Signal.SPANS, 0, {"something new": 2})
-    metrics.judging.verdict("desk", f"rule-{RULES_MAX + 1}", Verdict.UNMET)
-    metrics.judging.verdict("never", "heard of", Verdict.UNMET, 2)
+    others = [record("never", "seen", Verdict.UNMET)] * 2
+    metrics.judging.count(Outputs(records=[record("desk", f"rule-{RULES_MAX + 1}", Verdict.UNMET), *others]))
     text = text_of(metrics)
     assert values(text, "tracline_dead_letters_total") == {(OTHER,): 1}
     assert values(text, "tracline_receiver_flaws_total") == {(OTHER,): 2}

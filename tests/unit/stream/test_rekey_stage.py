@@ -446,8 +446,8 @@ def test_what_is_broken_in_a_record_is_reported_and_the_rest_taken(done: Work) -
     """Bytes that are no request become a dead letter; the records around them are taken."""
     broken = Record(0, 0, done.records[0].time, b"\xff\xff no protobuf")
     moved = [
-        replace(record, offset=record.offset + 1) if record.partition == 0 else record
-        for record in done.records
+        Record(read.partition, read.offset + (read.partition == 0), read.time, read.value)
+        for read in done.records
     ]
     rekey = rekeyer()
     for source in range(SOURCES):
