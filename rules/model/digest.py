@@ -121,10 +121,9 @@ def _predicate(predicate: Predicate) -> Json:
     match predicate:
         case Literal(value):
             return value
-        case Leaf(path, test, operands, None):
-            return [test.value, _path(path), *(_scalar(operand) for operand in operands)]
-        case Leaf(path, test, _, Path() as against):
-            return [test.value, _path(path), _path(against)]
+        case Leaf(path, test, operands, against):
+            fields = [] if against is None else [_path(against)]
+            return [test.value, _path(path), *(_scalar(operand) for operand in operands), *fields]
         case Not(arg):
             return ["not", _predicate(arg)]
         case And(args):
