@@ -9,11 +9,14 @@ gets a small archive, and must find what the audit finds there.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from tracline.batch.prepare.options import ALLOCATOR, allocator_settings
 
 PACK = Path(__file__).with_name("retail.yaml")
 NAIVE_EVENTS = 20_000
@@ -95,8 +98,11 @@ def divide(folder: Path, parts: Path) -> None:
 
 
 def measured(what: str, *paths: Path) -> dict:
-    """Return the result of one stage in a separate process."""
-    run = subprocess.run([sys.executable, __file__, what, *paths], check=True, stdout=subprocess.PIPE)
+    """Return the result of one stage in a separate process, with the allocator's settings of an audit."""
+    env = {ALLOCATOR: allocator_settings(os.cpu_count() or 1), **os.environ}
+    run = subprocess.run(
+        [sys.executable, __file__, what, *paths], check=True, stdout=subprocess.PIPE, env=env
+    )
     return json.loads(run.stdout)
 
 
@@ -116,8 +122,6 @@ def read(folder: Path) -> dict:
 
 def audit(folder: Path, out: Path) -> dict:
     """Audit the archive."""
-    import os
-
     from tracline.batch.audit.audit import audit as run
     from tracline.batch.prepare.options import AuditOptions
     from tracline.rules.packs.load import load_packs

@@ -27,3 +27,16 @@ class AuditOptions:
     zone: tzinfo = UTC
     chat: ChatReading = AS_LOGGED
     threads: int = 1
+
+
+ALLOCATOR = "_RJEM_MALLOC_CONF"
+"""The environment variable from which Polars' allocator reads its settings on the first import."""
+
+
+def allocator_settings(threads: int) -> str:
+    """Return settings by which Polars' allocator uses freed pages again instead of returning them at once.
+
+    By default it returns them after half a second, and the system clears each page that it gives out. Few
+    arenas, so that threads find pages that other threads freed.
+    """
+    return f"narenas:{max(1, threads // 2)},dirty_decay_ms:10000,muzzy_decay_ms:0"

@@ -50,7 +50,7 @@ class SliceClass(msgspec.Struct, array_like=True, frozen=True, gc=False):
     members: int
 
 
-class CarriedSlice(NamedTuple):
+class CarriedSlice(msgspec.Struct, frozen=True, gc=False):
     """A slice: the number of its class, and the events that its runs refer to in that order."""
 
     number: int
@@ -155,9 +155,9 @@ def _encoded(level: int, slices: Mapping[str, CarriedSlice]) -> bytes:
     places: dict[int, int] = {}
     events: list[CarriedEvent] = []
     rows: dict[str, list[int]] = {}
-    for name, (number, its_events) in slices.items():
-        row = rows[name] = [number]
-        for event in its_events:
+    for name, each in slices.items():
+        row = rows[name] = [each.number]
+        for event in each.events:
             place = places.setdefault(event.seq, len(events))
             if place == len(events):
                 events.append(event)

@@ -97,6 +97,7 @@ class PlacedEvents:
         self.slots: I32 = np.append(old_slots, self.new_slots)
         rated = np.array([not event.flags & HISTORY for event in self._old], dtype=np.bool_)
         self.rated: Mask = np.append(rated, ~labelled["history"].to_numpy()[order.rows])
+        self._made: dict[int, CarriedEvent] = {}
         self.slices: SliceSlots | None = None
 
     @cached_property
@@ -110,11 +111,16 @@ class PlacedEvents:
         """Return the event at a place."""
         if place < self.first_new:
             return self._old[place]
+        # The slices of several keys share one event.
+        if place in self._made:
+            return self._made[place]
         event_id, seq, late, history, agent, time = (
             column[place - self.first_new] for column in self._columns
         )
         begun = self._slot_list[int(self.slots[place])].occurrence
-        return CarriedEvent(event_id, seq, time - begun, late * LATE + history * HISTORY, agent)
+        flags = late * LATE + history * HISTORY
+        event = self._made[place] = CarriedEvent(event_id, seq, time - begun, flags, agent)
+        return event
 
     def events(self, places: Sequence[int]) -> Iterable[RecordEvent]:
         """Return the events at these places."""

@@ -145,10 +145,15 @@ def command(
         raise click.MissingParameter(ctx=ctx, param_hint="'--rules'", param_type="option")
     if tolerate is not None and fail_on is None:
         raise click.UsageError("--tolerate requires --fail-on.")
-    rates = None if tolerate is None else read_rates(tolerate)
+    from ....batch.prepare.options import ALLOCATOR, allocator_settings
+
+    # Polars starts its threads, and its allocator reads its settings, on the first import.
     if threads is not None:
-        # Polars starts its threads when it is first imported.
         os.environ.setdefault("POLARS_MAX_THREADS", str(threads))
+    threads = threads or os.cpu_count() or 1
+    if "polars" not in sys.modules:
+        os.environ.setdefault(ALLOCATOR, allocator_settings(threads))
+    rates = None if tolerate is None else read_rates(tolerate)
     from ....batch.audit.as_judged import audit_as_judged
     from ....batch.audit.audit import audit
 
@@ -159,7 +164,7 @@ def command(
         until=until,
         as_of=as_of,
         satisfied=satisfied,
-        threads=threads or os.cpu_count() or 1,
+        threads=threads,
     )
     with _progress_bar() as on_progress:
         if rule_set is None:

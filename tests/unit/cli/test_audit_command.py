@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +14,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 from polars.exceptions import PanicException
+from tracline.batch.prepare.options import ALLOCATOR, allocator_settings
 from tracline.cli import COMMANDS, main, tracline
 
 from ...support.event_rows import PACK, START, call, session, user, write
@@ -216,3 +219,24 @@ def test_session_settings_decide_what_is_idle(place: Path, monkeypatch: pytest.M
     assert json.loads(run(place, "--format", "json").output)["rules"]["answered"]["unmet"] == 0
     monkeypatch.setenv("TRACLINE_SESSIONS_IDLE_S", "30")
     assert json.loads(run(place, "--format", "json").output)["rules"]["answered"]["unmet"] == 1
+
+
+SHOW_SETTINGS = f"""
+import atexit, os
+atexit.register(lambda: print(os.environ[{ALLOCATOR!r}]))
+from tracline.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("given", [None, "narenas:5"])
+def test_the_allocator_takes_its_settings(place: Path, given: str | None) -> None:
+    """The settings are set before Polars is imported, whose allocator prints invalid ones; the user's win."""
+    env = {name: value for name, value in os.environ.items() if name != ALLOCATOR}
+    env |= {} if given is None else {ALLOCATOR: given}
+    files = [place / "archive", "--rules", place / "desk.yaml", "--out", place / "bundle"]
+    words = [sys.executable, "-c", SHOW_SETTINGS, "audit", *map(str, files), "--threads", "6", "--quiet"]
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=True)
+    # Polars puts its defaults before the settings, of which the last one counts.
+    assert f",{done.stdout.splitlines()[-1]}".endswith(f",{given or allocator_settings(6)}")
+    assert "jemalloc" not in done.stderr
