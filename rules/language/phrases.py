@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 _NAME = r"([A-Za-z_]\w*)"
-_TIME = r"\d+(?:\.\d+)?\s*(?:ms|milliseconds?|s|secs?|seconds?|mins?|minutes?|h|hours?|days?)\b"
+_TIME = r"\d+(?:\.\d+)?\s*(?:ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?|d|days?)\b"
 _STEPS = r"(\d+)\s+(?:events?|messages?|steps?|turns?)\b"
 
 
@@ -66,6 +66,26 @@ FORMULA = (
         "`at most` is no operator",
         r"write `\1 -> at_most[\2] \1`",
     ),
+    _phrase(
+        rf"\bat\s+most\s+(\d+)\s+(?:times\s+)?{_NAME}",
+        "`at most` is no operator",
+        r"write `\2 -> at_most[\1] \2`",
+    ),
+    _phrase(
+        rf"\b{_NAME}\s+(?:is\s+)?followed\s+by\s+{_NAME}",
+        "`followed by` is no operator",
+        r"write `\1 -> next eventually \2`",
+    ),
+    _phrase(
+        rf"\bafter\s+{_NAME}\s*,\s*{_NAME}",
+        "`after` is no operator",
+        r"write `\1 -> next eventually \2` if \2 must follow, `\2 -> once \1` if \1 must come first",
+    ),
+    _phrase(
+        rf"\b{_NAME}\s+(?:occurs\s+)?(?:at\s+least|exactly)\s+(?:\d+|once|twice)",
+        "only an upper bound of a count can be written",
+        r"write `\1 -> at_most[2] \1`; that there were two is `once (\1 and previous once \1)`",
+    ),
     _phrase(rf"\b{_NAME}\s+within\s+{_STEPS}", "`within` is no operator", r"write `eventually[0,\2] \1`"),
     _phrase(
         rf"\bwithin\s+{_TIME}|\[[^\]]*{_TIME}[^\]]*\]",
@@ -89,9 +109,35 @@ PREDICATE = (
         lambda match: f"write `{match[1]} matches /{re.escape(match[2]).replace('/', chr(92) + '/')}$/`",
     ),
     _phrase(
+        rf"{_FIELD}\s+contains\s*(/(?:[^/\\]|\\.)+/)",
+        "`contains` takes a text",
+        r"write `\1 matches \2`",
+    ),
+    _phrase(
+        rf"{_FIELD}\s+starts\s+with\s*\[\s*\"([^\"]*)\"[^\]]*\]",
+        "`starts with` takes one text",
+        r'write `\1 starts with "\2" or \1 starts with ...`, or `\1 matches /^(?:one|two)/`',
+    ),
+    _phrase(
+        rf"{_FIELD}\s+contains\s+(?:any|all|one)(?:\s+of)?\s*[\[(]\s*\"([^\"]*)\"[^\])]*[\])]",
+        "`contains` takes one text",
+        r'write `\1 contains "\2" or \1 contains ...`, or `\1 matches /one|two/`',
+    ),
+    _phrase(
         rf"{_FIELD}\s+contains\s*\[\s*\"([^\"]*)\"[^\]]*\]",
         "`contains` takes one text",
         r'write `\1 contains "\2" or \1 contains ...`, or `\1 matches /one|two/`',
+    ),
+    _phrase(
+        r"\b(?:any|all|count|sum|min|max)\s*\(",
+        "a condition on all elements of a list cannot be expressed yet",
+        "name the elements, `args.items[0].age < 12 or args.items[1].age < 12`; "
+        "`args.items[4] is not null` is 5 elements or more",
+    ),
+    _phrase(
+        rf"{_FIELD}\[\s*\*?\s*\]",
+        "the elements of a list cannot be named together yet",
+        "name them one by one, `args.items[0].price > 3 or args.items[1].price > 3`",
     ),
     _phrase(
         r"\b(?:len|length|size)\s*\(",

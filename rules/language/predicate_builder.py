@@ -21,6 +21,8 @@ _SEARCH = frozenset({Test.MATCHES, Test.CONTAINS, Test.STARTS_WITH})
 _INTEGER_MAX = 2**63 - 1
 _DIGITS_MAX = 25
 LARGEST_INTEGER = "the largest integer is 9223372036854775807; write a larger number as a double, `1e19`"
+TIMES = "times and durations cannot be expressed yet: rules are about events and their order"
+_TIME_WORDS = frozenset({"time", "timestamp", "date", "day", "hour", "duration", "elapsed", "now"})
 LARGEST_NUMBER = "the largest number is 1.7976931348623157e308"
 
 
@@ -75,13 +77,16 @@ class _PredicateBuilder:
         keys = tuple(self._step(step) for step in steps)
         known = FIELDS.get(name)
         if known is None:
-            self._report("TRL130", f"unknown field `{name}`", did_you_mean(name, FIELDS), name)
+            hint = TIMES if name.casefold() in _TIME_WORDS else did_you_mean(name, FIELDS)
+            self._report("TRL130", f"unknown field `{name}`", hint, name)
         elif known.type is FieldType.MAP:
             if len(keys) != 1 or isinstance(keys[0], int):
                 hint = 'write `attributes["tenant"]`'
                 self._report("TRL131", "`attributes` requires the name of one attribute", hint, node)
         elif steps and known.type is not FieldType.JSON:
             hint = f"use `{name}` itself; only `args`, `result` and `attributes` have parts"
+            if keys[0] in ("length", "len", "size"):
+                hint = f"a length cannot be expressed yet; `{name} matches /(?s)^.{{500}}/` is 500 characters"
             self._report("TRL131", f"field `{name}` has no parts", hint, steps[0])
         path = Path(str(name), keys)
         for problem in path_problems(path):
@@ -113,6 +118,9 @@ class _PredicateBuilder:
         test = _test(node)
         negated = any(token.type == "NOT" for token in tokens(node))
         fits = known is None or self._supports(node, known, test)
+        against = self._against(node, known)
+        if against is not None:
+            return Leaf(path, test, against=against)
         values = [self._value(test, known, child, fits) for child in _values(node)]
         leaf = (
             _flag(path, test, values)
@@ -120,6 +128,18 @@ class _PredicateBuilder:
             else Leaf(path, test, tuple(values))
         )
         return Not(leaf) if negated else leaf
+
+    def _against(self, node: SyntaxNode, known: EventField | None) -> Path | None:
+        """Return the path of the field that a condition compares with, if it is one that can be compared."""
+        if node.data != "compare" or (known and known.type in (FieldType.CHOICE, FieldType.FLAG)):
+            return None
+        (value,) = _values(node)
+        if isinstance(value, Token):
+            return None
+        field = FIELDS.get(tokens(value)[0])
+        if field is None or field.type in (FieldType.CHOICE, FieldType.FLAG):
+            return None
+        return self.path(value)[0]
 
     def _supports(self, node: SyntaxNode, known: EventField, test: Test) -> bool:
         """Return whether the test applies to the field; report the problem if not."""

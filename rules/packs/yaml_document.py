@@ -10,6 +10,8 @@ from typing import Any
 import yaml
 
 from ..model.problem import Location, Problem, RuleError, location_in
+from .yaml_alignment import alignment
+from .yaml_repair import REPAIRS_MAX, Repair, indent_of, quoted, repair
 
 TEXT_CHARACTERS_MAX = 1_000_000
 NODES_MAX = 50_000
@@ -17,15 +19,13 @@ DEPTH_MAX = 12
 ALIASES_MAX = 100
 """Limits of one file: its characters, its values with aliases expanded, their nesting, its aliases."""
 
-STOPPING = frozenset({"TRL202", "TRL204"})
+STOPPING = frozenset({"TRL204"})
 """Codes that stop the reading of a file."""
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 Data = str | None | list["Data"] | dict[str, "Data"]
 """A value without its location. Scalars stay text, whatever their YAML type; an empty one is None."""
-
-ESCAPES = {'"': '"', "\\": "\\", "/": "/", "n": "\n", "t": "\t", " ": " "}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,7 +112,7 @@ class Document:
         if not isinstance(node, ScalarNode):
             return line_location(node.file, node.start, node.end)
         end = len(node.text) if end is None else end
-        offsets = _alignment(node.file.text, node)
+        offsets = alignment(node.file.text, node.text, node.style, node.start, node.end)
         if offsets is None:
             return line_location(node.file, node.start, node.end)
         first = offsets[start] if start < len(offsets) else offsets[-1] + 1
@@ -171,22 +171,31 @@ def data(node: YamlNode) -> Data:
 def read_document(text: str, source: str, folder: Path | None = None) -> Document:
     """Read one YAML document of a file in that folder.
 
-    Problems that do not stop the reading are in its `problems`. Raises RuleError with every problem found if
-    the text is not YAML or exceeds a limit (TRL202, TRL204).
+    Problems that do not stop the reading are in its `problems`. A line that is no YAML is read as it is
+    probably meant, and its problem has that line. Raises RuleError with every problem found if no reading
+    helps, or the text exceeds a limit (TRL202, TRL204).
     """
     text = text.removeprefix("\ufeff")
     if len(text) > TEXT_CHARACTERS_MAX:
         message = f"the file has {len(text)} characters, more than {TEXT_CHARACTERS_MAX}"
         raise RuleError([Problem("TRL204", message, "split it into several packs")])
-    file = PackText(source, text, folder)
-    builder = _TreeBuilder(file)
-    try:
-        root = builder.read()
-    except yaml.YAMLError as error:
-        raise RuleError([*builder.problems, _syntax_problem(error, file)]) from None
-    if any(problem.code in STOPPING for problem in builder.problems):
-        raise RuleError(builder.problems)
-    return Document(file, root, tuple(builder.problems))
+    found: list[Problem] = []
+    while True:
+        file = PackText(source, text, folder)
+        builder = _TreeBuilder(file)
+        try:
+            root = builder.read()
+        except yaml.YAMLError as error:
+            repaired = repair(text, error, LOADER) if len(found) < REPAIRS_MAX else None
+            if repaired is None:
+                raise RuleError([*found, *builder.problems, _syntax_problem(error, file)]) from None
+            # The rest of the file may have further mistakes.
+            found.append(_repaired_problem(error, file, repaired))
+            text = repaired.text
+            continue
+        if any(problem.code in STOPPING for problem in builder.problems):
+            raise RuleError([*found, *builder.problems])
+        return Document(file, root, (*found, *builder.problems))
 
 
 @dataclass(slots=True)
@@ -254,9 +263,9 @@ class _TreeBuilder:
         if isinstance(event, yaml.NodeEvent):
             self.reject_tag(event, start, end)
         if isinstance(event, yaml.ScalarEvent):
-            return self.named(
-                event.anchor, _CompleteNode(self.scalar(event.value, start, end, event.style or ""))
-            )
+            scalar = self.scalar(event.value, start, end, event.style or "")
+            self.reject_cut(scalar)
+            return self.named(event.anchor, _CompleteNode(scalar))
         if isinstance(event, yaml.SequenceStartEvent | yaml.MappingStartEvent):
             mapping = isinstance(event, yaml.MappingStartEvent)
             open_collections.append(_OpenCollection(mapping, start, event.anchor, []))
@@ -313,8 +322,16 @@ class _TreeBuilder:
     def reject_tag(self, event: Any, start: int, end: int) -> None:
         """Report an explicit tag: packs hold plain data."""
         if event.tag not in (None, "!"):
-            hint = "write the value without a tag"
+            hint = "write the value without a tag; `!` is `not`, or stands between quotes"
             self.report("TRL205", f"unsupported tag `{event.tag}`", hint, self.scalar("", start, end))
+
+    def reject_cut(self, scalar: ScalarNode) -> None:
+        """Report an expression that a comment ends inside a string."""
+        rest = self.file.text[scalar.end :].split("\n", 1)[0].rstrip()
+        if scalar.style == "" and scalar.text.count('"') % 2 and rest.lstrip().startswith("#"):
+            hint = f"write `{quoted(self.file.text[scalar.start : scalar.end] + rest)}`"
+            here = self.scalar("", scalar.start, scalar.end + len(rest))
+            self.report("TRL202", "a comment begins inside a string", hint, here)
 
     def count_nodes(self, nodes: int, here: YamlNode) -> None:
         """Count values, with aliases expanded."""
@@ -337,6 +354,18 @@ class _TreeBuilder:
         self.problems.append(Problem(code, message, hint, location))
 
 
+def _repaired_problem(error: yaml.YAMLError, file: PackText, repaired: Repair) -> Problem:
+    """Return the problem of a line that was repaired; the hint is the new line."""
+    start = sum(len(line) + 1 for line in file.text.split("\n")[: repaired.line])
+    location = line_location(file, start, start + 1)
+    indent, end = len(indent_of(location.text)), start + len(location.text)
+    message = f"invalid YAML: {getattr(error, 'problem', None) or 'not readable'}"
+    hint = f"write `{repaired.corrected.strip()}`"
+    if repaired.corrected.strip() == location.text.strip():
+        hint = f"indent the line with {len(indent_of(repaired.corrected))} spaces, and without tabs"
+    return Problem("TRL202", message, hint, line_location(file, start + indent, end))
+
+
 def _syntax_problem(error: yaml.YAMLError, file: PackText) -> Problem:
     """Convert an error of the YAML parser to a problem."""
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
@@ -346,42 +375,3 @@ def _syntax_problem(error: yaml.YAMLError, file: PackText) -> Problem:
         hint = "indent with spaces, not tabs"
     start = mark.index if mark else getattr(error, "position", 0)
     return Problem("TRL202", f"invalid YAML: {message}", hint, line_location(file, start, start + 1))
-
-
-def _alignment(text: str, scalar: ScalarNode) -> list[int] | None:
-    """Return the offset in the file of each character of a scalar, or None if the two differ."""
-    at = scalar.start
-    if scalar.style in ("|", ">"):
-        at = text.find("\n", at) + 1
-    elif scalar.style:
-        at += 1
-    offsets: list[int] = []
-    for char in scalar.text:
-        step = _space(text, at, char) if char.isspace() else _character(text, at, char, scalar.style)
-        if step is None or step[0] >= scalar.end:
-            is_rest_blank = char.isspace() and offsets and not scalar.text[len(offsets) :].strip()
-            return offsets if is_rest_blank else None
-        offsets.append(step[0])
-        at = step[1]
-    return offsets or [scalar.start]
-
-
-def _space(text: str, at: int, char: str) -> tuple[int, int] | None:
-    """Return the offset of a whitespace character of the value, and the offset after it."""
-    if text[at : at + 1] == "\\" and ESCAPES.get(text[at + 1 : at + 2]) == char:
-        return at, at + 2
-    if text[at : at + 1] == char:
-        return at, at + 1
-    return at, at
-
-
-def _character(text: str, at: int, char: str, style: str) -> tuple[int, int] | None:
-    """Return the offset of a visible character and the offset after it; None if it is not there."""
-    while text[at : at + 1].isspace() or (style == '"' and text[at : at + 2] == "\\\n"):
-        at += 2 if text[at] == "\\" else 1
-    here = text[at : at + 1]
-    if style == '"' and here == "\\":
-        return (at, at + 2) if ESCAPES.get(text[at + 1 : at + 2]) == char else None
-    if style == "'" and here == "'":
-        return (at, at + 2) if char == "'" and text[at + 1 : at + 2] == "'" else None
-    return (at, at + 1) if here == char else None

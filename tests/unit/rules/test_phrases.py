@@ -25,11 +25,24 @@ FORMULAS = {
     "always (asks -> replies within 3 turns)": "eventually[0,3] replies",
     "asks -> replies within 5 minutes": "eventually[0,3] p",
     "eventually[0,5s] p": "eventually[0,3] p",
+    "always (p -> eventually within 5m q)": "eventually[0,3] p",
+    "F[0,5m] q": "eventually[0,3] p",
+    "at most 2 p": "p -> at_most[2] p",
+    "always (a followed by b)": "a -> next eventually b",
+    "after a, b": "a -> next eventually b",
+    "p exactly once": "p -> at_most[2] p",
+    "p occurs at least 2 times": "p -> at_most[2] p",
 }
 PREDICATES = {
     "text matches /yes|ok/i": "/(?i)yes|ok/",
     'text ends with "b/y.e"': r"text matches /b\/y\.e$/",
     'text contains ["a", "b"]': 'text contains "a" or text contains ...',
+    'text contains any ["a", "b"]': 'text contains "a" or text contains ...',
+    'text starts with ["a", "b"]': 'text starts with "a" or text starts with ...',
+    "text contains /yes/": "text matches /yes/",
+    "any(args.passengers, .age < 12)": "args.items[0].age < 12 or args.items[1].age < 12",
+    "count(args.flights) > 4": "args.items[0].age < 12 or args.items[1].age < 12",
+    "args.items[*].price > 3": "args.items[0].price > 3 or args.items[1].price > 3",
     "len(args.items) > 4": "args.items[4] is not null",
     'kind == "user" and args.age > 5 minutes': 'args.day < "2026-05-01"',
 }
@@ -62,3 +75,13 @@ def test_every_phrase_has_a_test() -> None:
     """Each pattern matches one of the texts above."""
     for phrases, texts in ((FORMULA, FORMULAS), (PREDICATE, PREDICATES)):
         assert [phrase.message for phrase in phrases if not any(map(phrase.pattern.search, texts))] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"), [("time > 3", "cannot be expressed yet"), ("text.length > 3", "`text matches /(?s)")]
+)
+def test_fields_that_there_are_not_yet_are_named(text: str, hint: str) -> None:
+    """The hint states what cannot be expressed, instead of fields with similar names."""
+    with pytest.raises(RuleError) as caught:
+        parse_predicate(text)
+    assert hint in caught.value.problems[0].hint

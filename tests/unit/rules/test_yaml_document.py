@@ -14,6 +14,7 @@ from tracline.rules.packs.yaml_document import (
     data,
     read_document,
 )
+from tracline.rules.packs.yaml_repair import REPAIRS_MAX
 
 STYLES = r"""plain: one two
 several: one
@@ -166,7 +167,7 @@ def test_minor_errors_do_not_stop_reading() -> None:
     assert [problem.code for problem in document.problems] == ["TRL205", "TRL203", "TRL205"]
 
 
-@pytest.mark.parametrize("text", ["a: [", "a: *x", "[" * 100_000])
+@pytest.mark.parametrize("text", ["a: [", "a: {", "[" * 100_000])
 def test_invalid_yaml_and_exceeded_limits_stop_reading(text: str) -> None:
     """An invalid file has no tree."""
     with pytest.raises(RuleError):
@@ -178,3 +179,43 @@ def test_keys_keep_their_order() -> None:
     root = read_document("b: 1\na: 2\nc: 3\n", "x.yaml").root
     assert isinstance(root, MappingNode)
     assert [key.text for key, _ in root.entries] == ["b", "a", "c"]
+
+
+REPAIRED = {
+    "p: text matches /a: b/": "write `p: 'text matches /a: b/'`",
+    'p: "kind" == "user"': """write `p: '"kind" == "user"'`""",
+    'p: \'kind == "user"': """write `p: 'kind == "user"'`""",
+    "p: it's: so": "write `p: 'it''s: so'`",
+    "p: @x": "write `p: '@x'`",
+    'p kind == "user"': """write `p: 'kind == "user"'`""",
+    "\tp: x": "indent the line with 2 spaces, and without tabs",
+    " p: x": "indent the line with 2 spaces, and without tabs",
+    'p: text contains " # y"': """write `'text contains " # y"'`""",
+    "p: *x": "define the anchor `&x` before the alias, outside the value that contains it",
+}
+"""Lines of a mapping with a mistake, and their hints."""
+
+
+@pytest.mark.parametrize("line", REPAIRED)
+def test_a_mistake_of_yaml_hides_no_other(line: str) -> None:
+    """The hint has the right line, and the lines after it are read, each at its place."""
+    first = line if line.startswith(("\t", " ")) else f"  {line}"
+    document = read_document(f"a:\n  o: 1\n{first}\n  q: 2\nb: 3\nb: 4\n", "x.yaml")
+    broken, repeated = document.problems
+    assert (broken.code, broken.hint) == ("TRL202", REPAIRED[line])
+    assert broken.location is not None
+    assert broken.location.line == 3
+    assert repeated.code == "TRL203"
+    assert repeated.location is not None
+    assert (repeated.location.line, repeated.location.column) == (6, 1)
+    below = document.value("a")
+    assert isinstance(below, MappingNode)
+    assert [key.text for key, _ in below.entries] == ["o", "p", "q"]
+
+
+def test_repairs_end() -> None:
+    """A file of nothing but mistakes is given up after a number of lines, and its mistakes are reported."""
+    with pytest.raises(RuleError) as caught:
+        read_document("\n".join(f"p{i}: a: b" for i in range(100)), "x.yaml")
+    assert len(caught.value.problems) == REPAIRS_MAX + 1
+    assert {problem.code for problem in caught.value.problems} == {"TRL202"}
