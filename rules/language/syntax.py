@@ -42,7 +42,7 @@ def parse_tree(snippet: Snippet, start: str) -> SyntaxNode:
     try:
         tree = _grammar().parse(text, start=start)
     except UnexpectedInput as error:
-        from .diagnose import diagnose  # loaded for errors only: a valid text does not pay for it
+        from .syntax_errors import diagnose  # loaded for errors only: a valid text does not pay for it
 
         raise RuleError([diagnose(snippet, start, _offset_of(error))]) from None
     deep = _node_too_deep(tree)

@@ -25,7 +25,7 @@ def open_archive(
         from ....stream.error import StreamError
         from ....stream.ingest.server.sockets import Address
         from ....stream.serve.opened_service import serve_opened
-        from ....stream.serve.opened_store import OpenedStore
+        from ....stream.serve.read_only_store import OpenedStore
         from ....stream.serve.store import FILE
     except ModuleNotFoundError as error:
         if (missing := package_error(error, "tracline serve")) is None:

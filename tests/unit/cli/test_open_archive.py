@@ -18,7 +18,7 @@ from tracline.rules.engine.judge import CompiledRules, compile_rule_set
 from tracline.rules.model.rule import RuleSet
 from tracline.rules.packs.load import load_packs, pack_text
 from tracline.stream.console import pages, queries
-from tracline.stream.serve.opened_store import OpenedStore
+from tracline.stream.serve.read_only_store import OpenedStore
 
 from ...support.event_rows import PACK, START, call, result, session, user, write
 from ..stream.console.asking import get, links, plain
