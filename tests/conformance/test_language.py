@@ -28,8 +28,8 @@ from tracline.rules.model.printer import to_text
 from tracline.rules.model.problem import RuleError, Snippet
 from tracline.rules.model.rule import Rule, RuleSet
 from tracline.rules.packs import yaml_document as document
-from tracline.rules.packs.event_examples import run_propositions
-from tracline.rules.packs.examples import run_examples
+from tracline.rules.packs.examples.event_examples import run_propositions
+from tracline.rules.packs.examples.label_examples import run_examples
 from tracline.rules.packs.inheritance import PARENTS_MAX
 from tracline.rules.packs.load import REFERRED_MAX, pack_text, read_packs
 from tracline.rules.reference.slow_stepper import SteppedEvent, judge_slowly

@@ -69,7 +69,7 @@ def command(bundle: Path, verdict: str, kind: str, folder: Path, add: bool, arch
         events = case_of(source, record, Path(scratch))
     name = f"{CASES}/{record.rule}-{record.id[:8]}.jsonl"
     _write(folder / name, case_text(events))
-    from ....rules.packs.add_example import example_line
+    from ....rules.packs.examples.add_example import example_line
 
     if document is None:
         click.echo(
@@ -108,7 +108,7 @@ def _write(path: Path, text: str) -> None:
 
 def _add(document: Document, rule: str, kind: str, name: str) -> None:
     """Add the case to the rule's examples in the pack. Raises CommandError (TRL609) without writing."""
-    from ....rules.packs.add_example import example_line, with_example
+    from ....rules.packs.examples.add_example import example_line, with_example
 
     file, line = Path(document.source), example_line(name)
     text = with_example(document, rule, kind, name)
@@ -120,7 +120,7 @@ def _add(document: Document, rule: str, kind: str, name: str) -> None:
 
 def _replace(file: Path, text: str, rule: str) -> bool:
     """Replace the pack by that text if nothing but the rule's examples changes, and return whether it did."""
-    from ....rules.packs.add_example import adds_only
+    from ....rules.packs.examples.add_example import adds_only
     from ....rules.packs.load import load_packs
 
     draft = file.with_name(f".{file.name}")

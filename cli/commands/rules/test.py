@@ -15,8 +15,8 @@ from ...terminal import clean
 
 if TYPE_CHECKING:
     from ....rules.model.rule import Rule
-    from ....rules.packs.event_examples import PropositionRun
-    from ....rules.packs.examples import ExampleRun
+    from ....rules.packs.examples.event_examples import PropositionRun
+    from ....rules.packs.examples.label_examples import ExampleRun
 
 TEXT_WIDTH = 80
 """Characters of an example's text."""
@@ -54,7 +54,7 @@ def command(packs: tuple[str, ...], select: tuple[str, ...], ignore: tuple[str, 
 def _run_rules(rules: Sequence[Rule]) -> list[ExampleRun]:
     """Run the examples of the rules, rule by rule: labels, then events."""
     from ....rules.compiler.compile import compile_rules
-    from ....rules.packs.examples import run_examples
+    from ....rules.packs.examples.label_examples import run_examples
     from .cases import read_cases
 
     cases = read_cases(rules)
@@ -64,7 +64,7 @@ def _run_rules(rules: Sequence[Rule]) -> list[ExampleRun]:
     }
     if cases:
         # Labels need Polars, which takes long to import.
-        from ....rules.packs.event_examples import run_events
+        from ....rules.packs.examples.event_examples import run_events
 
         for run in run_events(rules, cases):
             done[_name(run.rule)].append(run)
@@ -81,7 +81,7 @@ def _run_propositions(packs: Sequence[str], rules: Sequence[Rule] | None) -> lis
         examples = tuple(example for example in examples if (example.pack, example.name) in used)
     if not examples:
         return []
-    from ....rules.packs.event_examples import run_propositions
+    from ....rules.packs.examples.event_examples import run_propositions
 
     return run_propositions(examples)
 
@@ -181,7 +181,7 @@ def _write_json(done: Sequence[ExampleRun], tried: Sequence[PropositionRun]) -> 
 
 def _junit(done: Sequence[ExampleRun], tried: Sequence[PropositionRun]) -> str:
     """Return the examples as JUnit XML: a suite per pack, a case per example."""
-    from ....rules.packs.examples import ExampleRun
+    from ....rules.packs.examples.label_examples import ExampleRun
 
     packs = {run.rule.pack: None for run in done} | {run.example.pack: None for run in tried}
     suites = ElementTree.Element("testsuites", name="tracline test")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from tracline.cli import tracline
-from tracline.rules.packs.add_example import adds_only, with_example
+from tracline.rules.packs.examples.add_example import adds_only, with_example
 from tracline.rules.packs.load import load_packs, pack_text
 from tracline.rules.packs.yaml_document import read_document
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from tracline.cli import tracline
 from tracline.rules.compiler.compile import compile_rule
-from tracline.rules.packs.examples import ExampleRun, run_examples
+from tracline.rules.packs.examples.label_examples import ExampleRun, run_examples
 from tracline.rules.packs.load import pack_text, shipped_packs
 from tracline.schemas.verdict import Verdict
 

@@ -9,7 +9,7 @@ import pytest
 from tracline.rules.compiler.compile import compile_rule
 from tracline.rules.lint.check import check
 from tracline.rules.model.rule import Rule
-from tracline.rules.packs.examples import run_examples
+from tracline.rules.packs.examples.label_examples import run_examples
 from tracline.rules.packs.load import load_packs, shipped_packs
 from tracline.schemas.frames.events import EVENT_SCHEMA
 

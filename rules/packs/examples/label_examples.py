@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...schemas.verdict import Verdict
-from ..engine.stepper import MachineRun
-from ..model.formula import evaluate_boolean
-from ..model.machine import Machine
-from ..model.rule import ExampleSession, Rule
+from ....schemas.verdict import Verdict
+from ...engine.stepper import MachineRun
+from ...model.formula import evaluate_boolean
+from ...model.machine import Machine
+from ...model.rule import ExampleSession, Rule
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,20 +7,20 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from ...schemas.case_events import SESSION, case_session
-from ...schemas.event import Event, Kind
-from ...schemas.frames.events import event_frame
-from ...schemas.records.verdict_record import VerdictRecord
-from ...schemas.verdict import Verdict
-from ..engine.judge import JUDGED_COLUMNS, CompiledRules, compile_rule_set, judge
-from ..engine.records import records
-from ..engine.sessions import Clock
-from ..labels.labeler import WORD_BITS, Labeler
-from ..labels.missing import MISSING, missing_column
-from ..model.formula import Formula, Op
-from ..model.predicate import Predicate
-from ..model.rule import EventsExample, PropositionExample, Rule, RuleSet
-from .examples import ExampleRun, evaluate_boolean
+from ....schemas.case_events import SESSION, case_session
+from ....schemas.event import Event, Kind
+from ....schemas.frames.events import event_frame
+from ....schemas.records.verdict_record import VerdictRecord
+from ....schemas.verdict import Verdict
+from ...engine.judge import JUDGED_COLUMNS, CompiledRules, compile_rule_set, judge
+from ...engine.records import records
+from ...engine.sessions import Clock
+from ...labels.labeler import WORD_BITS, Labeler
+from ...labels.missing import MISSING, missing_column
+from ...model.formula import Formula, Op, evaluate_boolean
+from ...model.predicate import Predicate
+from ...model.rule import EventsExample, PropositionExample, Rule, RuleSet
+from .label_examples import ExampleRun
 
 _MESSAGES = (Kind.USER, Kind.ASSISTANT)
 """The kinds of events that the text of an example is tried as."""

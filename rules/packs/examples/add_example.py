@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from ..model.rule import Examples, Rule, RuleSet
-from .yaml_document import Document, MappingNode, ScalarNode, SequenceNode, YamlNode, data
+from ...model.rule import Examples, Rule, RuleSet
+from ..yaml_document import Document, MappingNode, ScalarNode, SequenceNode, YamlNode, data
 
 
 def example_line(path: str) -> str:

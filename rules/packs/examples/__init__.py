@@ -1,0 +1,1 @@
+"""Examples in packs: sessions that must violate a rule or not, and texts and events of propositions."""
