@@ -2,6 +2,11 @@
 
 Arrays are passed as tuples, in the order of `kernel.judge`. An entry of a state or of the table is the next
 state above `OUTPUT_BITS` bits: the kind of finding, and `APPLIES_BIT`.
+
+A run that follows unknown propositions is a set of states of its rule's machine, as two words of 64 bits: the
+states of the runs that have broken the rule since then, and the states of those that have not. Bit `s` is
+state `s`. The entry of such a run is the row `followed` of its column, and each step of it reads the kind
+`FOUND_FOLLOW`; so the loop over the rules steps the others without a branch.
 """
 
 from __future__ import annotations
@@ -12,11 +17,18 @@ from typing import Any, cast
 import numba
 import numpy as np
 
+from ..model.machine import APPLIES, SATISFIED, STAYS_SATISFIED, STAYS_VIOLATED, VERDICT_MASK, VIOLATED
+
 FOUND_VIOLATED = 1
 FOUND_SATISFIED = 2
 FOUND_UNKNOWN = 4
 FOUND_SLICES = 5
-"""Values of `Findings.kinds`; the last two are `unjudged`: because of an unknown, and of too many slices."""
+FOUND_UNSETTLED = 6
+"""Values of `Findings.kinds`; the last three are `unjudged`: because of an unknown at an event, of too many
+slices, and of an unknown that decides a closing verdict."""
+
+FOUND_FOLLOW = 3
+"""The kind of a step of a run that follows; it is no finding."""
 
 NO_SLICE = -1
 UNKNOWN_SLICE = -2
@@ -26,6 +38,7 @@ FOUND_MASK = np.uint32(7)
 APPLIES_BIT = np.uint32(8)
 OUTPUT_BITS = np.uint32(4)
 UNBORN = np.uint32(0xFFFFFFFF)
+_ONE, _NONE = np.uint64(1), np.uint64(0)
 UNLINKED = -2
 
 
@@ -104,10 +117,10 @@ def chained(head: Any, link: Any, slots: Any) -> Any:
 @njit
 def judge_rows(begin: Any, rows: Any, tables: Any, sizes: Any, sessions: Any, slicing: Any, out: Any) -> Any:
     """Judge from row `begin` while the findings fit; return the next row and the number of findings."""
-    words, slots, stamps, _slices, letters = rows
-    table, _dead, skip, _unknown, group_columns = tables
+    words, slots, stamps, _slices, letters = rows[:5]
+    table, dead, skip, _unknown, group_columns = tables[:5]
     plain, unsliced, columns, _slices_max = sizes
-    state, seen, last = sessions
+    state, seen, last, sets, undecided = sessions
     linked = slicing[2]
     arrays = (rows, tables, sizes, sessions, slicing, out)
     keys = group_columns.shape[0] - 1
@@ -131,8 +144,14 @@ def judge_rows(begin: Any, rows: Any, tables: Any, sizes: Any, sessions: Any, sl
             entries |= entry
         if entries & FOUND_MASK:
             for c in range(unsliced):
-                kind = state[s + np.uint64(c)] & FOUND_MASK
-                if kind:
+                at = s + np.uint64(c)
+                kind = state[at] & FOUND_MASK
+                if kind == FOUND_FOLLOW:
+                    state[at] = _follow(i, c, state[at], sets[slot, c], arrays) | (state[at] & APPLIES_BIT)
+                    kind = state[at] & FOUND_MASK
+                if kind == FOUND_UNKNOWN and state[at] >> OUTPUT_BITS != dead[c]:
+                    used = _emit_undecided(i, c, arrays, used)
+                elif kind and not (kind == FOUND_UNKNOWN and undecided[slot, c]):
                     used = _emit(out, used, stamps[i], slot, c, -1, kind)
         for c in range(plain, unsliced):
             if letters[w + np.uint64(c)] != skip[c]:
@@ -154,17 +173,87 @@ def _emit(out: Any, used: Any, stamp: Any, slot: Any, column: Any, slice_slot: A
 
 
 @njit
+def _follow(i: Any, c: Any, entry: Any, sets: Any, arrays: Any) -> Any:
+    """Step the run of column `c` with this entry and these sets over row `i`, and return its next entry.
+
+    `arrays` are those of `judge_rows`, in its order. The kind `FOUND_UNKNOWN` means that some runs violate
+    the rule here and some do not.
+    """
+    rows, tables, sizes = arrays[0], arrays[1], arrays[2]
+    words, letters, choice, bounds, possible = rows[0], rows[4], rows[5], rows[6], rows[7]
+    skip, follow, followed, start = tables[2], tables[5], tables[6], np.int64(tables[7][c])
+    width = np.int64(skip[c]) + 2
+    row = np.int64(entry >> OUTPUT_BITS)
+    if row != followed[c]:
+        sets[0] = _NONE
+        sets[1] = _ONE << np.uint64((row - start) // width)
+    at = words[i] * np.int64(sizes[2]) + c
+    read = letters[at : at + 1]
+    if letters[at] == follow[c]:
+        read = possible[bounds[choice[at]] : bounds[choice[at] + 1]]
+    bits = step_sets(sets, read, tables[0], tables[8], start, width)
+    return np.uint32(followed[c]) << OUTPUT_BITS | bits
+
+
+@njit
+def step_sets(sets: Any, letters: Any, table: Any, outputs: Any, start: Any, width: Any) -> Any:
+    """Step the sets of a run on an event that has one of these letters; return the output bits of its entry.
+
+    `APPLIES_BIT` is set where the rule applies in all runs.
+    """
+    broken, unbroken = sets[0], sets[1]
+    sets[0] = sets[1] = _NONE
+    steps = violated = satisfied = recorded = applying = 0
+    for state in range(64):
+        bit = _ONE << np.uint64(state)
+        if (broken | unbroken) & bit == _NONE:
+            continue
+        for letter in letters:
+            at = start + state * width + np.int64(letter)
+            verdict = outputs[at] & VERDICT_MASK
+            reached = _ONE << np.uint64((np.int64(table[at] >> OUTPUT_BITS) - start) // width)
+            violates = verdict in (VIOLATED, STAYS_VIOLATED)
+            steps += 1
+            violated += 1 if violates else 0
+            satisfied += 1 if verdict in (SATISFIED, STAYS_SATISFIED) else 0
+            recorded += 1 if verdict in (VIOLATED, SATISFIED) else 0
+            applying += 1 if outputs[at] & APPLIES else 0
+            if violates or broken & bit != _NONE:
+                sets[0] |= reached
+            if not violates and unbroken & bit != _NONE:
+                sets[1] |= reached
+    kind = 0
+    if violated == steps:
+        kind = FOUND_VIOLATED if recorded else 0
+    elif satisfied == steps:
+        kind = FOUND_SATISFIED if recorded else 0
+    elif violated:
+        kind = FOUND_UNKNOWN
+    return np.uint32(kind) | (APPLIES_BIT if applying == steps else np.uint32(0))
+
+
+@njit
+def closing_codes(sets: Any, closing: Any, start: Any, width: Any) -> Any:
+    """Return a bit for each closing code that some run has."""
+    found = 0
+    for state in range(64):
+        if (sets[0] | sets[1]) & (_ONE << np.uint64(state)) != _NONE:
+            found |= 1 << np.int64(closing[start + state * width])
+    return found
+
+
+@njit
 def _judge_key(i: Any, k: Any, arrays: Any, used: Any) -> Any:
     """Step the rules of `for_each` key `k` over row `i` and return the number of findings written.
 
     `arrays` are those of `judge_rows`, in its order.
     """
     rows, tables, sizes, sessions, slicing, out = arrays
-    words, slots, stamps, slices, letters = rows
-    _table, dead, skip, unknown, group_columns = tables
+    words, slots, stamps, slices, letters = rows[:5]
+    _table, dead, skip, unknown, group_columns, follow, followed = tables[:7]
     _plain, unsliced, columns, slices_max = sizes
-    state = sessions[0]
-    born, head, linked, link, slice_state, _slice_last = slicing
+    state, sets, undecided = sessions[0], sessions[3], sessions[4]
+    born, head, linked, link, slice_state, _slice_last, slice_sets = slicing
     slot, x = slots[i], slices[i, k]
     if x >= 0 and link[x] == UNLINKED:
         link[x] = head[slot, k]
@@ -182,12 +271,18 @@ def _judge_key(i: Any, k: Any, arrays: Any, used: Any) -> Any:
         elif x >= 0 and slice_state[x, c - first] == UNBORN:
             if born[slot, c - unsliced] == slices_max:
                 kind = FOUND_SLICES
+            elif letter == follow[c] and _may_skip(words[i] * np.int64(columns) + c, skip[c], rows):
+                # It is unknown whether the slice begins here.
+                kind = FOUND_UNKNOWN
             else:
                 born[slot, c - unsliced] += 1
                 slice_state[x, c - first] = state[at]
+                if state[at] >> OUTPUT_BITS == followed[c]:
+                    slice_sets[x, c - first] = sets[slot, c]
         if kind:
             state[at] = dead[c] << OUTPUT_BITS | (state[at] & APPLIES_BIT)
-            used = _emit(out, used, stamps[i], slot, c, NO_SLICE, kind)
+            if not undecided[slot, c]:
+                used = _emit(out, used, stamps[i], slot, c, NO_SLICE, kind)
         elif x >= 0:
             used = _step_slice(i, c, x, letter, first, arrays, used)
         else:
@@ -196,18 +291,39 @@ def _judge_key(i: Any, k: Any, arrays: Any, used: Any) -> Any:
 
 
 @njit
+def _may_skip(at: Any, skip: Any, rows: Any) -> Any:
+    """Return whether the rule may not see an event; `at` is the place of its letters, which ascend."""
+    choice, bounds, possible = rows[5], rows[6], rows[7]
+    return possible[bounds[choice[at] + 1] - 1] == skip
+
+
+@njit
 def _step_slice(i: Any, c: Any, x: Any, letter: Any, first: Any, arrays: Any, used: Any) -> Any:
     """Step column `c` in slice slot `x`."""
     rows, tables, sizes, sessions, slicing, out = arrays
-    slice_state, slice_last = slicing[4], slicing[5]
+    slice_state, slice_last, slice_sets = slicing[4], slicing[5], slicing[6]
     entry = tables[0][(slice_state[x, c - first] >> OUTPUT_BITS) + letter]
+    if entry & FOUND_MASK == FOUND_FOLLOW:
+        entry = _follow(i, c, entry, slice_sets[x, c - first], arrays)
     slice_state[x, c - first] = entry
     slice_last[x, c - first] = rows[2][i]
     slot = rows[1][i]
     sessions[0][slot * np.int64(sizes[2]) + c] |= entry & APPLIES_BIT
-    if entry & FOUND_MASK:
+    if entry & FOUND_MASK == FOUND_UNKNOWN:
+        used = _emit_undecided(i, c, arrays, used)
+    elif entry & FOUND_MASK:
         used = _emit(out, used, rows[2][i], slot, c, x, entry & FOUND_MASK)
     return used
+
+
+@njit
+def _emit_undecided(i: Any, c: Any, arrays: Any, used: Any) -> Any:
+    """Write that some runs of column `c` violate the rule at row `i` and some do not, once in a session."""
+    stamps, slot, undecided, out = arrays[0][2], arrays[0][1][i], arrays[3][4], arrays[5]
+    if undecided[slot, c]:
+        return used
+    undecided[slot, c] = True
+    return _emit(out, used, stamps[i], slot, c, NO_SLICE, FOUND_UNKNOWN)
 
 
 @njit
@@ -219,10 +335,14 @@ def _step_valueless(i: Any, c: Any, k: Any, letter: Any, arrays: Any, used: Any)
     slot, stamp = rows[1][i], rows[2][i]
     at = slot * np.int64(columns) + c
     entry = tables[0][(sessions[0][at] >> OUTPUT_BITS) + letter]
+    if entry & FOUND_MASK == FOUND_FOLLOW:
+        entry = _follow(i, c, entry, sessions[3][slot, c], arrays)
     sessions[0][at] = entry & ~FOUND_MASK | (sessions[0][at] & APPLIES_BIT)
     sessions[2][slot, c - plain] = stamp
     if born[slot, c - unsliced] == 0 and entry & FOUND_MASK == FOUND_VIOLATED:
         used = _emit(out, used, stamp, slot, c, NO_SLICE, FOUND_VIOLATED)
+    if born[slot, c - unsliced] == 0 and entry & FOUND_MASK == FOUND_UNKNOWN:
+        used = _emit_undecided(i, c, arrays, used)
     first = tables[4][k]
     y = head[slot, k]
     while y >= 0:

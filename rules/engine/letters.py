@@ -15,14 +15,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..labels.labeler import WORD_BITS
+from ..model.completions import Completions, Possible
 from ..model.formula import Formula, Op, names
 from ..model.machine import Machine
 from ..model.rule import Rule
-from . import kernel_loop
-from .kernel import I32, U8, Program
+from . import kernel, kernel_loop
+from .kernel import I32, U8, U64, LetterTable, Program
 
 Bits = NDArray[np.bool_]
-U64 = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,14 @@ class LabelWords:
         """Return for each word whether the proposition is unknown."""
         return _bit(self.unknown, proposition)
 
+    def true_at(self, place: int, bits: Mapping[str, int]) -> frozenset[str]:
+        """Return the names of `bits`, by bit, that are true in a word."""
+        return _names_at(self.true, place, bits)
+
+    def unknown_at(self, place: int, bits: Mapping[str, int]) -> frozenset[str]:
+        """Return the names of `bits`, by bit, that are unknown in a word."""
+        return _names_at(self.unknown, place, bits)
+
     def packed(self, propositions: Sequence[int]) -> NDArray[np.int64]:
         """Return for each word the word of a machine: bit `i` is the truth of `propositions[i]`."""
         packed = np.zeros(len(self.true), dtype=np.int64)
@@ -54,6 +62,11 @@ class LabelWords:
 def _bit(words: U64, proposition: int) -> Bits:
     place, bit = divmod(proposition, WORD_BITS)
     return (words[:, place] >> np.uint64(bit)) & np.uint64(1) != 0
+
+
+def _names_at(words: U64, place: int, bits: Mapping[str, int]) -> frozenset[str]:
+    whole = sum(int(word) << WORD_BITS * i for i, word in enumerate(words[place]))
+    return frozenset(name for name, bit in bits.items() if whole >> bit & 1)
 
 
 def label_words(rows: pl.DataFrame, count: int) -> tuple[LabelWords, I32]:
@@ -76,29 +89,61 @@ def letters(
     machines: Sequence[Machine],
     propositions: Mapping[tuple[str, str], int],
     words: LabelWords,
-) -> U8:
-    """Return the letter table: a row per word, a column per column of the program.
+) -> LetterTable:
+    """Return the letter table of the words.
 
     `propositions` maps each (pack, name) to its bit. A rule does not see an event where its `steps` is
-    false; it cannot judge one where `steps` is unknown, or where a proposition of its formula,
+    false. A rule that stops cannot judge one where `steps` is unknown, or where a proposition of its formula,
     transitions or `applies_to` is.
     """
     table = np.empty((len(words.true), program.columns), dtype=np.uint8)
+    chosen = _Chosen(table.shape)
     for column, number in enumerate(cast("list[int]", program.order.tolist())):
         rule, machine = rules[number], machines[number]
         bits = {name: propositions[rule.pack, name] for name in rule.propositions}
         word = words.packed([bits[name] for name in machine.propositions])
         read = np.frombuffer(machine.letters, dtype=np.uint8)[word]
+        follows = program.follow[column] != kernel.NEVER_FOLLOWS
         unknown = np.zeros(len(words.true), dtype=np.bool_)
-        for name in required_propositions(rule):
+        for name in rule.propositions if follows else required_propositions(rule):
             unknown |= words.is_unknown(bits[name])
         if rule.steps is not None:
             true, steps_unknown = _kleene(rule.steps, bits, words)
             sees = true | steps_unknown
             read = np.where(sees, read, program.skip[column])
             unknown = (unknown | steps_unknown) & sees
-        table[:, column] = np.where(unknown, program.unknown[column], read)
-    return table
+        if follows:
+            table[:, column] = read
+            completions = Completions(rule, machine, int(program.skip[column]))
+            for place in np.flatnonzero(unknown).tolist():
+                found = completions.of(words.true_at(place, bits), words.unknown_at(place, bits))
+                table[place, column] = chosen.letter(place, column, found, program)
+        else:
+            table[:, column] = np.where(unknown, program.unknown[column], read)
+    return chosen.table(table)
+
+
+class _Chosen:
+    """The events that may have several letters, as columns of a `LetterTable`."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._choice: I32 = np.zeros(shape, dtype=np.int32)
+        self._stand_in: I32 = np.zeros(shape, dtype=np.int32)
+        self._numbers: dict[tuple[int, ...], int] = {}
+
+    def letter(self, place: int, column: int, found: Possible, program: Program) -> int:
+        """Add what is possible for a rule at a word, and return the rule's letter there."""
+        self._stand_in[place, column] = found.stand_in
+        if len(found.letters) == 1:
+            return found.letters[0]
+        self._choice[place, column] = self._numbers.setdefault(found.letters, len(self._numbers))
+        return int(program.follow[column])
+
+    def table(self, letters: U8) -> LetterTable:
+        """Return the table of these letters."""
+        flat = [letter for each in self._numbers for letter in each]
+        bounds = np.cumsum([0, *map(len, self._numbers)], dtype=np.int64)
+        return LetterTable(letters, self._choice, bounds, np.array(flat, dtype=np.uint8), self._stand_in)
 
 
 def required_propositions(rule: Rule) -> frozenset[str]:

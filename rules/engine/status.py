@@ -14,7 +14,7 @@ from ...schemas.verdict import Verdict
 from . import kernel
 from .judge import CompiledRules, Judged, label_columns
 from .kernel import CLOSING_UNMET, I64, Findings
-from .kernel_loop import FOUND_SLICES, FOUND_UNKNOWN, FOUND_VIOLATED
+from .kernel_loop import FOUND_SLICES, FOUND_UNKNOWN, FOUND_UNSETTLED, FOUND_VIOLATED
 from .letters import label_words, letters
 from .sessions import Mask
 from .stepper import RuleEvent, RuleRun, SliceRun, SliceStep
@@ -32,7 +32,12 @@ def unmet_findings(closed: Findings, rated: Mask) -> Findings:
 
 def unjudged_findings(found: Findings) -> Findings:
     """Return the events at which rules become unjudged."""
-    return found.take((found.kinds == FOUND_UNKNOWN) | (found.kinds == FOUND_SLICES))
+    return found.take(is_unjudged(found))
+
+
+def is_unjudged(found: Findings) -> Mask:
+    """Return which findings are of rules that become unjudged."""
+    return np.isin(found.kinds, (FOUND_UNKNOWN, FOUND_SLICES, FOUND_UNSETTLED))
 
 
 def first_breaches(found: Findings, closed: Findings, rated: Mask) -> tuple[Findings, Findings]:
@@ -103,7 +108,7 @@ def rule_runs(
     program, labeler = compiled.program, compiled.labeler
     labels = labeler.label_few(event_frame(events)).select(label_columns(compiled))
     words, codes = label_words(labels, labeler.words)
-    table = letters(program, compiled.rules, compiled.machines, compiled.propositions, words)[codes]
+    table = letters(program, compiled.rules, compiled.machines, compiled.propositions, words)
     seqs = [event.seq for event in events]
     for column, number in enumerate(cast("list[int]", program.order.tolist())):
         key = int(program.groups[column])
@@ -116,7 +121,9 @@ def rule_runs(
         )
         values = labels[f"s{key}"].to_list() if run.is_sliced else [None] * len(seqs)
         unknown = labels[f"su{key}"].to_list() if run.is_sliced else [False] * len(seqs)
-        yield number, run, list(map(RuleEvent, seqs, table[:, column].tolist(), values, unknown))
+        read = table.letters[codes, column].tolist()
+        several = [table.several(program, code, column) for code in codes.tolist()]
+        yield number, run, list(map(RuleEvent, seqs, read, values, unknown, several))
 
 
 def status_of(run: RuleRun) -> list[SliceStatus]:
@@ -128,6 +135,6 @@ def status_of(run: RuleRun) -> list[SliceStatus]:
 
 def _closing(run: RuleRun, slice_run: SliceRun) -> Verdict | None:
     """Return the closing reading of a slice; unjudged rules and events without a value have none."""
-    if run.unjudged is not None or (run.is_sliced and slice_run is run.valueless):
+    if run.is_stopped or (run.is_sliced and slice_run is run.valueless):
         return None
     return slice_run.machine_run.closing

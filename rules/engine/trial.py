@@ -81,7 +81,7 @@ def _read(predicate: Predicate, content: Content) -> list[Event]:
     named = {str(word) for leaf in found if leaf.path.field == "kind" for word in leaf.operands}
     kinds = [kind for kind in KINDS if kind.value in named] or list(KINDS)
     plain = {leaf.path.field: str(_operand(leaf)) for leaf in found if leaf.operands and not leaf.path.steps}
-    paths = [leaf.path for leaf in found if leaf.path.steps]
+    paths = [path for leaf in found for path in leaf.paths if path.steps]
     events = [_filled(kind, Content.CAPTURED, paths, plain) for kind in kinds]
     return [*events, _filled(kinds[0], content, paths, plain)]
 

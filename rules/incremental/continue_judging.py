@@ -15,6 +15,7 @@ import polars as pl
 
 from ...schemas.records.verdict_record import VerdictRecord
 from ..engine import kernel, kernel_loop
+from ..engine.closing import become_unjudged, close_sessions
 from ..engine.judge import label_columns, read_labels
 from ..engine.kernel import I32, I64, Findings
 from ..engine.kernel_loop import NO_SLICE
@@ -96,15 +97,16 @@ def continue_judging(
     while True:
         continuation = _Continuation(layout, carried, labelled, batches, expanded)
         found, applied = continuation.judge(satisfied)
-        closed = continuation.close(satisfied)
+        closed, unsettled = continuation.close(satisfied)
         # Each slice of a class has a verdict of its own.
-        reporting = continuation.classes_of(found, closed)
+        reporting = continuation.classes_of(found, closed, unsettled)
         if not reporting:
             break
         expanded |= reporting
     closed = closed.take(closed.stamps >= 0)
+    unsettled = continuation.become_unjudged(unsettled)
     outcomes = [BatchOutcome() for _ in range(int(batches.max(initial=-1)) + 1)]
-    for batch, record in continuation.records(found, closed):
+    for batch, record in continuation.records(found, closed, unsettled):
         outcomes[batch].records.append(record)
     for batch, change in applied:
         outcomes[batch].applied.append(change)
@@ -113,7 +115,7 @@ def continue_judging(
         outcomes[batch].violated.append(change)
     for batch, change in unmet:
         outcomes[batch].unmet.append(change)
-    for batch, change in continuation.unjudged(found):
+    for batch, change in continuation.unjudged(found, unsettled):
         outcomes[batch].unjudged.append(change)
     return Continued(outcomes, continuation.carried(satisfied))
 
@@ -175,26 +177,36 @@ class _Continuation:
         order = np.lexsort((self._compiled.program.order[columns], slots))
         return zip(slots[order].tolist(), columns[order].tolist(), strict=True)
 
-    def close(self, satisfied: bool) -> Findings:
-        """Return the closing verdicts of the occurrences that close."""
+    def close(self, satisfied: bool) -> tuple[Findings, Findings]:
+        """Return the closing verdicts of the occurrences that close, and the unsettled ones."""
         closing = np.array(
             [i for i, slot in enumerate(self._slots) if slot.closes is not None], dtype=np.int32
         )
-        return kernel.close(self._compiled.program, self._memory.memory, closing, held=satisfied)
+        return close_sessions(self._compiled.program, self._memory.memory, closing, held=satisfied)
 
-    def classes_of(self, found: Findings, closed: Findings) -> frozenset[ClassPlace]:
+    def become_unjudged(self, unsettled: Findings) -> Findings:
+        """Return the rules that become unjudged when their occurrences close."""
+        return become_unjudged(self._memory.memory, unsettled)
+
+    def classes_of(self, *found: Findings) -> frozenset[ClassPlace]:
         """Return the classes of slices that have verdicts."""
-        slots = np.concatenate([found.slices, closed.slices])
+        slots = kernel.join(found).slices
         slots = np.unique(slots[slots >= 0])
         slots = slots[self._slices.are_classes[slots]]
         owners, numbers = self._slices.owners[slots].tolist(), self._slices.classes[slots].tolist()
         return frozenset(zip(owners, numbers, strict=True))
 
-    def records(self, found: Findings, closed: Findings) -> Iterator[tuple[int, VerdictRecord]]:
+    def records(
+        self, found: Findings, closed: Findings, unsettled: Findings
+    ) -> Iterator[tuple[int, VerdictRecord]]:
         """Step the trails over the new events, and yield each finding's batch and record."""
-        both = kernel.join([found, marked(closed)])
+        both = kernel.join([found, marked(closed), unsettled])
         order = np.lexsort((both.stamps, both.slices, both.columns, both.slots))
-        batches = [*self._batches_of(found), *self._closing_batches(closed)]
+        batches = [
+            *self._batches_of(found),
+            *self._closing_batches(closed),
+            *self._closing_batches(unsettled),
+        ]
         both = both.take(order)
         compiled, trails, events = self._compiled, self._compiled.trails, self._events
         columns = range(compiled.program.columns)
@@ -264,10 +276,15 @@ class _Continuation:
             self._changes(unmet, self._closing_batches(unmet)),
         )
 
-    def unjudged(self, found: Findings) -> list[_BatchChange]:
-        """Return the rules that become unjudged; the caller asks for the breaches first."""
+    def unjudged(self, found: Findings, unsettled: Findings) -> list[_BatchChange]:
+        """Return the rules that become unjudged, at events and when their occurrences close.
+
+        The caller asks for the breaches first.
+        """
         dead = unjudged_findings(found)
-        return self._changes(dead, self._batches_of(dead), self._memory.breached)
+        breached = self._memory.breached
+        at_close = self._changes(unsettled, self._closing_batches(unsettled), breached)
+        return [*self._changes(dead, self._batches_of(dead), breached), *at_close]
 
     def _changes(
         self, found: Findings, batches: Sequence[int], breached: Mask | None = None

@@ -20,8 +20,9 @@ TRUE = Literal(True)
 
 
 def is_cheap(leaf: Leaf) -> bool:
-    """Return whether the leaf compares a plain field, without a search and without JSON."""
-    return leaf.test in _CHEAP_TESTS and leaf.path.field not in CONTENT_FIELDS and not leaf.path.steps
+    """Return whether the leaf compares plain fields, without a search and without JSON."""
+    plain = all(path.field not in CONTENT_FIELDS and not path.steps for path in leaf.paths)
+    return leaf.test in _CHEAP_TESTS and plain
 
 
 def leaves(predicate: Predicate) -> Iterator[Leaf]:

@@ -149,6 +149,25 @@ def compare(test: Test, value: pl.Expr, operand: Scalar) -> pl.Expr:
     return pl.when(integer.is_not_null()).then(exact).otherwise(rounded)
 
 
+def compare_values(test: Test, left: pl.Expr, right: pl.Expr) -> pl.Expr:
+    """Return `left test right`: as numbers where both are, as texts where neither is; never null.
+
+    The answer is false where there is no value on either side. A number and a text are different, and neither
+    is above the other. Numbers are compared exactly where both are integers, else as doubles.
+    """
+    if test is Test.NE:
+        both = left.is_not_null() & right.is_not_null()
+        return both & ~compare_values(Test.EQ, left, right)
+    numeric = [value.str.contains(NUMBER_TEXT) for value in (left, right)]
+    numbers = [pl.when(value.str.contains(NUMBER_TEXT)).then(value) for value in (left, right)]
+    integers = [number.cast(pl.Int128, strict=False) for number in numbers]
+    doubles = [number.cast(pl.Float64, strict=False) for number in numbers]
+    exact = integers[0].is_not_null() & integers[1].is_not_null()
+    by_value = pl.when(exact).then(_compared(test, *integers)).otherwise(_compared(test, *doubles))
+    by_text = (numeric[0] == numeric[1]) & _compared(test, left, right)
+    return pl.when(numeric[0] & numeric[1]).then(by_value).otherwise(by_text).fill_null(False)
+
+
 def _against_double(test: Test, double: pl.Expr, operand: int | float) -> pl.Expr:
     """Return the exact comparison of doubles with a number that may not be a double."""
     near = float(operand)

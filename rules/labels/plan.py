@@ -50,10 +50,10 @@ class ColumnPlan:
         """Return the answer of a leaf as a nullable Boolean; null is unknown."""
         if leaf.path.field == "kind":
             return self.put(CHEAP, leaf, kind_answer(leaf, self.column("kind")))
-        if is_cheap(leaf):
+        if is_cheap(leaf) and leaf.against is None:
             answer = values.answer(leaf, self.column(leaf.path.field))
             return self.put(CHEAP, leaf, self._known(leaf, answer))
-        return self.put(ANSWERS, leaf, self._known(leaf, self._answer(leaf, self._operand(leaf))))
+        return self.put(ANSWERS, leaf, self._known(leaf, self._answer(leaf, self._operand(leaf, leaf.path))))
 
     def open(self, path: Path) -> pl.Expr | None:
         """Return where the path's field is unknown; None if the field is metadata, which is always known."""
@@ -106,19 +106,21 @@ class ColumnPlan:
             columns[name] = expr.alias(f"__{stage}_{len(columns)}")
         return pl.col(columns[name].meta.output_name())
 
-    def _operand(self, leaf: Leaf) -> pl.Expr:
-        """Return the text that the leaf tests. A whole object or array can be searched, but not compared."""
-        if leaf.test is Test.IS_NULL and leaf.path.steps:
-            return self.found(leaf.path)
-        value = self.value(leaf.path)
-        if leaf.path.steps or leaf.path.field not in values.JSON_FIELDS:
+    def _operand(self, leaf: Leaf, path: Path) -> pl.Expr:
+        """Return the text at a path of a leaf. A whole object or array can be searched, not compared."""
+        if leaf.test is Test.IS_NULL and path.steps:
+            return self.found(path)
+        value = self.value(path)
+        if path.steps or path.field not in values.JSON_FIELDS:
             return value
         if leaf.test is Test.IS_NULL or leaf.test in values.SEARCHES:
             return value
-        return pl.when(~self.is_container(leaf.path)).then(value)
+        return pl.when(~self.is_container(path)).then(value)
 
     def _answer(self, leaf: Leaf, value: pl.Expr) -> pl.Expr:
         """Return the leaf's answer on its value, false where there is none; use the path's regex set."""
+        if leaf.against is not None:
+            return values.compare_values(leaf.test, value, self._operand(leaf, leaf.against))
         regexes, pattern = self.regex_sets.get(leaf.path), pattern_of(leaf)
         if regexes is None or pattern not in regexes.patterns:
             return values.answer(leaf, value)
@@ -127,9 +129,10 @@ class ColumnPlan:
 
     def _known(self, leaf: Leaf, answer: pl.Expr) -> pl.Expr:
         """Return the answer, or null where it is unknown; a match in a truncated text is known."""
-        unknown = self.open(leaf.path)
-        if unknown is None:
+        opened = [found for path in leaf.paths if (found := self.open(path)) is not None]
+        if not opened:
             return answer
+        unknown = opened[0] if len(opened) == 1 else pl.any_horizontal(opened)
         if leaf.test is Test.IS_NULL:
             unknown = unknown & answer
         elif leaf.test in values.SEARCHES:
@@ -170,7 +173,7 @@ def _constant(value: bool) -> pl.Expr:
 def is_known(predicate: Predicate) -> bool:
     """Return whether the predicate is never unknown, whatever the event."""
     return all(
-        leaf.path.field not in CAPTURED_FIELDS
+        CAPTURED_FIELDS.isdisjoint(path.field for path in leaf.paths)
         and (
             leaf.path.field != "kind"
             or (leaf.test in (Test.EQ, Test.NE, Test.IN) and not _is_kind_unknown(leaf.operands))

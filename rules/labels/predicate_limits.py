@@ -35,7 +35,8 @@ def problems(predicate: Predicate) -> Iterator[Problem]:
     """Yield everything in a predicate that the engine does not support, without places in the source."""
     yield from size_problems(predicate)
     for leaf in leaves(predicate):
-        yield from path_problems(leaf.path)
+        for path in leaf.paths:
+            yield from path_problems(path)
         if leaf.test is Test.MATCHES:
             yield from regex_problems(str(leaf.operands[0]))
 

@@ -118,6 +118,9 @@ class _PredicateBuilder:
         test = _test(node)
         negated = any(token.type == "NOT" for token in tokens(node))
         fits = known is None or self._supports(node, known, test)
+        against = self._against(node, known)
+        if against is not None:
+            return Leaf(path, test, against=against)
         values = [self._value(test, known, child, fits) for child in _values(node)]
         leaf = (
             _flag(path, test, values)
@@ -125,6 +128,18 @@ class _PredicateBuilder:
             else Leaf(path, test, tuple(values))
         )
         return Not(leaf) if negated else leaf
+
+    def _against(self, node: SyntaxNode, known: EventField | None) -> Path | None:
+        """Return the path of the field that a condition compares with, if it is one that can be compared."""
+        if node.data != "compare" or (known and known.type in (FieldType.CHOICE, FieldType.FLAG)):
+            return None
+        (value,) = _values(node)
+        if isinstance(value, Token):
+            return None
+        field = FIELDS.get(tokens(value)[0])
+        if field is None or field.type in (FieldType.CHOICE, FieldType.FLAG):
+            return None
+        return self.path(value)[0]
 
     def _supports(self, node: SyntaxNode, known: EventField, test: Test) -> bool:
         """Return whether the test applies to the field; report the problem if not."""

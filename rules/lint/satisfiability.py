@@ -171,6 +171,8 @@ def evaluate_leaf(leaf: Leaf, value: ValueClass) -> bool | None:
         return not value.present
     if not value.scalar:
         return False
+    if leaf.against is not None:
+        return None
     match test:
         case Test.IS_TRUE:
             return value.text == "true"

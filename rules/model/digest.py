@@ -7,12 +7,16 @@ import hashlib
 import orjson
 import rfc8785
 
+from ...schemas.verdict import Unknown
 from .formula import Formula, names
 from .predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Scalar
 from .rule import Rule, RuleSet, SliceKey
 
-SEMANTICS = "2"
+SEMANTICS = "3"
 """The version of the semantics of rules; any change that can change a verdict changes it."""
+
+STOPPING_SEMANTICS = "2"
+"""The version of rules that stop at an unknown: since version 2 nothing has changed for them."""
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
@@ -20,13 +24,14 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 def rule_digest(rule: Rule) -> str:
     """Return the SHA-256, in hex, of everything that decides a rule's verdicts.
 
-    It covers the formula with operators expanded, `steps`, `applies_to` (an unknown value makes the rule
-    unjudged), the propositions and transitions that these use, `recover`, `for_each` and the version of the
-    semantics. It does not cover the rule's id, title or severity.
+    It covers the formula with operators expanded, `steps`, `applies_to` (an unknown value can make the rule
+    unjudged), the propositions and transitions that these use, `recover`, `for_each`, `unknown` and the
+    version of the semantics. It does not cover the rule's id, title or severity.
     """
     used = _used(rule)
+    follows = rule.unknown is Unknown.FOLLOW
     content: Json = {
-        "semantics": SEMANTICS,
+        "semantics": SEMANTICS if follows else STOPPING_SEMANTICS,
         "formula": _formula(rule.formula),
         "propositions": {n: _predicate(p) for n, p in rule.propositions.items() if n in used},
         "transitions": {n: _formula(f) for n, f in rule.transitions.items() if n in used},
@@ -34,6 +39,7 @@ def rule_digest(rule: Rule) -> str:
         "applies_to": None if rule.applies_to is None else _formula(rule.applies_to),
         "recover": rule.recover.value,
         "for_each": None if rule.for_each is None else _slice_key(rule.for_each),
+        **({"unknown": rule.unknown.value} if follows else {}),
     }
     return hashlib.sha256(rfc8785.dumps(content)).hexdigest()
 
@@ -115,8 +121,9 @@ def _predicate(predicate: Predicate) -> Json:
     match predicate:
         case Literal(value):
             return value
-        case Leaf(path, test, operands):
-            return [test.value, _path(path), *(_scalar(operand) for operand in operands)]
+        case Leaf(path, test, operands, against):
+            fields = [] if against is None else [_path(against)]
+            return [test.value, _path(path), *(_scalar(operand) for operand in operands), *fields]
         case Not(arg):
             return ["not", _predicate(arg)]
         case And(args):

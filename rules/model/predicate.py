@@ -56,11 +56,20 @@ class Test(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One condition: `operands` is one scalar, the members of `in`, a regular expression's text, or empty."""
+    """One condition: `operands` is one scalar, the members of `in`, a regular expression's text, or empty.
+
+    A comparison with another field of the event has that field's path as `against`, and no operands.
+    """
 
     path: Path
     test: Test
     operands: tuple[Scalar, ...] = ()
+    against: Path | None = None
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Return the paths that the condition reads."""
+        return (self.path,) if self.against is None else (self.path, self.against)
 
 
 @dataclass(frozen=True, slots=True)

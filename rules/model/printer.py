@@ -126,7 +126,8 @@ def _leaf_text(leaf: Leaf, *, negated: bool) -> str:
         case Test.MATCHES:
             return f"{path} matches {_regex_text(str(operands[0]))}"
         case _:
-            return f"{path} {test.value} {scalar_text(operands[0])}"
+            right = scalar_text(operands[0]) if leaf.against is None else path_text(leaf.against)
+            return f"{path} {test.value} {right}"
 
 
 def _regex_text(regex: str) -> str:

@@ -50,6 +50,8 @@ def oracle_leaf(leaf: Leaf, event: Event) -> bool | None:
         if event["kind"] == "unknown" and "unknown" not in leaf.operands:
             return None if {"user", "assistant"} & set(leaf.operands) else False
         return holds(leaf, event["kind"])
+    if leaf.against is not None:
+        return field_oracle(leaf, leaf.against, event)
     compared = leaf.test not in (Ask.MATCHES, Ask.CONTAINS, Ask.STARTS_WITH, Ask.IS_NULL)
     whole_container = compared and not leaf.path.steps and is_document(leaf.path.field, event)
     answer = False if whole_container else holds(leaf, value_of(leaf.path, event))
@@ -59,6 +61,42 @@ def oracle_leaf(leaf: Leaf, event: Event) -> bool | None:
         return None if answer else False
     searched = leaf.test in (Ask.MATCHES, Ask.CONTAINS, Ask.STARTS_WITH)
     return True if searched and answer and event["content"] == "truncated" else None
+
+
+def field_oracle(leaf: Leaf, against: Path, event: Event) -> bool | None:
+    """Return a comparison of two fields of an event."""
+    if unknown(leaf.path.field, event) or unknown(against.field, event):
+        return None
+    left, right = (
+        CONTAINER if not path.steps and is_document(path.field, event) else value_of(path, event)
+        for path in (leaf.path, against)
+    )
+    if {NOTHING, CONTAINER} & {left, right}:
+        return False
+    if leaf.test is Ask.NE:
+        return not compared_values(Ask.EQ, str(left), str(right))
+    return compared_values(leaf.test, str(left), str(right))
+
+
+def compared_values(test: Ask, left: str, right: str) -> bool:
+    """Compare two values: as numbers where both are, as texts where neither is."""
+    number = r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?"
+    numeric = [re.fullmatch(number, text) is not None for text in (left, right)]
+    if numeric == [False, False]:
+        return ordered(test, left, right)
+    if numeric != [True, True]:
+        return False
+    whole_numbers = [
+        re.fullmatch("-?[0-9]+", text) and -(2**127) <= int(text) < 2**127 for text in (left, right)
+    ]
+    read: Any = int if all(whole_numbers) else float
+    return {
+        Ask.EQ: read(left) == read(right),
+        Ask.LT: read(left) < read(right),
+        Ask.LE: read(left) <= read(right),
+        Ask.GT: read(left) > read(right),
+        Ask.GE: read(left) >= read(right),
+    }[test]
 
 
 def is_document(field: str, event: Event) -> bool:

@@ -151,7 +151,7 @@ TRIGGERS: list[tuple[str, Read, str, str, str]] = [
     ("TRL132", parse_predicate, 'content in ["cut"]', '"cut"', "`captured`"),
     ("TRL133", parse_predicate, "kind == user", "user", '`"user"`'),
     ("TRL133", parse_predicate, "tool == 3", "3", '`"3"`'),
-    ("TRL133", parse_predicate, "args.x == args.y", "args.y", "string"),
+    ("TRL133", parse_predicate, "args.x in [args.y]", "args.y", "string"),
     ("TRL133", parse_predicate, "args.x == null", "null", "`is null`"),
     ("TRL133", parse_predicate, 'text matches "yes"', '"yes"', "`/yes/`"),
     ("TRL133", parse_predicate, "args.x > true", "true", "`==`"),
