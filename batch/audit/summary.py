@@ -197,7 +197,7 @@ def _by_group(compiled: CompiledRules, judged: Judged, groups: I64, count: int) 
     violating: NDArray[np.bool_] = np.zeros(judged.memory.state.shape, dtype=np.bool_)
     violating[violated.slots, violated.columns] = True
     violating[unmet.slots, unmet.columns] = True
-    unjudged, counted = kernel.unjudged(compiled.program, judged.memory), judged.sessions.counted[:, None]
+    unjudged, counted = kernel.unjudged(judged.memory), judged.sessions.counted[:, None]
     applicable = kernel.applies(judged.memory) & ~unjudged & counted
     slots, columns = np.nonzero(judged.satisfactions)
     shape = (count, *violating.shape[1:])

@@ -22,7 +22,7 @@ from .kernel import (
     findings,
     join,
 )
-from .kernel_loop import FOUND_UNSETTLED, NO_SLICE, OUTPUT_BITS, UNBORN, chained, closing_codes
+from .kernel_loop import FOUND_UNSETTLED, NO_SLICE, OUTPUT_BITS, UNBORN, UNDECIDED, chained, closing_codes
 
 
 def reported_closing(program: Program, *, held: bool) -> U8:
@@ -49,10 +49,10 @@ def close_sessions(
 def become_unjudged(memory: Memory, unsettled: Findings) -> Findings:
     """Return the first unsettled closing of each session and rule that is not unjudged, and mark these."""
     found = unsettled.take(np.argsort(unsettled.stamps, kind="stable"))
-    found = found.take(~memory.undecided[found.slots, found.columns])
+    found = found.take(memory.doubts[found.slots, found.columns] & UNDECIDED == 0)
     pairs = found.slots.astype(np.int64) << 32 | found.columns
     found = found.take(np.sort(np.unique(pairs, return_index=True)[1]))
-    memory.undecided[found.slots, found.columns] = True
+    memory.doubts[found.slots, found.columns] |= UNDECIDED
     return replace(found, slices=np.full_like(found.slices, NO_SLICE))
 
 

@@ -8,7 +8,7 @@ no branch. `rules/reference/slow_stepper.py` specifies the kernel in plain Pytho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -24,10 +24,13 @@ from .kernel_loop import (
     FOUND_SATISFIED,
     FOUND_UNKNOWN,
     FOUND_VIOLATED,
+    MAY_APPLY,
     OUTPUT_BITS,
     UNBORN,
+    UNDECIDED,
     UNLINKED,
-    judge_rows,
+    judge_sliced,
+    judge_unsliced,
 )
 
 U8 = NDArray[np.uint8]
@@ -151,8 +154,8 @@ class Memory:
     rule saw, `seen` that of the session's last event, and `born` counts the slices that have begun. Rows of
     the `slice_` arrays are slice slots, their columns the rules of the slot's key. `head` and `link` chain
     the slices of a session, and `linked` counts them. `sets` and `slice_sets` have the states of runs that
-    follow, and are undefined for others; `undecided` marks the rules that are unjudged for a session
-    because some of its runs broke the rule and some did not.
+    follow, and are undefined for others. `doubts` has a row per slot and a column per rule, with the bits
+    `UNDECIDED` and `MAY_APPLY`; the second says nothing where `APPLIES_BIT` is set.
     """
 
     state: U32
@@ -166,7 +169,7 @@ class Memory:
     slice_last: I64
     sets: U64
     slice_sets: U64
-    undecided: Mask
+    doubts: U8
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +310,7 @@ def remember(program: Program, slots: int, slices: int) -> Memory:
         slice_last=np.full((slices, widest), -1, dtype=np.int64),
         sets=np.zeros((slots, program.columns, 2), dtype=np.uint64),
         slice_sets=np.zeros((slices, widest, 2), dtype=np.uint64),
-        undecided=np.zeros((slots, program.columns), dtype=np.bool_),
+        doubts=np.zeros((slots, program.columns), dtype=np.uint8),
     )
 
 
@@ -320,27 +323,46 @@ def judge(
     found_max: int = 1 << 16,
     slices_max: int = SLICES_MAX,
 ) -> Iterator[Findings]:
-    """Step every rule over `rows`, changing `memory`, and yield the findings in judged order, in parts.
+    """Step every rule over `rows`, changing `memory`, and yield the findings in parts.
 
-    A part holds at most `found_max` findings; the kernel doubles that where a single event may have more.
+    Findings of rules without `for_each` come first; both are in judged order. A part holds at most
+    `found_max` findings; the kernel doubles that where a single event may have more.
     """
-    begin, total = 0, len(rows.words)
-    chosen = letters.choice.ravel(), letters.bounds, letters.possible
-    following = program.follow, program.followed, program.start, program.outputs
+    words, slots, stamps, flat = rows.words, rows.slots, rows.stamps, letters.letters.ravel()
+    state, doubts = memory.state.ravel(), memory.doubts
+    following = (
+        *(words, flat, letters.choice.ravel(), letters.bounds, letters.possible),
+        *(program.table, program.outputs, program.skip, program.follow, program.followed, program.start),
+    )
+
+    def unsliced(begin: int, out: Any) -> tuple[int, int]:
+        sessions = state, memory.seen, memory.last, memory.sets, doubts
+        sizes = program.plain, program.unsliced, program.columns
+        tables = program.table, program.skip
+        return judge_unsliced(begin, (words, slots, stamps, flat), tables, sizes, sessions, following, out)
+
+    def sliced(begin: int, out: Any) -> tuple[int, int]:
+        own = program.table, program.skip, program.dead, program.unknown, program.follow, program.followed
+        sizes = program.plain, program.unsliced, program.columns, slices_max
+        sessions = state, memory.last, memory.sets, doubts
+        chains = memory.born, memory.head, memory.linked, memory.link
+        slicing = *chains, memory.slice_state, memory.slice_last, memory.slice_sets
+        read, tables = (words, slots, stamps, flat, rows.slices), (*own, program.group_columns)
+        return judge_sliced(begin, read, tables, sizes, sessions, slicing, following, out)
+
+    yield from _in_parts(unsliced, len(words), found_max)
+    if program.keys:
+        yield from _in_parts(sliced, len(words), found_max)
+
+
+def _in_parts(
+    step: Callable[[int, Any], tuple[int, int]], total: int, found_max: int
+) -> Iterator[Findings]:
+    """Yield the findings of a loop over rows: from a row on while they fit, it returns row and findings."""
+    begin = 0
     while begin < total:
         found = findings(*(np.empty(found_max, dtype) for dtype in _TYPES))
-        begin, used = judge_rows(
-            begin,
-            (rows.words, rows.slots, rows.stamps, rows.slices, letters.letters.ravel(), *chosen),
-            (program.table, program.dead, program.skip, program.unknown, program.group_columns, *following),
-            (program.plain, program.unsliced, program.columns, slices_max),
-            (memory.state.ravel(), memory.seen, memory.last, memory.sets, memory.undecided),
-            (
-                *(memory.born, memory.head, memory.linked, memory.link),
-                *(memory.slice_state, memory.slice_last, memory.slice_sets),
-            ),
-            found.arrays,
-        )
+        begin, used = step(begin, found.arrays)
         if used:
             yield found.take(slice(used))
         elif begin < total:
@@ -348,13 +370,18 @@ def judge(
 
 
 def applies(memory: Memory) -> Mask:
-    """Return whether each rule (by column) has applied to each session (by slot) so far."""
+    """Return whether each rule (by column) has applied to each session (by slot) so far, in every run."""
     return (memory.state & APPLIES_BIT) != 0
 
 
-def unjudged(program: Program, memory: Memory) -> Mask:
+def may_apply(memory: Memory) -> Mask:
+    """Return whether each rule (by column) has applied to each session (by slot) so far, in some run."""
+    return applies(memory) | (memory.doubts & MAY_APPLY != 0)
+
+
+def unjudged(memory: Memory) -> Mask:
     """Return whether each rule (by column) has become unjudged for each session (by slot)."""
-    return stopped(program, memory) | memory.undecided
+    return memory.doubts & UNDECIDED != 0
 
 
 def stopped(program: Program, memory: Memory) -> Mask:

@@ -135,7 +135,7 @@ class BatchMemory:
         memory = self.memory
         slicing = memory.born, memory.head, memory.linked, memory.link
         sliced = memory.slice_state, memory.slice_last
-        following = memory.sets, memory.slice_sets, memory.undecided
+        following = memory.sets, memory.slice_sets, memory.doubts
         return memory.state, memory.seen, memory.last, *slicing, *sliced, *following
 
     def runs(self) -> tuple[I32, I32, I32]:

@@ -327,7 +327,7 @@ def by_engine(rule: Rule, machine: Machine, labels: Sequence[Any]) -> tuple[Foun
         (s, named[x], kernel.CLOSING[k])
         for s, x, k in zip(*closed.arrays[:1], *closed.arrays[3:], strict=True)
     ]
-    return judged, ends, bool(kernel.applies(memory).any()), not kernel.unjudged(program, memory).any()
+    return judged, ends, bool(kernel.applies(memory).any()), not kernel.unjudged(memory).any()
 
 
 def test_letters_and_kernel_follow_as_the_reference_does() -> None:

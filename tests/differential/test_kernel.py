@@ -276,7 +276,8 @@ def test_the_reference_states_the_limit_of_slices() -> None:
 def test_the_kernel_that_was_compared_is_compiled() -> None:
     """After a run the inner function holds machine code: the comparison above did not run it as Python."""
     quickly(random_case(0), 64)
-    assert kernel_loop.judge_rows.nopython_signatures
+    assert kernel_loop.judge_unsliced.nopython_signatures
+    assert kernel_loop.judge_sliced.nopython_signatures
 
 
 def test_sessions_may_be_cut_between_any_two_chunks_of_rows() -> None:

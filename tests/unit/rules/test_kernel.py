@@ -63,7 +63,7 @@ def test_an_unknown_event_ends_a_rule_for_its_session() -> None:
     [found] = kernel.judge(program, known_letters(letters), rows([1, 0, 2, 0, 2, 0]), memory)
     assert found.stamps.tolist() == [1, 2]
     assert found.kinds.tolist() == [kernel_loop.FOUND_VIOLATED, kernel_loop.FOUND_UNKNOWN]
-    assert kernel.unjudged(program, memory).tolist() == [[True]]
+    assert kernel.unjudged(memory).tolist() == [[True]]
     assert len(close_sessions(program, memory, np.array([0], dtype=np.int32))[0].kinds) == 0
 
 
