@@ -32,6 +32,7 @@ COUNTS = (
     "sessions_applicable",
     "sessions_unjudged",
     "sessions_possible",
+    "sessions_uncertain",
 )
 """The counts of each rule.
 
@@ -39,7 +40,8 @@ COUNTS = (
 `sessions_violating` have a violation or an unmet verdict. `sessions_applicable` include them and the sessions
 that the rule applies to and judged to their end. `sessions_unjudged` have an unjudged record; they may also
 be violating. `sessions_possible` are not violating, and the rule was not judged in them to the end: they may
-violate it or not. The rate of a rule is of all its applicable and possible sessions.
+violate it or not. `sessions_uncertain` do not violate it, and what was not captured decides whether the rule
+applies to them. The rate of a rule is of its applicable and possible sessions, and perhaps the uncertain ones.
 """
 
 CROWDED = "sessions_over_slices_max"
@@ -199,6 +201,7 @@ def _by_group(compiled: CompiledRules, judged: Judged, groups: I64, count: int) 
     violating[unmet.slots, unmet.columns] = True
     unjudged, counted = kernel.unjudged(judged.memory), judged.sessions.counted[:, None]
     applicable = kernel.applies(judged.memory) & ~unjudged & counted
+    uncertain = kernel.may_apply(judged.memory) & ~(violating | applicable | unjudged) & counted
     slots, columns = np.nonzero(judged.satisfactions)
     shape = (count, *violating.shape[1:])
     return np.stack(
@@ -210,6 +213,7 @@ def _by_group(compiled: CompiledRules, judged: Judged, groups: I64, count: int) 
             _sums(groups, violating | applicable, count),
             _count(groups[dead.slots], dead.columns, shape),
             _sums(groups, unjudged & ~violating & counted, count),
+            _sums(groups, uncertain, count),
         ]
     )
 

@@ -169,7 +169,7 @@ def judge_sessions(
         slices=slices,
         slice_places=slice_places,
         memory=memory,
-        found=kernel.join([*parts, unsettled.take(inside[unsettled.stamps])]),
+        found=kernel.in_judged_order(kernel.join([*parts, unsettled.take(inside[unsettled.stamps])])),
         closed=closed.take(inside[closed.stamps]),
         satisfactions=satisfactions,
     )

@@ -63,7 +63,7 @@ def _pairs(found: Findings) -> I64:
 
 
 def applied_at(compiled: CompiledRules, judged: Judged) -> tuple[I64, I64]:
-    """Return the columns of rules that come to apply to sessions, and the places of the events.
+    """Return the columns of rules that come to apply to sessions, or may, and the places of the events.
 
     The kernel steps once more over the first event of all sessions, then over the second, and so on.
     """
@@ -81,7 +81,7 @@ def applied_at(compiled: CompiledRules, judged: Judged) -> tuple[I64, I64]:
         rows = kernel.Rows(judged.codes[places], slots, places, judged.slices[places])
         for _ in kernel.judge(program, judged.letters, rows, memory, found_max=1 << 10):
             pass
-        sessions, columns = np.nonzero(kernel.applies(memory)[slots] & ~known[slots])
+        sessions, columns = np.nonzero(kernel.may_apply(memory)[slots] & ~known[slots])
         known[slots[sessions], columns] = True
         found.append(np.stack([columns, places[sessions]]))
     columns, places = np.concatenate(found, axis=1)

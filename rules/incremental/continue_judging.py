@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias, cast
 import numpy as np
 import polars as pl
 
+from ...schemas.records.session_status import SessionStatus
 from ...schemas.records.verdict_record import VerdictRecord
 from ..engine import kernel, kernel_loop
 from ..engine.closing import become_unjudged, close_sessions
@@ -28,22 +29,7 @@ from .carried import Carried
 from .carried_slices import CarriedSlices, SteppedSlice, slice_name
 from .carry_layout import BatchMemory, CarriedStreams, CarryLayout, PackedRuns
 from .placed_events import PlacedEvents, new_slots, occurrence_slots
-
-
-class RuleChange(NamedTuple):
-    """A change of a rule's status in an occurrence, with the time and the agent of the event of the change.
-
-    `rule` is the rule's number. `applied` and `breached` are whether the rule applied to the occurrence, or
-    was breached in it, before the change.
-    """
-
-    session_id: str
-    occurrence: int
-    time: int
-    agent: str | None
-    rule: int
-    applied: bool = False
-    breached: bool = False
+from .rule_changes import RuleChange, RuleStep, StatusBatches
 
 
 _BatchChange: TypeAlias = tuple[int, RuleChange]
@@ -54,7 +40,7 @@ _BatchChange: TypeAlias = tuple[int, RuleChange]
 class BatchOutcome:
     """The verdict records of a batch, and the changes of rules' status in its sessions.
 
-    A rule comes to apply to an occurrence at the last event that the batch has of it. The first breach of
+    A rule comes to apply to an occurrence, or may, at the last event that the batch has of it. The first breach of
     a rule in an occurrence is a violation, or an obligation left unmet; breaches at history events do not
     count.
     """
@@ -64,6 +50,15 @@ class BatchOutcome:
     violated: list[RuleChange] = field(default_factory=list[RuleChange])
     unmet: list[RuleChange] = field(default_factory=list[RuleChange])
     unjudged: list[RuleChange] = field(default_factory=list[RuleChange])
+
+
+class _Changes(NamedTuple):
+    """The changes of `BatchOutcome` with their batches."""
+
+    applied: list[_BatchChange]
+    violated: list[_BatchChange]
+    unmet: list[_BatchChange]
+    unjudged: list[_BatchChange]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +103,14 @@ def continue_judging(
     outcomes = [BatchOutcome() for _ in range(int(batches.max(initial=-1)) + 1)]
     for batch, record in continuation.records(found, closed, unsettled):
         outcomes[batch].records.append(record)
-    for batch, change in applied:
+    changes = continuation.changes(applied, found, closed, unsettled)
+    for batch, change in changes.applied:
         outcomes[batch].applied.append(change)
-    violated, unmet = continuation.breaches(found, closed)
-    for batch, change in violated:
+    for batch, change in changes.violated:
         outcomes[batch].violated.append(change)
-    for batch, change in unmet:
+    for batch, change in changes.unmet:
         outcomes[batch].unmet.append(change)
-    for batch, change in continuation.unjudged(found, unsettled):
+    for batch, change in changes.unjudged:
         outcomes[batch].unjudged.append(change)
     return Continued(outcomes, continuation.carried(satisfied))
 
@@ -149,26 +144,25 @@ class _Continuation:
             layout, self._slices, CarriedStreams(streams, events.places, events.firsts, bounds)
         )
 
-    def judge(self, satisfied: bool) -> tuple[Findings, list[_BatchChange]]:
+    def judge(self, satisfied: bool) -> tuple[Findings, list[RuleStep]]:
         """Step the kernel over the new events; return the findings, and the rules that come to apply."""
         memory, first = self._memory.memory, self._events.first_new
         slots = self._events.new_slots
-        before = kernel.applies(memory)
+        before = kernel.may_apply(memory)
+        self._statuses = StatusBatches(before, self._memory.breached, kernel.unjudged(memory))
         parts: list[Findings] = []
-        applied: list[_BatchChange] = []
+        applied: list[RuleStep] = []
         for batch in np.unique(self._batches).tolist():
             at = np.flatnonzero(self._batches == batch)
             rows = kernel.Rows(self._codes[at], slots[at], at + first, self._row_slices[at])
             parts += kernel.judge(self._compiled.program, self._letters, rows, memory)
-            now = kernel.applies(memory)
+            now, certain = kernel.may_apply(memory), kernel.applies(memory)
             # The places ascend, so the last one of a slot remains.
             last: dict[int, int] = dict(zip(slots[at].tolist(), rows.stamps.tolist(), strict=True))
             for slot, column in self._by_rule(now & ~before):
-                change = self._change(last[slot], column)
-                breached = bool(self._memory.breached[slot, column])
-                applied.append((batch, change._replace(breached=breached)))
+                applied.append(RuleStep(batch, last[slot], slot, column, bool(certain[slot, column])))
             before = now
-        found = kernel.join(parts)
+        found = kernel.in_judged_order(kernel.join(parts))
         return found if satisfied else found.take(found.kinds != kernel_loop.FOUND_SATISFIED), applied
 
     def _by_rule(self, changed: Mask) -> Iterator[tuple[int, int]]:
@@ -262,8 +256,10 @@ class _Continuation:
             asked=asked.stamps,
         )
 
-    def breaches(self, found: Findings, closed: Findings) -> tuple[list[_BatchChange], list[_BatchChange]]:
-        """Return the first breaches of rules in occurrences: by violations, and by unmet obligations."""
+    def changes(
+        self, applied: list[RuleStep], found: Findings, closed: Findings, unsettled: Findings
+    ) -> _Changes:
+        """Return the changes of rules' status: the steps by which they come to apply, and those of findings."""
         breached = self._memory.breached
         violated, unmet = (
             first.take(~breached[first.slots, first.columns])
@@ -271,39 +267,31 @@ class _Continuation:
         )
         for first in (violated, unmet):
             breached[first.slots, first.columns] = True
-        return (
-            self._changes(violated, self._batches_of(violated)),
-            self._changes(unmet, self._closing_batches(unmet)),
-        )
-
-    def unjudged(self, found: Findings, unsettled: Findings) -> list[_BatchChange]:
-        """Return the rules that become unjudged, at events and when their occurrences close.
-
-        The caller asks for the breaches first.
-        """
         dead = unjudged_findings(found)
-        breached = self._memory.breached
-        at_close = self._changes(unsettled, self._closing_batches(unsettled), breached)
-        return [*self._changes(dead, self._batches_of(dead), breached), *at_close]
+        steps = (
+            (SessionStatus.APPLIED, applied),
+            (SessionStatus.VIOLATED, self._steps(violated, self._batches_of(violated))),
+            (SessionStatus.VIOLATED, self._steps(unmet, self._closing_batches(unmet))),
+            (
+                SessionStatus.UNJUDGED,
+                self._steps(dead, self._batches_of(dead))
+                + self._steps(unsettled, self._closing_batches(unsettled)),
+            ),
+        )
+        for status, each in steps:
+            self._statuses.note(status, each)
+        return _Changes(*([(step.batch, self._change(status, step)) for step in each] for status, each in steps))
 
-    def _changes(
-        self, found: Findings, batches: Sequence[int], breached: Mask | None = None
-    ) -> list[_BatchChange]:
-        """Return the changes of findings; `breached` is where rules were breached before."""
-        applies = kernel.applies(self._memory.memory)
-        changes: list[_BatchChange] = []
-        for i, batch in enumerate(batches):
-            at = int(found.slots[i]), int(found.columns[i])
-            change = self._change(int(found.stamps[i]), at[1])
-            was_breached = breached is not None and bool(breached[at])
-            changes.append((batch, change._replace(applied=bool(applies[at]), breached=was_breached)))
-        return changes
+    def _steps(self, found: Findings, batches: Sequence[int]) -> list[RuleStep]:
+        arrays = found.stamps.tolist(), found.slots.tolist(), found.columns.tolist()
+        return list(map(RuleStep, batches, *arrays))
 
-    def _change(self, place: int, column: int) -> RuleChange:
-        event = self._events.at(place)
-        slot = self._slots[int(self._events.slots[place])]
-        number = int(self._compiled.program.order[column])
-        return RuleChange(slot.session_id, slot.occurrence, event.time + slot.occurrence, event.agent, number)
+    def _change(self, status: SessionStatus, step: RuleStep) -> RuleChange:
+        event = self._events.at(step.place)
+        slot = self._slots[step.slot]
+        number = int(self._compiled.program.order[step.column])
+        named = slot.session_id, slot.occurrence, event.time + slot.occurrence, event.agent, number
+        return RuleChange(*named, self._statuses.before(status, step), step.is_certain)
 
     def carried(self, satisfied: bool) -> dict[str, Carried | None]:
         """Return what is carried of each session: its open occurrence, None where there is none."""

@@ -46,11 +46,15 @@ class SteppedFinding:
 
 @dataclass(frozen=True, slots=True)
 class SlowJudgement:
-    """The judgement of one session by one rule."""
+    """The judgement of one session by one rule.
+
+    The rule `applies` where it applies in every run at an event, and `may_apply` where it does in some run.
+    """
 
     findings: tuple[SteppedFinding, ...]
     closing: tuple[SteppedFinding, ...]
     applies: bool
+    may_apply: bool
     judged: bool
 
 
@@ -69,7 +73,7 @@ def judge_slowly(
     valueless = _SliceRun(frozenset((0,)), last=-1)
     slices: dict[str, _SliceRun] = {}
     findings: list[SteppedFinding] = []
-    applies = undecided = False
+    applies = may_apply = undecided = False
     for at, event in enumerate(events):
         readings = (event.true,) if event.readings is None else event.readings
         if event.steps is False or set(readings) == {None}:
@@ -79,7 +83,7 @@ def judge_slowly(
         stops = event.steps is None or event.unknown or (sliced and event.value_unknown)
         if stops or (begins and (len(slices) == slices_max or None in readings)):
             findings += [] if undecided else [SteppedFinding(at, None, Verdict.UNJUDGED)]
-            return SlowJudgement(tuple(findings), (), applies, judged=False)
+            return SlowJudgement(tuple(findings), (), applies, may_apply, judged=False)
         if value is not None and value not in slices:
             slices[value] = _SliceRun(valueless.states, last=-1)
         runs: dict[str | None, _SliceRun] = (
@@ -89,6 +93,7 @@ def judge_slowly(
             outputs = _step(machine, run, readings)
             run.last = at
             applies = applies or all(output & APPLIES for output in outputs)
+            may_apply = may_apply or any(output & APPLIES for output in outputs)
             if name is None and slices:
                 continue
             verdict = _verdict(outputs)
@@ -105,7 +110,8 @@ def judge_slowly(
     if unsettled and not undecided:
         findings.append(SteppedFinding(unsettled[0], None, Verdict.UNJUDGED))
     closing = tuple(finding for finding in closed if finding.verdict is not Verdict.UNJUDGED)
-    return SlowJudgement(tuple(findings), closing, applies, judged=not (undecided or unsettled))
+    is_judged = not (undecided or unsettled)
+    return SlowJudgement(tuple(findings), closing, applies, may_apply, is_judged)
 
 
 def _step(machine: Machine, run: _SliceRun, readings: Sequence[frozenset[str] | None]) -> list[int]:

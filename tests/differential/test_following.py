@@ -87,11 +87,12 @@ def label_words() -> LabelWords:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a rule gives on sessions: kinds of findings by session and event, closings, whether it applies."""
+    """What a rule gives on sessions: kinds of findings by session and event, closings, where it applies."""
 
     kinds: Any
     closings: Any
     applies: Any
+    may_apply: Any
 
 
 def by_completions(machine: Machine, chosen: Sessions) -> Outcome:
@@ -108,8 +109,8 @@ def by_completions(machine: Machine, chosen: Sessions) -> Outcome:
     read = letters_of[chosen.completions]
     state = np.zeros(read.shape[:2], dtype=np.int64)
     count, length = len(read), read.shape[2]
-    kinds, applies = np.zeros((count, length + 1), dtype=np.uint8), np.zeros(count, dtype=bool)
-    undecided = np.zeros(count, dtype=bool)
+    kinds = np.zeros((count, length + 1), dtype=np.uint8)
+    applies, may_apply, undecided = (np.zeros(count, dtype=bool) for _ in range(3))
     for at in range(length):
         outputs = output[state, read[:, :, at]]
         state = following[state, read[:, :, at]]
@@ -125,12 +126,13 @@ def by_completions(machine: Machine, chosen: Sessions) -> Outcome:
         kinds[split & ~undecided, at] = kernel_loop.FOUND_UNKNOWN
         undecided |= split
         applies |= (outputs & APPLIES != 0).all(axis=1)
+        may_apply |= (outputs & APPLIES != 0).any(axis=1)
     ends = closing[state]
     closings = np.where((ends == ends[:, :1]).all(axis=1), ends[:, 0], 0)
     unmet = ends == kernel.CLOSING_UNMET
     unsettled = unmet.any(axis=1) & ~unmet.all(axis=1) & ~undecided
     kinds[unsettled, length] = kernel_loop.FOUND_UNSETTLED
-    return Outcome(kinds, closings, applies)
+    return Outcome(kinds, closings, applies, may_apply)
 
 
 def by_kernel(formulas: list[Formula], recover: Recover, chosen: Sessions) -> list[Outcome]:
@@ -159,8 +161,8 @@ def by_kernel(formulas: list[Formula], recover: Recover, chosen: Sessions) -> li
     kinds[unsettled.columns, unsettled.slots, length] = unsettled.kinds
     closings = np.zeros((len(rules), count), np.uint8)
     closings[closed.columns, closed.slots] = closed.kinds
-    applies = kernel.applies(memory).T
-    return [Outcome(*each) for each in zip(kinds, closings, applies, strict=True)]
+    applies = kernel.applies(memory).T, kernel.may_apply(memory).T
+    return [Outcome(*each) for each in zip(kinds, closings, *applies, strict=True)]
 
 
 def compare(formulas: list[Formula], events_max: int, unknown_max: int) -> tuple[int, int]:
@@ -172,7 +174,7 @@ def compare(formulas: list[Formula], events_max: int, unknown_max: int) -> tuple
             chunk = formulas[begin : begin + CHUNK]
             for formula, found in zip(chunk, by_kernel(chunk, recover, chosen), strict=True):
                 expected = by_completions(compile_formula(formula, recover=recover), chosen)
-                for name in ("kinds", "closings", "applies"):
+                for name in ("kinds", "closings", "applies", "may_apply"):
                     left, right = getattr(expected, name), getattr(found, name)
                     assert np.array_equal(left, right), (to_text(formula), recover, name, length)
                 compared += len(chosen.labels)
@@ -298,8 +300,8 @@ def readings_of(
 Found = list[tuple[int, str | None, Verdict]]
 
 
-def by_engine(rule: Rule, machine: Machine, labels: Sequence[Any]) -> tuple[Found, Found, bool, bool]:
-    """Return findings, closings, whether the rule applies and whether it is judged, by the kernel."""
+def by_engine(rule: Rule, machine: Machine, labels: Sequence[Any]) -> tuple[Found, Found, list[bool]]:
+    """Return findings, closings, and whether the rule applies, may apply and is judged, by the kernel."""
     keys = [None if rule.for_each is None else 0]
     program = kernel.lay_out([machine], [rule.steps is not None], keys, [True])
     bits = {("pack", name): bit for bit, name in enumerate("pqr")}
@@ -327,7 +329,8 @@ def by_engine(rule: Rule, machine: Machine, labels: Sequence[Any]) -> tuple[Foun
         (s, named[x], kernel.CLOSING[k])
         for s, x, k in zip(*closed.arrays[:1], *closed.arrays[3:], strict=True)
     ]
-    return judged, ends, bool(kernel.applies(memory).any()), not kernel.unjudged(memory).any()
+    masks = kernel.applies(memory), kernel.may_apply(memory), ~kernel.unjudged(memory)
+    return judged, ends, [bool(mask.item()) for mask in masks]
 
 
 def test_letters_and_kernel_follow_as_the_reference_does() -> None:
@@ -344,10 +347,10 @@ def test_letters_and_kernel_follow_as_the_reference_does() -> None:
             ]
             slow = judge_slowly(machine, events, sliced=rule.for_each is not None)
             expected = [sorted(map(repr, map(astuple, part))) for part in (slow.findings, slow.closing)]
-            found, closed, applies, judged = by_engine(rule, machine, labels)
+            found, closed, applies = by_engine(rule, machine, labels)
             plain = [[(int(at), value, verdict) for at, value, verdict in part] for part in (found, closed)]
             assert [sorted(map(repr, part)) for part in plain] == expected, (rule, labels)
-            assert (applies, judged) == (slow.applies, slow.judged), (rule, labels)
+            assert applies == [slow.applies, slow.may_apply, slow.judged], (rule, labels)
             counts.update(["sessions", *(verdict.value for _, _, verdict in (*found, *closed))])
     print(f"letters and kernel = reference: {dict(counts)}")
     assert counts["sessions"] == 4_000

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from tracline.rules.engine import kernel
 from tracline.rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, judge, label_columns
-from tracline.rules.engine.kernel import EVENTS_MAX, I32, I64, Findings, applies
+from tracline.rules.engine.kernel import EVENTS_MAX, I32, I64, Findings, may_apply
 from tracline.rules.engine.kernel_loop import FOUND_UNKNOWN, FOUND_UNSETTLED
 from tracline.rules.engine.records import REASONS, records
 from tracline.rules.engine.sessions import Clock, Mask
@@ -138,7 +138,7 @@ class Rejudge:
         after = {
             session_id: (state.applied_in, frozenset(state.applied)) for session_id, state in before.items()
         }
-        applied = self._numbers(applies(judged.memory))
+        applied = self._numbers(may_apply(judged.memory))
         new: dict[int, frozenset[int]] = {}
         for slot, at in enumerate(_at(judged, judged.sessions.bounds[1:] - 1)):
             applied_in, known = after[at[0]]
@@ -188,7 +188,7 @@ class Rejudge:
             rows = kernel.Rows(judged.codes[at], stepped, at, judged.slices[at])
             for _ in kernel.judge(program, judged.letters, rows, memory, found_max=1 << 10):
                 pass
-            applied = self._numbers(applies(memory))
+            applied = self._numbers(may_apply(memory))
             last: dict[int, int] = dict(zip(stepped.tolist(), at.tolist(), strict=True))
             for slot, stamp in last.items():
                 if numbers := left[slot] & applied[slot]:
