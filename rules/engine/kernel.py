@@ -360,9 +360,7 @@ def judge(
         yield from _in_parts(sliced, len(words), found_max)
 
 
-def _in_parts(
-    step: Callable[[int, Any], tuple[int, int]], total: int, found_max: int
-) -> Iterator[Findings]:
+def _in_parts(step: Callable[[int, Any], tuple[int, int]], total: int, found_max: int) -> Iterator[Findings]:
     """Yield the findings of a loop over rows: from a row on while they fit, it returns row and findings."""
     begin = 0
     while begin < total:

@@ -280,7 +280,9 @@ class _Continuation:
         )
         for status, each in steps:
             self._statuses.note(status, each)
-        return _Changes(*([(step.batch, self._change(status, step)) for step in each] for status, each in steps))
+        return _Changes(
+            *([(step.batch, self._change(status, step)) for step in each] for status, each in steps)
+        )
 
     def _steps(self, found: Findings, batches: Sequence[int]) -> list[RuleStep]:
         arrays = found.stamps.tolist(), found.slots.tolist(), found.columns.tolist()
