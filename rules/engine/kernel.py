@@ -155,7 +155,7 @@ class Memory:
     the `slice_` arrays are slice slots, their columns the rules of the slot's key. `head` and `link` chain
     the slices of a session, and `linked` counts them. `sets` and `slice_sets` have the states of runs that
     follow, and are undefined for others. `doubts` has a row per slot and a column per rule, with the bits
-    `UNDECIDED` and `MAY_APPLY`; the second says nothing where `APPLIES_BIT` is set.
+    `UNDECIDED` and `MAY_APPLY`; the second is undefined where `APPLIES_BIT` is set.
     """
 
     state: U32
@@ -347,12 +347,12 @@ def judge(
         return judge_unsliced(begin, (words, slots, stamps, flat), tables, sizes, sessions, following, out)
 
     def sliced(begin: int, out: Any) -> tuple[int, int]:
-        own = program.table, program.skip, program.dead, program.unknown, program.follow, program.followed
         sizes = program.plain, program.unsliced, program.columns, slices_max
         sessions = state, memory.last, memory.sets, doubts
         chains = memory.born, memory.head, memory.linked, memory.link
         slicing = *chains, memory.slice_state, memory.slice_last, memory.slice_sets
-        read, tables = (words, slots, stamps, flat, rows.slices), (*own, program.group_columns)
+        machines = program.table, program.skip, program.dead, program.unknown, program.follow
+        read, tables = (words, slots, stamps, flat, rows.slices), (*machines, program.group_columns)
         return judge_sliced(begin, read, tables, sizes, sessions, slicing, following, out)
 
     yield from _in_parts(unsliced, len(words), found_max)

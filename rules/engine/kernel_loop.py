@@ -164,7 +164,7 @@ def judge_unsliced(
 def _emit(
     out: Any, used: Any, stamp: Any, slot: Any, column: Any, slice_slot: Any, kind: Any, doubts: Any
 ) -> Any:
-    """Write a finding and return the number of findings written; a rule becomes unjudged once in a session."""
+    """Write a finding and return the number of findings; a rule becomes unjudged once in a session."""
     if kind >= FOUND_UNKNOWN:
         if doubts[slot, column] & UNDECIDED:
             return used
@@ -258,7 +258,7 @@ def judge_sliced(
     The loops are of a single function, because a call would copy the tuples of arrays at each step.
     """
     words, slots, stamps, letters, slices = rows
-    table, skip, dead, unknown, follow, followed, group_columns = tables
+    table, skip, dead, unknown, follow, group_columns = tables
     plain, unsliced, columns, slices_max = sizes
     state, last, sets, doubts = sessions
     born, head, linked, link, slice_state, slice_last, slice_sets = slicing

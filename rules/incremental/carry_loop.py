@@ -7,7 +7,7 @@ the run. A class of slices has a stream of its own: for each rule of its key the
 before, the slices follow in the session's stream.
 
 A head has the bits of `DEAD` to `HAS_LAST`, the last event's effect above them, the number of changes above
-that, and the bits `FOLLOWED`, `UNJUDGED` and `MAYBE`. Nothing follows the head of a run that is dead, unborn or fresh
+that, `FOLLOWED`, and the doubts of the rule. Nothing follows the head of a run that is dead, unborn or fresh
 (no event has stepped it). Of another run there follow, with `FOLLOWED`, its two sets of states, each as two
 halves of 32 bits, the lower first; its state and the number of its values; with `HAS_LAST` the word, residual
 and reasons of its last event; for each history bit the place of its last change; the changes, each as place,
@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.kernel_loop import APPLIES_BIT, MAY_APPLY, OUTPUT_BITS, UNBORN, UNDECIDED, njit
+from ..engine.kernel_loop import APPLIES_BIT, OUTPUT_BITS, UNBORN, UNDECIDED, njit
 from ..engine.trail_loop import (
     AT_BITS,
     AT_CHANGES,
@@ -42,7 +42,7 @@ from ..engine.trail_loop import (
 
 DEAD, APPLIES, BREACHED, FRESH, HAS_LAST = 1, 2, 4, 8, 16
 EFFECT_SHIFT, CHANGES_SHIFT, CHANGES_MASK = 5, 7, 31
-FOLLOWED, UNJUDGED, MAYBE = 1 << 12, 1 << 13, 1 << 14
+FOLLOWED, DOUBTS_SHIFT, DOUBTS_MASK = 1 << 12, 13, 3
 """The bits of a head."""
 
 FIXED_SIZE = AT_BITS + CHANGES_SIZE
@@ -79,8 +79,7 @@ def unpack(data: Any, starts: Any, carried: Any, layout: Any, memory: Any, trail
             i = _read(data, i, packed, t, (places, firsts[s], -1), bits[c], depths[c], trails)
             row = start[c] + states[first_state[c] + trails[t + AT_STATE]] * width[c]
             row = dead[c] if packed & DEAD else followed[c] if packed & FOLLOWED else row
-            doubts[s, c] = UNDECIDED if packed & (UNJUDGED | DEAD) else np.uint8(0)
-            doubts[s, c] |= MAY_APPLY if packed & MAYBE else np.uint8(0)
+            doubts[s, c] = packed >> DOUBTS_SHIFT & DOUBTS_MASK | (UNDECIDED if packed & DEAD else 0)
             state[s, c] = row << OUTPUT_BITS | (APPLIES_BIT if packed & APPLIES else 0)
             breached[s, c] = (packed & BREACHED) != 0
             if c >= plain:
@@ -302,11 +301,10 @@ def pack(chosen: Any, layout: Any, memory: Any, runs: Any, numbers: Any, out: An
         i = _put(out, i, numbers[seen[s]] if seen[s] >= 0 else 0)
         for c in range(state.shape[1]):
             flags = (APPLIES if state[s, c] & APPLIES_BIT else 0) | (BREACHED if breached[s, c] else 0)
-            flags |= UNJUDGED if doubts[s, c] & UNDECIDED else 0
-            flags |= MAYBE if doubts[s, c] & MAY_APPLY else 0
+            flags |= np.int64(doubts[s, c]) << DOUBTS_SHIFT
             flags |= FOLLOWED if state[s, c] >> OUTPUT_BITS == followed[c] else 0
             if state[s, c] >> OUTPUT_BITS == dead[c]:
-                i = _put(out, i, flags & ~UNJUDGED | DEAD)
+                i = _put(out, i, flags & (APPLIES | BREACHED) | DEAD)
             else:
                 at = numbers, owned, 0, -1
                 t = s * slot_size + offsets[c]

@@ -31,7 +31,6 @@ from .carry_layout import BatchMemory, CarriedStreams, CarryLayout, PackedRuns
 from .placed_events import PlacedEvents, new_slots, occurrence_slots
 from .rule_changes import RuleChange, RuleStep, StatusBatches
 
-
 _BatchChange: TypeAlias = tuple[int, RuleChange]
 """The number of a batch, and a change in it."""
 
@@ -40,9 +39,9 @@ _BatchChange: TypeAlias = tuple[int, RuleChange]
 class BatchOutcome:
     """The verdict records of a batch, and the changes of rules' status in its sessions.
 
-    A rule comes to apply to an occurrence, or may, at the last event that the batch has of it. The first breach of
-    a rule in an occurrence is a violation, or an obligation left unmet; breaches at history events do not
-    count.
+    A rule comes to apply to an occurrence, or may, at the last event that the batch has of it. The first
+    breach of a rule in an occurrence is a violation, or an obligation left unmet; breaches at history events
+    do not count.
     """
 
     records: list[VerdictRecord] = field(default_factory=list[VerdictRecord])
@@ -259,7 +258,7 @@ class _Continuation:
     def changes(
         self, applied: list[RuleStep], found: Findings, closed: Findings, unsettled: Findings
     ) -> _Changes:
-        """Return the changes of rules' status: the steps by which they come to apply, and those of findings."""
+        """Return the changes of status: the steps by which rules come to apply, and those of findings."""
         breached = self._memory.breached
         violated, unmet = (
             first.take(~breached[first.slots, first.columns])
