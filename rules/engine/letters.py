@@ -14,13 +14,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..labels.labeler import WORD_BITS
-from ..model.completions import Completions, Possible
+from ..labels.few import WORD_BITS
+from ..model.completions import Completions
 from ..model.formula import Formula, Op, names
 from ..model.machine import Machine
 from ..model.rule import Rule
 from . import kernel, kernel_loop
-from .kernel import I32, U8, U64, LetterTable, Program
+from .kernel import I32, I64, U8, U64, LetterTable, Program
 
 Bits = NDArray[np.bool_]
 
@@ -78,9 +78,32 @@ def label_words(rows: pl.DataFrame, count: int) -> tuple[LabelWords, I32]:
     if not names:
         none = np.empty((1, 0), dtype=np.uint64)
         return LabelWords(none, none), np.zeros(len(rows), dtype=np.int32)
-    bits = np.ascontiguousarray(rows.select(names).to_numpy())
+    bits = np.ascontiguousarray(rows[names].to_numpy())
     codes, firsts = kernel_loop.numbered(bits)
     return LabelWords(bits[firsts, :count], bits[firsts, count:]), codes
+
+
+class Choices:
+    """Numbers of the letters that an event may have, from 0 in the order in which they are first found."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self._arrays: tuple[I64, U8] = np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def number(self, letters: tuple[int, ...]) -> int:
+        """Return the number of these letters."""
+        return self._numbers.setdefault(letters, len(self._numbers))
+
+    def arrays(self) -> tuple[I64, U8]:
+        """Return `bounds` and `possible` of a letter table."""
+        if len(self._arrays[0]) <= len(self._numbers):
+            flat = [letter for each in self._numbers for letter in each]
+            bounds = np.cumsum([0, *map(len, self._numbers)], dtype=np.int64)
+            self._arrays = bounds, np.array(flat, dtype=np.uint8)
+        return self._arrays
 
 
 def letters(
@@ -89,15 +112,17 @@ def letters(
     machines: Sequence[Machine],
     propositions: Mapping[tuple[str, str], int],
     words: LabelWords,
+    choices: Choices | None = None,
 ) -> LetterTable:
-    """Return the letter table of the words.
+    """Return the letter table of the words, whose `choices` are numbered on.
 
     `propositions` maps each (pack, name) to its bit. A rule does not see an event where its `steps` is
     false. A rule that stops cannot judge one where `steps` is unknown, or where a proposition of its formula,
     transitions or `applies_to` is.
     """
     table = np.empty((len(words.true), program.columns), dtype=np.uint8)
-    chosen = _Chosen(table.shape)
+    choice, stand_in = (np.zeros(table.shape, dtype=np.int32) for _ in range(2))
+    choices = Choices() if choices is None else choices
     for column, number in enumerate(cast("list[int]", program.order.tolist())):
         rule, machine = rules[number], machines[number]
         bits = {name: propositions[rule.pack, name] for name in rule.propositions}
@@ -117,33 +142,15 @@ def letters(
             completions = Completions(rule, machine, int(program.skip[column]))
             for place in np.flatnonzero(unknown).tolist():
                 found = completions.of(words.true_at(place, bits), words.unknown_at(place, bits))
-                table[place, column] = chosen.letter(place, column, found, program)
+                stand_in[place, column] = found.stand_in
+                if len(found.letters) == 1:
+                    table[place, column] = found.letters[0]
+                else:
+                    table[place, column] = program.follow[column]
+                    choice[place, column] = choices.number(found.letters)
         else:
             table[:, column] = np.where(unknown, program.unknown[column], read)
-    return chosen.table(table)
-
-
-class _Chosen:
-    """The events that may have several letters, as columns of a `LetterTable`."""
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self._choice: I32 = np.zeros(shape, dtype=np.int32)
-        self._stand_in: I32 = np.zeros(shape, dtype=np.int32)
-        self._numbers: dict[tuple[int, ...], int] = {}
-
-    def letter(self, place: int, column: int, found: Possible, program: Program) -> int:
-        """Add what is possible for a rule at a word, and return the rule's letter there."""
-        self._stand_in[place, column] = found.stand_in
-        if len(found.letters) == 1:
-            return found.letters[0]
-        self._choice[place, column] = self._numbers.setdefault(found.letters, len(self._numbers))
-        return int(program.follow[column])
-
-    def table(self, letters: U8) -> LetterTable:
-        """Return the table of these letters."""
-        flat = [letter for each in self._numbers for letter in each]
-        bounds = np.cumsum([0, *map(len, self._numbers)], dtype=np.int64)
-        return LetterTable(letters, self._choice, bounds, np.array(flat, dtype=np.uint8), self._stand_in)
+    return LetterTable(table, choice, *choices.arrays(), stand_in)
 
 
 def required_propositions(rule: Rule) -> frozenset[str]:

@@ -17,13 +17,13 @@ from ...schemas.records.session_status import SessionStatus
 from ...schemas.records.verdict_record import VerdictRecord
 from ..engine import kernel, kernel_loop
 from ..engine.closing import become_unjudged, close_sessions
-from ..engine.judge import label_columns, read_labels
+from ..engine.judge import label_columns
 from ..engine.kernel import I32, I64, Findings
 from ..engine.kernel_loop import NO_SLICE
 from ..engine.records import has_witnesses, marked, records_of
 from ..engine.sessions import Mask, in_order
 from ..engine.status import first_breaches, unjudged_findings
-from ..engine.witness import TrailRows, TrailRuns, replay, trail_letters, witnesses
+from ..engine.witness import TrailRows, TrailRuns, replay, witnesses
 from .batch_slices import BatchSlices, ClassPlace
 from .carried import Carried
 from .carried_slices import CarriedSlices, SteppedSlice, slice_name
@@ -130,8 +130,9 @@ class _Continuation:
         self._layout, self._compiled = layout, compiled
         self._slots = occurrence_slots(carried, order, labelled, batches)
         self._batches = batches[order.rows]
-        labels = labelled.select("seq", *label_columns(compiled))[order.rows]
-        self._words, self._codes, self._letters = read_labels(compiled, labels)
+        # A query for columns takes ten times as long as their names.
+        labels = labelled[["seq", *label_columns(compiled)]][order.rows]
+        self._letters = layout.letters.read(labels)
         rows = new_slots(self._slots, len(order.rows))
         self._batch_slices = BatchSlices(compiled, self._slots, rows, labels, expanded)
         self._slices, self._row_slices = self._batch_slices.slice_slots(), self._batch_slices.rows
@@ -153,8 +154,8 @@ class _Continuation:
         applied: list[RuleStep] = []
         for batch in np.unique(self._batches).tolist():
             at = np.flatnonzero(self._batches == batch)
-            rows = kernel.Rows(self._codes[at], slots[at], at + first, self._row_slices[at])
-            parts += kernel.judge(self._compiled.program, self._letters, rows, memory)
+            rows = kernel.Rows(self._letters.codes[at], slots[at], at + first, self._row_slices[at])
+            parts += kernel.judge(self._compiled.program, self._letters.table, rows, memory)
             now, certain = kernel.may_apply(memory), kernel.applies(memory)
             # The places ascend, so the last one of a slot remains.
             last: dict[int, int] = dict(zip(slots[at].tolist(), rows.stamps.tolist(), strict=True))
@@ -202,12 +203,14 @@ class _Continuation:
         ]
         both = both.take(order)
         compiled, trails, events = self._compiled, self._compiled.trails, self._events
-        columns = range(compiled.program.columns)
-        letters, words = trail_letters(trails, compiled.program, self._words, self._letters, columns)
+        letters = self._letters
         none = np.zeros(events.first_new, dtype=np.int32)
         no_slices = np.empty((events.first_new, compiled.program.keys), dtype=np.int32)
         rows = TrailRows(
-            np.append(none, self._codes), letters, words, np.concatenate([no_slices, self._row_slices])
+            np.append(none, letters.codes),
+            letters.trail_letters,
+            letters.trail_words,
+            np.concatenate([no_slices, self._row_slices]),
         )
         explained = replay(trails, rows, self._runs(both.take(has_witnesses(both))), self._memory.trails)
         records = list(records_of(compiled, both, witnesses(trails, explained), events))

@@ -13,11 +13,11 @@ import polars as pl
 
 from ...schemas.event import Content, Kind
 from ..model.fields import FIELDS
-from ..model.predicate import NUMBER, Leaf, Scalar, Test, compared_text, is_number
+from ..model.predicate import ELEMENT, NUMBER, Scalar, Test, compared_text, is_number
 from .guards import CONTENT_FIELDS
 from .numbers import nearest
 
-JSON_FIELDS = frozenset({"args", "result"})
+JSON_FIELDS = frozenset({"args", "result", ELEMENT})
 
 NUMBER_TEXT = f"^{NUMBER}$"
 """Text that is a number."""
@@ -105,10 +105,9 @@ def is_container_text(text: pl.Expr) -> pl.Expr:
     return (looks & pl.when(looks).then(text).str.json_path_match("$").is_not_null()).fill_null(False)
 
 
-def answer(leaf: Leaf, value: pl.Expr) -> pl.Expr:
-    """Return the leaf's answer on its value: never null, and false on null except for `is null`."""
-    operands = leaf.operands
-    match leaf.test:
+def answer(test: Test, operands: Sequence[Scalar], value: pl.Expr) -> pl.Expr:
+    """Return the answer of a test on a value: never null, and false on null except for `is null`."""
+    match test:
         case Test.IS_NULL:
             return value.is_null()
         case Test.IS_TRUE:
@@ -125,7 +124,7 @@ def answer(leaf: Leaf, value: pl.Expr) -> pl.Expr:
             parts += [compare(Test.EQ, value, operand) for operand in operands if is_number(operand)]
             found = pl.any_horizontal(parts)
         case _:
-            found = compare(leaf.test, value, operands[0])
+            found = compare(test, value, operands[0])
     return found.fill_null(False)
 
 
