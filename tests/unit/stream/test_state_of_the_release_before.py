@@ -22,6 +22,7 @@ from tracline.rules.incremental.carried import Carried
 from tracline.rules.incremental.carry_layout import CarryLayout
 from tracline.rules.incremental.continue_judging import continue_judging
 from tracline.rules.labels.missing import MISSING, missing_column
+from tracline.rules.model.rule import stopping
 from tracline.schemas.event import Event
 from tracline.schemas.frames.events import event_frame
 from tracline.schemas.records.verdict_record import encode_verdict
@@ -98,7 +99,7 @@ def test_slices_of_the_release_before_are_carried_on() -> None:
 
     The release of that day had the runs of all slices in the session's stream.
     """
-    layout, count = CarryLayout(compile_rule_set(rule_set())), 0
+    layout, count = CarryLayout(compile_rule_set(stopping(rule_set()))), 0
     stored: list[dict[str, Any]] = msgspec.msgpack.decode(
         zstandard.ZstdDecompressor().decompress(CARRIED.read_bytes())
     )
