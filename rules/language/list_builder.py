@@ -53,7 +53,8 @@ def build_quantified(builder: PredicateBuilder, node: SyntaxNode) -> Predicate:
 def build_contained(builder: PredicateBuilder, node: SyntaxNode) -> Predicate:
     """Build `field in list` or `field not in list`."""
     left, right = nodes(node)
-    elements = _elements(builder, right)
+    of_event = builder.lists == 1 and left.data == "element"
+    elements = _elements(builder, right, of_event=of_event)
     if left.data == "tally":
         hint = f"write `any({builder.word(right)}, . == ...)`, or compare it with a number"
         builder.report("TRL137", f"`{builder.word(left)}` cannot be looked up in a list", hint, left)
@@ -149,14 +150,17 @@ def _summed(builder: PredicateBuilder, elements: SyntaxNode, more: list[SyntaxNo
     return path.steps
 
 
-def _elements(builder: PredicateBuilder, node: SyntaxNode) -> Elements:
-    """Build the elements of a list: `args.items`, or `args.items[*].price`."""
+def _elements(builder: PredicateBuilder, node: SyntaxNode, *, of_event: bool = False) -> Elements:
+    """Build the elements of a list: `args.items`, or `args.items[*].price`.
+
+    Inside a condition on elements it is a list of the element, or with `of_event` one of the event, too.
+    """
     place, *each = nodes(node)
     path, known = builder.path(place)
     word = builder.word(node)
     if known is not None and known.type is not FieldType.JSON:
         _report_no_list(builder, place, known)
-    elif known is not None and builder.lists and path.field != ELEMENT:
+    elif known is not None and builder.lists and path.field != ELEMENT and not of_event:
         hint = "begin with a dot, `any(.seats, ...)`, or write this condition outside the parentheses"
         builder.report("TRL136", f"`{word}` is a list of the event, not of the element", hint, place)
     if len(each) > 1:

@@ -13,7 +13,7 @@ from tracline.rules.model.printer import predicate_text
 from ..support.truth.predicate_answers import answers, few_answers
 from .label_inputs import events, frame
 from .label_oracle import Event, oracle
-from .list_inputs import list_events, list_questions
+from .list_inputs import list_events, list_questions, two_lists
 
 questions = st.lists(list_questions, min_size=2, max_size=6)
 rows_of_lists = st.lists(list_events | events, min_size=5, max_size=30)
@@ -40,6 +40,17 @@ def test_a_guarded_condition_on_a_list_has_the_same_answers(
     kind = Leaf(Path("kind"), Ask.EQ, ("tool_result",))
     guarded: list[Predicate] = [And((kind, condition)) for condition in conditions]
     for condition, found in zip(guarded, answers(guarded, frame(rows)), strict=True):
+        assert found == [oracle(condition, row) for row in rows]
+
+
+@settings(max_examples=150)
+@given(st.lists(two_lists(), min_size=1, max_size=4), list_events)
+def test_the_members_of_two_lists_are_those_of_the_plain_evaluator(
+    pairs: list[tuple[list[Predicate], dict[str, str]]], event: Event
+) -> None:
+    """Lists that share members, in any spelling of their numbers, several rows at once."""
+    rows = [{**event, "kind": "tool_result", **fields} for _, fields in pairs]
+    for condition, found in zip(pairs[0][0], answers(pairs[0][0], frame(rows)), strict=True):
         assert found == [oracle(condition, row) for row in rows]
 
 

@@ -171,7 +171,7 @@ TRIGGERS: list[tuple[str, Read, str, str, str]] = [
     ),
     ("TRL136", parse_predicate, "any(args.x, nested)", "nested", "out of the parentheses"),
     ("TRL136", parse_predicate, "any(args.x, any(args.y, . == 1))", "args.y", "any(.seats, ...)"),
-    ("TRL136", parse_predicate, "any(args.x, . in args.y)", "args.y", "begin with a dot"),
+    ("TRL136", parse_predicate, "any(args.x, any(.z, . in args.y))", "args.y", "begin with a dot"),
     ("TRL136", parse_predicate, "sum(args.x, .price) > .total", ".total", "any(args.items"),
     ("TRL137", parse_predicate, "any(tool, . == 1)", "tool", "`tool in [...]`"),
     ("TRL137", parse_predicate, 'any(attributes["x"], . == 1)', 'attributes["x"]', "`args` and `result`"),
