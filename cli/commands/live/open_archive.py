@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from ...error import coded_error, package_error
-from ...options import load_selected, note, notes
+from ...options import note, notes
 from ...source import audit_options, report_empty, report_rejected
 
 
@@ -20,6 +20,7 @@ def open_archive(
     from ....rules.engine.judge import compile_rule_set
     from ....rules.model.digest import rule_set_digest
     from ....rules.model.rule import RuleSet
+    from ....rules.packs.load import load_packs
 
     try:
         from ....stream.error import StreamError
@@ -31,7 +32,7 @@ def open_archive(
         if (missing := package_error(error, "tracline serve")) is None:
             raise
         raise missing from error
-    rule_set = load_selected(rules, (), ()) if rules else RuleSet((), {})
+    rule_set = load_packs(rules) if rules else RuleSet((), {})
     compiled, population = compile_rule_set(rule_set), Population()
     note(f"reading {source}")
     with tempfile.TemporaryDirectory() as folder:
