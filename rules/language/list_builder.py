@@ -76,7 +76,7 @@ def build_measured(builder: PredicateBuilder, node: SyntaxNode) -> Predicate:
         assert not isinstance(left, Token), "a comparison starts with a field or a number of a list"
         return _compared(builder, left, test, rest)
     tally = _tally(builder, left)
-    if not isinstance(rest[0], Token):
+    if test is not Test.IN and not isinstance(rest[0], Token):
         against = _number(builder, rest[0])
         return Literal(True) if against is None else Measured(tally, test, against=against)
     numbers = tuple(_literal(builder, test, left, child) for child in rest)
@@ -108,11 +108,11 @@ def _number(builder: PredicateBuilder, node: SyntaxNode) -> Path | Tally | None:
 
 
 def _literal(builder: PredicateBuilder, test: Test, left: SyntaxNode, child: Token | SyntaxNode) -> Scalar:
+    before = len(builder.problems)
     value = builder.value(test, None, child, True)
-    if not is_number(value):
+    if not is_number(value) and len(builder.problems) == before:
         hint = f"compare it with a number, such as `{builder.word(left)} > 0`"
         builder.report("TRL133", f"`{builder.word(left)}` is a number", hint, child)
-        return 0
     return value
 
 

@@ -182,6 +182,8 @@ TRIGGERS: list[tuple[str, Read, str, str, str]] = [
     ("TRL133", parse_predicate, 'count(args.x) == "3"', '"3"', "`count(args.x) > 0`"),
     ("TRL133", parse_predicate, "count(args.x) == nested", "nested", "args.total"),
     ("TRL133", parse_predicate, "args.y in [count(args.x)]", "count(args.x)", "`==`"),
+    ("TRL133", parse_predicate, "count(args.x) in [1, args.y]", "args.y", "number"),
+    ("TRL133", parse_predicate, "count(args.x) in [1, true]", "true", "`count(args.x) > 0`"),
     ("TRL134", parse_predicate, "count(args.x)", "count(args.x)", "`count(args.x) > 0`"),
     ("TRL134", parse_predicate, "any(args.x, .paid)", ".paid", "`.paid == true`"),
     ("TRL135", parse_predicate, "kind in args.kinds", "kind", "`kind == ...`"),
