@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import polars as pl
 
-from ...model.predicate import ELEMENT
-from ..json_values import NUMBER_TEXT
+from ...model.predicate import ELEMENT, NUMBER
 from .elements import LIST, OWNER, element_documents
 
 VALUE = "value"
@@ -50,7 +49,7 @@ def looked_up(
 
 def _keys(owner: pl.Series, value: pl.Series) -> pl.DataFrame:
     """Return the keys by which texts are equal: of texts, of integers, and of all and of other numbers."""
-    is_number = value.str.contains(NUMBER_TEXT)
+    is_number = value.str.contains(f"^{NUMBER}$")
     number = value.set(~is_number, None)
     integer = number.cast(pl.Int128, strict=False)
     double = number.cast(pl.Float64, strict=False) + 0.0  # -0.0 is 0.0
