@@ -15,7 +15,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...rules.labels.labeler import WORD_BITS, Labeler
+from ...rules.labels.few import WORD_BITS
+from ...rules.labels.labeler import Labeler
 from ...rules.model.predicate import (
     ELEMENT,
     And,

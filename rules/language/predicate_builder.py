@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from lark import Token
 
-from ..labels.predicate_limits import path_problems, size_problems
-from ..labels.regex_check import regex_problems
+from ..labels.predicate_limits import path_problems, regex_problems, size_problems
 from ..model.fields import ELEMENT_FIELD, FIELDS, EventField, FieldType
 from ..model.predicate import ELEMENT, And, Leaf, Literal, Not, Or, Path, Predicate, Scalar, Test
 from ..model.problem import Problem, RuleError, Snippet, did_you_mean

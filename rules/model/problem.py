@@ -84,6 +84,7 @@ CODES: dict[str, str] = {
     # 3xx: compiling a rule
     "TRL301": "machine of a rule too large",
     "TRL302": "rules too large together",
+    "TRL303": "formula too large to explain",
     # 5xx: warnings; the pack is accepted
     "TRL501": "rule that can never be violated",
     "TRL502": "rule that every session violates",

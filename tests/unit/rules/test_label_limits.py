@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 from tracline.rules.labels.labeler import Labeler
-from tracline.rules.labels.regex_check import REGEX_CHARS_MAX, regex_problems
+from tracline.rules.labels.predicate_limits import REGEX_CHARS_MAX, regex_problems
 from tracline.rules.language.parse import parse_path, parse_predicate
 from tracline.rules.model.formula import TRUE
 from tracline.rules.model.predicate import (
