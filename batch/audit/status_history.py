@@ -14,6 +14,7 @@ import polars as pl
 
 from ...rules.engine.judge import CompiledRules, Judged
 from ...rules.engine.kernel import I32, I64, Findings
+from ...rules.engine.kernel_loop import FOUND_UNSETTLED
 from ...rules.engine.records import is_unknown
 from ...rules.engine.sessions import numbers
 from ...rules.engine.status import applied_at, first_breaches, unjudged_findings
@@ -79,7 +80,8 @@ def _statuses(compiled: CompiledRules, judged: Judged, idle: int) -> Iterator[pl
     yield rows(SessionStatus.VIOLATED, violated.columns, violated.stamps, times[violated.stamps])
     yield rows(SessionStatus.VIOLATED, unmet.columns, unmet.stamps, closes[unmet.slots])
     dead = unjudged_findings(judged.found)
-    unjudged = rows(SessionStatus.UNJUDGED, dead.columns, dead.stamps, times[dead.stamps])
+    at = np.where(dead.kinds == FOUND_UNSETTLED, closes[dead.slots], times[dead.stamps])
+    unjudged = rows(SessionStatus.UNJUDGED, dead.columns, dead.stamps, at)
     yield unjudged.with_columns(missing=_missing(judged, dead))
     over = np.flatnonzero(~judged.sessions.open)
     yield rows(SessionStatus.CLOSED, None, judged.sessions.bounds[over + 1] - 1, closes[over])

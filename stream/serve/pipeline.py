@@ -250,7 +250,7 @@ def _add_resolved(batch: StoreChanges, result: RekeyResult) -> list[Candidate]:
         if isinstance(output, DeadLetter):
             batch.dead_letters.append(output)
         elif isinstance(output, ResolvedBatch):
-            candidates += [resolved.candidate for resolved in output.resolved]
+            candidates += [released.candidate for released in output.released]
     batch.quarantined += counts.broken
     batch.spans, batch.census, batch.log_records = counts.spans, counts.census, counts.log_records
     batch.spans_early, batch.unjoined = counts.early, counts.unjoined

@@ -14,13 +14,13 @@ from typing import TypeAlias
 
 import msgspec
 
-from ...schemas.candidate import Candidate
 from ...schemas.chat.find import InputFlaw
 from ...schemas.instrumentations.census import SpanCensus
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.otlp.protobuf import decode_protobuf
 from ...schemas.otlp.signal import Signal
 from ...schemas.records.dead_letter import DeadLetter
+from ...schemas.sessions.pending import Released
 from ...schemas.sessions.span_reading import SpanReading
 from ...schemas.settings import SessionSettings
 from ...schemas.span import Span
@@ -64,16 +64,9 @@ class IdleInput:
     time: int
 
 
-class ResolvedCandidate(msgspec.Struct, frozen=True):
-    """A candidate, and the reading of its span."""
-
-    candidate: Candidate
-    reading: SpanReading
-
-
 @dataclass(frozen=True, slots=True)
 class ResolvedBatch:
-    """The candidates that a source releases in a step, in their order.
+    """The spans with candidates that a source releases in a step, in their order.
 
     `offset` is that of its last record of spans, `NO_RECORD` where the step has none. `watermark` is that of
     the source after the step, `before` that before it.
@@ -83,7 +76,7 @@ class ResolvedBatch:
     offset: int
     before: int
     watermark: int
-    resolved: tuple[ResolvedCandidate, ...]
+    released: tuple[Released, ...]
 
 
 RekeyOutput: TypeAlias = ResolvedBatch | Tick | DeadLetter
@@ -246,12 +239,12 @@ class RekeyStage:
     ) -> list[RekeyOutput]:
         """Return the dead letters and the candidates of the spans that need not wait any more."""
         outputs: list[RekeyOutput] = []
-        resolved: list[ResolvedCandidate] = []
+        resolved: list[Released] = []
         for released in source.release(source.times.record if now is None else now):
             if isinstance(released.made, InputFlaw):
                 outputs.append(self.span_dead_letter(number, released.reading, released.made))
                 continue
-            resolved.append(ResolvedCandidate(released.made, released.reading))
+            resolved.append(released)
             counts.early += released.is_early
         if resolved:
             counts.candidates += len(resolved)

@@ -30,19 +30,21 @@ class UnreadCandidates:
 
         A dead letter names the record that the span came in; `time` is that of the batch's record.
         """
-        candidates: list[Candidate] = []
+        candidates = [*batch.candidates]
         letters: list[DeadLetter] = []
-        for candidate in batch.candidates:
+        # Rekeyers release by trace; in the order of time, a call follows those that it repeats.
+        for place in sorted(range(len(candidates)), key=lambda place: candidates[place].start):
+            candidate = candidates[place]
+            if not candidate.request:
+                continue
             try:
-                whole = self._whole(candidate) if candidate.request else candidate
+                candidates[place] = self._whole(candidate)
             except Exception as error:
                 if isinstance(error, PROCESS_ERRORS):
                     raise
                 letters.append(_dead_letter(batch, candidate, time, type(error).__name__))
-                continue
-            if whole.claims:
-                candidates.append(whole)
-        return candidates, letters
+        # A candidate that cannot be read has no claims either.
+        return [candidate for candidate in candidates if candidate.has_claims], letters
 
     def _whole(self, candidate: Candidate) -> Candidate:
         """Return a candidate with its claims; the memory of its session becomes the latest."""

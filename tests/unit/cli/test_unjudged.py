@@ -33,7 +33,7 @@ propositions:
   pays: kind == "tool_call" and tool == "pay"
 rules:
   - {id: calm, title: Nobody shouts, severity: high, formula: always not angry}
-  - {id: polite, severity: low, formula: always (angry -> once angry)}
+  - {id: polite, severity: low, formula: always (angry -> previous angry)}
   - {id: small, severity: low, formula: always not large}
   - {id: fine, severity: low, formula: always not failed}
   - {id: free, severity: low, formula: always not pays}

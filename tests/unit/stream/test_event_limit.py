@@ -19,7 +19,7 @@ from tracline.schemas.event import Content, Event, Kind, end_event
 from tracline.schemas.records.session_status import SessionStatus
 from tracline.schemas.records.verdict_record import encode_verdict
 from tracline.schemas.sessions.assemble import SessionAssembler
-from tracline.schemas.sessions.seen import CARRIED_CHARS_MAX, CLOSED_MAX, REMEMBERED_MAX, WAITING_MAX
+from tracline.schemas.sessions.memory.seen import CARRIED_CHARS_MAX, CLOSED_MAX, REMEMBERED_MAX, WAITING_MAX
 from tracline.schemas.span_content import SpanRole
 from tracline.schemas.time import NS
 from tracline.stream.messages.session_state import JudgingState, SessionState
@@ -153,7 +153,7 @@ def test_memory_of_a_session_is_bounded() -> None:
     assert len(session.advance(START)) == REMEMBERED_MAX + 10
     [seen] = session.seen
     assert session.open is not None
-    assert {len(seen.spans), len(session.open.equals)} == {REMEMBERED_MAX}
+    assert {seen.counts.spans, seen.counts.equals} == {REMEMBERED_MAX}
     assert len(seen.calls) == WAITING_MAX
     session.add(waiting(1))
     assert session.advance(START) == []
