@@ -45,6 +45,7 @@ def fields_of(verdicts: list[dict]) -> list[tuple]:
     return [(v["session_id"], v["seq"], v["rule"], v["verdict"]) for v in verdicts]
 
 
+@pytest.mark.slow
 def test_a_record_has_every_field_and_a_witness(tmp_path: Path) -> None:
     """A violation names the rule, the event, the agent, and shows the events that led to it."""
     _, [verdict] = run(tmp_path, session("a", user("hello", agent="bot"), user("well!", agent="bot")))
@@ -82,6 +83,7 @@ def test_a_closing_verdict_stands_at_the_last_event(tmp_path: Path) -> None:
     assert [event["seq"] for event in verdict["witness"]["events"]] == [2, 3]
 
 
+@pytest.mark.slow
 def test_an_open_session_has_no_closing_verdict(tmp_path: Path) -> None:
     """Without an end, a session stays open until the archive's last time passes it by the idle time."""
     waiting = session("a", call(), end=False)
@@ -136,6 +138,7 @@ def test_a_page_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "b").exists()
 
 
+@pytest.mark.slow
 def test_a_missing_range_is_a_gap(tmp_path: Path) -> None:
     """A file that was taken out of an archive together with its line in the manifest is counted as a gap."""
     root = tmp_path / "archive"
@@ -181,6 +184,7 @@ def test_an_import_leaves_no_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert gaps(manifest) == 0
 
 
+@pytest.mark.slow
 def test_many_small_files_are_read_a_bounded_number_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,6 +297,7 @@ def test_too_many_slices_are_reported(tmp_path: Path) -> None:
     assert outcome.summary["rules"]["paid-once"]["sessions_over_slices_max"] == 1
 
 
+@pytest.mark.slow
 def test_satisfied_and_held_are_written_on_request_only(tmp_path: Path) -> None:
     """They are counted either way; a satisfied rule that never recovers has no closing."""
     rows = session("a", user("oh!"), user("oh!"))

@@ -50,6 +50,7 @@ def alerts(alerting: Alerting, read: Iterable[Record]) -> list[Alert]:
     return raised
 
 
+@pytest.mark.slow
 def test_a_spike_is_one_alert() -> None:
     """An agent that goes wrong for a while is alerted once, in the spike, and resolved behind it."""
     fired, resolved = alerts(fresh(), records(messages()))
@@ -127,6 +128,7 @@ def test_a_backtest_reports_what_is_reported_live(lag: int) -> None:
     assert [item.violating for item in live] == [fired.alarm.violating, resolved.alarm.violating]
 
 
+@pytest.mark.slow
 def test_alerts_are_written_with_the_state_behind_them() -> None:
     """The records of alerts hold them whole; a firing one is remembered, a resolved one forgotten."""
     alerting = fresh()
@@ -218,6 +220,7 @@ def test_damaged_state_is_refused(name: str, data: bytes, code: str) -> None:
     assert caught.value.code == code
 
 
+@pytest.mark.slow
 def test_agents_with_hostile_names_are_shown_clean() -> None:
     """An agent's name comes from telemetry: alerts and state hold no control characters of it."""
     evil = f"{WRONG}\x1b[2J\u202e"
