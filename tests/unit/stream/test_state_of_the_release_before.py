@@ -22,6 +22,7 @@ from tracline.rules.incremental.carried import Carried
 from tracline.rules.incremental.carry_layout import CarryLayout
 from tracline.rules.incremental.continue_judging import continue_judging
 from tracline.rules.labels.missing import MISSING, missing_column
+from tracline.rules.model.rule import stopping
 from tracline.schemas.event import Event
 from tracline.schemas.frames.events import event_frame
 from tracline.schemas.records.verdict_record import encode_verdict
@@ -40,6 +41,7 @@ STORED = Path(__file__).parent / "stored"
 CARRIED = STORED / "carried_of_20261123.msgpack.zst"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("day", ["20261122", "20261123"])
 def test_what_the_release_before_began_comes_to_its_end(day: str) -> None:
     """Verdicts and events of both releases together are those of the release before alone."""
@@ -91,12 +93,13 @@ def _finished(stored: dict[str, Any]) -> list[tuple[Topic, bytes]]:
     return written
 
 
+@pytest.mark.slow
 def test_slices_of_the_release_before_are_carried_on() -> None:
     """`carried_of_20261123` has records of sessions after two thirds of their events.
 
     The release of that day had the runs of all slices in the session's stream.
     """
-    layout, count = CarryLayout(compile_rule_set(rule_set())), 0
+    layout, count = CarryLayout(compile_rule_set(stopping(rule_set()))), 0
     stored: list[dict[str, Any]] = msgspec.msgpack.decode(
         zstandard.ZstdDecompressor().decompress(CARRIED.read_bytes())
     )
