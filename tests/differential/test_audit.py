@@ -14,7 +14,7 @@ from tracline.batch.audit.audit import audit
 from tracline.batch.prepare import spill
 from tracline.batch.prepare.options import AuditOptions
 from tracline.rules.model.digest import rule_digest, verdict_id
-from tracline.rules.model.rule import Rule
+from tracline.rules.model.rule import Rule, stopping
 from tracline.rules.packs.load import load_packs
 from tracline.rules.reference.semantics import LabelledEvent, judge_session
 from tracline.schemas.frames.events import EVENT_SCHEMA
@@ -177,7 +177,7 @@ def test_an_audit_finds_what_the_rules_mean(seed: int, pack: Path, tmp_path: Pat
     """All verdicts on 60 random sessions of shuffled rows, satisfied and held ones too, are as meant."""
     sessions = random_archive(seed, 60)
     archive = write(tmp_path / "archive", sessions, Random(seed), files=3)
-    rules = load_packs([pack])
+    rules = stopping(load_packs([pack]))
     outcome = audit(archive, rules, tmp_path / "bundle", AuditOptions(satisfied=True, idle_s=IDLE_S))
     found = Counter(
         (v["session_id"], v["seq"], v["rule"], v["slice"], v["verdict"])
@@ -199,7 +199,7 @@ def test_the_summary_counts_the_reference_verdicts(pack: Path, tmp_path: Path) -
     """Each rule's counts follow from the reference's findings and from the events at which it applies."""
     sessions = random_archive(9, 80)
     archive = write(tmp_path / "archive", sessions, Random(1), files=1)
-    rules = load_packs([pack])
+    rules = stopping(load_packs([pack]))
     outcome = audit(archive, rules, tmp_path / "bundle", AuditOptions(idle_s=IDLE_S))
     for rule in rules.rules:
         judged = [judge_session(rule, session.seen, closed=session.closed) for session in sessions]
@@ -226,7 +226,7 @@ def test_the_bytes_do_not_depend_on_threads_files_or_memory(
 ) -> None:
     """However the rows lie in files, on however many threads, in memory or in buckets: the same bytes."""
     sessions = random_archive(5, 120)
-    rules = load_packs([pack])
+    rules = stopping(load_packs([pack]))
 
     def judged(name: str, seed: int, files: int, threads: int) -> list[bytes]:
         archive = write(tmp_path / f"archive-{name}", sessions, Random(seed), files)
@@ -247,7 +247,7 @@ def test_the_bytes_do_not_depend_on_threads_files_or_memory(
 def test_verdict_ids_are_the_documented_digest(pack: Path, tmp_path: Path) -> None:
     """An id follows from the record's own fields and the rule's digest, and no two records share one."""
     archive = write(tmp_path / "archive", random_archive(2, 30), Random(1), files=1)
-    rules = load_packs([pack])
+    rules = stopping(load_packs([pack]))
     audit(archive, rules, tmp_path / "bundle", AuditOptions(satisfied=True))
     found = verdicts(tmp_path / "bundle")
     digests = {rule.id: rule_digest(rule) for rule in rules.rules}

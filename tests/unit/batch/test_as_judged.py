@@ -40,6 +40,8 @@ from ...support.checker import refusal
 from ...support.event_rows import PACK, START, call, result, session, user, write
 from ...support.taking_buffer import TakingBuffer
 
+pytestmark = pytest.mark.slow
+
 OLD = pack_text(PACK)
 NEW = pack_text(
     PACK.replace('text contains "!"', 'text contains "?"').replace("id: paid-once", "id: paid-twice")
