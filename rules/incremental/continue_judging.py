@@ -152,29 +152,52 @@ class _Continuation:
         """Step the kernel over the new events; return the findings, and the rules that come to apply."""
         memory, first = self._memory.memory, self._events.first_new
         slots = self._events.new_slots
-        before = kernel.applies(memory)
+        before, turns = kernel.applies(memory), self._turns(slots)
         parts: list[Findings] = []
-        applied: list[_BatchChange] = []
-        for batch in np.unique(self._batches).tolist():
-            at = np.flatnonzero(self._batches == batch)
+        applied: list[tuple[int, int, RuleChange]] = []
+        for turn in range(int(turns.max(initial=-1)) + 1):
+            at = np.flatnonzero(turns == turn)
             rows = kernel.Rows(self._letters.codes[at], slots[at], at + first, self._row_slices[at])
             parts += kernel.judge(self._compiled.program, self._letters.letters, rows, memory)
             now = kernel.applies(memory)
+            batches = dict(zip(slots[at].tolist(), self._batches[at].tolist(), strict=True))
             # The places ascend, so the last one of a slot remains.
             last: dict[int, int] = dict(zip(slots[at].tolist(), rows.stamps.tolist(), strict=True))
-            breaches = self._memory.breached
-            for slot, column in self._by_rule(now & ~before):
-                change = self._change(last[slot], column, breached=bool(breaches[slot, column]))
-                applied.append((batch, change))
+            applied += ((batches[slot], slot, change) for slot, change in self._begins(now & ~before, last))
             before = now
         found = kernel.join(parts)
-        return found if satisfied else found.take(found.kinds != kernel_loop.FOUND_SATISFIED), applied
+        found = found.take(np.lexsort((found.stamps, self._batches[found.stamps - first])))
+        applied.sort(key=lambda each: each[:2])
+        changes = [(batch, change) for batch, _, change in applied]
+        return found if satisfied else found.take(found.kinds != kernel_loop.FOUND_SATISFIED), changes
 
-    def _by_rule(self, changed: Mask) -> Iterator[tuple[int, int]]:
-        """Return slots and columns of a mask, by slot and the number of the rule."""
+    def _turns(self, slots: I32) -> I64:
+        """Return for each new row how many batches have earlier rows of its slot.
+
+        Rows of one turn are judged together: of each slot they are those of one batch.
+        """
+        if not len(slots):
+            return np.empty(0, dtype=np.int64)
+        is_next = np.append(False, (np.diff(self._batches) != 0) & (np.diff(slots) == 0))
+        count = np.cumsum(is_next)
+        firsts = np.flatnonzero(np.append(True, np.diff(slots) != 0))
+        return count - np.repeat(count[firsts], np.diff(np.append(firsts, len(slots))))
+
+    def _begins(self, changed: Mask, last: Mapping[int, int]) -> Iterator[tuple[int, RuleChange]]:
+        """Yield slots with the changes of rules that come to apply, by slot and the number of the rule.
+
+        `last` has the place of the last event of each slot.
+        """
         slots, columns = np.nonzero(changed)
-        order = np.lexsort((self._compiled.program.order[columns], slots))
-        return zip(slots[order].tolist(), columns[order].tolist(), strict=True)
+        numbers = self._compiled.program.order[columns]
+        order = np.lexsort((numbers, slots))
+        breached = self._memory.breached[slots, columns]
+        found = slots[order].tolist(), numbers[order].tolist(), breached[order].tolist()
+        at: dict[int, tuple[str, int, int, str | None]] = {}
+        for slot, number, was_breached in zip(*found, strict=True):
+            if slot not in at:
+                at[slot] = self._at(slot, last[slot])
+            yield slot, RuleChange(*at[slot], number, False, was_breached)
 
     def close(self, satisfied: bool) -> Findings:
         """Return the closing verdicts of the occurrences that close."""
@@ -281,17 +304,14 @@ class _Continuation:
         for i, batch in enumerate(batches):
             at = int(found.slots[i]), int(found.columns[i])
             was_breached = breached is not None and bool(breached[at])
-            stamp = int(found.stamps[i])
-            change = self._change(stamp, at[1], applied=bool(applies[at]), breached=was_breached)
-            changes.append((batch, change))
+            number, event = int(self._compiled.program.order[at[1]]), self._at(at[0], int(found.stamps[i]))
+            changes.append((batch, RuleChange(*event, number, bool(applies[at]), was_breached)))
         return changes
 
-    def _change(
-        self, place: int, column: int, *, applied: bool = False, breached: bool = False
-    ) -> RuleChange:
-        event, slot = self._events.at(place), self._slots[int(self._events.slots[place])]
-        place_of = slot.session_id, slot.occurrence, event.time + slot.occurrence, event.agent
-        return RuleChange(*place_of, int(self._compiled.program.order[column]), applied, breached)
+    def _at(self, slot: int, place: int) -> tuple[str, int, int, str | None]:
+        """Return session, occurrence, time and agent of the event at a place of a slot."""
+        event, of = self._events.at(place), self._slots[slot]
+        return of.session_id, of.occurrence, event.time + of.occurrence, event.agent
 
     def carried(self, satisfied: bool) -> dict[str, Carried | None]:
         """Return what is carried of each session: its open occurrence, None where there is none."""

@@ -57,6 +57,10 @@ class RuleSetJudge:
         self._fields = frozenset({*JUDGED_COLUMNS, *compiled.labeler.fields})
         self.digest = rule_set_digest(RuleSet(compiled.rules, {}))
         self.key = f"{self.digest}.{_layout(compiled, self._columns)}"
+        self._named = [
+            (rule.pack, rule.id, digest, rule.severity.value)
+            for rule, digest in zip(compiled.rules, compiled.digests, strict=True)
+        ]
         self.rules = frozenset((rule.pack, rule.id) for rule in compiled.rules)
 
     @cached_property
@@ -138,14 +142,12 @@ class RuleSetJudge:
         self, status: SessionStatus, change: RuleChange, missing: Mapping[tuple[str, ...], str]
     ) -> StatusChange:
         """Return a change as a status; `missing` has what unjudged rules lack, by the key of their record."""
-        rule, digest = self.compiled.rules[change.rule], self.compiled.digests[change.rule]
-        named = rule.pack, rule.id, digest, rule.severity.value
-        at = change.session_id, change.occurrence
-        lacks = None
+        named, lacks = self._named[change.rule], None
         if status is SessionStatus.UNJUDGED:
-            lacks = missing.get((change.session_id, rfc3339(change.occurrence), rule.pack, rule.id))
+            lacks = missing.get((change.session_id, rfc3339(change.occurrence), *named[:2]))
         before = SessionStatus.APPLIED if change.applied else None
         previous = SessionStatus.VIOLATED if change.breached else before
+        at = change.session_id, change.occurrence
         return StatusChange(status, *at, *named, change.agent, change.time, lacks, previous)
 
 
