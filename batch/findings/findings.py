@@ -16,7 +16,7 @@ import polars as pl
 
 from ...archive.error import SourceError
 from ...rules.engine.sessions import in_order
-from ...rules.explain.breach import decisive_propositions, explain_breach
+from ...rules.explanation.breach import decisive_propositions, explain_breach
 from ...rules.labels.few import WORD_BITS
 from ...rules.labels.labeler import Labeler
 from ...rules.model.digest import rule_digest

@@ -16,10 +16,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..model.predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Test
+from ..model.predicate import And, Condition, Leaf, Literal, Not, Or, Path, Predicate, Test, leaves
 from ..model.rule import SliceKey
-from .guards import CAPTURED_FIELDS, any_of, guards, is_cheap, leaves
-from .plain import FALSE, TRUE, UNKNOWN, PlainEvents, PlainLeaf, PlainSlices, is_plain
+from .guards import CAPTURED_FIELDS, any_of, guards, is_cheap
+from .plain import FALSE, TRUE, UNKNOWN, PlainEvents, PlainLeaf, PlainSlices, is_plain, is_plain_leaf
 from .plan import ColumnPlan, combined
 from .slices import slice_columns
 
@@ -138,7 +138,7 @@ class FewLabels:
                     slices[number] = _spread(pair, places, len(events))
         return [*self._words_of(answers), *self._slice_columns(slices, len(events))]
 
-    def _add_leaves(self, costly: Mapping[str, Leaf], guards: Mapping[Leaf, Predicate]) -> None:
+    def _add_leaves(self, costly: Mapping[str, Condition], guards: Mapping[Condition, Predicate]) -> None:
         """Add a group for the costly leaves of each field."""
         by_field: dict[str, list[str]] = {}
         for text, leaf in costly.items():
@@ -148,7 +148,7 @@ class FewLabels:
             group = self._group((name,), combined(guard, self._traits.leaf).fill_null(True))
             for text in texts:
                 leaf, number = costly[text], self._numbers[text]
-                if is_plain(leaf.path):
+                if is_plain_leaf(leaf):
                     group.leaves[number] = PlainLeaf(leaf)
                 else:
                     group.answers[number] = group.plan.leaf(leaf)
@@ -255,11 +255,11 @@ def _code(answer: pl.Expr) -> pl.Expr:
     return answer.cast(pl.UInt8).fill_null(UNKNOWN)
 
 
-def _compared_fields(cheap: Iterable[Leaf]) -> frozenset[str]:
+def _compared_fields(cheap: Iterable[Condition]) -> frozenset[str]:
     """Return the fields that some leaf reads beyond whether they are null."""
     plan = ColumnPlan()
     for leaf in cheap:
-        if leaf.test is not Test.IS_NULL:
+        if not (isinstance(leaf, Leaf) and leaf.test is Test.IS_NULL):
             plan.leaf(leaf)
     return frozenset(plan.fields) | {"kind", "content"}
 

@@ -10,14 +10,14 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeGuard, cast
 
 import orjson
 import polars as pl
 
 from ...schemas.event import Content
 from ..model.fields import FIELDS, FieldType
-from ..model.predicate import NUMBER, Leaf, Path, Scalar, Test, compared_text, is_number
+from ..model.predicate import NUMBER, Condition, Leaf, Path, Scalar, Test, compared_text, is_number
 from ..model.rule import SliceKey
 from .guards import CAPTURED_FIELDS
 from .json_values import EXACT_MAX, JSON_FIELDS, SEARCHES, WIDE_MAX
@@ -54,6 +54,11 @@ Opened: TypeAlias = Mapping[str, Sequence[bool]]
 def is_plain(path: Path) -> bool:
     """Return whether this module reads what is at a path."""
     return FIELDS[path.field].type in (FieldType.TEXT, FieldType.JSON)
+
+
+def is_plain_leaf(condition: Condition) -> TypeGuard[Leaf]:
+    """Return whether this module evaluates a condition: one field of text or JSON against constants."""
+    return isinstance(condition, Leaf) and condition.against is None and is_plain(condition.path)
 
 
 class PlainEvents:
@@ -144,7 +149,7 @@ class PlainLeaf:
     """A condition on a text or on JSON, for a few events."""
 
     def __init__(self, leaf: Leaf) -> None:
-        assert is_plain(leaf.path)
+        assert is_plain_leaf(leaf)
         self._leaf = leaf
 
     @cached_property

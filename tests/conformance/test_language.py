@@ -230,6 +230,7 @@ def test_the_limits_of_predicates_are_those_of_the_engine() -> None:
         label_limits.LITERAL_CHARS_MAX,
         REGEX_CHARS_MAX,
         label_limits.PATH_STEPS_MAX,
+        label_limits.LISTS_MAX,
         label_limits.KEY_CHARS_MAX,
         label_limits.SLICE_PATHS_MAX,
     ]

@@ -13,7 +13,8 @@ from tracline.rules.model.rule import Rule, RuleSet, SliceKey
 
 from ..support.truth.predicate_answers import answers
 from .label_inputs import events, frame, kind_leaves, predicates, slice_keys
-from .label_oracle import Event, oracle, slice_oracle
+from .label_oracle import Event, oracle
+from .slice_oracle import slice_oracle
 
 
 @settings(max_examples=300)

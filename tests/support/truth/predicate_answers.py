@@ -27,6 +27,11 @@ def answers(predicates: Sequence[Predicate], events: pl.DataFrame) -> list[list[
     return _answers(few, len(predicates))
 
 
+def few_answers(predicates: Sequence[Predicate], events: pl.DataFrame) -> list[list[Answer]]:
+    """For each predicate its answer at each event, as live events are labelled."""
+    return _answers(_labeler(predicates).label_few(events), len(predicates))
+
+
 def evaluate(predicate: Predicate, event: Mapping[str, object]) -> Answer:
     """The predicate's answer at one event (as for `event_rows`), as files and live events are labelled."""
     ((answer,),) = answers([predicate], event_rows([event]))
