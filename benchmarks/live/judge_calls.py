@@ -2,9 +2,9 @@
 
 Judges simulated conversations of the support desk by the shipped packs, 50 at a time, as a monitor does: the
 events of all of them in the order of their times, 3, 150, 500 or 1,500 in a call, four in a message, each
-from the state that the call before left. Prints microseconds of processor time an event, and what part of them the event frame,
-the labels, and the kernel with its records and state take. The sizes take turns, and the figures are medians
-of the calls. With `--profile SIZE` it prints the profile of the calls of that size instead.
+from the state that the call before left. Prints microseconds of processor time an event, and what part of
+them the event frame, the labels, and the kernel with its records and state take. The sizes take turns, and
+the figures are medians of the calls. With `--profile SIZE` it prints the profile of calls of that size.
 """
 
 from __future__ import annotations
