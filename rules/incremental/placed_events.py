@@ -48,12 +48,14 @@ def occurrence_slots(
     bounds: list[int] = [*starts.tolist(), len(rows)]
     new: dict[tuple[str, int], tuple[int, int]] = {}
     of_session: dict[str, list[int]] = {}
-    begun = zip(rows[starts].tolist(), occurrences[rows[starts]].tolist(), strict=True)
-    for i, (row, occurrence) in enumerate(begun):
+    firsts: list[int] = rows[starts].tolist()
+    begun: list[int] = occurrences[rows[starts]].tolist()
+    for i, (row, occurrence) in enumerate(zip(firsts, begun, strict=True)):
         new[ids[row], occurrence] = bounds[i], bounds[i + 1]
         of_session.setdefault(ids[row], []).append(occurrence)
     ended: dict[tuple[str, int], int] = {}
-    for row in np.flatnonzero((labelled["kind"] == Kind.END.value).to_numpy()).tolist():
+    ends: list[int] = np.flatnonzero((labelled["kind"] == Kind.END.value).to_numpy()).tolist()
+    for row in ends:
         ended.setdefault((ids[row], int(occurrences[row])), int(batches[row]))
     slots: list[OccurrenceSlot] = []
     for session_id in dict.fromkeys(ids):
