@@ -17,14 +17,15 @@ import numpy as np
 import orjson
 import polars as pl
 
-from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, label_columns
+from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, compile_rule_set, label_columns
 from ...rules.incremental.carried import Carried
 from ...rules.incremental.carry_layout import CarryLayout
-from ...rules.incremental.continue_judging import BatchOutcome, RuleChange, continue_judging
+from ...rules.incremental.continue_judging import BatchOutcome, continue_judging
+from ...rules.incremental.rule_changes import RuleChange
 from ...rules.labels.missing import FIELDS as GAP_FIELDS
 from ...rules.labels.missing import MISSING, NOTHING, missing_column
 from ...rules.model.digest import rule_set_digest
-from ...rules.model.rule import RuleSet
+from ...rules.model.rule import RuleSet, stopping
 from ...schemas.event import Content, Event
 from ...schemas.frames.events import event_frame
 from ...schemas.instrumentations.missing import Missing
@@ -57,10 +58,6 @@ class RuleSetJudge:
         self._fields = frozenset({*JUDGED_COLUMNS, *compiled.labeler.fields})
         self.digest = rule_set_digest(RuleSet(compiled.rules, {}))
         self.key = f"{self.digest}.{_layout(compiled, self._columns)}"
-        self._named = [
-            (rule.pack, rule.id, digest, rule.severity.value)
-            for rule, digest in zip(compiled.rules, compiled.digests, strict=True)
-        ]
         self.rules = frozenset((rule.pack, rule.id) for rule in compiled.rules)
 
     @cached_property
@@ -142,13 +139,25 @@ class RuleSetJudge:
         self, status: SessionStatus, change: RuleChange, missing: Mapping[tuple[str, ...], str]
     ) -> StatusChange:
         """Return a change as a status; `missing` has what unjudged rules lack, by the key of their record."""
-        named, lacks = self._named[change.rule], None
-        if status is SessionStatus.UNJUDGED:
-            lacks = missing.get((change.session_id, rfc3339(change.occurrence), *named[:2]))
-        before = SessionStatus.APPLIED if change.applied else None
-        previous = SessionStatus.VIOLATED if change.breached else before
+        rule, digest = self.compiled.rules[change.rule], self.compiled.digests[change.rule]
+        named = rule.pack, rule.id, digest, rule.severity.value
         at = change.session_id, change.occurrence
-        return StatusChange(status, *at, *named, change.agent, change.time, lacks, previous)
+        lacks = None
+        if status is SessionStatus.UNJUDGED:
+            lacks = missing.get((change.session_id, rfc3339(change.occurrence), rule.pack, rule.id))
+        previous, is_certain = change.previous, change.is_certain
+        return StatusChange(status, *at, *named, change.agent, change.time, lacks, previous, is_certain)
+
+
+def judge_of_before(rule_set: RuleSet, key: str, *, satisfied: bool = False) -> RuleSetJudge | None:
+    """Return the judge by which the release before judged under that key, if it is of this rule set.
+
+    Rules of that release stop at an unknown.
+    """
+    before = stopping(rule_set)
+    if key.partition(".")[0] != rule_set_digest(before):
+        return None
+    return RuleSetJudge(compile_rule_set(before), satisfied=satisfied)
 
 
 def _layout(compiled: CompiledRules, columns: Sequence[str]) -> str:
