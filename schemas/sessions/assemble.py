@@ -7,21 +7,21 @@ watermark has passed. Any order of arrival inside the bounds gives the same even
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import groupby
 from typing import TypeAlias
 
 import msgspec
 import orjson
 
 from ..candidate import Candidate, Claim
-from ..event import Content, Event, Kind, content_of, end_event, event_id
+from ..event import Event, Kind, content_of, end_event, event_id
 from ..time import NS_MAX, NS_MIN
 from .awaited import Awaited, answers, completed_result, is_awaited
 from .claim_log import ClaimLog, DropReason
-from .coverage import half_key
+from .claims import OF_TOOLS, event_of_claim
+from .coverage import HiddenClaims, has_history, hidden_claims
 from .seen import (
     CLOSED_MAX,
     REMEMBERED_MAX,
@@ -36,7 +36,6 @@ from .seen import (
 
 _KINDS = {kind: place for place, kind in enumerate(Kind)}
 _NO_PLACE = 1 << 32
-_OF_TOOLS = (Kind.TOOL_CALL, Kind.TOOL_RESULT)
 
 
 class Close(StrEnum):
@@ -113,20 +112,23 @@ class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
         if claim_log is not None:
             self.held = {key: candidate.joined() for key, candidate in self.held.items()}
         ready = {key: candidate for key, candidate in self.held.items() if candidate.end <= watermark}
-        covered = [occurrence.within for occurrence in self.seen]
-        covered.append({outer for candidate in self.held.values() for outer in candidate.within})
-        until = self._until(watermark, covered)
+        hidden = self._hidden()
+        until = self._until(watermark, hidden)
         items = [
-            item for item in _items(ready, covered) if self.taken.get(item[1], NS_MIN) <= item[0].time < until
+            item for item in _items(ready, hidden) if self.taken.get(item[1], NS_MIN) <= item[0].time < until
         ]
-        items += self._history(ready, covered, items, until)
+        histories = [
+            (key, candidate)
+            for key, candidate in ready.items()
+            if self.taken.get(key, NS_MIN) <= candidate.start < until and has_history(candidate, hidden[key])
+        ]
         events = [
             event
-            for claim, key, candidate in _in_order(items)
+            for claim, key, candidate in self._in_order(items, histories)
             for event in self._take(claim, key, candidate, claim_log)
         ]
         for key, candidate in ready.items():
-            if any(time >= until for time in _times(candidate)):
+            if any(time >= until for time in candidate.claim_times):
                 self.taken[key] = until
                 continue
             del self.held[key]
@@ -156,43 +158,54 @@ class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
         times += [seen.closed + 2 * self.idle + 1 for seen in self.seen if seen.closed is not None]
         return min(times, default=None)
 
-    def _history(
-        self, ready: Mapping[str, Candidate], covered: Sequence[set[str]], items: Sequence[_Item], until: int
-    ) -> Iterator[_Item]:
-        """Yield the claims of the candidates' histories, except those that all are dropped.
+    def _hidden(self) -> dict[str, HiddenClaims]:
+        """Return of each held candidate which of its claims other spans make."""
+        covered = [occurrence.within for occurrence in self.seen if occurrence.within]
+        covered.append({outer for candidate in self.held.values() for outer in candidate.within})
+        return {key: hidden_claims(candidate, covered) for key, candidate in self.held.items()}
 
-        The claims of a history are dropped where the occurrence goes on at their time, and another call was
-        its first. They do nothing else unless an awaited result, or the end of the session, precedes them.
+    def _in_order(self, items: list[_Item], histories: Iterable[tuple[str, Candidate]]) -> Iterator[_Item]:
+        """Yield the claims in judged order, with those of the histories that may not all be dropped.
+
+        The content of claims is compared only where all else is equal. A history is looked at when everything
+        before it has been taken: its claims have one time, and of that time only claims of its kind, with a
+        place in a conversation, come before its last one.
         """
-        now = self.open
-        is_certain = (
-            now is not None
-            and now.caller is not None
-            and not self.awaited
-            and not any(_may_interrupt(claim) for claim, _, _ in items)
-        )
-        for key, candidate in ready.items():
-            if not self.taken.get(key, NS_MIN) <= candidate.start < until:
+        items.sort(key=_place)
+        waiting = sorted(((_begin(each), key, each) for key, each in histories), reverse=True)
+        at = 0
+        while at < len(items) or waiting:
+            place = _place(items[at]) if at < len(items) else None
+            if waiting and (place is None or waiting[-1][0] <= place):
+                _, key, candidate = waiting.pop()
+                if not self._drops_history(key, candidate):
+                    past = ((claim, key, candidate) for claim in candidate.past_claims)
+                    items[at:] = sorted((*items[at:], *past), key=_place)
                 continue
-            is_same = now is not None and candidate.start <= now.last_time + self.idle and now.caller != key
-            if not (is_certain and is_same) and _has_history(candidate, covered):
-                yield from ((claim, key, candidate) for claim in candidate.past_claims)
+            begin, at = at, at + 1
+            while at < len(items) and _place(items[at]) == place:
+                at += 1
+            tied = items[begin:at]
+            yield from tied if len(tied) == 1 else sorted(tied, key=_tie)
 
-    def _until(self, watermark: int, covered: Sequence[set[str]]) -> int:
+    def _drops_history(self, key: str, candidate: Candidate) -> bool:
+        """Return whether `_take` drops all claims of a history, and does nothing else at them."""
+        now = self.open
+        if now is None or now.caller in (None, key) or self.awaited:
+            return False
+        return candidate.start <= now.last_time + self.idle
+
+    def _until(self, watermark: int, hidden: Mapping[str, HiddenClaims]) -> int:
         """Return the time of the first claim of spans after the watermark; late claims do not count."""
         waiting = {key: candidate for key, candidate in self.held.items() if candidate.end > watermark}
         since = NS_MIN if self.open is None else self.open.last_time
-        times = [claim.time for claim, _, _ in _items(waiting, covered) if claim.time >= since]
-        times += [
-            candidate.start
-            for candidate in waiting.values()
-            if candidate.start >= since and _has_history(candidate, covered)
-        ]
-        return min(times, default=NS_MAX)
+        times = [claim.time for claim, _, _ in _items(waiting, hidden)]
+        times += [each.start for key, each in waiting.items() if has_history(each, hidden[key])]
+        return min((time for time in times if time >= since), default=NS_MAX)
 
     def _is_over(self, until: int, watermark: int) -> bool:
         """Return whether no more claims can come for an occurrence that lasts until `until`."""
-        held = any(time <= until for candidate in self.held.values() for time in _times(candidate))
+        held = any(time <= until for candidate in self.held.values() for time in candidate.claim_times)
         return watermark > until and not held
 
     def _take(
@@ -231,7 +244,7 @@ class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
         original, use = claim, None
         message = seen_message(known, candidate, claim)
         before = None if message is None else message.time
-        if before is None and claim.kind in _OF_TOOLS:
+        if before is None and claim.kind in OF_TOOLS:
             claim = completed_by_call(known, claim)
             before, use = claim_use(known, claim, candidate, key)
             claim, candidate = completed_by_use(known, use, claim, candidate)
@@ -309,11 +322,11 @@ class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
             now.caller = key
         self._note_call(claim)
         named = event_id(self.session_id, now.time, claim.kind, content, ordinal)
-        return _event(claim, candidate, occurrence=now.time, seq=now.seq, late=late, event_id=named)
+        return event_of_claim(claim, candidate, occurrence=now.time, seq=now.seq, late=late, event_id=named)
 
     def _note_call(self, claim: Claim) -> None:
         """Remember an open call with an id, or forget it at its result."""
-        if claim.kind not in _OF_TOOLS or claim.call_id is None:
+        if claim.kind not in OF_TOOLS or claim.call_id is None:
             return
         if claim.kind is Kind.TOOL_RESULT:
             # A call is answered once; a further result with its id answers no known call.
@@ -344,57 +357,20 @@ class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
 _Item: TypeAlias = tuple[Claim, str, Candidate]
 
 
-def _items(ready: Mapping[str, Candidate], covered: Sequence[set[str]]) -> Iterator[_Item]:
+def _items(ready: Mapping[str, Candidate], hidden: Mapping[str, HiddenClaims]) -> Iterator[_Item]:
     """Yield the claims of the candidates, without histories and without those that other spans make."""
     for key, candidate in ready.items():
-        is_covered = _is_covered(candidate, covered)
-        halves = () if is_covered else _covered_halves(candidate, covered)
+        is_covered, times = hidden[key]
         for claim in candidate.claims:
-            if claim.kind is Kind.END or not (is_covered or claim.time in halves):
+            if claim.kind is Kind.END or not (is_covered or claim.time in times):
                 yield claim, key, candidate
 
 
-def _is_covered(candidate: Candidate, covered: Sequence[set[str]]) -> bool:
-    """Return whether other spans make all claims of a span."""
-    return candidate.covered or _is_in(candidate.key, covered)
-
-
-def _covered_halves(candidate: Candidate, covered: Sequence[set[str]]) -> list[int]:
-    """Return the times of the halves of a conversation that other spans claim."""
-    return [time for half, time in candidate.halves if _is_in(half_key(candidate.key, half), covered)]
-
-
-def _has_history(candidate: Candidate, covered: Sequence[set[str]]) -> bool:
-    """Return whether a candidate has a history that no other span claims."""
-    if candidate.history is None or _is_covered(candidate, covered):
-        return False
-    return candidate.start not in _covered_halves(candidate, covered)
-
-
-def _is_in(key: str, covered: Sequence[set[str]]) -> bool:
-    return any(key in keys for keys in covered)
-
-
-def _times(candidate: Candidate) -> Iterator[int]:
-    """Yield the times of a candidate's claims; those of its history have one."""
-    if candidate.history is not None:
-        yield candidate.start
-    for claim in candidate.claims:
-        yield claim.time
-
-
-def _may_interrupt(claim: Claim) -> bool:
-    """Return whether a claim may end the occurrence, or be a result that has to wait for its content."""
-    is_bare = claim.kind is Kind.TOOL_RESULT and claim.place is None and claim.result is None
-    return claim.kind is Kind.END or is_bare
-
-
-def _in_order(items: list[_Item]) -> Iterator[_Item]:
-    """Yield the claims in judged order; their content is compared only where all else is equal."""
-    items.sort(key=_place)
-    for _, same in groupby(items, key=_place):
-        tied = list(same)
-        yield from tied if len(tied) == 1 else sorted(tied, key=_tie)
+def _begin(candidate: Candidate) -> tuple[int, int, int, int]:
+    """Return the sort key of the first claim of a candidate's history."""
+    assert candidate.history is not None
+    first = candidate.history.claims[0]
+    return candidate.start, *_place((first, "", candidate))[1:]
 
 
 def _place(item: _Item) -> tuple[int, int, int, int]:
@@ -412,37 +388,3 @@ def _tie(item: _Item) -> tuple[str, int, int, str]:
 def _digest(kind: Kind, content: list[str | None]) -> str:
     """Return a digest of an event's content, by which equal events are counted."""
     return hashlib.blake2b(orjson.dumps([kind, content]), digest_size=8).hexdigest()
-
-
-def _event(
-    claim: Claim, candidate: Candidate, *, occurrence: int, seq: int, late: bool, event_id: str
-) -> Event:
-    """Return the event of a claim, at its place in its session."""
-    content = claim.content
-    if content is Content.CAPTURED and claim.tool is None and claim.kind in _OF_TOOLS:
-        # Every call is of a tool: where no span names it, the name was not captured.
-        content = Content.ABSENT
-    return Event(
-        session_id=candidate.session_id,
-        occurrence=occurrence,
-        time=claim.time,
-        seq=seq,
-        kind=claim.kind,
-        late=late,
-        history=claim.past,
-        agent=candidate.agent,
-        model=candidate.model,
-        service=candidate.service,
-        nested=candidate.nested,
-        text=claim.text,
-        tool=claim.tool,
-        call_id=claim.call_id,
-        args=claim.args,
-        result=claim.result,
-        error=claim.error,
-        content=content,
-        trace_id=candidate.trace_id or None,
-        span_id=candidate.span_id or None,
-        event_id=event_id,
-        attributes=candidate.attributes,
-    )
