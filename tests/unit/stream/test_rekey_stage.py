@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
 from tracline.schemas.candidate import Candidate
@@ -365,7 +366,9 @@ def test_of_a_request_that_breaks_nothing_is_taken_in() -> None:
         Span(f"{n:032x}", f"{n:016x}", None, "chat", START_NS, START_NS + n, attributes=CHAT) for n in (1, 2)
     ]
     with pytest.raises(ZeroDivisionError):
-        source.add_request(Decoded((spans[0], replace(spans[1], attributes=Broken()))), START_NS)
+        source.add_request(
+            Decoded((spans[0], msgspec.structs.replace(spans[1], attributes=Broken()))), START_NS
+        )
     assert (source.state, source.changes()) == (SourceState(), {})
 
 
@@ -375,7 +378,8 @@ def test_a_record_that_breaks_is_put_aside_alone(done: Work, monkeypatch: pytest
     def read(body: bytes, encoding: Encoding, signal: Signal) -> Decoded:
         decoded = decode_request(body, encoding, signal)
         spans = tuple(
-            replace(span, attributes=Broken()) if span.name == "breaks" else span for span in decoded.spans
+            msgspec.structs.replace(span, attributes=Broken()) if span.name == "breaks" else span
+            for span in decoded.spans
         )
         return replace(decoded, spans=spans)
 
