@@ -16,6 +16,8 @@ CODES: dict[str, str] = {
     "TRL411": "a source without spans, for `tracline doctor`",
     "TRL420": "the archive of a bundle is missing, or is not the one that was audited",
     "TRL421": "an unknown rule or verdict of a bundle",
+    "TRL422": "an unknown rule of the packs, for `tracline explain`",
+    "TRL423": "a step that an explained session does not have",
 }
 """The codes of sources and archives; a test triggers each."""
 

@@ -26,6 +26,10 @@ COMMANDS = {
     "eval": ("rules.eval_", "Step one formula over a trace."),
     "import": ("archive.import_", "Convert chat logs and span dumps to an archive of event Parquet."),
     "audit": ("audit.audit", "Judge an archive by rule packs and write a bundle of verdicts."),
+    "explain": (
+        "archive.explain",
+        "Explain the verdicts on a session: the status of each part of a rule at each event.",
+    ),
     "show": ("archive.show", "Show the sessions and events of a source, as an audit judges them."),
     "tools": ("archive.tools", "List the tools of a source and the paths that rules can name."),
     "doctor": (

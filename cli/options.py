@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
+from dataclasses import dataclass, fields
+from functools import reduce, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ..schemas.time import parse_time
+
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from ..rules.model.rule import RuleSet
 
 QUIET_KEY = "tracline.quiet"
@@ -28,6 +33,23 @@ class Seconds(click.FloatRange):
         if math.isnan(number):
             self.fail(f"{value!r} is not a number of seconds.", param, ctx)
         return number
+
+
+class Instant(click.ParamType):
+    """A time or day as an argument: nanoseconds since the epoch."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read `2026-02-17`, `2026-02-17T08:00` or with seconds and offset; the default zone is UTC."""
+        if isinstance(value, int):
+            return value
+        ns = parse_time(value)
+        if ns is None:
+            ns = parse_time(f"{value}T00:00")
+        if ns is None:
+            self.fail(f"{value!r} is not a time: use 2026-02-17 or 2026-02-17T08:00:00Z", param, ctx)
+        return ns
 
 
 class Several(click.Option):
@@ -136,6 +158,25 @@ def decorated(command: Callable[..., Any], options: Sequence[Callable[[Any], Any
     return reduce(lambda function, option: option(function), reversed(options), command)
 
 
+def grouped_options(
+    name: str, group: type[DataclassInstance], *options: Callable[[Any], Any]
+) -> Callable[[F], F]:
+    """Return options whose values a command takes as one dataclass: the argument `name`.
+
+    The dataclass has a field for each option that exposes its value.
+    """
+
+    def decorate(command: F) -> F:
+        @wraps(command)
+        def with_group(**given: Any) -> Any:
+            values = {field.name: given.pop(field.name) for field in fields(group)}
+            return command(**given, **{name: group(**values)})
+
+        return decorated(with_group, options)
+
+    return decorate
+
+
 def rules_option(*, required: bool = True) -> Callable[[F], F]:
     """Return the option `--rules PACK...`: `rules`, a tuple of str."""
     return click.option(
@@ -148,7 +189,7 @@ def rules_option(*, required: bool = True) -> Callable[[F], F]:
 
 
 def selection_options() -> Callable[[F], F]:
-    """Return the options `--select WORD...` and `--ignore WORD...`: tuples of str for `load_selected`."""
+    """Return the options `--select WORD...` and `--ignore WORD...`: two tuples of str."""
 
     what = "by id, pack, tag or severity"
     options = (
@@ -158,13 +199,32 @@ def selection_options() -> Callable[[F], F]:
     return lambda command: decorated(command, options)
 
 
-def load_selected(packs: Sequence[str], select: Sequence[str], ignore: Sequence[str]) -> RuleSet:
-    """Load packs and return the selected rules. Raises RuleError for errors of packs and unknown words."""
-    from ..rules.packs.load import load_packs
-    from ..rules.packs.selection import select_rules
+@dataclass(frozen=True, slots=True)
+class RuleSelection:
+    """The packs that a command loads, and the words that select some of their rules."""
 
-    rule_set = load_packs(packs)
-    return select_rules(rule_set, select, ignore) if select or ignore else rule_set
+    rules: tuple[str, ...]
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+    @property
+    def is_given(self) -> bool:
+        """Return whether any of the options is given."""
+        return bool(self.rules or self.select or self.ignore)
+
+    def load(self) -> RuleSet:
+        """Load the packs and return the selected rules. Raises RuleError for errors and unknown words."""
+        from ..rules.packs.load import load_packs
+        from ..rules.packs.selection import select_rules
+
+        rule_set = load_packs(self.rules)
+        return select_rules(rule_set, self.select, self.ignore) if self.select or self.ignore else rule_set
+
+
+def selected_rules_options(*, required: bool = True) -> Callable[[F], F]:
+    """Return the options `--rules`, `--select` and `--ignore`: the RuleSelection `selection`."""
+    options = (rules_option(required=required), selection_options())
+    return grouped_options("selection", RuleSelection, *options)
 
 
 def out_option(metavar: str, help: str, default: Path | None = None) -> Callable[[F], F]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..schemas.verdict import Recover, Severity, Verdict
     from .compiler.compile import compile_rule
     from .engine.monitor import Monitor
+    from .explanation.rule_status import explain
     from .model.problem import RuleError
     from .model.rule import Rule, RuleSet
     from .packs.load import load_packs
@@ -26,6 +27,7 @@ __all__ = [
     "Severity",
     "Verdict",
     "compile_rule",
+    "explain",
     "load_packs",
 ]
 
@@ -38,6 +40,7 @@ _MODULES = {
     "Severity": "..schemas.verdict",
     "Verdict": "..schemas.verdict",
     "compile_rule": ".compiler.compile",
+    "explain": ".explanation.rule_status",
     "load_packs": ".packs.load",
 }
 

@@ -16,8 +16,9 @@ import polars as pl
 
 from ...archive.error import SourceError
 from ...rules.engine.sessions import in_order
-from ...rules.explain.breach import decisive_propositions, explain_breach
-from ...rules.labels.labeler import WORD_BITS, Labeler
+from ...rules.explanation.breach import decisive_propositions, explain_breach
+from ...rules.labels.few import WORD_BITS
+from ...rules.labels.labeler import Labeler
 from ...rules.model.digest import rule_digest
 from ...rules.model.rule import Rule, RuleSet
 from ...rules.packs.load import load_packs

@@ -13,7 +13,14 @@ from pathlib import Path
 
 from ...archive.error import SourceError
 from ...archive.gaps import gaps
-from ...archive.manifest import MANIFEST, RULE_SET_START, RULE_SETS, read_manifest
+from ...archive.manifest import (
+    MANIFEST,
+    RULE_SET_START,
+    RULE_SETS,
+    Manifest,
+    ManifestEntry,
+    read_manifest,
+)
 from ...schemas.chat.find import InputFlaw
 from ...schemas.instrumentations.census import SpanCensus, sum_of
 from ...schemas.otlp.decoded import Decoded
@@ -238,22 +245,11 @@ def _listed(found: list[tuple[Path, str]], population: Population, *, whole: boo
     for root, prefix in roots.items():
         manifest = read_manifest(root)
         unfinished |= manifest.unfinished
-        population.gaps += gaps(manifest)
-        for origin, spans in manifest.spans.items():
-            population.spans_in(f"{prefix}{MANIFEST}: {origin.sha256}").add(spans)
-        for watermark in manifest.watermarks.values():
-            known = watermark if population.watermark is None else population.watermark
-            population.watermark = min(watermark, known)
+        _count(manifest, prefix, population)
         for entry in manifest.entries:
-            if Path(entry.file).name in manifest.unfinished:
-                continue
-            listed[root / entry.file] = prefix + entry.file
-            path = root / entry.file
-            size = path.stat().st_size if path.is_file() else None
-            if size != entry.bytes:
-                what = "does not exist" if size is None else f"has {size} bytes instead of {entry.bytes}"
-                hint = "restore the file, or delete the archive and write it again"
-                raise SourceError("TRL403", str(root / MANIFEST), f"lists {entry.file}, which {what}", hint)
+            if Path(entry.file).name not in manifest.unfinished:
+                _require_whole(root, entry)
+                listed[root / entry.file] = prefix + entry.file
     files: list[tuple[Path, str]] = []
     late = listed.keys() - {path for path, _ in found} if whole else ()
     for path, name in sorted([*found, *((path, listed[path]) for path in late)], key=lambda pair: pair[1]):
@@ -271,6 +267,26 @@ def _listed(found: list[tuple[Path, str]], population: Population, *, whole: boo
         else:
             files.append((path, name))
     return files
+
+
+def _count(manifest: Manifest, prefix: str, population: Population) -> None:
+    """Add the gaps, the spans and the watermark of an archive to the population."""
+    population.gaps += gaps(manifest)
+    for origin, spans in manifest.spans.items():
+        population.spans_in(f"{prefix}{MANIFEST}: {origin.sha256}").add(spans)
+    for watermark in manifest.watermarks.values():
+        known = watermark if population.watermark is None else population.watermark
+        population.watermark = min(watermark, known)
+
+
+def _require_whole(root: Path, entry: ManifestEntry) -> None:
+    """Raise SourceError (TRL403) unless the file of the archive exists with the size in the manifest."""
+    path = root / entry.file
+    size = path.stat().st_size if path.is_file() else None
+    if size != entry.bytes:
+        what = "does not exist" if size is None else f"has {size} bytes instead of {entry.bytes}"
+        hint = "restore the file, or delete the archive and write it again"
+        raise SourceError("TRL403", str(root / MANIFEST), f"lists {entry.file}, which {what}", hint)
 
 
 def _is_rule_set(path: Path, roots: Container[Path]) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from ...archive.error import SourceError
-from ...rules.engine.judge import JUDGED_COLUMNS, Judged, compile_rule_set, judge
+from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, compile_rule_set, judge
 from ...rules.engine.records import records
 from ...rules.engine.sessions import Clock
 from ...rules.model.rule import RuleSet
@@ -112,6 +112,53 @@ def session(
     With rules each event has its `verdicts`; with `repeats` the view has the dropped claims. `scratch` is an
     empty folder of the caller. Raises SourceError if there is nothing to read, or no such session (TRL410).
     """
+    judged = judged_session(source, session_id, scratch, population, options, rule_set)
+    as_of = None if options is None else options.as_of
+    return SessionView(
+        occurrences=tuple(_lines(_briefs(judged.judged).sort("occurrence"), None)),
+        events=tuple(judged.events() if rule_set is None else judged.events_with_verdicts()),
+        dropped=tuple(_every_dropped(judged, as_of)) if repeats else (),
+        was_judged=bool(judged.claim_log.is_empty and judged.rows["span_id"].is_not_null().any()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedSession:
+    """A session as an audit judges it: its rows, what judged them, and the verdicts, which are sorted.
+
+    `rows` are in their original order, `judged` has the judged order and the occurrences.
+    """
+
+    rows: pl.DataFrame
+    compiled: CompiledRules
+    judged: Judged
+    records: tuple[VerdictRecord, ...]
+    claim_log: ClaimLog
+
+    def events(self) -> list[dict[str, Any]]:
+        """Return the events in judged order, with times as text and their spans."""
+        return _shown(self.rows[self.judged.order.rows], self.claim_log)
+
+    def events_with_verdicts(self) -> list[dict[str, Any]]:
+        """Return the events, each with its verdicts."""
+        found: dict[tuple[str, int], list[VerdictRecord]] = {}
+        for record in self.records:
+            found.setdefault((record.occurrence, record.seq), []).append(record)
+        return [
+            {**event, "verdicts": found.get((event["occurrence"], event["seq"]), [])}
+            for event in self.events()
+        ]
+
+
+def judged_session(
+    source: Sources,
+    session_id: str,
+    scratch: Path,
+    population: Population,
+    options: AuditOptions | None = None,
+    rule_set: RuleSet | None = None,
+) -> JudgedSession:
+    """Return a session as an audit judges it; the arguments and errors are those of `session`."""
     options, claim_log = options or AuditOptions(), ClaimLog(session_id)
     parts = prepare(source, scratch, population, options, claim_log)
     rows, last = _read(session_id, parts, options.as_of)
@@ -124,20 +171,8 @@ def session(
     found = Runs(scratch)
     for record in records(compiled, judged):
         found.add(record)
-    events = _shown(rows[judged.order.rows], claim_log)
-    if rule_set is not None:
-        verdicts: dict[tuple[str, int], list[VerdictRecord]] = {}
-        for at, line in found.merged():
-            verdicts.setdefault((at.occurrence, at.seq), []).append(decode_verdict(line))
-        events = [
-            {**event, "verdicts": verdicts.get((event["occurrence"], event["seq"]), [])} for event in events
-        ]
-    return SessionView(
-        occurrences=tuple(_lines(_briefs(judged).sort("occurrence"), None)),
-        events=tuple(events),
-        dropped=tuple(_every_dropped(claim_log, rows, judged, options.as_of)) if repeats else (),
-        was_judged=bool(claim_log.is_empty and rows["span_id"].is_not_null().any()),
-    )
+    sorted_records = tuple(decode_verdict(line) for _, line in found.merged())
+    return JudgedSession(rows, compiled, judged, sorted_records, claim_log)
 
 
 def _briefs(judged: Judged) -> pl.DataFrame:
@@ -222,14 +257,12 @@ def _shown(rows: pl.DataFrame, claim_log: ClaimLog) -> list[dict[str, Any]]:
     return shown
 
 
-def _every_dropped(
-    claim_log: ClaimLog, rows: pl.DataFrame, judged: Judged, as_of: int | None
-) -> Iterator[dict[str, Any]]:
+def _every_dropped(session: JudgedSession, as_of: int | None) -> Iterator[dict[str, Any]]:
     """Yield the dropped claims of spans, then the dropped rows of an archive."""
-    for dropped in claim_log.dropped():
+    for dropped in session.claim_log.dropped():
         if as_of is None or dropped.claim.time <= as_of:
             yield _dropped(dropped)
-    yield from _dropped_rows(rows, judged)
+    yield from _dropped_rows(session.rows, session.judged)
 
 
 def _dropped(dropped: DroppedClaim) -> dict[str, Any]:

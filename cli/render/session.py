@@ -77,11 +77,16 @@ def print_session(view: SessionView) -> None:
 
 def _brief(line: SessionLine) -> Text:
     """Return the summary of a session, one line."""
-    state = "closed" if line.closed else "open"
-    count = f"{line.events:,} {'event' if line.events == 1 else 'events'}"
-    agent = f"  {clean(line.agent, NAME_WIDTH)}" if line.agent else ""
-    about = f"  {_second(line.occurrence)}  {count}  {state}{agent}"
-    return Text.assemble((clean(line.session_id, NAME_WIDTH), "bold"), about)
+    return brief(line.session_id, line.occurrence, line.events, line.agent, closed=line.closed)
+
+
+def brief(session_id: str, occurrence: str, events: int, agent: str | None, *, closed: bool) -> Text:
+    """Return a summary of an occurrence, one line."""
+    state = "closed" if closed else "open"
+    count = f"{events:,} {'event' if events == 1 else 'events'}"
+    by = f"  {clean(agent, NAME_WIDTH)}" if agent else ""
+    about = f"  {_second(occurrence)}  {count}  {state}{by}"
+    return Text.assemble((clean(session_id, NAME_WIDTH), "bold"), about)
 
 
 def _grid(

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
+import polars as pl
 
 from ...schemas.event import Event
 from ...schemas.frames.events import event_frame
 from ...schemas.verdict import Verdict
 from . import kernel
-from .judge import CompiledRules, Judged, label_columns
+from .judge import CompiledRules, Judged, label_columns, read_labels
 from .kernel import CLOSING_UNMET, I64, Findings
 from .kernel_loop import FOUND_SLICES, FOUND_UNKNOWN, FOUND_VIOLATED
-from .letters import label_words, letters
 from .sessions import Mask
 from .stepper import RuleEvent, RuleRun, SliceRun, SliceStep
 
@@ -100,11 +100,22 @@ def rule_runs(
     `events` are the first events of an occurrence in judged order. The caller steps the run. The rules come
     in the order of the program.
     """
-    program, labeler = compiled.program, compiled.labeler
-    labels = labeler.label_few(event_frame(events)).select(label_columns(compiled))
-    words, codes = label_words(labels, labeler.words)
-    table = letters(program, compiled.rules, compiled.machines, compiled.propositions, words)[codes]
-    seqs = [event.seq for event in events]
+    return label_runs(compiled, event_labels(compiled, events))
+
+
+def event_labels(compiled: CompiledRules, events: Sequence[Event]) -> pl.DataFrame:
+    """Return `seq` and the labels of events, a row for each."""
+    labels = compiled.labeler.label_few(event_frame(events), keep=("seq",))
+    return labels.select("seq", *label_columns(compiled))
+
+
+def label_runs(
+    compiled: CompiledRules, labels: pl.DataFrame
+) -> Iterator[tuple[int, RuleRun, list[RuleEvent]]]:
+    """Yield the same as `rule_runs`, from `seq` and the labels of an occurrence's events."""
+    program = compiled.program
+    _, codes, letters = read_labels(compiled, labels)
+    table, seqs = letters[codes], labels["seq"].to_list()
     for column, number in enumerate(cast("list[int]", program.order.tolist())):
         key = int(program.groups[column])
         run = RuleRun(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ..compiler.compile import compile_within
@@ -97,40 +97,42 @@ def _with_end(formula: Formula, end: str) -> Formula:
 
     After De Giacomo and Vardi's translation of LTLf (2013), with every operator decided at the end.
     """
-    over, on = prop(end), Formula(Op.NOT, (prop(end),))
-
-    def both(a: Formula, b: Formula) -> Formula:
-        return Formula(Op.AND, (a, b))
-
-    def either(a: Formula, b: Formula) -> Formula:
-        return Formula(Op.OR, (a, b))
 
     def read(node: Formula) -> Formula:
         if node.op not in FUTURE:
             return replace(node, args=tuple(map(read, node.args))) if has_future(node) else node
-        args = [read(arg) for arg in node.args]
-        strong = [both(on, arg) for arg in args]
-        weak = [either(over, arg) for arg in args]
-        match node.op:
-            case Op.NEXT:
-                return replace(node, args=(strong[0],))
-            case Op.WEAK_NEXT:
-                return replace(node, args=(weak[0],))
-            case Op.EVENTUALLY if node.bounds is None:
-                return Formula(Op.UNTIL, (on, strong[0]))
-            case Op.EVENTUALLY:
-                return replace(node, args=(strong[0],))
-            case Op.ALWAYS if node.bounds is None:
-                return Formula(Op.WEAK_UNTIL, (args[0], over))
-            case Op.ALWAYS:
-                return replace(node, args=(weak[0],))
-            case Op.UNTIL:
-                return Formula(Op.UNTIL, (strong[0], strong[1]))
-            case Op.WEAK_UNTIL:
-                return Formula(Op.WEAK_UNTIL, (strong[0], either(over, args[1])))
-            case Op.RELEASE:
-                return Formula(Op.WEAK_UNTIL, (strong[1], either(over, both(args[0], args[1]))))
-            case _:
-                return Formula(Op.UNTIL, (strong[1], both(strong[0], strong[1])))
+        return _decided_at_end(node, [read(arg) for arg in node.args], end)
 
     return read(formula)
+
+
+def _decided_at_end(node: Formula, args: Sequence[Formula], end: str) -> Formula:
+    """Return a future operator over translated arguments, so that it is decided where `end` begins."""
+    over, on = prop(end), Formula(Op.NOT, (prop(end),))
+    strong = [_both(on, arg) for arg in args]
+    weak = [_either(over, arg) for arg in args]
+    match node.op:
+        case Op.EVENTUALLY if node.bounds is None:
+            return Formula(Op.UNTIL, (on, strong[0]))
+        case Op.ALWAYS if node.bounds is None:
+            return Formula(Op.WEAK_UNTIL, (args[0], over))
+        case Op.NEXT | Op.EVENTUALLY:
+            return replace(node, args=(strong[0],))
+        case Op.WEAK_NEXT | Op.ALWAYS:
+            return replace(node, args=(weak[0],))
+        case Op.UNTIL:
+            return Formula(Op.UNTIL, (strong[0], strong[1]))
+        case Op.WEAK_UNTIL:
+            return Formula(Op.WEAK_UNTIL, (strong[0], _either(over, args[1])))
+        case Op.RELEASE:
+            return Formula(Op.WEAK_UNTIL, (strong[1], _either(over, _both(args[0], args[1]))))
+        case _:
+            return Formula(Op.UNTIL, (strong[1], _both(strong[0], strong[1])))
+
+
+def _both(a: Formula, b: Formula) -> Formula:
+    return Formula(Op.AND, (a, b))
+
+
+def _either(a: Formula, b: Formula) -> Formula:
+    return Formula(Op.OR, (a, b))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain, combinations, product
 
 from ...schemas.verdict import Verdict
-from ..model.formula import PAST, Formula, Op, has_future, names, walk
+from ..model.formula import BOOLEAN, PAST, Formula, Op, has_future, names, walk
 
 Label = Collection[str]
 Transitions = Mapping[str, Formula]
@@ -205,16 +205,15 @@ def progress(f: Formula, wanted: bool, now: Truth) -> frozenset[Choice]:
     """
     if not has_future(f):
         return DONE if now(f) == wanted else NEVER
+    return _connective(f, wanted, now) if f.op in BOOLEAN else _temporal(f, wanted, now)
+
+
+def _connective(f: Formula, wanted: bool, now: Truth) -> frozenset[Choice]:
+    """Return the ways of a Boolean operator."""
     all_of, any_of = (_both, _either) if wanted else (_either, _both)
-    strong = wanted == (f.op in (Op.NEXT, Op.EVENTUALLY, Op.UNTIL, Op.STRONG_RELEASE))
 
     def here(p: Formula) -> frozenset[Choice]:
         return progress(p, wanted, now)
-
-    def ahead(p: Formula) -> frozenset[Choice]:
-        """Leave p for the next event, and postpone a promise if p is `f` itself and must become true."""
-        demand = frozenset({Demand(p, wanted, strong)})
-        return frozenset({(demand, demand if strong and p is f else NO_DEMAND)})
 
     match f.op, f.args:
         case Op.NOT, (p,):
@@ -228,6 +227,24 @@ def progress(f: Formula, wanted: bool, now: Truth) -> frozenset[Choice]:
         case Op.IFF, (p, q):
             same = _both(progress(p, True, now), here(q))
             return _either(same, _both(progress(p, False, now), progress(q, not wanted, now)))
+        case _:
+            raise AssertionError(f)
+
+
+def _temporal(f: Formula, wanted: bool, now: Truth) -> frozenset[Choice]:
+    """Return the ways of a future operator."""
+    all_of, any_of = (_both, _either) if wanted else (_either, _both)
+    strong = wanted == (f.op in (Op.NEXT, Op.EVENTUALLY, Op.UNTIL, Op.STRONG_RELEASE))
+
+    def here(p: Formula) -> frozenset[Choice]:
+        return progress(p, wanted, now)
+
+    def ahead(p: Formula) -> frozenset[Choice]:
+        """Leave p for the next event, and postpone a promise if p is `f` itself and must become true."""
+        demand = frozenset({Demand(p, wanted, strong)})
+        return frozenset({(demand, demand if strong and p is f else NO_DEMAND)})
+
+    match f.op, f.args:
         case ((Op.NEXT | Op.WEAK_NEXT), (p,)):  # X[n] p  =  X X[n-1] p
             n = steps(f)
             return here(p) if n == 0 else ahead(p if n == 1 else Formula(f.op, (p,), bounds=(n - 1, n - 1)))

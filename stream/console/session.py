@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...rules.engine.judge import CompiledRules
-from ...rules.explain.breach import explain_breach
+from ...rules.explanation.breach import explain_breach
 from ...rules.model.rule import Rule
 from ...schemas.event import Event
 from ...schemas.records.verdict_record import VerdictRecord, WitnessEvent, WitnessHistory
@@ -16,6 +16,7 @@ from ...schemas.time import parse_time
 from ...schemas.verdict import Verdict
 from . import queries
 from .replay import EVENTS_REPLAYED_MAX, RuleReplay, RuleSteps, replay
+from .statuses import SLICES_SHOWN_MAX, FollowedRule, followed_rule
 
 EVENTS_A_PAGE = 40
 RECORDS_SHOWN_MAX = 200
@@ -101,11 +102,21 @@ def session_view(
         "chosen": chosen,
         "sentence": None if chosen is None else sentence_of(compiled, chosen),
         "rule": rule,
+        "followed": None if rule is None else _followed(compiled, rule, replayed, occurrence),
+        "slices_shown": SLICES_SHOWN_MAX,
         "page": page,
         "events": [_event_view(compiled, event, replays, records, chosen, rule) for event in shown],
         "replays": [(compiled.rules[replay.number], replay) for replay in replays],
         "replayed": len(replayed),
     }
+
+
+def _followed(
+    compiled: CompiledRules, rule: Rule, events: Sequence[Event], occurrence: queries.OccurrenceSummary
+) -> FollowedRule | None:
+    """Return the statuses of the followed rule; a session that is replayed in part is open."""
+    is_closed = occurrence.closed and len(events) == occurrence.events
+    return followed_rule(compiled, compiled.rules.index(rule), events, is_closed=is_closed)
 
 
 def sentence_of(compiled: CompiledRules, record: VerdictRecord) -> str | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from ...rules.explanation.rule_status import Status
 from ...rules.model.rule import Rule
 from ...schemas.display import visible
 from ...schemas.instrumentations.census import unread_text
@@ -43,6 +44,14 @@ GLYPHS = {
     Verdict.PENDING: "·",
 }
 """The glyph of each verdict, shown with its word."""
+STATUS_GLYPHS = {
+    Status.ACTIVE: "●",
+    Status.SATISFIED: "✓",
+    Status.INACTIVE: "·",
+    Status.VIOLATED: "✕",
+    Status.OPEN: "?",
+}
+"""The glyph of each status of a part of a rule."""
 
 
 def templates(rules: Sequence[Rule], *, is_live: bool = True) -> Environment:
@@ -69,6 +78,7 @@ def templates(rules: Sequence[Rule], *, is_live: bool = True) -> Environment:
         "unread_text": unread_text,
         "chart": chart,
         "glyphs": GLYPHS,
+        "status_glyphs": STATUS_GLYPHS,
         "is_live": is_live,
         "severities": sorted(Severity, key=lambda severity: -severity.rank),
         "verdicts_shown": VERDICTS_SHOWN,

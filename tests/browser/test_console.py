@@ -289,3 +289,25 @@ def test_the_filters_fit_the_window(watched: Watched, width: int) -> None:
             expect(form.get_by_role("combobox", name=label, exact=True)).to_be_visible()
         expect(form.get_by_role("textbox", name="Session", exact=True)).to_be_visible()
         expect(form.get_by_role("searchbox", name="Text", exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_a_rule_is_followed_part_by_part(watched: Watched, width: int) -> None:
+    """The session's page has the parts of a followed rule and their status at each event, in any window."""
+    page = watched.page
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto("/verdicts")
+    page.locator("td.id a").first.click()
+    page.get_by_role("link", name=re.compile("^follow")).first.click()
+    expect(page.locator(".rule-parts li").first).to_be_visible()
+    parts, events = page.locator(".rule-parts li").count(), page.locator("li.event")
+    statuses = (
+        events.filter(has=page.locator(".part-statuses"))
+        .first.locator(".part-statuses li")
+        .first.locator(".part")
+    )
+    assert statuses.count() == parts
+    expect(statuses.first).to_contain_text(re.compile("active|satisfied|inactive|violated|open"))
+    page.get_by_text("The parts of the rule").press("Enter")
+    expect(page.locator(".rule-parts li").first).to_be_hidden()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -7,7 +7,7 @@ from itertools import product
 from random import Random
 
 import pytest
-from tracline.rules.explain.rule_status import PartStatus, Status, assess
+from tracline.rules.explanation.rule_status import PartStatus, Status, assess
 from tracline.rules.model.formula import Formula
 from tracline.rules.reference.semantics import holds
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from itertools import product
 
 from tracline.rules.compiler.compile import compile_rule
-from tracline.rules.explain.breach import decisive_propositions, explain_breach
+from tracline.rules.explanation.breach import decisive_propositions, explain_breach
 from tracline.rules.model.formula import Formula
 from tracline.rules.model.machine import VERDICT_MASK, VIOLATED, Machine
 from tracline.rules.model.rule import Rule

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ....schemas.time import rfc3339
-from ...options import Command, format_option, rules_option
+from ...options import Command, Instant, format_option, rules_option
 from ...source import allow_rejected_option, chat_options, sources_argument, timezone_option
 from ...terminal import clean, plain_console
-from ..audit.audit import Instant
 from ..audit.failing import read_rates
 from .group import TICK_S, StatusHistory, note_unlearned, read_history
 

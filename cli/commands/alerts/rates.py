@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from ...options import Command, note, rules_option
+from ...options import Command, Instant, note, rules_option
 from ...source import allow_rejected_option, chat_options, sources_argument, timezone_option
-from ..audit.audit import Instant
 from .group import TICK_S, note_unlearned, read_history
 
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ...options import Command, format_option, load_selected, note, rules_option, selection_options
-from ...source import allow_rejected_option, audit_options, chat_options, report_rejected, timezone_option
-from ..audit.audit import Instant
+from ...options import Command, Instant, RuleSelection, format_option, note, selected_rules_options
+from ...rejected import report_rejected
+from ...source import allow_rejected_option, audit_options, chat_options, timezone_option
+from .show_findings import FindingOptions, finding_options, show_findings
 
 if TYPE_CHECKING:
     from ....batch.prepare.options import AuditOptions
@@ -23,28 +24,14 @@ if TYPE_CHECKING:
 
 VERDICT_FIELDS = ("pack", "rule", "verdict", "seq", "event_id", "slice", "history")
 """The fields of a verdict beside a session or an event."""
-UNCHECKED_NOTE = "an early release wrote the bundle: it has no digests to compare the archive with"
 JUDGED_NOTE = "these events were judged before they were archived; claims dropped at that time are not listed"
 
 
 @click.command("show", cls=Command)
 @click.argument("source")
 @click.option("--session", metavar="ID", help="Show the events of this session.")
-@rules_option(required=False)
-@selection_options()
-@click.option("--rule", metavar="RULE", help="Of a bundle: show the findings of this rule, by id or pack/id.")
-@click.option("--verdict", metavar="ID", help="Of a bundle: show this verdict.")
-@click.option(
-    "--sample", type=click.IntRange(min=1), metavar="N", help="Of a bundle: show N findings, drawn at random."
-)
-@click.option(
-    "--seed", type=int, default=0, show_default=True, metavar="S", help="The random seed of --sample."
-)
-@click.option(
-    "--archive",
-    metavar="ARCHIVE",
-    help="Of a bundle: the audited archive, if it is not where the bundle names it.",
-)
+@selected_rules_options(required=False)
+@finding_options()
 @click.option("--repeats", is_flag=True, help="With --session: also show dropped claims, and the reason.")
 @click.option("--as-of", type=Instant(), metavar="TIME", help="Show what an audit as of this time judges.")
 @timezone_option()
@@ -54,14 +41,8 @@ JUDGED_NOTE = "these events were judged before they were archived; claims droppe
 def command(
     source: str,
     session: str | None,
-    rules: tuple[str, ...],
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
-    rule: str | None,
-    verdict: str | None,
-    sample: int | None,
-    seed: int,
-    archive: str | None,
+    selection: RuleSelection,
+    wanted: FindingOptions,
     repeats: bool,
     as_of: int | None,
     timezone: str,
@@ -82,32 +63,46 @@ def command(
     from ....batch.findings.inputs import is_bundle
 
     if is_bundle(source):
-        if session is not None or rules or select or ignore or repeats or as_of is not None:
+        if session is not None or selection.is_given or repeats or as_of is not None:
             raise click.UsageError("A bundle takes --rule, --verdict, --sample, --seed and --archive.")
-        _show_findings(Path(source), rule, verdict, sample, seed, archive, audit_options(timezone), format)
+        show_findings(Path(source), wanted, audit_options(timezone), format)
         return
-    if rule is not None or verdict is not None or sample is not None or archive is not None:
+    if wanted.is_given:
         raise click.UsageError(
             f"--rule, --verdict, --sample and --archive require a bundle of `tracline audit`: {source}"
         )
     if repeats and session is None:
         raise click.UsageError("--repeats requires --session.")
+    rule_set = selection.load() if selection.rules else None
+    options = audit_options(timezone, as_of=as_of)
+    population = _show_source(source, session, options, rule_set, format, repeats=repeats)
+    report_rejected(population.rejects, population.rejected, source, allow_rejected)
+
+
+def _show_source(
+    source: str,
+    session: str | None,
+    options: AuditOptions,
+    rule_set: RuleSet | None,
+    format: str,
+    *,
+    repeats: bool,
+) -> Population:
+    """Write the sessions of the source, or the events of this session, and return the population."""
     from ....batch.sources.discover import Population
 
-    rule_set = load_selected(rules, select, ignore) if rules else None
-    options = audit_options(timezone, as_of=as_of)
     population = Population()
     with tempfile.TemporaryDirectory() as scratch:
         if session is None:
             _list(source, Path(scratch), population, options, rule_set, format)
-        else:
-            from ....batch.survey.sessions import session as session_of
+            return population
+        from ....batch.survey.sessions import session as session_of
 
-            view = session_of(source, session, Path(scratch), population, options, rule_set, repeats=repeats)
-            _show(view, format)
-            if repeats and view.was_judged:
-                note(JUDGED_NOTE)
-    report_rejected(population.rejects, population.rejected, source, allow_rejected)
+        view = session_of(source, session, Path(scratch), population, options, rule_set, repeats=repeats)
+        _show(view, format)
+    if repeats and view.was_judged:
+        note(JUDGED_NOTE)
+    return population
 
 
 def _list(
@@ -149,37 +144,3 @@ def _show(view: SessionView, format: str) -> None:
     from ...render.session import print_session
 
     print_session(view)
-
-
-def _show_findings(
-    bundle: Path,
-    rule: str | None,
-    verdict: str | None,
-    sample: int | None,
-    seed: int,
-    archive: str | None,
-    options: AuditOptions,
-    format: str,
-) -> None:
-    """Write findings of a bundle with their events."""
-    from ....batch.findings.findings import Wanted, choose, findings
-    from ....batch.findings.inputs import bundle_input
-
-    chosen = choose(bundle, Wanted(rule, verdict, sample, seed))
-    source = bundle_input(bundle, archive, options)
-    if not source.is_checked:
-        note(UNCHECKED_NOTE)
-    with tempfile.TemporaryDirectory() as scratch:
-        found = findings(bundle, source, chosen.records, Path(scratch))
-        if format == "json":
-            from ...render.finding import finding_data
-
-            for finding in found:
-                click.echo(json.dumps(finding_data(finding), ensure_ascii=False))
-        else:
-            from ...render.finding import print_findings
-
-            print_findings(found)
-    note(f"{len(chosen.records):,} of {chosen.of:,} findings")
-    if sample is None and len(chosen.records) < chosen.of:
-        note("choose others with --rule, --verdict or --sample")

@@ -2,130 +2,50 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from ....schemas.time import parse_time
 from ....schemas.verdict import Severity
-from ...never_true import never_true_lines
-from ...options import (
-    Command,
-    colors,
-    format_option,
-    load_selected,
-    note,
-    out_option,
-    quiet,
-    rules_option,
-    selection_options,
-)
-from ...source import (
-    allow_empty_option,
-    allow_rejected_option,
-    audit_options,
-    chat_options,
-    report_empty,
-    report_rejected,
-    report_unread,
-    sources_argument,
-    timezone_option,
-)
+from ...options import Command, RuleSelection, format_option, note, out_option, selected_rules_options
+from ...progress import progress_bar
+from ...rejected import report_rejected
+from ...source import allow_empty_option, allow_rejected_option, sources_argument
 from ...terminal import quoted
-from .failing import accepted_rules, failing_rules, read_rates
+from ...unread import report_empty, report_unread
+from .failing import FailingOptions, failing_options, failing_rules
+from .judging import JudgingOptions, judging_options
+from .output import write_results
 
 if TYPE_CHECKING:
-    from ....batch.audit.audit import AuditResult, OnProgress
-
-
-class Instant(click.ParamType):
-    """A time or day as an argument: nanoseconds since the epoch."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read `2026-02-17`, `2026-02-17T08:00` or with seconds and offset; the default zone is UTC."""
-        if isinstance(value, int):
-            return value
-        ns = parse_time(value)
-        if ns is None:
-            ns = parse_time(f"{value}T00:00")
-        if ns is None:
-            self.fail(f"{value!r} is not a time: use 2026-02-17 or 2026-02-17T08:00:00Z", param, ctx)
-        return ns
+    from ....batch.audit.audit import AuditResult
 
 
 @click.command("audit", cls=Command)
 @sources_argument("archive", "ARCHIVE")
-@rules_option(required=False)
-@selection_options()
+@selected_rules_options(required=False)
 @click.option(
     "--as-judged",
     is_flag=True,
     help="Judge each event by the rules that judged it live, from the archive.",
 )
 @out_option("BUNDLE", "The folder for the bundle; an existing bundle is replaced.")
-@click.option(
-    "--fail-on",
-    type=click.Choice([severity.value for severity in Severity]),
-    help="Exit 1 if a rule of at least this severity is broken.",
-)
-@click.option(
-    "--tolerate",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE",
-    help="With --fail-on: exit 1 only for rates above these, of `tracline alerts rates`.",
-)
-@click.option(
-    "--min-severity",
-    type=click.Choice([severity.value for severity in Severity]),
-    default=Severity.INFO.value,
-    show_default=True,
-    help="The least severity of the rules in SARIF and JUnit.",
-)
+@failing_options()
 @allow_rejected_option()
 @allow_empty_option()
-@click.option("--since", type=Instant(), metavar="TIME", help="Omit verdicts before this time or day.")
-@click.option("--until", type=Instant(), metavar="TIME", help="Omit verdicts from this time or day on.")
-@click.option(
-    "--as-of",
-    type=Instant(),
-    metavar="TIME",
-    help="Judge as of this time: ignore later events; sessions open at that time are open.",
-)
-@click.option("--satisfied", is_flag=True, help="Write satisfied and held verdicts too.")
-@timezone_option()
-@chat_options()
-@click.option(
-    "--threads",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="The number of threads.  [default: one per processor]",
-)
+@judging_options()
 @format_option("table", "json", "jsonl", "junit", "sarif")
 def command(
     archive: tuple[str, ...],
-    rules: tuple[str, ...],
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
+    selection: RuleSelection,
     as_judged: bool,
     out: Path,
-    fail_on: str | None,
-    tolerate: Path | None,
-    min_severity: str,
+    failing: FailingOptions,
     allow_rejected: int,
     allow_empty: bool,
-    since: int | None,
-    until: int | None,
-    as_of: int | None,
-    satisfied: bool,
-    timezone: str,
-    threads: int | None,
+    judging: JudgingOptions,
     format: str,
 ) -> None:
     """Judge an archive by rule packs and write a bundle of verdicts.
@@ -137,44 +57,54 @@ def command(
     Archives of `tracline serve` and `tracline stream archive` contain the rules that were active: --as-judged
     judges by these rules and their changes instead of --rules.
     """
-    if as_judged and rules:
+    _check(selection, as_judged)
+    failing.check()
+    judging.set_threads()
+    rates = failing.rates()
+    result = _judged(archive, None if as_judged else selection, out, judging)
+    accepted = failing.accepted(result.summary, rates)
+    write_results(result, selection.rules, out, format, accepted, Severity(failing.min_severity))
+    code = _report(result, archive, allow_rejected, allow_empty=allow_empty)
+    if code:
+        click.get_current_context().exit(code)
+    if rates is not None:
+        for key, reason in accepted.items():
+            note(quoted(f"{key}: {reason}"))
+    if failing.fail_on is not None and failing_rules(result.summary, accepted):
+        click.get_current_context().exit(1)
+
+
+def _check(selection: RuleSelection, as_judged: bool) -> None:
+    """Raise a usage error unless either `--rules` or `--as-judged` names the rules."""
+    if as_judged and selection.rules:
         raise click.UsageError("--as-judged and --rules exclude each other.")
-    if as_judged and (select or ignore):
+    if as_judged and selection.is_given:
         raise click.UsageError("--as-judged takes all active rules: omit --select and --ignore.")
-    if not as_judged and not rules:
+    if not as_judged and not selection.rules:
         ctx = click.get_current_context()
         raise click.MissingParameter(ctx=ctx, param_hint="'--rules'", param_type="option")
-    if tolerate is not None and fail_on is None:
-        raise click.UsageError("--tolerate requires --fail-on.")
-    from ....batch.prepare.options import ALLOCATOR, allocator_settings
 
-    # Polars starts its threads, and its allocator reads its settings, on the first import.
-    if threads is not None:
-        os.environ.setdefault("POLARS_MAX_THREADS", str(threads))
-    threads = threads or os.cpu_count() or 1
-    if "polars" not in sys.modules:
-        os.environ.setdefault(ALLOCATOR, allocator_settings(threads))
-    rates = None if tolerate is None else read_rates(tolerate)
+
+def _judged(
+    archive: Sequence[str], selection: RuleSelection | None, out: Path, judging: JudgingOptions
+) -> AuditResult:
+    """Judge the archive by the selected rules, or by those that judged it live, and write the bundle."""
     from ....batch.audit.as_judged import audit_as_judged
     from ....batch.audit.audit import audit
 
-    rule_set = None if as_judged else load_selected(rules, select, ignore)
-    options = audit_options(
-        timezone,
-        since=since,
-        until=until,
-        as_of=as_of,
-        satisfied=satisfied,
-        threads=threads,
-    )
-    with _progress_bar() as on_progress:
+    rule_set = None if selection is None else selection.load()
+    options = judging.audit_options()
+    with progress_bar() as on_progress:
         if rule_set is None:
-            result = audit_as_judged(archive, out, options, on_progress)
-        else:
-            result = audit(archive, rule_set, out, options, on_progress)
-    accepted = accepted_rules(result.summary, None if fail_on is None else Severity(fail_on), rates)
-    failing = failing_rules(result.summary, accepted)
-    _write(result, rules, out, format, accepted, Severity(min_severity))
+            return audit_as_judged(archive, out, options, on_progress)
+        return audit(archive, rule_set, out, options, on_progress)
+
+
+def _report(result: AuditResult, archive: Sequence[str], allow_rejected: int, *, allow_empty: bool) -> int:
+    """Report on standard error what the audit could not read, and return the exit code for it.
+
+    Raises CommandError (TRL603) if more was rejected than is allowed.
+    """
     population = result.summary["population"]
     records = population["log_records"]
     rows = population["rows"] + population["spans"] + records["content"] + records["unlinked"]
@@ -182,75 +112,4 @@ def command(
     spans, events = result.population.census, population["events"]
     code = report_unread(spans, events, archive, allow_empty=allow_empty)
     report_rejected(result.population.rejects, population["rejected_by_reason"], archive, allow_rejected)
-    if code:
-        click.get_current_context().exit(code)
-    if rates is not None:
-        for key, reason in accepted.items():
-            note(quoted(f"{key}: {reason}"))
-    if fail_on is not None and failing:
-        click.get_current_context().exit(1)
-
-
-def _write(
-    result: AuditResult,
-    packs: Sequence[str],
-    out: Path,
-    format: str,
-    accepted: Mapping[str, str],
-    min_severity: Severity,
-) -> None:
-    """Write the results to standard output, and likely mistakes that these lack on standard error."""
-    from ....batch.evidence.bundle import VERDICTS, read_verdicts
-
-    verdicts = read_verdicts(out / VERDICTS)
-    match format:
-        case "json":
-            from ...render.json import json_text
-
-            chunks = json_text(result.summary, verdicts)
-        case "jsonl":
-            from ...render.json import lines
-
-            chunks = lines(verdicts)
-        case "junit":
-            from ...render.junit import junit
-
-            chunks = iter([junit(result.summary, result.examples, accepted, min_severity)])
-        case "sarif":
-            from ...render.rule_places import rule_places
-            from ...render.sarif import sarif
-
-            places = rule_places(packs, out, result.summary)
-            chunks = sarif(result.summary, lambda: read_verdicts(out / VERDICTS), places, min_severity)
-        case _:
-            from ...render.table import print_table
-
-            print_table(result, out)
-            return
-    for chunk in chunks:
-        click.echo(chunk)
-    if format != "json":
-        likely = [entry for entry in result.summary["never_true"] if entry["suggestion"] is not None]
-        for line in never_true_lines(likely):
-            note(line)
-
-
-@contextmanager
-def _progress_bar() -> Generator[OnProgress]:
-    """Show a progress bar on standard error if that is a terminal and `--quiet` is not given."""
-    if quiet() or not sys.stderr.isatty():
-        yield lambda _what, _done, _of: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("{task.description:>9}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    console = Console(stderr=True, no_color=colors() is False)
-    with Bar(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("reading", total=None)
-
-        def update(what: str, done: int, total: int) -> None:
-            bar.update(task, description=what, completed=done, total=total or None)
-
-        yield update
+    return code

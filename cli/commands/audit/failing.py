@@ -1,21 +1,75 @@
-"""The rules that make an audit fail: severities, and tolerated rates."""
+"""The rules that make an audit fail: the options for severities and tolerated rates, and what they accept."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
 
 from ....predict.binomial import lower_limit
 from ....schemas.records.violation_rate import rate_of
 from ....schemas.verdict import Severity
 from ...error import coded_error
+from ...options import grouped_options
 
 if TYPE_CHECKING:
     from ....stream.alerts.rates import Rates, RuleRates
 
 CONFIDENCE = 0.95
 """The confidence of the lower limit of a rate: it exceeds the true rate in at most one of twenty audits."""
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class FailingOptions:
+    """The options for which broken rules make an audit fail, and which rules SARIF and JUnit have."""
+
+    fail_on: str | None
+    tolerate: Path | None
+    min_severity: str
+
+    def check(self) -> None:
+        """Raise a usage error if the options contradict each other."""
+        if self.tolerate is not None and self.fail_on is None:
+            raise click.UsageError("--tolerate requires --fail-on.")
+
+    def rates(self) -> Rates | None:
+        """Return the tolerated rates. Raises CommandError (TRL762) if they are damaged, and OSError."""
+        return None if self.tolerate is None else read_rates(self.tolerate)
+
+    def accepted(self, summary: Mapping[str, Any], rates: Rates | None) -> dict[str, str]:
+        """Return why broken rules do not make the audit fail, by the rules' names in the summary."""
+        return _accepted_rules(summary, None if self.fail_on is None else Severity(self.fail_on), rates)
+
+
+def failing_options() -> Callable[[F], F]:
+    """Return the options `--fail-on`, `--tolerate` and `--min-severity`: the FailingOptions `failing`."""
+    severities = click.Choice([severity.value for severity in Severity])
+    return grouped_options(
+        "failing",
+        FailingOptions,
+        click.option(
+            "--fail-on", type=severities, help="Exit 1 if a rule of at least this severity is broken."
+        ),
+        click.option(
+            "--tolerate",
+            type=click.Path(path_type=Path, exists=True, dir_okay=False),
+            metavar="FILE",
+            help="With --fail-on: exit 1 only for rates above these, of `tracline alerts rates`.",
+        ),
+        click.option(
+            "--min-severity",
+            type=severities,
+            default=Severity.INFO.value,
+            show_default=True,
+            help="The least severity of the rules in SARIF and JUnit.",
+        ),
+    )
 
 
 def read_rates(path: Path) -> Rates:
@@ -29,7 +83,7 @@ def read_rates(path: Path) -> Rates:
         raise coded_error(error.code, str(path), str(error), error.hint) from error
 
 
-def accepted_rules(
+def _accepted_rules(
     summary: Mapping[str, Any], fail_on: Severity | None, rates: Rates | None
 ) -> dict[str, str]:
     """Return why broken rules do not make the audit fail, by the rules' names in the summary.

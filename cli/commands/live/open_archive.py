@@ -7,8 +7,10 @@ import tempfile
 from pathlib import Path
 
 from ...error import coded_error, package_error
-from ...options import load_selected, note, notes
-from ...source import audit_options, report_empty, report_rejected
+from ...options import note, notes
+from ...rejected import report_rejected
+from ...source import audit_options
+from ...unread import report_empty
 
 
 def open_archive(
@@ -20,6 +22,7 @@ def open_archive(
     from ....rules.engine.judge import compile_rule_set
     from ....rules.model.digest import rule_set_digest
     from ....rules.model.rule import RuleSet
+    from ....rules.packs.load import load_packs
 
     try:
         from ....stream.error import StreamError
@@ -31,7 +34,7 @@ def open_archive(
         if (missing := package_error(error, "tracline serve")) is None:
             raise
         raise missing from error
-    rule_set = load_selected(rules, (), ()) if rules else RuleSet((), {})
+    rule_set = load_packs(rules) if rules else RuleSet((), {})
     compiled, population = compile_rule_set(rule_set), Population()
     note(f"reading {source}")
     with tempfile.TemporaryDirectory() as folder:

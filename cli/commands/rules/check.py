@@ -92,41 +92,14 @@ def _write_json(problems: Sequence[Problem], documents: Mapping[str, Document], 
     """Write the problems as one JSON object."""
     import orjson
 
-    from ....rules.lint.check import is_warning
-    from ....rules.packs.inheritance import overrides
     from ....rules.packs.uses import used_names
 
-    rows = [
-        {
-            "code": problem.code,
-            "level": "warning" if is_warning(problem) else "error",
-            "message": problem.message,
-            "hint": problem.hint,
-            "source": problem.location.source if problem.location else None,
-            "line": problem.location.line if problem.location else None,
-            "column": problem.location.column if problem.location else None,
-        }
-        for problem in problems
-    ]
+    rows = list(map(_problem_data, problems))
     levels = [row["level"] for row in rows]
     answer = {
         "packs": list(documents),
         "rules": rules,
-        "extends": [
-            {
-                "pack": name,
-                "parent": changed.parent,
-                "inherited": changed.inherited,
-                "own": changed.added,
-                "dropped": changed.dropped,
-                **changed.replaced,
-                "severities": {
-                    rule: {"was": was, "now": now} for rule, (was, now) in changed.severities.items()
-                },
-            }
-            for name, document in documents.items()
-            if (changed := overrides(document)) is not None
-        ],
+        "extends": list(_extends_data(documents)),
         "uses": [
             {"pack": name, "used": used.pack, "names": used.names}
             for name, document in documents.items()
@@ -137,3 +110,36 @@ def _write_json(problems: Sequence[Problem], documents: Mapping[str, Document], 
         "problems": rows,
     }
     click.echo(orjson.dumps(answer, option=orjson.OPT_INDENT_2))
+
+
+def _problem_data(problem: Problem) -> dict[str, object]:
+    """Return the fields of a problem that the JSON has."""
+    from ....rules.lint.check import is_warning
+
+    return {
+        "code": problem.code,
+        "level": "warning" if is_warning(problem) else "error",
+        "message": problem.message,
+        "hint": problem.hint,
+        "source": problem.location.source if problem.location else None,
+        "line": problem.location.line if problem.location else None,
+        "column": problem.location.column if problem.location else None,
+    }
+
+
+def _extends_data(documents: Mapping[str, Document]) -> Iterator[dict[str, object]]:
+    """Yield what each pack that extends another changes in it."""
+    from ....rules.packs.inheritance import overrides
+
+    for name, document in documents.items():
+        if (changed := overrides(document)) is not None:
+            severities = changed.severities.items()
+            yield {
+                "pack": name,
+                "parent": changed.parent,
+                "inherited": changed.inherited,
+                "own": changed.added,
+                "dropped": changed.dropped,
+                **changed.replaced,
+                "severities": {rule: {"was": was, "now": now} for rule, (was, now) in severities},
+            }

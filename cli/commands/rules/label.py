@@ -4,65 +4,103 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ...options import Command, Several, format_option, load_selected, rules_option, selection_options
-from ...source import (
-    allow_rejected_option,
-    audit_options,
-    chat_options,
-    report_rejected,
-    sources_argument,
-    timezone_option,
-)
+from ...options import Command, RuleSelection, Several, format_option, grouped_options, selected_rules_options
+from ...rejected import report_rejected
+from ...source import allow_rejected_option, audit_options, chat_options, sources_argument, timezone_option
 
 if TYPE_CHECKING:
+    from ....batch.audit.proposition_counts import Census
     from ....rules.model.rule import RuleSet
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class SampleOptions:
+    """The propositions that `tracline label` counts, and the events that it shows of each."""
+
+    only: tuple[str, ...]
+    samples: int
+    seed: int | None
+    show_matches: bool
+    missed: str | None
+    where: str | None
+
+    def check(self) -> None:
+        """Raise a usage error if the options contradict each other."""
+        if self.where is not None and self.missed is None:
+            raise click.UsageError("--where requires --missed.")
+        if self.missed is not None and self.only:
+            raise click.UsageError("--missed and --only exclude each other.")
+
+    def census(self, rule_set: RuleSet) -> Census:
+        """Return what to count. Raises a usage error for a name of no proposition, and RuleError."""
+        from ....batch.audit.proposition_counts import Census
+        from ....batch.audit.proposition_samples import Sampling
+        from ....rules.language.parse import parse_predicate
+
+        is_missed = self.missed is not None
+        names = self.only if self.missed is None else [self.missed]
+        return Census(
+            only=_named(rule_set, "--missed" if is_missed else "--only", names) if names else None,
+            sampling=Sampling(self.samples, 0 if self.seed is None and is_missed else self.seed),
+            missed=is_missed,
+            where=None if self.where is None else parse_predicate(self.where),
+        )
+
+
+def _sample_options() -> Callable[[F], F]:
+    """Return the options from `--only` to `--where`: the SampleOptions `wanted`."""
+    return grouped_options(
+        "wanted",
+        SampleOptions,
+        click.option("--only", cls=Several, metavar="NAME", help="Count and show only these propositions."),
+        click.option(
+            "--samples",
+            type=click.IntRange(min=0),
+            default=3,
+            show_default=True,
+            metavar="N",
+            help="The number of sample events of each proposition, each from another session.",
+        ),
+        click.option("--seed", type=int, metavar="S", help="Draw the samples at random, with this seed."),
+        click.option(
+            "--around-match",
+            "show_matches",
+            is_flag=True,
+            help="Show what a search matches, marked, with text beside it.",
+        ),
+        click.option(
+            "--missed",
+            metavar="NAME",
+            help="Show events at which this proposition is false, drawn at random.",
+        ),
+        click.option(
+            "--where", metavar="PREDICATE", help="With --missed: only events that meet this condition."
+        ),
+    )
 
 
 @click.command("label", cls=Command)
 @sources_argument("archive", "ARCHIVE")
-@rules_option()
-@selection_options()
-@click.option("--only", cls=Several, metavar="NAME", help="Count and show only these propositions.")
-@click.option(
-    "--samples",
-    type=click.IntRange(min=0),
-    default=3,
-    show_default=True,
-    metavar="N",
-    help="The number of sample events of each proposition, each from another session.",
-)
-@click.option("--seed", type=int, metavar="S", help="Draw the samples at random, with this seed.")
-@click.option(
-    "--around-match",
-    "show_matches",
-    is_flag=True,
-    help="Show what a search matches, marked, with text beside it.",
-)
-@click.option(
-    "--missed", metavar="NAME", help="Show events at which this proposition is false, drawn at random."
-)
-@click.option("--where", metavar="PREDICATE", help="With --missed: only events that meet this condition.")
+@selected_rules_options()
+@_sample_options()
 @timezone_option()
 @chat_options()
 @allow_rejected_option()
 @format_option("table", "json")
 def command(
     archive: tuple[str, ...],
-    rules: tuple[str, ...],
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
-    only: tuple[str, ...],
-    samples: int,
-    seed: int | None,
-    show_matches: bool,
-    missed: str | None,
-    where: str | None,
+    selection: RuleSelection,
+    wanted: SampleOptions,
     timezone: str,
     allow_rejected: int,
     format: str,
@@ -76,30 +114,20 @@ def command(
     --missed shows events at which a proposition is false, to find those that it should have recognised:
     by default those that meet its conditions on kind, tool and sub-agents.
     """
-    if where is not None and missed is None:
-        raise click.UsageError("--where requires --missed.")
-    if missed is not None and only:
-        raise click.UsageError("--missed and --only exclude each other.")
-    from ....batch.audit.proposition_counts import Census, census
-    from ....batch.audit.proposition_samples import Sampling
-    from ....rules.language.parse import parse_predicate
+    wanted.check()
+    from ....batch.audit.proposition_counts import census
 
-    rule_set, options = load_selected(rules, select, ignore), audit_options(timezone)
-    names = [missed] if missed is not None else only
-    wanted = Census(
-        only=_named(rule_set, "--only" if missed is None else "--missed", names) if names else None,
-        sampling=Sampling(samples, 0 if seed is None and missed is not None else seed),
-        missed=missed is not None,
-        where=None if where is None else parse_predicate(where),
-    )
+    rule_set, options = selection.load(), audit_options(timezone)
     with tempfile.TemporaryDirectory() as scratch:
-        counted = census(archive, rule_set, Path(scratch), options, wanted)
+        counted = census(archive, rule_set, Path(scratch), options, wanted.census(rule_set))
     from ...render.propositions import census_data, print_census
 
     if format == "json":
-        click.echo(json.dumps(census_data(counted, show_matches=show_matches), indent=2, ensure_ascii=False))
+        click.echo(
+            json.dumps(census_data(counted, show_matches=wanted.show_matches), indent=2, ensure_ascii=False)
+        )
     else:
-        print_census(counted, show_matches=show_matches)
+        print_census(counted, show_matches=wanted.show_matches)
     population = counted.population
     report_rejected(population.rejects, population.rejected, archive, allow_rejected)
 

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import click
 
 from ....rules.model.problem import counted
-from ...options import Command, format_option, load_selected, selection_options
+from ...options import Command, RuleSelection, format_option, selection_options
 from ...terminal import clean
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def command(packs: tuple[str, ...], select: tuple[str, ...], ignore: tuple[str, 
     \b
         tracline test rules/retail.yaml
     """
-    rules = load_selected(packs, select, ignore).rules
+    rules = RuleSelection(packs, select, ignore).load().rules
     done = _run_rules(rules)
     tried = _run_propositions(packs, rules if select or ignore else None)
     if format == "json":

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ....stream.alerts.delivery import Delivery
     from ....stream.alerts.receivers import Receiver
+    from ....stream.kafka.settings import KafkaSettings
     from ....stream.process.alert_metrics import AlertMetrics
     from ....stream.stages.alert import AlertStage
 
@@ -77,33 +78,44 @@ def command(
     import httpx
 
     from ....stream.alerts.receivers import TIMEOUT_S as ANSWER_S
+    from ....stream.messages.topics import Topic
+
+    kafka = options.kafka()
+    stage = _stage(rates, tick_s, arl, kafka.topic(Topic.VERDICTS))
+    with httpx.Client(timeout=ANSWER_S) as client:
+        _run(kafka, stage, receivers.opened(client), resend_s, options)
+
+
+def _run(
+    kafka: KafkaSettings,
+    stage: AlertStage,
+    receivers: Sequence[Receiver],
+    resend_s: float,
+    options: ProcessOptions,
+) -> None:
+    """Run the process until it is stopped."""
     from ....stream.group.alerts import AlertsRuntime
     from ....stream.kafka.alerts_process import DEAD_LETTER_CODES, SENDS, alerts_process
     from ....stream.messages.topics import Topic
     from ....stream.process.alert_metrics import AlertMetrics
 
-    kafka = options.kafka()
-    verdicts = kafka.topic(Topic.VERDICTS)
-    stage = _stage(rates, tick_s, arl, verdicts)
-    with httpx.Client(timeout=ANSWER_S) as client:
-        opened = receivers.opened(client)
-        names = [receiver.name for receiver in opened]
-        metrics = AlertMetrics([verdicts], map(kafka.topic, SENDS), names, DEAD_LETTER_CODES)
-        runtime = AlertsRuntime(
-            instance=options.instance,
-            timeout_s=options.timeout_s,
-            metrics=metrics,
-            report=options.report,
-            stopping=stop_event(),
-            stage=stage,
-            delivery=_deliveries(opened, metrics, options.report, resend_s),
-        )
-        process = alerts_process(kafka, runtime, options.wait_s)
-        if process is None:
-            return
-        if not opened:
-            options.report(f"no receiver; alerts go only to {kafka.topic(Topic.ALERTS)}")
-        options.run(process, metrics.kafka, verdicts)
+    verdicts, names = kafka.topic(Topic.VERDICTS), [receiver.name for receiver in receivers]
+    metrics = AlertMetrics([verdicts], map(kafka.topic, SENDS), names, DEAD_LETTER_CODES)
+    runtime = AlertsRuntime(
+        instance=options.instance,
+        timeout_s=options.timeout_s,
+        metrics=metrics,
+        report=options.report,
+        stopping=stop_event(),
+        stage=stage,
+        delivery=_deliveries(receivers, metrics, options.report, resend_s),
+    )
+    process = alerts_process(kafka, runtime, options.wait_s)
+    if process is None:
+        return
+    if not receivers:
+        options.report(f"no receiver; alerts go only to {kafka.topic(Topic.ALERTS)}")
+    options.run(process, metrics.kafka, verdicts)
 
 
 def _deliveries(

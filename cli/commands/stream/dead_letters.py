@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...options import Command, format_option, note
+from ...options import Command, Instant, format_option, note
 from ...settings import kafka_settings
 from ...terminal import clean, plain_console
-from ..audit.audit import Instant
 from .group import broker_option
 
 if TYPE_CHECKING:

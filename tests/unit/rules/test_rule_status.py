@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tracline.rules.explain.rule_status import RuleStatus, Status, assess
+from tracline.rules.explanation.rule_status import RuleStatus, Status, assess
 from tracline.rules.language.parse import parse_formula
 
 YARD = (

@@ -66,6 +66,32 @@ def test_a_rule_can_be_followed(store: Path) -> None:
     assert "calm" not in events
 
 
+def test_a_followed_rule_has_the_status_of_its_parts_at_each_event(store: Path) -> None:
+    """Each part has a letter, listed above; each event has the status of each, in words too."""
+    console = app(fill(store, DESK, [session("s", user("hi"), call(), result())]))
+    text = get(console, "/sessions/s?rule=desk/answered").text
+    parts = plain(text[text.index('class="rule-parts"') : text.index('<ol class="events"')])
+    assert "a always (call -> eventually result)" in parts
+    assert "e result" in parts
+    found = re.findall(r'title="(\w): (\w+)"', text)
+    assert found == [
+        *zip("abcde", ("active", "inactive", "violated", "active", "violated"), strict=True),
+        *zip("abcde", ("active", "satisfied", "satisfied", "active", "violated"), strict=True),
+        *zip("abcde", ("satisfied", "inactive", "violated", "satisfied", "satisfied"), strict=True),
+    ]
+    assert "worth a look" in text
+    assert "rule-parts" not in get(console, "/sessions/s").text
+
+
+def test_the_parts_of_an_open_session_are_open(store: Path) -> None:
+    """Coming events decide, so an unanswered call is open and not violated."""
+    console = app(fill(store, DESK, [session("s", user("hi"), call(), end=False)]))
+    found = re.findall(r'title="(\w): (\w+)"', get(console, "/sessions/s?rule=desk/answered").text)
+    assert found[5:] == [
+        *zip("abcde", ("open", "open", "satisfied", "open", "violated"), strict=True),
+    ]
+
+
 def test_long_sessions_come_in_pages(store: Path) -> None:
     """A verdict far down leads to its page; the rules are replayed up to a limit, which the page states."""
     far = EVENTS_REPLAYED_MAX + 5

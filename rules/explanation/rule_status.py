@@ -7,7 +7,7 @@ each start: its last active step. Its active steps are those from t0 up to that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
@@ -15,14 +15,22 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ...schemas.display import shortened
 from ..compiler.history import history
+from ..language.parse import parse_formula
 from ..model.formula import PAST, Formula, Op, names, walk
+from ..model.printer import to_text
+from ..model.problem import Problem, RuleError
 from ..model.rule import ExampleSession
 
 Steps: TypeAlias = NDArray[np.int32]
 Truth: TypeAlias = NDArray[np.bool_]
 VIOLATED_END = -1
 """The end of a part that is violated; every other end is at least 0."""
+PARTS_MAX = 2_000
+"""Parts of a formula that is explained."""
+STATUSES_MAX = 5_000_000
+"""Parts of a formula times steps of the trace on which it is explained."""
 
 
 class Status(StrEnum):
@@ -90,6 +98,21 @@ class RuleStatus:
         return sorted(found)
 
 
+def explain(
+    formula: str | Formula, trace: Iterable[Collection[str]], *, is_closed: bool = True
+) -> RuleStatus:
+    """Return the status of a formula and of all its parts at each step of a trace, from every start.
+
+    A step of the trace has the propositions that are true at it; every name in the formula is a proposition.
+    With `is_closed` false the trace may go on, and what its coming steps decide is open.
+
+    Raises:
+        RuleError: the text is no formula, or the formula is too large to explain.
+    """
+    parsed = parse_formula(formula) if isinstance(formula, str) else formula
+    return assess(parsed, tuple(map(frozenset, trace)), is_closed=is_closed)
+
+
 def assess(
     formula: Formula,
     trace: ExampleSession,
@@ -101,7 +124,10 @@ def assess(
 
     A past operator looks at the whole trace before the start; its part is active and satisfied, or violated,
     at the start alone. The costs are proportional to the parts times the steps.
+
+    Raises RuleError (TRL303) where these are too many.
     """
+    check_size(formula, len(trace))
     past = _past_truth(formula, trace, transitions or {})
     reading = _Reading(past, len(trace))
     parts: list[PartStatus] = []
@@ -115,6 +141,17 @@ def assess(
             (f"{node}.{place}", node, arg) for place, arg in reversed([*enumerate(part.args, start=1)])
         )
     return RuleStatus(tuple(parts))
+
+
+def check_size(formula: Formula, steps: int) -> None:
+    """Raise RuleError (TRL303) where a formula has too many parts, or too many for so many steps."""
+    if formula.size <= PARTS_MAX and formula.size * steps <= STATUSES_MAX:
+        return
+    message = (
+        f"{shortened(to_text(formula))} is too large to explain: {formula.size:,} parts on {steps:,} steps, "
+        f"more than {PARTS_MAX:,} parts or {STATUSES_MAX:,} statuses"
+    )
+    raise RuleError([Problem("TRL303", message, "leave the rule out, or split it")])
 
 
 def _past_truth(

@@ -21,9 +21,7 @@ from ..model.machine import Machine
 from ..model.printer import to_text
 from ..model.problem import RuleError
 from ..model.rule import Rule
-
-NAMES_MAX = 6
-"""Propositions that a sentence lists."""
+from .plain import NAMES_MAX, plain_omission, plain_violation
 
 
 def explain_breach(rule: Rule, record: VerdictRecord) -> str:
@@ -58,6 +56,9 @@ def decisive_propositions(rule: Rule, witness: Witness) -> tuple[str, ...]:
 
 def _unmet(rule: Rule, end: int, witness: Witness) -> str:
     """Return the sentence on an obligation that the session's end left open."""
+    plain = plain_omission(rule, witness, end)
+    if plain is not None:
+        return plain
     first, last = witness.events[0], witness.events[-1]
     since, left = _without_rule(first.residual, rule), _without_rule(last.residual, rule)
     ended = f"the session ended after event {end} without it"
@@ -71,6 +72,9 @@ def _violated(rule: Rule, witness: Witness) -> str:
     """Return the sentence on the event that broke the rule, or an open obligation."""
     first, last = witness.events[0], witness.events[-1]
     decisive = decisive_propositions(rule, witness)
+    plain = plain_violation(rule, witness, decisive) if len(witness.events) == 1 else None
+    if plain is not None:
+        return plain
     past = _joined([_past_fact(bit, last.seq) for bit in witness.history])
     facts = _facts(decisive or last.true, last.true) if decisive or not past else ""
     reason = ", and ".join(part for part in (facts, past) if part)

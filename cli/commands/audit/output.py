@@ -1,0 +1,65 @@
+"""The results of `tracline audit` on standard output, in each format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ...never_true import never_true_lines
+from ...options import note
+
+if TYPE_CHECKING:
+    from ....batch.audit.audit import AuditResult
+    from ....schemas.verdict import Severity
+
+
+def write_results(
+    result: AuditResult,
+    packs: Sequence[str],
+    out: Path,
+    format: str,
+    accepted: Mapping[str, str],
+    min_severity: Severity,
+) -> None:
+    """Write the results to standard output, and likely mistakes that these lack on standard error."""
+    if format == "table":
+        from ...render.table import print_table
+
+        print_table(result, out)
+        return
+    for chunk in _chunks(result, packs, out, format, accepted, min_severity):
+        click.echo(chunk)
+    if format != "json":
+        likely = [entry for entry in result.summary["never_true"] if entry["suggestion"] is not None]
+        for line in never_true_lines(likely):
+            note(line)
+
+
+def _chunks(
+    result: AuditResult,
+    packs: Sequence[str],
+    out: Path,
+    format: str,
+    accepted: Mapping[str, str],
+    min_severity: Severity,
+) -> Iterable[str]:
+    """Return the text of the results in a format for programs, in chunks."""
+    if format == "junit":
+        from ...render.junit import junit
+
+        return [junit(result.summary, result.examples, accepted, min_severity)]
+    from ....batch.evidence.bundle import VERDICTS, read_verdicts
+
+    if format == "sarif":
+        from ...render.rule_places import rule_places
+        from ...render.sarif import sarif
+
+        places = rule_places(packs, out, result.summary)
+        return sarif(result.summary, lambda: read_verdicts(out / VERDICTS), places, min_severity)
+    from ...render.json import json_text, lines
+
+    verdicts = read_verdicts(out / VERDICTS)
+    return json_text(result.summary, verdicts) if format == "json" else lines(verdicts)

@@ -1,0 +1,175 @@
+"""The explanation of a session: each run of a rule with its steps, and the status of the rule's parts there.
+
+A rule has a run for each slice. The verdicts and residuals are the machine's, with its restarts; the statuses
+are those of Rule Status Assessment, which knows no restarts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import polars as pl
+
+from ...schemas.verdict import Verdict
+from ..engine.judge import CompiledRules, read_labels
+from ..engine.status import label_runs, status_of
+from ..engine.stepper import MachineStep, RuleEvent, RuleRun
+from ..model.printer import to_text
+from ..model.rule import ExampleSession, Rule
+from .rule_status import VIOLATED_END, RuleStatus, assess, check_size
+
+Sentences: TypeAlias = Mapping[tuple[str, str, str | None, int, Verdict], str]
+"""The sentences on verdicts, by pack, rule, slice, `seq` and verdict."""
+
+
+class RunStep(NamedTuple):
+    """A step of a run: the `seq` of its event, and what the machine makes of it.
+
+    `is_reported` is true where the engine writes a verdict record for this event and slice.
+    """
+
+    seq: int
+    step: MachineStep
+    is_reported: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunExplanation:
+    """One run of a rule over a session: its steps, its closing reading, and the status of the rule's parts.
+
+    `steps` are the events that the run saw, from its first; a slice also saw the earlier events without a
+    value. `unjudged` is the `seq` of the event at which the rule became unjudged, None where it did not.
+    """
+
+    rule: Rule
+    digest: str
+    slice: str | None
+    steps: tuple[RunStep, ...]
+    close: Verdict | None
+    applies: bool
+    unjudged: int | None
+    status: RuleStatus
+
+    def sentence(self, seq: int, verdict: Verdict, sentences: Sentences) -> str | None:
+        """Return the sentence on a verdict of this run."""
+        return sentences.get((self.rule.pack, self.rule.id, self.slice, seq, verdict))
+
+    def end_sentences(self, sentences: Sentences) -> list[str]:
+        """Return the sentences on an obligation that was left open, and on why the rule is unjudged."""
+        found: list[str | None] = []
+        if self.close is Verdict.UNMET:
+            found.append(self.sentence(self.steps[-1].seq, self.close, sentences))
+        if self.unjudged is not None:
+            key = (self.rule.pack, self.rule.id, None, self.unjudged, Verdict.UNJUDGED)
+            found.append(sentences.get(key))
+        return [sentence for sentence in found if sentence is not None]
+
+
+def explanations(
+    compiled: CompiledRules, labels: pl.DataFrame, *, is_closed: bool, only: int | None = None
+) -> Iterator[RunExplanation]:
+    """Yield the runs of every rule over one occurrence, in the order of the rules and of their slices.
+
+    With `only` they are the runs of the rule with that number. `labels` has `seq` and the labeler's columns,
+    a row for each event of the occurrence in judged order.
+    Raises RuleError (TRL303) where the parts of a rule are too many for the session.
+    """
+    words, codes, _ = read_labels(compiled, labels)
+    runs = {number: (run, events) for number, run, events in label_runs(compiled, labels)}
+    for number in range(len(compiled.rules)) if only is None else (only,):
+        rule, (run, events) = compiled.rules[number], runs[number]
+        bits = {name: compiled.propositions[rule.pack, name] for name in rule.propositions}
+        truths = {name: words.holds(bit)[codes] for name, bit in bits.items()}
+        places = {event.seq: place for place, event in enumerate(events)}
+        steps = _stepped(run, events, rule)
+        closings = {status.last.slice: status.closing for status in status_of(run)}
+        for name, stepped in steps.items():
+            rows = [places[step.seq] for step in stepped]
+            chosen = [(each, truth[rows].tolist()) for each, truth in truths.items()]
+            trace: ExampleSession = tuple(
+                frozenset(each for each, true in chosen if true[at]) for at in range(len(rows))
+            )
+            is_over = is_closed and run.unjudged is None
+            yield RunExplanation(
+                rule=rule,
+                digest=compiled.digests[number],
+                slice=name,
+                steps=tuple(stepped),
+                close=closings.get(name) if is_over else None,
+                applies=run.applies is not None,
+                unjudged=run.unjudged,
+                status=assess(rule.formula, trace, rule.transitions, is_closed=is_over),
+            )
+
+
+def _stepped(run: RuleRun, events: Sequence[RuleEvent], rule: Rule) -> dict[str | None, list[RunStep]]:
+    """Step a rule over its events, and return the steps of each slice.
+
+    The steps without a value are a run of their own where they gave a verdict, or where there is no slice.
+    """
+    found: dict[str | None, list[RunStep]] = {None: []}
+    count = 0
+    for event in events:
+        for name, step, is_reported in run.step(event):
+            if name not in found:
+                found[name] = [RunStep(earlier.seq, earlier.step, False) for earlier in found[None]]
+                count += len(found[name])
+            found[name].append(RunStep(event.seq, step, is_reported))
+            count += 1
+        check_size(rule.formula, count)
+    if len(found) > 1 and not any(step.is_reported for step in found[None]):
+        del found[None]
+    return found
+
+
+def explanation_data(run: RunExplanation, sentences: Sentences, at: int | None = None) -> dict[str, Any]:
+    """Return a run as plain data, with the statuses at step `at` if it is given and the run has that step."""
+    rule, residual = run.rule, run.steps[-1].step.residual if run.steps else ""
+    verdicts = [
+        {
+            "step": number,
+            "verdict": each.step.verdict.value,
+            "residual": each.step.residual,
+            "sentence": run.sentence(each.seq, each.step.verdict, sentences) if each.is_reported else None,
+        }
+        for number, each in enumerate(run.steps, start=1)
+    ]
+    if run.close is Verdict.UNMET:
+        sentence = run.sentence(run.steps[-1].seq, run.close, sentences)
+        last = {"step": len(run.steps), "verdict": run.close.value, "residual": residual}
+        verdicts.append({**last, "sentence": sentence})
+    data: dict[str, Any] = {
+        "pack": rule.pack,
+        "rule": rule.id,
+        "rule_digest": run.digest,
+        "slice": run.slice,
+        "steps": [step.seq for step in run.steps],
+        "verdicts": verdicts,
+        "close": None if run.close is None else run.close.value,
+        "unjudged": _unjudged(run, sentences),
+        "nodes": [
+            {
+                "node": part.node,
+                "formula": to_text(part.formula),
+                "parent": part.parent or None,
+                "ends": [None if end == VIOLATED_END else end for end in part.ends.tolist()],
+                "open": part.is_open.tolist(),
+            }
+            for part in run.status.parts
+        ],
+        "worth": run.status.worth(),
+    }
+    if at is not None and at <= len(run.steps):
+        status = {part.node: part.status(at, at).value for part in run.status.parts}
+        data["at"] = {"t": at, "status": status}
+    return data
+
+
+def _unjudged(run: RunExplanation, sentences: Sentences) -> dict[str, Any] | None:
+    """Return where a rule became unjudged, and why."""
+    if run.unjudged is None:
+        return None
+    key = (run.rule.pack, run.rule.id, None, run.unjudged, Verdict.UNJUDGED)
+    return {"seq": run.unjudged, "sentence": sentences.get(key)}
