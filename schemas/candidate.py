@@ -6,7 +6,7 @@ Stage (a) makes candidates in `schemas/sessions/resolve.py`; stage (b) makes eve
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -101,14 +101,6 @@ class Candidate(
     def has_claims(self) -> bool:
         """Return whether it has a claim."""
         return bool(self.claims) or self.history is not None
-
-    @property
-    def claim_times(self) -> Iterator[int]:
-        """Yield the times of its claims; those of its history have one."""
-        if self.history is not None:
-            yield self.start
-        for claim in self.claims:
-            yield claim.time
 
     @property
     def past_claims(self) -> list[Claim]:

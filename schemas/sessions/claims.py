@@ -11,12 +11,11 @@ import msgspec
 import orjson
 from msgspec.structs import replace
 
-from ..candidate import CallHistory, Candidate, Claim, chars_of_claim
-from ..event import Content, Event, Kind, canonical_text
+from ..candidate import CallHistory, Claim, chars_of_claim
+from ..event import Content, Kind, canonical_text
 from ..open_calls import OpenCall, OpenCalls
 from ..span_content import INPUT, OUTPUT, Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
 
-OF_TOOLS = (Kind.TOOL_CALL, Kind.TOOL_RESULT)
 _DIGEST_BYTES = 16
 _MODEL_OR_AGENT = (SpanRole.CHAT, SpanRole.AGENT)
 
@@ -330,38 +329,4 @@ def _agree(
     return len(calls) == len(results) and all(
         result.call_id and result.call_id not in asked and result.tool in (None, call.tool)
         for (_, call), result in zip(calls, results, strict=True)
-    )
-
-
-def event_of_claim(
-    claim: Claim, candidate: Candidate, *, occurrence: int, seq: int, late: bool, event_id: str
-) -> Event:
-    """Return the event of a claim, at its place in its session."""
-    content = claim.content
-    if content is Content.CAPTURED and claim.tool is None and claim.kind in OF_TOOLS:
-        # Every call is of a tool: where no span names it, the name was not captured.
-        content = Content.ABSENT
-    return Event(
-        session_id=candidate.session_id,
-        occurrence=occurrence,
-        time=claim.time,
-        seq=seq,
-        kind=claim.kind,
-        late=late,
-        history=claim.past,
-        agent=candidate.agent,
-        model=candidate.model,
-        service=candidate.service,
-        nested=candidate.nested,
-        text=claim.text,
-        tool=claim.tool,
-        call_id=claim.call_id,
-        args=claim.args,
-        result=claim.result,
-        error=claim.error,
-        content=content,
-        trace_id=candidate.trace_id or None,
-        span_id=candidate.span_id or None,
-        event_id=event_id,
-        attributes=candidate.attributes,
     )

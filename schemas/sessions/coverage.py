@@ -7,7 +7,7 @@ conversation is taken from the innermost span that captured it; a span without c
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -18,13 +18,10 @@ from ..event import Content
 from ..span_content import INPUT, OUTPUT, RETOLD, SpanContent, SpanRole, ToolCall
 
 if TYPE_CHECKING:
-    from ..candidate import Candidate
     from .span_reading import SpanReading
 
 _HALVES = (INPUT, OUTPUT)
 _MODEL_OR_AGENT = (SpanRole.CHAT, SpanRole.AGENT)
-HiddenClaims: TypeAlias = tuple[bool, Sequence[int]]
-"""Whether other spans make all claims of a candidate, and else the times of those that they make."""
 Run: TypeAlias = tuple[ToolCall, str | None]
 Chains: TypeAlias = "Sequence[tuple[SpanReading, Sequence[SpanReading]]]"
 """Spans, each with its ancestors, nearest first."""
@@ -54,22 +51,6 @@ class Coverage(msgspec.Struct, frozen=True):
 def half_key(key: str, half: str) -> str:
     """Return the key of one half of a span."""
     return f"{key}/{half}"
-
-
-def hidden_claims(candidate: Candidate, covered: Sequence[Container[str]]) -> HiddenClaims:
-    """Return which claims of a candidate other spans make; `covered` are the keys in `Candidate.within`."""
-    key = candidate.key
-    if candidate.covered or any(key in keys for keys in covered):
-        return True, ()
-    halves = candidate.halves if covered else ()
-    times = [time for half, time in halves if any(half_key(key, half) in keys for keys in covered)]
-    return False, times
-
-
-def has_history(candidate: Candidate, hidden: HiddenClaims) -> bool:
-    """Return whether a candidate has a history that no other span claims."""
-    is_covered, times = hidden
-    return candidate.history is not None and not is_covered and candidate.start not in times
 
 
 def captured_halves(content: SpanContent) -> tuple[str, ...]:

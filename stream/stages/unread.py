@@ -18,10 +18,11 @@ CHARS_MAX = 1 << 25
 class UnreadCandidates:
     """Reads candidates, and remembers the last calls of the sessions that were read last.
 
-    The memory is a cache: candidates are read the same without it.
+    The memory is a cache: candidates are read the same without it. Dead letters name the `process`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, process: str = "monitor") -> None:
+        self._process = process
         self._memories: dict[str, SessionMemory] = {}
         self._chars = 0
 
@@ -42,7 +43,7 @@ class UnreadCandidates:
             except Exception as error:
                 if isinstance(error, PROCESS_ERRORS):
                     raise
-                letters.append(_dead_letter(batch, candidate, time, type(error).__name__))
+                letters.append(self._dead_letter(batch, candidate, time, type(error).__name__))
         # A candidate that cannot be read has no claims either.
         return [candidate for candidate in candidates if candidate.has_claims], letters
 
@@ -57,17 +58,16 @@ class UnreadCandidates:
             self._chars -= self._memories.pop(next(iter(self._memories))).chars
         return whole
 
-
-def _dead_letter(batch: CandidateBatch, candidate: Candidate, time: int, reason: str) -> DeadLetter:
-    offset, digest = candidate.origin or (batch.offset, b"")
-    return DeadLetter(
-        process="monitor",
-        topic=batch.topic,
-        partition=batch.source,
-        offset=offset,
-        time=time,
-        place=f"trace {candidate.trace_id}, span {candidate.span_id}",
-        code="internal",
-        reason=reason,
-        sha256=digest.hex(),
-    )
+    def _dead_letter(self, batch: CandidateBatch, candidate: Candidate, time: int, reason: str) -> DeadLetter:
+        offset, digest = candidate.origin or (batch.offset, b"")
+        return DeadLetter(
+            process=self._process,
+            topic=batch.topic,
+            partition=batch.source,
+            offset=offset,
+            time=time,
+            place=f"trace {candidate.trace_id}, span {candidate.span_id}",
+            code="internal",
+            reason=reason,
+            sha256=digest.hex(),
+        )

@@ -18,6 +18,7 @@ from tracline.schemas.sessions.resolve import candidate_of
 from tracline.schemas.sessions.span_reading import SpanReading, read_span
 from tracline.schemas.sessions.trace import Trace
 from tracline.schemas.time import NS
+from tracline.stream.messages.session_state import SessionState, decode, encode
 
 from ..support.conversations.agent_spans import spans
 from ..support.conversations.span_plan import Manner
@@ -61,8 +62,8 @@ def assembled(steps: Iterable[tuple[Sequence[Candidate], int]], idle: int) -> As
             session.add(candidate)
         found.events.append(session.advance(watermark))
         found.due.append(session.due)
-        state = msgspec.convert(msgspec.to_builtins(session), SessionAssembler)
-        state.held = {key: candidate.joined() for key, candidate in state.held.items()}
+        state = decode(encode(SessionState(session))).session
+        state.held.join_histories()
         found.states.append(state)
     return found
 
