@@ -45,6 +45,8 @@ class BundleSource(msgspec.Struct, frozen=True):
     paths: tuple[str, ...]
     scope: tuple[str, ...]
     timezone: str
+    seed: int = 0
+    with_text: bool = False
 
     @property
     def options(self) -> AuditOptions:
@@ -86,6 +88,8 @@ def write_inputs(
         paths=tuple(os.path.relpath(path, out) for path in each_source(archive)),
         scope=options.scope,
         timezone=str(options.zone),
+        seed=options.seed,
+        with_text=options.with_text,
     )
     (work / SOURCE).write_bytes(_line(source))
     found = sorted({_digest(file) for file in files}, key=lambda file: (file.name, file.sha256))
