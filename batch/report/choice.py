@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 import polars as pl
 
+from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.verdict import Severity, Verdict
 from ..prepare import spill
 from ..prepare.buckets import until
@@ -26,7 +27,11 @@ SAMPLE_MAX = 10
 DRAWN_AT_FIRST = 20 * SAMPLE_MAX
 """Sessions that are drawn by their numbers, before those with violations are left out."""
 
-_BREACHES = (Verdict.VIOLATED, Verdict.UNMET)
+BREACHES = (Verdict.VIOLATED, Verdict.UNMET)
+"""The verdicts that break a rule."""
+
+Badness = tuple[int, int, int]
+"""A sort key of sessions: the worst severity, the broken rules and the verdicts, each with a minus."""
 
 
 class VerdictPlace(msgspec.Struct, frozen=True):
@@ -65,11 +70,11 @@ def choose_sessions(verdicts: Path, parts: Sequence[SourceFile], as_of: int | No
     drawn = _drawn(parts, as_of, seed)
     candidates, breached = set(drawn), set[str]()
 
-    def worst() -> Iterator[tuple[tuple[int, int, int], str, str]]:
+    def worst() -> Iterator[tuple[Badness, str, str]]:
         for (session_id, occurrence), found in groupby(_breaches(verdicts), key=_place):
             if session_id in candidates:
                 breached.add(session_id)
-            yield _badness(found), session_id, occurrence
+            yield badness(found), session_id, occurrence
 
     chosen = heapq.nsmallest(WORST_MAX, worst())
     clean = [session_id for session_id in drawn if session_id not in breached][:SAMPLE_MAX]
@@ -82,7 +87,7 @@ def _breaches(verdicts: Path) -> Iterator[VerdictPlace]:
     with verdicts.open("rb") as lines:
         for line in lines:
             place = decoder.decode(line)
-            if place.verdict in _BREACHES and not place.history:
+            if place.verdict in BREACHES and not place.history:
                 yield place
 
 
@@ -90,11 +95,11 @@ def _place(verdict: VerdictPlace) -> tuple[str, str]:
     return verdict.session_id, verdict.occurrence
 
 
-def _badness(found: Iterable[VerdictPlace]) -> tuple[int, int, int]:
-    """Return a sort key of an occurrence: the worst severity, then the broken rules, then the verdicts."""
+def badness(found: Iterable[VerdictPlace | VerdictRecord]) -> Badness:
+    """Return how bad the breaches of an occurrence are; the worst come first in the order of the keys."""
     verdicts = list(found)
     rules = {(verdict.pack, verdict.rule) for verdict in verdicts}
-    return -max(verdict.severity.rank for verdict in verdicts), -len(rules), -len(verdicts)
+    return -max((verdict.severity.rank for verdict in verdicts), default=0), -len(rules), -len(verdicts)
 
 
 def _drawn(parts: Sequence[SourceFile], as_of: int | None, seed: int) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,11 +18,13 @@ from markupsafe import Markup
 from ...archive.error import SourceError
 from ...rules.model.rule import Rule
 from ...schemas.display import visible
+from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.verdict import Severity
 from ..evidence.bundle import SUMMARY, VERDICTS, read_verdicts
 from ..findings.bundle_rules import RuleKey, bundle_rules
 from ..findings.inputs import INPUTS, SOURCE
-from .drawing import Timeline, Witnesses, breaches, timeline, trend
+from .choice import BREACHES, Badness, badness
+from .drawing import Timeline, Witnesses, timeline, trend
 from .drawn import EVENTS_DRAWN_MAX, SESSIONS
 from .figures import RuleFigures, rule_figures
 
@@ -36,12 +38,15 @@ SENTENCES_MAX = 8
 
 FOLDER = Path(__file__).parent
 
+_Place = tuple[str, str]
+
 
 @dataclass(frozen=True, slots=True)
 class DrawnSession:
     """A session of `sessions.jsonl` with its drawing and the sentences on its verdicts."""
 
     session: Mapping[str, Any]
+    badness: Badness
     drawing: Timeline
     sentences: tuple[str, ...]
     more: int
@@ -93,10 +98,8 @@ def _context(bundle: Path, rules: Mapping[RuleKey, Rule]) -> dict[str, Any]:
     inputs = list(map(msgspec.json.decode, (bundle / INPUTS).read_bytes().splitlines()))
     sessions = list(map(msgspec.json.decode, (bundle / SESSIONS).read_bytes().splitlines()))
     figures = sorted(_figures(summary, rules), key=_severest)
-    drawn = list(_drawn(bundle, sessions))
-    ranks = {
-        (entry["pack"], entry["id"]): Severity(entry["severity"]).rank for entry in summary["rules"].values()
-    }
+    places = {(line["session_id"], line["occurrence"]) for line in sessions}
+    drawn = sorted(_drawn(sessions, _records(bundle, places)), key=lambda each: each.badness)
     return {
         "population": summary["population"],
         "summary": summary,
@@ -107,10 +110,7 @@ def _context(bundle: Path, rules: Mapping[RuleKey, Rule]) -> dict[str, Any]:
         "rules": figures[:RULES_MAX],
         "rules_cut": max(0, len(figures) - RULES_MAX),
         "trend": trend,
-        "worst": sorted(
-            (each for each in drawn if each.session["why"] == "worst"),
-            key=lambda each: _badness(each, ranks),
-        ),
+        "worst": [each for each in drawn if each.session["why"] == "worst"],
         "sample": [each for each in drawn if each.session["why"] == "sample"],
         "events_max": EVENTS_DRAWN_MAX,
     }
@@ -127,45 +127,47 @@ def _severest(each: RuleFigures) -> tuple[bool, int, int, str]:
     return not each.rate.violating, -rank, -each.rate.violating, each.key
 
 
-def _drawn(bundle: Path, sessions: Iterable[Mapping[str, Any]]) -> Iterator[DrawnSession]:
-    """Yield the sessions with their drawings."""
-    lines = list(sessions)
-    witnesses = _witnesses(bundle, {(line["session_id"], line["occurrence"]) for line in lines})
-    for line in lines:
-        found = witnesses.get((line["session_id"], line["occurrence"]), {})
+def _drawn(
+    sessions: Iterable[Mapping[str, Any]], found: Mapping[_Place, Sequence[VerdictRecord]]
+) -> Iterator[DrawnSession]:
+    """Yield the sessions with their drawings; `found` are their verdicts."""
+    for line in sessions:
+        records = found.get((line["session_id"], line["occurrence"]), ())
+        witnesses = _witnesses(records)
         sentences = [
             each["sentence"]
             for run in line["rules"]
             for each in run["verdicts"]
-            if each["sentence"] is not None and each["verdict"] in ("violated", "unmet")
+            if each["sentence"] is not None and each["verdict"] in BREACHES
         ]
-        seen = frozenset[int]().union(*found.values())
+        seen = frozenset[int]().union(*witnesses.values())
         yield DrawnSession(
             session=line,
-            drawing=timeline(line, found),
+            badness=badness(records),
+            drawing=timeline(line, witnesses),
             sentences=tuple(sentences[:SENTENCES_MAX]),
             more=max(0, len(sentences) - SENTENCES_MAX),
             texts=tuple(event for event in line["events"] if event["text"] and event["seq"] in seen),
         )
 
 
-def _witnesses(bundle: Path, places: set[tuple[str, str]]) -> Mapping[tuple[str, str], Witnesses]:
-    """Return the events of the witnesses of drawn sessions."""
-    found: dict[tuple[str, str], dict[tuple[str, str, str | None], frozenset[int]]] = {}
+def _records(bundle: Path, places: set[_Place]) -> dict[_Place, list[VerdictRecord]]:
+    """Return the violated and unmet verdicts of drawn sessions."""
+    found: dict[_Place, list[VerdictRecord]] = {}
     for record in read_verdicts(bundle / VERDICTS) if places else ():
         place = record.session_id, record.occurrence
-        if place in places and record.witness is not None:
-            seqs = {event.seq for event in record.witness.events}
-            seqs |= {bit.seq for bit in record.witness.history if bit.seq is not None}
-            runs, run = found.setdefault(place, {}), (record.pack, record.rule, record.slice)
-            runs[run] = runs.get(run, frozenset()) | seqs
+        if place in places and record.verdict in BREACHES and not record.history:
+            found.setdefault(place, []).append(record)
     return found
 
 
-def _badness(each: DrawnSession, ranks: Mapping[tuple[str, str], int]) -> tuple[int, int, int, str, str]:
-    """Return the sort key of the worst sessions: the severity, the broken rules, then the verdicts."""
-    broken = [(run, found) for run in each.session["rules"] if (found := breaches(run))]
-    rules = {(run["pack"], run["rule"]) for run, _ in broken}
-    rank = max((ranks[rule] for rule in rules), default=0)
-    place = each.session["session_id"], each.session["occurrence"]
-    return -rank, -len(rules), -sum(len(found) for _, found in broken), *place
+def _witnesses(records: Iterable[VerdictRecord]) -> Witnesses:
+    """Return the events of the witnesses by pack, rule and slice."""
+    found: dict[tuple[str, str, str | None], frozenset[int]] = {}
+    for record in records:
+        assert record.witness is not None, "a breach has a witness"
+        seqs = {event.seq for event in record.witness.events}
+        seqs |= {bit.seq for bit in record.witness.history if bit.seq is not None}
+        run = record.pack, record.rule, record.slice
+        found[run] = found.get(run, frozenset()) | seqs
+    return found

@@ -311,7 +311,9 @@ def test_the_bundle_holds_verdicts_twice_the_summary_and_the_rules(tmp_path: Pat
     bundle = tmp_path / "bundle"
     assert sorted(path.name for path in bundle.iterdir()) == [
         "inputs.jsonl",
+        "report.html",
         "rules",
+        "sessions.jsonl",
         "source.json",
         "summary.json",
         "verdicts.jsonl",
