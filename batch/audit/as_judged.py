@@ -102,7 +102,7 @@ def audit_as_judged(
         for rule_set in sets:
             bundle.write_rules(work / bundle.RULES / rule_set.digest, rule_set.rule_set.sources)
         write_inputs(work, out, archive, population.inputs, options, as_judged=True)
-        write_sessions(work, _NO_RULES, parts, options)
+        write_sessions(work, compile_rule_set(_NO_RULES), parts, options)
         write_report(work, keyed(zip(judged_by, judged_digests, strict=True)))
         shutil.rmtree(scratch)
     return AuditResult(content, population, examples)

@@ -96,7 +96,7 @@ def audit(
         bundle.write_summary(work / bundle.SUMMARY, content)
         bundle.write_rules(work / bundle.RULES, rule_set.sources)
         write_inputs(work, out, archive, population.inputs, options)
-        write_sessions(work, rule_set, parts, options)
+        write_sessions(work, compiled, parts, options)
         write_report(work, keyed(zip(compiled.rules, compiled.digests, strict=True)))
         shutil.rmtree(scratch)
     return AuditResult(content, population, examples, rows_in_order)

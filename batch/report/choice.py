@@ -20,11 +20,11 @@ from ..prepare.buckets import until
 from ..sources.discover import SourceFile
 from ..sources.event_files import reading
 
-WORST_MAX = 20
+WORST_MAX = 12
 """Sessions with the most severe violations that are drawn."""
-SAMPLE_MAX = 10
+SAMPLE_MAX = 6
 """Sessions without a violation that are drawn."""
-DRAWN_AT_FIRST = 20 * SAMPLE_MAX
+DRAWN_AT_FIRST = 30 * SAMPLE_MAX
 """Sessions that are drawn by their numbers, before those with violations are left out."""
 
 BREACHES = (Verdict.VIOLATED, Verdict.UNMET)

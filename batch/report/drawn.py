@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import polars as pl
 
-from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, compile_rule_set, judge
+from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, judge
 from ...rules.engine.records import records
 from ...rules.engine.sessions import Clock
 from ...rules.explanation.timeline import (
@@ -19,7 +19,6 @@ from ...rules.explanation.timeline import (
     sentences_of,
 )
 from ...rules.model.problem import RuleError
-from ...rules.model.rule import RuleSet
 from ...schemas.frames.events import EVENT_SCHEMA
 from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.time import NS, rfc3339
@@ -46,7 +45,7 @@ def write_sessions(work: Path, rule_set: RuleSet, parts: Sequence[SourceFile], o
     """Write the file into a bundle that has its verdicts; without rules the sessions have no runs."""
     choice = choose_sessions(work / VERDICTS, parts, options.as_of, options.seed)
     rows, last = _rows(parts, choice, options.as_of)
-    lines = [] if rows.is_empty() else list(_lines(choice, compile_rule_set(rule_set), rows, last, options))
+    lines = [] if rows.is_empty() else list(_lines(choice, compiled, rows, last, options))
     lines.sort(key=lambda line: (line["session_id"], line["occurrence"]))
     # The content is ASCII keys, texts, flags and small integers: orjson writes the bytes of RFC 8785.
     options_of_json = orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
