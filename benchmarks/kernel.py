@@ -17,7 +17,7 @@ from tracline.examples.desk.formats import event_frame
 from tracline.rules.engine import kernel
 from tracline.rules.engine.judge import CompiledRules, Judged, compile_rule_set, judge
 from tracline.rules.engine.sessions import Clock
-from tracline.rules.labels.labeler import WORD_BITS
+from tracline.rules.labels.few import WORD_BITS
 from tracline.rules.packs.load import load_packs
 from tracline.rules.reference.slow_stepper import SteppedEvent, judge_slowly
 

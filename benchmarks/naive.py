@@ -16,7 +16,18 @@ from functools import cache
 from typing import Any
 
 from tracline.rules.model.formula import FALSE, TRUE, Formula, Op, has_future, has_past
-from tracline.rules.model.predicate import And, Leaf, Literal, Not, Or, Predicate, Test
+from tracline.rules.model.predicate import (
+    And,
+    Contained,
+    Leaf,
+    Literal,
+    Measured,
+    Not,
+    Or,
+    Predicate,
+    Quantified,
+    Test,
+)
 from tracline.rules.model.rule import Rule
 from tracline.schemas.verdict import Recover
 
@@ -187,6 +198,8 @@ def holds(predicate: Predicate, row: Row) -> bool:
             return all(holds(arg, row) for arg in args)
         case Or(args):
             return any(holds(arg, row) for arg in args)
+        case Quantified() | Measured() | Contained():
+            raise ValueError("the naive interpreter has no conditions on lists")
         case Leaf():
             return answer(predicate, row)
 

@@ -1,24 +1,15 @@
-"""Options and reports of the commands that read a source."""
+"""Options of the commands that read a source."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from .error import command_error
-from .options import note
-from .terminal import quoted
-
 if TYPE_CHECKING:
     from ..batch.prepare.options import AuditOptions
-    from ..batch.sources.discover import Reject
     from ..schemas.chat.reading import ChatReading, MessagesPath
-    from ..schemas.instrumentations.census import SpanCensus
-
-REJECTS_SHOWN = 10
-"""Rejects that are printed one by one."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -113,8 +104,8 @@ def audit_options(timezone: str = "UTC", **more: Any) -> AuditOptions:
 
     Raises SourceError (TRL405) for an unknown time zone, and CommandError for invalid settings.
     """
-    from ..batch.importing.run import zone_of
     from ..batch.prepare.options import AuditOptions
+    from ..batch.prepare.timezone import zone_of
     from .settings import session_settings
 
     sessions = session_settings()
@@ -149,54 +140,3 @@ def allow_empty_option() -> Callable[[F], F]:
 def named(source: GivenSources) -> str:
     """Return the sources as the place of an error."""
     return source if isinstance(source, str) else ", ".join(source)
-
-
-def report_unread(spans: SpanCensus, events: int, source: GivenSources, *, allow_empty: bool) -> int:
-    """Report on standard error that the spans, or those of an agent framework, contain no event.
-
-    Return the exit code: 2, after an error (TRL605), if there is no event at all and that is not allowed.
-    """
-    from ..schemas.instrumentations.census import unread_text
-
-    first = source if isinstance(source, str) else source[0]
-    hint = f"run `tracline doctor {first}`; docs/spans.md lists the spans that are read"
-    if spans.is_unread and not (events or allow_empty):
-        error = command_error(
-            "TRL605", named(source), unread_text(spans.spans), f"{hint}; --allow-empty accepts them"
-        )
-        error.show()
-        return error.exit_code
-    if silent := spans.spans if spans.is_unread else spans.unread_frameworks:
-        note(f"{quoted(named(source))}: {quoted(unread_text(silent))}\n  hint: {quoted(hint)}")
-    return 0
-
-
-def report_empty(rows: int, source: GivenSources) -> None:
-    """Report on standard error that a source has no rows."""
-    if not rows:
-        note(f"{quoted(named(source))}: no rows: nothing to judge")
-
-
-def report_rejected(
-    rejects: Sequence[Reject], by_reason: Mapping[str, int], source: GivenSources, allowed: int
-) -> None:
-    """Report on standard error the first rejects and their number by reason.
-
-    Raises CommandError (TRL603) if there are more than allowed; otherwise `--quiet` silences the report.
-    """
-    count = sum(by_reason.values())
-    if not count:
-        return
-    lines = [f"{reject.file}: {reject.position}: {reject.code}: {reject.text}" for reject in rejects]
-    lines[REJECTS_SHOWN:] = [
-        "rejected: " + ", ".join(f"{number:,} {code}" for code, number in by_reason.items())
-    ]
-    shown = "\n".join(map(quoted, lines))
-    if count <= allowed:
-        note(shown)
-        return
-    click.echo(shown, err=True)
-    hint = "fix the source, or raise --allow-rejected"
-    raise command_error(
-        "TRL603", named(source), f"{count:,} rejected, more than --allow-rejected {allowed}", hint
-    )

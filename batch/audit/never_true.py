@@ -15,9 +15,28 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...rules.labels.labeler import WORD_BITS, Labeler
-from ...rules.model.predicate import And, Leaf, Not, Path, Predicate, Test
-from ...rules.model.printer import path_text
+from ...rules.labels.few import WORD_BITS
+from ...rules.labels.labeler import Labeler
+from ...rules.model.predicate import (
+    ELEMENT,
+    And,
+    Condition,
+    Elements,
+    Fold,
+    Leaf,
+    Literal,
+    Measured,
+    Not,
+    Or,
+    Path,
+    Predicate,
+    Quantified,
+    Quantifier,
+    Test,
+    asked_elements,
+    read_paths,
+)
+from ...rules.model.printer import elements_text, path_text
 from ...rules.model.rule import Rule, RuleSet
 from ...schemas.event import Kind
 from ..prepare.buckets import until
@@ -66,7 +85,7 @@ class _Proposition:
     """A proposition: its place, the rules that use it, and the conditions that all its events must meet.
 
     `tools` and `kinds` are those that such an event may have, empty for any; `paths` are the paths into JSON
-    and attributes whose value it must have.
+    and attributes whose value it must have, and the elements of lists of which it must have some.
     """
 
     pack: str
@@ -74,7 +93,7 @@ class _Proposition:
     rules: tuple[str, ...]
     tools: frozenset[str]
     kinds: frozenset[str]
-    paths: tuple[Path, ...]
+    paths: tuple[Path | Elements, ...]
 
     @classmethod
     def of(cls, rules: Sequence[Rule], pack: str, name: str) -> _Proposition:
@@ -87,7 +106,7 @@ class _Proposition:
             tuple(dict.fromkeys(rule.id for rule in users)),
             _operands(needed, _TOOL),
             _operands(needed, _KIND),
-            tuple(dict.fromkeys(leaf.path for leaf in needed if leaf.path.steps)),
+            tuple(dict.fromkeys(path for leaf in needed for path in _read(leaf))),
         )
 
     @property
@@ -101,21 +120,50 @@ class _Proposition:
         return NeverTrue(self.pack, self.name, list(self.rules), reason, suggestion)
 
 
-def _needed(predicate: Predicate) -> Iterator[Leaf]:
+def _needed(predicate: Predicate) -> Iterator[Condition]:
     """Yield the leaves without which a predicate is not true: its own, or those of its conjunction."""
     if isinstance(predicate, And):
         for arg in predicate.args:
             yield from _needed(arg)
-    elif isinstance(predicate, Leaf) and predicate.test not in (Test.IS_NULL, Test.NE):
+    elif isinstance(predicate, Leaf):
+        if predicate.test not in (Test.IS_NULL, Test.NE):
+            yield predicate
+    elif not isinstance(predicate, Not | Or | Literal):
         yield predicate
 
 
-def _operands(needed: Iterable[Leaf], path: Path) -> frozenset[str]:
+def _read(condition: Condition) -> Iterator[Path | Elements]:
+    """Yield the paths and elements of lists without a value of which a condition does not hold."""
+    yield from (path for path in read_paths(condition) if path.steps and path.field != ELEMENT)
+    if isinstance(condition, Quantified) and condition.quantifier is Quantifier.ALL:
+        return
+    if isinstance(condition, Measured) and condition.tally.fold is Fold.COUNT:
+        return  # a count may be 0
+    for elements, where in asked_elements(condition):
+        if elements.steps:
+            yield elements
+        for leaf in _needed(where):
+            paths = [path for path in read_paths(leaf) if path.field == ELEMENT and path.steps]
+            yield from (Elements(elements.list, (*elements.steps, *path.steps)) for path in paths)
+
+
+def _exists(path: Path | Elements) -> Predicate:
+    """Return whether there is a value at a path, or at one element of a list."""
+    if isinstance(path, Path):
+        return Not(Leaf(path, Test.IS_NULL))
+    return Quantified(Quantifier.ANY, path, Not(Leaf(Path(ELEMENT), Test.IS_NULL)))
+
+
+def _text(path: Path | Elements) -> str:
+    return path_text(path) if isinstance(path, Path) else elements_text(path)
+
+
+def _operands(needed: Iterable[Condition], path: Path) -> frozenset[str]:
     """Return the texts that all conditions of equality on a path allow; empty without such a condition."""
     allowed = [
         frozenset(map(str, leaf.operands))
         for leaf in needed
-        if leaf.path == path and leaf.test in (Test.EQ, Test.IN)
+        if isinstance(leaf, Leaf) and leaf.path == path and leaf.test in (Test.EQ, Test.IN)
     ]
     return allowed[0].intersection(*allowed[1:]) if allowed else frozenset()
 
@@ -123,7 +171,7 @@ def _operands(needed: Iterable[Leaf], path: Path) -> frozenset[str]:
 def _explained(
     proposition: _Proposition,
     tools: Mapping[str, int],
-    missing: set[tuple[_Proposition, Path]],
+    missing: set[tuple[_Proposition, Path | Elements]],
     archive: _Archive,
 ) -> NeverTrue:
     """Return the proposition with its likely mistake."""
@@ -135,11 +183,12 @@ def _explained(
     where = _WORDS.get(next(iter(proposition.kinds)), "events") if len(proposition.kinds) == 1 else "events"
     of = f" of {_quoted(sorted(proposition.tools & tools.keys()))}" if proposition.tools else ""
     suggestion = None
-    if path.steps[-1] in _LENGTHS:
-        suggestion = f"a path reads a value, and `{path.steps[-1]}` is none"
-    elif near := get_close_matches(path_text(path), archive.paths(proposition, path.field), n=1, cutoff=0.6):
+    field = path.field if isinstance(path, Path) else path.list.field
+    if isinstance(path, Path) and path.steps[-1] in _LENGTHS and field != "attributes":
+        suggestion = f"the number of elements is `count({path_text(Path(field, path.steps[:-1]))})`"
+    elif near := get_close_matches(_text(path), archive.paths(proposition, field), n=1, cutoff=0.6):
         suggestion = f"did you mean `{near[0]}`?"
-    return proposition.explained(f"`{path_text(path)}` never exists in the {where}{of}", suggestion)
+    return proposition.explained(f"`{_text(path)}` never exists in the {where}{of}", suggestion)
 
 
 def _not_called(proposition: _Proposition, tools: Mapping[str, int]) -> NeverTrue:
@@ -180,15 +229,15 @@ class _Archive:
         return dict(calls)
 
     def missing_paths(
-        self, rule: Rule, paths: set[tuple[_Proposition, Path]]
-    ) -> set[tuple[_Proposition, Path]]:
+        self, rule: Rule, paths: set[tuple[_Proposition, Path | Elements]]
+    ) -> set[tuple[_Proposition, Path | Elements]]:
         """Return the paths that exist at no event with the kind and the tool of their proposition."""
-        order = sorted(paths, key=lambda item: (item[0].pack, item[0].name, path_text(item[1])))
+        order = sorted(paths, key=lambda item: (item[0].pack, item[0].name, _text(item[1])))
         if not order:
             return set()
         probes: dict[str, Predicate] = {}
         for number, (proposition, path) in enumerate(order):
-            parts = (*proposition.context, Not(Leaf(path, Test.IS_NULL)))
+            parts = (*proposition.context, _exists(path))
             probes[f"p{number}"] = And(parts) if len(parts) > 1 else parts[0]
         probing = replace(
             rule, propositions=probes, transitions={}, for_each=None, steps=None, applies_to=None

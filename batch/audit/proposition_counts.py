@@ -9,8 +9,9 @@ from typing import Any
 
 import polars as pl
 
+from ...rules.labels.few import WORD_BITS
 from ...rules.labels.guards import TRUE, shadow
-from ...rules.labels.labeler import WORD_BITS, Labeler
+from ...rules.labels.labeler import Labeler
 from ...rules.labels.matches import TextMatch, matches
 from ...rules.model.formula import TRUE as TRUE_FORMULA
 from ...rules.model.predicate import Leaf, Not, Predicate, Test

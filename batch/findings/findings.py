@@ -16,7 +16,8 @@ import polars as pl
 from ...archive.error import SourceError
 from ...rules.engine.sessions import in_order
 from ...rules.explanation.breach import decisive_propositions, explain_breach
-from ...rules.labels.labeler import WORD_BITS, Labeler
+from ...rules.labels.few import WORD_BITS
+from ...rules.labels.labeler import Labeler
 from ...rules.model.rule import Rule, RuleSet
 from ...schemas.records.verdict_record import VerdictRecord, WitnessEvent, WitnessHistory
 from ...schemas.time import rfc3339

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
@@ -24,6 +24,7 @@ from ...schemas.frames.events import event_frame
 from ..prepare.chat_frames import chat_batches
 from ..prepare.session_ids import KnownConversations, shared_ids
 from ..prepare.span_candidates import resolved
+from ..prepare.timezone import zone_of
 from ..sources.discover import FileFormat, Population, Reject, SourceFile, Sources, discover, each_source
 from .small_sources import SMALL_ROWS, SmallChats, rows_by_file, together
 
@@ -203,15 +204,6 @@ def _ranges(rows: pl.LazyFrame) -> Iterator[tuple[int, int]]:
             first, size = request + 1, 0
     if size:
         yield first, counts["request"][-1]
-
-
-def zone_of(name: str) -> ZoneInfo:
-    """Return the time zone of an IANA name. Raises SourceError (TRL405) for an unknown one."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        hint = "use a name of the IANA database, such as UTC, Europe/Berlin or America/New_York"
-        raise SourceError("TRL405", "--timezone", "unknown time zone", hint) from None
 
 
 def _readable(source: Sources, out: Path, population: Population) -> list[SourceFile]:

@@ -41,7 +41,9 @@ _SHOWN_ONLY = ("tool", "text")
 _SHOWN = ("seq", "event_id", "time", "kind", "tool", "agent", "text")
 
 
-def write_sessions(work: Path, rule_set: RuleSet, parts: Sequence[SourceFile], options: AuditOptions) -> None:
+def write_sessions(
+    work: Path, compiled: CompiledRules, parts: Sequence[SourceFile], options: AuditOptions
+) -> None:
     """Write the file into a bundle that has its verdicts; without rules the sessions have no runs."""
     choice = choose_sessions(work / VERDICTS, parts, options.as_of, options.seed)
     rows, last = _rows(parts, choice, options.as_of)

@@ -18,7 +18,19 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from tracline.rules.compiler.compile import compile_rule
 from tracline.rules.model.formula import Formula, Op
 from tracline.rules.model.machine import VERDICT_MASK, VIOLATED
-from tracline.rules.model.predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Test
+from tracline.rules.model.predicate import (
+    And,
+    Contained,
+    Leaf,
+    Literal,
+    Measured,
+    Not,
+    Or,
+    Path,
+    Predicate,
+    Quantified,
+    Test,
+)
 from tracline.rules.model.rule import Rule, RuleSet, SliceKey
 
 Event = dict[str, Any]
@@ -141,6 +153,8 @@ def closure(predicate: Predicate) -> Callable[[Event], bool]:
         case Not():
             holds = closure(predicate.arg)
             return lambda event: not holds(event)
+        case Quantified() | Measured() | Contained():
+            raise ValueError("the rival has no conditions on lists")
         case Leaf():
             return _leaf(_value(predicate.path), predicate.test, predicate.operands)
 

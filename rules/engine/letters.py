@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..labels.labeler import WORD_BITS
+from ..labels.few import WORD_BITS
 from ..model.formula import Formula, Op, names
 from ..model.machine import Machine
 from ..model.rule import Rule
@@ -65,7 +65,7 @@ def label_words(rows: pl.DataFrame, count: int) -> tuple[LabelWords, I32]:
     if not names:
         none = np.empty((1, 0), dtype=np.uint64)
         return LabelWords(none, none), np.zeros(len(rows), dtype=np.int32)
-    bits = np.ascontiguousarray(rows.select(names).to_numpy())
+    bits = np.ascontiguousarray(rows[names].to_numpy())
     codes, firsts = kernel_loop.numbered(bits)
     return LabelWords(bits[firsts, :count], bits[firsts, count:]), codes
 

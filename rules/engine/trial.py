@@ -14,8 +14,7 @@ from typing import cast
 
 from ...schemas.event import Content, Event, Kind
 from ...schemas.frames.events import event_frame
-from ..labels.guards import leaves
-from ..model.predicate import Leaf, Path, Predicate, Scalar, Test
+from ..model.predicate import Leaf, Path, Predicate, Scalar, Test, event_paths, leaves
 from ..model.rule import RuleSet
 from .judge import JUDGED_COLUMNS, compile_rule_set, judge, label_columns
 from .sessions import Clock
@@ -77,11 +76,11 @@ def _propositions(rule_set: RuleSet) -> list[Predicate]:
 
 def _read(predicate: Predicate, content: Content) -> list[Event]:
     """Return events that have what the predicate reads: one of each kind that it names, or of each kind."""
-    found = list(leaves(predicate))
+    found = [leaf for leaf in leaves(predicate) if isinstance(leaf, Leaf)]
     named = {str(word) for leaf in found if leaf.path.field == "kind" for word in leaf.operands}
     kinds = [kind for kind in KINDS if kind.value in named] or list(KINDS)
     plain = {leaf.path.field: str(_operand(leaf)) for leaf in found if leaf.operands and not leaf.path.steps}
-    paths = [leaf.path for leaf in found if leaf.path.steps]
+    paths = [path for leaf in leaves(predicate) for path in event_paths(leaf) if path.steps]
     events = [_filled(kind, Content.CAPTURED, paths, plain) for kind in kinds]
     return [*events, _filled(kinds[0], content, paths, plain)]
 

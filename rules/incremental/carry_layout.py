@@ -16,6 +16,7 @@ from ..engine.kernel_loop import UNBORN
 from ..engine.sessions import Mask
 from . import carry_loop
 from .carried import program_digest
+from .word_letters import WordLetters
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class CarryLayout:
     def __init__(self, compiled: CompiledRules) -> None:
         program, trails = compiled.program, compiled.trails
         self.compiled, self.program = compiled, program_digest(compiled)
+        self.letters = WordLetters(compiled)
         states = [table.machine_states for table in trails.tables]
         counts = np.array([len(table.bits) for table in trails.tables], dtype=np.int64)
         self.offsets: I64 = np.cumsum(trails.sizes) - trails.sizes

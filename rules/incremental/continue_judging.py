@@ -15,13 +15,13 @@ import polars as pl
 
 from ...schemas.records.verdict_record import VerdictRecord
 from ..engine import kernel, kernel_loop
-from ..engine.judge import label_columns, read_labels
+from ..engine.judge import label_columns
 from ..engine.kernel import I32, I64, Findings
 from ..engine.kernel_loop import NO_SLICE
 from ..engine.records import has_witnesses, marked, records_of
 from ..engine.sessions import Mask, in_order
 from ..engine.status import first_breaches, unjudged_findings
-from ..engine.witness import TrailRows, TrailRuns, replay, trail_letters, witnesses
+from ..engine.witness import TrailRows, TrailRuns, replay, witnesses
 from .batch_slices import BatchSlices, ClassPlace
 from .carried import Carried
 from .carried_slices import CarriedSlices, SteppedSlice, slice_name
@@ -134,8 +134,9 @@ class _Continuation:
         self._layout, self._compiled = layout, compiled
         self._slots = occurrence_slots(carried, order, labelled, batches)
         self._batches = batches[order.rows]
-        labels = labelled.select("seq", *label_columns(compiled))[order.rows]
-        self._words, self._codes, self._letters = read_labels(compiled, labels)
+        # A query for columns takes ten times as long as their names.
+        labels = labelled[["seq", *label_columns(compiled)]][order.rows]
+        self._letters = layout.letters.read(labels)
         rows = new_slots(self._slots, len(order.rows))
         self._batch_slices = BatchSlices(compiled, self._slots, rows, labels, expanded)
         self._slices, self._row_slices = self._batch_slices.slice_slots(), self._batch_slices.rows
@@ -156,15 +157,15 @@ class _Continuation:
         applied: list[_BatchChange] = []
         for batch in np.unique(self._batches).tolist():
             at = np.flatnonzero(self._batches == batch)
-            rows = kernel.Rows(self._codes[at], slots[at], at + first, self._row_slices[at])
-            parts += kernel.judge(self._compiled.program, self._letters, rows, memory)
+            rows = kernel.Rows(self._letters.codes[at], slots[at], at + first, self._row_slices[at])
+            parts += kernel.judge(self._compiled.program, self._letters.letters, rows, memory)
             now = kernel.applies(memory)
             # The places ascend, so the last one of a slot remains.
             last: dict[int, int] = dict(zip(slots[at].tolist(), rows.stamps.tolist(), strict=True))
+            breaches = self._memory.breached
             for slot, column in self._by_rule(now & ~before):
-                change = self._change(last[slot], column)
-                breached = bool(self._memory.breached[slot, column])
-                applied.append((batch, change._replace(breached=breached)))
+                change = self._change(last[slot], column, breached=bool(breaches[slot, column]))
+                applied.append((batch, change))
             before = now
         found = kernel.join(parts)
         return found if satisfied else found.take(found.kinds != kernel_loop.FOUND_SATISFIED), applied
@@ -197,12 +198,14 @@ class _Continuation:
         batches = [*self._batches_of(found), *self._closing_batches(closed)]
         both = both.take(order)
         compiled, trails, events = self._compiled, self._compiled.trails, self._events
-        columns = range(compiled.program.columns)
-        letters, words = trail_letters(trails, compiled.program, self._words, self._letters, columns)
+        letters = self._letters
         none = np.zeros(events.first_new, dtype=np.int32)
         no_slices = np.empty((events.first_new, compiled.program.keys), dtype=np.int32)
         rows = TrailRows(
-            np.append(none, self._codes), letters, words, np.concatenate([no_slices, self._row_slices])
+            np.append(none, letters.codes),
+            letters.trail_letters,
+            letters.trail_words,
+            np.concatenate([no_slices, self._row_slices]),
         )
         explained = replay(trails, rows, self._runs(both.take(has_witnesses(both))), self._memory.trails)
         records = list(records_of(compiled, both, witnesses(trails, explained), events))
@@ -277,16 +280,18 @@ class _Continuation:
         changes: list[_BatchChange] = []
         for i, batch in enumerate(batches):
             at = int(found.slots[i]), int(found.columns[i])
-            change = self._change(int(found.stamps[i]), at[1])
             was_breached = breached is not None and bool(breached[at])
-            changes.append((batch, change._replace(applied=bool(applies[at]), breached=was_breached)))
+            stamp = int(found.stamps[i])
+            change = self._change(stamp, at[1], applied=bool(applies[at]), breached=was_breached)
+            changes.append((batch, change))
         return changes
 
-    def _change(self, place: int, column: int) -> RuleChange:
-        event = self._events.at(place)
-        slot = self._slots[int(self._events.slots[place])]
-        number = int(self._compiled.program.order[column])
-        return RuleChange(slot.session_id, slot.occurrence, event.time + slot.occurrence, event.agent, number)
+    def _change(
+        self, place: int, column: int, *, applied: bool = False, breached: bool = False
+    ) -> RuleChange:
+        event, slot = self._events.at(place), self._slots[int(self._events.slots[place])]
+        place_of = slot.session_id, slot.occurrence, event.time + slot.occurrence, event.agent
+        return RuleChange(*place_of, int(self._compiled.program.order[column]), applied, breached)
 
     def carried(self, satisfied: bool) -> dict[str, Carried | None]:
         """Return what is carried of each session: its open occurrence, None where there is none."""

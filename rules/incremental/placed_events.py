@@ -102,8 +102,8 @@ class PlacedEvents:
 
     @cached_property
     def _columns(self) -> list[list[Any]]:
-        names = ("event_id", "seq", "late", "history", "agent")
-        rows = self._labelled.select(names)[self._order.rows]
+        names = ["event_id", "seq", "late", "history", "agent"]
+        rows = self._labelled[names][self._order.rows]
         times = numbers(self._labelled["time"])[self._order.rows]
         return [*(rows[name].to_list() for name in names), times.tolist()]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from ..model.predicate import Leaf, Path, Predicate
+from ..model.predicate import Condition, Path, Predicate
 from ..model.rule import SliceKey
 from .guards import CONTENT_FIELDS, TRUE, any_of, guards, is_cheap, parts_of
 from .json_values import JSON_FIELDS
@@ -88,7 +88,7 @@ class LabelPlan:
             columns.add(("unknown", key), unknown, pl.Boolean()),
         )
 
-    def _leaf(self, leaf: Leaf) -> pl.Expr:
+    def _leaf(self, leaf: Condition) -> pl.Expr:
         guard = TRUE if is_cheap(leaf) else self._shared_guards[leaf]
         if guard == TRUE:
             return self._unguarded.leaf(leaf)
@@ -108,7 +108,7 @@ class LabelPlan:
         return ColumnPlan(self._regex_sets.get(repr(guard), {}))
 
 
-def _shared_guards(guards: Mapping[Leaf, Predicate]) -> dict[Leaf, Predicate]:
+def _shared_guards(guards: Mapping[Condition, Predicate]) -> dict[Condition, Predicate]:
     """Return for each costly leaf the guard under which it is evaluated: its own, or a weaker shared one.
 
     All leaves of a JSON path share one guard, so that JSON is read once. A search shares the guard of another
@@ -124,7 +124,7 @@ def _shared_guards(guards: Mapping[Leaf, Predicate]) -> dict[Leaf, Predicate]:
             searched.setdefault(leaf.path, {}).setdefault(parts_of(guard), guard)
     shared = {path: any_of(found) for path, found in by_path.items() if _is_json_path(path)}
 
-    def shared_guard(leaf: Leaf, guard: Predicate) -> Predicate:
+    def shared_guard(leaf: Condition, guard: Predicate) -> Predicate:
         if _is_json_path(leaf.path):
             return shared[leaf.path]
         if pattern_of(leaf) is None:
@@ -141,7 +141,7 @@ def _is_json_path(path: Path) -> bool:
     return bool(path.steps) and path.field in JSON_FIELDS
 
 
-def _regex_sets(guards: Mapping[Leaf, Predicate]) -> dict[str, dict[Path, RegexSet]]:
+def _regex_sets(guards: Mapping[Condition, Predicate]) -> dict[str, dict[Path, RegexSet]]:
     """Return by guard and path the patterns that are searched in the same texts, where a set is faster."""
     patterns: dict[tuple[str, Path], list[str]] = {}
     for leaf, guard in guards.items():

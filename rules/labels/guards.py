@@ -6,7 +6,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from ..model.formula import Formula, Op
-from ..model.predicate import And, Leaf, Literal, Not, Or, Predicate, Test
+from ..model.predicate import (
+    ELEMENT,
+    And,
+    Condition,
+    Leaf,
+    Literal,
+    Not,
+    Or,
+    Predicate,
+    Test,
+    leaves,
+    read_paths,
+)
 
 CONTENT_FIELDS = frozenset({"text", "args", "result"})
 """The fields that hold messages, arguments and results, which may be absent, truncated or redacted."""
@@ -14,35 +26,23 @@ CONTENT_FIELDS = frozenset({"text", "args", "result"})
 CAPTURED_FIELDS = CONTENT_FIELDS | {"tool"}
 """The fields that may not have been captured: a call without a tool name had one. All others are metadata."""
 
+_JSON_OR_TEXT = CONTENT_FIELDS | {ELEMENT}
 _CHEAP_TESTS = frozenset({Test.EQ, Test.NE, Test.IN, Test.IS_NULL, Test.IS_TRUE, Test.STARTS_WITH})
 
 TRUE = Literal(True)
 
 
-def is_cheap(leaf: Leaf) -> bool:
-    """Return whether the leaf compares a plain field, without a search and without JSON."""
-    return leaf.test in _CHEAP_TESTS and leaf.path.field not in CONTENT_FIELDS and not leaf.path.steps
-
-
-def leaves(predicate: Predicate) -> Iterator[Leaf]:
-    """Yield every leaf of a predicate, left before right."""
-    match predicate:
-        case Leaf():
-            yield predicate
-        case Not(arg):
-            yield from leaves(arg)
-        case And(args) | Or(args):
-            for arg in args:
-                yield from leaves(arg)
-        case Literal():
-            return
+def is_cheap(leaf: Condition) -> bool:
+    """Return whether the leaf compares plain fields, without a search and without JSON."""
+    if not isinstance(leaf, Leaf):
+        return False
+    plain = all(path.field not in _JSON_OR_TEXT and not path.steps for path in read_paths(leaf))
+    return leaf.test in _CHEAP_TESTS and plain
 
 
 def shadow(predicate: Predicate) -> Predicate:
     """Return a predicate of cheap leaves that is false only where the given one is, at worst `true`."""
     match predicate:
-        case Leaf():
-            return predicate if is_cheap(predicate) else TRUE
         case Literal():
             return predicate
         case Not(arg):
@@ -51,15 +51,17 @@ def shadow(predicate: Predicate) -> Predicate:
             return all_of(shadow(arg) for arg in args)
         case Or(args):
             return any_of(shadow(arg) for arg in args)
+        case _:
+            return predicate if is_cheap(predicate) else TRUE
 
 
-def guards(predicates: Iterable[Predicate]) -> dict[Leaf, Predicate]:
+def guards(predicates: Iterable[Predicate]) -> dict[Condition, Predicate]:
     """Return for each costly leaf a predicate of cheap leaves, false only where the leaf does not matter.
 
     A leaf under `and` matters only where its siblings are not false; a leaf that occurs in several predicates
     matters where it matters in one of them.
     """
-    by_leaf: dict[Leaf, list[Predicate]] = {}
+    by_leaf: dict[Condition, list[Predicate]] = {}
     for predicate in predicates:
         for leaf, guard in _guarded_leaves(predicate, TRUE):
             by_leaf.setdefault(leaf, []).append(guard)
@@ -128,12 +130,9 @@ def as_predicate(formula: Formula, propositions: Mapping[str, Predicate]) -> Pre
             return Or((And(args), And(tuple(Not(arg) for arg in args))))
 
 
-def _guarded_leaves(predicate: Predicate, guard: Predicate) -> Iterator[tuple[Leaf, Predicate]]:
+def _guarded_leaves(predicate: Predicate, guard: Predicate) -> Iterator[tuple[Condition, Predicate]]:
     """Yield every costly leaf with a predicate that is false only where the leaf does not matter."""
     match predicate:
-        case Leaf():
-            if not is_cheap(predicate):
-                yield predicate, guard
         case Not(arg):
             yield from _guarded_leaves(arg, guard)
         case Or(args):
@@ -145,6 +144,9 @@ def _guarded_leaves(predicate: Predicate, guard: Predicate) -> Iterator[tuple[Le
                 yield from _guarded_leaves(arg, all_of((guard, *siblings)))
         case Literal():
             return
+        case _:
+            if not is_cheap(predicate):
+                yield predicate, guard
 
 
 def parts_of(predicate: Predicate) -> frozenset[str]:

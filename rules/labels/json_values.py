@@ -13,11 +13,11 @@ import polars as pl
 
 from ...schemas.event import Content, Kind
 from ..model.fields import FIELDS
-from ..model.predicate import NUMBER, Leaf, Scalar, Test, compared_text, is_number
+from ..model.predicate import ELEMENT, NUMBER, Scalar, Test, compared_text, is_number
 from .guards import CONTENT_FIELDS
 from .numbers import nearest
 
-JSON_FIELDS = frozenset({"args", "result"})
+JSON_FIELDS = frozenset({"args", "result", ELEMENT})
 
 NUMBER_TEXT = f"^{NUMBER}$"
 """Text that is a number."""
@@ -105,10 +105,9 @@ def is_container_text(text: pl.Expr) -> pl.Expr:
     return (looks & pl.when(looks).then(text).str.json_path_match("$").is_not_null()).fill_null(False)
 
 
-def answer(leaf: Leaf, value: pl.Expr) -> pl.Expr:
-    """Return the leaf's answer on its value: never null, and false on null except for `is null`."""
-    operands = leaf.operands
-    match leaf.test:
+def answer(test: Test, operands: Sequence[Scalar], value: pl.Expr) -> pl.Expr:
+    """Return the answer of a test on a value: never null, and false on null except for `is null`."""
+    match test:
         case Test.IS_NULL:
             return value.is_null()
         case Test.IS_TRUE:
@@ -125,7 +124,7 @@ def answer(leaf: Leaf, value: pl.Expr) -> pl.Expr:
             parts += [compare(Test.EQ, value, operand) for operand in operands if is_number(operand)]
             found = pl.any_horizontal(parts)
         case _:
-            found = compare(leaf.test, value, operands[0])
+            found = compare(test, value, operands[0])
     return found.fill_null(False)
 
 
@@ -147,6 +146,25 @@ def compare(test: Test, value: pl.Expr, operand: Scalar) -> pl.Expr:
     integer = number.cast(pl.Int128, strict=False)
     exact = _compared(test, integer, pl.lit(int(operand), dtype=pl.Int128))
     return pl.when(integer.is_not_null()).then(exact).otherwise(rounded)
+
+
+def compare_values(test: Test, left: pl.Expr, right: pl.Expr) -> pl.Expr:
+    """Return `left test right`: as numbers where both are, as texts where neither is; never null.
+
+    The answer is false where there is no value on either side. A number and a text are different, and neither
+    is above the other. Numbers are compared exactly where both are integers, else as doubles.
+    """
+    if test is Test.NE:
+        both = left.is_not_null() & right.is_not_null()
+        return both & ~compare_values(Test.EQ, left, right)
+    numeric = [value.str.contains(NUMBER_TEXT) for value in (left, right)]
+    numbers = [pl.when(value.str.contains(NUMBER_TEXT)).then(value) for value in (left, right)]
+    integers = [number.cast(pl.Int128, strict=False) for number in numbers]
+    doubles = [number.cast(pl.Float64, strict=False) for number in numbers]
+    exact = integers[0].is_not_null() & integers[1].is_not_null()
+    by_value = pl.when(exact).then(_compared(test, *integers)).otherwise(_compared(test, *doubles))
+    by_text = (numeric[0] == numeric[1]) & _compared(test, left, right)
+    return pl.when(numeric[0] & numeric[1]).then(by_value).otherwise(by_text).fill_null(False)
 
 
 def _against_double(test: Test, double: pl.Expr, operand: int | float) -> pl.Expr:

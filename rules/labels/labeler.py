@@ -1,30 +1,24 @@
 """The labeler: the propositions true at each event, the unknown ones, and the event's slices.
 
-Every predicate becomes a Polars expression, for an archive's files and for a few live events. A nullable
-Boolean is a value of Kleene's logic: null is unknown.
+Every predicate becomes a Polars expression for an archive's files; `few` evaluates a few live events. A
+nullable Boolean is a value of Kleene's logic: null is unknown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
 import polars as pl
 
 from ...schemas.frames.events import EVENT_SCHEMA
 from ..model.predicate import Path, Predicate
 from ..model.problem import RuleError
 from ..model.rule import RuleSet, SliceKey
+from .few import WORD_BITS, FewLabels
 from .guarded import LabelPlan
 from .guards import any_of, steps_shadow
-from .plan import ColumnPlan, combined, is_known
+from .plan import is_known
 from .predicate_limits import path_problems, problems
-from .slices import slice_columns
-
-WORD_BITS = 64
-"""Propositions in one word of labels."""
-_UNKNOWN = 2
-"""The code of an unknown answer; false and true are 0 and 1."""
 
 
 class Labeler:
@@ -52,13 +46,7 @@ class Labeler:
         answers = [self._many.predicate(predicate) for predicate in planned]
         slices = [self._many.slice_columns(key, steps[key]) for key in self.slice_keys]
         self._columns = _columns(planned, answers, slices)
-        # On a few rows guarded columns and regex sets cost more than they save.
-        self._few = ColumnPlan()
-        self._few_answers = [
-            combined(predicate, self._few.leaf).cast(pl.UInt8).fill_null(_UNKNOWN).alias(f"__p{i}")
-            for i, predicate in enumerate(planned)
-        ]
-        self._few_slices = _slices([slice_columns(self._few, key) for key in self.slice_keys])
+        self._few = FewLabels(planned, {key: steps[key] for key in self.slice_keys})
         self.fields: tuple[str, ...] = tuple(name for name in EVENT_SCHEMA if name in self._many.fields)
 
     @property
@@ -78,13 +66,8 @@ class Labeler:
         return self._many.apply(events).select(*keep, *self._columns)
 
     def label_few(self, events: pl.DataFrame, keep: Sequence[str] = ()) -> pl.DataFrame:
-        """Return the same as `label`, faster for up to some hundred events in memory."""
-        planned = self._few.apply_now(events)
-        labels = planned.select_seq(*keep, *self._few_answers, *self._few_slices)
-        count = len(keep)
-        columns, slices = labels.get_columns()[:count], labels.get_columns()[count + len(self.propositions) :]
-        answers = labels[:, count : count + len(self.propositions)]
-        return pl.DataFrame([*columns, *_packed(answers), *slices])
+        """Return the same as `label`, faster for up to some thousand events in memory."""
+        return pl.DataFrame([*map(events.get_column, keep), *self._few.label(events)])
 
 
 def _check(predicates: Iterable[Predicate], paths: Iterable[Path]) -> None:
@@ -121,18 +104,6 @@ def _slices(slices: Sequence[tuple[pl.Expr, pl.Expr]]) -> list[pl.Expr]:
     for place, (value, unknown) in enumerate(slices):
         columns += [value.alias(f"s{place}"), unknown.alias(f"su{place}")]
     return columns
-
-
-def _packed(answers: pl.DataFrame) -> list[pl.Series]:
-    """Return evaluated answers as words; for a few rows NumPy is faster than a Polars plan for each bit."""
-    codes = answers.to_numpy()
-    words: list[pl.Series] = []
-    for letter, code in (("t", 1), ("u", _UNKNOWN)):
-        for start in range(0, codes.shape[1], WORD_BITS):
-            bits = (codes[:, start : start + WORD_BITS] == code).astype(np.uint64)
-            weights = np.uint64(1) << np.arange(bits.shape[1], dtype=np.uint64)
-            words.append(pl.Series(f"{letter}{start // WORD_BITS}", bits @ weights))
-    return words
 
 
 def _words(letter: str, flags: Sequence[pl.Expr | None]) -> list[pl.Expr]:

@@ -6,6 +6,8 @@ numbers, such as one double in nine between 0 and 1, it may return a neighbour o
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -19,12 +21,33 @@ _WITH_DOUBLES = r"^(?:-?[0-9]+(?:\.[0-9]|e)|\{|\[)"
 """A match in each text that Polars returns for a double, an object or an array, and in some strings."""
 
 
+_MINUS_ZERO = re.compile(r"-0(?![.0-9eE])")
+_INTEGERS = range(-(2**63), 2**64)
+"""The integers that retain their digits."""
+
+
 def nearest(document: pl.Expr, found: pl.Expr, steps: Sequence[str | int]) -> pl.Expr:
     """Return `found`, the text that Polars found at a path of the document, with the nearest doubles."""
     correct = _correction(tuple(steps))
     return pl.struct(document.alias("document"), found.alias("found")).map_batches(
         correct, return_dtype=pl.String, is_elementwise=True
     )
+
+
+def loaded(document: str) -> Any:
+    """Return the value of a JSON text with the nearest doubles. Raises orjson.JSONDecodeError.
+
+    `-0` and integers beyond 64 bits are doubles.
+    """
+    value = orjson.loads(document)
+    if "-0" in document and _MINUS_ZERO.search(document):
+        return json.loads(document, parse_int=_integer)
+    return value
+
+
+def _integer(digits: str) -> int | float:
+    value = int(digits)
+    return value if value in _INTEGERS and digits != "-0" else float(digits)
 
 
 def double_text(value: float) -> str:
@@ -57,19 +80,19 @@ def _correction(steps: tuple[str | int, ...]) -> Callable[[pl.Series], pl.Series
 
 def _read(document: str, found: str, steps: tuple[str | int, ...]) -> str:
     """Return the text of the number, object or array at a path, or else `found`."""
-    value = orjson.loads(document)
+    value = loaded(document)
     for step in steps:
         value = value[step]
-    return _written(value) if isinstance(value, float | dict | list) else found
+    return written(value) if isinstance(value, float | dict | list) else found
 
 
-def _written(value: Any) -> str:
+def written(value: Any) -> str:
     """Return compact JSON in Polars' notation."""
     if isinstance(value, float):
         return double_text(value)
     if isinstance(value, dict):
         members = cast("dict[str, Any]", value).items()
-        return "{" + ",".join(f"{_written(key)}:{_written(inner)}" for key, inner in members) + "}"
+        return "{" + ",".join(f"{written(key)}:{written(inner)}" for key, inner in members) + "}"
     if isinstance(value, list):
-        return f"[{','.join(map(_written, cast('list[Any]', value)))}]"
+        return f"[{','.join(map(written, cast('list[Any]', value)))}]"
     return orjson.dumps(value).decode()

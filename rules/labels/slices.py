@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,10 @@ _SUBTLE = (
     r"|[\x{10000}-\x{10ffff}]"
 )
 """A match where orjson may not write canonical JSON: certain numbers, and keys beyond Unicode's plane 0."""
+_IS_SUBTLE = re.compile(
+    _SUBTLE.replace("$", r"\Z").replace(r"[\x{10000}-\x{10ffff}]", "[\U00010000-\U0010ffff]")
+)
+"""The same for Python's engine."""
 _VAST = r"^-?[0-9](?:\.[0-9]+)?e\+"
 _HOLDS_VAST = r'\A(?:[^"\\]|"(?:[^"\\]|\\.)*")*?(?:\A|[:\[,])-?[0-9](?:\.[0-9]+)?e\+'
 """Numbers of 1e16 or more that are read as doubles: alone, and outside of strings in compact JSON.
@@ -128,7 +133,7 @@ def _canonical_tuples(members: pl.Series) -> pl.Series:
     frame = members.struct.unnest()
     count = frame.width // 2
     if len(frame) <= FEW_ROWS:
-        return pl.Series(members.name, [_tuple_text(row) for row in frame.iter_rows()], dtype=pl.String)
+        return pl.Series(members.name, [tuple_text(row) for row in frame.iter_rows()], dtype=pl.String)
     texts = [f"text{i}" for i in range(count)]
     places = frame.select(pl.arg_where(pl.all_horizontal(pl.col(texts).is_not_null()))).to_series()
     rows = frame[places]
@@ -142,12 +147,17 @@ def _canonical_tuples(members: pl.Series) -> pl.Series:
     )
 
 
-def _tuple_text(row: tuple[Any, ...]) -> str | None:
+def tuple_text(row: tuple[Any, ...]) -> str | None:
     """Return the array of one row, which has the texts and then whether each of them is JSON."""
     texts, jsons = row[: len(row) // 2], row[len(row) // 2 :]
     if None in texts:
         return None
-    return f"[{','.join(_written(*member, True) for member in zip(texts, jsons, strict=True))}]"
+    members = zip(texts, jsons, strict=True)
+    return f"[{','.join(_written(text, is_json, _is_subtle(text)) for text, is_json in members)}]"
+
+
+def _is_subtle(text: str) -> bool:
+    return _IS_SUBTLE.search(text) is not None
 
 
 def _canonical(texts: pl.Series, jsons: pl.Series) -> pl.Series:

@@ -96,6 +96,17 @@ FORMULA = (
 """Phrases of formulas; the first that matches at the error counts."""
 
 _FIELD = r"([A-Za-z_][\w.\[\]\"]*)"
+_LIST = r"((?:[A-Za-z_]|\.)[\w.]*)"
+_TEST = r"==|!=|[<>]=?|in\b|matches\b|contains\b|starts\s+with\b"
+_QUANTIFIERS = {"any": "any", "some": "any", "exists": "any", "all": "all", "every": "all", "forall": "all"}
+
+
+def _extreme(match: re.Match[str]) -> str:
+    """Return how to write a comparison of the least or greatest element of a list."""
+    extreme, path, element, sign, number = match.groups()
+    any_element = (extreme == "max") == (sign in (">", ">="))
+    return f"write `{'any' if any_element else 'all'}({path}, {element or '.'} {sign} {number})`"
+
 
 PREDICATE = (
     _phrase(
@@ -129,20 +140,54 @@ PREDICATE = (
         r'write `\1 contains "\2" or \1 contains ...`, or `\1 matches /one|two/`',
     ),
     _phrase(
-        r"\b(?:any|all|count|sum|min|max)\s*\(",
-        "a condition on all elements of a list cannot be expressed yet",
-        "name the elements, `args.items[0].age < 12 or args.items[1].age < 12`; "
-        "`args.items[4] is not null` is 5 elements or more",
+        rf"\b(any|all)\s*\(\s*{_LIST}\.(\w+)\s*({_TEST})",
+        "a condition on the elements of a list comes after a comma",
+        r"write `\1(\2, .\3 \4 ...)`",
     ),
     _phrase(
-        rf"{_FIELD}\[\s*\*?\s*\]",
-        "the elements of a list cannot be named together yet",
-        "name them one by one, `args.items[0].price > 3 or args.items[1].price > 3`",
+        rf"\b(any|all)\s*\(\s*{_LIST}\s*\)",
+        "the condition on the elements of the list is missing",
+        r"write `\1(\2, .price > 3)`",
     ),
     _phrase(
-        r"\b(?:len|length|size)\s*\(",
-        "the length of a list or text cannot be expressed yet",
-        "write `args.items[4] is not null` for 5 elements, `text matches /(?s)^.{500}/` for 500 characters",
+        rf"\b(any|all|some|every|exists|forall)\s*\(\s*(\w+)\s+(?:in|of)\s+{_LIST}\s*[,:]?",
+        "an element of a list has no name",
+        lambda match: f"write `{_QUANTIFIERS[match[1]]}({match[3]}, .price > 3)`; `.` is the element",
+    ),
+    _phrase(
+        rf"\b(some|every|exists|forall)\s*\(\s*{_LIST}",
+        "unknown function",
+        lambda match: f"write `{_QUANTIFIERS[match[1]]}({match[2]}, .price > 3)`",
+    ),
+    _phrase(
+        rf"\b(count|sum)\s*\(\s*{_LIST}\s*(==|!=|[<>]=?)\s*(-?\d+(?:\.\d+)?)\s*\)",
+        "the number of a list is compared after the closing parenthesis",
+        r"write `\1(\2) \3 \4`",
+    ),
+    _phrase(
+        rf"\b(min|max)\s*\(\s*{_LIST}(?:\s*,\s*(\.\w+))?\s*\)\s*([<>]=?)\s*(-?\d+(?:\.\d+)?)",
+        "the least and the greatest element of a list have no name",
+        _extreme,
+    ),
+    _phrase(
+        r"\b(?:min|max|avg|average|mean)\s*\(",
+        "a list has a `count` and a `sum` only",
+        "write `sum(args.items, .price) > 100`, or `any(args.items, .price > 100)` for the greatest",
+    ),
+    _phrase(
+        rf"{_LIST}\[\s*\*?\s*\](?:\.(\w+))?(?:\s*({_TEST}))?",
+        "`[*]` stands only in `any`, `all`, `sum` and after `in`",
+        lambda match: f"write `any({match[1]}, .{match[2] or ''} {match[3] or '=='} ...)`",
+    ),
+    _phrase(
+        r"\b(?:len|length|size)\s*\(\s*text\b",
+        "the length of a text cannot be expressed yet",
+        "`text matches /(?s)^.{500}/` is 500 characters or more",
+    ),
+    _phrase(
+        rf"\b(?:len|length|size)\s*\(\s*{_LIST}\s*\)\s*(==|!=|[<>]=?)?\s*(\d+)?",
+        "the elements of a list are counted with `count`",
+        lambda match: f"write `count({match[1]}) {match[2] or '>'} {match[3] or 4}`",
     ),
     _phrase(
         rf"\b{_TIME}|\bnow\b|\btoday\b",

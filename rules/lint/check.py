@@ -16,6 +16,7 @@ from ..packs.load import documents_of, resolve_with_library
 from ..packs.yaml_document import Document, MappingNode, ScalarNode
 from .finite_trace import finite_trace_warnings
 from .inherited import outdated_examples, widened_propositions
+from .lengths import length_paths
 from .precedence import precedence_warnings
 from .reachability import one_verdict_warnings, reachable_machine, sticky_warnings
 from .restarts import restart_warnings
@@ -63,7 +64,7 @@ def check(rule_set: RuleSet, documents: Mapping[str, Document] | None = None) ->
                 lint_steps += work.spent
         here += [*unsatisfiable_propositions(rules, document), *vacuous_propositions(rules, document)]
         here += [*_precedence_warnings(document), *unused_names(rules, document)]
-        here += widened_propositions(rules, bases, document)
+        here += [*length_paths(rules, document), *widened_propositions(rules, bases, document)]
         found += sorted(here, key=by_location)
     return tuple(found)
 

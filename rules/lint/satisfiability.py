@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,21 +13,27 @@ from operator import eq, ge, gt, le, lt, ne
 from types import MappingProxyType
 
 from ..compiler.limits import Work
-from ..labels.guards import leaves
-from ..model.fields import FIELDS, FieldType
+from ..model.fields import FIELDS, FieldType, field_of
 from ..model.predicate import (
     NUMBER,
     And,
+    Condition,
+    Contained,
+    Fold,
     Leaf,
+    ListCondition,
     Literal,
     Not,
     Or,
     Path,
     Predicate,
+    Quantified,
+    Quantifier,
     Scalar,
     Test,
     compared_text,
     is_number,
+    leaves,
 )
 from ..model.problem import Problem, listed
 from ..model.rule import Rule
@@ -69,7 +76,7 @@ OTHER_TEXT = ValueClass()
 
 Values = Mapping[Path, ValueClass]
 """An event: the class of value of each path that the predicate uses."""
-NOTHING: Mapping[Leaf, bool] = MappingProxyType({})
+NOTHING: Mapping[Condition, bool] = MappingProxyType({})
 
 
 def unsatisfiable_propositions(rules: list[Rule], document: Document) -> Iterator[Problem]:
@@ -103,7 +110,7 @@ def satisfiable_with_steps(predicate: Predicate) -> tuple[bool, int]:
         for path in dict.fromkeys(leaf.path for leaf in tested)
         if path != KIND
     }
-    cost = sum(1 + len(leaf.operands) for leaf in leaves(predicate))
+    cost = sum(1 + (len(leaf.operands) if isinstance(leaf, Leaf) else 0) for leaf in leaves(predicate))
     steps = cost * (1 + len(tested))
     for kind in FIELDS["kind"].choices:
         values = {KIND: ValueClass(kind)}
@@ -131,12 +138,12 @@ def jointly_satisfiable(rule: Rule, first: str, second: str, work: Work) -> bool
 
 def _fits(kind: str, path: Path, value_class: ValueClass) -> bool:
     """Return whether an event of that kind can have a value of that class."""
-    return value_class is MISSING or kind in FIELDS[path.field].kinds
+    return value_class is MISSING or kind in field_of(path).kinds
 
 
-def value_classes(path: Path, tested: list[Leaf]) -> list[ValueClass]:
+def value_classes(path: Path, tested: list[Condition]) -> list[ValueClass]:
     """Return the classes of the path's values that the leaves distinguish."""
-    field = FIELDS[path.field]
+    field = field_of(path)
     if field.type is FieldType.FLAG:
         return [ValueClass("true"), ValueClass("false")]
     if field.type is FieldType.CHOICE:
@@ -144,7 +151,7 @@ def value_classes(path: Path, tested: list[Leaf]) -> list[ValueClass]:
     operands = [
         operand
         for leaf in tested
-        if leaf.path == path and leaf.test is not Test.MATCHES
+        if isinstance(leaf, Leaf) and leaf.path == path and leaf.test is not Test.MATCHES
         for operand in leaf.operands
     ]
     texts = dict.fromkeys(compared_text(operand) for operand in operands if not is_number(operand))
@@ -162,8 +169,10 @@ def value_classes(path: Path, tested: list[Leaf]) -> list[ValueClass]:
     ]
 
 
-def evaluate_leaf(leaf: Leaf, value: ValueClass) -> bool | None:
-    """Return the leaf's value on a class of values, or None if it differs within the class."""
+def evaluate_leaf(leaf: Condition, value: ValueClass) -> bool | None:
+    """Return the leaf's value on a class of values of its path, or None if it differs within the class."""
+    if not isinstance(leaf, Leaf):
+        return None if _can_hold(leaf, value) else False
     test, operands = leaf.test, leaf.operands
     if leaf.path == KIND and value.text == "unknown" and not {"user", "assistant"}.isdisjoint(operands):
         return None
@@ -171,6 +180,8 @@ def evaluate_leaf(leaf: Leaf, value: ValueClass) -> bool | None:
         return not value.present
     if not value.scalar:
         return False
+    if leaf.against is not None:
+        return None
     match test:
         case Test.IS_TRUE:
             return value.text == "true"
@@ -186,6 +197,27 @@ def evaluate_leaf(leaf: Leaf, value: ValueClass) -> bool | None:
             return _compared(test, value, operands[0])
 
 
+def _can_hold(condition: ListCondition, value: ValueClass) -> bool:
+    """Return False only if a condition on a list is false on a class of values of its path."""
+    if isinstance(condition, Contained):
+        return value.scalar
+    if value.scalar or not value.present:
+        return False
+    if isinstance(condition, Quantified):
+        return condition.quantifier is Quantifier.ALL or is_satisfiable(condition.where)
+    tally, test = condition.tally, condition.test
+    numbers = [Fraction(number) for number in condition.operands if not isinstance(number, str)]
+    if tally.fold is Fold.SUM or condition.against is not None:
+        return True
+    if tally.where is not None and not is_satisfiable(tally.where):
+        counts = [0]
+    else:
+        near = [math.floor(number) + more for number in numbers for more in (-1, 0, 1)]
+        counts = [0, *(count for count in near if count > 0)]
+    equal_or_ordered = Test.EQ if test is Test.IN else test
+    return any(ORDER[equal_or_ordered](count, number) for count in counts for number in numbers)
+
+
 def _compared(test: Test, value: ValueClass, operand: Scalar) -> bool | None:
     """Compare a value with an operand: with a number by value, else by text."""
     if is_number(operand):
@@ -197,7 +229,7 @@ def _compared(test: Test, value: ValueClass, operand: Scalar) -> bool | None:
     return ORDER[test](value.text, compared_text(operand))
 
 
-def _holds(predicate: Predicate, tested: list[Leaf], values: Values) -> tuple[bool, int]:
+def _holds(predicate: Predicate, tested: list[Condition], values: Values) -> tuple[bool, int]:
     """Return whether the predicate is true for these values and some guess of unknown leaves.
 
     Return the number of guesses beside it.
@@ -218,17 +250,12 @@ def _holds(predicate: Predicate, tested: list[Leaf], values: Values) -> tuple[bo
 
 
 def evaluate_predicate(
-    predicate: Predicate, values: Values, guessed: Mapping[Leaf, bool] = NOTHING
+    predicate: Predicate, values: Values, guessed: Mapping[Condition, bool] = NOTHING
 ) -> bool | None:
     """Return the predicate's Kleene value on an event; a path without a value is unknown."""
     match predicate:
         case Literal(value):
             return value
-        case Leaf():
-            if guessed and predicate in guessed:
-                return guessed[predicate]
-            value = values.get(predicate.path)
-            return None if value is None else evaluate_leaf(predicate, value)
         case Not(arg):
             value = evaluate_predicate(arg, values, guessed)
             return None if value is None else not value
@@ -236,10 +263,15 @@ def evaluate_predicate(
             return _joined(args, values, guessed, wanted=True)
         case Or(args):
             return _joined(args, values, guessed, wanted=False)
+        case _:
+            if guessed and predicate in guessed:
+                return guessed[predicate]
+            value = values.get(predicate.path)
+            return None if value is None else evaluate_leaf(predicate, value)
 
 
 def _joined(
-    args: tuple[Predicate, ...], values: Values, guessed: Mapping[Leaf, bool], *, wanted: bool
+    args: tuple[Predicate, ...], values: Values, guessed: Mapping[Condition, bool], *, wanted: bool
 ) -> bool | None:
     """Return `wanted` if all arguments have that value, its negation if one has, else None."""
     found: bool | None = wanted

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ..labels.guards import leaves
-from ..model.predicate import Path, Predicate, Test
+from ..model.predicate import Leaf, Path, Predicate, Test, leaves
 
 TOOL = Path("tool")
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,100}")
@@ -182,8 +181,12 @@ def suggestions(
 
 def tools_named(predicate: Predicate) -> frozenset[str]:
     """Return the tools that a predicate names."""
-    tested = (leaf for leaf in leaves(predicate) if leaf.path == TOOL and leaf.test in (Test.EQ, Test.IN))
-    return frozenset(str(operand) for leaf in tested for operand in leaf.operands)
+    return frozenset(
+        str(operand)
+        for leaf in leaves(predicate)
+        if isinstance(leaf, Leaf) and leaf.path == TOOL and leaf.test in (Test.EQ, Test.IN)
+        for operand in leaf.operands
+    )
 
 
 def _text(text: str, tools: Sequence[Tool]) -> str:

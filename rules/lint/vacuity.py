@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 
-from ..labels.guards import TRUE, as_predicate, leaves
+from ..labels.guards import TRUE, as_predicate
 from ..model.fields import FIELDS, KIND_NOUNS
-from ..model.predicate import Leaf, Path, Predicate
+from ..model.predicate import Condition, Path, Predicate, leaves
 from ..model.problem import Problem, listed
 from ..model.rule import Rule
 from ..packs.yaml_document import Document
@@ -70,7 +70,7 @@ class _VacuitySearch:
     """A search over the events that a predicate distinguishes, up to `EVALUATIONS_MAX`."""
 
     predicate: Predicate
-    tested: list[Leaf]
+    tested: list[Condition]
     evaluations: int = 0
     paths: list[Path] = field(init=False)
     classes: dict[Path, list[ValueClass]] = field(default_factory=dict[Path, list[ValueClass]])
@@ -103,13 +103,13 @@ class _VacuitySearch:
             for event, guess in self._events(kind, [path for path in self.paths if path not in lacking])
         )
 
-    def _holds_at_every_kind(self, event: Mapping[Path, ValueClass], guess: Mapping[Leaf, bool]) -> bool:
+    def _holds_at_every_kind(self, event: Mapping[Path, ValueClass], guess: Mapping[Condition, bool]) -> bool:
         return all(
             evaluate_predicate(self.predicate, {**event, KIND: ValueClass(kind)}, guess) for kind in KINDS
         )
 
     def _fails_with(
-        self, lacking: list[Path], event: Mapping[Path, ValueClass], guess: Mapping[Leaf, bool]
+        self, lacking: list[Path], event: Mapping[Path, ValueClass], guess: Mapping[Condition, bool]
     ) -> bool:
         return any(
             evaluate_predicate(self.predicate, {**event, **fields}, {**guess, **field_guess}) is False
@@ -118,7 +118,7 @@ class _VacuitySearch:
 
     def _events(
         self, kind: str | None, paths: list[Path], *, present: bool = False
-    ) -> Iterator[tuple[dict[Path, ValueClass], dict[Leaf, bool]]]:
+    ) -> Iterator[tuple[dict[Path, ValueClass], dict[Condition, bool]]]:
         """Yield events of the kind, if given: values of the paths, and guesses of the unknown leaves.
 
         With `present`, the fields that the kind has are not missing.

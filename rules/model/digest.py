@@ -8,7 +8,21 @@ import orjson
 import rfc8785
 
 from .formula import Formula, names
-from .predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Scalar
+from .predicate import (
+    And,
+    Contained,
+    Elements,
+    Leaf,
+    Literal,
+    Measured,
+    Not,
+    Or,
+    Path,
+    Predicate,
+    Quantified,
+    Scalar,
+    Tally,
+)
 from .rule import Rule, RuleSet, SliceKey
 
 SEMANTICS = "2"
@@ -115,14 +129,35 @@ def _predicate(predicate: Predicate) -> Json:
     match predicate:
         case Literal(value):
             return value
-        case Leaf(path, test, operands):
-            return [test.value, _path(path), *(_scalar(operand) for operand in operands)]
+        case Leaf(path, test, operands, against):
+            right = () if against is None else (_path(against),)
+            return [test.value, _path(path), *(_scalar(operand) for operand in operands), *right]
         case Not(arg):
             return ["not", _predicate(arg)]
         case And(args):
             return ["and", *(_predicate(arg) for arg in args)]
         case Or(args):
             return ["or", *(_predicate(arg) for arg in args)]
+        case Quantified(quantifier, elements, where):
+            return [quantifier.value, _elements(elements), _predicate(where)]
+        case Measured(tally, test, operands, against):
+            right = () if against is None else (_measured(against),)
+            return [test.value, _tally(tally), *(_scalar(operand) for operand in operands), *right]
+        case Contained(path, elements):
+            return ["in", _path(path), _elements(elements)]
+
+
+def _measured(against: Path | Tally) -> Json:
+    return _tally(against) if isinstance(against, Tally) else _path(against)
+
+
+def _elements(elements: Elements) -> Json:
+    return {"list": _path(elements.list), "steps": [*elements.steps]}
+
+
+def _tally(tally: Tally) -> Json:
+    where = None if tally.where is None else _predicate(tally.where)
+    return {"tally": tally.fold.value, "elements": _elements(tally.elements), "where": where}
 
 
 def _slice_key(key: SliceKey) -> Json:

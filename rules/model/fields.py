@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from .predicate import ELEMENT, Path
+
 
 class FieldType(Enum):
     """The type of a field's values."""
@@ -69,3 +71,11 @@ FIELDS: dict[str, EventField] = {
 }
 """The fields by name. Times, positions and span ids are not among them: rules are about events and their
 order, and two recordings of the same session must get the same verdicts."""
+
+ELEMENT_FIELD = EventField(ELEMENT, FieldType.JSON)
+"""An element of a list, as the field of the paths that begin there."""
+
+
+def field_of(path: Path) -> EventField:
+    """Return the field where a path begins."""
+    return ELEMENT_FIELD if path.field == ELEMENT else FIELDS[path.field]

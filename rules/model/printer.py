@@ -8,7 +8,24 @@ from functools import lru_cache
 
 from .formula import BOUNDED, Formula, Op
 from .keywords import BINARY_TEMPORAL
-from .predicate import And, Leaf, Literal, Not, Or, Path, Predicate, Scalar, Test
+from .predicate import (
+    ELEMENT,
+    And,
+    Contained,
+    Elements,
+    Leaf,
+    ListCondition,
+    Literal,
+    Measured,
+    Not,
+    Or,
+    Path,
+    Predicate,
+    Quantified,
+    Scalar,
+    Tally,
+    Test,
+)
 
 _EQUAL, _IMPLY, _OR, _AND, _TEMPORAL, _UNARY, _ATOM = range(7)
 """The precedence of a node, loosest first, as in grammar.lark."""
@@ -53,6 +70,8 @@ def predicate_text(predicate: Predicate) -> str:
             return _leaf_text(predicate, negated=False)
         case Not(Leaf(test=Test.IN | Test.IS_NULL) as leaf):
             return _leaf_text(leaf, negated=True)
+        case Not(Measured(test=Test.IN) | Contained() as condition):
+            return _list_text(condition, negated=True)
         case Not(arg):
             inner = predicate_text(arg)
             return f"not ({inner})" if isinstance(arg, And | Or) else f"not {inner}"
@@ -60,11 +79,26 @@ def predicate_text(predicate: Predicate) -> str:
             return " and ".join(_grouped(arg, (And, Or)) for arg in args)
         case Or(args):
             return " or ".join(_grouped(arg, (Or,)) for arg in args)
+        case _:
+            return _list_text(predicate)
 
 
 def path_text(path: Path) -> str:
-    """Print a path: `args.items[0]["odd key"]`."""
-    out = [path.field]
+    """Print a path: `args.items[0]["odd key"]`, or `.price` of an element."""
+    if path.field != ELEMENT:
+        return path.field + _steps_text(path)
+    steps = _steps_text(path)
+    return steps if steps.startswith(".") else f".{steps}"
+
+
+def elements_text(elements: Elements) -> str:
+    """Print the elements of a list: `args.items`, or `args.items[*].price`."""
+    each = f"[*]{_steps_text(Path(ELEMENT, elements.steps))}" if elements.steps else ""
+    return path_text(elements.list) + each
+
+
+def _steps_text(path: Path) -> str:
+    out: list[str] = []
     for step in path.steps:
         if isinstance(step, int):
             out.append(f"[{step}]")
@@ -126,7 +160,30 @@ def _leaf_text(leaf: Leaf, *, negated: bool) -> str:
         case Test.MATCHES:
             return f"{path} matches {_regex_text(str(operands[0]))}"
         case _:
-            return f"{path} {test.value} {scalar_text(operands[0])}"
+            right = scalar_text(operands[0]) if leaf.against is None else path_text(leaf.against)
+            return f"{path} {test.value} {right}"
+
+
+def _list_text(condition: ListCondition, *, negated: bool = False) -> str:
+    no = "not " if negated else ""
+    match condition:
+        case Quantified(quantifier, elements, where):
+            return f"{quantifier.value}({elements_text(elements)}, {predicate_text(where)})"
+        case Contained(path, elements):
+            return f"{path_text(path)} {no}in {elements_text(elements)}"
+        case Measured(tally, Test.IN, operands):
+            return f"{_tally_text(tally)} {no}in [{', '.join(map(scalar_text, operands))}]"
+        case Measured(tally, test, operands, against):
+            if isinstance(against, Tally):
+                right = _tally_text(against)
+            else:
+                right = scalar_text(operands[0]) if against is None else path_text(against)
+            return f"{_tally_text(tally)} {test.value} {right}"
+
+
+def _tally_text(tally: Tally) -> str:
+    where = "" if tally.where is None else f", {predicate_text(tally.where)}"
+    return f"{tally.fold.value}({elements_text(tally.elements)}{where})"
 
 
 def _regex_text(regex: str) -> str:

@@ -38,6 +38,8 @@ CODES: dict[str, str] = {
     "TRL133": "literal of the wrong type",
     "TRL134": "field that is not a Boolean used alone",
     "TRL135": "test that does not apply to the field",
+    "TRL136": "element outside a condition on a list, or another field inside",
+    "TRL137": "invalid condition on a list",
     "TRL140": "invalid regular expression",
     "TRL141": "regular expression too large",
     "TRL142": "unsupported JSON path",
@@ -46,6 +48,7 @@ CODES: dict[str, str] = {
     "TRL145": "path with too many steps or too long a key",
     "TRL146": "string literal too long",
     "TRL147": "too many paths in `for_each`",
+    "TRL148": "lists nested too deeply",
     "TRL150": "expression too long",
     "TRL151": "expression nested too deeply",
     "TRL152": "number too large",
@@ -95,6 +98,7 @@ CODES: dict[str, str] = {
     "TRL510": "proposition that is true of events which lack the field that it tests",
     "TRL511": "proposition true of more kinds of events than the inherited one that it replaces",
     "TRL512": "example of an inherited rule that no longer fits",
+    "TRL513": "path to a key `length`, which is not the number of elements",
 }
 """Every code with its meaning. A code never changes its meaning, and a test triggers each."""
 

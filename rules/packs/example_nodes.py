@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from ...schemas.case_events import FIELDS, UnreadableEvent, case_event
 from ...schemas.event import Event
-from ..labels.guards import leaves
-from ..model.predicate import Predicate
+from ..model.predicate import Predicate, event_paths, leaves
 from ..model.rule import EventsExample, PropositionExample
 from .inheritance import condition_node
 from .validate import KeyPath
@@ -74,7 +73,7 @@ def proposition_examples(
 def _tried(predicate: Predicate, item: YamlNode, report: Report) -> tuple[str | None, Event | None]:
     """Return the text or the event of an example; report one that cannot be tried."""
     if isinstance(item, ScalarNode):
-        if any(leaf.path.field == "text" for leaf in leaves(predicate)):
+        if any(path.field == "text" for leaf in leaves(predicate) for path in event_paths(leaf)):
             return item.text, None
         hint = "write an event, such as `{kind: tool_call, tool: refund, args: {amount: 200}}`"
         report("TRL243", "a text is no example of a proposition that reads no `text`", hint, item)

@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TypeVar
 
-from ..labels.predicate_limits import SLICE_PATHS_MAX
 from ..language.operators import parse_operators
 from ..language.parse import Operator, parse_formula, parse_name, parse_path, parse_predicate
-from ..model.formula import BOOLEAN, Formula, Op, has_future, names, walk
+from ..model.formula import Formula, names
 from ..model.predicate import Path, Predicate
 from ..model.problem import Problem, RuleError, Snippet, by_location, did_you_mean
 from ..model.rule import Examples, ExampleSession, Precision, PropositionExample, Rule, SliceKey
 from .example_nodes import KINDS, events_examples, proposition_examples
 from .inheritance import condition_node, operator_name
+from .rule_fields import applies_to_fault, for_each_fault, slice_paths, steps_fault
+from .transitions import transition_faults, used_transitions
 from .validate import SHAPES, KeyPath, ValidatedRule, validate
 from .yaml_document import Document, MappingNode, ScalarNode, SequenceNode, YamlNode, data
 
@@ -137,7 +138,7 @@ class _Resolver:
         if formula is None or whole.missing:
             return None
         parts = [part for part in (formula, steps, applies_to) if part is not None]
-        transitions = self.used_transitions(frozenset[str]().union(*map(names, parts)))
+        transitions = used_transitions(frozenset[str]().union(*map(names, parts)), self.transitions)
         used = frozenset[str]().union(*map(names, parts), *map(names, transitions.values()))
         return Rule(
             pack=self.name,
@@ -160,17 +161,6 @@ class _Resolver:
             tags=tuple(entry.tags),
             examples=examples,
         )
-
-    def used_transitions(self, used: frozenset[str]) -> dict[str, Formula]:
-        """Return the transitions among the names, and those that they use in turn."""
-        todo = [name for name in used if name in self.transitions]
-        found: set[str] = set()
-        while todo:
-            name = todo.pop()
-            if name not in found:
-                found.add(name)
-                todo.extend(names(self.transitions[name]) & self.transitions.keys())
-        return {name: self.transitions[name] for name in sorted(found)}
 
     # ---- names
 
@@ -264,52 +254,34 @@ class _Resolver:
         return {**given, **operators}
 
     def transition(self, node: ScalarNode) -> Formula | None:
-        """Parse the formula of a transition: Boolean, with `previous` over any formula."""
+        """Parse the formula of a transition."""
         formula = self.formula(node)
-        for part in () if formula is None else _present_parts(formula):
-            if part.op is Op.PROP and part.name in self.bits:
-                hint = f"write `previous {part.name}`: a transition is defined by its previous value"
-                self.report("TRL231", f"transition `{part.name}` is used outside `previous`", hint, node)
-            elif part.op not in BOOLEAN and part.op is not Op.PREVIOUS:
-                hint = f"write it under `previous`: `previous ({part})`"
-                self.report("TRL230", f"`{part.op.value}` outside `previous` in a transition", hint, node)
+        for code, message, hint in () if formula is None else transition_faults(formula, self.bits):
+            self.report(code, message, hint, node)
         return formula
 
     def steps(self, node: YamlNode) -> Formula | None:
         """Parse `steps`: a Boolean formula over propositions."""
         formula = self.formula(node)
-        for part in () if formula is None else walk(formula):
-            if part.op not in BOOLEAN or part.name in self.bits:
-                hint = "`steps` selects single events: use propositions with `and`, `or` and `not`"
-                self.report("TRL232", f"`steps` cannot use `{part.name or part.op.value}`", hint, node)
-                break
+        fault = None if formula is None else steps_fault(formula, self.bits)
+        if fault is not None:
+            self.report(*fault, node)
         return formula
 
     def applies_to(self, node: YamlNode) -> Formula | None:
         """Parse `applies_to`: a formula without future operators."""
         formula = self.formula(node)
-        if formula is not None and has_future(formula):
-            hint = "use Boolean and past operators, such as `p` or `once p`"
-            self.report("TRL233", "`applies_to` has a future operator", hint, node)
+        fault = None if formula is None else applies_to_fault(formula)
+        if fault is not None:
+            self.report(*fault, node)
         return formula
 
     def for_each(self, value: str | list[str] | list[list[str]], path: KeyPath) -> SliceKey | None:
         """Parse the slice key: a path, a list of paths or a tuple of paths."""
-        joint = False
-        if isinstance(value, str):
-            key_paths = [path]
-        elif all(isinstance(part, str) for part in value):
-            key_paths: list[KeyPath] = [(*path, i) for i in range(len(value))]
-        else:
-            joint = True
-            key_paths = [(*path, 0, i) for i in range(len(value[0]))] if len(value) == 1 else []
-        if not key_paths:
-            self.report(*SHAPES["for_each"], self.document.at(path))
-            return None
-        if len(key_paths) > SLICE_PATHS_MAX:
-            hint = "use only the paths that identify a slice"
-            message = f"`for_each` has {len(key_paths)} paths, more than {SLICE_PATHS_MAX}"
-            self.report("TRL147", message, hint, self.document.at(path))
+        key_paths, joint = slice_paths(value, path)
+        fault = for_each_fault(key_paths)
+        if fault is not None:
+            self.report(*fault, self.document.at(path))
             return None
         paths = [self.parse_node(self.document.at(part), parse_path) for part in key_paths]
         whole: tuple[Path, ...] = tuple(path for path in paths if path is not None)
@@ -346,14 +318,3 @@ class _Resolver:
                 hint = did_you_mean(name.text, self.known - self.bits)
                 self.report("TRL120", f"unknown proposition `{name.text}`", hint, name)
             yield name.text
-
-
-def _present_parts(formula: Formula) -> Iterator[Formula]:
-    """Yield the nodes of a formula that refer to the current event: those outside `previous`."""
-    todo = [formula]
-    while todo:
-        node = todo.pop()
-        yield node
-        # previous[0] p  =  p
-        if node.op is not Op.PREVIOUS or node.bounds == (0, 0):
-            todo.extend(reversed(node.args))

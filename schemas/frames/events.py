@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import accumulate
+from operator import attrgetter
 from typing import Any
 
 import polars as pl
@@ -46,13 +47,13 @@ REQUIRED = ("session_id", "time", "kind")
 """Columns that event Parquet cannot lack; every other one is null (or its default) where it is absent."""
 
 
-def event_frame(events: Sequence[Event]) -> pl.DataFrame:
-    """Return the events as rows of the event frame, in their order."""
-    columns: dict[str, Any] = {
-        name: [getattr(event, name) for event in events] for name in EVENT_SCHEMA if name != "attributes"
-    }
-    columns["attributes"] = _map_column(events)
-    return pl.DataFrame(columns, schema=EVENT_SCHEMA)
+def event_frame(events: Sequence[Event], names: Collection[str] = EVENT_SCHEMA.keys()) -> pl.DataFrame:
+    """Return the events as rows of the event frame, in their order, with the columns of these names."""
+    columns: dict[str, Any] = {name: None for name in EVENT_SCHEMA if name in names}
+    for name in columns:
+        is_map = name == "attributes"
+        columns[name] = _map_column(events) if is_map else list(map(attrgetter(name), events))
+    return pl.DataFrame(columns, schema={name: EVENT_SCHEMA[name] for name in columns})
 
 
 def _map_column(events: Sequence[Event]) -> pl.Series:

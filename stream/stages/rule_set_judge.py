@@ -21,6 +21,7 @@ from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, label_columns
 from ...rules.incremental.carried import Carried
 from ...rules.incremental.carry_layout import CarryLayout
 from ...rules.incremental.continue_judging import BatchOutcome, RuleChange, continue_judging
+from ...rules.labels.missing import FIELDS as GAP_FIELDS
 from ...rules.labels.missing import MISSING, NOTHING, missing_column
 from ...rules.model.digest import rule_set_digest
 from ...rules.model.rule import RuleSet
@@ -53,6 +54,7 @@ class RuleSetJudge:
         self.compiled = compiled
         self._satisfied = satisfied
         self._columns = (*JUDGED_COLUMNS, *label_columns(compiled))
+        self._fields = frozenset({*JUDGED_COLUMNS, *compiled.labeler.fields})
         self.digest = rule_set_digest(RuleSet(compiled.rules, {}))
         self.key = f"{self.digest}.{_layout(compiled, self._columns)}"
         self.rules = frozenset((rule.pack, rule.id) for rule in compiled.rules)
@@ -74,9 +76,10 @@ class RuleSetJudge:
             return [BatchVerdicts([], []) for _ in batches], {}
         last = {event.session_id: event.occurrence for event in events}
         gaps = any(event.content is not Content.CAPTURED for event in events)
-        frame = event_frame(events).with_columns(missing_column() if gaps else NOTHING)
+        frame = event_frame(events, self._fields.union(GAP_FIELDS) if gaps else self._fields)
+        frame = frame.with_columns_seq(missing_column() if gaps else NOTHING)
         labelled = self.compiled.labeler.label_few(frame, keep=(*JUDGED_COLUMNS, MISSING))
-        rows = labelled.select(*self._columns, MISSING)
+        rows = labelled[[*self._columns, MISSING]]
         carried = self._carried({session_id: states[session_id] for session_id in last}, rows.schema)
         numbers = np.repeat(np.arange(len(batches)), [len(batch) for batch in batches])
         done = continue_judging(self._carry_layout, carried, rows, numbers, satisfied=self._satisfied)

@@ -17,7 +17,7 @@ from tracline.rules.compiler.limits import DEFAULT, TABLE_LETTERS_MAX
 from tracline.rules.engine.letters import required_propositions
 from tracline.rules.labels import predicate_limits as label_limits
 from tracline.rules.labels.labeler import Labeler
-from tracline.rules.labels.regex_check import REGEX_CHARS_MAX
+from tracline.rules.labels.predicate_limits import REGEX_CHARS_MAX
 from tracline.rules.language.expression_limits import BOUND_MAX, DEPTH_MAX, NODES_MAX, TEXT_CHARS_MAX
 from tracline.rules.language.operators import parse_operators
 from tracline.rules.language.parse import parse_formula, parse_predicate
@@ -230,6 +230,7 @@ def test_the_limits_of_predicates_are_those_of_the_engine() -> None:
         label_limits.LITERAL_CHARS_MAX,
         REGEX_CHARS_MAX,
         label_limits.PATH_STEPS_MAX,
+        label_limits.LISTS_MAX,
         label_limits.KEY_CHARS_MAX,
         label_limits.SLICE_PATHS_MAX,
     ]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tracline.examples.local_kafka import free_port
+from tracline.stream.process.faultpoints import VARIABLE, TrialFault
 
 from ..support.processes import forking
 
@@ -47,6 +48,19 @@ def test_it_prints_and_exits_as_the_command_does(words: tuple[str, ...], tmp_pat
         expected.stdout,
         expected.stderr,
     )
+
+
+def test_a_trial_that_is_killed_refuses_the_rules(tmp_path: Path) -> None:
+    """The trial is a process of its own, and the error names the rule."""
+    (tmp_path / "pack.yaml").write_text(
+        "pack: small\npropositions: {p: text is not null}\nrules: [{id: r, formula: p}]\n"
+    )
+    done = forking.run(
+        ("serve", "--rules", "pack.yaml"), os.environ | {VARIABLE: f"{TrialFault.RULE}:1"}, WAIT_S, tmp_path
+    )
+    assert done.returncode == 2
+    assert "TRL748" in done.stderr
+    assert "killed by SIGKILL, at rule small/r" in done.stderr
 
 
 def test_a_signal_ends_it(tmp_path: Path) -> None:

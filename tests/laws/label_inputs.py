@@ -143,6 +143,9 @@ leaf_questions = st.one_of(
         st.sampled_from(WORDS),
     ),
     st.builds(Leaf, paths, st.just(Ask.IS_NULL)),
+    st.builds(
+        lambda path, test, against: Leaf(path, test, against=against), paths, st.sampled_from(ORDERED), paths
+    ),
 )
 predicates = st.recursive(
     leaf_questions | st.sampled_from([Literal(True), Literal(False)]),

@@ -8,10 +8,24 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-import rfc8785
-from tracline.rules.model.predicate import And, Leaf, Literal, Not, Or, Path, Predicate
+from tracline.rules.model.predicate import (
+    And,
+    Contained,
+    Elements,
+    Fold,
+    Leaf,
+    ListCondition,
+    Literal,
+    Measured,
+    Not,
+    Or,
+    Path,
+    Predicate,
+    Quantified,
+    Quantifier,
+    Tally,
+)
 from tracline.rules.model.predicate import Test as Ask
-from tracline.rules.model.rule import SliceKey
 
 Event = dict[str, Any]
 """The fields of an event by name."""
@@ -38,6 +52,8 @@ def oracle(predicate: Predicate, event: Event) -> bool | None:
             return True if True in found else None if None in found else False
         case Leaf():
             return oracle_leaf(predicate, event)
+        case _:
+            return oracle_list(predicate, event)
 
 
 def oracle_leaf(leaf: Leaf, event: Event) -> bool | None:
@@ -50,6 +66,8 @@ def oracle_leaf(leaf: Leaf, event: Event) -> bool | None:
         if event["kind"] == "unknown" and "unknown" not in leaf.operands:
             return None if {"user", "assistant"} & set(leaf.operands) else False
         return holds(leaf, event["kind"])
+    if leaf.against is not None:
+        return field_oracle(leaf, leaf.against, event)
     compared = leaf.test not in (Ask.MATCHES, Ask.CONTAINS, Ask.STARTS_WITH, Ask.IS_NULL)
     whole_container = compared and not leaf.path.steps and is_document(leaf.path.field, event)
     answer = False if whole_container else holds(leaf, value_of(leaf.path, event))
@@ -59,6 +77,141 @@ def oracle_leaf(leaf: Leaf, event: Event) -> bool | None:
         return None if answer else False
     searched = leaf.test in (Ask.MATCHES, Ask.CONTAINS, Ask.STARTS_WITH)
     return True if searched and answer and event["content"] == "truncated" else None
+
+
+def field_oracle(leaf: Leaf, against: Path, event: Event) -> bool | None:
+    """Return a comparison of two fields of an event."""
+    if unknown(leaf.path.field, event) or unknown(against.field, event):
+        return None
+    left, right = (
+        CONTAINER if not path.steps and is_document(path.field, event) else value_of(path, event)
+        for path in (leaf.path, against)
+    )
+    if {NOTHING, CONTAINER} & {left, right}:
+        return False
+    if leaf.test is Ask.NE:
+        return not compared_values(Ask.EQ, str(left), str(right))
+    return compared_values(leaf.test, str(left), str(right))
+
+
+def compared_values(test: Ask, left: str, right: str) -> bool:
+    """Compare two values: as numbers where both are, as texts where neither is."""
+    number = r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?"
+    numeric = [re.fullmatch(number, text) is not None for text in (left, right)]
+    if numeric == [False, False]:
+        return ordered(test, left, right)
+    if numeric != [True, True]:
+        return False
+    whole_numbers = [
+        re.fullmatch("-?[0-9]+", text) and -(2**127) <= int(text) < 2**127 for text in (left, right)
+    ]
+    read: Any = int if all(whole_numbers) else float
+    return {
+        Ask.EQ: read(left) == read(right),
+        Ask.LT: read(left) < read(right),
+        Ask.LE: read(left) <= read(right),
+        Ask.GT: read(left) > read(right),
+        Ask.GE: read(left) >= read(right),
+    }[test]
+
+
+def oracle_list(condition: ListCondition, event: Event) -> bool | None:
+    """Return a condition on a list."""
+    match condition:
+        case Quantified(quantifier, elements, where):
+            found = element_answers(elements, where, event)
+            if not isinstance(found, list):
+                return found
+            decisive = quantifier is Quantifier.ANY
+            return decisive if decisive in found else None if None in found else not decisive
+        case Contained(path, elements):
+            if unknown(path.field, event) or unknown(elements.list.field, event):
+                return None
+            value = CONTAINER if not path.steps and is_document(path.field, event) else value_of(path, event)
+            items = [scalar(item) for item in items_of(elements, event) or []]
+            known = [
+                item
+                for item in items
+                if value not in (NOTHING, CONTAINER) and item not in (NOTHING, CONTAINER)
+            ]
+            return any(compared_values(Ask.EQ, str(item), str(value)) for item in known)
+        case Measured(tally, test, operands, against):
+            left = tally_oracle(tally, event)
+            if against is None:
+                if not isinstance(left, str):
+                    return left
+                tests = (
+                    [(Ask.EQ, operand) for operand in operands] if test is Ask.IN else [(test, operands[0])]
+                )
+                return any(number_holds(each, left, operand) for each, operand in tests)
+            right: object = None
+            if isinstance(against, Tally):
+                right = tally_oracle(against, event)
+            elif not unknown(against.field, event):
+                right = (
+                    CONTAINER
+                    if not against.steps and is_document(against.field, event)
+                    else value_of(against, event)
+                )
+                right = False if right in (NOTHING, CONTAINER) else right
+            if left is None or right is None:
+                return None
+            if left is False or right is False:
+                return False
+            if test is Ask.NE:
+                return not compared_values(Ask.EQ, str(left), str(right))
+            return compared_values(test, str(left), str(right))
+
+
+def number_holds(test: Ask, text: str, operand: object) -> bool:
+    """Return a comparison of a number with a literal."""
+    return not ordered(Ask.EQ, text, operand) if test is Ask.NE else ordered(test, text, operand)
+
+
+def items_of(elements: Elements, event: Event) -> list[Any] | None:
+    """Return what is at the steps in each element of a list, or None where there is no list."""
+    here, steps = elements.list, elements.list.steps
+    if here.field == "element":
+        found = reach(event["element"][0], steps)
+    else:
+        document = None if event[here.field] is None else parsed(event[here.field])
+        found = NOTHING if document is None else reach(document[0], steps)
+    return [reach(item, elements.steps) for item in found] if isinstance(found, list) else None
+
+
+def element_answers(elements: Elements, where: Predicate, event: Event) -> list[bool | None] | bool | None:
+    """Return the answers of a condition on each element; None if unknown, False if there is no list."""
+    if unknown(elements.list.field, event):
+        return None
+    items = items_of(elements, event)
+    return False if items is None else [oracle(where, {**event, "element": [item]}) for item in items]
+
+
+def tally_oracle(tally: Tally, event: Event) -> str | bool | None:
+    """Return the number of a list as text; None if unknown, False if there is none."""
+    found = element_answers(tally.elements, tally.where or Literal(True), event)
+    if not isinstance(found, list):
+        return found
+    if tally.fold is Fold.COUNT:
+        return None if None in found else str(found.count(True))
+    values = [scalar(item) for item in items_of(tally.elements, event) or []]
+    texts = [str(value) for value in values if value is not NOTHING and value is not CONTAINER]
+    number = r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?"
+    if len(texts) < len(values) or not all(re.fullmatch(number, text) for text in texts):
+        return False
+    total, infinite = Fraction(0), set[float]()
+    for text in texts:
+        whole_number = re.fullmatch("-?[0-9]+", text) and abs(int(text)) < 2**127
+        double = float(text)
+        if whole_number:
+            total += int(text)
+        elif double in (float("inf"), float("-inf")):
+            infinite.add(double)
+        else:
+            total += Fraction(repr(double))
+    if infinite:
+        return False if len(infinite) > 1 else "1e999" if infinite == {float("inf")} else "-1e999"
+    return str(total) if total.denominator == 1 else repr(float(total))
 
 
 def is_document(field: str, event: Event) -> bool:
@@ -87,6 +240,8 @@ def unknown(field: str, event: Event) -> bool:
 def value_of(path: Path, event: Event) -> object:
     """Return the scalar as text, a Boolean of a flag, CONTAINER, or NOTHING."""
     raw = event[path.field]
+    if path.field == "element":
+        return scalar(reach(raw[0], path.steps))
     if path.field == "attributes":
         return (raw or {}).get(path.steps[0])
     if path.field not in ("args", "result") or raw is None:
@@ -207,59 +362,6 @@ def ordered(test: Ask, text: str, operand: object) -> bool:
     }[test]
 
 
-def slice_oracle(key: SliceKey, event: Event) -> tuple[str | None, bool]:
-    """Return the slice value and whether it is unknown."""
-    found = [member(path, event) for path in key.paths]
-    doubts = [doubtful(path, event) for path in key.paths]
-    if key.joint:
-        doubts = [doubt or vast(value) for value, doubt in zip(found, doubts, strict=True)]
-        if any(value is NOTHING and not doubt for value, doubt in zip(found, doubts, strict=True)):
-            return None, False
-        return (None, True) if any(doubts) else (f"[{','.join(map(canonical, found))}]", False)
-    for value, doubt in zip(found, doubts, strict=True):
-        if doubt or isinstance(value, list | dict) or (not isinstance(value, Written) and vast(value)):
-            return None, True
-        if value is not NOTHING:
-            return str(scalar(value) if not isinstance(value, Written) else value.text), False
-    return None, False
-
-
-def vast(value: object) -> bool:
-    """Return whether it is, or holds, a number of at least 1e16 that is no integer of 64 bits."""
-    if isinstance(value, Written):
-        return any(map(vast, parsed(value.text) or ()))
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return (isinstance(value, float) and abs(value) >= 1e16) or any(map(vast, inner))
-
-
-class Written:
-    """A JSON number as the whole of a field: its text stands as it was written."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-
-def doubtful(path: Path, event: Event) -> bool:
-    """Return whether what a path names is unknown."""
-    return event["kind"] == "unknown" if path.field == "kind" else unknown(path.field, event)
-
-
-def member(path: Path, event: Event) -> Any:
-    """Return the JSON value that a path names; plain text is a string."""
-    raw = event[path.field]
-    if path.field not in ("args", "result"):
-        value = value_of(path, event)
-        return json.dumps(value) if isinstance(value, bool) else value
-    document = None if raw is None else parsed(raw)
-    if not path.steps:
-        if document is None or raw == "null":
-            return whole(raw) if raw is not None else NOTHING
-        if isinstance(document[0], int | float) or document[0] is None:
-            return Written(raw)
-        return document[0]
-    return reach(document[0], path.steps) if document else NOTHING
-
-
 def reach(here: Any, way: tuple[str | int, ...]) -> Any:
     """Return what stands at the end of the steps, or NOTHING."""
     for step in way:
@@ -271,24 +373,3 @@ def reach(here: Any, way: tuple[str | int, ...]) -> Any:
             return NOTHING
         here = here[step]
     return here
-
-
-def canonical(value: Any) -> str:
-    """Canonical JSON (RFC 8785) of one member; with integers beyond doubles, compact JSON as it came."""
-    if isinstance(value, Written):
-        value = parsed(value.text)
-        assert value is not None
-        value = value[0]
-    try:
-        return rfc8785.dumps(value).decode()
-    except rfc8785.IntegerDomainError:
-        return compact(value)
-
-
-def compact(value: Any) -> str:
-    """JSON without spaces, keys in their order."""
-    if isinstance(value, list):
-        return f"[{','.join(map(compact, value))}]"
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{compact(key)}:{compact(found)}" for key, found in value.items()) + "}"
-    return double_text(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)

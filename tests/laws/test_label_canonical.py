@@ -18,7 +18,7 @@ from tracline.rules.model.rule import Rule, RuleSet, SliceKey
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.frames.events import event_frame
 
-from .label_oracle import vast
+from .slice_oracle import vast
 
 DOCUMENTS = 5_000
 INTEGERS = [0, -1, 5, 10**15, 2**53 - 1, 123456789012345, 1 - 2**53]

@@ -13,7 +13,8 @@ from tracline.rules.model.rule import Rule, RuleSet, SliceKey
 
 from ..support.truth.predicate_answers import answers
 from .label_inputs import events, frame, kind_leaves, predicates, slice_keys
-from .label_oracle import Event, oracle, slice_oracle
+from .label_oracle import Event, oracle
+from .slice_oracle import slice_oracle
 
 
 @settings(max_examples=300)
@@ -37,7 +38,9 @@ def test_slices_are_named_by_the_value_that_the_event_carries(
     rule = Rule("p", "r", "", TRUE, "true", propositions, for_each=key, steps=steps)
     labels, few = Labeler(RuleSet((rule,), {})), frame(rows)
     many = pl.concat([few] * (FEW_ROWS + 1), rechunk=True)
-    for found in (labels.label(few.lazy()).collect(), labels.label(many.lazy()).collect().tail(len(few))):
+    whole = labels.label(few.lazy()).collect(), labels.label(many.lazy()).collect().tail(len(few))
+    single = pl.concat([labels.label_few(few[place]) for place in range(len(few))])
+    for found in (*whole, labels.label_few(few), single):
         for row, value, unsaid in zip(rows, found["s0"], found["su0"], strict=True):
             if only is None or oracle(only, row) is not False:
                 assert (value, unsaid) == slice_oracle(key, row)

@@ -12,7 +12,8 @@ import click
 from ....schemas.time import UNDATED_BEFORE
 from ...lazy import LazyGroup
 from ...options import note
-from ...source import audit_options, named, report_rejected
+from ...rejected import report_rejected
+from ...source import audit_options, named
 
 if TYPE_CHECKING:
     from ....stream.alerts.history import TimedStatus

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ...options import Command, format_option, token_option
-from ...source import allow_rejected_option, audit_options, report_rejected
+from ...rejected import report_rejected
+from ...source import allow_rejected_option, audit_options
 from ...terminal import clean, plain_console
 
 if TYPE_CHECKING:

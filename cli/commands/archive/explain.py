@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from ...options import Command, Instant, RuleSelection, format_option, selected_rules_options
-from ...source import allow_rejected_option, audit_options, chat_options, report_rejected, timezone_option
+from ...rejected import report_rejected
+from ...source import allow_rejected_option, audit_options, chat_options, timezone_option
 
 
 @click.command("explain", cls=Command)

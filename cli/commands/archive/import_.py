@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...options import Command, format_option, note, out_option
+from ...rejected import report_rejected
 from ...source import (
     allow_empty_option,
     allow_rejected_option,
     chat_options,
     chat_reading,
-    report_empty,
-    report_rejected,
-    report_unread,
     sources_argument,
     timezone_option,
 )
 from ...terminal import clean
+from ...unread import report_empty, report_unread
 
 if TYPE_CHECKING:
     from ....batch.importing.run import ImportResult

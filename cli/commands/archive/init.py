@@ -10,7 +10,8 @@ import click
 
 from ...error import command_error
 from ...options import Command, note
-from ...source import allow_rejected_option, audit_options, chat_options, report_rejected, timezone_option
+from ...rejected import report_rejected
+from ...source import allow_rejected_option, audit_options, chat_options, timezone_option
 from ...terminal import clean
 
 PARENT = "customer-service"

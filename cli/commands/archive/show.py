@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ...options import Command, Instant, RuleSelection, format_option, note, selected_rules_options
-from ...source import allow_rejected_option, audit_options, chat_options, report_rejected, timezone_option
+from ...rejected import report_rejected
+from ...source import allow_rejected_option, audit_options, chat_options, timezone_option
 from .show_findings import FindingOptions, finding_options, show_findings
 
 if TYPE_CHECKING:

@@ -11,14 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...options import Command, format_option
-from ...source import (
-    allow_rejected_option,
-    audit_options,
-    chat_options,
-    report_rejected,
-    sources_argument,
-    timezone_option,
-)
+from ...rejected import report_rejected
+from ...source import allow_rejected_option, audit_options, chat_options, sources_argument, timezone_option
 from ...terminal import clean, plain_console
 
 if TYPE_CHECKING:

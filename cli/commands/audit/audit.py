@@ -11,15 +11,10 @@ import click
 from ....schemas.verdict import Severity
 from ...options import Command, RuleSelection, format_option, note, out_option, selected_rules_options
 from ...progress import progress_bar
-from ...source import (
-    allow_empty_option,
-    allow_rejected_option,
-    report_empty,
-    report_rejected,
-    report_unread,
-    sources_argument,
-)
+from ...rejected import report_rejected
+from ...source import allow_empty_option, allow_rejected_option, sources_argument
 from ...terminal import quoted
+from ...unread import report_empty, report_unread
 from .failing import FailingOptions, failing_options, failing_rules
 from .judging import JudgingOptions, judging_options
 from .output import write_results

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from ...error import coded_error, package_error
 from ...options import note, notes
-from ...source import audit_options, report_empty, report_rejected
+from ...rejected import report_rejected
+from ...source import audit_options
+from ...unread import report_empty
 
 
 def open_archive(

@@ -12,14 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ...options import Command, RuleSelection, Several, format_option, grouped_options, selected_rules_options
-from ...source import (
-    allow_rejected_option,
-    audit_options,
-    chat_options,
-    report_rejected,
-    sources_argument,
-    timezone_option,
-)
+from ...rejected import report_rejected
+from ...source import allow_rejected_option, audit_options, chat_options, sources_argument, timezone_option
 
 if TYPE_CHECKING:
     from ....batch.audit.proposition_counts import Census

@@ -15,7 +15,8 @@ from ....schemas.verdict import Verdict
 from ...engine.judge import JUDGED_COLUMNS, CompiledRules, compile_rule_set, judge
 from ...engine.records import records
 from ...engine.sessions import Clock
-from ...labels.labeler import WORD_BITS, Labeler
+from ...labels.few import WORD_BITS
+from ...labels.labeler import Labeler
 from ...labels.missing import MISSING, missing_column
 from ...model.formula import Formula, Op
 from ...model.predicate import Predicate

@@ -2,7 +2,7 @@
 
 A short process spends most of its processor time on imports. The server does them once. A forked process has
 its own id, arguments, environment, folder and output, and SIGKILL ends it like any other process.
-`test_forking.py` compares it with the command.
+The trial of rules at its start is forked, too. `test_forking.py` compares it with the command.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ IMPORTED = (
     "tracline.cli.commands.live.serve",
     "tracline.batch.audit.audit",
     "tracline.stream.serve.pipeline",
+    "tracline.rules.engine.trial",
+    "tracline.stream.process.trial",
     "uvicorn",
     "starlette.applications",
     *(
@@ -43,6 +45,8 @@ IMPORTED = (
 )
 """The modules that the server imports before its first fork; a process imports any others itself."""
 REQUEST_BYTES_MAX = 150_000
+FILES_MAX = 4_096
+"""Files of a process are below this number when it begins a trial."""
 
 
 @dataclass
@@ -194,6 +198,31 @@ def _serve(requests: socket.socket) -> None:
     sys.argv = ["tracline", *request["arguments"]]
 
 
+def _fork_trials() -> None:
+    """Fork each trial of rules that begins while the process has no other thread; others are commands."""
+    from tracline.stream.process import trial
+
+    start = trial._start
+
+    def start_forked(*words: str) -> subprocess.Popen[bytes]:
+        if threading.active_count() > 1:
+            return start(*words)
+
+        def run() -> None:
+            # It ends before it would execute anything, and closes the pipe that reports that.
+            os.closerange(3, FILES_MAX)
+            sys.stdin, sys.stdout = os.fdopen(0), os.fdopen(1, "w")
+            sys.argv[1:] = words
+            code = trial._main()
+            sys.stdout.flush()
+            os._exit(code)
+
+        pipe = subprocess.PIPE
+        return subprocess.Popen("", stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, preexec_fn=run)
+
+    trial._start = start_forked
+
+
 def _watch(statuses: int) -> None:
     """Return in a new process; this one reports its id and then its exit code."""
     process = os.fork()
@@ -207,6 +236,7 @@ def _watch(statuses: int) -> None:
 
 if __name__ == "__main__":
     _serve(socket.socket(fileno=int(sys.argv[1])))
+    _fork_trials()
     from tracline.cli import main
 
     sys.exit(main())

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
-from tracline.rules.labels.labeler import WORD_BITS, Labeler
+from tracline.rules.labels.few import WORD_BITS
+from tracline.rules.labels.labeler import Labeler
 from tracline.rules.model.formula import TRUE
 from tracline.rules.model.predicate import Predicate
 from tracline.rules.model.rule import Rule, RuleSet
@@ -17,20 +18,24 @@ Answer = bool | None
 
 
 def answers(predicates: Sequence[Predicate], events: pl.DataFrame) -> list[list[Answer]]:
-    """For each predicate its answer at each event, as an archive's files are labelled."""
+    """For each predicate its answer at each event, as files and live events are labelled."""
     labels = _labeler(predicates)
-    return _answers(labels.label(events.lazy()).collect(), len(predicates))
+    many, few = labels.label(events.lazy()).collect(), labels.label_few(events)
+    # A second call answers from what the first one has remembered.
+    for again in (few, labels.label_few(events)):
+        assert again.equals(many)
+    return _answers(few, len(predicates))
+
+
+def few_answers(predicates: Sequence[Predicate], events: pl.DataFrame) -> list[list[Answer]]:
+    """For each predicate its answer at each event, as live events are labelled."""
+    return _answers(_labeler(predicates).label_few(events), len(predicates))
 
 
 def evaluate(predicate: Predicate, event: Mapping[str, object]) -> Answer:
     """The predicate's answer at one event (as for `event_rows`), as files and live events are labelled."""
-    frame = event_rows([event])
-    labels = _labeler([predicate])
-    ((many,),), ((few,),) = (
-        _answers(answers, 1) for answers in (labels.label(frame.lazy()).collect(), labels.label_few(frame))
-    )
-    assert many is few
-    return many
+    ((answer,),) = answers([predicate], event_rows([event]))
+    return answer
 
 
 def event_rows(events: Iterable[Mapping[str, object]]) -> pl.DataFrame:

@@ -22,15 +22,19 @@ propositions:
   field: kind == "tool_result" and tool == "get_order" and result.order.state == "sent"
   other_half: kind == "tool_call" and tool == "get_order" and result.order.status == "sent"
   attribute: attributes["tenant"] == "x"
+  underage: tool == "get_order" and any(args.guests, .agee < 12)
+  no_list: tool == "get_order" and args.id in result.itms[*].id
   unequal: kind == "tool_call" and args.id == "3"
   unlucky: kind == "user" and text contains "zebra"
   uncaptured: kind == "assistant" and text contains "zebra"
 rules:
   - id: first
     formula: always (misspelt or unlike or length or field or other_half or attribute -> once seen)
+  - {id: lists, formula: always not (underage or no_list)}
   - {id: second, formula: always not (unequal or unlucky or uncaptured)}
 """
-ORDER = {"kind": "tool_call", "tool": "get_order", "args": '{"id": "1", "items": ["a", "b"]}'}
+ARGS = '{"id": "1", "items": ["a", "b"], "guests": [{"age": 3}]}'
+ORDER = {"kind": "tool_call", "tool": "get_order", "args": ARGS}
 ANSWER = {"kind": "tool_result", "tool": "get_order", "result": '{"order": {"status": "sent"}}'}
 
 
@@ -61,8 +65,13 @@ EXPECTED = {
     "unlike": ("none of the tools `escalate`, `transfer` is called here", None),
     "length": (
         "`args.items.length` never exists in the events of `get_order`",
-        "a path reads a value, and `length` is none",
+        "the number of elements is `count(args.items)`",
     ),
+    "underage": (
+        "`args.guests[*].agee` never exists in the events of `get_order`",
+        "did you mean `args.guests[*].age`?",
+    ),
+    "no_list": ("`result.itms` never exists in the events of `get_order`", None),
     "field": (
         "`result.order.state` never exists in the results of `get_order`",
         "did you mean `result.order.status`?",
@@ -79,7 +88,7 @@ def test_each_mistake_has_its_reason(place: Path) -> None:
     assert run(place, "audit", "--out", str(place / "out")).exit_code == 0
     entries = json.loads((place / "out" / "summary.json").read_text())["never_true"]
     assert reasons(entries) == EXPECTED
-    assert {tuple(entry["rules"]) for entry in entries} == {("first",), ("second",)}
+    assert {tuple(entry["rules"]) for entry in entries} == {("first",), ("second",), ("lists",)}
     labelled = json.loads(run(place, "label", "--format", "json").stdout)["never_true"]
     assert labelled == entries
 

@@ -273,6 +273,47 @@ def test_unused_names() -> None:
     assert check(pack_text(text)) == ()
 
 
+@pytest.mark.parametrize(
+    ("condition", "shown"),
+    [
+        ("args.items.length > 2", "write `count(args.items)` if `args.items` is a list"),
+        ("result.length == 0", "write `count(result)` if `result` is a list"),
+        ("any(args.orders, .items.length > 2)", "write `count(.items)` if `.items` is a list"),
+        ("args.length > 2", None),
+        ("any(args.boxes, .length > 2)", None),
+    ],
+)
+def test_a_path_to_a_length_is_no_count(condition: str, shown: str | None) -> None:
+    """A key `length` in JSON is reported with the spelling of a count; an argument may have that name."""
+    found = warnings("always not p", propositions=f'  p: kind == "tool_result" and {condition}\n')
+    lengths = [problem.hint for problem in found if problem.code == "TRL513"]
+    assert len(lengths) == (shown is not None)
+    assert all(str(shown) in hint for hint in lengths)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "any(args.items, .age < 3 and .age > 5)",
+        "count(args.items) < 0",
+        "count(args.items, .age < 3 and .age > 5) > 0",
+        'any(args.items, .x == 1) and args.items == "x"',
+        'kind == "user" and any(args.items, .x == 1)',
+        "any(args.items, any(.legs, false))",
+    ],
+)
+def test_a_condition_on_a_list_that_no_event_meets_is_reported(condition: str) -> None:
+    """Elements, counts and the list itself are considered."""
+    found = warnings("always not p", propositions=f"  p: '{condition}'\n")
+    assert "TRL503" in [problem.code for problem in found]
+
+
+def test_the_negation_of_a_condition_on_a_list_is_true_of_messages() -> None:
+    """It is true of every event without the list, as that of any field."""
+    found = warnings("always not p", propositions="  p: not any(args.items, .x == 1)\n")
+    assert "TRL510" in [problem.code for problem in found]
+
+
 def test_a_rule_that_is_too_large_is_an_error() -> None:
     """A rule that the compiler rejects is an error at the formula, not a warning."""
     big = "always (p -> X[14] q)"
@@ -307,6 +348,6 @@ def test_every_warning_is_triggered() -> None:
     """A test triggers every warning of the table."""
     lint_codes = {code for code in CODES if re.fullmatch(r"TRL5\d\d", code)}
     assert lint_codes == {code for code, *_ in POSITIVE} | {
-        *("TRL503", "TRL509", "TRL510"),
+        *("TRL503", "TRL509", "TRL510", "TRL513"),
         *("TRL511", "TRL512"),  # tests/unit/rules/test_extend.py
     }

@@ -5,10 +5,19 @@ from __future__ import annotations
 import polars as pl
 import pytest
 from tracline.rules.labels.labeler import Labeler
-from tracline.rules.labels.regex_check import REGEX_CHARS_MAX, regex_problems
+from tracline.rules.labels.predicate_limits import REGEX_CHARS_MAX, regex_problems
 from tracline.rules.language.parse import parse_path, parse_predicate
 from tracline.rules.model.formula import TRUE
-from tracline.rules.model.predicate import Leaf, Path
+from tracline.rules.model.predicate import (
+    ELEMENT,
+    Contained,
+    Elements,
+    Leaf,
+    Path,
+    Predicate,
+    Quantified,
+    Quantifier,
+)
 from tracline.rules.model.predicate import Test as Ask
 from tracline.rules.model.problem import RuleError
 from tracline.rules.model.rule import Rule, RuleSet, SliceKey
@@ -56,6 +65,33 @@ def test_a_key_that_has_no_spelling_is_refused() -> None:
         parse_path(r'args["a\\b"]')
     with pytest.raises(RuleError, match="TRL142"):
         evaluate(Leaf(Path("args", (2**32,)), Ask.IS_NULL), {"kind": "tool_call"})
+
+
+def test_lists_nest_only_so_deep() -> None:
+    """TRL148: each level is a plan of its own; what is inside counts as conditions (TRL143), too."""
+    assert parse_predicate("any(args.a, any(.b, any(.c, any(.d, any(.e, . == 1)))))")
+    with pytest.raises(RuleError, match="TRL148"):
+        parse_predicate("any(args.a, any(.b, any(.c, any(.d, any(.e, any(.f, . == 1))))))")
+    with pytest.raises(RuleError, match="TRL143"):
+        parse_predicate(f"any(args.a, {' or '.join(['. == 1'] * 501)})")
+    with pytest.raises(RuleError, match="TRL146"):
+        parse_predicate(f'any(args.a, . == "{"x" * 5_000}")')
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        Leaf(Path(ELEMENT, ("a",)), Ask.EQ, (1,)),
+        Quantified(Quantifier.ANY, Elements(Path("args")), Leaf(Path("tool"), Ask.EQ, ("x",))),
+        Quantified(
+            Quantifier.ANY, Elements(Path("args")), Contained(Path(ELEMENT), Elements(Path("result")))
+        ),
+    ],
+)
+def test_elements_are_read_in_their_list_only(predicate: Predicate) -> None:
+    """TRL136: a condition that was built in Python cannot confuse elements and fields."""
+    with pytest.raises(RuleError, match="TRL136"):
+        evaluate(predicate, {"kind": "tool_call", "args": "[1]"})
 
 
 def test_a_backslash_in_an_attribute_is_no_problem() -> None:

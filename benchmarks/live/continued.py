@@ -1,4 +1,4 @@
-"""The cost of an event in a long session: `python benchmarks/continued.py [SESSIONS]`.
+"""The cost of an event in a long session: `python benchmarks/live/continued.py [SESSIONS]`.
 
 Judges sessions of 100 and of 5,000 simulated events, and then batches with a few further events of each
 session, each from what the batch before carried, and encodes the records that a monitor writes. Prints

@@ -1,0 +1,357 @@
+"""Conditions and slices of a few events in plain Python, where a Polars expression costs more than the rows.
+
+The answers are those of `json_values` and `slices`. Rust's engine searches for regular expressions here, too:
+pydantic's copy of it retains what it has learned of a pattern from call to call, and Polars' does not.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, TypeAlias, TypeGuard, cast
+
+import orjson
+import polars as pl
+
+from ...schemas.event import Content
+from ..model.fields import FIELDS, FieldType
+from ..model.predicate import NUMBER, Condition, Leaf, Path, Scalar, Test, compared_text, is_number
+from ..model.rule import SliceKey
+from .guards import CAPTURED_FIELDS
+from .json_values import EXACT_MAX, JSON_FIELDS, SEARCHES, WIDE_MAX
+from .numbers import double_text, loaded, written
+from .regex_sets import NON_ASCII_LETTER, regex_set
+from .slices import tuple_text
+
+DEPTH_MAX = 127
+"""Levels of arrays and objects beyond which Polars reads no JSON."""
+VAST_MIN = 1e16
+"""The smallest double that may stand for an integer whose digits are lost."""
+FALSE, TRUE, UNKNOWN = range(3)
+"""The codes of answers."""
+
+_INT128 = range(-(2**127), 2**127)
+_INT128_CHARS_MAX = 40
+_NUMBER = re.compile(NUMBER)
+_INTEGER = re.compile("-?[0-9]+")
+_HAS_DOUBLE = re.compile(rb"[0-9](?:\.|e)")
+"""A match in compact JSON with a double, and in some without."""
+
+_OBJECT: Any = dict
+_ARRAY: Any = list
+"""The types of JSON's containers as the decoder returns them; a test of `type` is the fastest."""
+
+Decoded: TypeAlias = Any
+"""A JSON value; None where there is none, or null."""
+Column: TypeAlias = list[Any]
+Rows: TypeAlias = Sequence[int]
+Opened: TypeAlias = Mapping[str, Sequence[bool]]
+"""By field, where it is open: its value is not wholly known."""
+
+
+def is_plain(path: Path) -> bool:
+    """Return whether this module reads what is at a path."""
+    return FIELDS[path.field].type in (FieldType.TEXT, FieldType.JSON)
+
+
+def is_plain_leaf(condition: Condition) -> TypeGuard[Leaf]:
+    """Return whether this module evaluates a condition: one field of text or JSON against constants."""
+    return isinstance(condition, Leaf) and condition.against is None and is_plain(condition.path)
+
+
+class PlainEvents:
+    """Events whose columns become lists, and whose JSON is decoded, where something asks for them."""
+
+    def __init__(self, events: pl.DataFrame) -> None:
+        self._events = events
+        self._columns: dict[str, Column] = {}
+        self._decoded: dict[str | None, Decoded] = {None: None}
+
+    def column(self, name: str) -> Column:
+        """Return the values of a column."""
+        if name not in self._columns:
+            self._columns[name] = self._events.get_column(name).to_list()
+        return self._columns[name]
+
+    def values(self, name: str, rows: Rows) -> Column:
+        """Return the values of a column on these rows."""
+        column = self.column(name)
+        return [column[row] for row in rows]
+
+    def decoded(self, path: Path, rows: Rows) -> list[Decoded]:
+        """Return the JSON values at a path on these rows."""
+        documents, known = self.values(path.field, rows), self._decoded
+        for document in documents:
+            if document not in known:
+                known[document] = decoded(document)
+        values: list[Any] = [known[document] for document in documents]
+        for step in path.steps:
+            if isinstance(step, str):
+                found = [value.get(step) if type(value) is _OBJECT else None for value in values]
+            else:
+                found = [_item(value, step) for value in values]
+            values = cast("list[Any]", found)
+        return values
+
+
+def decoded(document: str) -> Decoded:
+    """Return the value of a JSON text, None where `json_values.at_path` finds nothing in it."""
+    try:
+        value = loaded(document)
+    except orjson.JSONDecodeError:
+        return None
+    is_deep = document.count("[") + document.count("{") > DEPTH_MAX and _depth(value) > DEPTH_MAX
+    return None if is_deep else value
+
+
+def text_of(value: Decoded) -> str | None:
+    """Return a value as the text that `json_values.at_path` returns."""
+    if value is None or type(value) is str:
+        return value
+    if type(value) is float:
+        return double_text(value)
+    data = orjson.dumps(value)
+    return written(value) if _HAS_DOUBLE.search(data) else data.decode()
+
+
+def _item(value: Decoded, place: int) -> Decoded:
+    return value[place] if type(value) is _ARRAY and place < len(value) else None
+
+
+def _depth(value: Decoded) -> int:
+    if isinstance(value, dict):
+        return 1 + max(map(_depth, cast("dict[str, Any]", value).values()), default=0)
+    return 1 + max(map(_depth, cast("list[Any]", value)), default=0) if isinstance(value, list) else 0
+
+
+def _is_container(value: Decoded) -> bool:
+    return type(value) is _OBJECT or type(value) is _ARRAY
+
+
+def _is_vast(value: Decoded) -> bool:
+    """Return whether a value is a number whose digits are lost, or holds one."""
+    if isinstance(value, dict | list):
+        held = cast("list[Any]", value.values() if isinstance(value, dict) else value)
+        return any(map(_is_vast, held))
+    return type(value) is float and abs(value) >= VAST_MIN
+
+
+def _whole(document: str | None, value: Decoded) -> str | None:
+    """Return the value of a whole JSON field as text; a JSON string is decoded."""
+    if document == "null":
+        return None
+    return value if type(value) is str and document is not None and document[:1] == '"' else document
+
+
+class PlainLeaf:
+    """A condition on a text or on JSON, for a few events."""
+
+    def __init__(self, leaf: Leaf) -> None:
+        assert is_plain_leaf(leaf)
+        self._leaf = leaf
+
+    @cached_property
+    def _holds(self) -> Callable[[str], bool] | None:
+        # An audit, which labels no few events, compiles no pattern here.
+        return None if self._leaf.test is Test.IS_NULL else _test(self._leaf.test, self._leaf.operands)
+
+    def answers(self, events: PlainEvents, rows: Rows, opened: Opened) -> list[int]:
+        """Return the code of the answer on each of these rows."""
+        test, name, holds = self._leaf.test, self._leaf.path.field, self._holds
+        values = self._operands(events, rows)
+        if holds is None:
+            found = [value is None for value in values]
+        else:
+            found = [value is not None and holds(value) for value in values]
+        if name not in CAPTURED_FIELDS:
+            return [TRUE if answer else FALSE for answer in found]
+        unknown = opened[name]
+        contents = events.column("content") if test in SEARCHES else []
+        codes: list[int] = []
+        for row, answer in zip(rows, found, strict=True):
+            is_unknown = unknown[row]
+            if is_unknown and test is Test.IS_NULL:
+                is_unknown = answer
+            elif is_unknown and contents:
+                is_unknown = not (answer and contents[row] == Content.TRUNCATED.value)
+            codes.append(UNKNOWN if is_unknown else TRUE if answer else FALSE)
+        return codes
+
+    def _operands(self, events: PlainEvents, rows: Rows) -> Sequence[str | None]:
+        """Return the texts that the condition tests. A whole object or array is searched, not compared."""
+        path, test = self._leaf.path, self._leaf.test
+        if path.field not in JSON_FIELDS:
+            return events.values(path.field, rows)
+        found = events.decoded(path, rows)
+        if path.steps and test is Test.IS_NULL:
+            return [None if value is None else "" for value in found]
+        if path.steps:
+            return [None if _is_container(value) else text_of(value) for value in found]
+        documents = events.values(path.field, rows)
+        texts = [_whole(*pair) for pair in zip(documents, found, strict=True)]
+        if test is Test.IS_NULL or test in SEARCHES:
+            return texts
+        return [None if _is_container(value) else text for value, text in zip(found, texts, strict=True)]
+
+
+def _test(test: Test, operands: Sequence[Scalar]) -> Callable[[str], bool]:
+    """Return the test of a value."""
+    match test:
+        case Test.MATCHES:
+            return _searcher(str(operands[0]))
+        case Test.CONTAINS:
+            part = str(operands[0])
+            return lambda value: part in value
+        case Test.STARTS_WITH:
+            part = str(operands[0])
+            return lambda value: value.startswith(part)
+        case Test.IN:
+            texts = frozenset(compared_text(operand) for operand in operands if not is_number(operand))
+            numbers = [_compared(Test.EQ, operand) for operand in operands if is_number(operand)]
+            if not numbers:
+                return texts.__contains__
+            return lambda value: value in texts or any(equals(value) for equals in numbers)
+        case Test.NE:
+            equal = _compared(Test.EQ, operands[0])
+            return lambda value: not equal(value)
+        case _:
+            return _compared(test, operands[0])
+
+
+def _searcher(pattern: str) -> Callable[[str], bool]:
+    """Return the search for a regular expression by Rust's engine, in fast spellings where it has some."""
+    exact, form = _engine(pattern), regex_set([pattern]).forms.get(pattern)
+    if form is None:
+        return exact
+    plain, weak, has_letters = _engine(form.plain), _engine(form.weak), _engine(NON_ASCII_LETTER)
+
+    def search(text: str) -> bool:
+        if text.isascii() or not has_letters(text):
+            return plain(text)
+        return weak(text) and exact(text)
+
+    return search
+
+
+def _engine(pattern: str) -> Callable[[str], bool]:
+    """Return the search for a regular expression as it is written."""
+    # Commands that label nothing do not need pydantic, and start faster without it.
+    from pydantic_core import SchemaValidator, core_schema
+
+    schema = core_schema.str_schema(pattern=pattern, regex_engine="rust-regex")
+    return SchemaValidator(schema).isinstance_python
+
+
+_ORDER: dict[Test, Callable[[Any, Any], bool]] = {
+    Test.EQ: lambda left, right: left == right,
+    Test.LT: lambda left, right: left < right,
+    Test.LE: lambda left, right: left <= right,
+    Test.GT: lambda left, right: left > right,
+    Test.GE: lambda left, right: left >= right,
+}
+
+
+def _compared(test: Test, operand: Scalar) -> Callable[[str], bool]:
+    """Return the comparison of a value: with a number if the operand is one, else of texts."""
+    ordered = _ORDER[test]
+    if isinstance(operand, bool | str):
+        text = compared_text(operand)
+        return lambda value: ordered(value, text)
+    rounded = _against_double(test, operand)
+    if not EXACT_MAX <= abs(operand) < WIDE_MAX:
+        return lambda value: _NUMBER.fullmatch(value) is not None and rounded(float(value))
+
+    def exact(value: str) -> bool:
+        if _NUMBER.fullmatch(value) is None:
+            return False
+        if len(value) <= _INT128_CHARS_MAX and _INTEGER.fullmatch(value) and int(value) in _INT128:
+            return ordered(int(value), int(operand))
+        return rounded(float(value))
+
+    return exact
+
+
+def _against_double(test: Test, operand: int | float) -> Callable[[float], bool]:
+    """Return the exact comparison of doubles with a number that may not be a double."""
+    near, ordered = float(operand), _ORDER[test]
+    if near == operand:
+        return lambda double: ordered(double, near)
+    if test is Test.EQ:
+        return lambda _double: False
+    above = near if near > operand else math.nextafter(near, math.inf)
+    return lambda double: double < above if test in (Test.LT, Test.LE) else double >= above
+
+
+class PlainSlices:
+    """The slices of a `for_each` key, for a few events."""
+
+    def __init__(self, key: SliceKey) -> None:
+        assert all(map(is_plain, key.paths))
+        self._key = key
+
+    def slices(self, events: PlainEvents, rows: Rows, opened: Opened) -> tuple[list[str | None], list[bool]]:
+        """Return the value on each of these rows, and whether it is unknown, as `slices.slice_columns`."""
+        opens = [opened.get(path.field) for path in self._key.paths]
+        lost = [[False] * len(rows) if each is None else [each[row] for row in rows] for each in opens]
+        if self._key.joint:
+            return self._tuples(events, rows, lost)
+        values: list[str | None] = [None] * len(rows)
+        unknown = [False] * len(rows)
+        parts = [self._scalars(path, events, rows) for path in self._key.paths]
+        for place in range(len(rows)):
+            for (texts, are_lost), is_open in zip(parts, lost, strict=True):
+                if is_open[place] or are_lost[place]:
+                    unknown[place] = True
+                    break
+                if texts[place] is not None:
+                    values[place] = texts[place]
+                    break
+        return values, unknown
+
+    def _scalars(
+        self, path: Path, events: PlainEvents, rows: Rows
+    ) -> tuple[Sequence[str | None], Sequence[bool]]:
+        """Return the scalars at a path as text, and where the slice is unknown for what is there."""
+        if path.field not in JSON_FIELDS:
+            return events.values(path.field, rows), [False] * len(rows)
+        found = events.decoded(path, rows)
+        if path.steps:
+            are_lost = [value is not None and (_is_container(value) or _is_vast(value)) for value in found]
+            return [text_of(value) for value in found], are_lost
+        documents = events.values(path.field, rows)
+        return [_whole(*pair) for pair in zip(documents, found, strict=True)], list(map(_is_container, found))
+
+    def _tuples(
+        self, events: PlainEvents, rows: Rows, opens: Sequence[Sequence[bool]]
+    ) -> tuple[list[str | None], list[bool]]:
+        members = [self._members(path, events, rows) for path in self._key.paths]
+        values: list[str | None] = []
+        unknown: list[bool] = []
+        for place in range(len(rows)):
+            each = [(*column[place], is_open[place]) for column, is_open in zip(members, opens, strict=True)]
+            is_absent = any(text is None and not is_open for text, _, _, is_open in each)
+            is_unknown = not is_absent and any(is_vast or is_open for _, _, is_vast, is_open in each)
+            unknown.append(is_unknown)
+            texts = tuple(text for text, *_ in each)
+            is_none = is_unknown or is_absent or None in texts
+            values.append(None if is_none else tuple_text((*texts, *(is_json for _, is_json, *_ in each))))
+        return values, unknown
+
+    def _members(self, path: Path, events: PlainEvents, rows: Rows) -> list[tuple[str | None, bool, bool]]:
+        """Return each member's text, whether that is JSON and not a string, and whether digits are lost."""
+        texts = events.values(path.field, rows)
+        if path.field not in JSON_FIELDS:
+            return [(text, False, False) for text in texts]
+        members: list[tuple[str | None, bool, bool]] = []
+        for document, value in zip(texts, events.decoded(path, rows), strict=True):
+            text, is_json = text_of(value), value is not None and type(value) is not str
+            if not path.steps and _whole(document, value) is None:
+                text = None
+            elif not path.steps and text is None:
+                text = document
+            # Only numbers as large as that are written with a positive exponent.
+            is_vast = is_json and text is not None and "e+" in text and _is_vast(value)
+            members.append((text, is_json, is_vast))
+        return members
