@@ -23,7 +23,7 @@ _BREACHES = ("violated", "unmet")
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class DrawnPath:
     """A path of SVG of one class."""
 
     name: str
@@ -37,7 +37,7 @@ class TimelineRow:
     rule: str
     slice: str | None
     y: int
-    paths: tuple[Path, ...]
+    paths: tuple[DrawnPath, ...]
     outcome: str
 
 
@@ -47,7 +47,7 @@ class Timeline:
 
     width: int
     height: int
-    kinds: tuple[Path, ...]
+    kinds: tuple[DrawnPath, ...]
     rows: tuple[TimelineRow, ...]
     cut: int
     words: str
@@ -69,7 +69,7 @@ def timeline(session: Mapping[str, Any], witnesses: Witnesses) -> Timeline:
     )
     kinds = sorted({event["kind"] for event in events})
     drawn = [
-        Path(
+        DrawnPath(
             kind,
             "".join(_glyph(kind, places[event["seq"]], step) for event in events if event["kind"] == kind),
         )
@@ -108,8 +108,8 @@ def _row(
     seen = witnesses.get((run["pack"], run["rule"], run["slice"]), frozenset())
     dots = [f"M{places[seq] + step / 2:.4g} {y - 8}h0" for seq in sorted(seen) if seq in places]
     crosses = [_cross(places[seq] + step / 2, y) for seq, _ in found]
-    paths = [Path(status, "".join(parts)) for status, parts in sorted(spans.items())]
-    paths += [Path("witness", "".join(dots)), Path("breach", "".join(crosses))]
+    paths = [DrawnPath(status, "".join(parts)) for status, parts in sorted(spans.items())]
+    paths += [DrawnPath("witness", "".join(dots)), DrawnPath("breach", "".join(crosses))]
     outcome = ", ".join(f"{verdict} at event {seq}" for seq, verdict in found) or run["close"] or "pending"
     if run["unjudged"] is not None:
         outcome += f", unjudged from event {run['unjudged']['seq']} on"

@@ -56,7 +56,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_worst_sessions_and_a_sample_of_clean_ones_are_drawn(folder: Path) -> None:
-    """Each line says why; a violation is never in the sample; lines are sorted and canonical."""
+    """Each line has the reason; a violation is never in the sample; lines are sorted and canonical."""
     bundle = audited(folder)
     lines = drawn(bundle)
     why = {line["session_id"]: line["why"] for line in lines}
@@ -83,9 +83,9 @@ def test_the_seed_alone_decides_the_sample(folder: Path) -> None:
     second = audited(folder, "--threads", "2")
     for name in ("sessions.jsonl", "report.html", "verdicts.jsonl", "summary.json"):
         assert (second / name).read_bytes() == files[name], name
-    other = audited(folder, "--seed", "1")
-    assert {line["session_id"] for line in drawn(other)} != {line["session_id"] for line in drawn(again)}
-    assert json.loads((other / "source.json").read_text())["seed"] == 1
+    reseeded = audited(folder, "--seed", "1")
+    assert {line["session_id"] for line in drawn(reseeded)} != {line["session_id"] for line in drawn(again)}
+    assert json.loads((reseeded / "source.json").read_text())["seed"] == 1
 
 
 def test_texts_are_in_the_bundle_on_request_only(folder: Path) -> None:
@@ -160,7 +160,7 @@ def test_a_damaged_bundle_is_an_error(folder: Path, name: str) -> None:
 
 
 def test_an_empty_archive_has_a_report(tmp_path: Path) -> None:
-    """A bundle without sessions has a page that says so."""
+    """A bundle without sessions has a page that states it."""
     write(tmp_path / "archive" / "events.parquet", [])
     bundle = audited(tmp_path)
     assert (bundle / "sessions.jsonl").read_bytes() == b""
