@@ -11,7 +11,7 @@ import orjson
 import rfc8785
 
 from ..rules.model.digest import rule_set_digest
-from ..rules.model.rule import RuleSet
+from ..rules.model.rule import RuleSet, stopping
 from ..rules.packs.load import load_texts
 from .disk import disk_errors, sync_path
 from .error import SourceError
@@ -40,6 +40,7 @@ def write_rule_set(root: Path, digest: str, packs: Mapping[str, str]) -> None:
 def read_rule_set(roots: Iterable[Path], digest: str) -> RuleSet:
     """Return the rule set of that digest from the first of these archives that has it.
 
+    A release that had no `unknown` wrote digests of rules that stop, and the rule set is then read so.
     Raises SourceError (TRL408) if none has it or its content has another digest, and RuleError if its packs
     cannot be read.
     """
@@ -60,6 +61,7 @@ def read_rule_set(roots: Iterable[Path], digest: str) -> RuleSet:
     except (ValueError, TypeError, KeyError, AttributeError):
         raise SourceError("TRL408", str(path), "is not a rule set", hint) from None
     rule_set = load_texts(packs)
-    if rule_set_digest(rule_set) != digest:
-        raise SourceError("TRL408", str(path), "does not match the digest in its name", hint)
-    return rule_set
+    for readable in (rule_set, stopping(rule_set)):
+        if rule_set_digest(readable) == digest:
+            return readable
+    raise SourceError("TRL408", str(path), "does not match the digest in its name", hint)

@@ -53,7 +53,9 @@ def _repeated(judged: Judged, count: int) -> tuple[kernel.Rows, int]:
     return kernel.Rows(words, every, np.arange(len(words), dtype=np.int64), none), count_open * times
 
 
-def _once(program: kernel.Program, letters: kernel.U8, rows: kernel.Rows, sessions: int) -> tuple[float, int]:
+def _once(
+    program: kernel.Program, letters: kernel.LetterTable, rows: kernel.Rows, sessions: int
+) -> tuple[float, int]:
     memory = kernel.remember(program, sessions, 0)
     start = time.thread_time()
     found = sum(len(findings.stamps) for findings in kernel.judge(program, letters, rows, memory))

@@ -42,3 +42,14 @@ class Recover(StrEnum):
     BOTH = "both"
     VIOLATION = "violation"
     NONE = "none"
+
+
+class Unknown(StrEnum):
+    """The treatment of an unknown proposition.
+
+    A rule that follows continues with every run that some completion of the unknown propositions allows. A
+    rule that stops is unjudged from there on.
+    """
+
+    FOLLOW = "follow"
+    STOP = "stop"

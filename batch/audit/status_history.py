@@ -12,8 +12,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from ...rules.engine import kernel
 from ...rules.engine.judge import CompiledRules, Judged
 from ...rules.engine.kernel import I32, I64, Findings
+from ...rules.engine.kernel_loop import FOUND_UNSETTLED
 from ...rules.engine.records import is_unknown
 from ...rules.engine.sessions import numbers
 from ...rules.engine.status import applied_at, first_breaches, unjudged_findings
@@ -37,10 +39,12 @@ SCHEMA = {
     "agent": pl.String,
     "time": pl.Int64,
     "missing": pl.String,
+    "is_certain": pl.Boolean,
 }
 """Columns of the frame. Times are nanoseconds since the epoch; `changed` is when the status changed.
 
 `missing` is the state of the content that an unjudged rule lacks, null if it is unjudged for another reason.
+`is_certain` is false where it is unknown whether the rule applies to the session.
 """
 
 _TURN = {status.value: turn for turn, status in enumerate(SessionStatus)}
@@ -65,8 +69,8 @@ def status_history(
 
 def status_changes(rows: pl.DataFrame) -> Iterator[tuple[int, StatusChange]]:
     """Yield rows of `status_history` as changes, each with the time at which it happened."""
-    for changed, status, *fields in rows.select(*SCHEMA).iter_rows():
-        yield changed, StatusChange(SessionStatus(status), *fields)
+    for changed, status, *fields, is_certain in rows.select(*SCHEMA).iter_rows():
+        yield changed, StatusChange(SessionStatus(status), *fields, is_certain=is_certain)
 
 
 def _statuses(compiled: CompiledRules, judged: Judged, idle: int) -> Iterator[pl.DataFrame]:
@@ -74,12 +78,15 @@ def _statuses(compiled: CompiledRules, judged: Judged, idle: int) -> Iterator[pl
     rows = partial(_rows, compiled, judged)
     times, closes = _times(judged), _closes(judged, idle)
     columns, places = applied_at(compiled, judged)
-    yield rows(SessionStatus.APPLIED, columns, places, times[places])
+    slots = np.searchsorted(judged.sessions.bounds, places, side="right") - 1
+    certain = pl.Series("is_certain", kernel.applies(judged.memory)[slots, columns])
+    yield rows(SessionStatus.APPLIED, columns, places, times[places]).with_columns(certain)
     violated, unmet = first_breaches(judged.found, judged.closed, judged.rated)
     yield rows(SessionStatus.VIOLATED, violated.columns, violated.stamps, times[violated.stamps])
     yield rows(SessionStatus.VIOLATED, unmet.columns, unmet.stamps, closes[unmet.slots])
     dead = unjudged_findings(judged.found)
-    unjudged = rows(SessionStatus.UNJUDGED, dead.columns, dead.stamps, times[dead.stamps])
+    at = np.where(dead.kinds == FOUND_UNSETTLED, closes[dead.slots], times[dead.stamps])
+    unjudged = rows(SessionStatus.UNJUDGED, dead.columns, dead.stamps, at)
     yield unjudged.with_columns(missing=_missing(judged, dead))
     over = np.flatnonzero(~judged.sessions.open)
     yield rows(SessionStatus.CLOSED, None, judged.sessions.bounds[over + 1] - 1, closes[over])
@@ -127,7 +134,11 @@ def _rows(
     """Return rows of `SCHEMA`: rules by column (None for a close), the places of events, and times."""
     events = [judged.column(name, places) for name in ("session_id", "occurrence", "agent", "time")]
     rows = pl.DataFrame(events).with_columns(pl.col("occurrence", "time").to_physical(), changed=at)
-    rows = rows.with_columns(pl.lit(status.value).alias("status"), pl.lit(None, pl.String).alias("missing"))
+    rows = rows.with_columns(
+        pl.lit(status.value).alias("status"),
+        pl.lit(None, pl.String).alias("missing"),
+        pl.lit(True).alias("is_certain"),
+    )
     rules = [None] * len(places) if columns is None else compiled.program.order[columns]
     numbered = pl.DataFrame({"number": pl.Series(rules, dtype=pl.Int64)})
     fields = numbered.join(_rule_fields(compiled), on="number", how="left", maintain_order="left")

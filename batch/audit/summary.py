@@ -32,6 +32,7 @@ COUNTS = (
     "sessions_applicable",
     "sessions_unjudged",
     "sessions_possible",
+    "sessions_uncertain",
 )
 """The counts of each rule.
 
@@ -39,7 +40,8 @@ COUNTS = (
 `sessions_violating` have a violation or an unmet verdict. `sessions_applicable` include them and the sessions
 that the rule applies to and judged to their end. `sessions_unjudged` have an unjudged record; they may also
 be violating. `sessions_possible` are not violating, and the rule was not judged in them to the end: they may
-violate it or not. The rate of a rule is of all its applicable and possible sessions.
+violate it or not. `sessions_uncertain` do not violate it, and what was not captured decides whether the rule
+applies to them. The rate is of the applicable and possible sessions, and perhaps of the uncertain ones.
 """
 
 CROWDED = "sessions_over_slices_max"
@@ -98,7 +100,7 @@ class AuditTally:
         self.unknown = _united(self.unknown, judged.words.unknown)
         self._count_conflicts(judged)
         groups, slots = _groups(judged)
-        by_group = _by_group(compiled, judged, slots, len(groups))
+        by_group = _by_group(judged, slots, len(groups))
         sizes = np.bincount(slots[sessions.counted], minlength=len(groups)).tolist()
         for number, group in enumerate(groups):
             self.groups[group] += sizes[number]
@@ -189,7 +191,7 @@ def rule_keys(rules: Sequence[Rule]) -> tuple[str, ...]:
     return tuple(rule.id if shared[rule.id] == 1 else f"{rule.pack}/{rule.id}" for rule in rules)
 
 
-def _by_group(compiled: CompiledRules, judged: Judged, groups: I64, count: int) -> Counts:
+def _by_group(judged: Judged, groups: I64, count: int) -> Counts:
     """Return the `COUNTS` by group and column; `groups` has the group of each slot."""
     found, rated = judged.found, judged.rated
     violated, unmet = violation_findings(found, rated), unmet_findings(judged.closed, rated)
@@ -197,8 +199,9 @@ def _by_group(compiled: CompiledRules, judged: Judged, groups: I64, count: int) 
     violating: NDArray[np.bool_] = np.zeros(judged.memory.state.shape, dtype=np.bool_)
     violating[violated.slots, violated.columns] = True
     violating[unmet.slots, unmet.columns] = True
-    unjudged, counted = kernel.unjudged(compiled.program, judged.memory), judged.sessions.counted[:, None]
+    unjudged, counted = kernel.unjudged(judged.memory), judged.sessions.counted[:, None]
     applicable = kernel.applies(judged.memory) & ~unjudged & counted
+    uncertain = kernel.may_apply(judged.memory) & ~(violating | applicable | unjudged) & counted
     slots, columns = np.nonzero(judged.satisfactions)
     shape = (count, *violating.shape[1:])
     return np.stack(
@@ -210,6 +213,7 @@ def _by_group(compiled: CompiledRules, judged: Judged, groups: I64, count: int) 
             _sums(groups, violating | applicable, count),
             _count(groups[dead.slots], dead.columns, shape),
             _sums(groups, unjudged & ~violating & counted, count),
+            _sums(groups, uncertain, count),
         ]
     )
 

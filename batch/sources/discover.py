@@ -72,6 +72,21 @@ class Reject:
 
 
 @dataclass(slots=True)
+class FileExtent:
+    """The number of rows, messages or spans of a file, and the first and last of their times, if any."""
+
+    rows: int = 0
+    first: int | None = None
+    last: int | None = None
+
+    def add(self, rows: int, times: Iterable[int | None]) -> None:
+        """Add rows, and the times of some of them."""
+        self.rows += rows
+        known = [time for time in (self.first, self.last, *times) if time is not None]
+        self.first, self.last = min(known, default=None), max(known, default=None)
+
+
+@dataclass(slots=True)
 class LogRecords:
     """The number of log records in the dumps by outcome.
 
@@ -102,7 +117,7 @@ class Population:
     of offsets that a manifest lacks, and spans whose parent is missing. `skipped` lists files that are not
     telemetry. `watermark` is the lowest one of the archive's live sources, in nanoseconds since the epoch.
     `spans` are those of the dumps by file, and those of imported dumps from the manifests. `metrics` counts
-    ignored metric resources. `inputs` are the files.
+    ignored metric resources. `inputs` are the files, and `extents` are by their names.
     """
 
     files: int = 0
@@ -122,6 +137,7 @@ class Population:
     rejected: Counter[str] = field(default_factory=Counter[str])
     rejects: list[Reject] = field(default_factory=list[Reject])
     inputs: list[SourceFile] = field(default_factory=list[SourceFile])
+    extents: dict[str, FileExtent] = field(default_factory=dict[str, FileExtent])
 
     @property
     def census(self) -> SpanCensus:
@@ -131,6 +147,10 @@ class Population:
     def spans_in(self, file: str) -> SpanCensus:
         """Return the census of a dump's spans, for adding to it."""
         return self.spans.setdefault(file, SpanCensus())
+
+    def extent_of(self, file: str) -> FileExtent:
+        """Return the extent of a file, for adding to it."""
+        return self.extents.setdefault(file, FileExtent())
 
     def reject(self, reject: Reject) -> None:
         """Count a reject, and list it while there is room."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 
-from ...schemas.verdict import Recover
+from ...schemas.verdict import Recover, Unknown
 from ..model import machine as table
 from ..model.formula import Formula
 from ..model.machine import Machine
@@ -24,11 +24,13 @@ from .history import history
 from .letters import Alphabet, alphabet, letters_of
 from .limits import (
     DEFAULT,
+    FOLLOWED_STATES_MAX,
     RULES_STEPS_MAX,
     TABLE_LETTERS_MAX,
     CompilerLimits,
     TooLarge,
     Work,
+    cannot_follow,
     exceeded,
     too_much_together,
 )
@@ -45,7 +47,7 @@ def compile_rule(rule: Rule) -> Machine:
     """Return the machine of a rule.
 
     Raises:
-        RuleError: the rule exceeds a named limit (`compiler.limits`).
+        RuleError: the rule exceeds a named limit (`compiler.limits`), or cannot follow (TRL304).
     """
     return compile_counted(rule)[0]
 
@@ -75,7 +77,12 @@ def compile_counted(rule: Rule) -> tuple[Machine, int]:
     """
     transitions = tuple(sorted(rule.transitions.items()))
     name = f"{rule.pack}/{rule.id}"
-    return _compiled(rule.formula, transitions, rule.recover, rule.applies_to, name, DEFAULT)
+    machine, spent = _compiled(rule.formula, transitions, rule.recover, rule.applies_to, name, DEFAULT)
+    if rule.unknown is Unknown.FOLLOW and len(machine.next) > FOLLOWED_STATES_MAX:
+        error = cannot_follow(name, len(machine.next))
+        error.spent = spent
+        raise error
+    return machine, spent
 
 
 def compile_within(work: Work, formula: Formula, transitions: Mapping[str, Formula]) -> Machine:

@@ -33,6 +33,9 @@ class CompilerLimits:
 
 DEFAULT = CompilerLimits()
 
+FOLLOWED_STATES_MAX = 64
+"""States of a machine that follows unknown propositions: a set of them is one word."""
+
 TABLE_LETTERS_MAX = 250
 """Letter classes of a finished table: the kernel's letters are bytes, and a few are reserved."""
 
@@ -82,3 +85,10 @@ def too_much_together(rules: int) -> TooLarge:
     """Return the error for a rule set whose rules take too much work together."""
     message = f"the {rules} rules take more than {RULES_STEPS_MAX} steps of work to compile"
     return TooLarge((Problem("TRL302", message, "use fewer rules, or smaller bounds", None),))
+
+
+def cannot_follow(rule: str, states: int) -> TooLarge:
+    """Return the error for a rule whose machine has too many states to follow unknown propositions."""
+    message = f"rule {rule} cannot follow unknown propositions: its machine has {states} states, more than "
+    hint = "add `unknown: stop` to the rule, which is then unjudged from an unknown on; or use smaller bounds"
+    return TooLarge((Problem("TRL304", message + str(FOLLOWED_STATES_MAX), hint, None),))

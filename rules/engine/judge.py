@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import polars as pl
 
+from ...schemas.verdict import Unknown
 from ..compiler.compile import compile_rules
 from ..labels.labeler import Labeler
 from ..model.digest import rule_digest
 from ..model.machine import Machine
 from ..model.rule import Rule, RuleSet
 from . import kernel, kernel_loop
-from .kernel import I32, I64, U8, Findings, Memory, Program
+from .closing import become_unjudged, close_sessions
+from .kernel import I32, I64, Findings, LetterTable, Memory, Program
 from .letters import LabelWords, label_words, letters
 from .sessions import Clock, Cut, Mask, Order, Sessions, in_order, numbers, occurrences_of, value_codes
 from .witness import TrailProgram, lay_out_trails
@@ -72,7 +74,7 @@ class Judged:
     rated: Mask
     words: LabelWords
     codes: I32
-    letters: U8
+    letters: LetterTable
     slices: I32
     slice_places: I64
     memory: Memory
@@ -99,7 +101,12 @@ def compile_rule_set(rule_set: RuleSet) -> CompiledRules:
         rules=rules,
         machines=machines,
         digests=tuple(rule_digest(rule) for rule in rules),
-        program=kernel.lay_out(machines, [rule.steps is not None for rule in rules], keys),
+        program=kernel.lay_out(
+            machines,
+            [rule.steps is not None for rule in rules],
+            keys,
+            [rule.unknown is Unknown.FOLLOW for rule in rules],
+        ),
         labeler=labels,
         propositions={name: bit for bit, name in enumerate(labels.propositions)},
     )
@@ -149,7 +156,8 @@ def judge_sessions(
         for found in kernel.judge(compiled.program, table, rows, memory)
     ]
     closing = np.flatnonzero(~sessions.open).astype(np.int32)
-    closed = kernel.close(compiled.program, memory, closing, held=satisfied)
+    closed, unsettled = close_sessions(compiled.program, memory, closing, held=satisfied)
+    unsettled = become_unjudged(memory, unsettled)
     return Judged(
         labelled=labelled,
         order=order,
@@ -161,7 +169,7 @@ def judge_sessions(
         slices=slices,
         slice_places=slice_places,
         memory=memory,
-        found=kernel.join(parts),
+        found=kernel.in_judged_order(kernel.join([*parts, unsettled.take(inside[unsettled.stamps])])),
         closed=closed.take(inside[closed.stamps]),
         satisfactions=satisfactions,
     )
@@ -185,7 +193,7 @@ def _counted(found: Findings, inside: Mask, rated: Mask, satisfactions: I32, sat
     return found.take(within & (satisfied | ~is_satisfied))
 
 
-def read_labels(compiled: CompiledRules, labels: pl.DataFrame) -> tuple[LabelWords, I32, U8]:
+def read_labels(compiled: CompiledRules, labels: pl.DataFrame) -> tuple[LabelWords, I32, LetterTable]:
     """Return the distinct label words of rows, the number of each row's word, and the letter table.
 
     `labels` has the labeler's columns and `seq`; no rule can judge events with more than `EVENTS_MAX`.
@@ -205,13 +213,20 @@ def label_columns(compiled: CompiledRules) -> list[str]:
 
 
 def _with_unjudged_word(
-    program: Program, words: LabelWords, table: U8, codes: I32, which: Mask
-) -> tuple[LabelWords, I32, U8]:
+    program: Program, words: LabelWords, table: LetterTable, codes: I32, which: Mask
+) -> tuple[LabelWords, I32, LetterTable]:
     """Return words, codes and letters that give the events of a mask a word which no rule can judge."""
     empty = np.zeros((1, words.true.shape[1]), dtype=np.uint64)
     extended = LabelWords(np.vstack([words.true, empty]), np.vstack([words.unknown, empty]))
     code = np.int32(len(words.true))
-    return extended, np.where(which, code, codes), np.vstack([table, program.unknown[None, :]])
+    none = np.zeros((1, program.columns), dtype=np.int32)
+    letters = replace(
+        table,
+        letters=np.vstack([table.letters, program.unknown[None, :]]),
+        choice=np.vstack([table.choice, none]),
+        stand_in=np.vstack([table.stand_in, none]),
+    )
+    return extended, np.where(which, code, codes), letters
 
 
 def _slices(rows: pl.DataFrame, slots: I32, keys: int) -> tuple[I32, I64]:

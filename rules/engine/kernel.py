@@ -8,7 +8,7 @@ no branch. `rules/reference/slow_stepper.py` specifies the kernel in plain Pytho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -20,21 +20,25 @@ from ..model.machine import APPLIES, SATISFIED, VERDICT_MASK, VIOLATED, Machine
 from ..model.problem import Problem, RuleError
 from .kernel_loop import (
     APPLIES_BIT,
+    FOUND_FOLLOW,
     FOUND_SATISFIED,
     FOUND_UNKNOWN,
     FOUND_VIOLATED,
-    NO_SLICE,
+    MAY_APPLY,
     OUTPUT_BITS,
     UNBORN,
+    UNDECIDED,
     UNLINKED,
-    chained,
-    judge_rows,
+    judge_sliced,
+    judge_unsliced,
 )
 
 U8 = NDArray[np.uint8]
 U32 = NDArray[np.uint32]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
+U64 = NDArray[np.uint64]
+Mask = NDArray[np.bool_]
 
 SLICES_MAX = 1_000
 """Slices that one rule may have in one session. Another slice makes the rule unjudged there."""
@@ -48,7 +52,12 @@ TABLE_ENTRIES_MAX = 1 << 28
 CLOSING = (None, Verdict.HELD, Verdict.UNMET)
 """The closing verdict of each code in `Program.closing`."""
 
-CLOSING_UNMET = CLOSING.index(Verdict.UNMET)
+CLOSING_HELD, CLOSING_UNMET = CLOSING.index(Verdict.HELD), CLOSING.index(Verdict.UNMET)
+CLOSING_FOLLOWED = len(CLOSING)
+"""The code of a run that follows: its states have the codes."""
+
+NEVER_FOLLOWS = 255
+"""The letter `Program.follow` of a rule that stops at an unknown; no event has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +68,10 @@ class Program:
     is the number of column `c`'s rule in the rule set. A state is the index of its row in `table`. An entry
     is the next state above four bits: three for the kind of finding, one for whether the rule applies there.
     Each machine has two additional letters: `skip[c]` for an event that the rule does not see, and
-    `unknown[c]` for one that it cannot judge, which leads to the absorbing state `dead[c]`. `closing[state]`
-    is a code of `CLOSING`.
+    `unknown[c]` for one that it cannot judge, which leads to the absorbing state `dead[c]`. A rule that
+    follows the unknown has a third letter, `follow[c]`, for an event that may have one of several letters; it
+    leads to the absorbing state `followed[c]`, where the runs are a set. `outputs` has for each entry of
+    `table` the machine's output. `closing[state]` is a code of `CLOSING`, or `CLOSING_FOLLOWED`.
     """
 
     order: I32
@@ -74,6 +85,9 @@ class Program:
     dead: U32
     skip: U8
     unknown: U8
+    follow: U8
+    followed: U32
+    outputs: U8
 
     @property
     def columns(self) -> int:
@@ -84,6 +98,36 @@ class Program:
     def keys(self) -> int:
         """Return the number of `for_each` keys."""
         return len(self.group_columns) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class LetterTable:
+    """The letter that each rule reads at each label word: a row per word, a column per column of the program.
+
+    Where the letter is the program's `follow`, the rule may read one of several letters: those numbered
+    `choice[word, column]`, which are `possible[bounds[number]:bounds[number + 1]]` in ascending order, with
+    `skip` among them where the rule may not see the event. There `stand_in[word, column]` is the machine's
+    word of one completion, by which witnesses are made; the rule sees the event if any completion does.
+    """
+
+    letters: U8
+    choice: I32
+    bounds: I64
+    possible: U8
+    stand_in: I32
+
+    def several(self, program: Program, word: int, column: int) -> tuple[int, ...]:
+        """Return the letters that a rule may read at a word, none where it reads one for certain."""
+        if self.letters[word, column] != program.follow[column]:
+            return ()
+        number = int(self.choice[word, column])
+        return tuple(self.possible[self.bounds[number] : self.bounds[number + 1]].tolist())
+
+
+def known_letters(letters: U8) -> LetterTable:
+    """Return the table of these letters, in which nothing is unknown."""
+    none = np.zeros(letters.shape, dtype=np.int32)
+    return LetterTable(letters, none, np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8), none)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +153,9 @@ class Memory:
     stays set once the rule, or a slice of it, applied. `last` holds the stamp of the last event that each
     rule saw, `seen` that of the session's last event, and `born` counts the slices that have begun. Rows of
     the `slice_` arrays are slice slots, their columns the rules of the slot's key. `head` and `link` chain
-    the slices of a session, and `linked` counts them.
+    the slices of a session, and `linked` counts them. `sets` and `slice_sets` have the states of runs that
+    follow, and are undefined for others. `doubts` has a row per slot and a column per rule, with the bits
+    `UNDECIDED` and `MAY_APPLY`; the second is undefined where `APPLIES_BIT` is set.
     """
 
     state: U32
@@ -121,6 +167,9 @@ class Memory:
     link: I32
     slice_state: U32
     slice_last: I64
+    sets: U64
+    slice_sets: U64
+    doubts: U8
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,14 +189,14 @@ class Findings:
 
     def take(self, which: NDArray[np.bool_] | I64 | slice) -> Findings:
         """Return the findings that a mask, places or a slice select, in that order."""
-        return _findings(*(array[which] for array in self.arrays))
+        return findings(*(array[which] for array in self.arrays))
 
 
 _TYPES = (np.int64, np.int32, np.int32, np.int32, np.uint8)
 """The types of the columns of `Findings`."""
 
 
-def _findings(*arrays: NDArray[Any]) -> Findings:
+def findings(*arrays: NDArray[Any]) -> Findings:
     """Return findings from their columns, cast to the columns' types."""
     return Findings(
         *(cast(Any, array.astype(dtype, copy=False)) for array, dtype in zip(arrays, _TYPES, strict=True))
@@ -157,15 +206,27 @@ def _findings(*arrays: NDArray[Any]) -> Findings:
 def join(parts: Iterable[Findings]) -> Findings:
     """Return the findings of all parts, concatenated."""
     nothing = [np.empty(0, dtype) for dtype in _TYPES]
-    return _findings(*map(np.concatenate, zip(nothing, *(part.arrays for part in parts), strict=True)))
+    return findings(*map(np.concatenate, zip(nothing, *(part.arrays for part in parts), strict=True)))
 
 
-def lay_out(machines: Sequence[Machine], stepped: Sequence[bool], keys: Sequence[int | None]) -> Program:
+def in_judged_order(found: Findings) -> Findings:
+    """Return findings ordered by their stamps; those of one event stay in their order."""
+    return found.take(np.argsort(found.stamps, kind="stable"))
+
+
+def lay_out(
+    machines: Sequence[Machine],
+    stepped: Sequence[bool],
+    keys: Sequence[int | None],
+    follows: Sequence[bool] | None = None,
+) -> Program:
     """Return the program of these machines, given which rules have `steps` and the `for_each` key of each.
 
+    `follows` states which rules follow the unknown; their machines have at most `FOLLOWED_STATES_MAX` states.
     Keys are numbered from 0 without a gap. Raises RuleError where the tables together hold more than
     `TABLE_ENTRIES_MAX` entries.
     """
+    follows = [False] * len(machines) if follows is None else follows
     entries = sum((len(machine.next) + 1) * (len(machine.next[0]) + 2) for machine in machines)
     if entries > TABLE_ENTRIES_MAX:
         message = f"the rules are too large together: {entries} table entries, more than {TABLE_ENTRIES_MAX}"
@@ -175,12 +236,15 @@ def lay_out(machines: Sequence[Machine], stepped: Sequence[bool], keys: Sequence
     tables: list[U32] = []
     closings: list[U8] = []
     offsets = [0]
+    outputs: list[U8] = []
     for i in order:
-        table, closing = _rows_of(machines[i], offsets[-1])
+        table, closing, output = _rows_of(machines[i], offsets[-1], follows[i])
         tables.append(table)
         closings.append(closing)
+        outputs.append(output)
         offsets.append(offsets[-1] + len(table))
-    widths = np.array([len(machines[i].next[0]) + 2 for i in order], dtype=np.uint32)
+    following = np.array([follows[i] for i in order], dtype=np.bool_)
+    widths = np.array([len(machines[i].next[0]) + 2 for i in order], dtype=np.uint32) + following
     states = np.array([len(machines[i].next) for i in order], dtype=np.uint32)
     start = np.array(offsets[:-1], dtype=np.uint32)
     column_keys = np.array([-1 if keys[i] is None else keys[i] for i in order], dtype=np.int32)
@@ -197,32 +261,42 @@ def lay_out(machines: Sequence[Machine], stepped: Sequence[bool], keys: Sequence
         table=np.concatenate(tables) if tables else np.empty(0, dtype=np.uint32),
         closing=np.concatenate(closings) if closings else np.empty(0, dtype=np.uint8),
         start=start,
-        dead=start + states * widths,
+        dead=(start + states * widths).astype(np.uint32),
         skip=(widths - 2).astype(np.uint8),
         unknown=(widths - 1).astype(np.uint8),
+        follow=np.where(following, widths - 3, NEVER_FOLLOWS).astype(np.uint8),
+        followed=(start + (states + 1) * widths).astype(np.uint32),
+        outputs=np.concatenate(outputs) if outputs else np.empty(0, dtype=np.uint8),
     )
 
 
-def _rows_of(machine: Machine, offset: int) -> tuple[U32, U8]:
-    """Return one machine's part of the flat table, which begins at `offset`, and its closing codes."""
+def _rows_of(machine: Machine, offset: int, follows: bool) -> tuple[U32, U8, U8]:
+    """Return one machine's part of the flat table, which begins at `offset`, its closings and outputs."""
     states, letters = len(machine.next), len(machine.next[0])
-    width = letters + 2
+    width, rows = letters + 2 + follows, states + 1 + follows
     output = np.array(machine.output, dtype=np.uint32)
     verdict = output & VERDICT_MASK
     bits = np.where(verdict == VIOLATED, FOUND_VIOLATED, np.where(verdict == SATISFIED, FOUND_SATISFIED, 0))
     bits = bits | np.where((output & APPLIES) != 0, int(APPLIES_BIT), 0)
-    target = np.empty((states + 1, width), dtype=np.int64)
+    # A letter that changes no state; the loop steps the sets of a run that follows.
+    target = np.repeat(np.arange(rows)[:, None], width, axis=1)
     target[:states, :letters] = np.array(machine.next)
-    target[:, letters] = np.arange(states + 1)
-    target[:, letters + 1] = states
+    target[:, width - 1] = states
     target[states] = states
-    found = np.zeros((states + 1, width), dtype=np.int64)
+    found = np.zeros((rows, width), dtype=np.int64)
     found[:states, :letters] = bits
-    found[:states, letters + 1] = FOUND_UNKNOWN
-    closing = np.zeros((states + 1, width), dtype=np.uint8)
+    if follows:
+        found[:, letters] = FOUND_FOLLOW
+        found[states + 1, : letters + 1] = FOUND_FOLLOW
+    found[:, width - 1] = FOUND_UNKNOWN
+    found[states] = 0
+    closing = np.zeros((rows, width), dtype=np.uint8)
     closing[:states] = np.array([[CLOSING.index(verdict)] for verdict in machine.closing])
+    closing[states + 1 :] = CLOSING_FOLLOWED
+    outputs = np.zeros((rows, width), dtype=np.uint8)
+    outputs[:states, :letters] = output
     entries = ((offset + target * width) << OUTPUT_BITS) | found
-    return entries.astype(np.uint32).ravel(), closing.ravel()
+    return entries.astype(np.uint32).ravel(), closing.ravel(), outputs.ravel()
 
 
 def remember(program: Program, slots: int, slices: int) -> Memory:
@@ -239,82 +313,80 @@ def remember(program: Program, slots: int, slices: int) -> Memory:
         link=np.full(slices, UNLINKED, dtype=np.int32),
         slice_state=np.full((slices, widest), UNBORN, dtype=np.uint32),
         slice_last=np.full((slices, widest), -1, dtype=np.int64),
+        sets=np.zeros((slots, program.columns, 2), dtype=np.uint64),
+        slice_sets=np.zeros((slices, widest, 2), dtype=np.uint64),
+        doubts=np.zeros((slots, program.columns), dtype=np.uint8),
     )
 
 
 def judge(
     program: Program,
-    letters: U8,
+    letters: LetterTable,
     rows: Rows,
     memory: Memory,
     *,
     found_max: int = 1 << 16,
     slices_max: int = SLICES_MAX,
 ) -> Iterator[Findings]:
-    """Step every rule over `rows`, changing `memory`, and yield the findings in judged order, in parts.
+    """Step every rule over `rows`, changing `memory`, and yield the findings in parts.
 
-    `letters[word, column]` is the letter that a rule reads at an event with that word. A part holds at most
+    Findings of rules without `for_each` come first; both are in judged order. A part holds at most
     `found_max` findings; the kernel doubles that where a single event may have more.
     """
-    begin, total = 0, len(rows.words)
+    words, slots, stamps, flat = rows.words, rows.slots, rows.stamps, letters.letters.ravel()
+    state, doubts = memory.state.ravel(), memory.doubts
+    following = (
+        *(words, flat, letters.choice.ravel(), letters.bounds, letters.possible),
+        *(program.table, program.outputs, program.skip, program.follow, program.followed, program.start),
+    )
+
+    def unsliced(begin: int, out: Any) -> tuple[int, int]:
+        sessions = state, memory.seen, memory.last, memory.sets, doubts
+        sizes = program.plain, program.unsliced, program.columns
+        tables = program.table, program.skip
+        return judge_unsliced(begin, (words, slots, stamps, flat), tables, sizes, sessions, following, out)
+
+    def sliced(begin: int, out: Any) -> tuple[int, int]:
+        sizes = program.plain, program.unsliced, program.columns, slices_max
+        sessions = state, memory.last, memory.sets, doubts
+        chains = memory.born, memory.head, memory.linked, memory.link
+        slicing = *chains, memory.slice_state, memory.slice_last, memory.slice_sets
+        machines = program.table, program.skip, program.dead, program.unknown, program.follow
+        read, tables = (words, slots, stamps, flat, rows.slices), (*machines, program.group_columns)
+        return judge_sliced(begin, read, tables, sizes, sessions, slicing, following, out)
+
+    yield from _in_parts(unsliced, len(words), found_max)
+    if program.keys:
+        yield from _in_parts(sliced, len(words), found_max)
+
+
+def _in_parts(step: Callable[[int, Any], tuple[int, int]], total: int, found_max: int) -> Iterator[Findings]:
+    """Yield the findings of a loop over rows: from a row on while they fit, it returns row and findings."""
+    begin = 0
     while begin < total:
-        found = _findings(*(np.empty(found_max, dtype) for dtype in _TYPES))
-        begin, used = judge_rows(
-            begin,
-            (rows.words, rows.slots, rows.stamps, rows.slices, letters.ravel()),
-            (program.table, program.dead, program.skip, program.unknown, program.group_columns),
-            (program.plain, program.unsliced, program.columns, slices_max),
-            (memory.state.ravel(), memory.seen, memory.last),
-            (memory.born, memory.head, memory.linked, memory.link, memory.slice_state, memory.slice_last),
-            found.arrays,
-        )
+        found = findings(*(np.empty(found_max, dtype) for dtype in _TYPES))
+        begin, used = step(begin, found.arrays)
         if used:
             yield found.take(slice(used))
         elif begin < total:
             found_max *= 2
 
 
-def applies(memory: Memory) -> NDArray[np.bool_]:
-    """Return whether each rule (by column) has applied to each session (by slot) so far."""
+def applies(memory: Memory) -> Mask:
+    """Return whether each rule (by column) has applied to each session (by slot) so far, in every run."""
     return (memory.state & APPLIES_BIT) != 0
 
 
-def unjudged(program: Program, memory: Memory) -> NDArray[np.bool_]:
+def may_apply(memory: Memory) -> Mask:
+    """Return whether each rule (by column) has applied to each session (by slot) so far, in some run."""
+    return applies(memory) | (memory.doubts & MAY_APPLY != 0)
+
+
+def unjudged(memory: Memory) -> Mask:
     """Return whether each rule (by column) has become unjudged for each session (by slot)."""
+    return memory.doubts & UNDECIDED != 0
+
+
+def stopped(program: Program, memory: Memory) -> Mask:
+    """Return whether each rule (by column) judges no later event of each session (by slot)."""
     return memory.state >> OUTPUT_BITS == program.dead
-
-
-def close(program: Program, memory: Memory, slots: I32, *, held: bool = True) -> Findings:
-    """Return the closing verdicts of these sessions, only the unmet ones unless `held`.
-
-    `kinds` are codes of `CLOSING`. A rule with `for_each` closes by slice, and events without a value close
-    nothing; an unjudged rule has no closing. The stamps are those of the last event that the rule saw, in
-    the slice where it has one.
-    """
-    codes = program.closing if held else np.where(program.closing == CLOSING_UNMET, program.closing, 0)
-    return join(
-        [_close_unsliced(program, memory, slots, codes), *_close_slices(program, memory, slots, codes)]
-    )
-
-
-def _close_unsliced(program: Program, memory: Memory, slots: I32, closing: U8) -> Findings:
-    codes = closing[memory.state[slots, : program.unsliced] >> OUTPUT_BITS]
-    at, columns = np.nonzero(codes)
-    stamps = memory.seen[slots[at]]
-    stepped = columns >= program.plain
-    stamps[stepped] = memory.last[slots[at[stepped]], columns[stepped] - program.plain]
-    return _findings(stamps, slots[at], columns, np.full(len(at), NO_SLICE), codes[at, columns])
-
-
-def _close_slices(program: Program, memory: Memory, slots: I32, closing: U8) -> Iterator[Findings]:
-    owners, members, keys = chained(memory.head, memory.link, slots)
-    for column in range(program.unsliced, program.columns):
-        key = int(program.groups[column])
-        place = column - int(program.group_columns[key])
-        session, slice_slot = owners[keys == key], members[keys == key]
-        state = memory.slice_state[slice_slot, place]
-        judged = (state != UNBORN) & (memory.state[session, column] >> OUTPUT_BITS != program.dead[column])
-        session, slice_slot = session[judged], slice_slot[judged]
-        codes = closing[state[judged] >> OUTPUT_BITS]
-        stamps = memory.slice_last[slice_slot, place]
-        yield _findings(stamps, session, np.full(len(session), column), slice_slot, codes).take(codes != 0)

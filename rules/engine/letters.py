@@ -15,14 +15,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..labels.few import WORD_BITS
+from ..model.completions import Completions
 from ..model.formula import Formula, Op, names
 from ..model.machine import Machine
 from ..model.rule import Rule
-from . import kernel_loop
-from .kernel import I32, U8, Program
+from . import kernel, kernel_loop
+from .kernel import I32, I64, U8, U64, LetterTable, Program
 
 Bits = NDArray[np.bool_]
-U64 = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,14 @@ class LabelWords:
         """Return for each word whether the proposition is unknown."""
         return _bit(self.unknown, proposition)
 
+    def true_at(self, place: int, bits: Mapping[str, int]) -> frozenset[str]:
+        """Return the names of `bits`, by bit, that are true in a word."""
+        return _names_at(self.true, place, bits)
+
+    def unknown_at(self, place: int, bits: Mapping[str, int]) -> frozenset[str]:
+        """Return the names of `bits`, by bit, that are unknown in a word."""
+        return _names_at(self.unknown, place, bits)
+
     def packed(self, propositions: Sequence[int]) -> NDArray[np.int64]:
         """Return for each word the word of a machine: bit `i` is the truth of `propositions[i]`."""
         packed = np.zeros(len(self.true), dtype=np.int64)
@@ -54,6 +62,11 @@ class LabelWords:
 def _bit(words: U64, proposition: int) -> Bits:
     place, bit = divmod(proposition, WORD_BITS)
     return (words[:, place] >> np.uint64(bit)) & np.uint64(1) != 0
+
+
+def _names_at(words: U64, place: int, bits: Mapping[str, int]) -> frozenset[str]:
+    whole = sum(int(word) << WORD_BITS * i for i, word in enumerate(words[place]))
+    return frozenset(name for name, bit in bits.items() if whole >> bit & 1)
 
 
 def label_words(rows: pl.DataFrame, count: int) -> tuple[LabelWords, I32]:
@@ -70,35 +83,74 @@ def label_words(rows: pl.DataFrame, count: int) -> tuple[LabelWords, I32]:
     return LabelWords(bits[firsts, :count], bits[firsts, count:]), codes
 
 
+class Choices:
+    """Numbers of the letters that an event may have, from 0 in the order in which they are first found."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self._arrays: tuple[I64, U8] = np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def number(self, letters: tuple[int, ...]) -> int:
+        """Return the number of these letters."""
+        return self._numbers.setdefault(letters, len(self._numbers))
+
+    def arrays(self) -> tuple[I64, U8]:
+        """Return `bounds` and `possible` of a letter table."""
+        if len(self._arrays[0]) <= len(self._numbers):
+            flat = [letter for each in self._numbers for letter in each]
+            bounds = np.cumsum([0, *map(len, self._numbers)], dtype=np.int64)
+            self._arrays = bounds, np.array(flat, dtype=np.uint8)
+        return self._arrays
+
+
 def letters(
     program: Program,
     rules: Sequence[Rule],
     machines: Sequence[Machine],
     propositions: Mapping[tuple[str, str], int],
     words: LabelWords,
-) -> U8:
-    """Return the letter table: a row per word, a column per column of the program.
+    choices: Choices | None = None,
+) -> LetterTable:
+    """Return the letter table of the words, whose `choices` are numbered on.
 
     `propositions` maps each (pack, name) to its bit. A rule does not see an event where its `steps` is
-    false; it cannot judge one where `steps` is unknown, or where a proposition of its formula,
+    false. A rule that stops cannot judge one where `steps` is unknown, or where a proposition of its formula,
     transitions or `applies_to` is.
     """
     table = np.empty((len(words.true), program.columns), dtype=np.uint8)
+    choice, stand_in = (np.zeros(table.shape, dtype=np.int32) for _ in range(2))
+    choices = Choices() if choices is None else choices
     for column, number in enumerate(cast("list[int]", program.order.tolist())):
         rule, machine = rules[number], machines[number]
         bits = {name: propositions[rule.pack, name] for name in rule.propositions}
         word = words.packed([bits[name] for name in machine.propositions])
         read = np.frombuffer(machine.letters, dtype=np.uint8)[word]
+        follows = program.follow[column] != kernel.NEVER_FOLLOWS
         unknown = np.zeros(len(words.true), dtype=np.bool_)
-        for name in required_propositions(rule):
+        for name in rule.propositions if follows else required_propositions(rule):
             unknown |= words.is_unknown(bits[name])
         if rule.steps is not None:
             true, steps_unknown = _kleene(rule.steps, bits, words)
             sees = true | steps_unknown
             read = np.where(sees, read, program.skip[column])
             unknown = (unknown | steps_unknown) & sees
-        table[:, column] = np.where(unknown, program.unknown[column], read)
-    return table
+        if follows:
+            table[:, column] = read
+            completions = Completions(rule, machine, int(program.skip[column]))
+            for place in np.flatnonzero(unknown).tolist():
+                found = completions.of(words.true_at(place, bits), words.unknown_at(place, bits))
+                stand_in[place, column] = found.stand_in
+                if len(found.letters) == 1:
+                    table[place, column] = found.letters[0]
+                else:
+                    table[place, column] = program.follow[column]
+                    choice[place, column] = choices.number(found.letters)
+        else:
+            table[:, column] = np.where(unknown, program.unknown[column], read)
+    return LetterTable(table, choice, *choices.arrays(), stand_in)
 
 
 def required_propositions(rule: Rule) -> frozenset[str]:

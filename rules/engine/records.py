@@ -12,7 +12,14 @@ import polars as pl
 from msgspec import UNSET
 
 from ...schemas.instrumentations.missing import Missing
-from ...schemas.records.verdict_record import NoField, VerdictRecord, Witness, WitnessEvent, WitnessHistory
+from ...schemas.records.verdict_record import (
+    NoField,
+    VerdictRecord,
+    Witness,
+    WitnessEvent,
+    WitnessHistory,
+    encode_verdict,
+)
 from ...schemas.verdict import Verdict
 from ..labels.missing import missing_of
 from ..model.digest import verdict_id
@@ -20,6 +27,7 @@ from . import kernel, kernel_loop
 from .judge import CompiledRules, Judged
 from .kernel import I32, Findings
 from .sessions import Mask
+from .status import is_unjudged
 from .witness import (
     RunWitness,
     TrailRows,
@@ -38,6 +46,7 @@ RECORDS_AT_ONCE = 2_000
 REASONS = {
     kernel_loop.FOUND_UNKNOWN: "something that the rule asks about was not captured",
     kernel_loop.FOUND_SLICES: f"the session has more than {kernel.SLICES_MAX} slices",
+    kernel_loop.FOUND_UNSETTLED: "something that was not captured decides whether the session met the rule",
 }
 """Reasons why a rule is unjudged, by the kind of the finding; the limit of events has another reason."""
 
@@ -50,6 +59,7 @@ VERDICTS = {
     kernel_loop.FOUND_SATISFIED: Verdict.SATISFIED,
     kernel_loop.FOUND_UNKNOWN: Verdict.UNJUDGED,
     kernel_loop.FOUND_SLICES: Verdict.UNJUDGED,
+    kernel_loop.FOUND_UNSETTLED: Verdict.UNJUDGED,
     **{_CLOSED + code: verdict for code, verdict in enumerate(kernel.CLOSING) if verdict is not None},
 }
 """The verdict of each kind of finding."""
@@ -130,6 +140,11 @@ def record_key(record: VerdictRecord) -> RecordKey:
         record.slice or "",
         record.verdict,
     )
+
+
+def record_line(record: VerdictRecord) -> tuple[RecordKey, bytes]:
+    """Return the record's sort key, and its line of canonical JSON."""
+    return record_key(record), encode_verdict(record) + b"\n"
 
 
 class RecordEvent(NamedTuple):
@@ -214,7 +229,7 @@ def records_of(
 
 def has_witnesses(found: Findings) -> Mask:
     """Return which findings have a witness: all but those of unjudged rules."""
-    return (found.kinds != kernel_loop.FOUND_UNKNOWN) & (found.kinds != kernel_loop.FOUND_SLICES)
+    return ~is_unjudged(found)
 
 
 def _record(

@@ -15,7 +15,7 @@ from ...schemas.verdict import Verdict
 from . import kernel
 from .judge import CompiledRules, Judged, label_columns, read_labels
 from .kernel import CLOSING_UNMET, I64, Findings
-from .kernel_loop import FOUND_SLICES, FOUND_UNKNOWN, FOUND_VIOLATED
+from .kernel_loop import FOUND_SLICES, FOUND_UNKNOWN, FOUND_UNSETTLED, FOUND_VIOLATED
 from .sessions import Mask
 from .stepper import RuleEvent, RuleRun, SliceRun, SliceStep
 
@@ -32,7 +32,12 @@ def unmet_findings(closed: Findings, rated: Mask) -> Findings:
 
 def unjudged_findings(found: Findings) -> Findings:
     """Return the events at which rules become unjudged."""
-    return found.take((found.kinds == FOUND_UNKNOWN) | (found.kinds == FOUND_SLICES))
+    return found.take(is_unjudged(found))
+
+
+def is_unjudged(found: Findings) -> Mask:
+    """Return which findings are of rules that become unjudged."""
+    return np.isin(found.kinds, (FOUND_UNKNOWN, FOUND_SLICES, FOUND_UNSETTLED))
 
 
 def first_breaches(found: Findings, closed: Findings, rated: Mask) -> tuple[Findings, Findings]:
@@ -58,7 +63,7 @@ def _pairs(found: Findings) -> I64:
 
 
 def applied_at(compiled: CompiledRules, judged: Judged) -> tuple[I64, I64]:
-    """Return the columns of rules that come to apply to sessions, and the places of the events.
+    """Return the columns of rules that come to apply to sessions, or may, and the places of the events.
 
     The kernel steps once more over the first event of all sessions, then over the second, and so on.
     """
@@ -76,7 +81,7 @@ def applied_at(compiled: CompiledRules, judged: Judged) -> tuple[I64, I64]:
         rows = kernel.Rows(judged.codes[places], slots, places, judged.slices[places])
         for _ in kernel.judge(program, judged.letters, rows, memory, found_max=1 << 10):
             pass
-        sessions, columns = np.nonzero(kernel.applies(memory)[slots] & ~known[slots])
+        sessions, columns = np.nonzero(kernel.may_apply(memory)[slots] & ~known[slots])
         known[slots[sessions], columns] = True
         found.append(np.stack([columns, places[sessions]]))
     columns, places = np.concatenate(found, axis=1)
@@ -114,8 +119,8 @@ def label_runs(
 ) -> Iterator[tuple[int, RuleRun, list[RuleEvent]]]:
     """Yield the same as `rule_runs`, from `seq` and the labels of an occurrence's events."""
     program = compiled.program
-    _, codes, letters = read_labels(compiled, labels)
-    table, seqs = letters[codes], labels["seq"].to_list()
+    _, codes, table = read_labels(compiled, labels)
+    seqs = labels["seq"].to_list()
     for column, number in enumerate(cast("list[int]", program.order.tolist())):
         key = int(program.groups[column])
         run = RuleRun(
@@ -127,7 +132,9 @@ def label_runs(
         )
         values = labels[f"s{key}"].to_list() if run.is_sliced else [None] * len(seqs)
         unknown = labels[f"su{key}"].to_list() if run.is_sliced else [False] * len(seqs)
-        yield number, run, list(map(RuleEvent, seqs, table[:, column].tolist(), values, unknown))
+        read = table.letters[codes, column].tolist()
+        several = [table.several(program, code, column) for code in codes.tolist()]
+        yield number, run, list(map(RuleEvent, seqs, read, values, unknown, several))
 
 
 def status_of(run: RuleRun) -> list[SliceStatus]:
@@ -139,6 +146,6 @@ def status_of(run: RuleRun) -> list[SliceStatus]:
 
 def _closing(run: RuleRun, slice_run: SliceRun) -> Verdict | None:
     """Return the closing reading of a slice; unjudged rules and events without a value have none."""
-    if run.unjudged is not None or (run.is_sliced and slice_run is run.valueless):
+    if run.is_stopped or (run.is_sliced and slice_run is run.valueless):
         return None
     return slice_run.machine_run.closing

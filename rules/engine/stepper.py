@@ -7,7 +7,7 @@ one session, and step with this module. It imports no NumPy, so commands that on
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from ...schemas.verdict import Verdict
@@ -15,11 +15,13 @@ from ..model.machine import APPLIES, PENDING, SATISFIED, VERDICT_MASK, VERDICTS,
 
 
 class MachineStep(NamedTuple):
-    """The effect of one event on one run of a machine.
+    """The effect of one event on the runs of a machine.
 
-    `is_recorded` is true where the event decided the run, false where a final state repeats its verdict.
-    `residual` is what the coming events must satisfy, `true` or `false` where the verdict is final here.
-    `is_changed` is true where the event decided the run or changed its residual.
+    The verdict is that of all runs, `pending` where they differ; `possible` has the verdict of each.
+    `is_recorded` is true where the event decided it, false where final states repeat it. `is_split` is true
+    where some runs violate the rule here and some do not. `residual` is what the coming events must satisfy,
+    `true` or `false` where the verdict is final here. `is_changed` is true where the event decided the runs
+    or changed their residual. `applies` is true where the rule applies in all runs.
     """
 
     verdict: Verdict
@@ -27,52 +29,85 @@ class MachineStep(NamedTuple):
     residual: str
     is_changed: bool
     applies: bool
+    possible: frozenset[Verdict]
+    is_split: bool
 
 
 @dataclass(slots=True)
 class MachineRun:
-    """A machine in its state after some events of a session, or of one slice of it."""
+    """The runs of a machine over some events of a session, or of one slice of it.
+
+    It is one run unless something was unknown; then it is every run that some completion of the unknown
+    allows. The runs in the states `broken` have violated the rule, those in `unbroken` have not.
+    """
 
     machine: Machine
-    state: int = 0
+    unbroken: frozenset[int] = frozenset((0,))
+    broken: frozenset[int] = frozenset()
 
     def step(self, true: Collection[str]) -> MachineStep:
         """Step on an event at which just these propositions are true; unknown names are ignored."""
-        return self.step_letter(self.machine.letters[self.machine.word(true)])
+        return self.step_letters((self.machine.letters[self.machine.word(true)],))
 
-    def step_letter(self, letter: int) -> MachineStep:
-        """Step on an event with this letter of the machine."""
+    def step_letters(self, letters: Collection[int | None]) -> MachineStep:
+        """Step on an event with one of these letters of the machine; the runs of None do not see it."""
         machine, before = self.machine, self.residual
-        output = machine.output[self.state][letter]
-        self.state = machine.next[self.state][letter]
-        code = output & VERDICT_MASK
-        verdict, residual, is_recorded = VERDICTS[code], self.residual, code in (VIOLATED, SATISFIED)
+        outputs: set[int] = set()
+        broken, unbroken = set[int](), set[int]()
+        for state in self.broken | self.unbroken:
+            for letter in letters:
+                output = PENDING if letter is None else machine.output[state][letter]
+                target = state if letter is None else machine.next[state][letter]
+                violates = VERDICTS[output & VERDICT_MASK] is Verdict.VIOLATED
+                outputs.add(output)
+                broken |= {target} if violates or state in self.broken else set()
+                unbroken |= {target} if not violates and state in self.unbroken else set()
+        self.broken, self.unbroken = frozenset(broken), frozenset(unbroken)
+        possible = frozenset(VERDICTS[output & VERDICT_MASK] for output in outputs)
+        verdict = next(iter(possible)) if len(possible) == 1 else Verdict.PENDING
+        is_decided = any(output & VERDICT_MASK in (VIOLATED, SATISFIED) for output in outputs)
+        is_recorded = verdict is not Verdict.PENDING and is_decided
+        residual = self.residual
         is_changed = is_recorded or residual != before
-        if code != PENDING:
+        if verdict is not Verdict.PENDING:
             residual = "false" if verdict is Verdict.VIOLATED else "true"
-        return MachineStep(verdict, is_recorded, residual, is_changed, bool(output & APPLIES))
+        applies = all(output & APPLIES for output in outputs)
+        is_split = Verdict.VIOLATED in possible and len(possible) > 1
+        return MachineStep(verdict, is_recorded, residual, is_changed, applies, possible, is_split)
 
     @property
     def residual(self) -> str:
-        """Return what the coming events must satisfy, as text; after a restart, the formula itself."""
-        return self.machine.residual[self.state]
+        """Return what the coming events must satisfy, as text; after a restart, the formula itself.
+
+        Where the runs have several residuals, the text has each.
+        """
+        texts = {self.machine.residual[state] for state in self.broken | self.unbroken}
+        return " or else ".join(sorted(texts))
 
     @property
     def closing(self) -> Verdict | None:
-        """Return the finite-trace reading if the session ended here; None where no instance is pending."""
-        return self.machine.closing[self.state]
+        """Return the finite-trace reading if the session ended here; None where no instance is pending.
+
+        It is `unjudged` where some runs would be unmet and some not, and None where the others differ.
+        """
+        found = {self.machine.closing[state] for state in self.broken | self.unbroken}
+        if len(found) == 1:
+            return next(iter(found))
+        return Verdict.UNJUDGED if Verdict.UNMET in found else None
 
 
 class RuleEvent(NamedTuple):
     """One event of a session as one rule reads it: its letter, and the slice value that it carries.
 
-    `is_value_unknown` is true where the event may carry a value that cannot be read.
+    An event that may have one of several letters has them as `possible`. `is_value_unknown` is true where the
+    event may carry a value that cannot be read.
     """
 
     seq: int
     letter: int
     value: str | None = None
     is_value_unknown: bool = False
+    possible: tuple[int, ...] = ()
 
 
 class SliceStep(NamedTuple):
@@ -101,7 +136,8 @@ class RuleRun:
 
     `skip` is the letter of an event that the rule does not see, `unknown` that of one it cannot judge; both
     are letters of the kernel's program. `applies` is the `seq` of the event at which the rule first applied,
-    `unjudged` that of the event from which on it cannot judge; None where there is none.
+    `unjudged` that of the event at which it became unjudged; None where there is none. A rule `is_stopped`
+    where it judges no later event.
     """
 
     machine: Machine
@@ -111,6 +147,7 @@ class RuleRun:
     slices_max: int
     applies: int | None = None
     unjudged: int | None = None
+    is_stopped: bool = False
     valueless: SliceRun = field(init=False)
     slices: dict[str, SliceRun] = field(default_factory=dict[str, SliceRun])
 
@@ -120,31 +157,39 @@ class RuleRun:
     def step(self, event: RuleEvent) -> list[SliceStep]:
         """Step on an event and return a step for each slice that it belongs to.
 
-        Return none where the rule does not see the event, is unjudged already, or becomes unjudged here.
+        Return none where the rule does not see the event, has stopped already, or stops here.
         """
-        if event.letter == self.skip or self.unjudged is not None:
+        if event.letter == self.skip or self.is_stopped:
             return []
         value = event.value
         is_new = value is not None and value not in self.slices
         has_room = not is_new or len(self.slices) < self.slices_max
-        if event.letter == self.unknown or event.is_value_unknown or not has_room:
-            self.unjudged = event.seq
+        may_begin = is_new and self.skip in event.possible
+        if event.letter == self.unknown or event.is_value_unknown or not has_room or may_begin:
+            self._become_unjudged(event)
+            self.is_stopped = True
             return []
         if value is None:
             runs = [(None, self.valueless), *self.slices.items()]
         else:
             # A slice begins in the state that the events without a value have led to.
-            state = self.valueless.machine_run.state
-            runs = [(value, self.slices.setdefault(value, SliceRun(MachineRun(self.machine, state))))]
+            runs = [(value, self.slices.setdefault(value, SliceRun(replace(self.valueless.machine_run))))]
         return [self._step_slice(event, name, run) for name, run in runs]
 
     def _step_slice(self, event: RuleEvent, name: str | None, run: SliceRun) -> SliceStep:
-        step = run.machine_run.step_letter(event.letter)
+        letters = event.possible or (event.letter,)
+        step = run.machine_run.step_letters([None if each == self.skip else each for each in letters])
         if step.applies and self.applies is None:
             self.applies = event.seq
         # The run without a value reports violations only, and those only until a slice begins.
         is_silent = name is None and (
             bool(self.slices) or (self.is_sliced and step.verdict is Verdict.SATISFIED)
         )
+        if step.is_split and not (name is None and self.slices):
+            self._become_unjudged(event)
         run.last, run.seq = SliceStep(name, step, step.is_recorded and not is_silent), event.seq
         return run.last
+
+    def _become_unjudged(self, event: RuleEvent) -> None:
+        if self.unjudged is None:
+            self.unjudged = event.seq

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..model.machine import Machine
 from ..model.rule import Rule
 from . import trail_loop
-from .kernel import I32, I64, U8, Findings, Program
+from .kernel import I32, I64, Findings, LetterTable, Program
 from .letters import LabelWords
 from .trail_loop import (
     AT_BITS,
@@ -163,16 +163,20 @@ def _starts(sizes: Sequence[int]) -> I64:
 
 
 def trail_letters(
-    trails: TrailProgram, program: Program, words: LabelWords, letters: U8, columns: Iterable[int]
+    trails: TrailProgram, program: Program, words: LabelWords, table: LetterTable, columns: Iterable[int]
 ) -> tuple[I32, I32]:
     """Return the letters of the trail tables and the words of the machines, by label word and column.
 
-    `letters` is the kernel's letter table. Only these `columns` of the results are set.
+    A verdict is given where all runs agree, so a witness is that of one run: its events have the stand-ins of
+    the table. Only these `columns` of the results are set.
     """
+    letters = table.letters
     found = np.empty(letters.shape, dtype=np.int32)
     packed = np.empty(letters.shape, dtype=np.int32)
     for column in columns:
-        word, letter = words.packed(trails.bits[column]), letters[:, column]
+        letter = letters[:, column]
+        follows = letter == program.follow[column]
+        word = np.where(follows, table.stand_in[:, column], words.packed(trails.bits[column]))
         packed[:, column] = word
         read = np.where(letter == program.skip[column], SKIPPED, trails.tables[column].letters[word])
         found[:, column] = np.where(letter == program.unknown[column], UNREADABLE, read)

@@ -1,7 +1,8 @@
 """The explanation of a session: each run of a rule with its steps, and the status of the rule's parts there.
 
 A rule has a run for each slice. The verdicts and residuals are the machine's, with its restarts; the statuses
-are those of Rule Status Assessment, which knows no restarts.
+are those of Rule Status Assessment, which knows no restarts. Where something was not captured, they are those
+of the completion in which nothing unknown is true, as witnesses are.
 """
 
 from __future__ import annotations
@@ -64,8 +65,7 @@ class RunExplanation:
         if self.close is Verdict.UNMET:
             found.append(self.sentence(self.steps[-1].seq, self.close, sentences))
         if self.unjudged is not None:
-            key = (self.rule.pack, self.rule.id, None, self.unjudged, Verdict.UNJUDGED)
-            found.append(sentences.get(key))
+            found.append(_unjudged_sentence(self, sentences))
         return [sentence for sentence in found if sentence is not None]
 
 
@@ -93,15 +93,19 @@ def explanations(
             trace: ExampleSession = tuple(
                 frozenset(each for each, true in chosen if true[at]) for at in range(len(rows))
             )
-            is_over = is_closed and run.unjudged is None
+            is_over = is_closed and not run.is_stopped
+            close = closings.get(name) if is_over else None
+            unjudged = run.unjudged
+            if unjudged is None and close is Verdict.UNJUDGED:
+                unjudged = stepped[-1].seq
             yield RunExplanation(
                 rule=rule,
                 digest=compiled.digests[number],
                 slice=name,
                 steps=tuple(stepped),
-                close=closings.get(name) if is_over else None,
+                close=None if close is Verdict.UNJUDGED else close,
                 applies=run.applies is not None,
-                unjudged=run.unjudged,
+                unjudged=unjudged,
                 status=assess(rule.formula, trace, rule.transitions, is_closed=is_over),
             )
 
@@ -201,5 +205,10 @@ def _unjudged(run: RunExplanation, sentences: Sentences) -> dict[str, Any] | Non
     """Return where a rule became unjudged, and why."""
     if run.unjudged is None:
         return None
-    key = (run.rule.pack, run.rule.id, None, run.unjudged, Verdict.UNJUDGED)
-    return {"seq": run.unjudged, "sentence": sentences.get(key)}
+    return {"seq": run.unjudged, "sentence": _unjudged_sentence(run, sentences)}
+
+
+def _unjudged_sentence(run: RunExplanation, sentences: Sentences) -> str | None:
+    """Return the sentence on why a rule is unjudged, None where another slice has its record."""
+    assert run.unjudged is not None
+    return sentences.get((run.rule.pack, run.rule.id, None, run.unjudged, Verdict.UNJUDGED))

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..engine import kernel
+from ..engine.closing import reported_closing
 from ..engine.judge import CompiledRules
-from ..engine.kernel import CLOSING_UNMET, I32, I64, U8, Memory
+from ..engine.kernel import I32, I64, U8, Memory
 from ..engine.kernel_loop import UNBORN
 from ..engine.sessions import Mask
 from . import carry_loop
@@ -95,6 +96,7 @@ class CarryLayout:
             trails.sizes - counts - carry_loop.FIXED_SIZE,
             self.slot_size,
             np.array([table.delays.max(initial=0) > 0 for table in trails.tables], dtype=np.bool_),
+            program.followed.astype(np.int64),
         )
 
 
@@ -127,14 +129,16 @@ class BatchMemory:
             self.trails,
             self.breached,
         )
-        self.were_dead: Mask = kernel.unjudged(compiled.program, self.memory)
+        self.were_dead: Mask = kernel.stopped(compiled.program, self.memory)
         self._were_born: Mask = self.memory.slice_state != UNBORN
 
     @property
     def _arrays(self) -> tuple[Any, ...]:
         memory = self.memory
         slicing = memory.born, memory.head, memory.linked, memory.link
-        return memory.state, memory.seen, memory.last, *slicing, memory.slice_state, memory.slice_last
+        sliced = memory.slice_state, memory.slice_last
+        following = memory.sets, memory.slice_sets, memory.doubts
+        return memory.state, memory.seen, memory.last, *slicing, *sliced, *following
 
     def runs(self) -> tuple[I32, I32, I32]:
         """Return slot, column and slice slot of each run that coming verdicts may be of, in this order.
@@ -174,11 +178,10 @@ class BatchMemory:
 
     def settle(self, slots: I32, *, held: bool, places: int) -> tuple[Mask, Mask]:
         """Drop what no coming verdict of these slots needs; return the places and the slices in use."""
-        closing = self._program.closing
         used = np.zeros(places, dtype=np.bool_)
         needed = carry_loop.settle(
             (slots, self._slices.owners, self._slices.keys, self._slices.are_classes),
-            closing if held else np.where(closing == CLOSING_UNMET, closing, 0).astype(np.uint8),
+            reported_closing(self._program, held=held),
             self._layout.arrays,
             self._arrays,
             (self.slice_offsets, self.trails),
@@ -191,6 +194,7 @@ class BatchMemory:
         slices = self._slices
         sizes = self._layout.group_sizes[slices.keys[members]]
         room = len(slots) * (self._layout.slot_size + 1) + int(sizes.sum())
+        room += (len(slots) + len(members)) * self._program.columns * carry_loop.SETS_SIZE
         out: U8 = np.empty(room * carry_loop.NUMBER_BYTES_MAX, dtype=np.uint8)
         starts, bounds, owned = carry_loop.pack(
             (slots, members, slices.keys, slices.are_classes),

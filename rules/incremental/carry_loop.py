@@ -6,10 +6,11 @@ event: for each column of the program the head of its unsliced run (that of the 
 the run. A class of slices has a stream of its own: for each rule of its key the same. In state of the release
 before, the slices follow in the session's stream.
 
-A head has the bits of `DEAD` to `HAS_LAST`, the last event's effect above them and the number of changes
-above that. Nothing follows the head of a run that is dead, unborn or fresh (no event has stepped it); of
-another run there follow its state and the number of its values; with `HAS_LAST` the word, residual and
-reasons of its last event; then for each history bit the place of its last change; the changes, each as place,
+A head has the bits of `DEAD` to `HAS_LAST`, the last event's effect above them, the number of changes above
+that, `FOLLOWED`, and the doubts of the rule. Nothing follows the head of a run that is dead, unborn or fresh
+(no event has stepped it). Of another run there follow, with `FOLLOWED`, its two sets of states, each as two
+halves of 32 bits, the lower first; its state and the number of its values; with `HAS_LAST` the word, residual
+and reasons of its last event; for each history bit the place of its last change; the changes, each as place,
 word and residual; and the last places. A place is a number among the session's carried events from 1, or
 `OWN_PLACE` and a number among the slice's events from 0, and 0 where there is none.
 
@@ -23,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.kernel_loop import APPLIES_BIT, OUTPUT_BITS, UNBORN, njit
+from ..engine.kernel_loop import APPLIES_BIT, OUTPUT_BITS, UNBORN, UNDECIDED, njit
 from ..engine.trail_loop import (
     AT_BITS,
     AT_CHANGES,
@@ -40,7 +41,8 @@ from ..engine.trail_loop import (
 )
 
 DEAD, APPLIES, BREACHED, FRESH, HAS_LAST = 1, 2, 4, 8, 16
-EFFECT_SHIFT, CHANGES_SHIFT = 5, 7
+EFFECT_SHIFT, CHANGES_SHIFT, CHANGES_MASK = 5, 7, 31
+FOLLOWED, DOUBTS_SHIFT, DOUBTS_MASK = 1 << 12, 13, 3
 """The bits of a head."""
 
 FIXED_SIZE = AT_BITS + CHANGES_SIZE
@@ -49,8 +51,8 @@ OWN_PLACE = 1 << 14
 """The first place of a stream that is among a slice's events; a session has fewer carried events."""
 FIRST_OWN = -2
 """The place of a slice's first event in the trails of its class."""
-NUMBER_BYTES_MAX = 5
-"""Bytes of a number below 2**35; no place, word, state or residual has a greater number."""
+SETS_SIZE, NUMBER_BYTES_MAX = 4, 5
+"""Numbers of the sets of a run, and bytes of a number below 2**35; there are no greater numbers."""
 
 
 @njit
@@ -60,8 +62,9 @@ def unpack(data: Any, starts: Any, carried: Any, layout: Any, memory: Any, trail
     `carried` has the places of the carried events with their start by slot, the bounds of the slices that are
     in the slot's bytes, and those of all slices, as `unpack_slices` takes them.
     """
-    states, first_state, width, start, dead, _groups, plain, offsets, bits, depths, slot_size, _back = layout
-    state, seen, last, _born, _head, _linked, _link, _slice_state, _slice_last = memory
+    states, first_state, width, start, dead, _groups, plain, offsets, bits, depths = layout[:10]
+    slot_size, followed = layout[10], layout[12]
+    state, seen, last, sets, doubts = memory[0], memory[1], memory[2], memory[9], memory[11]
     places, firsts, bounds, slices = carried
     for s in range(starts.shape[0] - 1):
         i, has_bytes = starts[s], starts[s + 1] > starts[s]
@@ -72,9 +75,11 @@ def unpack(data: Any, starts: Any, carried: Any, layout: Any, memory: Any, trail
             t, packed = s * slot_size + offsets[c], FRESH
             if has_bytes:
                 packed, i = _number(data, i)
+            i = _read_sets(data, i, packed, sets[s, c])
             i = _read(data, i, packed, t, (places, firsts[s], -1), bits[c], depths[c], trails)
             row = start[c] + states[first_state[c] + trails[t + AT_STATE]] * width[c]
-            row = dead[c] if packed & DEAD else row
+            row = dead[c] if packed & DEAD else followed[c] if packed & FOLLOWED else row
+            doubts[s, c] = packed >> DOUBTS_SHIFT & DOUBTS_MASK | (UNDECIDED if packed & DEAD else 0)
             state[s, c] = row << OUTPUT_BITS | (APPLIES_BIT if packed & APPLIES else 0)
             breached[s, c] = (packed & BREACHED) != 0
             if c >= plain:
@@ -97,10 +102,9 @@ def _unpack_slice(
     `slices` are the owners, keys and offsets of the trails of all slice slots, the beginnings of their bytes,
     the places of their first own events (-1 for a class), and the numbers of slices that they stand for.
     """
-    states, first_state, width, start, _dead, groups, _plain, offsets, bits, depths, _slot_size, _back = (
-        layout
-    )
-    _state, _seen, _last, born, head, linked, link, slice_state, slice_last = memory
+    states, first_state, width, start, _dead, groups, _plain, offsets, bits, depths = layout[:10]
+    born, head, linked, link, slice_state, slice_last = memory[3:9]
+    slice_sets, followed = memory[10], layout[12]
     owners, keys, slice_offsets, _begins, _own, weights = slices
     s, k = owners[x], keys[x]
     unsliced = start.shape[0] - born.shape[1]
@@ -109,10 +113,12 @@ def _unpack_slice(
     for c in range(groups[k], groups[k + 1]):
         t = slice_offsets[x] + offsets[c] - offsets[groups[k]]
         packed, i = _number(data, i)
+        i = _read_sets(data, i, packed, slice_sets[x, c - groups[k]])
         i = _read(data, i, packed, t, at, bits[c], depths[c], trails)
         if packed & DEAD:
             continue
         row = start[c] + states[first_state[c] + trails[t + AT_STATE]] * width[c]
+        row = followed[c] if packed & FOLLOWED else row
         slice_state[x, c - groups[k]] = row << OUTPUT_BITS
         slice_last[x, c - groups[k]] = trails[t + AT_BITS + bits[c] + CHANGES_SIZE]
         born[s, c - unsliced] += weights[x]
@@ -131,6 +137,17 @@ def _number(data: Any, i: Any) -> Any:
 
 
 @njit
+def _read_sets(data: Any, i: Any, packed: Any, sets: Any) -> Any:
+    """Read the sets of a run that follows, and return where the next number begins."""
+    if packed & FOLLOWED and not packed & DEAD:
+        for part in range(sets.shape[0]):
+            lower, i = _number(data, i)
+            upper, i = _number(data, i)
+            sets[part] = np.uint64(lower) | np.uint64(upper) << np.uint64(32)
+    return i
+
+
+@njit
 def _read(data: Any, i: Any, packed: Any, t: Any, at: Any, bits: Any, depth: Any, trails: Any) -> Any:
     """Read the run with that head into the trail at `t`, and return where the next number begins.
 
@@ -145,7 +162,7 @@ def _read(data: Any, i: Any, packed: Any, t: Any, at: Any, bits: Any, depth: Any
     trails[t + AT_STATE], i = _number(data, i)
     trails[t + AT_VALUES], i = _number(data, i)
     trails[t + AT_EFFECT] = packed >> EFFECT_SHIFT & 3
-    trails[t + AT_CHANGES] = packed >> CHANGES_SHIFT
+    trails[t + AT_CHANGES] = packed >> CHANGES_SHIFT & CHANGES_MASK
     if packed & HAS_LAST:
         trails[t + AT_WORD], i = _number(data, i)
         trails[t + AT_RESIDUAL], i = _number(data, i)
@@ -180,7 +197,9 @@ def fork(chosen: Any, layout: Any, slice_state: Any, runs: Any) -> Any:
     """
     owners, keys, was_born = chosen
     slice_offsets, trails = runs
-    _states, _first, _width, _start, _dead, groups, _plain, offsets, bits, depths, slot_size, _back = layout
+    _states, _first, _width, _start, _dead, groups, _plain, offsets, bits, depths, slot_size, _back = layout[
+        :12
+    ]
     for x in range(owners.shape[0]):
         first = groups[keys[x]]
         for c in range(first, groups[keys[x] + 1]):
@@ -202,8 +221,10 @@ def settle(chosen: Any, closing: Any, layout: Any, memory: Any, runs: Any, used:
     """
     slots, owners, keys, is_class = chosen
     slice_offsets, trails = runs
-    _states, _first, _width, _start, dead, groups, _plain, offsets, bits, depths, slot_size, back = layout
-    state, seen, _last, _born, _head, _linked, _link, slice_state, _slice_last = memory
+    _states, _first, _width, _start, dead, groups, _plain, offsets, bits, depths, slot_size, back = layout[
+        :12
+    ]
+    state, seen, _last, _born, _head, _linked, _link, slice_state = memory[:8]
     needed = np.zeros(owners.shape[0], dtype=np.bool_)
     is_open = np.zeros(state.shape[0], dtype=np.bool_)
     for s in slots:
@@ -265,8 +286,11 @@ def pack(chosen: Any, layout: Any, memory: Any, runs: Any, numbers: Any, out: An
     """
     slots, slices, keys, is_class = chosen
     slice_offsets, trails, breached, owners = runs
-    _states, _first, _width, _start, dead, groups, _plain, offsets, bits, depths, slot_size, _back = layout
-    state, seen, _last, _born, _head, _linked, _link, slice_state, _slice_last = memory
+    _states, _first, _width, _start, dead, groups, _plain, offsets, bits, depths, slot_size, _back = layout[
+        :12
+    ]
+    state, seen, slice_state = memory[0], memory[1], memory[7]
+    sets, slice_sets, doubts, followed = memory[9], memory[10], memory[11], layout[12]
     starts = np.empty(slots.shape[0] + slices.shape[0] + 1, dtype=np.int64)
     bounds = np.zeros(slices.shape[0] + 1, dtype=np.int64)
     owned = np.empty(out.shape[0] // NUMBER_BYTES_MAX + 1, dtype=np.int64)
@@ -277,11 +301,14 @@ def pack(chosen: Any, layout: Any, memory: Any, runs: Any, numbers: Any, out: An
         i = _put(out, i, numbers[seen[s]] if seen[s] >= 0 else 0)
         for c in range(state.shape[1]):
             flags = (APPLIES if state[s, c] & APPLIES_BIT else 0) | (BREACHED if breached[s, c] else 0)
+            flags |= np.int64(doubts[s, c]) << DOUBTS_SHIFT
+            flags |= FOLLOWED if state[s, c] >> OUTPUT_BITS == followed[c] else 0
             if state[s, c] >> OUTPUT_BITS == dead[c]:
-                i = _put(out, i, flags | DEAD)
+                i = _put(out, i, flags & (APPLIES | BREACHED) | DEAD)
             else:
                 at = numbers, owned, 0, -1
-                i, _ = _write(out, i, flags, s * slot_size + offsets[c], bits[c], depths[c], trails, at)
+                t = s * slot_size + offsets[c]
+                i, _ = _write(out, i, flags, sets[s, c], t, bits[c], depths[c], trails, at)
     for y in range(slices.shape[0]):
         starts[slots.shape[0] + y] = i
         x, end = slices[y], bounds[y]
@@ -292,7 +319,9 @@ def pack(chosen: Any, layout: Any, memory: Any, runs: Any, numbers: Any, out: An
             else:
                 t = slice_offsets[x] + offsets[c] - offsets[first]
                 at = numbers, owned, bounds[y], -1 if is_class[x] else end
-                i, written = _write(out, i, 0, t, bits[c], depths[c], trails, at)
+                flags = FOLLOWED if slice_state[x, c - first] >> OUTPUT_BITS == followed[c] else 0
+                run_sets = slice_sets[x, c - first]
+                i, written = _write(out, i, flags, run_sets, t, bits[c], depths[c], trails, at)
                 end = end if is_class[x] else written
         bounds[y + 1] = end
     starts[slots.shape[0] + slices.shape[0]] = i
@@ -311,7 +340,9 @@ def _put(out: Any, i: Any, number: Any) -> Any:
 
 
 @njit
-def _write(out: Any, i: Any, flags: Any, t: Any, bits: Any, depth: Any, trails: Any, at: Any) -> Any:
+def _write(
+    out: Any, i: Any, flags: Any, sets: Any, t: Any, bits: Any, depth: Any, trails: Any, at: Any
+) -> Any:
     """Write the run of the trail at `t`, and return where the next number goes, and the end of own places.
 
     `at` has the numbers of places among the session's events, and an array of which a part has the places of
@@ -319,7 +350,7 @@ def _write(out: Any, i: Any, flags: Any, t: Any, bits: Any, depth: Any, trails: 
     """
     numbers, owned, begin, end = at
     past = t + AT_BITS + bits + CHANGES_SIZE
-    is_fresh = trails[past] == -1
+    is_fresh = trails[past] == -1 and not flags & FOLLOWED
     for j in range(AT_BITS):
         is_fresh &= trails[t + j] == 0
     for j in range(bits):
@@ -329,6 +360,10 @@ def _write(out: Any, i: Any, flags: Any, t: Any, bits: Any, depth: Any, trails: 
     has_last = trails[t + AT_WORD] | trails[t + AT_RESIDUAL] | trails[t + AT_DECIDING]
     flags |= HAS_LAST if has_last else 0
     i = _put(out, i, flags | trails[t + AT_EFFECT] << EFFECT_SHIFT | trails[t + AT_CHANGES] << CHANGES_SHIFT)
+    if flags & FOLLOWED:
+        for part in range(sets.shape[0]):
+            i = _put(out, i, np.int64(sets[part] & np.uint64(0xFFFFFFFF)))
+            i = _put(out, i, np.int64(sets[part] >> np.uint64(32)))
     i = _put(out, i, trails[t + AT_STATE])
     i = _put(out, i, trails[t + AT_VALUES])
     if has_last:

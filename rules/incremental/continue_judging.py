@@ -13,8 +13,10 @@ from typing import NamedTuple, TypeAlias, cast
 import numpy as np
 import polars as pl
 
+from ...schemas.records.session_status import SessionStatus
 from ...schemas.records.verdict_record import VerdictRecord
 from ..engine import kernel, kernel_loop
+from ..engine.closing import become_unjudged, close_sessions
 from ..engine.judge import label_columns
 from ..engine.kernel import I32, I64, Findings
 from ..engine.kernel_loop import NO_SLICE
@@ -27,23 +29,7 @@ from .carried import Carried
 from .carried_slices import CarriedSlices, SteppedSlice, slice_name
 from .carry_layout import BatchMemory, CarriedStreams, CarryLayout, PackedRuns
 from .placed_events import PlacedEvents, new_slots, occurrence_slots
-
-
-class RuleChange(NamedTuple):
-    """A change of a rule's status in an occurrence, with the time and the agent of the event of the change.
-
-    `rule` is the rule's number. `applied` and `breached` are whether the rule applied to the occurrence, or
-    was breached in it, before the change.
-    """
-
-    session_id: str
-    occurrence: int
-    time: int
-    agent: str | None
-    rule: int
-    applied: bool = False
-    breached: bool = False
-
+from .rule_changes import RuleChange, RuleStep, StatusBatches
 
 _BatchChange: TypeAlias = tuple[int, RuleChange]
 """The number of a batch, and a change in it."""
@@ -53,9 +39,9 @@ _BatchChange: TypeAlias = tuple[int, RuleChange]
 class BatchOutcome:
     """The verdict records of a batch, and the changes of rules' status in its sessions.
 
-    A rule comes to apply to an occurrence at the last event that the batch has of it. The first breach of
-    a rule in an occurrence is a violation, or an obligation left unmet; breaches at history events do not
-    count.
+    A rule comes to apply to an occurrence, or may, at the last event that the batch has of it. The first
+    breach of a rule in an occurrence is a violation, or an obligation left unmet; breaches at history events
+    do not count.
     """
 
     records: list[VerdictRecord] = field(default_factory=list[VerdictRecord])
@@ -63,6 +49,15 @@ class BatchOutcome:
     violated: list[RuleChange] = field(default_factory=list[RuleChange])
     unmet: list[RuleChange] = field(default_factory=list[RuleChange])
     unjudged: list[RuleChange] = field(default_factory=list[RuleChange])
+
+
+class _Changes(NamedTuple):
+    """The changes of `BatchOutcome` with their batches."""
+
+    applied: list[_BatchChange]
+    violated: list[_BatchChange]
+    unmet: list[_BatchChange]
+    unjudged: list[_BatchChange]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,24 +91,25 @@ def continue_judging(
     while True:
         continuation = _Continuation(layout, carried, labelled, batches, expanded)
         found, applied = continuation.judge(satisfied)
-        closed = continuation.close(satisfied)
+        closed, unsettled = continuation.close(satisfied)
         # Each slice of a class has a verdict of its own.
-        reporting = continuation.classes_of(found, closed)
+        reporting = continuation.classes_of(found, closed, unsettled)
         if not reporting:
             break
         expanded |= reporting
     closed = closed.take(closed.stamps >= 0)
+    unsettled = continuation.become_unjudged(unsettled)
     outcomes = [BatchOutcome() for _ in range(int(batches.max(initial=-1)) + 1)]
-    for batch, record in continuation.records(found, closed):
+    for batch, record in continuation.records(found, closed, unsettled):
         outcomes[batch].records.append(record)
-    for batch, change in applied:
+    changes = continuation.changes(applied, found, closed, unsettled)
+    for batch, change in changes.applied:
         outcomes[batch].applied.append(change)
-    violated, unmet = continuation.breaches(found, closed)
-    for batch, change in violated:
+    for batch, change in changes.violated:
         outcomes[batch].violated.append(change)
-    for batch, change in unmet:
+    for batch, change in changes.unmet:
         outcomes[batch].unmet.append(change)
-    for batch, change in continuation.unjudged(found):
+    for batch, change in changes.unjudged:
         outcomes[batch].unjudged.append(change)
     return Continued(outcomes, continuation.carried(satisfied))
 
@@ -148,26 +144,25 @@ class _Continuation:
             layout, self._slices, CarriedStreams(streams, events.places, events.firsts, bounds)
         )
 
-    def judge(self, satisfied: bool) -> tuple[Findings, list[_BatchChange]]:
+    def judge(self, satisfied: bool) -> tuple[Findings, list[RuleStep]]:
         """Step the kernel over the new events; return the findings, and the rules that come to apply."""
         memory, first = self._memory.memory, self._events.first_new
         slots = self._events.new_slots
-        before = kernel.applies(memory)
+        before = kernel.may_apply(memory)
+        self._statuses = StatusBatches(before, self._memory.breached, kernel.unjudged(memory))
         parts: list[Findings] = []
-        applied: list[_BatchChange] = []
+        applied: list[RuleStep] = []
         for batch in np.unique(self._batches).tolist():
             at = np.flatnonzero(self._batches == batch)
             rows = kernel.Rows(self._letters.codes[at], slots[at], at + first, self._row_slices[at])
-            parts += kernel.judge(self._compiled.program, self._letters.letters, rows, memory)
-            now = kernel.applies(memory)
+            parts += kernel.judge(self._compiled.program, self._letters.table, rows, memory)
+            now, certain = kernel.may_apply(memory), kernel.applies(memory)
             # The places ascend, so the last one of a slot remains.
             last: dict[int, int] = dict(zip(slots[at].tolist(), rows.stamps.tolist(), strict=True))
-            breaches = self._memory.breached
             for slot, column in self._by_rule(now & ~before):
-                change = self._change(last[slot], column, breached=bool(breaches[slot, column]))
-                applied.append((batch, change))
+                applied.append(RuleStep(batch, last[slot], slot, column, bool(certain[slot, column])))
             before = now
-        found = kernel.join(parts)
+        found = kernel.in_judged_order(kernel.join(parts))
         return found if satisfied else found.take(found.kinds != kernel_loop.FOUND_SATISFIED), applied
 
     def _by_rule(self, changed: Mask) -> Iterator[tuple[int, int]]:
@@ -176,26 +171,36 @@ class _Continuation:
         order = np.lexsort((self._compiled.program.order[columns], slots))
         return zip(slots[order].tolist(), columns[order].tolist(), strict=True)
 
-    def close(self, satisfied: bool) -> Findings:
-        """Return the closing verdicts of the occurrences that close."""
+    def close(self, satisfied: bool) -> tuple[Findings, Findings]:
+        """Return the closing verdicts of the occurrences that close, and the unsettled ones."""
         closing = np.array(
             [i for i, slot in enumerate(self._slots) if slot.closes is not None], dtype=np.int32
         )
-        return kernel.close(self._compiled.program, self._memory.memory, closing, held=satisfied)
+        return close_sessions(self._compiled.program, self._memory.memory, closing, held=satisfied)
 
-    def classes_of(self, found: Findings, closed: Findings) -> frozenset[ClassPlace]:
+    def become_unjudged(self, unsettled: Findings) -> Findings:
+        """Return the rules that become unjudged when their occurrences close."""
+        return become_unjudged(self._memory.memory, unsettled)
+
+    def classes_of(self, *found: Findings) -> frozenset[ClassPlace]:
         """Return the classes of slices that have verdicts."""
-        slots = np.concatenate([found.slices, closed.slices])
+        slots = kernel.join(found).slices
         slots = np.unique(slots[slots >= 0])
         slots = slots[self._slices.are_classes[slots]]
         owners, numbers = self._slices.owners[slots].tolist(), self._slices.classes[slots].tolist()
         return frozenset(zip(owners, numbers, strict=True))
 
-    def records(self, found: Findings, closed: Findings) -> Iterator[tuple[int, VerdictRecord]]:
+    def records(
+        self, found: Findings, closed: Findings, unsettled: Findings
+    ) -> Iterator[tuple[int, VerdictRecord]]:
         """Step the trails over the new events, and yield each finding's batch and record."""
-        both = kernel.join([found, marked(closed)])
+        both = kernel.join([found, marked(closed), unsettled])
         order = np.lexsort((both.stamps, both.slices, both.columns, both.slots))
-        batches = [*self._batches_of(found), *self._closing_batches(closed)]
+        batches = [
+            *self._batches_of(found),
+            *self._closing_batches(closed),
+            *self._closing_batches(unsettled),
+        ]
         both = both.take(order)
         compiled, trails, events = self._compiled, self._compiled.trails, self._events
         letters = self._letters
@@ -253,8 +258,10 @@ class _Continuation:
             asked=asked.stamps,
         )
 
-    def breaches(self, found: Findings, closed: Findings) -> tuple[list[_BatchChange], list[_BatchChange]]:
-        """Return the first breaches of rules in occurrences: by violations, and by unmet obligations."""
+    def changes(
+        self, applied: list[RuleStep], found: Findings, closed: Findings, unsettled: Findings
+    ) -> _Changes:
+        """Return the changes of status: the steps by which rules come to apply, and those of findings."""
         breached = self._memory.breached
         violated, unmet = (
             first.take(~breached[first.slots, first.columns])
@@ -262,36 +269,33 @@ class _Continuation:
         )
         for first in (violated, unmet):
             breached[first.slots, first.columns] = True
-        return (
-            self._changes(violated, self._batches_of(violated)),
-            self._changes(unmet, self._closing_batches(unmet)),
+        dead = unjudged_findings(found)
+        steps = (
+            (SessionStatus.APPLIED, applied),
+            (SessionStatus.VIOLATED, self._steps(violated, self._batches_of(violated))),
+            (SessionStatus.VIOLATED, self._steps(unmet, self._closing_batches(unmet))),
+            (
+                SessionStatus.UNJUDGED,
+                self._steps(dead, self._batches_of(dead))
+                + self._steps(unsettled, self._closing_batches(unsettled)),
+            ),
+        )
+        for status, each in steps:
+            self._statuses.note(status, each)
+        return _Changes(
+            *([(step.batch, self._change(status, step)) for step in each] for status, each in steps)
         )
 
-    def unjudged(self, found: Findings) -> list[_BatchChange]:
-        """Return the rules that become unjudged; the caller asks for the breaches first."""
-        dead = unjudged_findings(found)
-        return self._changes(dead, self._batches_of(dead), self._memory.breached)
+    def _steps(self, found: Findings, batches: Sequence[int]) -> list[RuleStep]:
+        arrays = found.stamps.tolist(), found.slots.tolist(), found.columns.tolist()
+        return list(map(RuleStep, batches, *arrays))
 
-    def _changes(
-        self, found: Findings, batches: Sequence[int], breached: Mask | None = None
-    ) -> list[_BatchChange]:
-        """Return the changes of findings; `breached` is where rules were breached before."""
-        applies = kernel.applies(self._memory.memory)
-        changes: list[_BatchChange] = []
-        for i, batch in enumerate(batches):
-            at = int(found.slots[i]), int(found.columns[i])
-            was_breached = breached is not None and bool(breached[at])
-            stamp = int(found.stamps[i])
-            change = self._change(stamp, at[1], applied=bool(applies[at]), breached=was_breached)
-            changes.append((batch, change))
-        return changes
-
-    def _change(
-        self, place: int, column: int, *, applied: bool = False, breached: bool = False
-    ) -> RuleChange:
-        event, slot = self._events.at(place), self._slots[int(self._events.slots[place])]
-        place_of = slot.session_id, slot.occurrence, event.time + slot.occurrence, event.agent
-        return RuleChange(*place_of, int(self._compiled.program.order[column]), applied, breached)
+    def _change(self, status: SessionStatus, step: RuleStep) -> RuleChange:
+        event = self._events.at(step.place)
+        slot = self._slots[step.slot]
+        number = int(self._compiled.program.order[step.column])
+        named = slot.session_id, slot.occurrence, event.time + slot.occurrence, event.agent, number
+        return RuleChange(*named, self._statuses.before(status, step), step.is_certain)
 
     def carried(self, satisfied: bool) -> dict[str, Carried | None]:
         """Return what is carried of each session: its open occurrence, None where there is none."""

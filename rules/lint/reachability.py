@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from ...schemas.verdict import Recover, Verdict
 from ..compiler.compile import compile_rule
 from ..compiler.limits import Work
-from ..model.formula import Formula, names
+from ..model.formula import Formula, evaluate_boolean, names
 from ..model.machine import APPLIES, STAYS_VIOLATED, VERDICT_MASK, VIOLATED, Machine
 from ..model.predicate import Literal
 from ..model.problem import Location, Problem
 from ..model.rule import Rule
-from ..packs.examples.label_examples import evaluate_boolean
 from .product import PROPOSITIONS_MAX, sets_of
 from .rewrites import at_cause
 from .satisfiability import jointly_satisfiable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -133,3 +133,27 @@ def has_future(formula: Formula) -> bool:
 def has_past(formula: Formula) -> bool:
     """Return whether a formula has a past operator (`at_most` is one)."""
     return any(node.op in PAST for node in walk(formula))
+
+
+def evaluate_boolean(formula: Formula, true: Collection[str]) -> bool:
+    """Return whether a Boolean formula holds if exactly these propositions are true."""
+    values = (evaluate_boolean(arg, true) for arg in formula.args)
+    match formula.op:
+        case Op.TRUE:
+            return True
+        case Op.FALSE:
+            return False
+        case Op.PROP:
+            return formula.name in true
+        case Op.NOT:
+            return not next(values)
+        case Op.AND:
+            return all(values)
+        case Op.OR:
+            return any(values)
+        case Op.IMPLIES:
+            return not next(values) or next(values)
+        case Op.IFF:
+            return next(values) == next(values)
+        case _:
+            raise AssertionError(f"`{formula.op.value}` is not Boolean")

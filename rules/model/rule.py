@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ...schemas.event import Event
-from ...schemas.verdict import Recover, Severity
+from ...schemas.verdict import Recover, Severity, Unknown
 from .formula import Formula
 from .predicate import Path as FieldPath
 from .predicate import Predicate
@@ -101,6 +101,7 @@ class Rule:
     transitions: Mapping[str, Formula] = field(default_factory=dict[str, Formula])
     severity: Severity = Severity.MEDIUM
     recover: Recover = Recover.BOTH
+    unknown: Unknown = Unknown.FOLLOW
     for_each: SliceKey | None = None
     steps: Formula | None = None
     applies_to: Formula | None = None
@@ -131,3 +132,9 @@ class RuleSet:
     def packs(self) -> tuple[str, ...]:
         """Return the names of the packs, without the packs that they extend and use."""
         return tuple(name for name in self.sources if "/" not in name)
+
+
+def stopping(rule_set: RuleSet) -> RuleSet:
+    """Return the rule set as releases read it that had no `unknown`: every rule stops at an unknown."""
+    rules = tuple(replace(rule, unknown=Unknown.STOP) for rule in rule_set.rules)
+    return replace(rule_set, rules=rules)

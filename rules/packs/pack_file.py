@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 # Only Pydantic's engine: building models with Pydantic would double the start-up time.
 from pydantic_core import CoreConfig, CoreSchema, SchemaValidator, core_schema
 
-from ...schemas.verdict import Recover, Severity
+from ...schemas.verdict import Recover, Severity, Unknown
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$"
 VERSION_MAX = 1_000_000_000
@@ -201,6 +201,13 @@ class RuleEntry:
         default=Recover.BOTH,
         metadata=_accepts(
             _choice(Recover), "The verdicts after which the rule restarts: both kinds, violations, none."
+        ),
+    )
+    unknown: Unknown = field(
+        default=Unknown.FOLLOW,
+        metadata=_accepts(
+            _choice(Unknown),
+            "The treatment of what was not captured: follow every completion, or stop judging the session.",
         ),
     )
     for_each: str | list[str] | list[list[str]] | None = field(

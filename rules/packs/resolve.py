@@ -150,6 +150,7 @@ class _Resolver:
             transitions=transitions,
             severity=entry.severity,
             recover=entry.recover,
+            unknown=entry.unknown,
             for_each=for_each,
             steps=steps,
             applies_to=applies_to,

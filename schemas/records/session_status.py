@@ -15,7 +15,7 @@ class SessionStatus(StrEnum):
     """The status of a rule in a session, or of the session itself."""
 
     APPLIED = "applied"
-    """The rule begins to apply to the occurrence."""
+    """The rule begins to apply to the occurrence, or may: something that was not captured decides it."""
     VIOLATED = "violated"
     """The occurrence violates the rule, or leaves it unmet, for the first time; history does not count."""
     UNJUDGED = "unjudged"
@@ -28,11 +28,14 @@ class SessionCount(StrEnum):
     """A count of a rule's sessions, from which the bounds of its rate follow."""
 
     SESSIONS = "sessions"
-    """Sessions to which the rule applies, or may apply: the denominator of both bounds."""
+    """Sessions to which the rule applies, or may apply: the denominator of the lower bound."""
     VIOLATING = "violating"
     """Sessions that violate the rule."""
     POSSIBLE = "possible"
     """Sessions in which the rule could not be judged to the end, and that had not violated it before."""
+    UNCERTAIN = "uncertain"
+    """Sessions in `sessions` of which it was unknown then whether the rule applies; the denominator of the
+    higher bound has the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,9 @@ class StatusChange:
 
     Times are nanoseconds since the epoch. `pack`, `rule`, `rule_digest` and `severity` are None where the
     occurrence closed. `missing` is the state of the content that an unjudged rule lacks (`absent`,
-    `truncated` or `redacted`), None if it is unjudged for another reason. `previous` is the rule's latest
-    status before, for metrics; no message has it.
+    `truncated` or `redacted`), None if it is unjudged for another reason. For metrics, and in no message,
+    `previous` is the rule's status before, and `is_certain` is false where it is unknown whether the rule
+    applies.
     """
 
     status: SessionStatus
@@ -56,12 +60,15 @@ class StatusChange:
     time: int
     missing: str | None = None
     previous: SessionStatus | None = field(default=None, compare=False)
+    is_certain: bool = field(default=True, compare=False)
 
     @property
     def counts(self) -> tuple[SessionCount, ...]:
         """Return the counts of the rule's sessions that grow by this change."""
         sessions = () if self.previous is not None else (SessionCount.SESSIONS,)
         match self.status:
+            case SessionStatus.APPLIED if sessions and not self.is_certain:
+                return *sessions, SessionCount.UNCERTAIN
             case SessionStatus.APPLIED:
                 return sessions
             case SessionStatus.VIOLATED:

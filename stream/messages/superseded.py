@@ -7,10 +7,11 @@ monitor nor a replay loads the replaced rules.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from ...rules.model.digest import rule_set_digest
 from ...rules.model.problem import RuleError
+from ...rules.model.rule import stopping
 from ...rules.packs.load import load_texts
 from ..error import StreamError
 from .codec import Activation, Damaged, decode
@@ -35,14 +36,25 @@ def in_force(activation: Activation, later: Iterable[Activation]) -> Activation:
     """
     current = activation
     for activation in later:
-        if activation.supersedes and digest_of(current.packs) in activation.supersedes:
+        if activation.supersedes and not digests_of(current.packs).isdisjoint(activation.supersedes):
             current = activation
     return current
 
 
 def digest_of(packs: Mapping[str, str]) -> str | None:
     """Return the digest of the packs' rule set, None where they have errors; compile nothing."""
+    return next(iter(_digests(packs)), None)
+
+
+def digests_of(packs: Mapping[str, str]) -> frozenset[str]:
+    """Return the digests by which this release and the one before name the packs' rule set."""
+    return frozenset(_digests(packs))
+
+
+def _digests(packs: Mapping[str, str]) -> Iterator[str]:
     try:
-        return rule_set_digest(load_texts(packs))
+        rule_set = load_texts(packs)
     except RuleError:
-        return None
+        return
+    yield rule_set_digest(rule_set)
+    yield rule_set_digest(stopping(rule_set))

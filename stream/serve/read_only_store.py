@@ -80,6 +80,9 @@ class ReadOnlyStore:
             query = "UPDATE standing SET closed = ? WHERE session_id = ? AND occurrence = ?"
             self._db.execute(query, (status["changed"], *key))
             return
+        if not status["is_certain"]:
+            # A session to which a rule may not apply is counted as an unjudged one.
+            self._set_status({**status, "status": "unjudged", "is_certain": True})
         names = f"session_id, occurrence, pack, rule, agent, {column}"
         query = (
             f"INSERT INTO standing ({names}) VALUES (?, ?, ?, ?, ?, ?)"

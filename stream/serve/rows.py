@@ -85,7 +85,10 @@ def verdict_row(record: VerdictRecord, given: int) -> tuple[object, ...]:
 
 
 def _status_row(status: StatusChange) -> tuple[object, ...]:
-    times = (status.time if is_set else None for is_set in _TIMES[status.status])
+    """Return the row of a status; a session to which a rule may not apply is counted as an unjudged one."""
+    applied, violated, unjudged = _TIMES[status.status]
+    columns = applied, violated, unjudged or not status.is_certain
+    times = (status.time if is_set else None for is_set in columns)
     return status.session_id, status.occurrence, status.pack, status.rule, status.agent, *times
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from secrets import token_hex
 from types import FrameType
@@ -23,6 +23,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from ...rules.engine.judge import CompiledRules
+from ...rules.model.rule import RuleSet
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS
 from ..console import pages
@@ -41,7 +42,7 @@ from ..process.metrics import metrics_route
 from ..process.serve_metrics import ServeMetrics
 from ..process.unread import UnreadNotice
 from ..stages.judge import SessionJudge
-from ..stages.rule_set_judge import RuleSetJudge
+from ..stages.rule_set_judge import RuleSetJudge, judge_of_before
 from .archiving import ArchiveSink
 from .doctor import Doctor, doctor_route
 from .pipeline import Pipeline, PipelineRuntime
@@ -120,7 +121,10 @@ def _pipeline(
         on_commit=partial(_count, metrics, notice, doctor, time.time_ns),
         on_idle=notice.idle,
     )
-    return Pipeline(store, SessionJudge(RuleSetJudge(service.compiled)), service.settings, runtime)
+    rules = RuleSet(service.compiled.rules, {})
+    # Sessions that the release before began end as it would have judged them; all others begin again.
+    judge = SessionJudge(RuleSetJudge(service.compiled), cache(partial(judge_of_before, rules)), finish=True)
+    return Pipeline(store, judge, service.settings, runtime)
 
 
 def _report_addresses(report: Callable[[str], None], address: Address, grpc_port: int | None) -> None:

@@ -17,14 +17,15 @@ import numpy as np
 import orjson
 import polars as pl
 
-from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, label_columns
+from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, compile_rule_set, label_columns
 from ...rules.incremental.carried import Carried
 from ...rules.incremental.carry_layout import CarryLayout
-from ...rules.incremental.continue_judging import BatchOutcome, RuleChange, continue_judging
+from ...rules.incremental.continue_judging import BatchOutcome, continue_judging
+from ...rules.incremental.rule_changes import RuleChange
 from ...rules.labels.missing import FIELDS as GAP_FIELDS
 from ...rules.labels.missing import MISSING, NOTHING, missing_column
 from ...rules.model.digest import rule_set_digest
-from ...rules.model.rule import RuleSet
+from ...rules.model.rule import RuleSet, stopping
 from ...schemas.event import Content, Event
 from ...schemas.frames.events import event_frame
 from ...schemas.instrumentations.missing import Missing
@@ -144,9 +145,19 @@ class RuleSetJudge:
         lacks = None
         if status is SessionStatus.UNJUDGED:
             lacks = missing.get((change.session_id, rfc3339(change.occurrence), rule.pack, rule.id))
-        before = SessionStatus.APPLIED if change.applied else None
-        previous = SessionStatus.VIOLATED if change.breached else before
-        return StatusChange(status, *at, *named, change.agent, change.time, lacks, previous)
+        previous, is_certain = change.previous, change.is_certain
+        return StatusChange(status, *at, *named, change.agent, change.time, lacks, previous, is_certain)
+
+
+def judge_of_before(rule_set: RuleSet, key: str, *, satisfied: bool = False) -> RuleSetJudge | None:
+    """Return the judge by which the release before judged under that key, if it is of this rule set.
+
+    Rules of that release stop at an unknown.
+    """
+    before = stopping(rule_set)
+    if key.partition(".")[0] != rule_set_digest(before):
+        return None
+    return RuleSetJudge(compile_rule_set(before), satisfied=satisfied)
 
 
 def _layout(compiled: CompiledRules, columns: Sequence[str]) -> str:

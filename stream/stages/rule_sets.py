@@ -10,7 +10,7 @@ from ...rules.packs.load import load_texts
 from ..error import StreamError
 from ..messages.codec import RuleTexts
 from ..messages.monitor_state import HINT, rules_key
-from .rule_set_judge import RuleSetJudge
+from .rule_set_judge import RuleSetJudge, judge_of_before
 from .schedule import MonitorState
 
 
@@ -40,13 +40,21 @@ class RuleSets:
             texts = next((found for found in stored if found is not None), None)
             try:
                 if texts is not None:
-                    self.compiled(msgspec.json.decode(texts, type=RuleTexts))
+                    self._compile_stored(key, msgspec.json.decode(texts, type=RuleTexts))
             except (RuleError, msgspec.MsgspecError):
                 problem = "rules that sessions are judged by cannot be used by this release"
                 raise StreamError("TRL741", problem, HINT) from None
         if key not in self._by_key:
             raise StreamError("TRL741", "open sessions were labelled by another release", HINT)
         return self._by_key[key]
+
+    def _compile_stored(self, key: str, texts: RuleTexts) -> None:
+        """Compile the rule set of these packs, as the release before read it where the key is of that one."""
+        before = judge_of_before(load_texts(texts), key, satisfied=self._satisfied)
+        if before is not None:
+            self._by_key[before.key] = before
+        else:
+            self.compiled(texts)
 
     def resume(self, state: MonitorState, number: int) -> None:
         """Compile the rule set in force of a restored partition.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from tracline.rules.labels.predicate_limits import REGEX_CHARS_MAX
 from tracline.rules.language.expression_limits import BOUND_MAX, DEPTH_MAX, NODES_MAX, TEXT_CHARS_MAX
 from tracline.rules.language.operators import parse_operators
 from tracline.rules.language.parse import parse_formula, parse_predicate
+from tracline.rules.model.formula import evaluate_boolean
 from tracline.rules.model.keywords import RESERVED
 from tracline.rules.model.machine import APPLIES
 from tracline.rules.model.printer import to_text
@@ -28,10 +29,11 @@ from tracline.rules.model.problem import RuleError, Snippet
 from tracline.rules.model.rule import Rule, RuleSet
 from tracline.rules.packs import yaml_document as document
 from tracline.rules.packs.examples.event_examples import run_propositions
-from tracline.rules.packs.examples.label_examples import evaluate_boolean, run_examples
+from tracline.rules.packs.examples.label_examples import run_examples
 from tracline.rules.packs.inheritance import PARENTS_MAX
 from tracline.rules.packs.load import REFERRED_MAX, pack_text, read_packs
 from tracline.rules.reference.slow_stepper import SteppedEvent, judge_slowly
+from tracline.schemas.verdict import Unknown
 
 from ..support.truth.predicate_answers import answers, evaluate, event_rows
 from ..support.truth.table_witness import table_witnesses
@@ -323,29 +325,30 @@ def _seen(rule: Rule, rule_set: RuleSet, events: Sequence[Mapping[str, Any]]) ->
         answers = {name: evaluate(predicate, event) for name, predicate in rule.propositions.items()}
         true = frozenset(name for name, answer in answers.items() if answer)
         unknown = frozenset(name for name, answer in answers.items() if answer is None)
+        stepped = SteppedEvent(true, value=columns.get("s0"), value_unknown=bool(columns.get("su0")))
+        readings = _readings(rule, true, unknown)
+        if rule.unknown is Unknown.FOLLOW:
+            seen.append(replace(stepped, readings=readings))
+            continue
+        passes = {reading is not None for reading in readings}
         seen.append(
-            SteppedEvent(
-                true,
-                steps=_passes(rule, true, unknown),
+            replace(
+                stepped,
+                steps=passes.pop() if len(passes) == 1 else None,
                 unknown=bool(unknown & required_propositions(rule)),
-                value=columns.get("s0"),
-                value_unknown=bool(columns.get("su0")),
             )
         )
     return seen
 
 
-def _passes(rule: Rule, true: frozenset[str], unknown: frozenset[str]) -> bool | None:
-    """Return whether `steps` includes the event; None if that depends on unknown propositions."""
-    if rule.steps is None:
-        return True
+def _readings(rule: Rule, true: frozenset[str], unknown: frozenset[str]) -> tuple[frozenset[str] | None, ...]:
+    """Return the true propositions of each completion, None where `steps` does not include the event."""
     cases = [
         true.union(subset)
         for size in range(len(unknown) + 1)
         for subset in combinations(sorted(unknown), size)
     ]
-    answers = {evaluate_boolean(rule.steps, case) for case in cases}
-    return answers.pop() if len(answers) == 1 else None
+    return tuple(case if rule.steps is None or evaluate_boolean(rule.steps, case) else None for case in cases)
 
 
 def _finding(verdict: str, value: str | None) -> str:

@@ -14,11 +14,13 @@ from tracline.batch.audit.audit import audit
 from tracline.batch.prepare import spill
 from tracline.batch.prepare.options import AuditOptions
 from tracline.rules.model.digest import rule_digest, verdict_id
-from tracline.rules.model.rule import Rule
+from tracline.rules.model.rule import Rule, stopping
 from tracline.rules.packs.load import load_packs
 from tracline.rules.reference.semantics import LabelledEvent, judge_session
 from tracline.schemas.frames.events import EVENT_SCHEMA
 from tracline.schemas.time import NS, rfc3339
+
+from ..support.checker import derived
 
 PACK = """
 pack: shop
@@ -175,7 +177,7 @@ def test_an_audit_finds_what_the_rules_mean(seed: int, pack: Path, tmp_path: Pat
     """All verdicts on 60 random sessions of shuffled rows, satisfied and held ones too, are as meant."""
     sessions = random_archive(seed, 60)
     archive = write(tmp_path / "archive", sessions, Random(seed), files=3)
-    rules = load_packs([pack])
+    rules = stopping(load_packs([pack]))
     outcome = audit(archive, rules, tmp_path / "bundle", AuditOptions(satisfied=True, idle_s=IDLE_S))
     found = Counter(
         (v["session_id"], v["seq"], v["rule"], v["slice"], v["verdict"])
@@ -183,6 +185,8 @@ def test_an_audit_finds_what_the_rules_mean(seed: int, pack: Path, tmp_path: Pat
     )
     wanted = expected(sessions, rules.rules)
     assert found == wanted
+    derivable = sum(count for key, count in wanted.items() if key[-1] in ("violated", "unmet"))
+    assert derived(tmp_path / "bundle") == (derivable, 0)
     kinds = Counter(verdict for *_, verdict in wanted.elements())
     least = {"violated": 60, "satisfied": 20, "unmet": 20, "held": 100, "unjudged": 20}
     assert all(kinds[kind] >= count for kind, count in least.items()), kinds
@@ -195,7 +199,7 @@ def test_the_summary_counts_the_reference_verdicts(pack: Path, tmp_path: Path) -
     """Each rule's counts follow from the reference's findings and from the events at which it applies."""
     sessions = random_archive(9, 80)
     archive = write(tmp_path / "archive", sessions, Random(1), files=1)
-    rules = load_packs([pack])
+    rules = stopping(load_packs([pack]))
     outcome = audit(archive, rules, tmp_path / "bundle", AuditOptions(idle_s=IDLE_S))
     for rule in rules.rules:
         judged = [judge_session(rule, session.seen, closed=session.closed) for session in sessions]
@@ -222,12 +226,13 @@ def test_the_bytes_do_not_depend_on_threads_files_or_memory(
 ) -> None:
     """However the rows lie in files, on however many threads, in memory or in buckets: the same bytes."""
     sessions = random_archive(5, 120)
-    rules = load_packs([pack])
+    rules = stopping(load_packs([pack]))
 
-    def judged(name: str, seed: int, files: int, threads: int) -> bytes:
+    def judged(name: str, seed: int, files: int, threads: int) -> list[bytes]:
         archive = write(tmp_path / f"archive-{name}", sessions, Random(seed), files)
         audit(archive, rules, tmp_path / name, AuditOptions(satisfied=True, threads=threads))
-        return (tmp_path / name / "verdicts.jsonl").read_bytes()
+        names = ("verdicts.jsonl", "certificates.jsonl")
+        return [(tmp_path / name / file).read_bytes() for file in names]
 
     first = judged("whole", 1, 1, 1)
     assert judged("files", 2, 5, 1) == first
@@ -236,13 +241,13 @@ def test_the_bytes_do_not_depend_on_threads_files_or_memory(
     monkeypatch.setattr(spill, "PASS_ROWS", 100)
     assert judged("buckets", 3, 4, 1) == first
     assert judged("threads", 4, 4, 3) == first
-    assert len(first.splitlines()) > 500
+    assert len(first[0].splitlines()) > 500
 
 
 def test_verdict_ids_are_the_documented_digest(pack: Path, tmp_path: Path) -> None:
     """An id follows from the record's own fields and the rule's digest, and no two records share one."""
     archive = write(tmp_path / "archive", random_archive(2, 30), Random(1), files=1)
-    rules = load_packs([pack])
+    rules = stopping(load_packs([pack]))
     audit(archive, rules, tmp_path / "bundle", AuditOptions(satisfied=True))
     found = verdicts(tmp_path / "bundle")
     digests = {rule.id: rule_digest(rule) for rule in rules.rules}

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from tracline.rules.compiler.compile import compile_formula
 from tracline.rules.engine import kernel
+from tracline.rules.engine.closing import close_sessions
 from tracline.rules.language.parse import parse_formula
 from tracline.rules.model.formula import Formula
 from tracline.rules.model.machine import APPLIES, STAYS_VIOLATED, VERDICT_MASK, VERDICTS, Machine
@@ -155,10 +156,10 @@ def test_the_kernel_steps_every_small_machine_as_the_stepper_does() -> None:
     )
     memory = kernel.remember(program, count, 0)
     judged = np.zeros((ACCEPTED, DEPTH, count), np.uint8)
-    for found in kernel.judge(program, letters, rows, memory):
+    for found in kernel.judge(program, kernel.known_letters(letters), rows, memory):
         judged[found.columns, found.stamps, found.slots] = found.kinds
     ends = np.zeros((ACCEPTED, count), np.uint8)
-    closed = kernel.close(program, memory, place.astype(np.int32))
+    closed, _ = close_sessions(program, memory, place.astype(np.int32))
     ends[closed.columns, closed.slots] = closed.kinds
     for column, machine in enumerate(machines):
         following, output = _machine_rows(machine)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +12,14 @@ from random import Random
 import pytest
 from tracline.batch.audit.audit import audit
 from tracline.batch.prepare.options import AuditOptions
+from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.model.rule import Rule
 from tracline.rules.packs.load import pack_text
 from tracline.rules.reference.semantics import LabelledEvent, judge_session
+from tracline.schemas.event import Content, Event, Kind
+from tracline.schemas.records.session_status import SessionCount
+from tracline.stream.messages.session_state import JudgingState
+from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
 from ..support import event_rows
 
@@ -103,8 +109,8 @@ def true_rate(rule: Rule, sessions: list[FullSession]) -> float | None:
     return broken / applied if applied else None
 
 
-def check_outages(folder: Path, seeds: range) -> dict[str, int]:
-    """Simulate an outage for each seed, check its bounds, and count: all of them, loose and exact ones."""
+def random_outages(seeds: range) -> tuple[dict[str, list[FullSession]], list[dict]]:
+    """Return whole sessions by agent, an agent for each seed, and all their rows after its outage."""
     random = Random(seeds.start)
     sessions: dict[str, list[FullSession]] = {}
     rows: list[dict] = []
@@ -114,9 +120,15 @@ def check_outages(folder: Path, seeds: range) -> dict[str, int]:
         since = event_rows.START + random.choice([4, 9, 12, 1000]) * event_rows.NS
         for session in sessions[agent]:
             rows += without_content(session.rows, random, share, since)
+    return sessions, rows
+
+
+def check_outages(folder: Path, seeds: range) -> dict[str, int]:
+    """Simulate an outage for each seed, check its bounds, and count: all of them, loose and exact ones."""
+    sessions, rows = random_outages(seeds)
     archive = event_rows.write(folder / "archive" / "events.parquet", rows).parent
     summary = audit(archive, RULES, folder / "bundle", AuditOptions()).summary
-    counts = dict.fromkeys(("outages", "rates", "exact", "loose"), 0)
+    counts = dict.fromkeys(("outages", "rates", "exact", "loose", "uncertain"), 0)
     for agent, whole in sessions.items():
         counts["outages"] += 1
         for rule in RULES.rules:
@@ -129,14 +141,16 @@ def check_rate(row: Mapping | None, truth: float | None, counts: dict[str, int])
     rate = row and row["rate"]
     if truth is None:
         # Where the rule may have applied it is unknown; where it did not, there is no rate.
-        assert not rate or row["sessions_possible"]
+        assert not rate or row["sessions_possible"] or row["sessions_uncertain"]
         return
     assert rate is not None
     assert rate["low"] - 1e-9 <= truth <= rate["high"] + 1e-9, (row, truth)
-    if not row["sessions_possible"]:
+    is_exact = not (row["sessions_possible"] or row["sessions_uncertain"])
+    if is_exact:
         assert rate["low"] == rate["high"] == pytest.approx(truth, abs=1e-9)
     counts["rates"] += 1
-    counts["exact" if not row["sessions_possible"] else "loose"] += 1
+    counts["exact" if is_exact else "loose"] += 1
+    counts["uncertain"] += row["sessions_uncertain"] > 0
 
 
 def test_the_truth_lies_within_the_bounds_in_every_outage(tmp_path: Path) -> None:
@@ -145,6 +159,7 @@ def test_the_truth_lies_within_the_bounds_in_every_outage(tmp_path: Path) -> Non
     assert counts["outages"] == 60
     assert counts["exact"] > 50
     assert counts["loose"] > 150
+    assert counts["uncertain"] > 20
 
 
 @pytest.mark.exhaustive
@@ -171,3 +186,37 @@ def test_one_violation_in_ten_sessions_without_their_last_message(tmp_path: Path
     assert (counts["sessions_violating"], counts["sessions_applicable"]) == (1, 1)
     assert (counts["sessions_unjudged"], counts["sessions_possible"]) == (10, 9)
     assert counts["rate"] == {"low": 0.1, "high": 1.0}
+
+
+def live_counts(rows: list[dict]) -> Counter[tuple[str, str, SessionCount]]:
+    """Return the sessions that the metrics count by agent and rule, judged live in batches of five events."""
+    events = [
+        Event(**{**row, "kind": Kind(row["kind"]), "content": Content(row.get("content", "captured"))})
+        for row in rows
+    ]
+    states = {event.session_id: JudgingState() for event in events}
+    batches = [events[begin : begin + 5] for begin in range(0, len(events), 5)]
+    verdicts, _ = RuleSetJudge(compile_rule_set(RULES)).judge(states, batches)
+    counts: Counter[tuple[str, str, SessionCount]] = Counter()
+    for change in (change for batch in verdicts for change in batch.statuses):
+        agent = change.session_id.rpartition("-")[0]
+        counts.update((agent, change.rule or "", count) for count in change.counts)
+    return counts
+
+
+def test_the_truth_lies_within_the_bounds_of_live_counts() -> None:
+    """In 60 outages, the rate with all content is within the bounds that the metrics give."""
+    sessions, rows = random_outages(range(60))
+    counts, uncertain = live_counts(rows), 0
+    for agent, whole in sessions.items():
+        for rule in RULES.rules:
+            truth = true_rate(rule, whole)
+            found = {count: counts[agent, rule.id, count] for count in SessionCount}
+            uncertain += found[SessionCount.UNCERTAIN]
+            if truth is None:
+                continue
+            violating, count = found[SessionCount.VIOLATING], found[SessionCount.SESSIONS]
+            most, certain = violating + found[SessionCount.POSSIBLE], count - found[SessionCount.UNCERTAIN]
+            assert violating <= truth * count + 1e-9, (agent, rule.id, truth, found)
+            assert truth * certain <= most + 1e-9, (agent, rule.id, truth, found)
+    assert uncertain > 20

@@ -12,9 +12,9 @@ from tracline.rules.engine.judge import JUDGED_COLUMNS, CompiledRules, compile_r
 from tracline.rules.engine.records import records
 from tracline.rules.engine.sessions import Clock
 from tracline.rules.labels.missing import NOTHING
-from tracline.rules.model.formula import Formula
+from tracline.rules.model.formula import evaluate_boolean
+from tracline.rules.model.machine import STAYS_VIOLATED, VERDICT_MASK, Machine
 from tracline.rules.model.rule import Rule
-from tracline.rules.packs.examples.label_examples import evaluate_boolean
 from tracline.rules.reference.slow_witness import witnesses_slowly
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.frames.events import event_frame
@@ -43,10 +43,19 @@ def slice_of(rule: Rule, event: Event) -> str | None:
     return None if value is None else str(value)
 
 
-def steps_on(rule: Rule, event: Event) -> bool:
-    """Return whether the rule sees the event."""
-    steps: Formula | None = rule.steps
-    return steps is None or evaluate_boolean(steps, true_at(event))
+def seen_as(rule: Rule, event: Event) -> frozenset[str] | None:
+    """Return the true propositions of the run of a witness at an event, None where the rule does not see it.
+
+    Of an event whose arguments were not captured it is the first completion that the rule sees: without `q`
+    and `r`, with `q`, with `r`, with both.
+    """
+    true, steps = true_at(event), rule.steps
+    unknown = [name for name in "qr" if event.args is None and name in rule.propositions]
+    for size in range(1 << len(unknown)):
+        completed = true.union(name for bit, name in enumerate(unknown) if size >> bit & 1)
+        if steps is None or evaluate_boolean(steps, completed):
+            return completed
+    return None
 
 
 def expected(
@@ -55,10 +64,16 @@ def expected(
     """Return the witness of a record, from a replay of the events of its run."""
     machine = compiled.machines[compiled.rules.index(rule)]
     run = [
-        event for event in events if steps_on(rule, event) and slice_of(rule, event) in (None, record.slice)
+        event
+        for event in events
+        if seen_as(rule, event) is not None and slice_of(rule, event) in (None, record.slice)
     ]
     at = next(index for index, event in enumerate(run) if event.event_id == record.event_id)
-    found = witnesses_slowly(rule, machine, [true_at(event) for event in run], [at])[at]
+    labels = [seen_as(rule, event) or frozenset() for event in run]
+    found = witnesses_slowly(rule, machine, labels, [at])[at]
+    if is_decided(machine, labels[:at]):
+        # Another run is decided here; this one explains no more than its event.
+        found = found._replace(history=())
     shown = [
         {
             "event_id": run[event.place].event_id,
@@ -78,6 +93,14 @@ def expected(
         for bit in found.history
     ]
     return {"events": tuple(shown), "history": tuple(history), "truncated": found.truncated}
+
+
+def is_decided(machine: Machine, labels: list[frozenset[str]]) -> bool:
+    """Return whether a run ends in a state that repeats its verdict."""
+    state = 0
+    for true in labels:
+        state, _ = machine.step(state, machine.word(true))
+    return all(output & VERDICT_MASK >= STAYS_VIOLATED for output in machine.output[state])
 
 
 def test_every_witness_is_that_of_the_runs_own_events() -> None:

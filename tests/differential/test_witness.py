@@ -15,7 +15,7 @@ from tracline.rules.model.formula import Formula
 from tracline.rules.model.machine import STAYS_VIOLATED, VERDICT_MASK, Machine
 from tracline.rules.model.rule import Rule
 from tracline.rules.reference.slow_witness import EVENTS_MAX, witnesses_slowly
-from tracline.schemas.verdict import Recover
+from tracline.schemas.verdict import Recover, Unknown
 
 from ..support.formulas import accepted, sample_of
 from ..support.truth.table_witness import replayed, table_witnesses, trails_of
@@ -147,7 +147,7 @@ def test_a_trail_that_is_cut_goes_on_where_it_was() -> None:
 @pytest.mark.parametrize("recover", list(Recover))
 def test_a_rule_that_compiles_has_a_table(text: str, recover: Recover) -> None:
     """The product is a part of what the compiler searched, so rules near its limits have tables too."""
-    rule = rule_of(parse_formula(text), recover)
+    rule = rule_of(parse_formula(text), recover, unknown=Unknown.STOP)
     trails = trails_of(rule, compile_rule(rule))
     assert len(trails.tables[0].entries) <= DEFAULT.edges_max
 

@@ -18,10 +18,10 @@ from ...engine.sessions import Clock
 from ...labels.few import WORD_BITS
 from ...labels.labeler import Labeler
 from ...labels.missing import MISSING, missing_column
-from ...model.formula import Formula, Op
+from ...model.formula import Formula, Op, evaluate_boolean
 from ...model.predicate import Predicate
 from ...model.rule import EventsExample, PropositionExample, Rule, RuleSet
-from .label_examples import ExampleRun, evaluate_boolean
+from .label_examples import ExampleRun
 
 _MESSAGES = (Kind.USER, Kind.ASSISTANT)
 """The kinds of events that the text of an example is tried as."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ....schemas.verdict import Verdict
 from ...engine.stepper import MachineRun
-from ...model.formula import Formula, Op
+from ...model.formula import evaluate_boolean
 from ...model.machine import Machine
 from ...model.rule import ExampleSession, Rule
 
@@ -62,27 +62,3 @@ def _run_session(
             continue
         verdicts.append(stepped.step(true).verdict)
     return tuple(verdicts), stepped.closing
-
-
-def evaluate_boolean(formula: Formula, true: Collection[str]) -> bool:
-    """Return whether a Boolean formula holds if exactly these propositions are true."""
-    values = (evaluate_boolean(arg, true) for arg in formula.args)
-    match formula.op:
-        case Op.TRUE:
-            return True
-        case Op.FALSE:
-            return False
-        case Op.PROP:
-            return formula.name in true
-        case Op.NOT:
-            return not next(values)
-        case Op.AND:
-            return all(values)
-        case Op.OR:
-            return any(values)
-        case Op.IMPLIES:
-            return not next(values) or next(values)
-        case Op.IFF:
-            return next(values) == next(values)
-        case _:
-            raise AssertionError(f"`{formula.op.value}` is not Boolean")

@@ -16,9 +16,9 @@ import numpy as np
 import polars as pl
 from tracline.rules.engine import kernel
 from tracline.rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, judge, label_columns
-from tracline.rules.engine.kernel import EVENTS_MAX, I32, I64, Findings, applies
-from tracline.rules.engine.kernel_loop import FOUND_UNKNOWN
-from tracline.rules.engine.records import records
+from tracline.rules.engine.kernel import EVENTS_MAX, I32, I64, Findings, may_apply
+from tracline.rules.engine.kernel_loop import FOUND_UNKNOWN, FOUND_UNSETTLED
+from tracline.rules.engine.records import REASONS, records
 from tracline.rules.engine.sessions import Clock, Mask
 from tracline.rules.engine.status import first_breaches, unjudged_findings
 from tracline.rules.labels.missing import MISSING, NOTHING, missing_column
@@ -87,7 +87,8 @@ class Rejudge:
         rows = pl.concat([old, new])
         judged = judge(self.compiled, rows, Clock(last=_NO_TIME, idle=0), satisfied=self._satisfied)
         places = _Places(batches, before, judged, old.height)
-        found = replace(judged, found=judged.found.take(places.is_new[judged.found.stamps]))
+        reported = places.is_new[judged.found.stamps] | (judged.found.kinds == FOUND_UNSETTLED)
+        found = replace(judged, found=judged.found.take(reported))
         applied, changes = self._applied(before, judged, places)
         verdicts = places.verdicts([*changes, *self._breaches(judged, places)], records(self.compiled, found))
         open_rows = self._open_rows(rows)
@@ -137,7 +138,7 @@ class Rejudge:
         after = {
             session_id: (state.applied_in, frozenset(state.applied)) for session_id, state in before.items()
         }
-        applied = self._numbers(applies(judged.memory))
+        applied = self._numbers(may_apply(judged.memory))
         new: dict[int, frozenset[int]] = {}
         for slot, at in enumerate(_at(judged, judged.sessions.bounds[1:] - 1)):
             applied_in, known = after[at[0]]
@@ -187,7 +188,7 @@ class Rejudge:
             rows = kernel.Rows(judged.codes[at], stepped, at, judged.slices[at])
             for _ in kernel.judge(program, judged.letters, rows, memory, found_max=1 << 10):
                 pass
-            applied = self._numbers(applies(memory))
+            applied = self._numbers(may_apply(memory))
             last: dict[int, int] = dict(zip(stepped.tolist(), at.tolist(), strict=True))
             for slot, stamp in last.items():
                 if numbers := left[slot] & applied[slot]:
@@ -207,12 +208,15 @@ class Rejudge:
         """Yield the first violations of occurrences, and the rules that became unjudged, at new events."""
         violated, unmet = first_breaches(judged.found, judged.closed, judged.rated)
         dead = unjudged_findings(judged.found)
+        unsettled = dead.take(dead.kinds == FOUND_UNSETTLED)
+        dead = dead.take(dead.kinds != FOUND_UNSETTLED)
         violated, dead = (found.take(places.is_new[found.stamps]) for found in (violated, dead))
         for phase, (status, found, batches) in enumerate(
             (
                 (SessionStatus.VIOLATED, violated, places.batch[violated.stamps].tolist()),
                 (SessionStatus.VIOLATED, unmet, places.closing(unmet)),
                 (SessionStatus.UNJUDGED, dead, places.batch[dead.stamps].tolist()),
+                (SessionStatus.UNJUDGED, unsettled, places.closing(unsettled)),
             ),
             start=1,
         ):
@@ -220,7 +224,7 @@ class Rejudge:
             missing = _missing(judged, found) if found is dead else [None] * len(numbers)
             rows = zip(batches, numbers, _at(judged, found.stamps), missing, strict=True)
             for batch, number, at, lacks in rows:
-                yield _Change(batch, phase, replace(self._status(status, number, at), missing=lacks))
+                yield _Change(batch, min(phase, 3), replace(self._status(status, number, at), missing=lacks))
 
     def _status(self, status: SessionStatus, number: int, at: _At) -> StatusChange:
         session_id, occurrence, time, agent = at
@@ -285,7 +289,7 @@ class _Places:
 
     def _batch_of(self, record: VerdictRecord) -> int:
         """Return the batch of a record: that of its event, and of a closing verdict that of the `end` row."""
-        if record.verdict in _CLOSING:
+        if record.verdict in _CLOSING or record.reason == REASONS[FOUND_UNSETTLED]:
             return self._ends[record.session_id, record.occurrence]
         return self._events[record.session_id, record.event_id, record.seq]
 

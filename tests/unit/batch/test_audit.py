@@ -18,9 +18,11 @@ from tracline.batch.prepare import chat_frames as chatframe
 from tracline.batch.prepare import spill
 from tracline.batch.prepare.options import AuditOptions
 from tracline.rules.engine.kernel import SLICES_MAX
+from tracline.rules.model.rule import stopping
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.time import NS, rfc3339
 
+from ...support.checker import refusal
 from ...support.event_rows import PACK, START, call, result, session, user, write
 
 HOUR = 3600 * NS
@@ -33,6 +35,7 @@ def run(tmp_path: Path, *sessions: list[dict], **options: object) -> tuple[Audit
         tmp_path / "archive" / "events.parquet", [row for session_rows in sessions for row in session_rows]
     )
     outcome = audit(archive.parent, RULES, tmp_path / "bundle", AuditOptions(**options))
+    assert refusal(tmp_path / "bundle") is None
     lines = (tmp_path / "bundle" / "verdicts.jsonl").read_text().splitlines()
     return outcome, [json.loads(line) for line in lines]
 
@@ -42,6 +45,7 @@ def fields_of(verdicts: list[dict]) -> list[tuple]:
     return [(v["session_id"], v["seq"], v["rule"], v["verdict"]) for v in verdicts]
 
 
+@pytest.mark.slow
 def test_a_record_has_every_field_and_a_witness(tmp_path: Path) -> None:
     """A violation names the rule, the event, the agent, and shows the events that led to it."""
     _, [verdict] = run(tmp_path, session("a", user("hello", agent="bot"), user("well!", agent="bot")))
@@ -79,6 +83,7 @@ def test_a_closing_verdict_stands_at_the_last_event(tmp_path: Path) -> None:
     assert [event["seq"] for event in verdict["witness"]["events"]] == [2, 3]
 
 
+@pytest.mark.slow
 def test_an_open_session_has_no_closing_verdict(tmp_path: Path) -> None:
     """Without an end, a session stays open until the archive's last time passes it by the idle time."""
     waiting = session("a", call(), end=False)
@@ -133,6 +138,7 @@ def test_a_page_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "b").exists()
 
 
+@pytest.mark.slow
 def test_a_missing_range_is_a_gap(tmp_path: Path) -> None:
     """A file that was taken out of an archive together with its line in the manifest is counted as a gap."""
     root = tmp_path / "archive"
@@ -178,6 +184,7 @@ def test_an_import_leaves_no_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert gaps(manifest) == 0
 
 
+@pytest.mark.slow
 def test_many_small_files_are_read_a_bounded_number_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,20 +247,37 @@ def test_verdicts_at_history_events_are_listed_and_not_counted(tmp_path: Path) -
 
 
 def test_what_was_not_captured_makes_a_rule_unjudged_once(tmp_path: Path) -> None:
-    """One record at the first event that cannot be judged; earlier verdicts stay, other rules go on."""
+    """One record at the first event that cannot be judged; other verdicts stay, and other rules go on.
+
+    `gives-up` is satisfied by the first message for good, so it is judged.
+    """
     rows = session("a", user("hi!"), user(None), user(None), user("hey!"), call())
     outcome, verdicts = run(tmp_path, rows)
     assert fields_of(verdicts) == [
         ("a", 1, "calm", "violated"),
         ("a", 2, "calm", "unjudged"),
-        ("a", 2, "gives-up", "unjudged"),
+        ("a", 4, "calm", "violated"),
         ("a", 5, "answered", "unmet"),
     ]
     assert "not captured" in verdicts[1]["reason"]
     assert verdicts[1]["witness"] is None
     counts = outcome.summary["rules"]["calm"]
     assert (counts["sessions_unjudged"], counts["sessions_violating"]) == (1, 1)
-    assert outcome.summary["rules"]["gives-up"]["sessions_unjudged"] == 1
+    assert outcome.summary["rules"]["gives-up"]["sessions_unjudged"] == 0
+
+
+def test_rules_that_stop_are_unjudged_from_an_unknown_on(tmp_path: Path) -> None:
+    """With `unknown: stop` there is no verdict after the first unknown that a rule asks about."""
+    rows = session("a", user("hi!"), user(None), user(None), user("hey!"), call())
+    archive = write(tmp_path / "archive" / "events.parquet", rows)
+    audit(archive.parent, stopping(RULES), tmp_path / "bundle", AuditOptions())
+    lines = (tmp_path / "bundle" / "verdicts.jsonl").read_text().splitlines()
+    assert fields_of([json.loads(line) for line in lines]) == [
+        ("a", 1, "calm", "violated"),
+        ("a", 2, "calm", "unjudged"),
+        ("a", 2, "gives-up", "unjudged"),
+        ("a", 5, "answered", "unmet"),
+    ]
 
 
 def test_slices_are_judged_apart_and_named(tmp_path: Path) -> None:
@@ -273,6 +297,7 @@ def test_too_many_slices_are_reported(tmp_path: Path) -> None:
     assert outcome.summary["rules"]["paid-once"]["sessions_over_slices_max"] == 1
 
 
+@pytest.mark.slow
 def test_satisfied_and_held_are_written_on_request_only(tmp_path: Path) -> None:
     """They are counted either way; a satisfied rule that never recovers has no closing."""
     rows = session("a", user("oh!"), user("oh!"))
@@ -310,7 +335,9 @@ def test_the_bundle_holds_verdicts_twice_the_summary_and_the_rules(tmp_path: Pat
     outcome, verdicts = run(tmp_path, session("b", user("no!")), session("a", call(), user("no!")))
     bundle = tmp_path / "bundle"
     assert sorted(path.name for path in bundle.iterdir()) == [
+        "certificates.jsonl",
         "inputs.jsonl",
+        "open.jsonl",
         "report.html",
         "rules",
         "sessions.jsonl",

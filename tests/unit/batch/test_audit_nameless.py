@@ -69,7 +69,7 @@ def dump(tmp_path: Path, *spans: dict[str, Any]) -> None:
 
 
 def test_a_result_whose_ids_fit_no_call_could_be_any_tools(tmp_path: Path) -> None:
-    """In a dump of spans the log-in's result cannot be paired: the refund after it is no violation."""
+    """In a dump of spans the log-in's result cannot be paired: the refund after it may be a violation."""
     asked = [{"role": "user", "parts": [{"type": "text", "content": "refund me"}]}]
     look = {"type": "tool_call", "id": "call_1", "name": "find_user", "arguments": {}}
     also = {"type": "tool_call", "id": "call_2", "name": "get_time", "arguments": {}}
@@ -85,7 +85,7 @@ def test_a_result_whose_ids_fit_no_call_could_be_any_tools(tmp_path: Path) -> No
              gen_ai__output__messages=json.dumps([{"role": "assistant", "parts": [refund]}])),
     )  # fmt: skip
     found = judged(tmp_path)
-    assert found["authenticate-first"] == unjudged(4)
+    assert found["authenticate-first"] == unjudged(5)
     assert "no-payments" not in found, "a result is no call, whatever its tool"
 
 
@@ -107,7 +107,7 @@ def test_a_result_of_a_chat_log_that_fits_no_call_could_be_any_tools(tmp_path: P
     (tmp_path / "archive").mkdir()
     (tmp_path / "archive" / "chat.json").write_text(json.dumps(messages))
     found = judged(tmp_path)
-    assert found["authenticate-first"] == unjudged(2)
+    assert found["authenticate-first"] == unjudged(3)
 
 
 @pytest.mark.parametrize("content", ["absent", "truncated", "redacted"])

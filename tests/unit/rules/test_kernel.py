@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from tracline.rules.compiler.compile import compile_formula
 from tracline.rules.engine import kernel, kernel_loop
+from tracline.rules.engine.closing import close_sessions
+from tracline.rules.engine.kernel import known_letters
 from tracline.rules.language.parse import parse_formula
 from tracline.rules.model.machine import Machine
 from tracline.rules.model.problem import RuleError
@@ -41,11 +43,15 @@ def test_no_rules_and_no_rows_find_nothing() -> None:
     """An empty rule set runs over rows, and rules over no rows."""
     empty = kernel.lay_out([], [], [])
     memory = kernel.remember(empty, 1, 0)
-    assert list(kernel.judge(empty, np.empty((1, 0), dtype=np.uint8), rows([0, 0]), memory)) == []
+    assert (
+        list(kernel.judge(empty, known_letters(np.empty((1, 0), dtype=np.uint8)), rows([0, 0]), memory)) == []
+    )
     program = kernel.lay_out([machine("always p")], [False], [None])
     memory = kernel.remember(program, 1, 0)
-    assert list(kernel.judge(program, np.zeros((1, 1), dtype=np.uint8), rows([]), memory)) == []
-    assert len(kernel.close(program, memory, np.array([0], dtype=np.int32)).kinds) == 0
+    assert (
+        list(kernel.judge(program, known_letters(np.zeros((1, 1), dtype=np.uint8)), rows([]), memory)) == []
+    )
+    assert len(close_sessions(program, memory, np.array([0], dtype=np.int32))[0].kinds) == 0
 
 
 def test_an_unknown_event_ends_a_rule_for_its_session() -> None:
@@ -54,11 +60,11 @@ def test_an_unknown_event_ends_a_rule_for_its_session() -> None:
     program = kernel.lay_out([compiled], [False], [None])
     letters = np.array([[compiled.letters[0]], [compiled.letters[1]], [program.unknown[0]]], dtype=np.uint8)
     memory = kernel.remember(program, 1, 0)
-    [found] = kernel.judge(program, letters, rows([1, 0, 2, 0, 2, 0]), memory)
+    [found] = kernel.judge(program, known_letters(letters), rows([1, 0, 2, 0, 2, 0]), memory)
     assert found.stamps.tolist() == [1, 2]
     assert found.kinds.tolist() == [kernel_loop.FOUND_VIOLATED, kernel_loop.FOUND_UNKNOWN]
-    assert kernel.unjudged(program, memory).tolist() == [[True]]
-    assert len(kernel.close(program, memory, np.array([0], dtype=np.int32)).kinds) == 0
+    assert kernel.unjudged(memory).tolist() == [[True]]
+    assert len(close_sessions(program, memory, np.array([0], dtype=np.int32))[0].kinds) == 0
 
 
 def test_events_that_a_rule_does_not_see_leave_no_trace() -> None:
@@ -68,8 +74,8 @@ def test_events_that_a_rule_does_not_see_leave_no_trace() -> None:
     row_letters = [compiled.letters[compiled.word(true)] for true in ({"p"}, {"q"})]
     letters = np.array([[row_letters[0]], [row_letters[1]], [program.skip[0]]], dtype=np.uint8)
     memory = kernel.remember(program, 1, 0)
-    assert list(kernel.judge(program, letters, rows([0, 2, 2, 1, 2]), memory)) == []
-    closed = kernel.close(program, memory, np.array([0], dtype=np.int32))
+    assert list(kernel.judge(program, known_letters(letters), rows([0, 2, 2, 1, 2]), memory)) == []
+    closed, _ = close_sessions(program, memory, np.array([0], dtype=np.int32))
     assert [kernel.CLOSING[kind] for kind in closed.kinds] == [Verdict.HELD]
     assert closed.stamps.tolist() == [3]
 

@@ -16,8 +16,8 @@ from tracline.examples.desk.formats import event_frame
 from tracline.examples.desk.scene import REFUNDS, WRITES, SceneStep
 from tracline.rules.compiler.compile import compile_rule
 from tracline.rules.labels.labeler import Labeler
+from tracline.rules.model.formula import evaluate_boolean
 from tracline.rules.model.rule import Rule
-from tracline.rules.packs.examples.label_examples import evaluate_boolean
 from tracline.rules.packs.load import load_packs, shipped_packs
 from tracline.rules.reference.slow_stepper import SteppedEvent, judge_slowly
 from tracline.schemas.verdict import Verdict

@@ -5,21 +5,27 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tracline.rules.compiler import compile as compiling
 from tracline.rules.compiler import limits
-from tracline.rules.compiler.limits import CompilerLimits, Work
+from tracline.rules.compiler.compile import compile_rule
+from tracline.rules.compiler.limits import FOLLOWED_STATES_MAX, CompilerLimits, Work
 from tracline.rules.engine.judge import compile_rule_set
+from tracline.rules.engine.monitor import Monitor
 from tracline.rules.labels.labeler import Labeler
+from tracline.rules.language.parse import parse_formula
 from tracline.rules.lint.check import check
 from tracline.rules.lint.satisfiability import STEPS_MAX, satisfiable_with_steps
 from tracline.rules.model.predicate import And
 from tracline.rules.model.problem import RuleError
+from tracline.rules.model.rule import Rule
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.frames.events import event_frame
+from tracline.schemas.verdict import Unknown
 
 TRACLINE = Path(sys.executable).with_name("tracline")
 
@@ -51,6 +57,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "text"), HOSTILE, ids=[f"{i} {code}" for i, (code, _) in enumerate(HOSTILE)]
 )
@@ -62,6 +69,7 @@ def test_what_yamls_parser_could_not_take_is_refused(code: str, text: str) -> No
     assert all(problem.hint for problem in caught.value.problems)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -176,3 +184,19 @@ rules: [{id: r, formula: always (p or q or s)}]
     events = event_frame([Event("s", 0, 0, 1, Kind.USER, agent="a", text="x")])
     many, few = labels.label(events.lazy()).collect(), labels.label_few(events)
     assert many["t0"].to_list() == few["t0"].to_list() == [0b11]
+
+
+def test_a_machine_of_more_than_64_states_cannot_follow() -> None:
+    """TRL304 names the remedy; with `unknown: stop` the rule compiles, and 64 states can follow."""
+    rule = Rule("p", "late", "", parse_formula("always (p -> F[0,70] q)"), "", {})
+    with pytest.raises(RuleError, match="TRL304") as caught:
+        compile_rule(rule)
+    assert "`unknown: stop`" in caught.value.problems[0].hint
+    machine = compile_rule(replace(rule, unknown=Unknown.STOP))
+    assert len(machine.next) > FOLLOWED_STATES_MAX
+    largest = replace(rule, formula=parse_formula("always (p -> F[0,62] q)"))
+    assert len(compile_rule(largest).next) == FOLLOWED_STATES_MAX
+    monitor = Monitor(rule.formula)
+    monitor.step({"p"})
+    with pytest.raises(RuleError, match="TRL304"):
+        monitor.step(set(), unknown={"q"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from tracline.schemas.records.dead_letter import DeadLetter, decode_dead_letter, encode_dead_letter
@@ -41,6 +42,28 @@ def test_a_status_without_sense_is_refused(wrong: dict[str, object]) -> None:
     """A status has a time; a rule has a pack and an id, and a close has neither."""
     with pytest.raises(ValueError, match=r"status|time|pack|Expected|Invalid|unknown"):
         decode_status(json.dumps(JSON | wrong).encode())
+
+
+@pytest.mark.parametrize(
+    ("status", "previous", "is_certain", "counts"),
+    [
+        ("applied", None, True, ["sessions"]),
+        ("applied", None, False, ["sessions", "uncertain"]),
+        ("applied", "unjudged", False, []),
+        ("violated", "unjudged", True, ["violating"]),
+        ("violated", None, True, ["sessions", "violating"]),
+        ("unjudged", "violated", True, []),
+        ("unjudged", "applied", True, ["possible"]),
+        ("unjudged", None, True, ["sessions", "possible"]),
+    ],
+)
+def test_a_session_is_counted_once(
+    status: str, previous: str | None, is_certain: bool, counts: list[str]
+) -> None:
+    """The counts of a change depend on the status that it changes."""
+    before = None if previous is None else SessionStatus(previous)
+    change = replace(CHANGE, status=SessionStatus(status), previous=before, is_certain=is_certain)
+    assert list(change.counts) == counts
 
 
 def test_a_dead_letter_is_json_with_its_version() -> None:

@@ -19,6 +19,13 @@ def test_sessions_that_were_not_judged_to_the_end_make_bounds() -> None:
     assert rate.as_json() == {"low": 0.1, "high": 1.0}
 
 
+def test_sessions_to_which_a_rule_may_not_apply_make_bounds() -> None:
+    """They are in the denominator of the lower bound alone."""
+    counts = {"sessions_violating": 1, "sessions_applicable": 5, "sessions_uncertain": 5}
+    assert rate_of(counts).described == "1 of 10, 5 to which it may not apply: 10.0% to 20.0%"
+    assert ViolationRate(uncertain=3).as_json() == {"low": 0.0, "high": 0.0}
+
+
 def test_no_session_has_no_rate() -> None:
     """Nothing divides by nothing; a summary of an early release has no possible sessions."""
     assert ViolationRate().as_json() is None
