@@ -18,6 +18,7 @@ CODES: dict[str, str] = {
     "TRL421": "an unknown rule or verdict of a bundle",
     "TRL422": "an unknown rule of the packs, for `tracline explain`",
     "TRL423": "a step that an explained session does not have",
+    "TRL424": "a bundle that cannot be reported",
 }
 """The codes of sources and archives; a test triggers each."""
 

@@ -26,6 +26,7 @@ COMMANDS = {
     "eval": ("rules.eval_", "Step one formula over a trace."),
     "import": ("archive.import_", "Convert chat logs and span dumps to an archive of event Parquet."),
     "audit": ("audit.audit", "Judge an archive by rule packs and write a bundle of verdicts."),
+    "report": ("audit.report", "Draw the report of a bundle again."),
     "explain": (
         "archive.explain",
         "Explain the verdicts on a session: the status of each part of a rule at each event.",

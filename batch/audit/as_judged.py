@@ -30,10 +30,13 @@ from ..evidence import bundle
 from ..evidence.canonical_json import write_canonical
 from ..evidence.certificates import CERTIFICATES
 from ..evidence.sorted_lines import SortedLines
+from ..findings.bundle_rules import keyed
 from ..findings.inputs import write_inputs
 from ..prepare.buckets import labelled, until
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
+from ..report.drawn import write_sessions
+from ..report.page import write_report
 from ..sources.discover import Population, SourceFile, Sources, named
 from ..sources.event_files import FileSlice, footer, null_count, reading, scan_slices
 from .audit import AuditResult, OnProgress, in_threads, new_certificates, silent, write_verdicts
@@ -97,6 +100,7 @@ def audit_as_judged(
         tally.reject(named(archive), population)
         content = summary(shown, [digest for _, digest in rules.values()], tally, population)
         judged_by = [rule for rule_set in reversed(sets) for rule in rule_set.compiled.rules]
+        judged_digests = [digest for rule_set in reversed(sets) for digest in rule_set.compiled.digests]
         never = [name for name in seen if tally.events and not seen[name]]
         content["never_true"] = list(map(asdict, never_true(parts, judged_by, never, options.as_of)))
         content |= {"rule_sets": [_summary_of(rule_set) for rule_set in sets]}
@@ -105,6 +109,8 @@ def audit_as_judged(
         for rule_set in sets:
             bundle.write_rules(work / bundle.RULES / rule_set.digest, rule_set.rule_set.sources)
         write_inputs(work, out, archive, population, options, as_judged=True)
+        write_sessions(work, compile_rule_set(_NO_RULES), parts, options)
+        write_report(work, keyed(zip(judged_by, judged_digests, strict=True)))
         shutil.rmtree(scratch)
     return AuditResult(content, population, examples)
 

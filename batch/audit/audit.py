@@ -24,12 +24,15 @@ from ..evidence import bundle
 from ..evidence.canonical_json import write_canonical
 from ..evidence.certificates import CERTIFICATES, Certificates, SessionPlace
 from ..evidence.sorted_lines import SortedLines
+from ..findings.bundle_rules import keyed
 from ..findings.inputs import write_inputs
 from ..prepare import spill
 from ..prepare.ahead import behind
 from ..prepare.buckets import Buckets, label_passes, labelled
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
+from ..report.drawn import write_sessions
+from ..report.page import write_report
 from ..sources.discover import Population, SourceFile, Sources, named
 from ..sources.event_files import row_count
 from .in_order import disordered, judge_in_order
@@ -100,6 +103,8 @@ def audit(
         write_canonical(work / bundle.SUMMARY, content)
         bundle.write_rules(work / bundle.RULES, rule_set.sources)
         write_inputs(work, out, archive, population, options)
+        write_sessions(work, compiled, parts, options)
+        write_report(work, keyed(zip(compiled.rules, compiled.digests, strict=True)))
         shutil.rmtree(scratch)
     return AuditResult(content, population, examples, rows_in_order)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -19,18 +18,17 @@ from ...rules.engine.sessions import in_order
 from ...rules.explanation.breach import decisive_propositions, explain_breach
 from ...rules.labels.few import WORD_BITS
 from ...rules.labels.labeler import Labeler
-from ...rules.model.digest import rule_digest
 from ...rules.model.rule import Rule, RuleSet
-from ...rules.packs.load import load_packs
 from ...schemas.records.verdict_record import VerdictRecord, WitnessEvent, WitnessHistory
 from ...schemas.time import rfc3339
 from ...schemas.verdict import Verdict
-from ..evidence.bundle import RULES, VERDICTS, read_verdicts
+from ..evidence.bundle import VERDICTS, read_verdicts
 from ..prepare.buckets import until
 from ..prepare.prepare import prepare
 from ..prepare.spill import passes
 from ..sources.discover import Population, named
 from ..sources.event_files import reading
+from .bundle_rules import RuleKey, bundle_rules
 from .inputs import BundleInput
 
 FINDINGS_MAX = 20
@@ -38,14 +36,12 @@ FINDINGS_MAX = 20
 CONTEXT = 2
 """Events that are shown before and after each event of a witness."""
 
-_DIGEST = re.compile(r"[0-9a-f]{64}")
 _FINDINGS = (Verdict.VIOLATED, Verdict.UNMET)
 _SHOWN = (
     *("seq", "event_id", "time", "kind", "agent", "nested", "history", "late", "content"),
     *("text", "tool", "call_id", "args", "result", "error"),
 )
 
-_RuleKey = tuple[str, str, str]
 _Place = tuple[str, str]
 
 
@@ -107,7 +103,7 @@ def choose(bundle: Path, wanted: Wanted) -> Chosen:
             hint = "run without --verdict to list findings, or take an id of verdicts.jsonl"
             raise SourceError("TRL421", str(bundle), f"has no verdict {wanted.verdict}", hint)
         return Chosen(tuple(found), len(found))
-    rules = set(_rules(bundle)) if wanted.rule is not None else set[_RuleKey]()
+    rules = set(bundle_rules(bundle)) if wanted.rule is not None else set[RuleKey]()
     if wanted.rule is not None and not any(wanted.rule in _names(*key[:2]) for key in rules):
         raise _unknown_rule(bundle, wanted.rule, rules)
     count = 0
@@ -132,8 +128,8 @@ def findings(
 
     Raises SourceError (TRL420) if the archive does not have an event of a finding.
     """
-    rules = _rules(bundle)
-    labelers: dict[_RuleKey, Labeler] = {}
+    rules = bundle_rules(bundle)
+    labelers: dict[RuleKey, Labeler] = {}
     sessions = _sessions(source, {record.session_id for record in records}, scratch)
     for record in records:
         key = (record.pack, record.rule, record.rule_digest)
@@ -179,18 +175,10 @@ def _severest(record: VerdictRecord) -> tuple[int, str, str, str, str, int, str]
     return -record.severity.rank, record.pack, record.rule, *place
 
 
-def _unknown_rule(bundle: Path, rule: str, known: Iterable[_RuleKey]) -> SourceError:
+def _unknown_rule(bundle: Path, rule: str, known: Iterable[RuleKey]) -> SourceError:
     near = get_close_matches(rule, sorted({name for key in known for name in _names(*key[:2])}), n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else "the rules are in the bundle's summary.json"
     return SourceError("TRL421", str(bundle), f"has no rule {rule}", hint)
-
-
-def _rules(bundle: Path) -> dict[_RuleKey, Rule]:
-    """Return the bundle's rules by pack, id and digest; a bundle as judged has several sets of rules."""
-    folder = bundle / RULES
-    sets = sorted(path for path in folder.glob("*") if _DIGEST.fullmatch(path.name))
-    rules = [rule for path in sets or [folder] for rule in load_packs([str(path)]).rules]
-    return {(rule.pack, rule.id, rule_digest(rule)): rule for rule in rules}
 
 
 def _sessions(source: BundleInput, ids: set[str], scratch: Path) -> dict[_Place, pl.DataFrame]:

@@ -52,6 +52,8 @@ class BundleSource(msgspec.Struct, frozen=True):
     paths: tuple[str, ...]
     scope: tuple[str, ...]
     timezone: str
+    seed: int = 0
+    with_text: bool = False
 
     @property
     def options(self) -> AuditOptions:
@@ -93,6 +95,8 @@ def write_inputs(
         paths=tuple(os.path.relpath(path, out) for path in each_source(archive)),
         scope=options.scope,
         timezone=str(options.zone),
+        seed=options.seed,
+        with_text=options.with_text,
     )
     (work / SOURCE).write_bytes(_line(source))
     read = {_input(file, population.extent_of(file.name)) for file in population.inputs}

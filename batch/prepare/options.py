@@ -15,7 +15,8 @@ class AuditOptions:
     Reading: `zone` is that of times in chat logs without one, `chat` has the other options for chat logs;
     `scope` are the resource attributes that prefix a span's session id. Both: `idle_s` seconds without an
     event close a session; rows after `as_of`, and spans that end later, are ignored. Judging: verdicts before
-    `since` or from `until` on are omitted; `satisfied` adds satisfied and held verdicts.
+    `since` or from `until` on are omitted; `satisfied` adds satisfied and held verdicts. The report: `seed`
+    chooses the sessions without a violation that it draws, and `with_text` adds the texts of drawn events.
     """
 
     since: int | None = None
@@ -27,6 +28,8 @@ class AuditOptions:
     zone: tzinfo = UTC
     chat: ChatReading = AS_LOGGED
     threads: int = 1
+    seed: int = 0
+    with_text: bool = False
 
 
 ALLOCATOR = "_RJEM_MALLOC_CONF"

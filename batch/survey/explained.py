@@ -8,16 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from ...archive.error import SourceError
-from ...rules.engine.judge import CompiledRules, label_columns
-from ...rules.explanation.breach import explain_breach
-from ...rules.explanation.timeline import RunExplanation, Sentences, explanations
+from ...rules.explanation.timeline import (
+    RunExplanation,
+    Sentences,
+    is_relevant,
+    judged_explanations,
+    sentences_of,
+)
 from ...rules.model.problem import did_you_mean
 from ...rules.model.rule import Rule, RuleSet
-from ...schemas.records.verdict_record import VerdictRecord
-from ...schemas.verdict import Verdict
 from ..prepare.options import AuditOptions
 from ..sources.discover import Population, Sources
-from .sessions import JudgedSession, judged_session
+from .sessions import judged_session
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,47 +54,22 @@ def explained_session(
     """
     session = judged_session(source, session_id, scratch, population, options, rule_set)
     judged, events = session.judged, session.events()
-    labels = judged.labelled.select("seq", *label_columns(session.compiled))[judged.order.rows]
     bounds: list[int] = judged.sessions.bounds.tolist()
     for slot, is_open in enumerate(judged.sessions.open.tolist()):
-        begin, end = bounds[slot], bounds[slot + 1]
-        if begin == end:
+        shown = events[bounds[slot] : bounds[slot + 1]]
+        if not shown:
             continue
-        runs = explanations(session.compiled, labels[begin:end], is_closed=not is_open)
-        occurrence = str(events[begin]["occurrence"])
+        occurrence = str(shown[0]["occurrence"])
+        runs = judged_explanations(session.compiled, judged, slot)
+        records = [record for record in session.records if record.occurrence == occurrence]
         yield ExplainedSession(
             session_id=session_id,
             occurrence=occurrence,
             closed=not is_open,
-            events=tuple(events[begin:end]),
+            events=tuple(shown),
             runs=tuple(run for run in runs if every_rule or is_relevant(run)),
-            sentences=sentences_of(session.compiled, _of_occurrence(session, occurrence)),
+            sentences=sentences_of(session.compiled, records),
         )
-
-
-def is_relevant(run: RunExplanation) -> bool:
-    """Return whether the rule of a run applies to the session, is broken or is unjudged there."""
-    return (
-        run.applies
-        or run.unjudged is not None
-        or run.close is Verdict.UNMET
-        or any(step.is_reported for step in run.steps)
-    )
-
-
-def sentences_of(compiled: CompiledRules, records: Sequence[VerdictRecord]) -> Sentences:
-    """Return a sentence on each verdict of an occurrence."""
-    rules = {(rule.pack, rule.id): rule for rule in compiled.rules}
-    return {
-        (record.pack, record.rule, record.slice, record.seq, record.verdict): explain_breach(
-            rules[record.pack, record.rule], record
-        )
-        for record in records
-    }
-
-
-def _of_occurrence(session: JudgedSession, occurrence: str) -> list[VerdictRecord]:
-    return [record for record in session.records if record.occurrence == occurrence]
 
 
 def only_rule(rule_set: RuleSet, name: str) -> RuleSet:

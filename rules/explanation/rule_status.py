@@ -158,7 +158,15 @@ def _past_truth(
     formula: Formula, trace: ExampleSession, transitions: Mapping[str, Formula]
 ) -> dict[Formula, Truth]:
     """Return at which steps the propositions, transition bits and past operators of a formula are true."""
-    asked = tuple({node: None for node in walk(formula) if node.op in PAST or node.op is Op.PROP})
+    nodes = {node: None for node in walk(formula) if node.op in PAST or node.op is Op.PROP}
+    asked = tuple(node for node in nodes if node.op in PAST or node.name in transitions)
+    found = {
+        node: np.fromiter((node.name in true for true in trace), dtype=bool, count=len(trace))
+        for node in nodes
+        if node not in asked
+    }
+    if not asked:
+        return found
     summary = history([formula], transitions)
     memory, rows = summary.start, np.zeros((len(trace), len(asked)), dtype=bool)
     known = names(formula).union(*map(names, transitions.values())) - transitions.keys()
@@ -166,7 +174,7 @@ def _past_truth(
         value = summary.evaluator(memory, lambda f, true=true: f.name in true if f.name in known else None)
         rows[step] = [value(node) for node in asked]
         memory = summary.after(memory, value)
-    return {node: rows[:, place] for place, node in enumerate(asked)}
+    return found | {node: rows[:, place] for place, node in enumerate(asked)}
 
 
 class _Reading:

@@ -7,18 +7,20 @@ of the completion in which nothing unknown is true, as witnesses are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import polars as pl
 
+from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.verdict import Verdict
-from ..engine.judge import CompiledRules, read_labels
+from ..engine.judge import CompiledRules, Judged, label_columns, read_labels
 from ..engine.status import label_runs, status_of
 from ..engine.stepper import MachineStep, RuleEvent, RuleRun
 from ..model.printer import to_text
 from ..model.rule import ExampleSession, Rule
+from .breach import explain_breach
 from .rule_status import VIOLATED_END, RuleStatus, assess, check_size
 
 Sentences: TypeAlias = Mapping[tuple[str, str, str | None, int, Verdict], str]
@@ -106,6 +108,34 @@ def explanations(
                 unjudged=unjudged,
                 status=assess(rule.formula, trace, rule.transitions, is_closed=is_over),
             )
+
+
+def judged_explanations(compiled: CompiledRules, judged: Judged, slot: int) -> Iterator[RunExplanation]:
+    """Yield the runs over the occurrence in a slot of a judged bucket, like `explanations`."""
+    rows = judged.order.rows[judged.sessions.bounds[slot] : judged.sessions.bounds[slot + 1]]
+    labels = judged.labelled.select("seq", *label_columns(compiled))[rows]
+    yield from explanations(compiled, labels, is_closed=not judged.sessions.open[slot])
+
+
+def is_relevant(run: RunExplanation) -> bool:
+    """Return whether the rule of a run applies to the session, is broken or is unjudged there."""
+    return (
+        run.applies
+        or run.unjudged is not None
+        or run.close is Verdict.UNMET
+        or any(step.is_reported for step in run.steps)
+    )
+
+
+def sentences_of(compiled: CompiledRules, records: Iterable[VerdictRecord]) -> Sentences:
+    """Return a sentence on each verdict of an occurrence."""
+    rules = {(rule.pack, rule.id): rule for rule in compiled.rules}
+    return {
+        (record.pack, record.rule, record.slice, record.seq, record.verdict): explain_breach(
+            rules[record.pack, record.rule], record
+        )
+        for record in records
+    }
 
 
 def _stepped(run: RuleRun, events: Sequence[RuleEvent], rule: Rule) -> dict[str | None, list[RunStep]]:

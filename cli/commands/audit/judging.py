@@ -21,7 +21,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class JudgingOptions:
-    """The period, the time zone and the threads of an audit; times are nanoseconds since the epoch."""
+    """The period, the time zone, the threads and the drawn sessions of an audit.
+
+    Times are nanoseconds since the epoch.
+    """
 
     since: int | None
     until: int | None
@@ -29,6 +32,8 @@ class JudgingOptions:
     satisfied: bool
     timezone: str
     threads: int | None
+    seed: int
+    with_text: bool
 
     def set_threads(self) -> None:
         """Set the threads of Polars, and its allocator for them.
@@ -51,6 +56,8 @@ class JudgingOptions:
             as_of=self.as_of,
             satisfied=self.satisfied,
             threads=self._thread_count,
+            seed=self.seed,
+            with_text=self.with_text,
         )
 
     @property
@@ -59,7 +66,7 @@ class JudgingOptions:
 
 
 def judging_options() -> Callable[[F], F]:
-    """Return the options from `--since` to `--threads`: the JudgingOptions `judging`."""
+    """Return the options from `--since` to `--with-text`: the JudgingOptions `judging`."""
     return grouped_options(
         "judging",
         JudgingOptions,
@@ -83,5 +90,16 @@ def judging_options() -> Callable[[F], F]:
             type=click.IntRange(min=1),
             metavar="N",
             help="The number of threads.  [default: one per processor]",
+        ),
+        click.option(
+            "--seed",
+            type=int,
+            default=0,
+            show_default=True,
+            metavar="N",
+            help="The random seed of the sessions without a violation that the report draws.",
+        ),
+        click.option(
+            "--with-text", is_flag=True, help="Put the texts of drawn events into the bundle and the report."
         ),
     )

@@ -332,16 +332,13 @@ def test_the_bundle_holds_verdicts_twice_the_summary_and_the_rules(tmp_path: Pat
     """The Parquet file has the lines' rows in their order, typed; the summary is that of the outcome."""
     outcome, verdicts = run(tmp_path, session("b", user("no!")), session("a", call(), user("no!")))
     bundle = tmp_path / "bundle"
-    assert sorted(path.name for path in bundle.iterdir()) == [
-        "certificates.jsonl",
-        "inputs.jsonl",
-        "open.jsonl",
-        "rules",
-        "source.json",
+    names = "certificates.jsonl inputs.jsonl open.jsonl report.html rules sessions.jsonl source.json"
+    assert {path.name for path in bundle.iterdir()} == {
+        *names.split(),
         "summary.json",
         "verdicts.jsonl",
         "verdicts.parquet",
-    ]
+    }
     frame = pl.read_parquet(bundle / "verdicts.parquet")
     assert dict(frame.schema) == {
         name: kind if isinstance(kind, pl.DataType) else kind() for name, kind in VERDICT_SCHEMA.items()

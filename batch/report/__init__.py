@@ -1,0 +1,1 @@
+"""The report of a bundle: the sessions that it draws, its figures, and the page."""

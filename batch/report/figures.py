@@ -1,0 +1,89 @@
+"""The figures of a report: rates with intervals, trends by day, and rates by agent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...schemas.records.violation_rate import ViolationRate, rate_of
+
+AGENTS_MAX = 50
+"""Agents of a rule that a report shows: those with the most sessions."""
+DAYS_MAX = 92
+"""Days of a trend that a report draws, the last ones."""
+_Z = 1.959963984540054
+"""The quantile of the normal distribution for an interval of 95 %."""
+
+
+def wilson(count: int, total: int) -> tuple[float, float]:
+    """Return the Wilson score interval of a share, of 95 %; `total` is at least 1."""
+    share, spread = count / total, _Z * _Z / total
+    middle = (share + spread / 2) / (1 + spread)
+    half = _Z / (1 + spread) * math.sqrt(share * (1 - share) / total + spread / (4 * total))
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def interval(rate: ViolationRate) -> str:
+    """Return the interval of a rate as text; with bounds it reaches from the low one's to the high one's."""
+    if not rate.sessions:
+        return "–"
+    low, _ = wilson(rate.violating, rate.sessions)
+    _, high = wilson(rate.violating + rate.possible, rate.sessions)
+    return f"{low:.1%} to {high:.1%}"
+
+
+@dataclass(frozen=True, slots=True)
+class DayRate:
+    """The rate of a rule on a day."""
+
+    day: str
+    rate: ViolationRate
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRate:
+    """The rate of a rule with an agent; the name is empty where no event names one."""
+
+    agent: str
+    rate: ViolationRate
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFigures:
+    """A rule of the summary with its rate, its trend and its agents; `agents_cut` are left out.
+
+    `formula` is None where the bundle's packs do not have the rule.
+    """
+
+    key: str
+    entry: Mapping[str, Any]
+    formula: str | None
+    rate: ViolationRate
+    days: tuple[DayRate, ...]
+    days_cut: int
+    agents: tuple[AgentRate, ...]
+    agents_cut: int
+
+    @property
+    def interval(self) -> str:
+        """Return the Wilson interval of the rate."""
+        return interval(self.rate)
+
+
+def rule_figures(key: str, entry: Mapping[str, Any], formula: str | None) -> RuleFigures:
+    """Return the figures of a rule from its entry in the summary."""
+    days = [DayRate(day, rate_of(counts)) for day, counts in sorted(entry["by_day"].items())]
+    agents = [AgentRate(agent, rate_of(counts)) for agent, counts in entry["by_agent"].items()]
+    agents.sort(key=lambda each: (-each.rate.sessions, each.agent))
+    return RuleFigures(
+        key=key,
+        entry=entry,
+        formula=formula,
+        rate=rate_of(entry),
+        days=tuple(days[-DAYS_MAX:]),
+        days_cut=max(0, len(days) - DAYS_MAX),
+        agents=tuple(agents[:AGENTS_MAX]),
+        agents_cut=max(0, len(agents) - AGENTS_MAX),
+    )

@@ -1,0 +1,173 @@
+"""`report.html`: a page without scripts, drawn from the other files of a bundle alone and without a clock."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from ...archive.error import SourceError
+from ...rules.model.rule import Rule
+from ...schemas.display import visible
+from ...schemas.records.verdict_record import VerdictRecord
+from ...schemas.verdict import Severity
+from ..evidence.bundle import SUMMARY, VERDICTS, read_verdicts
+from ..findings.bundle_rules import RuleKey, bundle_rules
+from ..findings.inputs import INPUTS, SOURCE
+from .choice import BREACHES, Badness, badness
+from .drawing import Timeline, Witnesses, timeline, trend
+from .drawn import EVENTS_DRAWN_MAX, SESSIONS
+from .figures import RuleFigures, rule_figures
+
+REPORT = "report.html"
+RULES_MAX = 100
+"""Rules that a report shows: those with the most severe violations come first."""
+INPUTS_MAX = 50
+"""Input files whose digests a report shows."""
+SENTENCES_MAX = 8
+"""Sentences below a timeline."""
+
+FOLDER = Path(__file__).parent
+
+_Place = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnSession:
+    """A session of `sessions.jsonl` with its drawing and the sentences on its verdicts."""
+
+    session: Mapping[str, Any]
+    badness: Badness
+    drawing: Timeline
+    sentences: tuple[str, ...]
+    more: int
+    texts: tuple[Mapping[str, Any], ...]
+
+
+def write_report(bundle: Path, rules: Mapping[RuleKey, Rule] | None = None) -> None:
+    """Write the report of a bundle into it; `rules` are the bundle's, which are else read from it.
+
+    Raises SourceError (TRL424) if a file of the bundle is missing or damaged.
+    """
+    page = bundle / f".{REPORT}"
+    page.write_text(report_html(bundle, rules), encoding="utf-8")
+    os.replace(page, bundle / REPORT)
+
+
+def report_html(bundle: Path, rules: Mapping[RuleKey, Rule] | None = None) -> str:
+    """Return the page."""
+    try:
+        context = _context(bundle, bundle_rules(bundle) if rules is None else rules)
+    except (OSError, msgspec.MsgspecError, KeyError) as error:
+        what = f"cannot be reported: {type(error).__name__} in its files"
+        hint = "audit again: bundles of early releases have no sessions.jsonl"
+        raise SourceError("TRL424", str(bundle), what, hint) from error
+    style = Markup((FOLDER / "report.css").read_text(encoding="utf-8"))
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
+    return _environment().get_template("report.html").render(style=style, style_digest=digest, **context)
+
+
+@cache
+def _environment() -> Environment:
+    """Return the environment of the template, which escapes all values."""
+    made = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["shown"] = visible
+    made.filters["number"] = "{:,}".format
+    return made
+
+
+def _context(bundle: Path, rules: Mapping[RuleKey, Rule]) -> dict[str, Any]:
+    """Return the values of the template."""
+    summary = msgspec.json.decode((bundle / SUMMARY).read_bytes())
+    source = msgspec.json.decode((bundle / SOURCE).read_bytes())
+    inputs = list(map(msgspec.json.decode, (bundle / INPUTS).read_bytes().splitlines()))
+    sessions = list(map(msgspec.json.decode, (bundle / SESSIONS).read_bytes().splitlines()))
+    figures = sorted(_figures(summary, rules), key=_severest)
+    places = {(line["session_id"], line["occurrence"]) for line in sessions}
+    drawn = sorted(_drawn(sessions, _records(bundle, places)), key=lambda each: each.badness)
+    return {
+        "population": summary["population"],
+        "summary": summary,
+        "source": source,
+        "inputs": inputs[:INPUTS_MAX],
+        "inputs_cut": max(0, len(inputs) - INPUTS_MAX),
+        "inputs_bytes": sum(each["bytes"] for each in inputs),
+        "rules": figures[:RULES_MAX],
+        "rules_cut": max(0, len(figures) - RULES_MAX),
+        "trend": trend,
+        "worst": [each for each in drawn if each.session["why"] == "worst"],
+        "sample": [each for each in drawn if each.session["why"] == "sample"],
+        "events_max": EVENTS_DRAWN_MAX,
+    }
+
+
+def _figures(summary: Mapping[str, Any], rules: Mapping[RuleKey, Rule]) -> Iterator[RuleFigures]:
+    for key, entry in summary["rules"].items():
+        rule = rules.get((entry["pack"], entry["id"], entry["rule_digest"]))
+        yield rule_figures(key, entry, None if rule is None else rule.text)
+
+
+def _severest(each: RuleFigures) -> tuple[bool, int, int, str]:
+    rank = Severity(each.entry["severity"]).rank
+    return not each.rate.violating, -rank, -each.rate.violating, each.key
+
+
+def _drawn(
+    sessions: Iterable[Mapping[str, Any]], found: Mapping[_Place, Sequence[VerdictRecord]]
+) -> Iterator[DrawnSession]:
+    """Yield the sessions with their drawings; `found` are their verdicts."""
+    for line in sessions:
+        records = found.get((line["session_id"], line["occurrence"]), ())
+        witnesses = _witnesses(records)
+        sentences = [
+            each["sentence"]
+            for run in line["rules"]
+            for each in run["verdicts"]
+            if each["sentence"] is not None and each["verdict"] in BREACHES
+        ]
+        seen = frozenset[int]().union(*witnesses.values())
+        yield DrawnSession(
+            session=line,
+            badness=badness(records),
+            drawing=timeline(line, witnesses),
+            sentences=tuple(sentences[:SENTENCES_MAX]),
+            more=max(0, len(sentences) - SENTENCES_MAX),
+            texts=tuple(event for event in line["events"] if event["text"] and event["seq"] in seen),
+        )
+
+
+def _records(bundle: Path, places: set[_Place]) -> dict[_Place, list[VerdictRecord]]:
+    """Return the violated and unmet verdicts of drawn sessions."""
+    found: dict[_Place, list[VerdictRecord]] = {}
+    for record in read_verdicts(bundle / VERDICTS) if places else ():
+        place = record.session_id, record.occurrence
+        if place in places and record.verdict in BREACHES and not record.history:
+            found.setdefault(place, []).append(record)
+    return found
+
+
+def _witnesses(records: Iterable[VerdictRecord]) -> Witnesses:
+    """Return the events of the witnesses by pack, rule and slice."""
+    found: dict[tuple[str, str, str | None], frozenset[int]] = {}
+    for record in records:
+        assert record.witness is not None, "a breach has a witness"
+        seqs = {event.seq for event in record.witness.events}
+        seqs |= {bit.seq for bit in record.witness.history if bit.seq is not None}
+        run = record.pack, record.rule, record.slice
+        found[run] = found.get(run, frozenset()) | seqs
+    return found
