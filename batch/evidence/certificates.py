@@ -320,7 +320,7 @@ def _slices(compiled: CompiledRules, judged: Judged, key: int) -> I32:
     """
     program = compiled.program
     columns = slice(int(program.group_columns[key]), int(program.group_columns[key + 1]))
-    sees = (judged.letters[:, columns] != program.skip[columns]).any(axis=1)
+    sees = (judged.letters.letters[:, columns] != program.skip[columns]).any(axis=1)
     return np.where(sees[judged.codes], judged.slices[:, key], np.int32(_NO_VALUE))
 
 

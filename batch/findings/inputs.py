@@ -19,7 +19,8 @@ from ...schemas.time import parse_time, rfc3339
 from ..evidence.bundle import IN_EVERY_BUNDLE
 from ..evidence.canonical_json import canonical_line
 from ..prepare.options import AuditOptions
-from ..sources.discover import FileExtent, Population, SourceFile, Sources, discover, each_source, named
+from ..sources.discover import Population, SourceFile, Sources, discover, each_source, named
+from ..sources.file_extent import FileExtent
 
 INPUTS = "inputs.jsonl"
 """The files that the audit read: a line a file, sorted by name."""

@@ -25,6 +25,7 @@ from ...schemas.chat.find import InputFlaw
 from ...schemas.instrumentations.census import SpanCensus, sum_of
 from ...schemas.otlp.decoded import Decoded
 from ..evidence.bundle import IN_EVERY_BUNDLE
+from .file_extent import FileExtent
 
 REJECTS_LISTED_MAX = 1_000
 """Rejects that a population lists; further ones are only counted by code."""
@@ -69,21 +70,6 @@ class Reject:
     position: str
     code: str
     text: str
-
-
-@dataclass(slots=True)
-class FileExtent:
-    """The number of rows, messages or spans of a file, and the first and last of their times, if any."""
-
-    rows: int = 0
-    first: int | None = None
-    last: int | None = None
-
-    def add(self, rows: int, times: Iterable[int | None]) -> None:
-        """Add rows, and the times of some of them."""
-        self.rows += rows
-        known = [time for time in (self.first, self.last, *times) if time is not None]
-        self.first, self.last = min(known, default=None), max(known, default=None)
 
 
 @dataclass(slots=True)

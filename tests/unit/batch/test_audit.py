@@ -45,7 +45,6 @@ def fields_of(verdicts: list[dict]) -> list[tuple]:
     return [(v["session_id"], v["seq"], v["rule"], v["verdict"]) for v in verdicts]
 
 
-@pytest.mark.slow
 def test_a_record_has_every_field_and_a_witness(tmp_path: Path) -> None:
     """A violation names the rule, the event, the agent, and shows the events that led to it."""
     _, [verdict] = run(tmp_path, session("a", user("hello", agent="bot"), user("well!", agent="bot")))
@@ -138,7 +137,6 @@ def test_a_page_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "b").exists()
 
 
-@pytest.mark.slow
 def test_a_missing_range_is_a_gap(tmp_path: Path) -> None:
     """A file that was taken out of an archive together with its line in the manifest is counted as a gap."""
     root = tmp_path / "archive"
