@@ -30,7 +30,7 @@ rules:
     for_each: call_id
     steps: call or result
     formula: always (call -> eventually result)
-  - {id: calm, title: Nobody shouts, severity: low, formula: always (call -> not angry)}
+  - {id: calm, title: Nobody shouts, severity: low, unknown: stop, formula: always (call -> not angry)}
   - {id: silent, title: Applies to nothing here, formula: always (angry -> false)}
 """
 STATUSES = {"active", "satisfied", "inactive", "violated", "open"}
