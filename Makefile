@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 KAFKA := .kafka
 COLLECTOR := .collector
+WORKERS ?= 2
 FAST_TESTS := tests/unit tests/snapshots tests/conformance tests/kafka/test_client_contract.py
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -35,7 +36,7 @@ demo: setup ## simulate a support bot's sessions, audit them, say what was found
 pipeline: setup kafka ## the Kafka pipeline with the simulated bot in it: what it finds, the spike's alert; under 90 s
 	@$(BIN)/python -m tracline.examples.pipeline
 
-check: setup ## lint, format, types, fast tests: about a minute and a half
+check: setup ## lint, format, types, fast tests: about 40 seconds
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint types fast
 
 lint: setup
@@ -45,13 +46,14 @@ lint: setup
 types: setup
 	$(BIN)/pyright
 
+# One process: the other processor checks the types, and each further process would collect the tests again.
 fast: setup
-	$(BIN)/python -m pytest $(FAST_TESTS) -n 2 --dist loadfile -m "not slow and not exhaustive"
+	$(BIN)/python -m pytest $(FAST_TESTS) -m "not slow and not exhaustive"
 
-test: setup ## every test, with the time each folder took against its budget: under 15 minutes
+test: setup ## every test, with the time each folder took against its budget, by WORKERS=2 processes: under 15 minutes
 	-@$(MAKE) --no-print-directory kafka
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not alone and not exhaustive and not collector and not frameworks"
-	$(BIN)/python -m pytest -m alone
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not alone and not exhaustive and not collector and not frameworks"
+	$(BIN)/python -m pytest $$(grep -rl --include='test_*.py' 'mark\.alone' tests) -m alone
 
 kafka: $(KAFKA)/.ready ## fetch Apache Kafka's jars for tests/kafka, with Maven
 

@@ -1,8 +1,8 @@
 """The cost of `tracline serve`, OTLP bytes to verdicts: `PYTHONPATH=. python benchmarks/serve.py [EVENTS]`.
 
-Sends the simulated support desk's conversations (GenAI spans, a trace a turn) through the stages of one
+Sends the simulated support desk's conversations (GenAI spans, a trace a turn) through the pipeline of one
 process, in requests of 512 spans as SDKs send them, several conversations at a time. Prints spans per second
-of processor time, all stages together, and each stage's share of it.
+of processor time, all threads together, and the share of each part of the main thread.
 """
 
 from __future__ import annotations
@@ -10,103 +10,101 @@ from __future__ import annotations
 import resource
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
+import pytest
 from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs, shipped_packs
-from tracline.schemas.candidate import Candidate
-from tracline.schemas.otlp.decode import decode_protobuf
-from tracline.schemas.sessions.assemble import SessionAssembler
-from tracline.schemas.sessions.pending import Traces, TracesStep
-from tracline.schemas.sessions.span_reading import read_span
-from tracline.schemas.time import NS
-from tracline.stream.ingest.request import ExportRequest
-from tracline.stream.messages.session_state import SessionState
-from tracline.stream.messages.trace_state import encode_trace
-from tracline.stream.serve.rows import add_changes
-from tracline.stream.serve.store import StoreChanges, open_store
+from tracline.schemas.settings import SessionSettings
+from tracline.stream.ingest.request import Encoding, ExportRequest, decode
+from tracline.stream.serve import pipeline as serve_pipeline
+from tracline.stream.serve.pipeline import Pipeline, PipelineRuntime
+from tracline.stream.serve.store import Store, StoreChanges, open_store
 from tracline.stream.stages.judge import SessionJudge
-from tracline.stream.stages.resolve import SourceTimes
+from tracline.stream.stages.rekey import RekeyStage
 from tracline.stream.stages.rule_set_judge import RuleSetJudge
+from tracline.stream.stages.unread import UnreadCandidates
 
 from benchmarks.desk_spans import desk_spans
 from tests.support.otlp_requests import requests
 
 SPANS_A_REQUEST = 512
-IDLE_NS, LATENESS_NS = 3600 * NS, 5 * NS
+WARMING = 4
+"""Requests before the measurement: a process loads its compiled functions once."""
+PARTS: tuple[tuple[str, object, str], ...] = (
+    ("decode: bytes to spans", serve_pipeline, "decode"),
+    ("accept: the request on disk", Store, "accept"),
+    ("locate and resolve: the session of spans", RekeyStage, "step"),
+    ("read: the content of spans", UnreadCandidates, "read"),
+    ("assemble: events in order", SessionJudge, "assemble"),
+    ("judge: labels, kernel, records", SessionJudge, "judge"),
+    ("encode: states and rows", serve_pipeline, "add_changes"),
+    ("commit: states, events and verdicts on disk", Store, "commit"),
+)
+"""The parts of the pipeline, none inside another."""
+
+
+class NoArchive:
+    """An archive that takes nothing, since the benchmark ends before the first round of archiving."""
 
 
 def main() -> None:
     """Run the benchmark and print its table."""
     wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    bodies, count = _bodies(wanted)
-    judge = SessionJudge(RuleSetJudge(compile_rule_set(load_packs(shipped_packs()))))
-    spent: dict[str, float] = {}
-    verdicts = 0
-    with tempfile.TemporaryDirectory() as folder:
-        store = open_store(Path(folder), "benchmark")
-        traces = Traces()
-        states: dict[str, SessionState] = {}
-        alone: dict[str, SessionAssembler] = {}
-        watermark = 0
-        for body in bodies:
-            with _timed(spent, "decode: bytes to spans"):
-                decoded = decode_protobuf(body)
-            with _timed(spent, "accept: the request on disk"):
-                (number,) = store.accept([ExportRequest(body, "protobuf", decoded, received=0)])
-            with _timed(spent, "read: the content of spans"):
-                readings = [read_span(span) for span in decoded.spans]
-            watermark = max(watermark, *(item.end - LATENESS_NS for item in readings))
-            with _timed(spent, "resolve: the session of spans"):
-                step = TracesStep(traces, 60 * NS, IDLE_NS)
-                for item in readings:
-                    step.add(item)
-                released = [item.made for item in step.release(watermark, watermark)]
-                writes = step.writes()
-                traces.apply(writes)
-            candidates = [item for item in released if isinstance(item, Candidate) and item.claims]
-            with _timed(spent, "assemble: events in order"):
-                for session in _added(alone, candidates):
-                    session.advance(watermark)
-            for name in {item.session_id for item in candidates}.difference(states):
-                states[name] = SessionState(SessionAssembler(name, IDLE_NS))
-            touched = {item.session_id: states[item.session_id] for item in candidates}
-            with _timed(spent, "judge"):
-                outputs = judge.step(touched, candidates, watermark, touched.__getitem__).outputs
-            with _timed(spent, "write: states, events and verdicts on disk"):
-                batch = StoreChanges(worked_off=number, times=SourceTimes(watermark))
-                add_changes(batch, outputs, touched, watermark)
-                for trace_id, opened in writes.opened.items():
-                    batch.traces[trace_id] = None if opened is None else (0, encode_trace(opened))
-                store.commit(batch)
-            verdicts += len(outputs.records)
-        store.close()
-    spent["judge: labels, kernel, records"] = spent.pop("judge") - spent["assemble: events in order"]
-    _print(spent, count, verdicts)
-
-
-def _bodies(wanted: int) -> tuple[list[bytes], int]:
-    """Return export requests in the order of time, and the number of their spans."""
     every = desk_spans(wanted)
-    return [request.SerializeToString() for request in requests(every, SPANS_A_REQUEST)], len(every)
+    bodies = [request.SerializeToString() for request in requests(every, SPANS_A_REQUEST)]
+    times = [max(span.end for span in every[i : i + SPANS_A_REQUEST]) for i in _begins(len(every))]
+    judge = SessionJudge(RuleSetJudge(compile_rule_set(load_packs(shipped_packs()))))
+    spent, verdicts, now = dict[str, float](), 0, times[0]
+
+    def count(batch: StoreChanges) -> None:
+        nonlocal verdicts
+        verdicts += len(batch.verdicts)
+
+    with tempfile.TemporaryDirectory() as folder, _timed(spent):
+        store = open_store(Path(folder), "benchmark")
+        archive: Any = NoArchive()
+        runtime = PipelineRuntime(lambda: now, lambda: 1 << 40, archive, count)
+        pipeline = Pipeline(store, judge, SessionSettings(idle_s=3_600, lateness_s=5), runtime)
+        begun = 0.0
+        for number, body in enumerate(bodies):
+            now = times[number]
+            if number == WARMING:
+                spent.clear()
+                begun = _cpu()
+            store.accept([ExportRequest(body, Encoding.PROTOBUF, decode(b"", Encoding.PROTOBUF), now)])
+            pipeline.begin()
+        total = _cpu() - begun
+        store.close()
+    _print(spent, total, len(every) - WARMING * SPANS_A_REQUEST, verdicts)
 
 
-def _added(sessions: dict[str, SessionAssembler], candidates: Sequence[Candidate]) -> list[SessionAssembler]:
-    touched: dict[str, SessionAssembler] = {}
-    for item in candidates:
-        session = sessions.setdefault(item.session_id, SessionAssembler(item.session_id, IDLE_NS))
-        session.add(item)
-        touched[item.session_id] = session
-    return list(touched.values())
+def _begins(count: int) -> range:
+    return range(0, count, SPANS_A_REQUEST)
 
 
 @contextmanager
-def _timed(spent: dict[str, float], stage: str) -> Iterator[None]:
-    begun = _cpu()
-    yield
-    spent[stage] = spent.get(stage, 0.0) + _cpu() - begun
+def _timed(spent: dict[str, float]) -> Generator[None]:
+    """Note the processor time of each part."""
+
+    def timed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            begun = _cpu()
+            result = function(*args, **kwargs)
+            spent[name] = spent.get(name, 0.0) + _cpu() - begun
+            return result
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patched:
+        for name, owner, attribute in PARTS:
+            patched.setattr(owner, attribute, timed(name, getattr(owner, attribute)))
+        yield
 
 
 def _cpu() -> float:
@@ -114,13 +112,13 @@ def _cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _print(spent: dict[str, float], count: int, verdicts: int) -> None:
-    total = sum(spent.values())
+def _print(spent: dict[str, float], total: float, count: int, verdicts: int) -> None:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"{count:,} spans, {verdicts:,} verdicts: {count / total:,.0f} spans per second of processor time,")
     print(f"{total / count * 1e6:.0f} us a span, {peak:,.0f} MB at most")
-    for stage, seconds in spent.items():
-        print(f"{seconds / total:6.1%}  {stage}")
+    for part, seconds in spent.items():
+        print(f"{seconds / total:6.1%}  {part}")
+    print(f"{1 - sum(spent.values()) / total:6.1%}  everything else")
 
 
 if __name__ == "__main__":

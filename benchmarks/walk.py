@@ -20,8 +20,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from tracline.examples.desk.bot import Desk, conversations
 from tracline.examples.desk.script import Script, ScriptCall, ScriptLine, support_session
 from tracline.schemas.otlp.protobuf import decode_protobuf
-from tracline.schemas.sessions.claims import claims_of
-from tracline.schemas.sessions.span_reading import SessionMemory, content_of_request, read_span
+from tracline.schemas.sessions.claims import claims_of, parted_claims
+from tracline.schemas.sessions.span_reading import SessionMemory, claimed_content, read_span
 from tracline.schemas.span import Span
 from tracline.schemas.span_content import Role
 from tracline.schemas.walk.locate import located
@@ -169,8 +169,11 @@ def _claims(calls: Sequence[tuple[str, bytes]], is_remembered: bool) -> None:
     memories: dict[str, SessionMemory] = {}
     for key, request in calls:
         memory = memories.setdefault(key, SessionMemory()) if is_remembered else None
-        content, claims = content_of_request(request, memory)
-        claims_of(content, 1, 2, memory=claims)
+        content, claims = claimed_content(request, memory)
+        if claims is None:
+            claims_of(content, 1, 2)
+        else:
+            parted_claims(content, 1, 2, claims)
 
 
 def _best(run: Callable[[], object]) -> float:

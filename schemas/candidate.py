@@ -14,7 +14,7 @@ from .event import Content, Kind
 from .span_content import INPUT, OUTPUT, SpanRole, ToolCall
 
 
-class Claim(msgspec.Struct, frozen=True, gc=False):
+class Claim(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A span's statement that an event happened at `time` nanoseconds since the epoch.
 
     `place` is the message's index in the span's conversation (outputs follow the input), None for a tool's
@@ -40,7 +40,20 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     answered: bool = False
 
 
-class Candidate(msgspec.Struct, frozen=True, rename={"role": "part", "claims": "tellings"}):
+class CallHistory(msgspec.Struct, frozen=True):
+    """The claims of the input of a model's call up to its last answer, as later calls repeat them.
+
+    All are past. Their `time` is 0; that of the call's start is meant. `chars` is the number of characters in
+    their texts.
+    """
+
+    claims: tuple[Claim, ...]
+    chars: int
+
+
+class Candidate(
+    msgspec.Struct, frozen=True, omit_defaults=True, rename={"role": "part", "claims": "tellings"}
+):
     """A span with its session and what it inherits; times in nanoseconds since the epoch.
 
     `digest` distinguishes spans sent with the same ids. `within` has the keys of the enclosing spans that
@@ -50,6 +63,8 @@ class Candidate(msgspec.Struct, frozen=True, rename={"role": "part", "claims": "
     A candidate whose content nobody has read has no claims but a `request` of its span alone in protobuf.
     Then `without` are the halves of a conversation that other spans claim, `run` are a tool's call and error
     as other spans complete them, and `origin` is the record of the span, by offset and SHA-256.
+
+    `history` has past claims that `claims` lacks; they come before these.
     """
 
     session_id: str
@@ -72,12 +87,33 @@ class Candidate(msgspec.Struct, frozen=True, rename={"role": "part", "claims": "
     without: tuple[str, ...] = ()
     run: tuple[ToolCall, str | None] | None = None
     origin: tuple[int, bytes] | None = None
+    history: CallHistory | None = None
 
     @property
     def chars(self) -> int:
         """Return the number of characters in the texts of its claims and in its attributes."""
-        texts = sum(len(text or "") for claim in self.claims for text in _texts(claim))
+        texts = sum(map(chars_of_claim, self.claims))
+        if self.history is not None:
+            texts += self.history.chars
         return texts + sum(len(name) + len(value) for name, value in self.attributes.items())
+
+    @property
+    def has_claims(self) -> bool:
+        """Return whether it has a claim."""
+        return bool(self.claims) or self.history is not None
+
+    @property
+    def past_claims(self) -> list[Claim]:
+        """Return the claims of its history at their time."""
+        history = () if self.history is None else self.history.claims
+        return [msgspec.structs.replace(claim, time=self.start) for claim in history]
+
+    def joined(self) -> Candidate:
+        """Return the candidate with its history among its claims."""
+        if self.history is None:
+            return self
+        claims = (*self.past_claims, *self.claims)
+        return msgspec.structs.replace(self, claims=claims, history=None)
 
     @property
     def copy_order(self) -> tuple[object, ...]:
@@ -88,7 +124,8 @@ class Candidate(msgspec.Struct, frozen=True, rename={"role": "part", "claims": "
         named = ((name is None, name or "") for name in (self.agent, self.model, self.service))
         # Copies of a tool's run may have taken different call ids or arguments from other spans.
         claims = repr(self.claims) if self.role is SpanRole.TOOL else ""
-        return self.start, self.end, *named, self.nested, self.covered, -len(self.claims), claims
+        count = len(self.claims) + (0 if self.history is None else len(self.history.claims))
+        return self.start, self.end, *named, self.nested, self.covered, -count, claims
 
     @property
     def halves(self) -> tuple[tuple[str, int], ...]:
@@ -110,8 +147,10 @@ class Candidate(msgspec.Struct, frozen=True, rename={"role": "part", "claims": "
         return role_key(self.role, self.trace_id, self.span_id)
 
 
-def _texts(claim: Claim) -> tuple[str | None, ...]:
-    return (claim.text, claim.tool, claim.call_id, claim.args, claim.result, claim.error)
+def chars_of_claim(claim: Claim) -> int:
+    """Return the number of characters in the texts of a claim."""
+    texts = (claim.text, claim.tool, claim.call_id, claim.args, claim.result, claim.error)
+    return sum(map(len, filter(None, texts)))
 
 
 def role_key(role: SpanRole, trace_id: str, span_id: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tomllib
@@ -16,6 +17,9 @@ from hypothesis import is_hypothesis_test, settings
 # imports is a part of that.
 settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
 settings.load_profile("fixed")
+
+# Most garbage collections would only traverse what imports and the collection of tests have made.
+gc.set_threshold(50_000, 20, 20)
 
 BUDGETS_S = {
     "unit": 240,
@@ -98,6 +102,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             for path in sorted((ROOT / folder).rglob("*.py")):
                 module = path.relative_to(ROOT / folder).with_suffix("")
                 import_module(".".join((room, *module.parts)).removesuffix(".__init__"))
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was made so far out of garbage collections."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -21,21 +21,24 @@ from ...archive.error import SourceError
 from ...archive.rule_sets import read_rule_set
 from ...archive.writer import RULES_COLUMN
 from ...rules.engine.judge import CompiledRules, Judged, compile_rule_set, judge
-from ...rules.engine.records import records
+from ...rules.engine.records import RecordKey, record_line, records
 from ...rules.engine.sessions import Clock, in_segments, occurrences_of, segments_of
 from ...rules.model.rule import Rule, RuleSet
 from ...schemas.event import Kind
 from ...schemas.time import rfc3339
 from ..evidence import bundle
+from ..evidence.canonical_json import write_canonical
+from ..evidence.certificates import CERTIFICATES
+from ..evidence.sorted_lines import SortedLines
 from ..findings.inputs import write_inputs
 from ..prepare.buckets import labelled, until
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
 from ..sources.discover import Population, SourceFile, Sources, named
 from ..sources.event_files import FileSlice, footer, null_count, reading, scan_slices
-from .audit import AuditResult, OnProgress, in_threads, silent, write_verdicts
+from .audit import AuditResult, OnProgress, in_threads, new_certificates, silent, write_verdicts
 from .never_true import names_never_true, never_true
-from .sorted_runs import Runs
+from .open_sessions import OPEN_SESSIONS, OpenedIn, open_sessions, write_open
 from .summary import COUNTS, AuditTally, summary
 
 _NO_TIME = -(1 << 63)
@@ -71,33 +74,37 @@ def audit_as_judged(
         parts = prepare(archive, scratch, population, options)
         sets = _rule_sets(archive, parts)
         rules = _rules(sets)
-        tally = _population(sets, len(rules), scratch, options, on_progress)
-        runs = Runs(scratch)
+        tally, opened = _population(sets, len(rules), scratch, options, on_progress)
+        lines = SortedLines(scratch / "verdicts", RecordKey)
+        certificates = new_certificates({each.digest: each.compiled for each in sets}, scratch, options)
         seen = dict[tuple[str, str], bool]()
         for rule_set in sets:
             counts = AuditTally(len(rule_set.compiled.rules))
             for judged in _judged_batches(rule_set, scratch, options, on_progress):
                 counts.add(rule_set.compiled, judged)
                 for record in records(rule_set.compiled, judged):
-                    runs.add(record)
+                    lines.add(*record_line(record))
+                certificates.add(judged, rule_set.digest)
             places = [list(rules).index((rule.pack, rule.id)) for rule in rule_set.compiled.rules]
             _merge(tally, counts, places)
             propositions = rule_set.compiled.labeler.propositions
             unseen = names_never_true(propositions, counts.true, counts.unknown)
             seen |= {name: seen.get(name, False) or name not in unseen for name in propositions}
         shown = [rule for rule, _ in rules.values()]
-        examples = write_verdicts(work, runs, shown, options.threads)
+        examples = write_verdicts(work, lines, shown, options.threads)
+        certificates.write(work / CERTIFICATES)
+        write_open(work / OPEN_SESSIONS, [opened], population.inputs, options.as_of)
         tally.reject(named(archive), population)
         content = summary(shown, [digest for _, digest in rules.values()], tally, population)
         judged_by = [rule for rule_set in reversed(sets) for rule in rule_set.compiled.rules]
         never = [name for name in seen if tally.events and not seen[name]]
         content["never_true"] = list(map(asdict, never_true(parts, judged_by, never, options.as_of)))
         content |= {"rule_sets": [_summary_of(rule_set) for rule_set in sets]}
-        bundle.write_summary(work / bundle.SUMMARY, content)
+        write_canonical(work / bundle.SUMMARY, content)
         (work / bundle.RULES).mkdir()
         for rule_set in sets:
             bundle.write_rules(work / bundle.RULES / rule_set.digest, rule_set.rule_set.sources)
-        write_inputs(work, out, archive, population.inputs, options, as_judged=True)
+        write_inputs(work, out, archive, population, options, as_judged=True)
         shutil.rmtree(scratch)
     return AuditResult(content, population, examples)
 
@@ -143,8 +150,8 @@ def _rules(sets: Sequence[ArchivedRuleSet]) -> dict[tuple[str, str], tuple[Rule,
 
 def _population(
     sets: Sequence[ArchivedRuleSet], rules: int, scratch: Path, options: AuditOptions, on_progress: OnProgress
-) -> AuditTally:
-    """Count the judged events and sessions, each once, independently of the rules."""
+) -> tuple[AuditTally, OpenedIn]:
+    """Count the judged events and sessions, each once, independently of the rules, and return open ones."""
     parts = list(dict.fromkeys(part for rule_set in sets for part in rule_set.parts))
     clock = Clock(last=_NO_TIME, idle=0, since=options.since, until=options.until)
     nothing = compile_rule_set(_NO_RULES)
@@ -153,11 +160,13 @@ def _population(
     buckets = labelled(parts, nothing.labeler, folder, options.as_of, partial(on_progress, "reading"))
     work = partial(judge, nothing, clock=clock, satisfied=False, cut=occurrences_of)
     found = (frame.collect(engine="streaming") for frame in buckets.frames)
+    opened: list[pl.DataFrame] = []
     for judged in in_threads(work, found, options.threads):
         counted.add(nothing, judged)
+        opened.append(open_sessions(judged))
     counted.rules = rules
     counted.counts = {group: np.zeros((len(COUNTS), rules), dtype=np.int64) for group in counted.groups}
-    return counted
+    return counted, (pl.concat(opened) if opened else pl.DataFrame(), parts)
 
 
 def _judged_batches(

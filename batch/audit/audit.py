@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -14,13 +14,16 @@ from typing import Any, BinaryIO
 import polars as pl
 
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, compile_rule_set, judge
-from ...rules.engine.records import RecordKey, records
+from ...rules.engine.records import RecordKey, record_line, records
 from ...rules.engine.sessions import Clock
 from ...rules.model.rule import Rule, RuleSet
 from ...schemas.records.verdict_record import VerdictRecord, decode_verdict
-from ...schemas.time import NS
+from ...schemas.time import NS, rfc3339
 from ...schemas.verdict import Verdict
 from ..evidence import bundle
+from ..evidence.canonical_json import write_canonical
+from ..evidence.certificates import CERTIFICATES, Certificates, SessionPlace
+from ..evidence.sorted_lines import SortedLines
 from ..findings.inputs import write_inputs
 from ..prepare import spill
 from ..prepare.ahead import behind
@@ -32,8 +35,8 @@ from ..sources.event_files import row_count
 from .in_order import disordered, judge_in_order
 from .late_columns import LateColumns, with_findings
 from .never_true import names_never_true, never_true
+from .open_sessions import OPEN_SESSIONS, OpenedIn, open_in_order, open_sessions, write_open
 from .row_order import RowOrder, row_order
-from .sorted_runs import PlacedLine, Runs
 from .summary import AuditTally, rule_keys, summary
 
 EXAMPLES_MAX = 3
@@ -81,18 +84,22 @@ def audit(
         scratch = work / ".scratch"
         scratch.mkdir()
         tally = AuditTally(len(compiled.rules))
-        runs = Runs(scratch)
+        lines = SortedLines(scratch / "verdicts", RecordKey)
+        certificates = new_certificates({None: compiled}, scratch, options)
         parts = prepare(archive, scratch, population, options)
-        rows_in_order = _Auditing(compiled, scratch, options, tally, runs, on_progress).judge(parts)
-        examples = write_verdicts(work, runs, compiled.rules, options.threads)
+        auditing = _Auditing(compiled, scratch, options, tally, lines, certificates, on_progress)
+        rows_in_order = auditing.judge(parts)
+        examples = write_verdicts(work, lines, compiled.rules, options.threads)
+        certificates.write(work / CERTIFICATES)
+        write_open(work / OPEN_SESSIONS, auditing.opened, population.inputs, options.as_of)
         tally.reject(named(archive), population)
         content = summary(compiled.rules, compiled.digests, tally, population)
         content["never_true"] = _never_true(compiled, tally, parts, options)
         if rule_set.selection:
             content["selection"] = {option: list(words) for option, words in rule_set.selection.items()}
-        bundle.write_summary(work / bundle.SUMMARY, content)
+        write_canonical(work / bundle.SUMMARY, content)
         bundle.write_rules(work / bundle.RULES, rule_set.sources)
-        write_inputs(work, out, archive, population.inputs, options)
+        write_inputs(work, out, archive, population, options)
         shutil.rmtree(scratch)
     return AuditResult(content, population, examples, rows_in_order)
 
@@ -107,15 +114,23 @@ def _never_true(
     return [asdict(each) for each in never_true(parts, compiled.rules, names, options.as_of)]
 
 
+def new_certificates(
+    rule_sets: Mapping[str | None, CompiledRules], scratch: Path, options: AuditOptions
+) -> Certificates:
+    """Return the certificates of an audit that begins."""
+    since, until = (None if time is None else rfc3339(time) for time in (options.since, options.until))
+    return Certificates(rule_sets, (since, until), SortedLines(scratch / "certificates", SessionPlace))
+
+
 def write_verdicts(
-    work: Path, runs: Runs, rules: Sequence[Rule], threads: int
+    work: Path, found: SortedLines[RecordKey], rules: Sequence[Rule], threads: int
 ) -> dict[str, list[VerdictRecord]]:
     """Write the files of verdicts into a bundle, and return the examples of each rule that has any."""
     keys = {(r.pack, r.id): key for key, r in zip(rule_keys(rules), rules, strict=True)}
     examples: dict[str, list[VerdictRecord]] = {}
 
     def written(verdicts: BinaryIO) -> Iterator[list[bytes]]:
-        for block in _blocks(runs.merged(), TYPED_RECORDS):
+        for block in _blocks(found.merged(), TYPED_RECORDS):
             lines = [text for _, text in block]
             verdicts.writelines(lines)
             for at, text in block:
@@ -136,24 +151,31 @@ class _Auditing:
     scratch: Path
     options: AuditOptions
     tally: AuditTally
-    runs: Runs
+    lines: SortedLines[RecordKey]
+    certificates: Certificates
     on_progress: OnProgress
+    opened: list[OpenedIn] = field(default_factory=list["OpenedIn"])
 
     def judge(self, parts: Sequence[SourceFile]) -> int:
         """Judge the events of all parts, and return the number of rows that were judged without a sort."""
         rows = sum(map(row_count, parts))
         if rows <= max(spill.BUCKET_ROWS, len(parts) * FILE_ROWS_MIN):
-            self._add_all(_sorted_parts(parts, self.compiled, self.scratch, self.options, self.on_progress))
+            self._sort_parts(parts)
             return 0
         passes, on_rows = tuple(spill.passes(parts)), partial(self.on_progress, "reading")
         found = row_order(passes, self.scratch / "occurrences", self.options, on_rows)
         if not found.is_ordered:
-            self._add_all(_sorted_parts(parts, self.compiled, self.scratch, self.options, self.on_progress))
+            self._sort_parts(parts)
             return 0
         self._judge_in_order(passes, found)
         if found.disordered_rows:
             self._sort(passes, found)
         return sum(found.sizes) - found.disordered_rows
+
+    def _sort_parts(self, parts: Sequence[SourceFile]) -> None:
+        """Judge all sessions, sorted."""
+        batches = _sorted_parts(parts, self.compiled, self.scratch, self.options, self.on_progress)
+        self._add_all(batches, parts)
 
     def _judge_in_order(self, passes: Sequence[spill.Pass], found: RowOrder) -> None:
         """Judge the sessions in order."""
@@ -166,6 +188,7 @@ class _Auditing:
                 self._explain(part)
 
         behind(explain, with_findings(self.compiled, self._counted(judged)), self.options.threads)
+        self.opened.append(open_in_order(passes, found, self.options.as_of))
 
     def _sort(self, passes: Sequence[spill.Pass], found: RowOrder) -> None:
         """Judge the disordered sessions."""
@@ -174,11 +197,21 @@ class _Auditing:
         buckets = label_passes(
             rows, found.disordered_rows, labeler, self.scratch, None, on_rows, JUDGED_COLUMNS
         )
-        self._add_all(_sorted(buckets, self.compiled, found.clock, self.options, self.on_progress))
+        batches = _sorted(buckets, self.compiled, found.clock, self.options, self.on_progress)
+        self._add_all(batches, [part for one_pass in passes for part in one_pass.parts])
 
-    def _add_all(self, batches: Iterable[Judged]) -> None:
+    def _add_all(self, batches: Iterable[Judged], files: Sequence[SourceFile]) -> None:
+        """Explain and count buckets with all columns, whose rows are in these files."""
+        opened: list[pl.DataFrame] = []
+
+        def counted() -> Iterator[Judged]:
+            for judged in self._counted(batches):
+                opened.append(open_sessions(judged))
+                yield judged
+
         # Records are made in plain Python, which would stop the reading and judging of the next rows.
-        behind(self._explain, self._counted(batches), self.options.threads)
+        behind(self._explain, counted(), self.options.threads)
+        self.opened.append((pl.concat(opened) if opened else pl.DataFrame(), list(dict.fromkeys(files))))
 
     def _counted(self, batches: Iterable[Judged]) -> Iterator[Judged]:
         """Yield the buckets, and count what needs no columns that only verdicts have."""
@@ -187,10 +220,11 @@ class _Auditing:
             yield judged
 
     def _explain(self, judged: Judged) -> None:
-        """Write the records of a bucket, and count the reasons why rules are unjudged."""
+        """Write the records and certificates of a bucket, and count the reasons why rules are unjudged."""
         self.tally.explain(self.compiled, judged)
         for record in records(self.compiled, judged):
-            self.runs.add(record)
+            self.lines.add(*record_line(record))
+        self.certificates.add(judged)
 
 
 def judged_batches(
@@ -240,7 +274,7 @@ def _sorted(
         on_progress("judging", done, buckets.rows)
 
 
-def _blocks(found: Iterable[PlacedLine], size: int) -> Iterator[list[PlacedLine]]:
+def _blocks(found: Iterable[tuple[RecordKey, bytes]], size: int) -> Iterator[list[tuple[RecordKey, bytes]]]:
     """Yield the lines in lists of bounded length."""
     rest = iter(found)
     while block := list(islice(rest, size)):

@@ -14,7 +14,6 @@ import polars as pl
 import pyarrow as pa  # pyright: ignore[reportMissingTypeStubs]
 import pyarrow.json as pa_json  # pyright: ignore[reportMissingTypeStubs]
 import pyarrow.parquet as pq  # pyright: ignore[reportMissingTypeStubs]
-import rfc8785
 
 from ...archive.error import SourceError
 from ...rules.labels.missing import MISSING_TYPE
@@ -132,11 +131,6 @@ def _json_type(kind: Any) -> Any:
     if kind == TIME:
         return arrow.timestamp("ns", "UTC")
     return {pl.Boolean: arrow.bool_(), pl.UInt32: arrow.uint32(), pl.String: arrow.string()}[kind]
-
-
-def write_summary(path: Path, content: Any) -> None:
-    """Write a summary as canonical JSON."""
-    path.write_bytes(rfc8785.dumps(content) + b"\n")
 
 
 def write_rules(folder: Path, sources: Mapping[str, str]) -> None:

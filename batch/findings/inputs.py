@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from pathlib import Path
@@ -12,14 +12,15 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import msgspec
-import rfc8785
 
 from ...archive.error import SourceError
 from ...schemas.chat.reading import ChatReading
 from ...schemas.time import parse_time, rfc3339
 from ..evidence.bundle import IN_EVERY_BUNDLE
+from ..evidence.canonical_json import canonical_line
 from ..prepare.options import AuditOptions
 from ..sources.discover import Population, SourceFile, Sources, discover, each_source, named
+from ..sources.file_extent import FileExtent
 
 INPUTS = "inputs.jsonl"
 """The files that the audit read: a line a file, sorted by name."""
@@ -28,11 +29,17 @@ SOURCE = "source.json"
 
 
 class InputFile(msgspec.Struct, frozen=True):
-    """A file that an audit read; `name` is its path from the source's folder."""
+    """A file that an audit read; `name` is its path from the source's folder.
+
+    Its rows are messages in a chat log, and spans in a dump. Bundles of early releases lack them.
+    """
 
     bytes: int
     name: str
     sha256: str
+    rows: int = 0
+    first_time: str | None = None
+    last_time: str | None = None
 
 
 class BundleSource(msgspec.Struct, frozen=True):
@@ -72,7 +79,7 @@ def write_inputs(
     work: Path,
     out: Path,
     archive: Sources,
-    files: Sequence[SourceFile],
+    population: Population,
     options: AuditOptions,
     *,
     as_judged: bool = False,
@@ -88,19 +95,27 @@ def write_inputs(
         timezone=str(options.zone),
     )
     (work / SOURCE).write_bytes(_line(source))
-    found = sorted({_digest(file) for file in files}, key=lambda file: (file.name, file.sha256))
+    read = {_input(file, population.extent_of(file.name)) for file in population.inputs}
+    found = sorted(read, key=lambda file: (file.name, file.sha256))
     (work / INPUTS).write_bytes(b"".join(map(_line, found)))
 
 
-def _digest(file: SourceFile) -> InputFile:
+def _input(file: SourceFile, extent: FileExtent) -> InputFile:
+    first, last = (None if time is None else rfc3339(time) for time in (extent.first, extent.last))
+    digest, size = _digest(file)
+    return InputFile(size, file.name, digest, extent.rows, first, last)
+
+
+def _digest(file: SourceFile) -> tuple[str, int]:
+    """Return the digest and the size of a file."""
     with file.path.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()
-        return InputFile(opened.tell(), file.name, digest)
+        return digest, opened.tell()
 
 
 def _line(content: BundleSource | InputFile) -> bytes:
     fields: Any = msgspec.to_builtins(content)
-    return rfc8785.dumps(fields) + b"\n"
+    return canonical_line(fields)
 
 
 def bundle_input(bundle: Path, archive: str | None, options: AuditOptions) -> BundleInput:
@@ -147,7 +162,8 @@ def _check(bundle: Path, paths: tuple[str, ...]) -> None:
     for name, file in expected.items():
         if name not in present:
             raise _changed(named(paths), name, "is missing")
-        if present[name].path.stat().st_size != file.bytes or _digest(present[name]) != file:
+        is_same_size = present[name].path.stat().st_size == file.bytes
+        if not is_same_size or _digest(present[name]) != (file.sha256, file.bytes):
             raise _changed(named(paths), name, "differs from the file that the audit read")
 
 

@@ -114,6 +114,8 @@ def _found(
             population.log_records.count(decoded)
             population.metrics += decoded.metrics
             population.rows += len(decoded.spans) + decoded.rejected
+            times = [time for span in decoded.spans for time in (span.start, span.end) if time]
+            population.extent_of(part.name).add(len(decoded.spans) + decoded.rejected, times)
             for flaw in decoded.flaws:
                 population.flaw(part.name, flaw)
             for span in decoded.spans:

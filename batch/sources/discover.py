@@ -25,6 +25,7 @@ from ...schemas.chat.find import InputFlaw
 from ...schemas.instrumentations.census import SpanCensus, sum_of
 from ...schemas.otlp.decoded import Decoded
 from ..evidence.bundle import IN_EVERY_BUNDLE
+from .file_extent import FileExtent
 
 REJECTS_LISTED_MAX = 1_000
 """Rejects that a population lists; further ones are only counted by code."""
@@ -102,7 +103,7 @@ class Population:
     of offsets that a manifest lacks, and spans whose parent is missing. `skipped` lists files that are not
     telemetry. `watermark` is the lowest one of the archive's live sources, in nanoseconds since the epoch.
     `spans` are those of the dumps by file, and those of imported dumps from the manifests. `metrics` counts
-    ignored metric resources. `inputs` are the files.
+    ignored metric resources. `inputs` are the files, and `extents` are by their names.
     """
 
     files: int = 0
@@ -122,6 +123,7 @@ class Population:
     rejected: Counter[str] = field(default_factory=Counter[str])
     rejects: list[Reject] = field(default_factory=list[Reject])
     inputs: list[SourceFile] = field(default_factory=list[SourceFile])
+    extents: dict[str, FileExtent] = field(default_factory=dict[str, FileExtent])
 
     @property
     def census(self) -> SpanCensus:
@@ -131,6 +133,10 @@ class Population:
     def spans_in(self, file: str) -> SpanCensus:
         """Return the census of a dump's spans, for adding to it."""
         return self.spans.setdefault(file, SpanCensus())
+
+    def extent_of(self, file: str) -> FileExtent:
+        """Return the extent of a file, for adding to it."""
+        return self.extents.setdefault(file, FileExtent())
 
     def reject(self, reject: Reject) -> None:
         """Count a reject, and list it while there is room."""

@@ -165,6 +165,7 @@ def reject_rows(part: SourceFile, population: Population) -> None:
                 ]
                 population.reject_many(dict(counts.iter_rows()), listed)
     population.rows += facts.rows
+    population.extent_of(part.name).add(facts.rows, _first_and_last(part, facts))
 
 
 @lru_cache(maxsize=FOOTERS_CACHED_MAX)
@@ -223,6 +224,17 @@ def _planned(
         is_none = pl.col("occurrence").is_not_null() & columns["occurrence"].is_null()
         columns["time"] = pl.when(~is_none).then(columns["time"]).alias("time")
     return _EventColumns(tuple(columns.values()), {code: bad[code] for code in bad if code in codes})
+
+
+def _first_and_last(part: SourceFile, facts: Footer) -> tuple[int | None, int | None]:
+    """Return the first and the last time of a file's valid rows."""
+    if not _may_be_no_time(facts, "time") and facts.last_time is not None:
+        return facts.least["time"], facts.last_time
+    times = pl.col("time").to_physical()
+    found = scan(part).select(times.min().alias("first"), times.max().alias("last"))
+    with reading([part]):
+        row = found.collect(engine="streaming").row(0)
+    return row[0], row[1]
 
 
 def _may_be_no_time(facts: Footer, name: str) -> bool:

@@ -39,7 +39,8 @@ class Footer:
     """Facts from a file's footer; a whole footer takes much more memory.
 
     `nulls` counts the nulls of the checked columns, if the footer does. `least` are numbers not above any
-    value of a column of numbers or times.
+    value of a column of numbers or times. `last_time` is the maximum of `time` as the file has it, None if
+    the footer does not have it.
     """
 
     rows: int
@@ -47,6 +48,7 @@ class Footer:
     schema: FileSchema
     nulls: Mapping[str, int]
     least: Mapping[str, int]
+    last_time: int | None
 
 
 @lru_cache(maxsize=FOOTERS_CACHED_MAX)
@@ -73,6 +75,7 @@ def footer_of(path: Path, _size: int, _changed_ns: int) -> Footer:
         schema=schema,
         nulls={name: count for name, count in counts.items() if count is not None},
         least={name: _least(found[name]) for name in (*TIMES, "seq") if name in found},
+        last_time=_last(found.get("time", ())),
     )
 
 
@@ -110,3 +113,11 @@ def _least(statistics: Sequence[tuple[int, Any]]) -> int:
         if not (column.has_null_count and column.null_count == rows)
     ]
     return min(known, default=0)
+
+
+def _last(statistics: Sequence[tuple[int, Any]]) -> int | None:
+    """Return the maximum of a column of times, None without one or if the footer does not have it."""
+    columns = [column for rows, column in statistics if rows]
+    if not columns or any(column is None or not column.has_min_max for column in columns):
+        return None
+    return max(column.max_raw for column in columns)

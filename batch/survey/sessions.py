@@ -14,7 +14,7 @@ import polars as pl
 
 from ...archive.error import SourceError
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, compile_rule_set, judge
-from ...rules.engine.records import records
+from ...rules.engine.records import RecordKey, record_line, records
 from ...rules.engine.sessions import Clock
 from ...rules.model.rule import RuleSet
 from ...schemas.event import Kind
@@ -23,8 +23,8 @@ from ...schemas.records.verdict_record import VerdictRecord, decode_verdict
 from ...schemas.sessions.claim_log import ClaimLog, DroppedClaim, DropReason
 from ...schemas.time import NS, rfc3339
 from ..audit.audit import judged_batches
-from ..audit.sorted_runs import PlacedLine, Runs
 from ..audit.summary import agents_of
+from ..evidence.sorted_lines import SortedLines
 from ..prepare import spill
 from ..prepare.buckets import until
 from ..prepare.options import AuditOptions
@@ -85,11 +85,11 @@ def sessions(
     """
     options = options or AuditOptions()
     compiled = compile_rule_set(rule_set or RuleSet((), {}))
-    runs, briefs = Runs(scratch), list[pl.DataFrame]()
+    runs, briefs = SortedLines(scratch, RecordKey), list[pl.DataFrame]()
     for judged in judged_batches(source, compiled, scratch, options, population, keep=_COLUMNS):
         briefs.append(_briefs(judged))
         for record in records(compiled, judged):
-            runs.add(record)
+            runs.add(*record_line(record))
     if not briefs:
         return
     rows = pl.concat(briefs).sort("session_id", "occurrence")
@@ -168,9 +168,9 @@ def judged_session(
     fields = list(dict.fromkeys([*_COLUMNS, *compiled.labeler.fields]))
     labelled = compiled.labeler.label(rows.lazy().select(fields), keep=_COLUMNS).collect()
     judged = judge(compiled, labelled, Clock(last=last, idle=round(options.idle_s * NS)), satisfied=False)
-    found = Runs(scratch)
+    found = SortedLines(scratch, RecordKey)
     for record in records(compiled, judged):
-        found.add(record)
+        found.add(*record_line(record))
     sorted_records = tuple(decode_verdict(line) for _, line in found.merged())
     return JudgedSession(rows, compiled, judged, sorted_records, claim_log)
 
@@ -188,7 +188,7 @@ def _briefs(judged: Judged) -> pl.DataFrame:
 
 
 def _lines(
-    briefs: pl.DataFrame, verdicts: Iterator[tuple[Any, Iterator[PlacedLine]]] | None
+    briefs: pl.DataFrame, verdicts: Iterator[tuple[Any, Iterator[tuple[RecordKey, bytes]]]] | None
 ) -> Iterator[SessionLine]:
     """Yield rows of `_briefs` as lines; `verdicts` are those of the same occurrences, in the same order."""
     following = None if verdicts is None else next(verdicts, None)
@@ -203,7 +203,7 @@ def _lines(
         yield SessionLine(**row, verdicts=None if verdicts is None else found)
 
 
-def _occurrence_of(found: PlacedLine) -> tuple[str, str]:
+def _occurrence_of(found: tuple[RecordKey, bytes]) -> tuple[str, str]:
     return found[0].session_id, found[0].occurrence
 
 

@@ -12,7 +12,14 @@ import polars as pl
 from msgspec import UNSET
 
 from ...schemas.instrumentations.missing import Missing
-from ...schemas.records.verdict_record import NoField, VerdictRecord, Witness, WitnessEvent, WitnessHistory
+from ...schemas.records.verdict_record import (
+    NoField,
+    VerdictRecord,
+    Witness,
+    WitnessEvent,
+    WitnessHistory,
+    encode_verdict,
+)
 from ...schemas.verdict import Verdict
 from ..labels.missing import missing_of
 from ..model.digest import verdict_id
@@ -133,6 +140,11 @@ def record_key(record: VerdictRecord) -> RecordKey:
         record.slice or "",
         record.verdict,
     )
+
+
+def record_line(record: VerdictRecord) -> tuple[RecordKey, bytes]:
+    """Return the record's sort key, and its line of canonical JSON."""
+    return record_key(record), encode_verdict(record) + b"\n"
 
 
 class RecordEvent(NamedTuple):

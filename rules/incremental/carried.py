@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 import numpy as np
 
+from ...schemas.paged.page import page_of, stored_page
 from ..engine.judge import CompiledRules
-from .carried_slices import CarriedEvent, CarriedSlices, SlicePage
+from .carried_slices import CarriedEvent, CarriedSlices
 
 
 class Carried(msgspec.Struct, array_like=True):
@@ -28,18 +29,6 @@ class Carried(msgspec.Struct, array_like=True):
     runs: bytes
     version: Literal[1, 2] = 2
     sliced: CarriedSlices = msgspec.field(default_factory=CarriedSlices)
-
-
-def stored_page(page: Any) -> bytes:
-    """Return the stored form of a page, for an encoder's `enc_hook`."""
-    assert isinstance(page, SlicePage)
-    return page.data
-
-
-def page_of(kind: type, stored: Any) -> SlicePage:
-    """Return the page of that form, for a decoder's `dec_hook`."""
-    assert kind is SlicePage
-    return SlicePage(stored)
 
 
 _ENCODER = msgspec.msgpack.Encoder(enc_hook=stored_page)

@@ -3,28 +3,22 @@
 A session has far more slices than a batch has events, and most of them differ only in their values and in the
 events that their witnesses show. So slices of one `for_each` key with otherwise equal runs form a *class*: an
 event without a value steps each class once, and a slice leaves its class when an event carries its value.
-Slices are stored in *pages* that never change. The latest slices are in `CarriedSlices.recent`; once they are
-many they become a page, and pages of one level are merged, so that each slice is written a few times only,
-however many there are.
+The latest slices are in `CarriedSlices.recent`, and all others in pages (`schemas.paged.page`).
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
+
+from ...schemas.paged.page import StatePage, unmerged
 
 LATE, HISTORY = 1, 2
 """Bits of `CarriedEvent.flags`."""
 RECENT_MAX = 16
 """Slices beyond which the recent ones become a page."""
-LEVEL_PAGES = 4
-"""Pages of one level that are merged to a page of the next one."""
-PAGE_BYTES_MAX = 128 << 10
-"""Bytes of pages beyond which they are not merged."""
 UNREFERENCED_MIN = 64
 """Entries of pages and of `CarriedSlices.merged` that no live slice needs, before all pages are merged."""
 
@@ -82,72 +76,34 @@ _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(_StoredPage)
 
 
-class PagePlace(NamedTuple):
-    """The place of a page that is stored by itself.
-
-    These are the offset of the message that led to it, its number among the pages of that message, and the
-    CRC-32 of its bytes.
-    """
-
-    offset: int
-    number: int
-    crc: int
-
-
-class SlicePage:
-    """Slices by name; a page never changes.
-
-    `size` is that of its bytes, and `place` where they are stored by themselves, None for a page that is a
-    part of its session's record. A stored page has its slices in memory alone.
-    """
-
-    def __init__(self, data: bytes, place: PagePlace | None = None) -> None:
-        self._data: bytes | None = data
-        self.size, self.place = len(data), place
+class SlicePage(StatePage[Mapping[str, CarriedSlice]]):
+    """A page of slices by name."""
 
     @classmethod
     def of(cls, level: int, slices: Mapping[str, CarriedSlice]) -> SlicePage:
         """Return a page with these slices."""
-        page = cls(_encoded(level, slices))
-        page._decoded = level, slices
+        page = cls(cls.encode(level, slices))
+        page.hold(level, slices)
         return page
 
-    def __eq__(self, other: object) -> bool:
-        """Return whether two pages have the same content."""
-        return isinstance(other, SlicePage) and self._decoded == other._decoded
+    @staticmethod
+    def encode(level: int, content: Mapping[str, CarriedSlice]) -> bytes:
+        """Return the bytes of a page, in which each event is stored once."""
+        return _encoded(level, content)
 
-    @property
-    def data(self) -> bytes:
-        """Return the page as bytes."""
-        return _encoded(*self._decoded) if self._data is None else self._data
-
-    def store(self, place: PagePlace) -> None:
-        """Note that the page is stored at that place."""
-        assert self.place is None
-        _ = self._decoded
-        self.place, self._data = place, None
-
-    @cached_property
-    def _decoded(self) -> tuple[int, Mapping[str, CarriedSlice]]:
-        """Return the level and the slices of the page."""
-        assert self._data is not None
-        stored = _DECODER.decode(self._data)
-        if self.place is not None:
-            self._data = None
+    @staticmethod
+    def decode(data: bytes) -> tuple[int, Mapping[str, CarriedSlice]]:
+        """Return the level and the slices in a page's bytes."""
+        stored = _DECODER.decode(data)
         return stored.level, {
             name: CarriedSlice(row[0], tuple([stored.events[place] for place in row[1:]]))
             for name, row in stored.slices.items()
         }
 
     @property
-    def level(self) -> int:
-        """Return how many merges led to the page."""
-        return self._decoded[0]
-
-    @property
     def slices(self) -> Mapping[str, CarriedSlice]:
         """Return the slices by name."""
-        return self._decoded[1]
+        return self.content
 
 
 def _encoded(level: int, slices: Mapping[str, CarriedSlice]) -> bytes:
@@ -216,33 +172,38 @@ class CarriedSlices(msgspec.Struct, array_like=True, frozen=True):
         other slices and a rule that can be judged.
         """
         classes, merged = _merged_classes(self.classes, runs)
-        recent = {
-            name: CarriedSlice(merged.get(each.number, each.number), each.events)
-            for name, each in self.recent.slices.items()
-        }
+        before = self.recent.slices
+        recent = dict(before)
+        if merged:
+            recent = {
+                name: CarriedSlice(merged.get(each.number, each.number), each.events)
+                for name, each in before.items()
+            }
         numbers = {(each.key, each.runs): number for number, each in classes.items()}
-        members = Counter({number: each.members for number, each in classes.items()})
-        paged = Counter({number: each.members for number, each in self.classes.items()})
-        paged.subtract(each.number for each in self.recent.slices.values())
+        members = {number: each.members for number, each in classes.items()}
+        paged = {number: each.members for number, each in self.classes.items()}
+        for each in before.values():
+            paged[each.number] = paged.get(each.number, 0) - 1
         next_number = self.next_number
         for each in stepped:
             if each.number is not None:
-                members[merged.get(each.number, each.number)] -= 1
-                paged[each.number] -= each.name not in self.recent.slices
+                joined = merged.get(each.number, each.number)
+                members[joined] = members.get(joined, 0) - 1
+                paged[each.number] = paged.get(each.number, 0) - (each.name not in before)
             number = numbers.setdefault((each.key, each.runs), next_number)
             if number == next_number:
                 classes[number] = SliceClass(each.key, each.runs, 0)
                 next_number += 1
-            members[number] += 1
+            members[number] = members.get(number, 0) + 1
             recent[each.name] = CarriedSlice(number, each.events)
         classes = {
-            number: msgspec.structs.replace(each, members=members[number])
+            number: SliceClass(each.key, each.runs, members[number])
             for number, each in classes.items()
             if members[number]
         }
         recent = {name: each for name, each in recent.items() if each.number in classes}
         merged = {old: merged.get(new, new) for old, new in self.merged.items()} | {
-            old: new for old, new in merged.items() if paged[old]
+            old: new for old, new in merged.items() if paged.get(old)
         }
         merged = {old: new for old, new in merged.items() if new in classes}
         return _paged(classes, merged, recent, self.pages, next_number) if classes else CarriedSlices()
@@ -282,9 +243,8 @@ def _paged(
     """Return slices, with a new page of the recent ones if these are many."""
     if len(recent) <= RECENT_MAX:
         return CarriedSlices(classes, merged, SlicePage.of(0, recent), pages, next_number)
-    level, chosen = 0, pages
-    while _is_full(chosen, level):
-        chosen, level = chosen[: -(LEVEL_PAGES - 1)], level + 1
+    count, level = unmerged(pages)
+    chosen = pages[:count]
     live = sum(each.members for each in classes.values())
     stored = sum(len(page.slices) for page in pages)
     if stored + len(merged) > 2 * live + UNREFERENCED_MIN:
@@ -298,14 +258,6 @@ def _paged(
     named = {each.number for page in chosen for each in page.slices.values()} if merged else set[int]()
     merged = {old: new for old, new in merged.items() if old in named}
     return CarriedSlices(classes, merged, NO_SLICES, pages, next_number)
-
-
-def _is_full(pages: tuple[SlicePage, ...], level: int) -> bool:
-    """Return whether the last pages are so many of that level that they are merged with another one."""
-    last = pages[-(LEVEL_PAGES - 1) :]
-    if len(last) < LEVEL_PAGES - 1 or any(page.level != level for page in last):
-        return False
-    return sum(page.size for page in last) <= PAGE_BYTES_MAX
 
 
 def _newest(pages: Iterable[SlicePage]) -> dict[str, CarriedSlice]:

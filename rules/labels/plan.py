@@ -36,6 +36,7 @@ from . import json_values as values
 from .guards import CAPTURED_FIELDS, is_cheap
 from .lists.elements import ElementQuestion
 from .lists.folds import counted, length, quantified, summed
+from .lists.membership import looked_up
 from .regex_sets import RegexSet, search
 
 OPEN, CHEAP, FOUND, VALUES, SEARCHES, LISTS, ANSWERS, STAGES = range(8)
@@ -48,7 +49,7 @@ class ColumnPlan:
 
     A method that returns an expression adds the columns that the expression reads; `fields` are the event
     columns among them. A plan for the elements of lists has the plan of the rows that hold the lists as
-    `outer`, and `carried` are the columns that it takes from there.
+    `outer`; `carried` are the columns that it takes from there, and `looked_up` lists of the event.
     """
 
     regex_sets: Mapping[Path, RegexSet] = field(default_factory=dict[Path, RegexSet])
@@ -58,6 +59,7 @@ class ColumnPlan:
     fields: set[str] = field(default_factory=set[str])
     outer: ColumnPlan | None = None
     carried: dict[str, pl.Expr] = field(default_factory=dict[str, pl.Expr])
+    looked_up: dict[str, pl.Expr] = field(default_factory=dict[str, pl.Expr])
 
     def apply(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Return the events with the columns of the plan, whose names begin with `__`."""
@@ -193,8 +195,7 @@ class ColumnPlan:
                 answer = self.put(LISTS, condition, quantified(self._question(elements, where), quantifier))
                 unknown = self._open_any(elements.list)
             case Contained(path, elements):
-                question = self._membership(path, elements)
-                answer = self.put(LISTS, condition, quantified(question, Quantifier.ANY))
+                answer = self.put(LISTS, condition, self._contained(path, elements))
                 unknown = self._open_any(path, elements.list)
             case Measured(tally, test, operands, against):
                 value, unknown = self._tally(tally)
@@ -234,18 +235,35 @@ class ColumnPlan:
         inner = ColumnPlan(outer=self)
         return self._asked(elements, inner, combined(where, inner.leaf))
 
-    def _membership(self, path: Path, elements: Elements) -> ElementQuestion:
+    def _contained(self, path: Path, elements: Elements) -> pl.Expr:
         """Return whether an element equals the value at a path of the rows that hold the list."""
         inner = ColumnPlan(outer=self)
+        if self.outer is not None and elements.list.field != ELEMENT:
+            element = inner._operand(Test.EQ, Path(ELEMENT))
+            lists = self._look_up(elements.list)
+            return looked_up(lists, self._operand(Test.EQ, path), elements.steps, inner.answers(element))
         value = inner._carry(path, self._operand(Test.EQ, path))
         equal = values.compare_values(Test.EQ, inner._operand(Test.EQ, Path(ELEMENT)), value)
-        return self._asked(elements, inner, equal)
+        return quantified(self._asked(elements, inner, equal), Quantifier.ANY)
+
+    def _look_up(self, path: Path) -> pl.Expr:
+        """Return the column of a list of the event in a plan for elements."""
+        assert self.outer is not None, "the lists of an event are columns of its own plan"
+        lists = self.outer._list(path)
+        column = self.looked_up.setdefault(repr(path), lists.alias(f"__list_{len(self.looked_up)}"))
+        return pl.col(column.meta.output_name())
 
     def _asked(self, elements: Elements, inner: ColumnPlan, answer: pl.Expr) -> ElementQuestion:
-        def answers(frame: pl.DataFrame) -> pl.Series:
-            return inner.apply_now(frame).select_seq(answer).to_series()
+        lists = self._list(elements.list)
+        return ElementQuestion(lists, elements.steps, inner.carried, inner.looked_up, inner.answers(answer))
 
-        return ElementQuestion(self._list(elements.list), elements.steps, inner.carried, answers)
+    def answers(self, answer: pl.Expr) -> Callable[[pl.DataFrame], pl.Series]:
+        """Return a function that evaluates an expression of this plan on a frame."""
+
+        def evaluate(frame: pl.DataFrame) -> pl.Series:
+            return self.apply_now(frame).select_seq(answer).to_series()
+
+        return evaluate
 
 
 def _in_array(path: Path) -> Path:

@@ -106,7 +106,8 @@ def _fits(leaf: Condition, lists: int) -> bool:
     if not lists:
         return not any(of_elements)
     if isinstance(leaf, Contained):
-        return leaf.elements.list.field == ELEMENT
+        is_value, is_list = of_elements
+        return is_list or (is_value and lists == 1)
     return of_elements[0]
 
 

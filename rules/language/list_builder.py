@@ -53,7 +53,8 @@ def build_quantified(builder: PredicateBuilder, node: SyntaxNode) -> Predicate:
 def build_contained(builder: PredicateBuilder, node: SyntaxNode) -> Predicate:
     """Build `field in list` or `field not in list`."""
     left, right = nodes(node)
-    elements = _elements(builder, right)
+    of_event = builder.lists == 1 and left.data == "element"
+    elements = _elements(builder, right, of_event=of_event)
     if left.data == "tally":
         hint = f"write `any({builder.word(right)}, . == ...)`, or compare it with a number"
         builder.report("TRL137", f"`{builder.word(left)}` cannot be looked up in a list", hint, left)
@@ -75,7 +76,7 @@ def build_measured(builder: PredicateBuilder, node: SyntaxNode) -> Predicate:
         assert not isinstance(left, Token), "a comparison starts with a field or a number of a list"
         return _compared(builder, left, test, rest)
     tally = _tally(builder, left)
-    if not isinstance(rest[0], Token):
+    if test is not Test.IN and not isinstance(rest[0], Token):
         against = _number(builder, rest[0])
         return Literal(True) if against is None else Measured(tally, test, against=against)
     numbers = tuple(_literal(builder, test, left, child) for child in rest)
@@ -107,11 +108,11 @@ def _number(builder: PredicateBuilder, node: SyntaxNode) -> Path | Tally | None:
 
 
 def _literal(builder: PredicateBuilder, test: Test, left: SyntaxNode, child: Token | SyntaxNode) -> Scalar:
+    before = len(builder.problems)
     value = builder.value(test, None, child, True)
-    if not is_number(value):
+    if not is_number(value) and len(builder.problems) == before:
         hint = f"compare it with a number, such as `{builder.word(left)} > 0`"
         builder.report("TRL133", f"`{builder.word(left)}` is a number", hint, child)
-        return 0
     return value
 
 
@@ -149,14 +150,17 @@ def _summed(builder: PredicateBuilder, elements: SyntaxNode, more: list[SyntaxNo
     return path.steps
 
 
-def _elements(builder: PredicateBuilder, node: SyntaxNode) -> Elements:
-    """Build the elements of a list: `args.items`, or `args.items[*].price`."""
+def _elements(builder: PredicateBuilder, node: SyntaxNode, *, of_event: bool = False) -> Elements:
+    """Build the elements of a list: `args.items`, or `args.items[*].price`.
+
+    Inside a condition on elements it is a list of the element, or with `of_event` one of the event, too.
+    """
     place, *each = nodes(node)
     path, known = builder.path(place)
     word = builder.word(node)
     if known is not None and known.type is not FieldType.JSON:
         _report_no_list(builder, place, known)
-    elif known is not None and builder.lists and path.field != ELEMENT:
+    elif known is not None and builder.lists and path.field != ELEMENT and not of_event:
         hint = "begin with a dot, `any(.seats, ...)`, or write this condition outside the parentheses"
         builder.report("TRL136", f"`{word}` is a list of the event, not of the element", hint, place)
     if len(each) > 1:

@@ -36,15 +36,20 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
 def rule_digest(rule: Rule) -> str:
-    """Return the SHA-256, in hex, of everything that decides a rule's verdicts.
+    """Return the SHA-256, in hex, of everything that decides a rule's verdicts: of its `rule_content`."""
+    return hashlib.sha256(rfc8785.dumps(rule_content(rule))).hexdigest()
 
-    It covers the formula with operators expanded, `steps`, `applies_to` (an unknown value can make the rule
+
+def rule_content(rule: Rule) -> dict[str, Json]:
+    """Return the document whose canonical JSON has the rule's digest.
+
+    It has the formula with operators expanded, `steps`, `applies_to` (an unknown value can make the rule
     unjudged), the propositions and transitions that these use, `recover`, `for_each`, `unknown` and the
-    version of the semantics. It does not cover the rule's id, title or severity.
+    version of the semantics. It does not have the rule's id, title or severity.
     """
     used = _used(rule)
     follows = rule.unknown is Unknown.FOLLOW
-    content: Json = {
+    return {
         "semantics": SEMANTICS if follows else STOPPING_SEMANTICS,
         "formula": _formula(rule.formula),
         "propositions": {n: _predicate(p) for n, p in rule.propositions.items() if n in used},
@@ -52,10 +57,9 @@ def rule_digest(rule: Rule) -> str:
         "steps": None if rule.steps is None else _formula(rule.steps),
         "applies_to": None if rule.applies_to is None else _formula(rule.applies_to),
         "recover": rule.recover.value,
-        "for_each": None if rule.for_each is None else _slice_key(rule.for_each),
+        "for_each": None if rule.for_each is None else slice_key_content(rule.for_each),
         **({"unknown": rule.unknown.value} if follows else {}),
     }
-    return hashlib.sha256(rfc8785.dumps(content)).hexdigest()
 
 
 def rule_set_digest(rule_set: RuleSet) -> str:
@@ -166,5 +170,6 @@ def _tally(tally: Tally) -> Json:
     return {"tally": tally.fold.value, "elements": _elements(tally.elements), "where": where}
 
 
-def _slice_key(key: SliceKey) -> Json:
+def slice_key_content(key: SliceKey) -> Json:
+    """Return a `for_each` as rule contents have it."""
     return {"paths": [_path(path) for path in key.paths], "joint": key.joint}

@@ -5,6 +5,8 @@ Each module reads one convention. A span may follow several at once; later ones 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from msgspec.structs import replace
 
 from ..event import Content
@@ -20,8 +22,11 @@ from .parts.tool_runs import marked_if_failed, marked_in
 from .session_key import session_of
 from .span_facts import END, NESTED, agent_of, attributes_of, error_of, service_of, truth_of
 
-_READERS = (vercel.read, openinference.read, openllmetry.read, observations.read, mastra.read, genai.read)
+_ALL = (vercel.read, openinference.read, openllmetry.read, observations.read, mastra.read, genai.read)
 """In order of preference: spans of the other conventions also have GenAI's attributes."""
+_GENAI = (genai.read,)
+_MARKS = frozenset({*openllmetry.MARKS, *observations.MARKS, vercel.MARK, openinference.MARK, mastra.MARK})
+"""Attributes of which a span of another convention has at least one, or else `openinference.MESSAGES`."""
 _EMPTY = Half(())
 """The output of a model that failed before it answered."""
 
@@ -31,17 +36,32 @@ def read_content(span: Span) -> SpanContent:
 
     Never raises for any span: what cannot be read is content that is absent or truncated.
     """
-    found, error = _read(span), error_of(span)
-    is_whole = not (span.dropped_attributes or span.dropped_events)
+    found = _read(span)
     session, own_conversation = session_of(span.attributes)
-    output = _EMPTY if error is not None and found.output is ABSENT and is_whole else found.output
-    return SpanContent(
-        role=found.role,
+    return replace(
+        _claimed(span, found),
         session=session,
         agent=found.agent or agent_of(span.attributes),
         model=found.model,
         service=service_of(span.resource),
         nested=truth_of(span.attributes.get(NESTED)),
+        own_conversation=own_conversation,
+        response_id=response_of(span) if found.role is SpanRole.CHAT else None,
+        lacks=found.lacks,
+    )
+
+
+def read_claimed_content(span: Span) -> SpanContent:
+    """Return the content of a span as far as claims are made of it: without names, ids and `lacks`."""
+    return _claimed(span, _read(span))
+
+
+def _claimed(span: Span, found: DialectReading) -> SpanContent:
+    error = error_of(span)
+    is_whole = not (span.dropped_attributes or span.dropped_events)
+    output = _EMPTY if error is not None and found.output is ABSENT and is_whole else found.output
+    return SpanContent(
+        role=found.role,
         input=found.input.messages,
         output=output.messages,
         content=worst(found.input.content, output.content),
@@ -49,16 +69,21 @@ def read_content(span: Span) -> SpanContent:
         result=_result(found, error) if is_whole else found.result,
         error=error,
         ends=truth_of(span.attributes.get(END)) is True,
-        own_conversation=own_conversation,
-        response_id=response_of(span) if found.role is SpanRole.CHAT else None,
         attributes=attributes_of(span),
-        lacks=found.lacks,
     )
+
+
+def _readers_of(span: Span) -> Sequence[Callable[[Span], DialectReading | None]]:
+    """Return the readers of the conventions that a span may follow."""
+    for name in span.attributes:
+        if name in _MARKS or name.startswith(openinference.MESSAGES):
+            return _ALL
+    return _GENAI
 
 
 def _read(span: Span) -> DialectReading:
     reading: DialectReading | None = None
-    for read in _READERS:
+    for read in _readers_of(span):
         found = read(span)
         if found is not None:
             reading = found if reading is None else reading.filled(found)

@@ -34,6 +34,8 @@ _CONVENTIONS = (
     Names(lf.TYPE, lf.INPUT, lf.OUTPUT, lf.MODEL, frozenset({lf.GENERATION}), quotes_text=False),
     Names(ml.TYPE, ml.INPUT, ml.OUTPUT, ml.MODEL, ml.MODELS, quotes_text=True),
 )
+MARKS = tuple(names.type for names in _CONVENTIONS)
+"""Attributes of which a span of these conventions has one."""
 _TOOL, _AGENT = frozenset({lf.TOOL, ml.TOOL}), frozenset({lf.AGENT, ml.AGENT})
 
 

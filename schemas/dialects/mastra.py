@@ -12,6 +12,9 @@ from .parts.messages import worded
 from .parts.reading import ABSENT, TRUNCATED, DialectReading, Half
 from .parts.values import is_object, parsed_if_nested
 
+MARK = ma.TYPE
+"""The attribute that each span of these conventions has."""
+
 
 def read(span: Span) -> DialectReading | None:
     """Read an agent's run or a model's call; None for other spans, and those with standard messages."""

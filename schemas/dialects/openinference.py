@@ -18,7 +18,9 @@ from .parts.reading import ABSENT, TRUNCATED, DialectReading, Half
 from .parts.tool_runs import called_arguments, tool_result, tool_run
 from .parts.values import REDACTIONS, is_object, parsed_if_nested
 
-_MESSAGES = (oi.INPUT_MESSAGES + ".", oi.OUTPUT_MESSAGES + ".")
+MARK = oi.KIND
+MESSAGES = (oi.INPUT_MESSAGES + ".", oi.OUTPUT_MESSAGES + ".")
+"""The attribute, and the prefixes of others, of which a span of these conventions has one."""
 
 _EMPTY = Half(())
 
@@ -28,7 +30,7 @@ def read(span: Span) -> DialectReading | None:
     attributes = span.attributes
     kind = attributes.get(oi.KIND)
     if not isinstance(kind, str):
-        if not any(key.startswith(_MESSAGES) for key in attributes):
+        if not any(key.startswith(MESSAGES) for key in attributes):
             return None
         # The kind is set first, so an SDK drops it first where there are too many attributes.
         kind = oi.LLM

@@ -18,6 +18,9 @@ from .parts.reading import ABSENT, TRUNCATED, DialectReading, Half
 from .parts.tool_runs import tool_result, tool_run, unquoted, unwrapped_arguments
 from .parts.values import is_object, parsed_if_nested
 
+MARKS = (tl.KIND, tl.REQUEST_TYPE)
+"""Attributes of which a span of these conventions has one."""
+
 
 def read(span: Span) -> DialectReading | None:
     """Read a span by OpenLLMetry's conventions; return None where it does not follow them."""

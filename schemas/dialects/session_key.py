@@ -63,6 +63,7 @@ A resource's attributes do not count: it describes a process, and that serves ma
 """
 
 
+_NAMES = frozenset(SESSION_KEYS)
 CONVERSATIONS = frozenset({opentelemetry_1_41.CONVERSATION, frameworks.ADK_SESSION, *_THREADS})
 """Keys that frameworks set by themselves; a sub-agent's run may have a separate one."""
 
@@ -72,7 +73,7 @@ def session_of(attributes: Mapping[str, Value]) -> tuple[str | None, bool]:
 
     None where there is none, or it is too long.
     """
-    for name in SESSION_KEYS:
+    for name in () if _NAMES.isdisjoint(attributes) else SESSION_KEYS:
         if name in attributes and (key := _key(name, attributes[name])) is not None:
             return key, name in CONVERSATIONS
     return _of_metadata(attributes.get(oi.METADATA)), False

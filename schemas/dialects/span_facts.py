@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import chain
 from math import isfinite
 
@@ -73,6 +74,8 @@ CONTENTS = frozenset(
 )
 """Attributes with the content of messages, calls and results, and of searches for them."""
 _LEFT_OUT = COLUMNS | CONTENTS
+NAMES_CACHED_MAX = 4_096
+"""Names of attributes that are looked up once."""
 _CONTENT_PREFIXES = (
     *(f"{prefix}.{digit}" for prefix in (tl.PROMPT, tl.COMPLETION) for digit in range(10)),
     *(f"{name}." for name in (oi.INPUT_MESSAGES, oi.OUTPUT_MESSAGES, tl.OLD_COMPLETION, ai.PROMPT)),
@@ -136,7 +139,7 @@ def attributes_of(span: Span) -> dict[str, str]:
 
 def _plain(attributes: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
     for key, value in attributes.items():
-        if key in _LEFT_OUT or key.startswith(_CONTENT_PREFIXES) or not _is_short(key) or not key:
+        if len(key) > ATTRIBUTE_CHARS_MAX or not _is_plain(key):
             continue
         if isinstance(value, str):
             if _is_short(value):
@@ -148,6 +151,12 @@ def _plain(attributes: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
             yield key, "true" if value else "false"
         elif isinstance(value, int) and value.bit_length() <= 128:
             yield key, str(value)
+
+
+@lru_cache(maxsize=NAMES_CACHED_MAX)
+def _is_plain(key: str) -> bool:
+    """Return whether an attribute is neither a column's nor content, by its name."""
+    return bool(key) and key not in _LEFT_OUT and not key.startswith(_CONTENT_PREFIXES) and _is_short(key)
 
 
 def _is_short(text: str) -> bool:

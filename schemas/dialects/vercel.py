@@ -16,6 +16,9 @@ from .parts.reading import ABSENT, REDACTED, TRUNCATED, DialectReading, Half, wo
 from .parts.tool_runs import tool_result, tool_run, unquoted
 from .parts.values import REDACTIONS, is_object, result
 
+MARK = ai.OPERATION
+"""The attribute that each span of these conventions has."""
+
 
 def read(span: Span) -> DialectReading | None:
     """Read a span of the AI SDK's telemetry; return None for any other span."""

@@ -50,7 +50,9 @@ def _resource(message: ResourceSpans, place: str, decoding: Decoding) -> None:
     for number, scope in enumerate(scopes, 1):
         name = scope.scope.name, scope.scope.version
         for index, span in enumerate(scope.spans, 1):
-            _span(span, resource, name, lambda n=number, i=index: f"{place}, scope {n}, span {i}", decoding)
+            decode_span(
+                span, resource, name, lambda n=number, i=index: f"{place}, scope {n}, span {i}", decoding
+            )
 
 
 def _library_spans(message: ResourceSpans, place: str, decoding: Decoding) -> Iterator[ScopeSpans]:
@@ -66,9 +68,10 @@ def _library_spans(message: ResourceSpans, place: str, decoding: Decoding) -> It
             )
 
 
-def _span(
+def decode_span(
     message: Message, resource: dict[str, Value], scope: tuple[str, str], place: Place, decoding: Decoding
 ) -> None:
+    """Add a span with its resource's attributes and its scope's name and version; or reject it."""
     trace_id = message.trace_id.hex()
     span_id = message.span_id.hex()
     if len(trace_id) != 32 or trace_id == _NO_TRACE:

@@ -6,36 +6,40 @@ watermark has passed. Any order of arrival inside the bounds gives the same even
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import groupby
-from typing import TypeAlias
 
 import msgspec
-import orjson
 
 from ..candidate import Candidate, Claim
 from ..event import Content, Event, Kind, content_of, end_event, event_id
 from ..time import NS_MAX, NS_MIN
 from .awaited import Awaited, answers, completed_result, is_awaited
 from .claim_log import ClaimLog, DropReason
+from .claim_order import (
+    claim_items,
+    claim_times,
+    content_digest,
+    has_history,
+    in_order,
+    place_of,
+)
 from .coverage import half_key
-from .seen import (
+from .memory.held import HeldCandidates
+from .memory.seen import (
     CLOSED_MAX,
     REMEMBERED_MAX,
     SeenClaims,
-    SeenMessage,
     claim_use,
     completed_by_call,
     completed_by_use,
+    paged_claims,
     remember_call,
     seen_message,
 )
+from .memory.seen_page import SeenMessage, SeenPage
 
-_KINDS = {kind: place for place, kind in enumerate(Kind)}
-_NO_PLACE = 1 << 32
 _OF_TOOLS = (Kind.TOOL_CALL, Kind.TOOL_RESULT)
 
 
@@ -48,46 +52,46 @@ class Close(StrEnum):
     """Nothing happened for longer than `idle_s`."""
 
 
-@dataclass(slots=True)
-class OpenOccurrence:
+class OpenOccurrence(msgspec.Struct):
     """The open occurrence of a session: the time of its first event and of its last, and their number.
 
-    `last` is the place of the judged event that sorts last. `equals` counts the events with equal content by
-    its digest. `caller` is the span of the first model call; its input is the history before the occurrence.
+    `last` is the place of the judged event that sorts last. `caller` is the span of the first model call; its
+    input is the history before the occurrence.
     """
 
     time: int
     last_time: int
     last: tuple[int, int, int, int, str]
     seq: int = 0
-    equals: dict[str, int] = field(default_factory=dict[str, int])
     caller: str | None = None
 
 
-class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
+@dataclass(slots=True)
+class SessionAssembler:
     """The state of one session in assembly: plain data, so that it can be stored and continued.
 
     `held` are candidates by span key, up to when the watermark has passed their end and all their claims are
     taken. `taken` is, for a held candidate that it has passed, the time before which its claims are taken:
     another candidate, not yet passed, has claims from then on. `seen` has the claims of the open occurrence
-    last, and before them those of closed ones that may still be repeated. `begun` is when the latest
-    occurrence began. `repeats` counts repeated spans, messages, calls and results, `late` the claims that
-    came after an event that sorts behind them was judged, and `stray_ends` the end marks with no open
-    occurrence. `awaited` are results without content that the next model call may have: they are judged
-    before any later claim.
+    last, and before them those of closed ones that may still be repeated; `pages` have a part of them.
+    `begun` is when the latest occurrence began. `repeats` counts repeated spans, messages, calls and results,
+    `late` the claims that came after an event that sorts behind them was judged, and `stray_ends` the end
+    marks with no open occurrence. `awaited` are results without content that the next model call may have:
+    they are judged before any later claim.
     """
 
     session_id: str
     idle: int
-    held: dict[str, Candidate] = msgspec.field(default_factory=dict[str, Candidate])
+    held: HeldCandidates = field(default_factory=HeldCandidates)
     open: OpenOccurrence | None = None
-    seen: list[SeenClaims] = msgspec.field(default_factory=lambda: [SeenClaims()])
+    seen: list[SeenClaims] = field(default_factory=lambda: [SeenClaims()])
+    pages: tuple[SeenPage, ...] = field(default=(), compare=False)
     begun: int | None = None
     repeats: int = 0
     late: int = 0
     stray_ends: int = 0
-    taken: dict[str, int] = msgspec.field(default_factory=dict[str, int])
-    awaited: list[Awaited] = msgspec.field(default_factory=list[Awaited])
+    taken: dict[str, int] = field(default_factory=dict[str, int])
+    awaited: list[Awaited] = field(default_factory=list[Awaited])
 
     def add(self, candidate: Candidate) -> None:
         """Hold a candidate of this session until the watermark has passed the end of its span.
@@ -95,12 +99,12 @@ class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
         Of copies with other times or other inherited values the first by `copy_order` is held.
         """
         key = candidate.span_key
-        before = self.held.get(key)
-        is_repeat = before is not None or any(key in occurrence.spans for occurrence in self.seen)
+        before = self.held.candidates.get(key)
+        is_repeat = before is not None or any(occurrence.has_span(key) for occurrence in self.seen)
         self.repeats += is_repeat
         is_first = before is not None and candidate.copy_order < before.copy_order and key not in self.taken
         if not is_repeat or is_first:
-            self.held[key] = candidate
+            self.held.put(key, candidate)
 
     def advance(self, watermark: int, claim_log: ClaimLog | None = None) -> list[Event]:
         """Return the events and `end` rows of the claims that the watermark has passed, in judged order.
@@ -110,30 +114,36 @@ class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
         its last event by more than `idle` and no held candidate belongs to it. The outcome of each claim is
         reported to `claim_log`.
         """
-        ready = {key: candidate for key, candidate in self.held.items() if candidate.end <= watermark}
-        covered = {outer for occurrence in self.seen for outer in occurrence.within}
-        covered.update(outer for candidate in self.held.values() for outer in candidate.within)
+        if claim_log is not None:
+            self.held.join_histories()
+        held = self.held.candidates
+        ready = {key: candidate for key, candidate in held.items() if candidate.end <= watermark}
+        covered = self._covered()
         until = self._until(watermark, covered)
         items = [
-            item for item in _items(ready, covered) if self.taken.get(item[1], NS_MIN) <= item[0].time < until
+            item
+            for item in claim_items(ready, covered)
+            if self.taken.get(item[1], NS_MIN) <= item[0].time < until
+        ]
+        histories = [
+            (key, candidate)
+            for key, candidate in ready.items()
+            if self.taken.get(key, NS_MIN) <= candidate.start < until and has_history(candidate, covered)
         ]
         events = [
             event
-            for claim, key, candidate in _in_order(items)
+            for claim, key, candidate in in_order(items, histories, self._drops_history)
             for event in self._take(claim, key, candidate, claim_log)
         ]
         for key, candidate in ready.items():
-            if any(claim.time >= until for claim in candidate.claims):
+            if any(time >= until for time in claim_times(candidate)):
                 self.taken[key] = until
                 continue
-            del self.held[key]
+            self.held.remove(key)
             self.taken.pop(key, None)
             if claim_log is not None:
                 claim_log.leave(DropReason.OTHER_SPAN, key, candidate, candidate.claims)
-            if len(self.seen[-1].spans) < REMEMBERED_MAX:
-                self.seen[-1].spans.add(key)
-                if len(self.seen[-1].within) < REMEMBERED_MAX:
-                    self.seen[-1].within.update(candidate.within)
+            self.seen[-1].add_span(key, candidate.within)
         if self.open is not None and self._is_over(self.open.last_time + self.idle, watermark):
             events += self._close(self.open.last_time + self.idle, Close.IDLE, claim_log)
         self._forget(watermark)
@@ -147,22 +157,53 @@ class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
     @property
     def due(self) -> int | None:
         """Return the watermark at which `advance` has work; None once the session may be forgotten."""
-        times = [candidate.end for key, candidate in self.held.items() if key not in self.taken]
+        held = self.held.candidates
+        times = [candidate.end for key, candidate in held.items() if key not in self.taken]
         if self.open is not None:
             times.append(self.open.last_time + self.idle + 1)
         times += [seen.closed + 2 * self.idle + 1 for seen in self.seen if seen.closed is not None]
         return min(times, default=None)
 
+    def make_pages(self) -> None:
+        """Put what was held or seen since the last pages into pages, where it is much."""
+        self.held.page()
+        self.pages = paged_claims(self.seen, self.pages)
+
+    def _covered(self) -> set[str]:
+        """Return those of the held candidates and of their halves that other spans make the claims of."""
+        covered = {outer for candidate in self.held.values() for outer in candidate.within}
+        seen = [occurrence for occurrence in self.seen if occurrence.counts.within]
+        for candidate in self.held.values() if seen else ():
+            keys = candidate.key, *(half_key(candidate.key, half) for half, _ in candidate.halves)
+            covered.update(key for key in keys if any(occurrence.covers(key) for occurrence in seen))
+        return covered
+
+    def _drops_history(self, key: str, candidate: Candidate) -> bool:
+        """Return whether `_take` drops all claims of a history, and does nothing else at them.
+
+        It drops them where the occurrence goes on at their time, and another call was its first.
+        """
+        now = self.open
+        if now is None or now.caller in (None, key) or self.awaited:
+            return False
+        return candidate.start <= now.last_time + self.idle
+
     def _until(self, watermark: int, covered: set[str]) -> int:
         """Return the time of the first claim of spans after the watermark; late claims do not count."""
-        waiting = {key: candidate for key, candidate in self.held.items() if candidate.end > watermark}
+        held = self.held.candidates
+        waiting = {key: candidate for key, candidate in held.items() if candidate.end > watermark}
         since = NS_MIN if self.open is None else self.open.last_time
-        times = (claim.time for claim, _, _ in _items(waiting, covered) if claim.time >= since)
+        times = [claim.time for claim, _, _ in claim_items(waiting, covered) if claim.time >= since]
+        times += [
+            candidate.start
+            for candidate in waiting.values()
+            if candidate.start >= since and has_history(candidate, covered)
+        ]
         return min(times, default=NS_MAX)
 
     def _is_over(self, until: int, watermark: int) -> bool:
         """Return whether no more claims can come for an occurrence that lasts until `until`."""
-        held = any(claim.time <= until for candidate in self.held.values() for claim in candidate.claims)
+        held = any(time <= until for candidate in self.held.values() for time in claim_times(candidate))
         return watermark > until and not held
 
     def _take(
@@ -180,7 +221,7 @@ class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
             if seen.closed is None or claim.time <= seen.closed + self.idle
         ]
         if self.awaited and claim.place is not None:
-            uses = [use for seen in known for use in seen.uses]
+            uses = [use for seen in known for use in seen.uses.values()]
             if found := answers(self.awaited, uses, candidate, key):
                 yield from self._judge_awaited(found, claim_log)
         if claim.past and self.open is not None and self.open.caller not in (None, key):
@@ -206,7 +247,8 @@ class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
             before, use = claim_use(known, claim, candidate, key)
             claim, candidate = completed_by_use(known, use, claim, candidate)
             if before is None and self.open is not None and is_awaited(claim, use, self.awaited):
-                self.awaited.append(Awaited(key, claim, msgspec.structs.replace(candidate, claims=())))
+                bare = msgspec.structs.replace(candidate, claims=(), history=None)
+                self.awaited.append(Awaited(key, claim, bare))
                 self.open.last_time = max(self.open.last_time, claim.time)
                 return
         if before is None:
@@ -225,10 +267,10 @@ class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
 
     def _note_message(self, claim: Claim, candidate: Candidate, before: int | None) -> None:
         """Remember the last span with a message; `before` is the time of its event if that was judged."""
-        messages = self.seen[-1].messages
-        if claim.key and (claim.key in messages or len(messages) < REMEMBERED_MAX):
+        if claim.key:
             time = claim.time if before is None else before
-            messages[claim.key] = SeenMessage(candidate.start, candidate.end, candidate.failed, time)
+            message = SeenMessage(candidate.start, candidate.end, candidate.failed, time)
+            self.seen[-1].add_message(claim.key, message)
 
     def _end(
         self, claim: Claim, key: str, candidate: Candidate, claim_log: ClaimLog | None
@@ -250,15 +292,15 @@ class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
         for result in awaited:
             event = self._judge(completed_result(result, found), result.run, result.candidate)
             if claim_log is not None:
-                uses = (use for seen in self.seen for use in seen.uses if use.run == result.run)
+                uses = (use for seen in self.seen for use in seen.uses.values() if use.run == result.run)
                 claim_log.judge(event, result.claim, result.run, result.candidate, next(uses, None))
             yield event
 
     def _judge(self, claim: Claim, key: str, candidate: Candidate) -> Event:
         """Return the next event of the session; open an occurrence where none is open."""
         content = content_of(claim)
-        digest = _digest(claim.kind, content)
-        place = (*_place((claim, key, candidate)), digest)
+        digest = content_digest(claim.kind, content)
+        place = (*place_of((claim, key, candidate)), digest)
         closed = self.seen[-2].closed if len(self.seen) > 1 else None
         late = closed is not None and claim.time <= closed
         if self.open is None:
@@ -271,9 +313,7 @@ class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
         self.late += late
         now.last, now.last_time = max(now.last, place), max(now.last_time, claim.time)
         now.seq += 1
-        ordinal = now.equals.get(digest, 0)
-        if ordinal or len(now.equals) < REMEMBERED_MAX:
-            now.equals[digest] = ordinal + 1
+        ordinal = self.seen[-1].add_equal(digest)
         if claim.place is not None and now.caller is None:
             now.caller = key
         self._note_call(claim)
@@ -287,7 +327,7 @@ class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
         if claim.kind is Kind.TOOL_RESULT:
             # A call is answered once; a further result with its id answers no known call.
             for seen in self.seen:
-                seen.calls.pop(claim.call_id, None)
+                seen.drop_call(claim.call_id)
         else:
             remember_call(self.seen, claim)
 
@@ -297,8 +337,8 @@ class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
         yield from self._judge_awaited({}, claim_log)
         ended = self.open
         self.open = None
-        self.seen[-1].closed = time
-        self.seen.append(SeenClaims())
+        self.seen[-1].close(time)
+        self.seen.append(SeenClaims(self.seen[-1].number + 1))
         yield end_event(self.session_id, ended.time, time, ended.seq + 1, {"end": reason.value})
 
     def _forget(self, watermark: int) -> None:
@@ -308,44 +348,6 @@ class SessionAssembler(msgspec.Struct, rename={"seen": "told"}):
         ][-CLOSED_MAX - 1 :]
         while len(self.seen) > 1 and sum(seen.size for seen in self.seen) > REMEMBERED_MAX:
             del self.seen[0]
-
-
-_Item: TypeAlias = tuple[Claim, str, Candidate]
-
-
-def _items(ready: dict[str, Candidate], covered: set[str]) -> Iterator[_Item]:
-    """Yield the claims of the candidates, without those that other spans make."""
-    for key, candidate in ready.items():
-        is_covered = candidate.covered or candidate.key in covered
-        halves = {time for half, time in candidate.halves if half_key(candidate.key, half) in covered}
-        for claim in candidate.claims:
-            if claim.kind is Kind.END or not (is_covered or claim.time in halves):
-                yield claim, key, candidate
-
-
-def _in_order(items: list[_Item]) -> Iterator[_Item]:
-    """Yield the claims in judged order; their content is compared only where all else is equal."""
-    items.sort(key=_place)
-    for _, same in groupby(items, key=_place):
-        tied = list(same)
-        yield from tied if len(tied) == 1 else sorted(tied, key=_tie)
-
-
-def _place(item: _Item) -> tuple[int, int, int, int]:
-    """Return the sort key of a claim: time, place in the conversation, kind, place in the message."""
-    claim = item[0]
-    place = _NO_PLACE if claim.place is None else claim.place
-    return claim.time, place, _KINDS[claim.kind], claim.rank
-
-
-def _tie(item: _Item) -> tuple[str, int, int, str]:
-    claim, key, candidate = item
-    return _digest(claim.kind, content_of(claim)), candidate.start, candidate.end, key
-
-
-def _digest(kind: Kind, content: list[str | None]) -> str:
-    """Return a digest of an event's content, by which equal events are counted."""
-    return hashlib.blake2b(orjson.dumps([kind, content]), digest_size=8).hexdigest()
 
 
 def _event(

@@ -8,7 +8,7 @@ import msgspec
 
 from ..candidate import Candidate, Claim
 from ..event import Content, Kind
-from .tool_use import ToolUse, claimed_use, matching_use
+from .memory.tool_use import ToolUse, claimed_use, matching_use
 
 WAITING_MAX = 1_000
 """Results of an occurrence that wait at once."""

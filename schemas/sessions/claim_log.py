@@ -15,7 +15,7 @@ from typing import TypeAlias
 from ..candidate import Candidate, Claim
 from ..event import Event, Kind, content_of
 from ..span_content import SpanRole
-from .tool_use import ToolUse
+from .memory.tool_use import ToolUse
 
 
 class DropReason(StrEnum):

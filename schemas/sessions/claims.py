@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from itertools import count
 
@@ -11,20 +11,22 @@ import msgspec
 import orjson
 from msgspec.structs import replace
 
-from ..candidate import Claim
+from ..candidate import CallHistory, Claim, chars_of_claim
 from ..event import Content, Kind, canonical_text
 from ..open_calls import OpenCall, OpenCalls
 from ..span_content import INPUT, OUTPUT, Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
 
 _DIGEST_BYTES = 16
+_MODEL_OR_AGENT = (SpanRole.CHAT, SpanRole.AGENT)
 
 
 class ClaimMemory(msgspec.Struct):
     """The claims of the input of a model's call, remembered for a later call that repeats and continues it.
 
-    `key` is the key of the last of `messages`, `answered` whether one of them is an answer, `asked` are the
-    ids of their calls, and `open_calls` these calls. `digest` is that of `claims` as the beginning of a list.
-    It is a cache: with it and without, a span has the same claims.
+    `key` is the key of the last of `messages`, `answered` whether one of them is an answer, `last` the place
+    of the last one, `asked` are the ids of their calls, and `open_calls` these calls. `digest` is that of
+    `claims` as the beginning of a list. The first `past` claims are as in a `CallHistory`, and `chars` are
+    their characters. It is a cache: with it and without, a span has the same claims.
     """
 
     messages: tuple[Message, ...] = ()
@@ -35,6 +37,8 @@ class ClaimMemory(msgspec.Struct):
     asked: set[str | None] = msgspec.field(default_factory=set[str | None])
     open_calls: OpenCalls = msgspec.field(default_factory=OpenCalls)
     digest: _Digest = msgspec.field(default_factory=lambda: _Digest())
+    past: int = 0
+    chars: int = 0
 
     def begin(self, inputs: tuple[Message, ...]) -> tuple[Message, ...]:
         """Return the messages behind the remembered ones, or all after everything remembered was dropped.
@@ -44,15 +48,26 @@ class ClaimMemory(msgspec.Struct):
         count = len(self.messages)
         is_continued = count > 0 and inputs[:count] == self.messages
         new = inputs[count:] if is_continued else inputs
-        asked = {call.call_id for message in new for call in message.calls}
-        if is_continued:
-            asked |= self.asked
+        asked = self.asked if is_continued else set[str | None]()
+        asked.update(call.call_id for message in new for call in message.calls)
         are_known = all(not r.call_id or r.call_id in asked for message in new for r in message.results)
         if not (is_continued and are_known):
             self.claims, self.key, self.answered, self.last = [], "", False, -1
             self.open_calls, self.digest = OpenCalls(), _Digest()
+            self.past = self.chars = 0
         self.asked, self.messages = asked, inputs if are_known else ()
         return new if are_known else with_ids_of_results(inputs)
+
+    def parted(self, start: int) -> tuple[CallHistory | None, list[Claim]]:
+        """Return the claims of a call that starts then: its history, and those behind the last answer."""
+        claims, past = self.claims, self.past
+        while past < len(claims) and (claims[past].place or 0) <= self.last:
+            claims[past] = replace(claims[past], time=0, past=True)
+            self.chars += chars_of_claim(claims[past])
+            past += 1
+        self.past = past
+        history = CallHistory(tuple(claims[:past]), self.chars) if past else None
+        return history, [replace(claim, time=start, past=False) for claim in claims[past:]]
 
 
 class _Digest:
@@ -81,36 +96,32 @@ class _Digest:
         return whole._hash.hexdigest()
 
 
-def claims_of(
-    content: SpanContent,
-    start: int,
-    end: int,
-    *,
-    without: Container[str] = (),
-    memory: ClaimMemory | None = None,
-) -> tuple[tuple[Claim, ...], str]:
+def claims_of(content: SpanContent, start: int, end: int) -> tuple[tuple[Claim, ...], str]:
     """Return the claims of a span with that start and end, and a digest of them, 32 hex digits.
 
     A model's input and a tool's call have the start's time, a model's output and a tool's result the end's. A
-    half that was not captured is one `unknown` event. The halves `without` (`INPUT`, `OUTPUT`) of a
-    conversation are left out, but are part of the digest. `memory` is that of the input of an earlier call,
-    and becomes that of this span's.
+    half that was not captured is one `unknown` event.
     """
-    asked: list[Claim] = []
-    claims: list[Claim] = []
-    digest = _Digest()
-    if content.role in (SpanRole.CHAT, SpanRole.AGENT):
-        memory = memory or ClaimMemory()
-        if content.input:
-            asked, digest = _asked(memory, content.input, start), memory.digest
-        claims.extend(_answered(memory, content, start, end))
-    elif content.role is SpanRole.TOOL:
-        claims.extend(_run(content, start, end))
-    if content.ends:
-        claims.append(Claim(Kind.END, end))
-    inputs = len(content.input or ())
-    found = (claim for claim in (*asked, *claims) if half_of(claim, inputs) not in without)
-    return tuple(found), digest.with_(claims)
+    memory = ClaimMemory()
+    _ask(memory, content, start)
+    claims = _behind_input(memory, content, start, end)
+    return (*memory.claims, *claims), memory.digest.with_(claims)
+
+
+def parted_claims(
+    content: SpanContent, start: int, end: int, memory: ClaimMemory
+) -> tuple[CallHistory | None, tuple[Claim, ...], str]:
+    """Return what `claims_of` returns, with the history apart.
+
+    `memory` is that of the input of an earlier call, and becomes that of this span's if it has an input.
+    """
+    is_model_or_agent = content.role in _MODEL_OR_AGENT
+    if not (is_model_or_agent and content.input):
+        return None, *claims_of(content, start, end)
+    _ask(memory, content, start)
+    history, asked = memory.parted(start)
+    claims = _behind_input(memory, content, start, end)
+    return history, (*asked, *claims), memory.digest.with_(claims)
 
 
 def half_of(claim: Claim, inputs: int) -> str:
@@ -131,44 +142,34 @@ class _Shared(msgspec.Struct, frozen=True):
     error: str | None
 
 
-def _asked(memory: ClaimMemory, inputs: tuple[Message, ...], start: int) -> list[Claim]:
-    """Return the claims of the input of a model's call, or of an agent's, and remember them."""
-    new = memory.begin(inputs)
-    first = len(inputs) - len(new)
+def _ask(memory: ClaimMemory, content: SpanContent, start: int) -> None:
+    """Add the claims of the input of a model's call, or of an agent's, to the remembered ones."""
+    if not (content.input and content.role in _MODEL_OR_AGENT):
+        return
+    new, known = memory.begin(content.input), len(memory.claims)
+    first = len(content.input) - len(new)
     for place, message in enumerate(new, first):
         if message.role is Role.ASSISTANT:
             memory.last = place
-    last, claims = memory.last, [_moved(claim, start, memory.last) for claim in memory.claims]
-    known = len(claims)
     for place, message in enumerate(new, first):
         if message.role is not Role.INSTRUCTION:
             memory.key = _key(memory.key, message)
-            shared = _Shared(start, place, place <= last, memory.key, memory.answered, None)
-            claims.extend(_message(message, shared, memory.open_calls))
+            shared = _Shared(start, place, place <= memory.last, memory.key, memory.answered, None)
+            memory.claims.extend(_message(message, shared, memory.open_calls))
             memory.answered = memory.answered or message.role is Role.ASSISTANT
-    memory.claims = claims
-    memory.digest.add(claims[known:])
+    memory.digest.add(memory.claims[known:])
+
+
+def _behind_input(memory: ClaimMemory, content: SpanContent, start: int, end: int) -> list[Claim]:
+    """Return the claims of a span but those of the input of a model's call, or of an agent's."""
+    claims: list[Claim] = []
+    if content.role in _MODEL_OR_AGENT:
+        claims.extend(_answered(memory, content, start, end))
+    elif content.role is SpanRole.TOOL:
+        claims.extend(_run(content, start, end))
+    if content.ends:
+        claims.append(Claim(Kind.END, end))
     return claims
-
-
-def _moved(claim: Claim, time: int, last: int) -> Claim:
-    """Return the claim at a later call's time; `last` is the place of the last answer in its input."""
-    return Claim(
-        claim.kind,
-        time,
-        claim.text,
-        claim.tool,
-        claim.call_id,
-        claim.args,
-        claim.result,
-        claim.error,
-        claim.content,
-        claim.place,
-        claim.rank,
-        claim.place is not None and claim.place <= last,
-        claim.key,
-        claim.answered,
-    )
 
 
 def _answered(memory: ClaimMemory, content: SpanContent, start: int, end: int) -> Iterator[Claim]:

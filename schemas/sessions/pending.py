@@ -37,6 +37,12 @@ class Released(msgspec.Struct, frozen=True):
     made: Candidate | InputFlaw
     is_early: bool
 
+    @property
+    def candidate(self) -> Candidate:
+        """Return the candidate of a span without a flaw."""
+        assert isinstance(self.made, Candidate), "the span has a flaw"
+        return self.made
+
 
 @dataclass(slots=True)
 class Traces:

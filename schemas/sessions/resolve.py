@@ -8,10 +8,10 @@ import msgspec
 
 from ..candidate import Candidate, Claim
 from ..chat.find import InputFlaw
-from ..span_content import SpanContent, SpanRole, ToolCall
-from .claims import ClaimMemory, claims_of, half_of
+from ..span_content import INPUT, SpanContent, SpanRole, ToolCall
+from .claims import claims_of, half_of, parted_claims
 from .coverage import Coverage, Run, completed_call, covers
-from .span_reading import CLOCK_ERROR, SessionMemory, SpanReading, content_of_request
+from .span_reading import CLOCK_ERROR, SessionMemory, SpanReading, claimed_content
 from .trace import Trace
 
 
@@ -60,14 +60,18 @@ def candidate_of(trace: Trace, reading: SpanReading, coverage: Coverage) -> Cand
 def whole_candidate(candidate: Candidate, memory: SessionMemory | None = None) -> Candidate:
     """Return the candidate with its claims, read from the request of its span if it has one.
 
-    `memory` is that of the session.
+    With the `memory` of its session the candidate may have its past claims as a history.
     """
     if not candidate.request:
         return candidate
-    content, remembered = content_of_request(candidate.request, memory)
-    claims, digest = _claims(
-        content, (candidate.start, candidate.end), candidate.without, candidate.run, remembered
-    )
+    content, remembered = claimed_content(candidate.request, memory)
+    times, history = (candidate.start, candidate.end), None
+    if remembered is None or candidate.run is not None:
+        claims, digest = _claims(content, times, candidate.without, candidate.run)
+    else:
+        history, claims, digest = parted_claims(content, *times, remembered)
+        claims = _uncovered(claims, content, candidate.without)
+        history = None if INPUT in candidate.without else history
     return msgspec.structs.replace(
         candidate,
         claims=claims,
@@ -77,27 +81,31 @@ def whole_candidate(candidate: Candidate, memory: SessionMemory | None = None) -
         without=(),
         run=None,
         origin=None,
+        history=history,
     )
 
 
 def _claims(
-    content: SpanContent,
-    times: tuple[int, int],
-    without: tuple[str, ...],
-    run: Run | None,
-    memory: ClaimMemory | None = None,
+    content: SpanContent, times: tuple[int, int], without: tuple[str, ...], run: Run | None
 ) -> tuple[tuple[Claim, ...], str]:
     """Return the claims of a span that other spans do not make, and the digest of all its claims.
 
     `without` are the halves that other spans claim, `run` is a tool's run as other spans complete it.
     """
-    claims, digest = claims_of(content, *times, memory=memory)
-    if without:
-        inputs = len(content.input or ())
-        claims = tuple(claim for claim in claims if half_of(claim, inputs) not in without)
-    elif run is not None:
+    claims, digest = claims_of(content, *times)
+    if run is not None and not without:
         claims, _ = claims_of(_with_run(content, *run), *times)
-    return claims, digest
+    return _uncovered(claims, content, without), digest
+
+
+def _uncovered(
+    claims: tuple[Claim, ...], content: SpanContent, without: tuple[str, ...]
+) -> tuple[Claim, ...]:
+    """Return claims without those of halves that other spans claim."""
+    if not without:
+        return claims
+    inputs = len(content.input or ())
+    return tuple(claim for claim in claims if half_of(claim, inputs) not in without)
 
 
 def omitted_claims(trace: Trace, reading: SpanReading, coverage: Coverage) -> tuple[Claim, ...]:

@@ -11,7 +11,7 @@ import msgspec
 
 from ..candidate import role_key
 from ..chat.message import string_of
-from ..dialects import read_content
+from ..dialects import read_claimed_content, read_content
 from ..dialects.names import opentelemetry_1_41 as otel
 from ..dialects.names import scopes
 from ..dialects.names import vercel_ai_6 as ai
@@ -20,7 +20,7 @@ from ..dialects.parts.log_records import joined
 from ..dialects.parts.remembered import InputMemory, RememberedText
 from ..dialects.span_facts import service_of
 from ..event import Content
-from ..otlp.protobuf import decode_protobuf
+from ..otlp.single import decode_single
 from ..span import Span, Value
 from ..span_content import SpanContent, SpanRole, ToolCall
 from ..time import NS_MAX
@@ -36,7 +36,9 @@ _INPUTS = (otel.INPUT_MESSAGES, ai.PROMPT_MESSAGES)
 _NO_CALL = ToolCall(None, None, None)
 
 
-class SpanReading(msgspec.Struct, frozen=True, rename={"content": "step", "has_claims": "tells"}):
+class SpanReading(
+    msgspec.Struct, frozen=True, omit_defaults=True, rename={"content": "step", "has_claims": "tells"}
+):
     """A received span with its content; times in nanoseconds since the epoch (0: the span has none).
 
     `scope` precedes the session's id. `record_time` is when the span was received, 0 where it is not known.
@@ -127,7 +129,7 @@ class SpanReading(msgspec.Struct, frozen=True, rename={"content": "step", "has_c
         """Return the reading with the content of its span."""
         if not self.request:
             return self
-        content, _ = content_of_request(self.request)
+        content = read_content(decode_single(self.request))
         return msgspec.structs.replace(self, content=content, captured=None, request=b"")
 
 
@@ -198,19 +200,19 @@ def read_span(
     )
 
 
-def content_of_request(
+def claimed_content(
     request: bytes, memory: SessionMemory | None = None
 ) -> tuple[SpanContent, ClaimMemory | None]:
-    """Return the content of the only span of a request in protobuf, and the memory for its claims."""
-    (span,) = decode_protobuf(request).spans
+    """Return what claims are made of in the only span of a request, and the memory for these claims."""
+    span = decode_single(request)
     if memory is None:
-        return read_content(span), None
+        return read_claimed_content(span), None
     remembered = memory.of(span)
     attributes = cast("dict[str, Value]", span.attributes)
     for name in _INPUTS:
         if isinstance(text := attributes.get(name), str):
             attributes[name] = RememberedText(text, remembered.inputs)
-    return read_content(span), remembered.claims
+    return read_claimed_content(span), remembered.claims
 
 
 def join_records(reading: SpanReading, records: Iterable[LogRecord], *, is_cut: bool = False) -> SpanReading:

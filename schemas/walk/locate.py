@@ -16,7 +16,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from ..otlp.attributes import from_protobuf
 from ..otlp.decoded import Decoding
 from ..otlp.protobuf import decode_protobuf
-from ..otlp.wire import delimited
+from ..otlp.single import single_request
 from ..sessions.span_reading import Sender, SpanReading, read_span, sender_of
 from ..span import Span
 from . import keys
@@ -97,8 +97,7 @@ def _walked(data: bytes, size: int) -> tuple[list[list[int]], list[list[int]]] |
 
 def request_of(data: bytes, span: PlacedSpan) -> bytes:
     """Return a request of one span of a request, with its resource and its scope."""
-    scope_spans = delimited(1, data[slice(*span.scope)]) + delimited(2, data[slice(*span.span)])
-    return delimited(1, delimited(1, data[slice(*span.resource)]) + delimited(2, scope_spans))
+    return single_request(data[slice(*span.resource)], data[slice(*span.scope)], data[slice(*span.span)])
 
 
 def _located(

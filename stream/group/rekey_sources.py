@@ -9,6 +9,7 @@ from typing import TypeAlias
 from ...schemas.chat.find import InputFlaw
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.records.dead_letter import DeadLetter
+from ...schemas.sessions.pending import Released
 from ...schemas.walk.locate import located
 from ..error import PROCESS_ERRORS
 from ..ingest.request import Encoding, decode
@@ -22,7 +23,6 @@ from ..stages.rekey import (
     RekeyResult,
     RekeyStage,
     ResolvedBatch,
-    ResolvedCandidate,
     SourceRequest,
 )
 from ..stages.resolve import LocatedRequest, SourceState
@@ -133,15 +133,15 @@ class RekeySources:
 
     def _batch(self, batch: ResolvedBatch) -> tuple[list[Output], list[DeadLetter]]:
         """Return the messages of candidates by events partition, and dead letters of those too large."""
-        by_partition: dict[int, list[ResolvedCandidate]] = {}
-        for resolved in batch.resolved:
-            target = partition_of(resolved.candidate.session_id, self.counts.partitions)
-            by_partition.setdefault(target, []).append(resolved)
+        by_partition: dict[int, list[Released]] = {}
+        for released in batch.released:
+            target = partition_of(released.candidate.session_id, self.counts.partitions)
+            by_partition.setdefault(target, []).append(released)
         outputs: list[Output] = []
         too_large: list[DeadLetter] = []
         reason = f"tells more than the {self._bytes_max} bytes that a message may have"
         for target, group in sorted(by_partition.items()):
-            candidates = [resolved.candidate for resolved in group]
+            candidates = [released.candidate for released in group]
             message = CandidateBatch(
                 batch.source,
                 self.counts.sources,
@@ -154,7 +154,7 @@ class RekeySources:
             outputs += [Output(Topic.EVENTS, target, None, data) for data in messages]
             if not flawed:
                 continue
-            readings = {id(resolved.candidate): resolved.reading for resolved in group}
+            readings = {id(released.made): released.reading for released in group}
             for candidate in flawed:
                 place = f"trace {candidate.trace_id}, span {candidate.span_id}"
                 flaw = InputFlaw(place, "size", reason)

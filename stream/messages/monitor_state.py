@@ -2,11 +2,11 @@
 
 The key of a session's record is `s/SESSION`, of a partition's `p/PARTITION`, of the texts of a rule set that
 sessions of a partition are judged by `r/PARTITION/KEY`, of a chunk `c/PARTITION/OFFSET/INDEX/SESSION`, and of
-a page of slices `g/PARTITION/OFFSET/INDEX/SESSION`.
+a page `g/PARTITION/OFFSET/INDEX/SESSION`.
 A state too large for a Kafka record is cut into chunks, which the session's record counts. The monitor writes
 the chunks before the record, under keys with the same offset, so that a record always has its chunks. A crash
 may leave chunks without a record, which the next monitor deletes. A page is written once, before the first
-record that names it, and deleted after a record that no longer names it: most slices of a session do not
+record that names it, and deleted after a record that no longer names it: most of a session's state does not
 change with each message.
 """
 
@@ -20,7 +20,7 @@ from typing import NamedTuple
 import msgspec
 import zstandard
 
-from ...rules.incremental.carried_slices import PagePlace, SlicePage
+from ...schemas.paged.page import PagePlace
 from ..error import StreamError
 from .session_state import SessionState, decode, encode_with_places, pages_of
 
@@ -120,7 +120,7 @@ def chunk_keys(partition: int, session_id: str, head: SessionHead) -> list[str]:
 
 
 def page_key(partition: int, session_id: str, place: PagePlace) -> str:
-    """Return the key of a page of slices."""
+    """Return the key of a page."""
     return f"{PAGE}/{partition}/{place.offset}/{place.number}/{session_id}"
 
 
@@ -145,6 +145,7 @@ def encode_session(state: SessionState, offset: int, due: int, bytes_max: int) -
     chunks. The state's pages of at most that size are stored by themselves from now on.
     """
     new: list[tuple[PagePlace, bytes]] = []
+    state.session.make_pages()
     for page in pages_of(state):
         if page.place is None and len(data := _packed(page.data)) <= bytes_max:
             new.append((PagePlace(offset, len(new), zlib.crc32(data)), data))
@@ -182,11 +183,11 @@ def decode_session(
     return decode(_unpacked(body) if packing == _ZSTD else body, stored)
 
 
-def _page(place: PagePlace, data: bytes | None) -> SlicePage:
-    """Return the page at that place. Raises StreamError (TRL741) where it is missing or damaged."""
+def _page(place: PagePlace, data: bytes | None) -> tuple[PagePlace, bytes]:
+    """Return place and bytes of a page. Raises StreamError (TRL741) where it is missing or damaged."""
     if data is None or zlib.crc32(data) != place.crc:
         raise StreamError("TRL741", "a session's state is damaged", HINT)
-    return SlicePage(_unpacked(data) if data.startswith(zstandard.FRAME_HEADER) else data, place)
+    return place, _unpacked(data) if data.startswith(zstandard.FRAME_HEADER) else data
 
 
 def _unpacked(data: bytes) -> bytes:

@@ -1,29 +1,34 @@
 """The state of one open session, and its documented codec.
 
 A state is one byte, the version, and a MessagePack map. `session` is
-`schemas.sessions.assemble.SessionAssembler` field by field; the other keys are the fields of `JudgingState`,
-with `applied_in` for `occurrence`. Keys are field names, so a release that adds a field with a default reads
-old states; one that changes the meaning of a field raises `VERSION`. States of version 1 have `rows`, the
-labelled events of the open occurrence by column, in place of `carried`; those of version 2 have no pages of
-slices. A page (`rules.incremental.carried_slices`) is stored as its bytes, or by itself: then the state has
-the number of its place among the places in the record.
+`schemas.sessions.stored_assembly.StoredAssembly` field by field; the other keys are the fields of
+`JudgingState`, with `applied_in` for `occurrence`. Keys are field names, so a release that adds a field with
+a default reads old states; one that changes the meaning of a field raises `VERSION`. A page
+(`schemas.paged.page`) is stored as its bytes, or by itself: then the state has the number of its place among
+the places in the record.
+
+In states of versions 1 to 3 `session` is `earlier_session.EarlierSession`, which has no pages. Those of
+version 1 have `rows`, the labelled events of the open occurrence by column, in place of `carried`; those of
+version 2 have no pages of slices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import msgspec
 
-from ...rules.incremental.carried import Carried, page_of, stored_page
-from ...rules.incremental.carried_slices import PagePlace, SlicePage
+from ...rules.incremental.carried import Carried
+from ...schemas.paged.page import PagePlace, StatePage, page_of, stored_page
 from ...schemas.sessions.assemble import SessionAssembler
+from ...schemas.sessions.stored_assembly import StoredAssembly, restored_assembly, stored_assembly
 from ..error import StreamError
+from .earlier_session import EarlierSession, session_of
 
-VERSION = 3
-VERSIONS_READ = (1, 2, 3)
+VERSION = 4
+EARLIER_VERSIONS = (1, 2, 3)
 
 Columns: TypeAlias = dict[str, list[int | str | bool | None]]
 """Rows by column: those of `rules.engine.judge.JUDGED_COLUMNS` and of the labeler, times as nanoseconds."""
@@ -57,7 +62,17 @@ class SessionState:
 class _StoredState(msgspec.Struct, omit_defaults=True):
     """The stored form of a session's state."""
 
-    session: SessionAssembler
+    session: StoredAssembly
+    rules: str = ""
+    rows: Columns = {}
+    applied_in: int = 0
+    carried: Carried | None = None
+
+
+class _EarlierState(msgspec.Struct):
+    """The stored form of an earlier release."""
+
+    session: EarlierSession
     rules: str = ""
     rows: Columns = {}
     applied_in: int = 0
@@ -65,7 +80,6 @@ class _StoredState(msgspec.Struct, omit_defaults=True):
 
 
 _ENCODER = msgspec.msgpack.Encoder(enc_hook=stored_page)
-_DECODER = msgspec.msgpack.Decoder(_StoredState, dec_hook=page_of)
 
 
 def _byte(version: int) -> bytes:
@@ -82,7 +96,7 @@ def encode_with_places(state: SessionState) -> tuple[bytes, list[PagePlace]]:
     places: list[PagePlace] = []
 
     def stored(page: Any) -> int | bytes:
-        assert isinstance(page, SlicePage)
+        assert isinstance(page, StatePage)
         if page.place is None:
             return page.data
         places.append(page.place)
@@ -91,35 +105,43 @@ def encode_with_places(state: SessionState) -> tuple[bytes, list[PagePlace]]:
     return _byte(VERSION) + msgspec.msgpack.encode(_stored(state), enc_hook=stored), places
 
 
-def pages_of(state: SessionState) -> Sequence[SlicePage]:
-    """Return the pages of a state that may be stored by themselves."""
-    carried = state.judging.carried
-    return () if carried is None else carried.sliced.pages
+def pages_of(state: SessionState) -> Iterator[StatePage[Any]]:
+    """Yield the pages of a state that may be stored by themselves."""
+    yield from state.session.held.pages
+    yield from state.session.pages
+    if state.judging.carried is not None:
+        yield from state.judging.carried.sliced.pages
 
 
 def _stored(state: SessionState) -> _StoredState:
-    judging = state.judging
-    return _StoredState(state.session, judging.rules, judging.rows, judging.occurrence, judging.carried)
+    judging, session = state.judging, stored_assembly(state.session)
+    return _StoredState(session, judging.rules, judging.rows, judging.occurrence, judging.carried)
 
 
-def decode(data: bytes, pages: Sequence[SlicePage] = ()) -> SessionState:
+def decode(data: bytes, pages: Sequence[tuple[PagePlace, bytes]] = ()) -> SessionState:
     """Return the state in the bytes; `pages` are those that are stored by themselves.
 
     Raises StreamError where the bytes are damaged or of another version.
     """
-    if data[:1] not in map(_byte, VERSIONS_READ):
-        problem = f"a session's state has version {data[0] if data else 'none'}, not {VERSION}"
+    version = data[0] if data else None
+    if version not in (*EARLIER_VERSIONS, VERSION):
+        problem = f"a session's state has version {'none' if version is None else version}, not {VERSION}"
         raise StreamError("TRL701", problem, OTHER_RELEASE)
 
-    def page(kind: type, stored: Any) -> SlicePage:
-        return pages[stored] if isinstance(stored, int) else page_of(kind, stored)
+    def page(kind: type, stored: Any) -> StatePage[Any]:
+        if not isinstance(stored, int):
+            return page_of(kind, stored)
+        place, stored = pages[stored]
+        return page_of(kind, stored, place)
 
-    decoder = msgspec.msgpack.Decoder(_StoredState, dec_hook=page) if pages else _DECODER
+    kind = _StoredState if version == VERSION else _EarlierState
     try:
-        stored = decoder.decode(data[1:])
+        stored = msgspec.msgpack.decode(data[1:], type=kind, dec_hook=page)
         if stored.carried is not None:
             stored.carried.sliced.check()
+        is_earlier = isinstance(stored, _EarlierState)
+        session = session_of(stored.session) if is_earlier else restored_assembly(stored.session)
     except (msgspec.MsgspecError, IndexError):
         raise StreamError("TRL701", "a session's state is damaged", OTHER_RELEASE) from None
     judging = JudgingState(stored.rules, stored.applied_in, stored.carried, stored.rows)
-    return SessionState(stored.session, judging)
+    return SessionState(session, judging)

@@ -20,7 +20,8 @@ from ...schemas.sessions.pending import Traces
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS
 from ..error import PROCESS_ERRORS
-from ..ingest.request import Busy, ExportRequest, decode
+from ..ingest.request import Busy, Encoding, ExportRequest, decode
+from ..messages.codec import CandidateBatch
 from ..messages.record import Input
 from ..messages.session_state import SessionState
 from ..messages.topics import Topic
@@ -36,7 +37,8 @@ from ..stages.rekey import (
     ResolvedBatch,
     SourceRequest,
 )
-from ..stages.resolve import SourceState, SourceTimes, SourceWrites
+from ..stages.resolve import ReceivedSpans, SourceState, SourceTimes, SourceWrites
+from ..stages.unread import UnreadCandidates
 from .archiving import ArchiveSink, StoreArchiver, StoreIntervals
 from .request_queue import RETRY_DISK_S, RETRY_QUEUE_S, RETRY_STOPPING_S, Arrival, RequestQueue, refuse
 from .rows import add_changes
@@ -92,6 +94,7 @@ class Pipeline:
         self._archiver = StoreArchiver(store, runtime.archive, intervals or StoreIntervals(), runtime.now)
         self._sessions = StoreSessions(store, round(settings.idle_s * NS))
         self._stage = RekeyStage(settings, _NAMES, PROCESS, "request")
+        self._unread = UnreadCandidates(PROCESS)
         self._source = _stored_source(store)
         self._arrived_at: dict[Input, int] = dict.fromkeys(_INPUTS.values(), runtime.now())
 
@@ -166,10 +169,7 @@ class Pipeline:
         for arrival in arrivals:
             arrival.settle()
         fault_point(ServeFault.ACKNOWLEDGED)
-        return [
-            _request(number, request.signal, request.received, request.body, request.decoded)
-            for number, request in zip(numbers, requests, strict=True)
-        ]
+        return [_request(number, request) for number, request in zip(numbers, requests, strict=True)]
 
     def _process(self, requests: Sequence[SourceRequest], idle: Sequence[IdleInput] = ()) -> None:
         """Judge requests and due sessions: all together, or one by one where a request raises an error."""
@@ -229,8 +229,11 @@ class Pipeline:
             # All log records that came before have been read.
             records.append(IdleInput(_INPUTS[Signal.LOGS], batch.received))
         result = self._stage.step({SOURCE: self._source}, records, now)
-        candidates = _add_resolved(batch, result)
-        watermark = batch.times.watermark
+        resolved, watermark = _add_resolved(batch, result), result.writes[SOURCE].times.watermark
+        candidates, letters = self._unread.read(
+            CandidateBatch(SOURCE, 1, NO_RECORD, watermark, resolved, topic=_NAMES[Topic.SPANS]), now
+        )
+        batch.dead_letters += letters
         touched = self._sessions.touched((candidate.session_id for candidate in candidates), watermark)
         judged = self._judge.step(touched, candidates, watermark, self._sessions.take)
         batch.dead_letters += [
@@ -250,7 +253,7 @@ def _add_resolved(batch: StoreChanges, result: RekeyResult) -> list[Candidate]:
         if isinstance(output, DeadLetter):
             batch.dead_letters.append(output)
         elif isinstance(output, ResolvedBatch):
-            candidates += [resolved.candidate for resolved in output.resolved]
+            candidates += [released.candidate for released in output.released]
     batch.quarantined += counts.broken
     batch.spans, batch.census, batch.log_records = counts.spans, counts.census, counts.log_records
     batch.spans_early, batch.unjoined = counts.early, counts.unjoined
@@ -275,9 +278,14 @@ def _stored_source(store: Store) -> SourceState:
 
 def _from_inbox(stored: StoredRequest) -> SourceRequest:
     decoded = decode(stored.body, stored.encoding, stored.signal)
-    return _request(stored.number, stored.signal, stored.received, stored.body, decoded)
+    request = ExportRequest(stored.body, stored.encoding, decoded, stored.received, stored.signal)
+    return _request(stored.number, request)
 
 
-def _request(number: int, signal: Signal, received: int, body: bytes, decoded: Decoded) -> SourceRequest:
+def _request(number: int, request: ExportRequest) -> SourceRequest:
     """Return a request that is on disk under its number."""
-    return SourceRequest(_INPUTS[signal], number, received, hashlib.sha256(body).digest(), decoded)
+    content: Decoded | ReceivedSpans = request.decoded
+    if request.signal is Signal.SPANS and request.encoding is Encoding.PROTOBUF:
+        content = ReceivedSpans(request.body, request.decoded)
+    digest = hashlib.sha256(request.body).digest()
+    return SourceRequest(_INPUTS[request.signal], number, request.received, digest, content)

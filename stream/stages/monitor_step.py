@@ -330,12 +330,12 @@ class MonitorStep:
             writes += [(page_key(number, session_id, place), page) for place, page in pages]
             writes += zip(chunk_keys(number, session_id, head), chunks, strict=True)
             writes.append((key, data))
+            named = keys_of_session(number, session_id, head)
             if due is None:
                 # It has this message, and must not have it again if the process dies before the deletion.
-                deleted.append(key)
+                deleted += [key, *named]
             else:
                 cached[session_id] = StoredSession(data, chunks), state
-            named = set(keys_of_session(number, session_id, head))
             old = [] if before is None else keys_of_session(number, session_id, decode_head(before))
             deleted += [each for each in old if each not in named]
         facts = msgspec.structs.replace(changed.facts, topic_id=self._options.events_id)

@@ -14,13 +14,13 @@ from typing import TypeAlias
 
 import msgspec
 
-from ...schemas.candidate import Candidate
 from ...schemas.chat.find import InputFlaw
 from ...schemas.instrumentations.census import SpanCensus
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.otlp.protobuf import decode_protobuf
 from ...schemas.otlp.signal import Signal
 from ...schemas.records.dead_letter import DeadLetter
+from ...schemas.sessions.pending import Released
 from ...schemas.sessions.span_reading import SpanReading
 from ...schemas.settings import SessionSettings
 from ...schemas.span import Span
@@ -29,7 +29,7 @@ from ..messages.codec import Tick
 from ..messages.record import Input
 from ..messages.topics import Topic
 from ..messages.unjoined import Unjoined
-from .resolve import LocatedRequest, SourceState, SourceStep, SourceWrites
+from .resolve import LocatedRequest, ReceivedSpans, SourceState, SourceStep, SourceWrites
 from .result import StageResult
 
 NO_RECORD = -1
@@ -48,7 +48,7 @@ class SourceRequest(msgspec.Struct, frozen=True):
     offset: int
     time: int
     sha256: bytes
-    content: Decoded | LocatedRequest | InputFlaw
+    content: Decoded | LocatedRequest | ReceivedSpans | InputFlaw
 
     @property
     def origin(self) -> tuple[int, bytes]:
@@ -64,16 +64,9 @@ class IdleInput:
     time: int
 
 
-class ResolvedCandidate(msgspec.Struct, frozen=True):
-    """A candidate, and the reading of its span."""
-
-    candidate: Candidate
-    reading: SpanReading
-
-
 @dataclass(frozen=True, slots=True)
 class ResolvedBatch:
-    """The candidates that a source releases in a step, in their order.
+    """The spans with candidates that a source releases in a step, in their order.
 
     `offset` is that of its last record of spans, `NO_RECORD` where the step has none. `watermark` is that of
     the source after the step, `before` that before it.
@@ -83,7 +76,7 @@ class ResolvedBatch:
     offset: int
     before: int
     watermark: int
-    resolved: tuple[ResolvedCandidate, ...]
+    released: tuple[Released, ...]
 
 
 RekeyOutput: TypeAlias = ResolvedBatch | Tick | DeadLetter
@@ -95,9 +88,9 @@ class RekeyCounts:
 
     `items` and `rejected` are the spans and log records that were read and could not be decoded, by topic;
     `candidates` the released ones, of which `early` came before their root was known; `unjoined` the log
-    records that were not joined to a span, by reason; `dead_letters` the codes. `spans` has every span with
-    its reading, and `census` counts them by scope. `log_records` is whether log records with content came.
-    `broken` are the offsets of the requests that broke their reader.
+    records that were not joined to a span, by reason; `dead_letters` the codes. `spans` has every span that a
+    receiver decoded with its reading, and `census` counts all by scope. `log_records` is whether log records
+    with content came. `broken` are the offsets of the requests that broke their reader.
     """
 
     items: Counter[Topic] = field(default_factory=Counter[Topic])
@@ -115,6 +108,8 @@ class RekeyCounts:
         """Count a request of located spans that a source has taken."""
         for span, reading in zip(request.spans, readings, strict=True):
             self.census.count(span.name, 1, reading.has_claims)
+        if request.decoded is not None:
+            self.spans += zip(request.decoded.spans, readings, strict=True)
         self.items[Topic.SPANS] += len(request.spans)
 
     def add_request(self, topic: Topic, decoded: Decoded, readings: Iterable[SpanReading]) -> None:
@@ -218,12 +213,14 @@ class RekeyStage:
             flaws = (content,)
         else:
             try:
+                if isinstance(content, ReceivedSpans):
+                    content = content.located(self.settings.scope)
                 if isinstance(content, LocatedRequest):
                     located = source.add_located(content, record.time, record.origin)
                     if located is not None:
                         counts.add_located(content, located)
                         return []
-                    content = decode_protobuf(content.data)
+                    content = content.decoded or decode_protobuf(content.data)
                 readings = source.add_request(content, record.time, record.origin, SIGNALS[topic])
             except Exception as error:
                 if isinstance(error, PROCESS_ERRORS):
@@ -246,12 +243,12 @@ class RekeyStage:
     ) -> list[RekeyOutput]:
         """Return the dead letters and the candidates of the spans that need not wait any more."""
         outputs: list[RekeyOutput] = []
-        resolved: list[ResolvedCandidate] = []
+        resolved: list[Released] = []
         for released in source.release(source.times.record if now is None else now):
             if isinstance(released.made, InputFlaw):
                 outputs.append(self.span_dead_letter(number, released.reading, released.made))
                 continue
-            resolved.append(ResolvedCandidate(released.made, released.reading))
+            resolved.append(released)
             counts.early += released.is_early
         if resolved:
             counts.candidates += len(resolved)

@@ -15,15 +15,28 @@ from ...schemas.sessions.pending import Released, Traces, TracesStep, TraceWrite
 from ...schemas.sessions.span_reading import SpanReading, read_span
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS
-from ...schemas.walk.locate import PlacedSpan, request_of
+from ...schemas.walk.locate import PlacedSpan, located, request_of
 from ..messages.unjoined import Unjoined
 
 
 class LocatedRequest(msgspec.Struct, frozen=True):
-    """A request in protobuf with its spans located."""
+    """A request in protobuf with its spans located, and decoded where a receiver has done that."""
 
     data: bytes
     spans: Sequence[PlacedSpan]
+    decoded: Decoded | None = None
+
+
+class ReceivedSpans(msgspec.Struct, frozen=True):
+    """A request of spans in protobuf that a receiver has decoded, and nobody has located yet."""
+
+    data: bytes
+    decoded: Decoded
+
+    def located(self, scope: Sequence[str]) -> LocatedRequest | Decoded:
+        """Return the request with its spans located, or as it was decoded where the walk refuses it."""
+        spans = None if self.decoded.flaws else located(self.data, scope)
+        return self.decoded if spans is None else LocatedRequest(self.data, spans, self.decoded)
 
 
 class SourceTimes(msgspec.Struct, frozen=True):
@@ -133,7 +146,7 @@ class SourceStep:
         for span in decoded.spans:
             if max(span.start, span.end) > latest:
                 # It would wait for a time that may never come, and must not advance the time.
-                span = replace(span, start=min(span.start, received), end=received)
+                span = msgspec.structs.replace(span, start=min(span.start, received), end=received)
             else:
                 spans_time = max(spans_time, span.end - self._lateness)
             readings.append(read_span(span, self._scope, received, origin))

@@ -13,7 +13,7 @@ STATES_CACHED_MAX = 20_000
 
 
 class StoredSession(NamedTuple):
-    """A session's record, and its chunks. A record names its pages of slices, which never change."""
+    """A session's record, and its chunks. A record names its pages, which never change."""
 
     record: bytes
     chunks: Sequence[bytes | None]

@@ -18,10 +18,11 @@ CHARS_MAX = 1 << 25
 class UnreadCandidates:
     """Reads candidates, and remembers the last calls of the sessions that were read last.
 
-    The memory is a cache: candidates are read the same without it.
+    The memory is a cache: candidates are read the same without it. Dead letters name the `process`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, process: str = "monitor") -> None:
+        self._process = process
         self._memories: dict[str, SessionMemory] = {}
         self._chars = 0
 
@@ -30,19 +31,21 @@ class UnreadCandidates:
 
         A dead letter names the record that the span came in; `time` is that of the batch's record.
         """
-        candidates: list[Candidate] = []
+        candidates = [*batch.candidates]
         letters: list[DeadLetter] = []
-        for candidate in batch.candidates:
+        # Rekeyers release by trace; in the order of time, a call follows those that it repeats.
+        for place in sorted(range(len(candidates)), key=lambda place: candidates[place].start):
+            candidate = candidates[place]
+            if not candidate.request:
+                continue
             try:
-                whole = self._whole(candidate) if candidate.request else candidate
+                candidates[place] = self._whole(candidate)
             except Exception as error:
                 if isinstance(error, PROCESS_ERRORS):
                     raise
-                letters.append(_dead_letter(batch, candidate, time, type(error).__name__))
-                continue
-            if whole.claims:
-                candidates.append(whole)
-        return candidates, letters
+                letters.append(self._dead_letter(batch, candidate, time, type(error).__name__))
+        # A candidate that cannot be read has no claims either.
+        return [candidate for candidate in candidates if candidate.has_claims], letters
 
     def _whole(self, candidate: Candidate) -> Candidate:
         """Return a candidate with its claims; the memory of its session becomes the latest."""
@@ -55,17 +58,16 @@ class UnreadCandidates:
             self._chars -= self._memories.pop(next(iter(self._memories))).chars
         return whole
 
-
-def _dead_letter(batch: CandidateBatch, candidate: Candidate, time: int, reason: str) -> DeadLetter:
-    offset, digest = candidate.origin or (batch.offset, b"")
-    return DeadLetter(
-        process="monitor",
-        topic=batch.topic,
-        partition=batch.source,
-        offset=offset,
-        time=time,
-        place=f"trace {candidate.trace_id}, span {candidate.span_id}",
-        code="internal",
-        reason=reason,
-        sha256=digest.hex(),
-    )
+    def _dead_letter(self, batch: CandidateBatch, candidate: Candidate, time: int, reason: str) -> DeadLetter:
+        offset, digest = candidate.origin or (batch.offset, b"")
+        return DeadLetter(
+            process=self._process,
+            topic=batch.topic,
+            partition=batch.source,
+            offset=offset,
+            time=time,
+            place=f"trace {candidate.trace_id}, span {candidate.span_id}",
+            code="internal",
+            reason=reason,
+            sha256=digest.hex(),
+        )

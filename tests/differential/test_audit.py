@@ -20,6 +20,8 @@ from tracline.rules.reference.semantics import LabelledEvent, judge_session
 from tracline.schemas.frames.events import EVENT_SCHEMA
 from tracline.schemas.time import NS, rfc3339
 
+from ..support.checker import derived
+
 PACK = """
 pack: shop
 version: 1
@@ -183,6 +185,8 @@ def test_an_audit_finds_what_the_rules_mean(seed: int, pack: Path, tmp_path: Pat
     )
     wanted = expected(sessions, rules.rules)
     assert found == wanted
+    derivable = sum(count for key, count in wanted.items() if key[-1] in ("violated", "unmet"))
+    assert derived(tmp_path / "bundle") == (derivable, 0)
     kinds = Counter(verdict for *_, verdict in wanted.elements())
     least = {"violated": 60, "satisfied": 20, "unmet": 20, "held": 100, "unjudged": 20}
     assert all(kinds[kind] >= count for kind, count in least.items()), kinds
@@ -224,10 +228,11 @@ def test_the_bytes_do_not_depend_on_threads_files_or_memory(
     sessions = random_archive(5, 120)
     rules = stopping(load_packs([pack]))
 
-    def judged(name: str, seed: int, files: int, threads: int) -> bytes:
+    def judged(name: str, seed: int, files: int, threads: int) -> list[bytes]:
         archive = write(tmp_path / f"archive-{name}", sessions, Random(seed), files)
         audit(archive, rules, tmp_path / name, AuditOptions(satisfied=True, threads=threads))
-        return (tmp_path / name / "verdicts.jsonl").read_bytes()
+        names = ("verdicts.jsonl", "certificates.jsonl")
+        return [(tmp_path / name / file).read_bytes() for file in names]
 
     first = judged("whole", 1, 1, 1)
     assert judged("files", 2, 5, 1) == first
@@ -236,7 +241,7 @@ def test_the_bytes_do_not_depend_on_threads_files_or_memory(
     monkeypatch.setattr(spill, "PASS_ROWS", 100)
     assert judged("buckets", 3, 4, 1) == first
     assert judged("threads", 4, 4, 3) == first
-    assert len(first.splitlines()) > 500
+    assert len(first[0].splitlines()) > 500
 
 
 def test_verdict_ids_are_the_documented_digest(pack: Path, tmp_path: Path) -> None:

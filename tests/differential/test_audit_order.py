@@ -23,10 +23,11 @@ from tracline.rules.packs.load import load_packs
 from tracline.schemas.frames.events import EVENT_SCHEMA
 from tracline.schemas.time import NS
 
+from ..support.checker import refusal
 from .test_audit import DAY, PACK, ROW, random_event
 
 HOUR = 3600 * NS
-SAME = ("verdicts.jsonl", "summary.json")
+SAME = ("verdicts.jsonl", "summary.json", "certificates.jsonl", "open.jsonl")
 """The files of a bundle that are equal byte by byte."""
 
 
@@ -206,6 +207,7 @@ def equal_bundles(left: Path, right: Path) -> None:
         assert (left / name).read_bytes() == (right / name).read_bytes(), name
     typed = [pl.read_parquet(bundle / "verdicts.parquet") for bundle in (left, right)]
     assert typed[0].equals(typed[1])
+    assert refusal(left) is None
 
 
 def test_the_generated_archives_use_both_ways(

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from dataclasses import replace
 from random import Random
 
-from tracline.rules.engine.judge import JUDGED_COLUMNS, judge, label_columns
+from tracline.rules.engine.judge import JUDGED_COLUMNS, compile_rule_set, judge, label_columns
 from tracline.rules.engine.records import records
 from tracline.rules.engine.sessions import Clock
 from tracline.rules.explanation.rule_status import assess
 from tracline.rules.explanation.timeline import RunExplanation, explanations
 from tracline.rules.labels.missing import NOTHING
+from tracline.rules.model.formula import evaluate_boolean
+from tracline.rules.model.rule import Rule
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.frames.events import event_frame
 from tracline.schemas.records.verdict_record import VerdictRecord
 from tracline.schemas.time import parse_time
-from tracline.schemas.verdict import Verdict
+from tracline.schemas.verdict import Unknown, Verdict
 
-from ..support.conversations.rule_sessions import random_sessions
-from .test_records import COMPILED, slice_of, steps_on, true_at
+from ..support.conversations.rule_sessions import random_sessions, rule_set
+from .test_records import slice_of, true_at
+
+RULES = rule_set()
+COMPILED = compile_rule_set(
+    replace(RULES, rules=tuple(replace(rule, unknown=Unknown.STOP) for rule in RULES.rules))
+)
+"""Rules that stop where something is unknown, so that each run has one trace."""
 
 Reported = tuple[str, str | None, int, Verdict]
 
@@ -28,6 +37,11 @@ def reported(run: RunExplanation) -> list[Reported]:
     found = [(step.seq, step.step.verdict) for step in run.steps if step.is_reported]
     found += [] if run.close is None else [(run.steps[-1].seq, run.close)]
     return [(run.rule.id, run.slice, seq, verdict) for seq, verdict in found]
+
+
+def steps_on(rule: Rule, event: Event) -> bool:
+    """Return whether the rule sees the event."""
+    return rule.steps is None or evaluate_boolean(rule.steps, true_at(event))
 
 
 def is_of_run(run: RunExplanation, event: Event) -> bool:

@@ -134,6 +134,9 @@ def list_conditions(draw: st.DrawFn, depth: int) -> Predicate:
         case "quantified":
             return Quantified(draw(st.sampled_from(Quantifier)), elements, draw(wheres(depth - 1)))
         case "contained":
+            if depth == DEPTH - 1 and draw(st.booleans()):  # in a list of the event
+                elements = Elements(draw(st.sampled_from(of_event)), elements.steps)
+                return Contained(draw(st.sampled_from(places)), elements)
             return Contained(draw(compared), elements)
         case "in":
             found = draw(st.lists(st.integers(0, 4), min_size=1, max_size=3))
@@ -149,3 +152,17 @@ def list_conditions(draw: st.DrawFn, depth: int) -> Predicate:
 DEPTH = 2
 """Levels of conditions on lists inside each other."""
 list_questions = list_conditions(DEPTH)
+
+
+@st.composite
+def two_lists(draw: st.DrawFn) -> tuple[list[Predicate], dict[str, str]]:
+    """Return conditions on the members of `args` in `result`, and two lists with members in common."""
+    shared = draw(st.lists(members | added, min_size=1, max_size=5))
+    steps = draw(st.sampled_from([(), ("a",)]))
+    contained = Contained(Path(ELEMENT, steps), Elements(Path("result"), draw(st.sampled_from([(), ("a",)]))))
+    wheres = [contained, Not(contained), And((contained, draw(element_leaves())))]
+    found = [
+        Quantified(quantifier, Elements(Path("args")), where) for quantifier in Quantifier for where in wheres
+    ]
+    drawn = st.lists(st.sampled_from(shared) | members, max_size=4)
+    return found, {field: f"[{','.join(draw(drawn))}]" for field in ("args", "result")}

@@ -13,13 +13,13 @@ from tracline.rules.model.printer import predicate_text
 from ..support.truth.predicate_answers import answers, few_answers
 from .label_inputs import events, frame
 from .label_oracle import Event, oracle
-from .list_inputs import list_events, list_questions
+from .list_inputs import list_events, list_questions, two_lists
 
 questions = st.lists(list_questions, min_size=2, max_size=6)
 rows_of_lists = st.lists(list_events | events, min_size=5, max_size=30)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(questions, rows_of_lists)
 def test_every_answer_about_a_list_is_the_one_that_the_words_of_the_language_give(
     conditions: list[Predicate], rows: list[Event]
@@ -31,7 +31,7 @@ def test_every_answer_about_a_list_is_the_one_that_the_words_of_the_language_giv
         assert found == [oracle(condition, row) for row in rows]
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(questions, rows_of_lists)
 def test_a_guarded_condition_on_a_list_has_the_same_answers(
     conditions: list[Predicate], rows: list[Event]
@@ -43,7 +43,18 @@ def test_a_guarded_condition_on_a_list_has_the_same_answers(
         assert found == [oracle(condition, row) for row in rows]
 
 
-@settings(max_examples=300)
+@settings(max_examples=60)
+@given(st.lists(two_lists(), min_size=1, max_size=4), list_events)
+def test_the_members_of_two_lists_are_those_of_the_plain_evaluator(
+    pairs: list[tuple[list[Predicate], dict[str, str]]], event: Event
+) -> None:
+    """Lists that share members, in any spelling of their numbers, several rows at once."""
+    rows = [{**event, "kind": "tool_result", **fields} for _, fields in pairs]
+    for condition, found in zip(pairs[0][0], answers(pairs[0][0], frame(rows)), strict=True):
+        assert found == [oracle(condition, row) for row in rows]
+
+
+@settings(max_examples=200)
 @given(list_questions)
 def test_a_printed_condition_on_a_list_reads_back_as_the_same_tree(condition: Predicate) -> None:
     """`parse_predicate(predicate_text(p)) == p`, negated, too."""
@@ -51,7 +62,7 @@ def test_a_printed_condition_on_a_list_reads_back_as_the_same_tree(condition: Pr
         assert parse_predicate(predicate_text(predicate)) == predicate
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(list_questions, rows_of_lists)
 def test_a_condition_on_a_list_that_holds_is_satisfiable(condition: Predicate, rows: list[Event]) -> None:
     """A condition that some event makes true is satisfiable."""

@@ -22,6 +22,7 @@ from tracline.rules.incremental.carried_slices import CarriedSlices
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.candidate import Candidate, Claim
 from tracline.schemas.event import Event, Kind
+from tracline.schemas.sessions.memory import held, seen
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span_content import SpanRole
 from tracline.schemas.time import NS
@@ -75,6 +76,13 @@ def stage(finish: bool, bytes_max: int) -> MonitorStage:
     rules = dict(pack_text(PACKS[0]).sources)
     options = MonitorOptions(SessionSettings(idle_s=IDLE_S, lateness_s=5), PARTITIONS, bytes_max)
     return MonitorStage(replace(options, finish=finish, rules=rules, satisfied=True))
+
+
+def patch_pages(patched: pytest.MonkeyPatch) -> None:
+    """Let all that is stored be in pages."""
+    patched.setattr(carried_slices, "RECENT_MAX", 0)
+    patched.setattr(seen, "RECENT_MAX", 0)
+    patched.setattr(held, "RECENT_CHARS_MAX", 0)
 
 
 def claim(random: Random, time: int, key: str) -> Claim:
@@ -175,7 +183,7 @@ def cuts_of(count: int, random: Random) -> list[int]:
 def content(table: Table) -> dict[str, object]:
     """Return the records of a table; sets in a state have no order in its bytes.
 
-    The cuts decide into which pages and classes the slices of a session are put.
+    The cuts decide into which pages all is put, and into which classes the slices.
     """
     kinds = "s/", "c/", "g/"
     found: dict[str, object] = {key: data for key, data in table.items() if not key.startswith(kinds)}
@@ -208,7 +216,7 @@ def test_any_cutting_into_polls_gives_the_same(seed: int, finish: bool, bytes_ma
     """The outputs are equal, byte by byte and in order, and so is the final state."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(rule_sets, "RuleSetJudge", Fragile)
-        patched.setattr(carried_slices, "RECENT_MAX", 0)
+        patch_pages(patched)
         judge, records, random = stage(finish, bytes_max), records_of(seed), Random(seed)
         wanted: Table = {}
         outputs = run(judge, wanted, records, random, one_by_one=True)
@@ -226,7 +234,7 @@ def test_a_crash_anywhere_in_a_poll_loses_and_doubles_nothing(
     """A reader that drops outputs by their marks reads those of a monitor that never crashed."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(rule_sets, "RuleSetJudge", Fragile)
-        patched.setattr(carried_slices, "RECENT_MAX", 0)
+        patch_pages(patched)
         judge, records, random = stage(finish, bytes_max), records_of(seed), Random(seed)
         wanted = run(judge, {}, records, random, one_by_one=True)
         place = random.randrange(len(records))
@@ -248,7 +256,7 @@ def test_slices_have_pages_in_these_laws() -> None:
     """A session with a slice has pages of it in the table, and pages that are deleted again."""
     written, deleted = 0, 0
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(carried_slices, "RECENT_MAX", 0)
+        patch_pages(patched)
         for seed in range(20):
             judge, table = stage(True, 100_000), dict[str, bytes]()
             state = begun(judge, table)

@@ -132,8 +132,8 @@ def test_an_overlay_is_the_dictionary_that_its_changes_make(seed: int) -> None:
 def _candidates(outputs: tuple[object, ...]) -> Counter[str]:
     """Return the candidates of outputs, each as text that differs from any other's."""
     return Counter(
-        repr(resolved.candidate)
+        repr(released.candidate)
         for output in outputs
         if isinstance(output, ResolvedBatch)
-        for resolved in output.resolved
+        for released in output.released
     )

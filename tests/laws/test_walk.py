@@ -18,6 +18,7 @@ from tracline.examples.desk.bot import Break, Desk, conversations
 from tracline.examples.desk.script import support_session
 from tracline.schemas.dialects.names import scopes
 from tracline.schemas.otlp.protobuf import decode_protobuf
+from tracline.schemas.otlp.single import decode_single
 from tracline.schemas.otlp.wire import WireField, delimited, fields_of
 from tracline.schemas.sessions.span_reading import SpanReading, read_span
 from tracline.schemas.span import Value
@@ -61,8 +62,10 @@ def agreed(data: bytes) -> list[PlacedSpan]:
     assert decoded.flaws == ()
     assert [bare_of(span) for span in found] == read(data)
     for place, span in enumerate(found):
-        alone = decode_protobuf(request_of(data, span))
+        request = request_of(data, span)
+        alone = decode_protobuf(request)
         assert (repr(alone.spans), alone.flaws) == (repr(decoded.spans[place : place + 1]), ())
+        assert repr(decode_single(request)) == repr(alone.spans[0])
     return found
 
 
@@ -337,6 +340,6 @@ def test_a_name_out_of_the_table_is_not_read() -> None:
         for span in decode_protobuf(data).spans
     ]
     for span in every:
-        read_span(replace(span, attributes=Spied(span.attributes)))
+        read_span(msgspec.structs.replace(span, attributes=Spied(span.attributes)))
     known = {name for name, slot in slots_of().items() if slot >= SLOT_ODD}
     assert {name for name in asked - known if not name.startswith(FLATTENED)} == set()

@@ -110,8 +110,8 @@ def test_a_state_is_read_as_it_was_written() -> None:
     carried = Carried("program", 5, [event], [], b"\0\1", sliced=sliced)
     judging = JudgingState("digest", 5, carried, {"seq": [1, None], "late": [True]})
     state = SessionState(SessionAssembler("s", 7), judging)
-    state.session.seen[-1].spans |= {"b", "a"}
-    state.session.seen[-1].calls["c"] = (None, "{}")
+    state.session.seen[-1].add_span("b", ("a",))
+    state.session.seen[-1].add_call("c", None, "{}")
     assert decode(encode(state)) == state
 
 

@@ -16,6 +16,9 @@ from ...model.predicate import ELEMENT
 LIST = "list"
 """The input column with the JSON text of the list; null where there is no list."""
 
+OWNER = "owner"
+"""The column with the row of each element's list."""
+
 ROWS_MAX = 10_000
 """Rows whose elements are in memory together."""
 
@@ -42,17 +45,19 @@ class ElementQuestion:
     """A condition on what is at `steps` in the elements of lists.
 
     `lists` is the JSON text of each row's list. `carried` are the other columns of the rows that the
-    condition reads, and `answer` returns its answers for a frame with them and the column `ELEMENT`.
+    condition reads, and `answer` returns its answers for a frame with them and the columns `ELEMENT` and
+    `OWNER`. The columns of `looked_up` are lists, which only the first element of a row carries.
     """
 
     lists: pl.Expr
     steps: Sequence[str | int]
     carried: Mapping[str, pl.Expr]
+    looked_up: Mapping[str, pl.Expr]
     answer: Callable[[pl.DataFrame], pl.Series]
 
     def folded(self, fold: Callable[[ElementAnswers], pl.Series], dtype: Any) -> pl.Expr:
         """Return the column that `fold` makes of the elements' answers; it may be given no rows."""
-        inputs = [self.lists.alias(LIST), *self.carried.values()]
+        inputs = [self.lists.alias(LIST), *self.carried.values(), *self.looked_up.values()]
 
         def evaluate(rows: pl.Series) -> pl.Series:
             frame = rows.struct.unnest()
@@ -69,7 +74,10 @@ class ElementQuestion:
         if not len(owners):
             return ElementAnswers(owners, pl.Series(dtype=pl.Boolean), is_list)
         elements = pl.Series(ELEMENT, [document for found in documents for document in found])
-        frame = rows.drop(LIST)[owners].with_columns(elements) if self.carried else elements.to_frame()
+        frame = rows.drop(LIST)[owners].with_columns(elements, pl.Series(OWNER, owners))
+        first = pl.lit(pl.Series(np.diff(owners, prepend=-1) != 0))
+        carriers = [expr.meta.output_name() for expr in self.looked_up.values()]
+        frame = frame.with_columns(pl.when(first).then(name).alias(name) for name in carriers)
         return ElementAnswers(owners, self.answer(frame), is_list)
 
 

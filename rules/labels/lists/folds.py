@@ -33,10 +33,11 @@ def quantified(question: ElementQuestion, quantifier: Quantifier) -> pl.Expr:
 
     def fold(elements: ElementAnswers) -> pl.Series:
         decided = elements.count((elements.answers == decisive).fill_null(False)) > 0
-        unknown = elements.count(elements.answers.is_null()) > 0
-        flags = pl.DataFrame({"decided": decided, "unknown": unknown, "is_list": elements.is_list})
-        answer = pl.when("decided").then(decisive).when(~pl.col("unknown")).then(not decisive)
-        return flags.select(pl.when("is_list").then(answer).otherwise(False)).to_series()
+        answers = pl.Series((decided == decisive) & elements.is_list)
+        if not elements.answers.has_nulls():
+            return answers
+        unknown = (elements.count(elements.answers.is_null()) > 0) & ~decided
+        return answers.set(pl.Series(unknown), None)
 
     return question.folded(fold, pl.Boolean())
 
@@ -47,8 +48,8 @@ def counted(question: ElementQuestion) -> pl.Expr:
     def fold(elements: ElementAnswers) -> pl.Series:
         counts = pl.Series(elements.count(elements.answers.fill_null(False))).cast(pl.String)
         unknown = pl.Series(elements.count(elements.answers.is_null()) > 0)
-        value = pl.when(pl.lit(pl.Series(elements.is_list))).then(pl.lit(counts))
-        return pl.select(pl.struct(value.alias("value"), pl.lit(unknown).alias("unknown"))).to_series()
+        value = counts.set(pl.Series(~elements.is_list), None)
+        return pl.DataFrame({"value": value, "unknown": unknown}).to_struct("")
 
     return question.folded(fold, COUNT)
 

@@ -109,6 +109,39 @@ class Parts:
             self.wordless = True
 
 
+def plain_parts(found: list[Value]) -> Parts | None:
+    """Return the parts of a message where each has the exact form of OpenTelemetry's conventions, else None.
+
+    They are what `Parts.add` makes of them.
+    """
+    parts = Parts()
+    are_plain = all(isinstance(part, dict) and _add_plain(part, parts) for part in found)
+    return parts if are_plain else None
+
+
+def _add_plain(part: dict[str, Value], parts: Parts) -> bool:
+    """Add a captured text, call or textual result without further fields; else return False."""
+    kind, size = part.get("type"), len(part)
+    if kind == "text" and size == 2:
+        text = part.get("content")
+        if not isinstance(text, str) or text in REDACTIONS:
+            return False
+        parts.texts.append(whole(text))
+        return True
+    if kind == "tool_call" and size == 4 and "id" in part and "arguments" in part:
+        tool = name_of(part.get("name"))
+        if tool is not None:
+            parts.calls.append(ToolCall(name_of(part["id"]), tool, *arguments(part["arguments"])))
+        return tool is not None
+    if kind == "tool_call_response" and size == 3 and "id" in part:
+        body = part.get("response", part.get("result"))
+        if isinstance(body, str):
+            text, content = result(body)
+            parts.results.append(ToolResult(name_of(part["id"]), None, text, None, content))
+        return isinstance(body, str)
+    return False
+
+
 def _keyed(part: Mapping[str, Value], keys: tuple[str, ...]) -> dict[str, Value] | None:
     for key in keys:
         inner = part.get(key)

@@ -22,6 +22,7 @@ from .message_parts import (
     call_of,
     kind_of,
     marked_if_cut,
+    plain_parts,
     result_of,
 )
 from .reading import ABSENT, REDACTED, TRUNCATED, Half, worst
@@ -255,6 +256,9 @@ def _read(value: Value, speaker: Role) -> Message | None:
         )
     if not is_object(value):
         return Message(speaker, content=Content.TRUNCATED)
+    plain = _plain_message(value)
+    if plain is not None:
+        return plain
     fields, named = _unwrapped(value)
     parts, kind, role = Parts(), kind_of(fields), named or speaker
     if kind in THOUGHTS:
@@ -277,10 +281,25 @@ def _read(value: Value, speaker: Role) -> Message | None:
     return Message(role, None, tuple(parts.calls), tuple(parts.results), parts.content)
 
 
+def _plain_message(value: dict[str, Value]) -> Message | None:
+    """Return a message in the exact form of OpenTelemetry's conventions, as most are; None for any other."""
+    name, found = value.get("role"), value.get("parts")
+    role = ROLES.get(name) if isinstance(name, str) else None
+    if role is None or not isinstance(found, list) or len(value) != 2 + ("finish_reason" in value):
+        return None
+    parts = plain_parts(found)
+    if parts is None or (role is Role.TOOL and not parts.results):
+        return None
+    text = None if role is Role.TOOL else parts.text
+    return Message(role, text, tuple(parts.calls), tuple(parts.results))
+
+
 def _half(found: list[Value], speaker: Role) -> Half:
     if len(found) > MESSAGES_MAX:
         return TRUNCATED
-    messages = (message_of(item, speaker) for item in found)
+    # Later inputs repeat an output, but these are remembered as they begin.
+    read = _read if speaker is Role.ASSISTANT else message_of
+    messages = (read(item, speaker) for item in found)
     return Half(tuple(message for message in messages if message is not None))
 
 

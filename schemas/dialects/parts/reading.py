@@ -75,7 +75,7 @@ def _has_gap(half: ToolCall | ToolResult | None) -> bool:
 
 def worst(*contents: Content) -> Content:
     """Return the state with the least content."""
-    return max(contents, key=_WORSE.index)
+    return contents[0] if contents.count(contents[0]) == len(contents) else max(contents, key=_WORSE.index)
 
 
 def own_output(role: SpanRole, output: Half) -> Half:

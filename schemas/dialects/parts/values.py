@@ -31,12 +31,11 @@ def is_object(value: Value) -> TypeGuard[dict[str, Value]]:
 
 def parsed(text: str) -> Value:
     """Return the value of JSON text; raise ValueError where it is none, as when it was cut."""
-    data = whole(text).encode()
     try:
-        return cast("Value", orjson.loads(data))
+        return cast("Value", orjson.loads(str(text)))
     except orjson.JSONDecodeError:
         # The tolerant reader accepts values that JSON cannot carry on.
-        return sound(read_json(data))
+        return sound(read_json(whole(text).encode()))
 
 
 def is_cut(text: str) -> bool:

@@ -194,7 +194,9 @@ def whole(batch: CandidateBatch) -> CandidateBatch:
 
 def candidates_of(batches: Iterable[CandidateBatch]) -> Counter[str]:
     """The candidates of batches, each as the fields that distinguish it from every other."""
-    return Counter(repr(session_candidate) for batch in batches for session_candidate in batch.candidates)
+    return Counter(
+        repr(session_candidate.joined()) for batch in batches for session_candidate in batch.candidates
+    )
 
 
 def pure(records: Sequence[Record], settings: SessionSettings = SETTINGS) -> Counter[str]:

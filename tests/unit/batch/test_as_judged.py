@@ -36,8 +36,11 @@ from tracline.stream.stages.monitor import MonitorStage
 from tracline.stream.stages.monitor_step import MonitorOptions
 from tracline.stream.stages.schedule import MonitorState
 
+from ...support.checker import refusal
 from ...support.event_rows import PACK, START, call, result, session, user, write
 from ...support.taking_buffer import TakingBuffer
+
+pytestmark = pytest.mark.slow
 
 OLD = pack_text(PACK)
 NEW = pack_text(
@@ -72,6 +75,7 @@ def judged(root: Path, **options: Any) -> list[tuple[str, int, str, str]]:
     """Session, place, rule and verdict of what an audit as judged finds."""
     bundle = root.with_name("bundle")
     audit_as_judged(root, bundle, AuditOptions(**options))
+    assert refusal(bundle) is None
     return [(v["session_id"], v["seq"], v["rule"], v["verdict"]) for v in verdicts(bundle)]
 
 

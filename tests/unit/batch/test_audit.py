@@ -22,6 +22,7 @@ from tracline.rules.model.rule import stopping
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.time import NS, rfc3339
 
+from ...support.checker import refusal
 from ...support.event_rows import PACK, START, call, result, session, user, write
 
 HOUR = 3600 * NS
@@ -34,6 +35,7 @@ def run(tmp_path: Path, *sessions: list[dict], **options: object) -> tuple[Audit
         tmp_path / "archive" / "events.parquet", [row for session_rows in sessions for row in session_rows]
     )
     outcome = audit(archive.parent, RULES, tmp_path / "bundle", AuditOptions(**options))
+    assert refusal(tmp_path / "bundle") is None
     lines = (tmp_path / "bundle" / "verdicts.jsonl").read_text().splitlines()
     return outcome, [json.loads(line) for line in lines]
 
@@ -80,6 +82,7 @@ def test_a_closing_verdict_stands_at_the_last_event(tmp_path: Path) -> None:
     assert [event["seq"] for event in verdict["witness"]["events"]] == [2, 3]
 
 
+@pytest.mark.slow
 def test_an_open_session_has_no_closing_verdict(tmp_path: Path) -> None:
     """Without an end, a session stays open until the archive's last time passes it by the idle time."""
     waiting = session("a", call(), end=False)
@@ -179,6 +182,7 @@ def test_an_import_leaves_no_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert gaps(manifest) == 0
 
 
+@pytest.mark.slow
 def test_many_small_files_are_read_a_bounded_number_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -291,6 +295,7 @@ def test_too_many_slices_are_reported(tmp_path: Path) -> None:
     assert outcome.summary["rules"]["paid-once"]["sessions_over_slices_max"] == 1
 
 
+@pytest.mark.slow
 def test_satisfied_and_held_are_written_on_request_only(tmp_path: Path) -> None:
     """They are counted either way; a satisfied rule that never recovers has no closing."""
     rows = session("a", user("oh!"), user("oh!"))
@@ -328,7 +333,9 @@ def test_the_bundle_holds_verdicts_twice_the_summary_and_the_rules(tmp_path: Pat
     outcome, verdicts = run(tmp_path, session("b", user("no!")), session("a", call(), user("no!")))
     bundle = tmp_path / "bundle"
     assert sorted(path.name for path in bundle.iterdir()) == [
+        "certificates.jsonl",
         "inputs.jsonl",
+        "open.jsonl",
         "rules",
         "source.json",
         "summary.json",

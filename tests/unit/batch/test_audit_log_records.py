@@ -17,6 +17,8 @@ from tracline.cli import tracline
 
 from ...support.conversations.recordings import FOLDER, requests_of
 
+pytestmark = pytest.mark.slow
+
 PACKS = ("customer-service", "tool-hygiene", "privacy")
 RECORDED = "openai-opentelemetry-default"
 Write = Callable[[Path, Sequence[bytes], Sequence[bytes]], None]
@@ -93,7 +95,6 @@ def made(folder: Path, write: Write, spans: Sequence[bytes], logs: Sequence[byte
 WRITERS = [in_one_file, logs_first, in_json, logs_twice]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("write", WRITERS)
 def test_where_and_in_which_order_log_records_stand_decides_nothing(tmp_path: Path, write: Write) -> None:
     """The verdicts are the same, byte for byte, by audit and by import; what was broken was found."""

@@ -269,6 +269,7 @@ def test_files_lie_by_day_and_are_entered_in_the_manifest(tmp_path: Path) -> Non
     assert entries[0].source.timezone == "America/New_York"
 
 
+@pytest.mark.slow
 def test_a_file_that_is_cut_off_is_finished_by_the_next_import(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

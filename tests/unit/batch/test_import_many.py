@@ -17,6 +17,8 @@ from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.sources.discover import Population, discover
 from tracline.rules.packs.load import load_packs
 
+pytestmark = pytest.mark.slow
+
 SOURCES = 40
 PACK = """
 pack: small
@@ -139,7 +141,6 @@ def test_a_large_source_has_files_of_its_own(
     assert rows(tmp_path / "apart").equals(rows(tmp_path / "shared"))
 
 
-@pytest.mark.slow
 def test_a_crash_while_shared_files_are_entered_loses_and_doubles_nothing(
     source: Path, tmp_path: Path
 ) -> None:

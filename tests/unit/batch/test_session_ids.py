@@ -77,6 +77,7 @@ def test_neither_names_nor_order_of_files_decide_ids(tmp_path: Path, time: str |
     assert seen[0]["session_id"].n_unique() == 3
 
 
+@pytest.mark.slow
 def test_the_source_of_a_conversation_does_not_depend_on_the_order(tmp_path: Path) -> None:
     """Equal messages with different agents in their headers are one conversation, always the same one."""
     copies = [talk("a", agent=agent, model=model) for agent in ("x", "y") for model in (None, "m")]

@@ -66,6 +66,7 @@ def test_a_file_in_several_sources_is_read_once(place: Path) -> None:
     assert population.files == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("place")
 def test_an_audit_of_several_sources_is_that_of_one_folder(tmp_path: Path) -> None:
     """The verdicts are those of an audit of a folder with all files."""
@@ -80,6 +81,7 @@ def test_an_audit_of_several_sources_is_that_of_one_folder(tmp_path: Path) -> No
     assert Path("bundle/verdicts.jsonl").read_bytes() == apart
 
 
+@pytest.mark.slow
 def test_sessions_of_one_id_in_two_chat_logs(place: Path) -> None:
     """Equal conversations are one; different ones of one start are renamed, as in one source."""
     (place / "south" / "same.json").write_text(json.dumps([chat("a", "hi")]))
@@ -103,6 +105,7 @@ def test_a_session_in_two_archives_is_one(place: Path) -> None:
     assert "row-conflict" in found.stderr
 
 
+@pytest.mark.slow
 def test_other_commands_take_several_sources(place: Path) -> None:
     """`import`, `label`, `tools` and `alerts rates`; the output of an import may be in none of them."""
     assert "2 sessions" in " ".join(run("import", "north", "south", "--out", "archive").stdout.split())

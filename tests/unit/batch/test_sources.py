@@ -46,6 +46,7 @@ def run(*words: str) -> tuple[int, str]:
     return result.exit_code, result.stderr
 
 
+@pytest.mark.slow
 def test_a_bundle_inside_the_source_is_no_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An audit into the folder that it reads finds the same when run again, and reports what it skipped."""
     (tmp_path / "pack.yaml").write_text(PACK, encoding="utf-8")
@@ -106,6 +107,7 @@ def test_a_file_of_an_archive_that_was_replaced_is_an_error(tmp_path: Path) -> N
         discover(tmp_path / "out", Population())
 
 
+@pytest.mark.slow
 def test_unreadable_parquet_is_covered_by_allow_rejected(tmp_path: Path) -> None:
     """Each such file counts as one; the bundle is there either way, of what could be read."""
     (tmp_path / "pack.yaml").write_text(PACK, encoding="utf-8")
@@ -172,6 +174,7 @@ def test_files_by_other_names_give_the_same_bytes(tmp_path: Path, monkeypatch: p
     assert '"session_id":"s~' in text
 
 
+@pytest.mark.slow
 def test_slices_of_many_files_have_the_rows_of_each_file(tmp_path: Path) -> None:
     """Files that are read alike share a scan; others, and parts of a file, are read in their turn."""
     frame = pl.DataFrame({"session_id": ["a", "b", None], "time": [1, 2, 3], "kind": ["user", "end", "user"]})

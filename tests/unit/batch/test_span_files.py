@@ -176,6 +176,7 @@ def test_what_is_broken_in_the_middle_is_reported_and_passed(tmp_path: Path) -> 
     assert sum(len(request.spans) for _, request in requests(first)) == 6
 
 
+@pytest.mark.slow
 def test_damaged_files_are_reported(tmp_path: Path) -> None:
     """Damaged compression, JSON that never ends and text that is none are flaws of the whole file."""
     data = gzip.compress(b"\n".join(LINES * 200), mtime=0)

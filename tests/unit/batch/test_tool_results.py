@@ -106,6 +106,7 @@ def found(folder: Path, spans: list[dict[str, Any]]) -> list[tuple[str, int]]:
     return [(record["rule"], record["seq"]) for record in records if record["verdict"] == "violated"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pause", [10, 8_000], ids=["at once", "after two idle times"])
 @pytest.mark.parametrize("ids", [True, False], ids=["call_0", "no ids"])
 @pytest.mark.parametrize("ran", [set[int](), {0}, {1}, {0, 1}, {1, 2}, {0, 2}], ids=repr)
@@ -123,6 +124,7 @@ def test_a_log_in_counts_whichever_runs_have_a_span(
     assert [rule for rule, _ in found(tmp_path / "denied", denying)] == ["logged-in"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ids", [True, False], ids=["call_0", "no ids"])
 def test_a_session_that_comes_back_keeps_the_result_of_its_log_in(ids: bool, tmp_path: Path) -> None:
     """After twice the idle time the history of a failed log-in comes again: the next one counts.

@@ -76,6 +76,7 @@ def test_the_table_shows_what_a_person_wants_to_know(place: Path) -> None:
     assert str(place / "bundle") in text.replace("\n", "")
 
 
+@pytest.mark.slow
 def test_rejected_rows_are_listed_and_exit_2(place: Path) -> None:
     """More rejected rows than allowed exit 2 with file and row named, after the bundle is written."""
     rows = session("a", user("no!")) + session("b", user("hm"), end=False)
@@ -105,6 +106,7 @@ def test_wrong_usage_exits_2_and_names_the_remedy(place: Path, more: tuple[str, 
     assert not (place / "bundle").exists()
 
 
+@pytest.mark.slow
 def test_json_and_json_lines_hold_every_verdict(place: Path) -> None:
     """`json` is the summary with all verdicts, `jsonl` the lines of the bundle as values."""
     lines = [json.loads(line) for line in (run(place, "--format", "jsonl").output).splitlines()]
@@ -151,6 +153,7 @@ def test_junit_has_a_case_for_each_rule(place: Path) -> None:
     assert (suite.get("name"), suite.get("tests"), suite.get("skipped")) == ("desk", "4", "0")
 
 
+@pytest.mark.slow
 def test_a_rule_that_was_not_judged_has_not_passed(place: Path) -> None:
     """If one session held and another could not be judged, no format reports that the rule held."""
     rows = session("a", user("hi")) + session("b", user(None))
@@ -212,6 +215,7 @@ def test_hostile_names_steer_no_terminal(place: Path, format: str) -> None:
         assert all(json.loads(document) for document in documents)
 
 
+@pytest.mark.slow
 def test_session_settings_decide_what_is_idle(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`idle_s` from the environment closes sessions sooner."""
     rows = session("a", call(), end=False) + session("b", user("hi"), start=START + 60 * 10**9)
@@ -229,6 +233,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [None, "narenas:5"])
 def test_the_allocator_takes_its_settings(place: Path, given: str | None) -> None:
     """The settings are set before Polars is imported, whose allocator prints invalid ones; the user's win."""

@@ -25,6 +25,8 @@ from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
 from ...support.event_rows import PACK, START, call, result, session, user, write
 
+pytestmark = pytest.mark.slow
+
 HOUR = 3600 * NS
 SPIKE_HOUR = 36
 DESK = compile_rule_set(load_packs(["customer-service"]))
@@ -240,7 +242,6 @@ def test_rates_of_a_file_have_their_own_ticks_and_history(place: Path) -> None:
         assert run(place, "--rates", str(place / "rates.json"), *more).exit_code == 2
 
 
-@pytest.mark.slow
 def test_the_spike_of_the_demo_is_found_and_nothing_else(tmp_path: Path) -> None:
     """Of two weeks of the simulated desk, the alarms are those of its spike; without one there are none."""
     found: dict[str, list[dict]] = {}

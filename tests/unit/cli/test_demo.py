@@ -11,6 +11,8 @@ from click.testing import CliRunner, Result
 from tracline.cli import tracline
 from tracline.cli.commands.audit.demo import find_spike
 
+from ...support.checker import derived
+
 
 def demo(out: Path, sessions: int, *more: str) -> Result:
     """Run the command quietly."""
@@ -30,6 +32,9 @@ def test_the_demo_finds_what_the_simulation_did_and_the_day_of_the_spike(tmp_pat
     counts = re.search(both, result.stdout, re.DOTALL)
     assert counts is not None
     assert int(counts[1]) == int(counts[2]) > 50
+    found, table_only = derived(tmp_path / "demo" / "bundle")
+    assert found > 100
+    assert table_only == 0
     summary = json.loads((tmp_path / "demo" / "bundle" / "summary.json").read_text())
     assert summary["population"]["sessions"] == 900
     assert summary["population"]["rejected"] == summary["population"]["open_sessions"] == 0

@@ -85,6 +85,7 @@ def test_names_from_telemetry_are_cleaned_in_the_table(tmp_path: Path) -> None:
     assert scope_row["version"] == scope["version"][:SCOPE_CHARS_MAX]
 
 
+@pytest.mark.slow
 def test_scopes_beyond_the_limit_are_counted_together(tmp_path: Path) -> None:
     """However many names come, there is a bounded number of rows, and no span is left out."""
     names = [{"name": f"scope-{number:04d}"} for number in range(SCOPES_MAX + 50)]

@@ -75,6 +75,7 @@ def case(desk: Path, rule: str) -> list[dict]:
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_a_finding_becomes_a_case_that_the_rule_violates(desk: Path) -> None:
     """It has the session up to the verdict, and passes once its entry is in the pack."""
     made = example(desk, "hasty", "ask-first", "--as", "violated", "--add")
@@ -98,6 +99,7 @@ def test_an_unmet_obligation_takes_the_whole_session(desk: Path) -> None:
     assert (desk / "rules" / "desk.yaml").read_text().startswith(PACK)
 
 
+@pytest.mark.slow
 def test_a_false_finding_fails_until_the_rule_holds(desk: Path) -> None:
     """`--as holds` makes a test of the mend."""
     made = example(desk, "hasty", "ask-first", "--as", "holds", "--add")
@@ -108,6 +110,7 @@ def test_a_false_finding_fails_until_the_rule_holds(desk: Path) -> None:
     assert run("test", desk / "rules").exit_code == 0
 
 
+@pytest.mark.slow
 def test_without_adding_the_entry_is_printed(desk: Path) -> None:
     """The pack stays; the same case twice is one file; other events are not overwritten."""
     for _ in range(2):
@@ -179,6 +182,7 @@ def test_an_uncertain_place_is_refused(rule: str) -> None:
     assert with_example(read_document(HEAD + rule, "x.yaml"), "r", "holds", "cases/c.jsonl") is None
 
 
+@pytest.mark.slow
 def test_an_inherited_rule_has_no_place_in_the_pack(desk: Path) -> None:
     """Its examples are in its own pack."""
     (desk / "below").mkdir()

@@ -118,6 +118,7 @@ def test_every_result_is_at_the_line_of_its_rule() -> None:
         assert region["endLine"] == region["startLine"]
 
 
+@pytest.mark.slow
 def test_rules_without_a_file_below_the_working_directory_are_in_the_bundle(
     desk: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -187,6 +188,7 @@ def cases(*more: str) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("desk")
 def test_junit_fails_where_the_exit_code_does() -> None:
     """Broken rules below `--fail-on` are skipped, with the reason."""
@@ -209,6 +211,7 @@ def rates(desk: Path, violating: int, applicable: int) -> str:
     return "rates.json"
 
 
+@pytest.mark.slow
 def test_a_tolerated_rate_fails_only_above_its_interval(desk: Path) -> None:
     """Three of ten sessions may be a rate of 8.7%: that is above 1%, and not above 40%."""
     low, high = rates(desk, 1, 200), ["--fail-on", "high", "--tolerate", "rates.json"]

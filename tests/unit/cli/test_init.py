@@ -15,6 +15,8 @@ from tracline.rules.packs.load import load_packs
 
 from ...support.event_rows import session, user, write
 
+pytestmark = pytest.mark.slow
+
 PARENT = "customer-service"
 SHIPPED = {
     name: predicate for rule in load_packs(PARENT).rules for name, predicate in rule.propositions.items()
@@ -80,7 +82,6 @@ def other_desk(desk: Path) -> Path:
     return folder
 
 
-@pytest.mark.slow
 def test_the_pack_is_sound_and_finds_what_the_shipped_one_finds(desk: Path) -> None:
     """`check`, `test` and `audit` accept it as written; of the rules it has, no verdict is lost or added."""
     pack = written(desk)
@@ -93,7 +94,6 @@ def test_the_pack_is_sound_and_finds_what_the_shipped_one_finds(desk: Path) -> N
     assert found(desk, pack) == shipped
 
 
-@pytest.mark.slow
 def test_tools_of_other_names_are_found(desk: Path, other_desk: Path) -> None:
     """If the shipped pack is blind, the suggested one finds the same under the names it knows."""
     pack = written(other_desk)

@@ -171,6 +171,7 @@ def test_one_proposition_with_many_samples(shop: Path) -> None:
     assert _labelled(shop, source, "--only", "agrees", "--samples", "0")["samples"] == []
 
 
+@pytest.mark.slow
 def test_a_seed_draws_samples_over_all_sessions(shop: Path) -> None:
     """The same seed draws the same events, another one others; each of another session."""
     source = _log(shop, ["oh yes"] * 30)
@@ -242,6 +243,7 @@ def _sampled(report: str) -> list[str]:
     return [sample["session_id"] for sample in found]
 
 
+@pytest.mark.slow
 def test_sessions_of_two_tenants_stay_apart(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the settings name the distinguishing key, equal ids in span dumps are two sessions."""
     messages = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "yes"}]}])

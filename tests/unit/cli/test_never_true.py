@@ -12,6 +12,8 @@ from tracline.cli import tracline
 
 from ...support.event_rows import session, user, write
 
+pytestmark = pytest.mark.slow
+
 PACK = """
 pack: shop
 propositions:

@@ -23,6 +23,8 @@ from tracline.stream.serve.read_only_store import ReadOnlyStore
 from ...support.event_rows import PACK, START, call, result, session, user, write
 from ..stream.console.asking import get, links, plain
 
+pytestmark = pytest.mark.slow
+
 FRAMEWORKS = Path(__file__).parents[2] / "frameworks" / "recordings"
 
 

@@ -69,6 +69,7 @@ def test_quiet_silences_notes_alone() -> None:
     assert run("in --rules a --quiet") == (0, "in|a|None|table\n", "")
 
 
+@pytest.mark.slow
 def test_too_much_rejected_input_has_a_code(tmp_path: Path) -> None:
     """Both commands that read logs exit with 2 and TRL603 where more is rejected than they were allowed."""
     log = tmp_path / "log.jsonl"

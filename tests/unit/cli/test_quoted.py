@@ -43,6 +43,7 @@ def test_a_long_text_of_a_pack_is_quoted_in_part(tmp_path: Path, fields: dict[st
         assert len(result.output) + len(result.stderr) < 20_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["check", LONG], [LONG], [f"--{LONG}"], ["check", f"--{LONG}"]])
 def test_a_long_argument_is_quoted_in_part(words: list[str]) -> None:
     """An error of the command line is shorter than what was given."""

@@ -100,6 +100,7 @@ def test_texts_about_a_rule_are_not_in_its_digest() -> None:
     assert rule_digest(pack_text(plain).rules[0]) == rule_digest(RULES.rules[0])
 
 
+@pytest.mark.slow
 def test_a_selection_is_in_the_summary_with_the_texts(place: Path) -> None:
     """Only selected rules are judged; the summary has the words, and what the pack states about a rule."""
     assert audit(place, "--select", "nightly").exit_code == 0
@@ -114,6 +115,7 @@ def test_a_selection_is_in_the_summary_with_the_texts(place: Path) -> None:
     assert "tags" not in whole["rules"]["no-shouted-questions"]
 
 
+@pytest.mark.slow
 def test_the_texts_are_in_every_export(place: Path) -> None:
     """The table, JUnit and SARIF show the policy's sentence, the owner and the tags."""
     table = audit(place).stdout

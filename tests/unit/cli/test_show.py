@@ -134,6 +134,7 @@ def test_an_event_has_the_columns_of_the_event_frame_and_its_spans(judged: Path)
     assert [[verdict["rule"] for verdict in event["verdicts"]] for event in found] == [["calm"], [], [], []]
 
 
+@pytest.mark.slow
 def test_chat_logs_and_what_was_imported_of_them_are_shown_alike(chats: Path, tmp_path: Path) -> None:
     """The events of a chat log, and of the archive that an import makes of it."""
     out = tmp_path / "archive"
@@ -144,6 +145,7 @@ def test_chat_logs_and_what_was_imported_of_them_are_shown_alike(chats: Path, tm
     assert [event["text"] for event in lines(chats, "--session", "one")] == ["hi", "hello"]
 
 
+@pytest.mark.slow
 def test_what_was_imported_of_a_dump_is_shown_as_the_dump(tmp_path: Path) -> None:
     """An archive of candidates: the same events, and the same dropped readings."""
     out = tmp_path / "archive"
@@ -172,6 +174,7 @@ def test_a_row_that_an_archive_holds_twice_is_dropped_as_a_copy(judged: Path) ->
     assert (conflict["dropped"], conflict["of"], conflict["text"]) == ("conflict", None, "y")
 
 
+@pytest.mark.slow
 def test_what_was_dropped_live_is_reported_as_missing(judged: Path) -> None:
     """A note on standard error, where there may have been repeats and the archive cannot have them."""
     note = "judged before"

@@ -14,6 +14,8 @@ from tracline.cli import tracline
 from ...support.event_rows import PACK, call, session, user, write
 from ..batch.test_as_judged import ROWS, archive
 
+pytestmark = pytest.mark.slow
+
 RECORDINGS = Path(__file__).parents[2] / "frameworks" / "recordings"
 BOUNDED = """
 pack: bounded

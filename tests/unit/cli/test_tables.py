@@ -64,6 +64,7 @@ def test_the_table_of_propositions_fits(desk: Path, monkeypatch: pytest.MonkeyPa
     assert all(len(line) <= max(width, len(SESSION) + 20) for line in lines)
 
 
+@pytest.mark.slow
 def test_nothing_is_cut_or_wrapped_in_a_pipe(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A finding's texts are whole lines however long they are."""
     monkeypatch.delenv("COLUMNS")

@@ -86,6 +86,7 @@ def records(place: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (place / "bundle" / "verdicts.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_the_table_shows_what_to_set(place: Path) -> None:
     """With the number of sessions and the instrumentation; rules with one reason share a line."""
     found = audit(place, *(span(number, chat()) for number in range(1, 13)))
@@ -94,6 +95,7 @@ def test_the_table_shows_what_to_set(place: Path) -> None:
     assert expected in [line.rstrip() for line in found.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_the_summary_shows_what_to_set(place: Path) -> None:
     """For each rule, a reason for each scope, those of the most sessions first; judged rules have none."""
     spans = [span(1, chat()), span(2, chat()), span(3, chat(), "openlit.x"), span(4, chat(), "sdk-x")]
@@ -104,6 +106,7 @@ def test_the_summary_shows_what_to_set(place: Path) -> None:
     assert set(reasons(place)) == {"calm", "polite"}
 
 
+@pytest.mark.slow
 def test_a_record_shows_what_is_missing(place: Path) -> None:
     """The line and the row of Parquet; `reason` and the id are what they were."""
     audit(place, span(1, chat()), span(2, chat(**{k.replace(".", "__"): v for k, v in CONTENT.items()})))
@@ -116,6 +119,7 @@ def test_a_record_shows_what_is_missing(place: Path) -> None:
     assert typed["missing"].to_list() == [record["missing"] for record in lines]
 
 
+@pytest.mark.slow
 def test_an_imported_archive_gives_the_same(place: Path) -> None:
     """Its rows hold the scope."""
     audit(place, span(1, chat()), span(2, TOOL))
@@ -138,6 +142,7 @@ FIELDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("attributes", "rule", "reason"), FIELDS.values(), ids=FIELDS)
 def test_what_is_missing_has_a_name(place: Path, attributes: dict[str, Any], rule: str, reason: str) -> None:
     """A message, a call or a result, or the name of the tool."""

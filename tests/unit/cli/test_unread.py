@@ -113,6 +113,7 @@ def test_an_archive_reports_what_its_import_did_not_read(place: Path) -> None:
     assert len((place / "imported" / "manifest.jsonl").read_text().splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_an_archive_of_read_spans_counts_them(place: Path) -> None:
     """The counts are those of an audit of the dump."""
     put(place, span(1, "sdk-x", **CONTENT), span(2, "http"))

@@ -57,6 +57,12 @@ def text_of(path: str) -> str:
     return (ROOT / path).read_text(encoding="utf-8")
 
 
+@cache
+def nodes(path: str) -> tuple[ast.AST, ...]:
+    """Return every node of the module, parsed once for all tests."""
+    return tuple(ast.walk(ast.parse(text_of(path))))
+
+
 class Module(NamedTuple):
     """The parts of a module that the rules are about, without its tree."""
 
@@ -73,7 +79,7 @@ class Module(NamedTuple):
 def module(path: str) -> Module:
     """Return the parts of the module, read once."""
     found = Module([], [], dict.fromkeys(Path(path).with_suffix("").parts, 1), set())
-    for node in ast.walk(ast.parse(text_of(path))):
+    for node in nodes(path):
         if isinstance(node, ast.ClassDef):
             found.classes.append((node.name, node.lineno))
         elif isinstance(node, ast.Constant | ast.JoinedStr) and node.end_lineno != node.lineno:

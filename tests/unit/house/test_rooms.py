@@ -19,6 +19,8 @@ from tracline.rules.model.problem import CODES
 from tracline.rules.packs.load import shipped_packs
 from tracline.stream import error as stream_error
 
+from . import allowances
+
 ROOT = Path(__file__).parents[3]
 MAY_IMPORT = {
     "schemas": {"schemas"},
@@ -55,16 +57,9 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-@cache
-def parsed(path: Path) -> ast.Module:
-    """Return the module as a tree, parsed once for all tests."""
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-@cache
 def nodes(path: Path) -> tuple[ast.AST, ...]:
     """Return every node of the module."""
-    return tuple(ast.walk(parsed(path)))
+    return allowances.nodes(name(path))
 
 
 @cache
@@ -177,7 +172,7 @@ def test_folders_are_small_and_documented() -> None:
     silent = [
         place
         for place in counts
-        if not ast.get_docstring(parsed(ROOT / place.replace(".", "/") / "__init__.py"))
+        if not ast.get_docstring(nodes(ROOT / place.replace(".", "/") / "__init__.py")[0])
     ]
     assert silent == []
 
@@ -259,6 +254,7 @@ def test_the_command_starts_light(module: str) -> None:
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pack", shipped_packs())
 def test_checking_a_pack_loads_no_heavy_library(pack: str) -> None:
     """`tracline check` needs neither Polars nor Numba, so that an editor can run it at every keystroke.

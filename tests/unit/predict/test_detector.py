@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from tracline.predict.detector import AlarmState, DetectorSettings, DetectorState, Tolerated, step
 
 
+@pytest.mark.slow
 def test_nothing_overflows_over_many_ticks() -> None:
     """A hundred thousand ticks leave finite numbers: quiet ones, breaches without end, and both in turn."""
     tolerated = Tolerated(1e-9), Tolerated(0.999999)

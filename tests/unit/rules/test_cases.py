@@ -109,12 +109,14 @@ def test_a_case_that_cannot_be_judged_fails_with_the_reason(desk: Path) -> None:
     assert "`holds` (cases/asked.jsonl) cannot be judged: arguments not captured" in found.output
 
 
+@pytest.mark.slow
 def test_selected_rules_run_their_own_propositions(desk: Path) -> None:
     """`--select` leaves out the propositions that no selected rule uses."""
     assert "desk/agrees" not in outcome(desk, "--select", "once-an-order").output
     assert "desk/agrees" in outcome(desk, "--select", "ask-first").output
 
 
+@pytest.mark.slow
 def test_other_formats_have_cases_and_propositions(desk: Path) -> None:
     """JSON has the path of a case, JUnit a case for each example."""
     answer = json.loads(outcome(desk, "--format", "json").stdout)
@@ -141,6 +143,7 @@ def test_examples_change_no_digest_and_stored_packs_need_no_cases(desk: Path) ->
     assert load_texts(loaded.sources).rules == load_packs(desk / "desk.yaml").rules == loaded.rules
 
 
+@pytest.mark.slow
 def test_inherited_propositions_are_tried_in_their_own_pack_only(desk: Path) -> None:
     """Cases of inherited rules are beside the parent."""
     (desk / "below").mkdir()

@@ -72,6 +72,7 @@ POSITIVE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "formula", "extra"), POSITIVE)
 def test_a_warning_is_given(code: str, formula: str, extra: str) -> None:
     """The rule has that warning, located at its formula, with a hint."""
@@ -314,6 +315,7 @@ def test_the_negation_of_a_condition_on_a_list_is_true_of_messages() -> None:
     assert "TRL510" in [problem.code for problem in found]
 
 
+@pytest.mark.slow
 def test_a_rule_that_is_too_large_is_an_error() -> None:
     """A rule that the compiler rejects is an error at the formula, not a warning."""
     big = "always (p -> X[14] q)"
@@ -338,6 +340,7 @@ def test_operators_and_transitions_are_checked_too() -> None:
     assert locations == [(4, 12), (6, 16)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", shipped_packs())
 def test_shipped_packs_have_no_warning(name: str) -> None:
     """The shipped packs have no warnings."""

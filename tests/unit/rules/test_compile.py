@@ -39,6 +39,7 @@ def test_a_count_needs_a_counter_not_a_register() -> None:
     assert len(compiled("always (q -> H[0,20] p)").next) <= 2 * 22
 
 
+@pytest.mark.slow
 def test_an_exponential_rule_is_refused_by_name_and_limit() -> None:
     """`always (p -> X[10] q)` has a residual for each subset of ten pending steps; the error shows it."""
     with pytest.raises(RuleError) as error:
@@ -99,6 +100,7 @@ def test_a_table_has_letters_only_for_what_the_rule_distinguishes() -> None:
     assert len(machine.letters) == 1 << 13
 
 
+@pytest.mark.slow
 def test_more_letters_than_a_byte_holds_are_refused() -> None:
     """Eight propositions read one by one are 256 letters; the kernel has 250."""
     one_by_one = " or ".join(f"next[{i}] p{i}" for i in range(8))

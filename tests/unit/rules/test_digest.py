@@ -68,6 +68,45 @@ def test_digests_of_all_variants_differ() -> None:
     assert rule_digest(joint) != rule_digest(either)
 
 
+LIST_CONDITIONS = [
+    "any(args.a, .x == 1)",
+    "all(args.a, .x == 1)",
+    "any(args.a, .x == 2)",
+    "any(args.a[*].x, . == 1)",
+    "any(args.b, .x == 1)",
+    "any(result.a, .x == 1)",
+    "any(args.a, any(.x, . == 1))",
+    "any(args.a, .x == args.x)",
+    "any(args.a, .x == .y)",
+    "count(args.a) == 1",
+    "count(args.a, .x == 1) == 1",
+    "count(args.a) in [1]",
+    "count(args.a) == args.x",
+    "count(args.a) == count(args.x)",
+    "sum(args.a) == 1",
+    "sum(args.a, .x) == 1",
+    "sum(args.a, .x) == sum(args.a)",
+    "args.x in args.a",
+    "args.x in args.a[*].x",
+    "args.a in args.x",
+    'args.x in ["args", "a"]',
+    "args.x == args.a",
+    "args.a == args.x",
+    "args.x != args.a",
+]
+
+
+def test_digests_cover_conditions_on_lists_and_two_fields() -> None:
+    """Each part of such a condition changes the digest, and other spellings of it do not."""
+
+    def digest(text: str) -> str:
+        return rule_digest(replace(RULE, propositions=RULE.propositions | {"write": parse_predicate(text)}))
+
+    assert len({digest(text) for text in LIST_CONDITIONS}) == len(LIST_CONDITIONS)
+    assert digest("args.x == count(args.a)") == digest("count(args.a[*]) == args.x")
+    assert digest("any(args.a, args.x < .x)") == digest("any( args.a, (.x > args.x))")
+
+
 def test_a_verdict_id_is_a_hash_of_its_parts() -> None:
     """The SHA-256 of the canonical JSON array, its first 32 hex digits; a null slice is JSON's null."""
     found = verdict_id(

@@ -83,9 +83,7 @@ def test_lists_nest_only_so_deep() -> None:
     [
         Leaf(Path(ELEMENT, ("a",)), Ask.EQ, (1,)),
         Quantified(Quantifier.ANY, Elements(Path("args")), Leaf(Path("tool"), Ask.EQ, ("x",))),
-        Quantified(
-            Quantifier.ANY, Elements(Path("args")), Contained(Path(ELEMENT), Elements(Path("result")))
-        ),
+        Quantified(Quantifier.ANY, Elements(Path("args")), Contained(Path("tool"), Elements(Path("result")))),
     ],
 )
 def test_elements_are_read_in_their_list_only(predicate: Predicate) -> None:

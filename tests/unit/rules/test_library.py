@@ -27,6 +27,7 @@ def test_the_packs_that_ship() -> None:
     assert len(RULES) == 23
 
 
+@pytest.mark.slow
 def test_the_packs_have_no_warnings() -> None:
     """`tracline check` has no warning for any shipped rule."""
     assert check(load_packs(shipped_packs())) == ()

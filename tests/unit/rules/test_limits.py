@@ -57,6 +57,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "text"), HOSTILE, ids=[f"{i} {code}" for i, (code, _) in enumerate(HOSTILE)]
 )
@@ -68,6 +69,7 @@ def test_what_yamls_parser_could_not_take_is_refused(code: str, text: str) -> No
     assert all(problem.hint for problem in caught.value.problems)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -244,6 +244,7 @@ def test_the_limit_on_depth_is_exact() -> None:
         parse_formula(f"{chain} and p")
 
 
+@pytest.mark.slow
 def test_operators_that_double_are_rejected_before_they_are_built() -> None:
     """Thirty operators that each use their parameter twice would make a billion nodes."""
     pairs = [(Snippet("f0(p)"), Snippet("p and p"))]

@@ -153,6 +153,7 @@ def test_where_no_models_words_are_captured_nothing_waits() -> None:
     assert [event.kind for event in session.advance(4 * NS)] == ["tool_call", "tool_result"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ids", [True, False], ids=["call_0", "no ids"])
 def test_a_log_in_without_content_on_its_run_counts(ids: bool, tmp_path: Path) -> None:
     """Whole audits: the refund after a log-in breaks no rule, and the one after a denied log-in does."""

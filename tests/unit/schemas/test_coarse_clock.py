@@ -15,6 +15,8 @@ from tracline.batch.prepare.prepare import prepare
 from tracline.batch.sources.discover import Population
 from tracline.rules.packs.load import load_packs
 
+pytestmark = pytest.mark.slow
+
 MILLISECOND = 1_000_000
 BEGAN = 1_700_000_000_000 * MILLISECOND
 ARGS = {"topic": "exchange"}

@@ -24,6 +24,7 @@ def test_predicates_know_the_words_of_events() -> None:
     assert set(CONTENTS) == {content.value for content in Content}
 
 
+@pytest.mark.slow
 @given(TEXT, st.integers(0, 4 * 10**18), st.lists(TEXT | st.none(), max_size=3), st.integers(0, 10**6))
 def test_an_id_is_the_digest_of_the_canonical_array(
     session: str, occurrence: int, content: list[str | None], ordinal: int
@@ -63,6 +64,7 @@ def test_a_kinds_content_is_what_its_id_hashes() -> None:
     assert event_content("unknown", **every) == event_content("end", **every) == []
 
 
+@pytest.mark.slow
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_times_are_read_as_they_are_written(ns: int) -> None:
     """`parse_time` of `rfc3339` is the identity on all times of 64 bits; nine digits are written."""
@@ -72,6 +74,7 @@ def test_times_are_read_as_they_are_written(ns: int) -> None:
     assert parse_time(text) == ns
 
 
+@pytest.mark.slow
 @given(st.datetimes(datetime(1700, 1, 1), datetime(2200, 1, 1)))
 def test_times_agree_with_pythons_clock(moment: datetime) -> None:
     """Microsecond times read as the standard library reads them."""
@@ -130,6 +133,7 @@ def test_the_frame_holds_events_and_keeps_them(tmp_path: object) -> None:
     assert frame["time"].to_physical().to_list() == [7, 8]
 
 
+@pytest.mark.slow
 @given(st.lists(TEXT | st.none() | st.integers(-(2**53) + 1, 2**53 - 1)))
 def test_orjson_writes_flat_arrays_as_rfc_8785_does(values: list[str | int | None]) -> None:
     """The bytes that ids hash are canonical: of strings, nulls and safe integers both write one form."""

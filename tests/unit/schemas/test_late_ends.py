@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracline.schemas.event import Kind
-from tracline.schemas.sessions.tool_use import ToolUse, matching_use
+from tracline.schemas.sessions.memory.tool_use import ToolUse, matching_use
 
 ARGS = '{"amount":34.5}'
 RUN = ToolUse("call_4", "refund", ARGS, "ok", run="tool", began=110, ended=111, is_ended=True, answered=119)

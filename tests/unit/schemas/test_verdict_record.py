@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,6 +64,7 @@ records = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(records)
 def test_the_json_of_a_record_is_canonical(record: VerdictRecord) -> None:
     """The bytes are those that RFC 8785 prescribes, and they decode to the same record."""

@@ -298,6 +298,7 @@ def test_the_end_of_traffic_raises_nothing() -> None:
     assert not slow.counter.overdue
 
 
+@pytest.mark.slow
 def test_a_watch_cut_anywhere_reports_the_same() -> None:
     """A watch that reads the records of another at any tick, written as they change, ends like that one."""
     settled = day(range(20, 25), 40)

@@ -50,6 +50,7 @@ def alerts(alerting: Alerting, read: Iterable[Record]) -> list[Alert]:
     return raised
 
 
+@pytest.mark.slow
 def test_a_spike_is_one_alert() -> None:
     """An agent that goes wrong for a while is alerted once, in the spike, and resolved behind it."""
     fired, resolved = alerts(fresh(), records(messages()))
@@ -93,6 +94,7 @@ def test_a_restart_anywhere_gives_the_same_alerts() -> None:
     assert raised == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [0, 3])
 def test_the_slowest_partition_holds_time_back(count: int) -> None:
     """No tick is counted before all partitions have passed it; then the alerts are the same."""
@@ -107,6 +109,7 @@ def test_the_slowest_partition_holds_time_back(count: int) -> None:
     assert kinds == [(alert.status, alert.agent) for alert in alerts(fresh(), read)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lag", [0, 1, 40])
 def test_a_backtest_reports_what_is_reported_live(lag: int) -> None:
     """The same statuses as a history raise and resolve in the same ticks, however far a partition lags."""
@@ -125,6 +128,7 @@ def test_a_backtest_reports_what_is_reported_live(lag: int) -> None:
     assert [item.violating for item in live] == [fired.alarm.violating, resolved.alarm.violating]
 
 
+@pytest.mark.slow
 def test_alerts_are_written_with_the_state_behind_them() -> None:
     """The records of alerts hold them whole; a firing one is remembered, a resolved one forgotten."""
     alerting = fresh()
@@ -216,6 +220,7 @@ def test_damaged_state_is_refused(name: str, data: bytes, code: str) -> None:
     assert caught.value.code == code
 
 
+@pytest.mark.slow
 def test_agents_with_hostile_names_are_shown_clean() -> None:
     """An agent's name comes from telemetry: alerts and state hold no control characters of it."""
     evil = f"{WRONG}\x1b[2J\u202e"

@@ -112,6 +112,7 @@ def test_enough_is_due(limits: ChunkLimits, taken: int) -> None:
     assert chunks.is_ready
 
 
+@pytest.mark.slow
 def test_a_quiet_partition_makes_few_files() -> None:
     """A message a second, as ticks come, and few sessions: soon a file, then four an hour, not sixty."""
     chunks, after = buffer(), []

@@ -137,6 +137,7 @@ def test_nothing_else_passes_for_the_token(headers: tuple[str, ...]) -> None:
     assert refusal(check_token, gate_for("0.0.0.0", TOKEN), *headers) is Reason.TOKEN
 
 
+@pytest.mark.slow
 def test_a_page_cannot_read_by_having_its_name_resolve_to_here() -> None:
     """A server on loopback answers 421 under a foreign name, on every path, and counts it."""
     with running() as server:
@@ -147,6 +148,7 @@ def test_a_page_cannot_read_by_having_its_name_resolve_to_here() -> None:
         assert server.counts("tracline_receiver_refused_total") == {("host",): 4}
 
 
+@pytest.mark.slow
 def test_a_server_for_others_asks_for_the_token() -> None:
     """Without the token it answers 401 and explains how to give it; liveness is public."""
     with running(bound="0.0.0.0", token=TOKEN) as server:

@@ -171,6 +171,7 @@ def test_one_refused_alert_holds_up_no_other() -> None:
     assert [line for line in desk.reports if odd.id in line]
 
 
+@pytest.mark.slow
 def test_there_is_room_for_so_many_and_no_more() -> None:
     """While a receiver is away alerts are held up to the limit; then the stage that offers has to wait."""
     desk = Desk(Taking(fails=[DeliveryFailure.FAILED]))
@@ -184,6 +185,7 @@ def test_there_is_room_for_so_many_and_no_more() -> None:
     assert max(map(len, desk.receiver.took)) == INTERVALS.batch_max
 
 
+@pytest.mark.slow
 def test_a_round_of_work_is_short() -> None:
     """However much is refused, a round has so many requests; the next one goes on with what is left."""
     desk = Desk(Taking(refuses={f"rule-{number}" for number in range(PENDING_MAX)}))

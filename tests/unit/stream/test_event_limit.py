@@ -19,7 +19,7 @@ from tracline.schemas.event import Content, Event, Kind, end_event
 from tracline.schemas.records.session_status import SessionStatus
 from tracline.schemas.records.verdict_record import encode_verdict
 from tracline.schemas.sessions.assemble import SessionAssembler
-from tracline.schemas.sessions.seen import CARRIED_CHARS_MAX, CLOSED_MAX, REMEMBERED_MAX, WAITING_MAX
+from tracline.schemas.sessions.memory.seen import CARRIED_CHARS_MAX, CLOSED_MAX, REMEMBERED_MAX, WAITING_MAX
 from tracline.schemas.span_content import SpanRole
 from tracline.schemas.time import NS
 from tracline.stream.messages.session_state import JudgingState, SessionState
@@ -27,6 +27,8 @@ from tracline.stream.stages.judge import HELD_CHARS_MAX, HELD_MAX, Outputs, Sess
 from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
 from ...support.event_rows import PACK, START, call, session, user, write
+
+pytestmark = pytest.mark.slow
 
 RULES = pack_text(PACK)
 
@@ -74,7 +76,6 @@ def by_id(records: list[dict]) -> dict[str, dict]:
     return found
 
 
-@pytest.mark.slow
 def test_live_gives_the_same_and_remembers_one_event(tmp_path: Path) -> None:
     """Judged in parts, the same records come, each once; past the limit the state has one row."""
     rows = over(50)
@@ -131,7 +132,6 @@ def waiting(number: int) -> Candidate:
     return Candidate("a", SpanRole.TOOL, START, START, claims, trace_id="t", span_id=str(number))
 
 
-@pytest.mark.slow
 def test_more_spans_than_may_wait_are_put_aside() -> None:
     """What comes on top of `HELD_MAX` waiting spans is named, and nothing that waits is lost."""
     states = {"a": SessionState(SessionAssembler("a", 3_600 * NS))}
@@ -145,7 +145,6 @@ def test_more_spans_than_may_wait_are_put_aside() -> None:
     assert len(stepped(judge, states, [], START).events) == HELD_MAX
 
 
-@pytest.mark.slow
 def test_memory_of_a_session_is_bounded() -> None:
     """Past `REMEMBERED_MAX` spans nothing more is remembered of an occurrence, and events still come."""
     session = SessionAssembler("a", 3_600 * NS)
@@ -154,7 +153,7 @@ def test_memory_of_a_session_is_bounded() -> None:
     assert len(session.advance(START)) == REMEMBERED_MAX + 10
     [seen] = session.seen
     assert session.open is not None
-    assert {len(seen.spans), len(session.open.equals)} == {REMEMBERED_MAX}
+    assert {seen.counts.spans, seen.counts.equals} == {REMEMBERED_MAX}
     assert len(seen.calls) == WAITING_MAX
     session.add(waiting(1))
     assert session.advance(START) == []

@@ -36,6 +36,7 @@ def test_metrics_are_served() -> None:
     assert values(answer.text, "tracline_kafka_transactions_total") == expected
 
 
+@pytest.mark.slow
 def test_readiness_follows_the_process() -> None:
     """`/readyz` is 503 until the process is ready; `/healthz` is 200 all the while."""
     ready: list[bool] = []
@@ -67,6 +68,7 @@ def test_pages_of_others_are_refused() -> None:
     assert values(text, "tracline_health_refused_total") == {("host",): 1}
 
 
+@pytest.mark.slow
 def test_others_need_the_token() -> None:
     """With a token, metrics are for those who show it; the questions of health are for all."""
     with serving(metrics(), Address("0.0.0.0", 0, TOKEN), lambda: True) as port:

@@ -205,6 +205,7 @@ def test_producers_lose_nothing_and_consumers_read_what_is_committed() -> None:
     assert consumer["enable_auto_commit"] is False
 
 
+@pytest.mark.slow
 def test_faust_is_given_the_same() -> None:
     """The protocol of the credentials is that of the settings, in each of the four."""
     import faust

@@ -35,6 +35,7 @@ from .monitor_driver import (
 SHOUTS = [batch(0, wrote(FIRST, 1, "hello"), wrote(SECOND, 1, "well!")), batch(5, wrote(FIRST, 4, "now!"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("finish", "rule"), [(True, "calm"), (False, "quiet")])
 def test_other_rules_come_into_force(finish: bool, rule: str) -> None:
     """An open session finishes under its rules or begins again; new rules judge a new session."""

@@ -49,6 +49,7 @@ def test_the_time_advances_by_half_a_second_at_least() -> None:
     assert found == [(0, 0), (8, 0), (8, 0), (8, 0), (19, 1)]
 
 
+@pytest.mark.slow
 def test_a_message_cut_anywhere_in_its_writes_is_taken_again() -> None:
     """However many writes a crash left, the message taken again adds nothing new, and all ends the same."""
     whole = Monitor()
@@ -65,6 +66,7 @@ def test_a_message_cut_anywhere_in_its_writes_is_taken_again() -> None:
         assert monitor.table == whole.table
 
 
+@pytest.mark.slow
 def test_a_session_that_ends_with_a_message_does_not_begin_again_with_it() -> None:
     """A message that adds to a session and forgets it, cut anywhere and stepped again, gives the same."""
     message = batch(9_000, wrote(FIRST, 6, "more!"))
@@ -83,6 +85,7 @@ def test_a_session_that_ends_with_a_message_does_not_begin_again_with_it() -> No
         assert not any(key.startswith("s/") for key in monitor.table)
 
 
+@pytest.mark.slow
 def test_a_close_is_reported_once_wherever_a_crash_cuts() -> None:
     """A message that closes a session and forgets it, cut anywhere: the next one gives nothing of it.
 
@@ -117,6 +120,7 @@ LARGE = [
 """The waiting spans of a session grow and shrink, beyond the size of a record."""
 
 
+@pytest.mark.slow
 def test_a_large_state_has_chunks_wherever_a_crash_cuts() -> None:
     """No record is larger than a message may be; however many writes a crash left, all ends the same.
 

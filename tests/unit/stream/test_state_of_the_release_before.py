@@ -1,8 +1,9 @@
-"""Rekeyer and monitor go on from the state that the release of 2026-11-22 wrote.
+"""Rekeyer and monitor go on from the states that earlier releases wrote.
 
-`stored/` has the output of that release after four fifths of the records of `keyed.work(range(12),
-apart_s=400)`: state topics, judged events and verdicts, and as the expectation the ids of its verdicts and
-events at the end.
+`stored/state_of_20261122` has the output of the release of that day after four fifths of the records of
+`keyed.work(range(12), apart_s=400)`: state topics, judged events and verdicts, and as the expectation the ids
+of its verdicts and events at the end. `state_of_20261123` has that of the last commit before sessions in
+assembly had pages, after three fifths of `keyed.work(range(30, 44), apart_s=90)`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 import zstandard
 from tracline.rules.engine.judge import JUDGED_COLUMNS, compile_rule_set, label_columns
 from tracline.rules.incremental.carried import Carried
@@ -35,13 +37,15 @@ from tracline.stream.stages.schedule import MonitorState
 from ...support.conversations.keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, START_NS, rekeyer
 from ...support.conversations.rule_sessions import random_sessions, rule_set
 
-STORED = Path(__file__).parent / "stored" / "state_of_20261122.msgpack.zst"
-CARRIED = STORED.parent / "carried_of_20261123.msgpack.zst"
+STORED = Path(__file__).parent / "stored"
+CARRIED = STORED / "carried_of_20261123.msgpack.zst"
 
 
-def test_what_the_release_before_began_comes_to_its_end() -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("day", ["20261122", "20261123"])
+def test_what_the_release_before_began_comes_to_its_end(day: str) -> None:
     """Verdicts and events of both releases together are those of the release before alone."""
-    data = zstandard.ZstdDecompressor().decompress(STORED.read_bytes())
+    data = zstandard.ZstdDecompressor().decompress((STORED / f"state_of_{day}.msgpack.zst").read_bytes())
     stored: dict[str, Any] = msgspec.msgpack.decode(data)
     assert stored["rekey"]
     assert len(stored["monitor"]) > PARTITIONS
@@ -89,6 +93,7 @@ def _finished(stored: dict[str, Any]) -> list[tuple[Topic, bytes]]:
     return written
 
 
+@pytest.mark.slow
 def test_slices_of_the_release_before_are_carried_on() -> None:
     """`carried_of_20261123` has records of sessions after two thirds of their events.
 

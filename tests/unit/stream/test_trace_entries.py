@@ -70,6 +70,7 @@ def state(source: Source) -> tuple[object, ...]:
     return dict(traces.traces), set(traces.waiting), traces.chars, dict(source.sizes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_entries_hold_the_state_of_the_traces(seed: int) -> None:
     """After whatever has come and gone on, many times in a row or none: traces, what waits, and its room."""
@@ -145,6 +146,7 @@ def of_version_1(records: Mapping[str, bytes]) -> dict[str, bytes]:
     return written
 
 
+@pytest.mark.slow
 def test_state_of_version_1_is_gone_on_with() -> None:
     """A rekeyer that finds it sends what the one before would have sent, and writes behind it."""
     done: Work = work(range(10))

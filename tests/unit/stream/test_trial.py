@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tracline.rules.engine.trial import synthetic_session
+from tracline.rules.engine.trial import synthetic_session, try_rules
 from tracline.rules.packs.load import load_packs, pack_text, shipped_packs
 from tracline.schemas.event import Content, Kind
 from tracline.stream.error import StreamError
@@ -40,6 +40,21 @@ def test_made_up_events_are_of_every_kind_and_content() -> None:
     }
     assert any(event.tool == "refund" and '"order": {"id": ' in (event.args or "") for event in events)
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
+
+
+def test_made_up_events_have_the_lists_that_conditions_are_about() -> None:
+    """Lists have an element with what the condition reads, so that a trial answers it there."""
+    conditions = ["any(args.items, .price > args.limit)", "args.id in result[*].id", "sum(args.paid) > 3"]
+    propositions = "".join(f"  p{i}: {condition}\n" for i, condition in enumerate(conditions))
+    pack = (
+        f"pack: x\npropositions:\n{propositions}rules:\n  - {{id: r, formula: always not (p0 or p1 or p2)}}\n"
+    )
+    rules = pack_text(pack)
+    documents = [(event.args or "", event.result or "") for event in synthetic_session(rules)]
+    assert any('"items": [{"price": ' in args for args, _ in documents)
+    assert any(result.startswith('[{"id": ') for _, result in documents)
+    assert any('"paid": [' in args for args, _ in documents)
+    try_rules(rules)
 
 
 @pytest.mark.slow

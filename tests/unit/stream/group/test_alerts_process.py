@@ -121,6 +121,7 @@ def test_a_record_that_is_no_alert_is_a_dead_letter(pipeline: MemoryPipeline) ->
     assert receiver.alerts[-1].status is AlertStatus.RESOLVED
 
 
+@pytest.mark.slow
 def test_marks_of_events_that_were_recreated_are_refused(pipeline: MemoryPipeline) -> None:
     """Repeated messages are dropped; where the events end before their marks, all would be (TRL766)."""
     sent = messages()

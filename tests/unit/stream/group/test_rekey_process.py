@@ -89,6 +89,7 @@ def sources(stage: RekeyStage | None = None, partitions: int = PARTITIONS) -> Re
     return RekeySources(stage or RekeyStage(SETTINGS, NAMES), counts, BYTES_MAX)
 
 
+@pytest.mark.slow
 def test_records_that_are_no_spans_become_dead_letters(
     pipeline: MemoryPipeline, done: Work, expected: Counter[str]
 ) -> None:
@@ -126,6 +127,7 @@ def test_time_advances_without_records(pipeline: MemoryPipeline) -> None:
     pipeline.rekey(sessions=TICKING).until("every partition has all watermarks", has_come)
 
 
+@pytest.mark.slow
 def test_quiet_sources_release_waiting_spans(
     pipeline: MemoryPipeline, done: Work, expected: Counter[str]
 ) -> None:

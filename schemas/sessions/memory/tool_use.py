@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ..candidate import Candidate, Claim
-from ..event import Content, Kind, canonical_text
-from ..time import NS_MIN
+from ...candidate import Candidate, Claim
+from ...event import Content, Kind, canonical_text
+from ...time import NS_MIN
 from .claimed_text import agree, brief, equal
 
 UNLINKED = ""
@@ -30,7 +30,7 @@ class ToolUse(msgspec.Struct, gc=False, omit_defaults=True):
     cannot begin before `since`. `answered` is when a model claimed the result. `run` is the key of the span
     that ran the tool, from `began` to `ended`; it has claimed the result once `is_ended`. `lacks_id` is
     whether one of the claims has no id. `known` is the end of the last span that identified the call, and
-    `nested` is that of the call's event.
+    `nested` is that of the call's event. `number` is that among the uses of an occurrence.
     """
 
     call_id: str | None = None
@@ -49,6 +49,7 @@ class ToolUse(msgspec.Struct, gc=False, omit_defaults=True):
     lacks_id: bool = False
     known: int = NS_MIN
     nested: bool = False
+    number: int = 0
 
     @property
     def is_complete(self) -> bool:

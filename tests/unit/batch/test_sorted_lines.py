@@ -6,8 +6,9 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tracline.batch.audit import sorted_runs as runs
-from tracline.batch.audit.sorted_runs import Runs
+from tracline.batch.evidence import sorted_lines
+from tracline.batch.evidence.sorted_lines import SortedLines
+from tracline.rules.engine.records import RecordKey, record_line
 from tracline.schemas.records.verdict_record import VerdictRecord, encode_verdict
 from tracline.schemas.verdict import Severity, Verdict
 
@@ -34,14 +35,14 @@ def record(session: str, seq: int, value: str | None) -> VerdictRecord:
     )
 
 
-@pytest.mark.parametrize(("records_max", "bytes_max"), [(7, 1 << 20), (1_000, 500), (1_000, 1 << 20)])
+@pytest.mark.parametrize(("lines_max", "bytes_max"), [(7, 1 << 20), (1_000, 500), (1_000, 1 << 20)])
 def test_what_is_added_in_any_order_is_read_in_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records_max: int, bytes_max: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines_max: int, bytes_max: int
 ) -> None:
     """By session, event and slice, null first, however many runs there are and however often they merge."""
-    monkeypatch.setattr(runs, "RUN_RECORDS", records_max)
-    monkeypatch.setattr(runs, "RUN_BYTES", bytes_max)
-    monkeypatch.setattr(runs, "RUNS_OPEN_MAX", 3)
+    monkeypatch.setattr(sorted_lines, "RUN_LINES", lines_max)
+    monkeypatch.setattr(sorted_lines, "RUN_BYTES", bytes_max)
+    monkeypatch.setattr(sorted_lines, "RUNS_OPEN_MAX", 3)
     wanted = [
         record(session, seq, value)
         for session in ("a", "b", "é", "😀")
@@ -50,8 +51,8 @@ def test_what_is_added_in_any_order_is_read_in_one(
     ]
     mixed = wanted.copy()
     Random(5).shuffle(mixed)
-    held = Runs(tmp_path)
+    held = SortedLines(tmp_path, RecordKey)
     for item in mixed:
-        held.add(item)
+        held.add(*record_line(item))
     assert [text for _, text in held.merged()] == [encode_verdict(item) + b"\n" for item in wanted]
-    assert (len(list(tmp_path.iterdir())) > 0) == (records_max == 7 or bytes_max == 500)
+    assert (len(list(tmp_path.iterdir())) > 0) == (lines_max == 7 or bytes_max == 500)

@@ -1,0 +1,67 @@
+"""Sorting of lines in bounded memory: sorted runs on disk, merged at the end."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import orjson
+
+RUN_LINES = 50_000
+RUN_BYTES = 1 << 26
+"""Lines, and their bytes, that are sorted in memory."""
+RUNS_OPEN_MAX = 200
+"""Runs that are merged at once, each an open file."""
+
+Key = TypeVar("Key", bound=tuple[Any, ...])
+
+
+class SortedLines(Generic[Key]):
+    """Lines that are added in any order and read in that of their keys; `folder` is for them alone.
+
+    `key` makes a key of its members, which JSON can hold. Only keys and lines are stored: a record is about
+    forty objects, which the garbage collector would scan repeatedly.
+    """
+
+    def __init__(self, folder: Path, key: Callable[..., Key]) -> None:
+        self._folder = folder
+        self._key = key
+        self._files: list[Path] = []
+        self._held: list[tuple[Key, bytes]] = []
+        self._bytes = 0
+        self._count = 0
+
+    def add(self, key: Key, line: bytes) -> None:
+        """Store a line, which ends with the line's only line feed."""
+        self._held.append((key, line))
+        self._bytes += len(line)
+        if len(self._held) >= RUN_LINES or self._bytes >= RUN_BYTES:
+            self._files.append(self._write(sorted(self._held)))
+            self._held, self._bytes = [], 0
+
+    def merged(self) -> Iterator[tuple[Key, bytes]]:
+        """Return all keys and lines in order."""
+        while len(self._files) > RUNS_OPEN_MAX:
+            merged, self._files = self._files[:RUNS_OPEN_MAX], self._files[RUNS_OPEN_MAX:]
+            self._files.append(self._write(heapq.merge(*map(self._read, merged))))
+            for file in merged:
+                file.unlink()
+        return heapq.merge(*map(self._read, self._files), sorted(self._held))
+
+    def _write(self, ordered: Iterable[tuple[Key, bytes]]) -> Path:
+        """Write a run of ordered lines: for each a line with its key, then the line."""
+        self._folder.mkdir(exist_ok=True)
+        file = self._folder / f"run-{self._count:06d}"
+        self._count += 1
+        with file.open("wb") as run:
+            for key, line in ordered:
+                run.write(orjson.dumps([*key], option=orjson.OPT_APPEND_NEWLINE))
+                run.write(line)
+        return file
+
+    def _read(self, run: Path) -> Iterator[tuple[Key, bytes]]:
+        with run.open("rb") as file:
+            for key in file:
+                yield self._key(*orjson.loads(key)), file.readline()

@@ -1,0 +1,1 @@
+"""Parts of a session's state that never change, so that each is written once."""

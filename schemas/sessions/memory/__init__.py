@@ -1,0 +1,1 @@
+"""The memory of a session in assembly, which is stored in pages."""
