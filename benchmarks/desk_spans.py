@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 
+import msgspec
 from tracline.examples.desk.bot import Desk, conversations
 from tracline.examples.desk.script import support_session
 from tracline.schemas.span import Span
@@ -43,4 +43,4 @@ def traces(every: Sequence[Span]) -> list[list[Span]]:
 
 def moved(every: Sequence[Span], by_ns: int) -> Iterator[Span]:
     """Yield the same spans, later by that time."""
-    return (replace(span, start=span.start + by_ns, end=span.end + by_ns) for span in every)
+    return (msgspec.structs.replace(span, start=span.start + by_ns, end=span.end + by_ns) for span in every)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TypeAlias
+
+import msgspec
 
 Value: TypeAlias = "bool | int | float | str | bytes | list[Value] | dict[str, Value] | None"
 """An attribute's value: OTLP's AnyValue, an array as a list and a key-value list as a dict."""
 
 
-@dataclass(frozen=True, slots=True)
-class SpanEvent:
+class SpanEvent(msgspec.Struct, frozen=True):
     """A span event, at `time` nanoseconds since the epoch (0: not set).
 
     `dropped` is the number of attributes known to be missing.
@@ -19,12 +19,11 @@ class SpanEvent:
 
     name: str
     time: int
-    attributes: Mapping[str, Value] = field(default_factory=dict[str, Value])
+    attributes: Mapping[str, Value] = msgspec.field(default_factory=dict[str, Value])
     dropped: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(msgspec.Struct, frozen=True):
     """One span: ids in lower-case hex (32 and 16 digits), times in nanoseconds since the epoch (0: not set).
 
     `parent_id` is None at a root. `failed` is whether the status is an error. `resource` has the resource's
@@ -39,10 +38,10 @@ class Span:
     name: str
     start: int
     end: int
-    attributes: Mapping[str, Value] = field(default_factory=dict[str, Value])
+    attributes: Mapping[str, Value] = msgspec.field(default_factory=dict[str, Value])
     events: tuple[SpanEvent, ...] = ()
     failed: bool = False
-    resource: Mapping[str, Value] = field(default_factory=dict[str, Value])
+    resource: Mapping[str, Value] = msgspec.field(default_factory=dict[str, Value])
     scope: str = ""
     dropped_attributes: int = 0
     dropped_events: int = 0

@@ -1,10 +1,10 @@
 """The cost of a call that judges live events: `PYTHONPATH=. python benchmarks/live/judge_calls.py [CALLS]`.
 
 Judges simulated conversations of the support desk by the shipped packs, 50 at a time, as a monitor does: the
-events of all of them in the order of their times, 3, 150, 500 or 1,500 in a call, each from the state that
-the call before left. Prints microseconds of processor time an event, and what part of them the event frame,
-the labels, and the kernel with its records and state take. The sizes take turns, and the figures are medians
-of the calls. With `--profile SIZE` it prints the profile of the calls of that size instead.
+events of all of them in the order of their times, 3, 150, 500 or 1,500 in a call, four in a message, each
+from the state that the call before left. Prints microseconds of processor time an event, and what part of
+them the event frame, the labels, and the kernel with its records and state take. The sizes take turns, and
+the figures are medians of the calls. With `--profile SIZE` it prints the profile of calls of that size.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
 SIZES = (3, 150, 500, 1_500)
 """Events in a call."""
+MESSAGE_EVENTS = 4
+"""Events in a message."""
 AT_ONCE = 50
 """The number of concurrent conversations."""
 PARTS = {"frame": "event_frame", "labels": "label_few", "kernel, records, state": "continue_judging"}
@@ -54,8 +56,9 @@ class Calls:
         assert len(batch) == self.size, "the simulated conversations are exhausted"
         fresh = JudgingState(judge.key, 0, None)
         states = {event.session_id: self.states.get(event.session_id, fresh) for event in batch}
+        messages = [batch[begin : begin + MESSAGE_EVENTS] for begin in range(0, self.size, MESSAGE_EVENTS)]
         start = time.process_time()
-        _, after = judge.judge(states, [batch])
+        _, after = judge.judge(states, messages)
         seconds = time.process_time() - start
         self.states.update(after)
         return seconds

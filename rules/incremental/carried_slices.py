@@ -8,7 +8,6 @@ The latest slices are in `CarriedSlices.recent`, and all others in pages (`schem
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -173,33 +172,38 @@ class CarriedSlices(msgspec.Struct, array_like=True, frozen=True):
         other slices and a rule that can be judged.
         """
         classes, merged = _merged_classes(self.classes, runs)
-        recent = {
-            name: CarriedSlice(merged.get(each.number, each.number), each.events)
-            for name, each in self.recent.slices.items()
-        }
+        before = self.recent.slices
+        recent = dict(before)
+        if merged:
+            recent = {
+                name: CarriedSlice(merged.get(each.number, each.number), each.events)
+                for name, each in before.items()
+            }
         numbers = {(each.key, each.runs): number for number, each in classes.items()}
-        members = Counter({number: each.members for number, each in classes.items()})
-        paged = Counter({number: each.members for number, each in self.classes.items()})
-        paged.subtract(each.number for each in self.recent.slices.values())
+        members = {number: each.members for number, each in classes.items()}
+        paged = {number: each.members for number, each in self.classes.items()}
+        for each in before.values():
+            paged[each.number] = paged.get(each.number, 0) - 1
         next_number = self.next_number
         for each in stepped:
             if each.number is not None:
-                members[merged.get(each.number, each.number)] -= 1
-                paged[each.number] -= each.name not in self.recent.slices
+                joined = merged.get(each.number, each.number)
+                members[joined] = members.get(joined, 0) - 1
+                paged[each.number] = paged.get(each.number, 0) - (each.name not in before)
             number = numbers.setdefault((each.key, each.runs), next_number)
             if number == next_number:
                 classes[number] = SliceClass(each.key, each.runs, 0)
                 next_number += 1
-            members[number] += 1
+            members[number] = members.get(number, 0) + 1
             recent[each.name] = CarriedSlice(number, each.events)
         classes = {
-            number: msgspec.structs.replace(each, members=members[number])
+            number: SliceClass(each.key, each.runs, members[number])
             for number, each in classes.items()
             if members[number]
         }
         recent = {name: each for name, each in recent.items() if each.number in classes}
         merged = {old: merged.get(new, new) for old, new in self.merged.items()} | {
-            old: new for old, new in merged.items() if paged[old]
+            old: new for old, new in merged.items() if paged.get(old)
         }
         merged = {old: new for old, new in merged.items() if new in classes}
         return _paged(classes, merged, recent, self.pages, next_number) if classes else CarriedSlices()

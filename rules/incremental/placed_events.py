@@ -41,22 +41,24 @@ def occurrence_slots(
     carried: Mapping[str, Carried], order: Order, labelled: pl.DataFrame, batches: I64
 ) -> list[OccurrenceSlot]:
     """Return the occurrences of the batches, session by session, in the order in which they begin."""
-    occurrences, ids = numbers(labelled["occurrence"]), labelled["session_id"]
+    occurrences = numbers(labelled["occurrence"])
+    ids: list[str] = labelled["session_id"].to_list()
     rows = order.rows
     starts = np.flatnonzero(changes(order.sessions) | changes(occurrences[rows])) if len(rows) else rows
     bounds: list[int] = [*starts.tolist(), len(rows)]
-    begun = zip(ids[rows[starts]].to_list(), occurrences[rows[starts]].tolist(), strict=True)
-    new = {place: (bounds[i], bounds[i + 1]) for i, place in enumerate(begun)}
+    new: dict[tuple[str, int], tuple[int, int]] = {}
     of_session: dict[str, list[int]] = {}
-    for session_id, occurrence in new:
-        of_session.setdefault(session_id, []).append(occurrence)
-    ends = (labelled["kind"] == Kind.END.value).to_numpy()
+    firsts: list[int] = rows[starts].tolist()
+    begun: list[int] = occurrences[rows[starts]].tolist()
+    for i, (row, occurrence) in enumerate(zip(firsts, begun, strict=True)):
+        new[ids[row], occurrence] = bounds[i], bounds[i + 1]
+        of_session.setdefault(ids[row], []).append(occurrence)
     ended: dict[tuple[str, int], int] = {}
-    end_rows = zip(ids.filter(pl.Series(ends)).to_list(), occurrences[ends].tolist(), strict=True)
-    for place, batch in zip(end_rows, batches[ends].tolist(), strict=True):
-        ended.setdefault(place, batch)
+    ends: list[int] = np.flatnonzero((labelled["kind"] == Kind.END.value).to_numpy()).tolist()
+    for row in ends:
+        ended.setdefault((ids[row], int(occurrences[row])), int(batches[row]))
     slots: list[OccurrenceSlot] = []
-    for session_id in ids.unique(maintain_order=True).to_list():
+    for session_id in dict.fromkeys(ids):
         before, following = carried.get(session_id), of_session.get(session_id, [])
         if before is not None and before.occurrence not in following:
             following = [before.occurrence, *following]
@@ -102,10 +104,9 @@ class PlacedEvents:
 
     @cached_property
     def _columns(self) -> list[list[Any]]:
-        names = ["event_id", "seq", "late", "history", "agent"]
-        rows = self._labelled[names][self._order.rows]
-        times = numbers(self._labelled["time"])[self._order.rows]
-        return [*(rows[name].to_list() for name in names), times.tolist()]
+        names = ("event_id", "seq", "late", "history", "agent")
+        times = numbers(self._labelled["time"]).tolist()
+        return [*(self._labelled[name].to_list() for name in names), times]
 
     def at(self, place: int) -> CarriedEvent:
         """Return the event at a place."""
@@ -114,9 +115,8 @@ class PlacedEvents:
         # The slices of several keys share one event.
         if place in self._made:
             return self._made[place]
-        event_id, seq, late, history, agent, time = (
-            column[place - self.first_new] for column in self._columns
-        )
+        row = int(self._order.rows[place - self.first_new])
+        event_id, seq, late, history, agent, time = [column[row] for column in self._columns]
         begun = self._slot_list[int(self.slots[place])].occurrence
         flags = late * LATE + history * HISTORY
         event = self._made[place] = CarriedEvent(event_id, seq, time - begun, flags, agent)

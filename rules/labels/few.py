@@ -31,25 +31,34 @@ WORD_BITS = 64
 """Propositions in one word of labels."""
 REMEMBERED_MAX = 1 << 13
 """Keys of one memory; with another key it begins again."""
+REMEMBERED_CHARS_MAX = 1 << 22
+"""Characters of the keys of one memory, likewise."""
 
 _Slices: TypeAlias = tuple[list[str | None], list[bool]]
 """The values of slices, and which are unknown."""
 
 
 class RememberedRows:
-    """Rows of bytes that are computed once for each key."""
+    """Rows of bytes that are computed once for each key.
+
+    The memory begins again with the keys of a call that would exceed its limits.
+    """
 
     def __init__(self) -> None:
         self._known: dict[Any, bytes] = {}
+        self._chars = 0
 
     def rows(self, keys: Sequence[Hashable], compute: Callable[[list[int]], U8]) -> U8:
         """Return the row of each key; `compute` returns those at some places of `keys`."""
         known = self._known
         new = {key: place for place, key in enumerate(keys) if key not in known}
-        if len(known) + len(new) > REMEMBERED_MAX:
+        chars = self._chars + sum(len(repr(key)) for key in new)
+        if len(known) + len(new) > REMEMBERED_MAX or chars > REMEMBERED_CHARS_MAX:
             known = self._known = {}
             new = {key: place for place, key in enumerate(keys)}
+            chars = sum(len(repr(key)) for key in new)
         if new:
+            self._chars = chars
             known.update(zip(new, map(bytes, compute(list(new.values()))), strict=True))
         data = b"".join([known[key] for key in keys])
         return np.frombuffer(data, dtype=np.uint8).reshape(len(keys), -1 if data else 0)

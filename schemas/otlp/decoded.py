@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from ..chat.find import InputFlaw
 from ..dialects.parts.log_record import LogRecord
@@ -76,25 +78,24 @@ class Decoded:
         return len(self.spans) + len(self.records) + self.unlinked + self.passed_over
 
 
-@dataclass(slots=True)
-class Decoding:
+class Decoding(msgspec.Struct):
     """The state of a decoder: what it has found so far.
 
     `excused` are places that have a flaw already (`schemas/otlp/salvage.py`), `unlisted` counts flaws beyond
     `FLAWS_MAX`. `lost` counts attributes without a readable key.
     """
 
-    spans: list[Span] = field(default_factory=list[Span])
-    records: list[LogRecord] = field(default_factory=list[LogRecord])
+    spans: list[Span] = msgspec.field(default_factory=list[Span])
+    records: list[LogRecord] = msgspec.field(default_factory=list[LogRecord])
     unlinked: int = 0
     passed_over: int = 0
     metrics: int = 0
     latest: int = 0
-    flaws: list[InputFlaw] = field(default_factory=list[InputFlaw])
+    flaws: list[InputFlaw] = msgspec.field(default_factory=list[InputFlaw])
     unlisted: int = 0
     rejected: int = 0
     lost: int = 0
-    excused: set[str] = field(default_factory=set[str])
+    excused: set[str] = msgspec.field(default_factory=set[str])
 
     def reject(self, place: str | Place, code: str, text: str) -> None:
         """Count a span or a record that cannot be decoded, and add its flaw."""

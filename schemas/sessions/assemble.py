@@ -18,13 +18,11 @@ from ..time import NS_MAX, NS_MIN
 from .awaited import Awaited, answers, completed_result, is_awaited
 from .claim_log import ClaimLog, DropReason
 from .claim_order import (
-    ClaimItem,
     claim_items,
     claim_times,
     content_digest,
     has_history,
     in_order,
-    may_interrupt,
     place_of,
 )
 from .coverage import half_key
@@ -127,10 +125,14 @@ class SessionAssembler:
             for item in claim_items(ready, covered)
             if self.taken.get(item[1], NS_MIN) <= item[0].time < until
         ]
-        items += self._history(ready, covered, items, until)
+        histories = [
+            (key, candidate)
+            for key, candidate in ready.items()
+            if self.taken.get(key, NS_MIN) <= candidate.start < until and has_history(candidate, covered)
+        ]
         events = [
             event
-            for claim, key, candidate in in_order(items)
+            for claim, key, candidate in in_order(items, histories, self._drops_history)
             for event in self._take(claim, key, candidate, claim_log)
         ]
         for key, candidate in ready.items():
@@ -176,27 +178,15 @@ class SessionAssembler:
             covered.update(key for key in keys if any(occurrence.covers(key) for occurrence in seen))
         return covered
 
-    def _history(
-        self, ready: Mapping[str, Candidate], covered: set[str], items: Sequence[ClaimItem], until: int
-    ) -> Iterator[ClaimItem]:
-        """Yield the claims of the candidates' histories, except those that all are dropped.
+    def _drops_history(self, key: str, candidate: Candidate) -> bool:
+        """Return whether `_take` drops all claims of a history, and does nothing else at them.
 
-        The claims of a history are dropped where the occurrence goes on at their time, and another call was
-        its first. They do nothing else unless an awaited result, or the end of the session, precedes them.
+        It drops them where the occurrence goes on at their time, and another call was its first.
         """
         now = self.open
-        is_certain = (
-            now is not None
-            and now.caller is not None
-            and not self.awaited
-            and not any(may_interrupt(claim) for claim, _, _ in items)
-        )
-        for key, candidate in ready.items():
-            if not self.taken.get(key, NS_MIN) <= candidate.start < until:
-                continue
-            is_same = now is not None and candidate.start <= now.last_time + self.idle and now.caller != key
-            if not (is_certain and is_same) and has_history(candidate, covered):
-                yield from ((claim, key, candidate) for claim in candidate.past_claims)
+        if now is None or now.caller in (None, key) or self.awaited:
+            return False
+        return candidate.start <= now.last_time + self.idle
 
     def _until(self, watermark: int, covered: set[str]) -> int:
         """Return the time of the first claim of spans after the watermark; late claims do not count."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from itertools import groupby
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 import orjson
@@ -55,18 +54,39 @@ def claim_times(candidate: Candidate) -> Iterator[int]:
         yield claim.time
 
 
-def may_interrupt(claim: Claim) -> bool:
-    """Return whether a claim may end the occurrence, or be a result that has to wait for its content."""
-    is_bare = claim.kind is Kind.TOOL_RESULT and claim.place is None and claim.result is None
-    return claim.kind is Kind.END or is_bare
+def in_order(
+    items: list[ClaimItem],
+    histories: Iterable[tuple[str, Candidate]],
+    is_dropped: Callable[[str, Candidate], bool],
+) -> Iterator[ClaimItem]:
+    """Yield the claims in judged order; their content is compared only where all else is equal.
 
-
-def in_order(items: list[ClaimItem]) -> Iterator[ClaimItem]:
-    """Yield the claims in judged order; their content is compared only where all else is equal."""
+    The claims of a history come with them unless all of it `is_dropped`. That is asked when everything before
+    it has been taken: its claims have one time, and of that time only claims with a place in a conversation
+    come before its last one.
+    """
     items.sort(key=place_of)
-    for _, same in groupby(items, key=place_of):
-        tied = list(same)
+    waiting = sorted(((_begin(each), key, each) for key, each in histories), reverse=True)
+    at = 0
+    while at < len(items) or waiting:
+        place = place_of(items[at]) if at < len(items) else None
+        if waiting and (place is None or waiting[-1][0] <= place):
+            _, key, candidate = waiting.pop()
+            if not is_dropped(key, candidate):
+                past = ((claim, key, candidate) for claim in candidate.past_claims)
+                items[at:] = sorted((*items[at:], *past), key=place_of)
+            continue
+        begin, at = at, at + 1
+        while at < len(items) and place_of(items[at]) == place:
+            at += 1
+        tied = items[begin:at]
         yield from tied if len(tied) == 1 else sorted(tied, key=_tie)
+
+
+def _begin(candidate: Candidate) -> tuple[int, int, int, int]:
+    """Return the sort key of the first claim of a candidate's history."""
+    assert candidate.history is not None
+    return candidate.start, *place_of((candidate.history.claims[0], "", candidate))[1:]
 
 
 def place_of(item: ClaimItem) -> tuple[int, int, int, int]:

@@ -146,7 +146,7 @@ class SourceStep:
         for span in decoded.spans:
             if max(span.start, span.end) > latest:
                 # It would wait for a time that may never come, and must not advance the time.
-                span = replace(span, start=min(span.start, received), end=received)
+                span = msgspec.structs.replace(span, start=min(span.start, received), end=received)
             else:
                 spans_time = max(spans_time, span.end - self._lateness)
             readings.append(read_span(span, self._scope, received, origin))

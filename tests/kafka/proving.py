@@ -17,6 +17,7 @@ from random import Random
 from typing import Any
 from zlib import crc32
 
+import msgspec
 import polars as pl
 from kafka import KafkaProducer
 from tracline.archive.gaps import gaps
@@ -58,7 +59,7 @@ Value = bytes | None
 
 def poisoned_spans(whole: bytes) -> dict[str, Value]:
     """Records that are no spans, by kind; `whole` is one that is."""
-    no_ids = wire([replace(_span(CLOSING, END_NS), trace_id="00" * 16)], Encoding.PROTOBUF)
+    no_ids = wire([msgspec.structs.replace(_span(CLOSING, END_NS), trace_id="00" * 16)], Encoding.PROTOBUF)
     return {
         "no value": None,
         "text": SECRET,

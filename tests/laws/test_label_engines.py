@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 from pydantic_core import SchemaValidator, core_schema
-from tracline.rules.labels.few import REMEMBERED_MAX, FewLabels, RememberedRows
+from tracline.rules.labels.few import REMEMBERED_CHARS_MAX, REMEMBERED_MAX, FewLabels, RememberedRows
 from tracline.rules.labels.guards import TRUE
 from tracline.rules.language.parse import parse_predicate
 from tracline.rules.packs.load import load_packs, shipped_packs
@@ -65,12 +65,15 @@ def test_polars_evaluates_nothing_of_the_shipped_packs_for_a_few_events(packs: l
     assert FewLabels([parse_predicate("attributes.a matches /b/")], {}).by_polars
 
 
-def test_labels_of_more_kinds_of_events_than_are_remembered() -> None:
-    """A memory that is full begins again."""
+def test_a_memory_that_is_full_begins_again() -> None:
+    """It is full of many keys, or of long ones."""
     rows = RememberedRows()
-    for keys in (range(REMEMBERED_MAX), range(5, REMEMBERED_MAX + 5), range(3 * REMEMBERED_MAX)):
+    many = range(REMEMBERED_MAX), range(5, REMEMBERED_MAX + 5), range(3 * REMEMBERED_MAX)
+    long = [range(start, start + 10) for start in (0, 5, 20)]
+    for keys, size in (*((keys, 0) for keys in many), *((keys, REMEMBERED_CHARS_MAX // 11) for keys in long)):
+        texts = [str(key).rjust(size) for key in keys]
 
-        def computed(places: list[int], keys: range = keys) -> NDArray[np.uint8]:
-            return np.array([[keys[place] % 251] for place in places], dtype=np.uint8)
+        def computed(places: list[int], texts: list[str] = texts) -> NDArray[np.uint8]:
+            return np.array([[int(texts[place]) % 251] for place in places], dtype=np.uint8)
 
-        assert rows.rows(keys, computed).ravel().tolist() == [key % 251 for key in keys]
+        assert rows.rows(texts, computed).ravel().tolist() == [key % 251 for key in keys]

@@ -69,7 +69,7 @@ def trace(random: Random, number: int) -> tuple[list[Span], list[Span], list[lis
     count = random.randint(1, 5)
     names = {"gen_ai.conversation.id": "s", "gen_ai.agent.name": "desk"}
     root = Span(trace_id, "f" * 16, None, "turn", start, start + (count + 1) * STEP)
-    root = replace(root, attributes={"gen_ai.operation.name": "invoke_agent", **names})
+    root = msgspec.structs.replace(root, attributes={"gen_ai.operation.name": "invoke_agent", **names})
     whole, bare, requests = [root], [root], [list[LogRecord]()]
     for place in range(count):
         begin = start + place * STEP + random.randrange(STEP)
@@ -77,12 +77,12 @@ def trace(random: Random, number: int) -> tuple[list[Span], list[Span], list[lis
         about = {"gen_ai.operation.name": "chat", **(names if random.random() < 0.3 else {})}
         asked, answered = conversation(random, place)
         span = Span(trace_id, f"{place + 1:016x}", root.span_id, "chat", begin, end, attributes=about)
-        whole.append(replace(span, attributes=about | {INPUT: asked, OUTPUT: answered}))
+        whole.append(msgspec.structs.replace(span, attributes=about | {INPUT: asked, OUTPUT: answered}))
         if random.random() < 0.25:
             bare.append(whole[-1])
             continue
         on_span = {INPUT: asked} if random.random() < 0.2 else {}
-        bare.append(replace(span, attributes=about | on_span))
+        bare.append(msgspec.structs.replace(span, attributes=about | on_span))
         for record in records(random, span, asked, answered):
             # Where a request has one time only, the order of requests of that time is not known.
             is_one_time = {request.time for request in requests[-1]} == {record.time}

@@ -99,7 +99,7 @@ def in_layout(span: Span, layout: str) -> Span:
                 "indented": json.dumps(value, indent=1),
             }
             changed[name] = layouts[layout]
-    return replace(span, attributes={**span.attributes, **changed})
+    return msgspec.structs.replace(span, attributes={**span.attributes, **changed})
 
 
 @pytest.mark.parametrize("dialect", Dialect)
@@ -148,7 +148,7 @@ def test_edited_histories_are_read_the_same(seed: int) -> None:
             text = changed.get(name)
             if isinstance(text, str) and random.random() < 0.5:
                 changed[name] = changed_text(text, random)
-        edited += [span] * random.choice([0, 1, 1, 2]) + [replace(span, attributes=changed)]
+        edited += [span] * random.choice([0, 1, 1, 2]) + [msgspec.structs.replace(span, attributes=changed)]
     agreed(edited)
 
 

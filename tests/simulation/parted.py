@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
+import msgspec
 import orjson
 from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
 from tracline.schemas.span import Span, Value
@@ -19,7 +19,7 @@ def parted(span: Span) -> tuple[Span, bytes | None]:
     if span.attributes.get("gen_ai.operation.name") != "chat" or not content:
         return span, None
     rest = {name: value for name, value in span.attributes.items() if name not in content}
-    return replace(span, attributes=rest), _request(span, content)
+    return msgspec.structs.replace(span, attributes=rest), _request(span, content)
 
 
 def _request(span: Span, content: Mapping[str, Value]) -> bytes:

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 
+import msgspec
 import pytest
 from tracline.examples.desk.bot import Break, Desk, conversations
 from tracline.examples.desk.formats import events
@@ -267,7 +268,10 @@ def test_clock_faults_of_every_kind_are_shown() -> None:
 
 def wire_form(sent: list[Span]) -> list[Span]:
     """The spans as any decoder gives them."""
-    return [replace(span, attributes=dict(span.attributes), resource=dict(span.resource)) for span in sent]
+    return [
+        msgspec.structs.replace(span, attributes=dict(span.attributes), resource=dict(span.resource))
+        for span in sent
+    ]
 
 
 @pytest.mark.parametrize("structured", [False, True])

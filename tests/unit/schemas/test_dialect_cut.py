@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 from opentelemetry.sdk.trace import SpanLimits, TracerProvider
 from tracline.schemas.dialects import read_content
@@ -203,7 +203,7 @@ def test_events_of_which_some_were_dropped_are_not_the_conversation() -> None:
     assert answers(content) == ["hello"]
     content = content_of(SYSTEM, events=SPOKEN, dropped_events=1)
     assert (content.input, content.output, content.content) == (None, None, Content.TRUNCATED)
-    content = content_of(SYSTEM, events=(replace(SPOKEN[0], dropped=1), SPOKEN[1]))
+    content = content_of(SYSTEM, events=(msgspec.structs.replace(SPOKEN[0], dropped=1), SPOKEN[1]))
     assert (content.input, content.content) == (None, Content.TRUNCATED)
     assert answers(content) == ["hello"]
 

@@ -35,7 +35,7 @@ def chat(number: int, end: float, attributes: Mapping[str, Value] | None = None,
     about: dict[str, Value] = {"gen_ai.operation.name": "chat", **WHO, **(attributes or {})}
     start, stop = round(T + (end - 1) * NS), round(T + end * NS)
     span = Span(TRACE, f"{number:016x}", None, "chat", start, stop, attributes=about)
-    return replace(span, **more)  # pyright: ignore[reportArgumentType]
+    return msgspec.structs.replace(span, **more)  # pyright: ignore[reportArgumentType]
 
 
 def records(number: int, end: float, *names: str) -> Decoded:
@@ -174,7 +174,7 @@ def test_records_of_a_span_with_its_content_are_dropped_silently() -> None:
 def test_records_of_a_span_that_is_no_call_are_counted() -> None:
     """Those of a span that only names the session of others add to nothing."""
     source = Source(SETTINGS)
-    turn = replace(chat(1, 1), attributes=WHO)
+    turn = msgspec.structs.replace(chat(1, 1), attributes=WHO)
     source.add_request(records(1, 1), at(1))
     source.add_request(Decoded((turn,)), at(1))
     source.idle(at(6))
@@ -198,8 +198,8 @@ def test_a_span_sent_again_is_not_read_without_its_log_records() -> None:
 def test_an_agent_with_messages_in_log_records_waits_for_its_turn() -> None:
     """It began before a call inside it ended, so its claims at the start come first."""
     source = Source(SETTINGS)
-    agent = replace(chat(1, 4, parent_id="f" * 16), start=at(0))
-    agent = replace(agent, attributes={"gen_ai.operation.name": "invoke_agent"})
+    agent = msgspec.structs.replace(chat(1, 4, parent_id="f" * 16), start=at(0))
+    agent = msgspec.structs.replace(agent, attributes={"gen_ai.operation.name": "invoke_agent"})
     source.add_request(records(1, 4), at(4))
     source.add_request(Decoded((agent, chat(2, 3, OWN))), at(4))
     source.idle(at(20))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from itertools import permutations
 
+import msgspec
 import orjson
 import pytest
 from tracline.schemas.candidate import Candidate
@@ -32,7 +32,7 @@ def span(number: int, start: float, end: float, attributes: dict[str, Value]) ->
 def asking(agent_span: Span) -> Span:
     """Return the span without session and agent, inside one that has not come."""
     attributes = {name: value for name, value in agent_span.attributes.items() if name not in WHO}
-    return replace(agent_span, parent_id="f" * 16, attributes=attributes)
+    return msgspec.structs.replace(agent_span, parent_id="f" * 16, attributes=attributes)
 
 
 def chat(number: int, start: float, end: float, question: str, answered: str) -> Span:
@@ -120,7 +120,7 @@ def test_a_named_span_waits_for_an_unnamed_one() -> None:
     source.add_request(Decoded((first, retry)), BEGUN + 4 * NS)
     source.idle(BEGUN + 20 * NS)
     assert made(source.release(BEGUN + 20 * NS)) == []
-    root = replace(span(1, 0, 5, {"gen_ai.operation.name": "invoke_agent"}), span_id="f" * 16)
+    root = msgspec.structs.replace(span(1, 0, 5, {"gen_ai.operation.name": "invoke_agent"}), span_id="f" * 16)
     source.add_request(Decoded((root,)), BEGUN + 21 * NS)
     released = made(source.release(BEGUN + 21 * NS))
     assert {candidate.span_id for candidate in released} == {first.span_id, retry.span_id}

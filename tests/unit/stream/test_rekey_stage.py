@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
 from tracline.schemas.candidate import Candidate
@@ -361,11 +362,10 @@ class Broken(dict[str, Value]):
 def test_of_a_request_that_breaks_nothing_is_taken_in() -> None:
     """Neither its spans nor their times."""
     source = Source(SETTINGS)
-    spans = [
-        Span(f"{n:032x}", f"{n:016x}", None, "chat", START_NS, START_NS + n, attributes=CHAT) for n in (1, 2)
-    ]
+    both = (("1", CHAT), ("2", Broken()))
+    spans = [Span(n * 32, n * 16, None, "chat", START_NS, START_NS + int(n), each) for n, each in both]
     with pytest.raises(ZeroDivisionError):
-        source.add_request(Decoded((spans[0], replace(spans[1], attributes=Broken()))), START_NS)
+        source.add_request(Decoded(tuple(spans)), START_NS)
     assert (source.state, source.changes()) == (SourceState(), {})
 
 
@@ -374,10 +374,9 @@ def test_a_record_that_breaks_is_put_aside_alone(done: Work, monkeypatch: pytest
 
     def read(body: bytes, encoding: Encoding, signal: Signal) -> Decoded:
         decoded = decode_request(body, encoding, signal)
-        spans = tuple(
-            replace(span, attributes=Broken()) if span.name == "breaks" else span for span in decoded.spans
-        )
-        return replace(decoded, spans=spans)
+        broken = [msgspec.structs.replace(span, attributes=Broken()) for span in decoded.spans]
+        spans = (b if b.name == "breaks" else a for a, b in zip(decoded.spans, broken, strict=True))
+        return replace(decoded, spans=tuple(spans))
 
     monkeypatch.setattr("tracline.stream.group.rekey_sources.located", lambda _data, _scope: None)
     monkeypatch.setattr("tracline.stream.group.rekey_sources.decode", read)
