@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,12 +15,12 @@ from tracline.rules.compiler.compile import compile_rule
 from tracline.rules.model.digest import rule_digest, slice_key_content
 from tracline.rules.model.rule import Rule, stopping
 from tracline.rules.packs.load import load_packs
-from tracline.rules.reference.semantics import LabelledEvent, judge_session, kleene
-from tracline.rules.reference.slow_stepper import SteppedEvent, judge_slowly
+from tracline.rules.reference.semantics import LabelledEvent
 from tracline.schemas.verdict import Unknown, Verdict
 
 from ..support.checker import checker
 from ..support.formulas import sample_of
+from ..support.truth.followed import referenced
 from .samples import Sample, samples
 from .test_audit import PACK, random_archive
 from .test_sessions import KEY, _rule, _session
@@ -77,27 +76,10 @@ def session_of(rule: Rule, random: Random) -> list[LabelledEvent]:
     return events
 
 
-def readings(rule: Rule, event: LabelledEvent) -> SteppedEvent:
-    """Return an event with the labels of each completion, None where the rule does not see it."""
-    unknown = sorted(event.unknown)
-    found: list[frozenset[str] | None] = []
-    for values in product((False, True), repeat=len(unknown)):
-        true = event.true - event.unknown | {n for n, value in zip(unknown, values, strict=True) if value}
-        found.append(true if rule.steps is None or kleene(rule.steps, LabelledEvent(true)) else None)
-    return SteppedEvent(
-        event.true, value=event.slice, value_unknown=event.slice_unknown, readings=tuple(found)
-    )
-
-
 def meant(rule: Rule, events: list[LabelledEvent], closed: bool) -> Found:
     """Return what the reference finds; where the rule follows, what all completions agree on."""
-    if rule.unknown is Unknown.FOLLOW:
-        stepped = [readings(rule, event) for event in events]
-        judged = judge_slowly(compile_rule(rule), stepped, sliced=rule.for_each is not None)
-        each = judged.findings + (judged.closing if closed else ())
-        return {(f.at + 1, f.slice, f.verdict) for f in each if f.verdict in BREACHES}
-    found = judge_session(rule, events, closed=closed).findings
-    return {(f.event + 1, f.slice if f.sliced else None, f.verdict) for f in found if f.verdict in BREACHES}
+    found = referenced(rule, events, closed=closed)
+    return {(f.event + 1, f.slice, f.verdict) for f in found if f.verdict in BREACHES}
 
 
 def follows(rule: Any, line: dict[str, Any]) -> tuple[Found, int]:

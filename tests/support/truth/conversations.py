@@ -11,13 +11,14 @@ from tracline.examples.desk.script import Script
 from tracline.rules.model.digest import rule_digest, verdict_id
 from tracline.rules.model.rule import Rule
 from tracline.rules.packs.load import load_packs
-from tracline.rules.reference.semantics import LabelledEvent, judge_session
+from tracline.rules.reference.semantics import LabelledEvent
 from tracline.schemas.event import Content, Event, Kind
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS, rfc3339
 
 from ..conversations.agent_spans import expected, spans
 from ..conversations.span_plan import Manner
+from .followed import may_apply, referenced
 
 PACK = """
 pack: desk
@@ -33,18 +34,18 @@ propositions:
 transitions:
   odd: not previous odd
 rules:
-  - {id: answered, formula: always (ask -> eventually answer)}
+  - {id: answered, unknown: stop, formula: always (ask -> eventually answer)}
   - {id: asked-first, formula: always (refund -> once ask), severity: critical}
   - id: every-result
     for_each: [args.id, args.order_id]
     steps: call or result
     formula: always (refund -> eventually result)
-  - {id: refund-once, for_each: args.id, formula: 'always (refund -> at_most[1] refund)'}
-  - {id: no-failure, recover: none, formula: not failed until ask}
-  - {id: thanked, recover: violation, formula: eventually thanks}
+  - {id: refund-once, unknown: stop, for_each: args.id, formula: 'always (refund -> at_most[1] refund)'}
+  - {id: no-failure, unknown: stop, recover: none, formula: not failed until ask}
+  - {id: thanked, unknown: stop, recover: violation, formula: eventually thanks}
   - {id: failed-refund, applies_to: refund, formula: historically (failed -> previous refund)}
   - {id: odd-steps, formula: always (odd -> not thanks)}
-  - {id: next-result, steps: refund or result or ask, formula: always (refund -> next result)}
+  - {id: next-result, unknown: stop, steps: refund or result or ask, formula: always (refund -> next result)}
   - {id: fails-by-order, for_each: args.order_id, recover: none, formula: always not failed}
 """
 
@@ -123,15 +124,14 @@ def applying(events: Sequence[Event], pack: Path) -> set[str]:
     return {
         rule.id
         for rule in load_packs([pack]).rules
-        if judge_session(rule, [seen(event, rule.id) for event in events]).applies is not None
+        if may_apply(rule, [seen(event, rule.id) for event in events])
     }
 
 
 def _ids(events: Sequence[Event], rule: Rule, *, closed: bool) -> Ids:
     """Return the verdicts that one rule must give in one occurrence."""
-    judged = judge_session(rule, [seen(event, rule.id) for event in events], closed=closed)
     found: Ids = {}
-    for finding in judged.findings:
+    for finding in referenced(rule, [seen(event, rule.id) for event in events], closed=closed):
         event = events[finding.event]
         name = verdict_id(
             pack=rule.pack,
@@ -139,7 +139,7 @@ def _ids(events: Sequence[Event], rule: Rule, *, closed: bool) -> Ids:
             rule_digest=rule_digest(rule),
             session_id=event.session_id,
             occurrence=rfc3339(event.occurrence),
-            slice=finding.slice if finding.sliced else None,
+            slice=finding.slice,
             event_id=event.event_id,
             verdict=finding.verdict.value,
         )
