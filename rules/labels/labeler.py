@@ -12,13 +12,13 @@ import polars as pl
 
 from ...schemas.frames.events import EVENT_SCHEMA
 from ..model.predicate import Path, Predicate
+from ..model.predicate_limits import path_problems, problems
 from ..model.problem import RuleError
 from ..model.rule import RuleSet, SliceKey
 from .few import WORD_BITS, FewLabels
 from .guarded import LabelPlan
 from .guards import any_of, steps_shadow
 from .plan import is_known
-from .predicate_limits import path_problems, problems
 
 
 class Labeler:

@@ -7,8 +7,8 @@ from difflib import get_close_matches
 
 from ..model.keywords import RESERVED
 from ..model.problem import Problem
-from .parse_failure import TEST_WORDS, ParseFailure
 from .phrases import FORMULA, PREDICATE
+from .rejected_text import TEST_WORDS, ParseFailure
 
 SIGNS = {
     **dict.fromkeys(("=", "===", ":=", "≡"), "=="),

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 
 from lark import Token
 
-from ..labels.predicate_limits import path_problems, regex_problems, size_problems
 from ..model.fields import ELEMENT_FIELD, FIELDS, EventField, FieldType
 from ..model.predicate import ELEMENT, And, Leaf, Literal, Not, Or, Path, Predicate, Scalar, Test
+from ..model.predicate_limits import path_problems, regex_problems, size_problems
 from ..model.problem import Problem, RuleError, Snippet, did_you_mean
 from .list_builder import FLIPPED, build_contained, build_measured, build_quantified
 from .syntax import SyntaxNode, nodes, span, tokens

@@ -12,8 +12,7 @@ from ..model.formula import STEPPED, Op
 from ..model.keywords import BINARY, CONNECTIVES, RESERVED, SPELLINGS, TEMPORAL
 from ..model.problem import Problem, Snippet
 from .foreign_syntax import keyword_of_foreign_syntax, phrase_of_foreign_syntax, sign_of_foreign_syntax
-from .parse_failure import OPENS, TEST_WORDS, ParseFailure
-from .scanner import Lexeme, scan
+from .rejected_text import OPENS, TEST_WORDS, Lexeme, ParseFailure, scan
 from .syntax import EXAMPLES
 
 _COMPARISONS = frozenset({"=", "==", "!=", "<", "<=", ">", ">=", "===", "=~", "≠", "≤", "≥"})

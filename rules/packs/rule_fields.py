@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ..labels.predicate_limits import SLICE_PATHS_MAX
 from ..model.formula import BOOLEAN, Formula, has_future, walk
+from ..model.predicate_limits import SLICE_PATHS_MAX
 from .validate import SHAPES, KeyPath
 
 Fault = tuple[str, str, str]

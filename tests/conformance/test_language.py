@@ -15,15 +15,15 @@ from tracline.rules import Monitor
 from tracline.rules.compiler.compile import compile_formula, compile_rule
 from tracline.rules.compiler.limits import DEFAULT, TABLE_LETTERS_MAX
 from tracline.rules.engine.letters import required_propositions
-from tracline.rules.labels import predicate_limits as label_limits
 from tracline.rules.labels.labeler import Labeler
-from tracline.rules.labels.predicate_limits import REGEX_CHARS_MAX
 from tracline.rules.language.expression_limits import BOUND_MAX, DEPTH_MAX, NODES_MAX, TEXT_CHARS_MAX
 from tracline.rules.language.operators import parse_operators
 from tracline.rules.language.parse import parse_formula, parse_predicate
+from tracline.rules.model import predicate_limits as label_limits
 from tracline.rules.model.formula import evaluate_boolean
 from tracline.rules.model.keywords import RESERVED
 from tracline.rules.model.machine import APPLIES
+from tracline.rules.model.predicate_limits import REGEX_CHARS_MAX
 from tracline.rules.model.printer import to_text
 from tracline.rules.model.problem import RuleError, Snippet
 from tracline.rules.model.rule import Rule, RuleSet

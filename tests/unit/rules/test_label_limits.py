@@ -5,7 +5,6 @@ from __future__ import annotations
 import polars as pl
 import pytest
 from tracline.rules.labels.labeler import Labeler
-from tracline.rules.labels.predicate_limits import REGEX_CHARS_MAX, regex_problems
 from tracline.rules.language.parse import parse_path, parse_predicate
 from tracline.rules.model.formula import TRUE
 from tracline.rules.model.predicate import (
@@ -19,6 +18,7 @@ from tracline.rules.model.predicate import (
     Quantifier,
 )
 from tracline.rules.model.predicate import Test as Ask
+from tracline.rules.model.predicate_limits import REGEX_CHARS_MAX, regex_problems
 from tracline.rules.model.problem import RuleError
 from tracline.rules.model.rule import Rule, RuleSet, SliceKey
 

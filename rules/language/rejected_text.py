@@ -1,18 +1,62 @@
-"""A text that the grammar rejects: its lexemes, and the one at which the parser stopped."""
+"""A text that the grammar rejects: its lexemes, and the one at which the parser stopped.
+
+The scanner accepts any text, in this language or another: only error messages use it.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from ..model.keywords import RESERVED
 from ..model.problem import Problem, Snippet
-from .scanner import Lexeme
 
 TEST_WORDS = frozenset({"in", "matches", "contains", "starts", "with", "is", "null"})
 """The words of the tests of a predicate."""
 
 OPENS = {"(": ")", "[": "]"}
 """The opening brackets, each with its closing one."""
+
+
+_SCAN = re.compile(
+    r"""(?P<space>\s+)
+    | (?P<string>"(?:[^"\\\n]|\\.)*")
+    | (?P<open>["“”][^\n]*)
+    | (?P<quoted>'[^'\n]*'?|[‘’`][^\n]*)
+    | (?P<word>[^\W\d]\w*)
+    | (?P<number>\d+(?:\.\d+)?)
+    | (?P<sign><-+>|<=+>|-+>|=+>|={1,3}|!==?|!~|=~|<>|<=|>=|&&|\|\||\[\]|/\\|\\/|\.\.+|:=|.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_REGEX = re.compile(r"/(?:[^/\\\n]|\\.)+/")
+
+
+@dataclass(frozen=True, slots=True)
+class Lexeme:
+    """A part of the text: `kind` is its group in the scanner, `regex` or `end`."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+def scan(text: str) -> tuple[Lexeme, ...]:
+    """Return the lexemes of a text, the last one empty and of kind `end`."""
+    lexemes: list[Lexeme] = []
+    at = 0
+    while at < len(text):
+        regex = (
+            _REGEX.match(text, at) if lexemes and lexemes[-1].text in ("matches", "==", "=~", "in") else None
+        )
+        match = regex or _SCAN.match(text, at)
+        assert match, "the scanner's last alternative takes any character"
+        kind = "regex" if regex else str(match.lastgroup)
+        if kind != "space":
+            lexemes.append(Lexeme(kind, match[0], at, match.end()))
+        at = match.end()
+    end = len(text.rstrip())
+    return (*lexemes, Lexeme("end", "", end, end))
 
 
 @dataclass(frozen=True, slots=True)

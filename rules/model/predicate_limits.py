@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..model.predicate import (
+from .predicate import (
     ELEMENT,
     Condition,
     Contained,
@@ -16,7 +16,7 @@ from ..model.predicate import (
     all_conditions,
     read_paths,
 )
-from ..model.problem import Problem
+from .problem import Problem
 
 PATH_STEPS_MAX = 127
 """Steps of one path: the JSON reader accepts this many levels, and Polars parses paths by recursion."""
