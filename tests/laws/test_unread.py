@@ -53,7 +53,7 @@ def candidates(records: Sequence[Record]) -> list[str]:
     monitor = unread.UnreadCandidates()
     reads = [monitor.read(message, 0) for message in messages if isinstance(message, CandidateBatch)]
     assert not any(dead_letters for _, dead_letters in reads)
-    return [repr(candidate) for found, _ in reads for candidate in found]
+    return [repr(candidate.joined()) for found, _ in reads for candidate in found]
 
 
 def ways(records: Sequence[Record], patch: pytest.MonkeyPatch) -> Iterator[list[str]]:
