@@ -32,7 +32,7 @@ def test_any_session_id_has_a_page(store: Path, name: str) -> None:
 
 
 def test_a_rule_that_cannot_judge_shows_from_where(store: Path) -> None:
-    """A rule is unjudged from the event whose text decides it; a later violation is shown if it is certain."""
+    """A rule is unjudged from the event whose text decides it; a later violation that is certain is shown."""
     events = session("s", user("hi"), user(None, content="absent"), user("no!"))
     marks = [step.shown[0].verdict.value for step in replay(DESK, events[:-1])[1].steps]
     assert marks == ["pending", "unjudged", "violated"]
