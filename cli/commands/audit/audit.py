@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,7 +12,7 @@ from ....schemas.verdict import Severity
 from ...options import Command, RuleSelection, format_option, note, out_option, selected_rules_options
 from ...progress import progress_bar
 from ...rejected import report_rejected
-from ...source import allow_empty_option, allow_rejected_option, sources_argument
+from ...source import allow_empty_option, allow_rejected_option, named, sources_argument
 from ...terminal import quoted
 from ...unread import report_empty, report_unread
 from .failing import FailingOptions, failing_options, failing_rules
@@ -65,6 +65,8 @@ def command(
     accepted = failing.accepted(result.summary, rates)
     write_results(result, selection.rules, out, format, accepted, Severity(failing.min_severity))
     code = _report(result, archive, allow_rejected, allow_empty=allow_empty)
+    if judging.since is not None or judging.until is not None:
+        _report_window(result.summary["population"], archive)
     if code:
         click.get_current_context().exit(code)
     if rates is not None:
@@ -113,3 +115,10 @@ def _report(result: AuditResult, archive: Sequence[str], allow_rejected: int, *,
     code = report_unread(spans, events, archive, allow_empty=allow_empty)
     report_rejected(result.population.rejects, population["rejected_by_reason"], archive, allow_rejected)
     return code
+
+
+def _report_window(population: Mapping[str, Any], archive: Sequence[str]) -> None:
+    """Report that no session of a source with events lies between `--since` and `--until`."""
+    if population["rows"] and not population["sessions"]:
+        hint = "conversations without times count as of 1970"
+        note(f"{named(archive)}: no session lies between --since and --until; {hint}")

@@ -56,6 +56,14 @@ def test_fail_on_compares_the_severity_of_broken_rules(place: Path, severity: st
     assert (place / "bundle" / "verdicts.jsonl").exists()
 
 
+def test_a_window_without_sessions_is_noted(place: Path) -> None:
+    """Nothing was judged then, which looks like a clean audit; without a window there is no such note."""
+    found = run(place, "--since", "2099-01-01")
+    assert found.exit_code == 0
+    assert "no session lies between --since and --until; conversations without times" in found.stderr
+    assert "no session lies" not in run(place).stderr
+
+
 def test_unmet_counts_for_fail_on(place: Path) -> None:
     """A rule that is only unmet is broken as well."""
     (place / "desk.yaml").write_text(PACK.replace("severity: medium", "severity: critical"))
