@@ -194,5 +194,10 @@ PREDICATE = (
         "times and durations cannot be expressed yet",
         'dates that begin with the year compare as texts: `args.day < "2026-05-01"`',
     ),
+    _phrase(
+        r"[\w\])](?:\s+-\s+|\s*[+*%]\s*)\w",
+        "there is no arithmetic in conditions, with numbers or with times",
+        "only a list has a sum: `sum(args.items, .price) > 100`",
+    ),
 )
 """Phrases of conditions; the first that matches at the error counts."""

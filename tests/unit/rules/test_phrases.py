@@ -54,6 +54,9 @@ PREDICATES = {
     "len(args.items) > 4": "count(args.items) > 4",
     "len(text) > 4": "text matches /(?s)^.{500}/",
     'kind == "user" and args.age > 5 minutes': 'args.day < "2026-05-01"',
+    "args.total > args.price + 30": "sum(args.items, .price) > 100",
+    "args.total == 100 * count(args.items)": "sum(args.items, .price) > 100",
+    "args.time > result.time - 24h": "sum(args.items, .price) > 100",
 }
 
 
