@@ -13,7 +13,8 @@ from ....predict.binomial import lower_limit
 from ....schemas.records.violation_rate import rate_of
 from ....schemas.verdict import Severity
 from ...error import coded_error
-from ...options import grouped_options
+from ...options import grouped_options, note
+from ...terminal import quoted
 
 if TYPE_CHECKING:
     from ....stream.alerts.rates import Rates, RuleRates
@@ -40,7 +41,12 @@ class FailingOptions:
 
     def rates(self) -> Rates | None:
         """Return the tolerated rates. Raises CommandError (TRL762) if they are damaged, and OSError."""
-        return None if self.tolerate is None else read_rates(self.tolerate)
+        if self.tolerate is None:
+            return None
+        rates = read_rates(self.tolerate)
+        if not rates.rules:
+            note(f"{quoted(str(self.tolerate))}: no rule has a tolerated rate, so every broken rule fails")
+        return rates
 
     def accepted(self, summary: Mapping[str, Any], rates: Rates | None) -> dict[str, str]:
         """Return why broken rules do not make the audit fail, by the rules' names in the summary."""

@@ -225,6 +225,16 @@ def test_a_tolerated_rate_fails_only_above_its_interval(desk: Path) -> None:
     )
 
 
+def test_rates_of_no_rule_are_noted(desk: Path) -> None:
+    """Such a file, learned from sessions without times, tolerates nothing."""
+    rates(desk, 1, 200)
+    learned = json.loads((desk / "rates.json").read_text())
+    (desk / "rates.json").write_text(json.dumps({**learned, "rules": []}))
+    line = ["audit", "archive", "--rules", "our packs/desk.yaml", "--out", "bundle"]
+    found = CliRunner().invoke(tracline, [*line, "--fail-on", "high", "--tolerate", "rates.json"])
+    assert "rates.json: no rule has a tolerated rate, so every broken rule fails" in found.stderr
+
+
 def test_a_rule_without_a_tolerated_rate_tolerates_nothing(desk: Path) -> None:
     """The rates are of `calm` only: `never-pays` fails."""
     rates(desk, 80, 200)
