@@ -32,7 +32,7 @@ TIMES_MAX = 30
 
 @dataclass
 class Assembled:
-    """What a session has made of candidates that came in steps: its events, its state, its times."""
+    """The results of a session whose candidates came in steps: events, states and due times."""
 
     events: list[list[Event]] = field(default_factory=list[list[Event]])
     states: list[SessionAssembler] = field(default_factory=list[SessionAssembler])

@@ -1,4 +1,4 @@
-"""What the reference finds in a session by a rule that stops at an unknown, or by one that follows it."""
+"""The findings of the reference in a session, by a rule that stops at an unknown or one that follows it."""
 
 from __future__ import annotations
 
