@@ -79,12 +79,15 @@ def test_sessions_continue_from_their_rows(restarts: bool, pack: Path, tmp_path:
 @pytest.mark.parametrize("change", ["DELETE FROM page", "UPDATE page SET data = x'00'"])
 def test_a_missing_or_damaged_page_ends_the_process(change: str, pack: Path, tmp_path: Path) -> None:
     """A session without its page is never judged: the store is damaged (TRL702)."""
-    compiled, sent = compile_rule_set(load_packs([pack])), schedule(PLAYED, Random(4), again=0, most=6)
-    with closing(Live(tmp_path, compiled)) as live:
-        live.play(sent[: len(sent) // 2], Random(5))
+    sent, reached, random = schedule(PLAYED, Random(4), again=0.2, most=6), Counter[str](), Random(5)
+    with closing(Live(tmp_path, compile_rule_set(load_packs([pack])))) as live:
+        while not reached["pages"]:
+            live.play(sent[:1], random)
+            check_rows(live, reached)
+            del sent[0]
         with closing(sqlite3.connect(tmp_path / "state" / FILE)) as db, db:
             assert db.execute(change).rowcount > 0
         live.restart()
         with pytest.raises(StreamError) as caught:
-            live.play(sent[len(sent) // 2 :], Random(5))
+            live.play(sent, random)
         assert caught.value.code == "TRL702"
