@@ -19,6 +19,7 @@ from ...rules.explanation.breach import decisive_propositions, explain_breach
 from ...rules.labels.few import WORD_BITS
 from ...rules.labels.labeler import Labeler
 from ...rules.model.rule import Rule, RuleSet
+from ...rules.packs.selection import select_rules
 from ...schemas.records.verdict_record import VerdictRecord, WitnessEvent, WitnessHistory
 from ...schemas.time import rfc3339
 from ...schemas.verdict import Verdict
@@ -47,12 +48,17 @@ _Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The findings to show: those of a rule (`id` or `pack/id`), a verdict, or a sample drawn with a seed."""
+    """The findings to show: those of a rule (`id` or `pack/id`), a verdict, or a sample drawn with a seed.
+
+    `select` and `ignore` are words for rules (`rules.packs.selection`); they do not matter to a verdict.
+    """
 
     rule: str | None = None
     verdict: str | None = None
     sample: int | None = None
     seed: int = 0
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +101,7 @@ class Chosen:
 def choose(bundle: Path, wanted: Wanted) -> Chosen:
     """Return the wanted records of a bundle: a sample in the order of the bundle, else the most severe first.
 
-    Raises SourceError (TRL421) for an unknown rule or verdict.
+    Raises SourceError (TRL421) for an unknown rule or verdict, and RuleError (TRL226) for unknown words.
     """
     if wanted.verdict is not None:
         found = [record for record in _records(bundle) if record.id == wanted.verdict]
@@ -103,15 +109,14 @@ def choose(bundle: Path, wanted: Wanted) -> Chosen:
             hint = "run without --verdict to list findings, or take an id of verdicts.jsonl"
             raise SourceError("TRL421", str(bundle), f"has no verdict {wanted.verdict}", hint)
         return Chosen(tuple(found), len(found))
-    rules = set(bundle_rules(bundle)) if wanted.rule is not None else set[RuleKey]()
-    if wanted.rule is not None and not any(wanted.rule in _names(*key[:2]) for key in rules):
-        raise _unknown_rule(bundle, wanted.rule, rules)
+    chosen = _chosen_rules(bundle, wanted)
     count = 0
 
     def findings() -> Iterator[VerdictRecord]:
         nonlocal count
         for record in _records(bundle):
-            if record.verdict in _FINDINGS and wanted.rule in (None, *_names(record.pack, record.rule)):
+            is_chosen = chosen is None or (record.pack, record.rule) in chosen
+            if record.verdict in _FINDINGS and is_chosen:
                 count += 1
                 yield record
 
@@ -119,6 +124,19 @@ def choose(bundle: Path, wanted: Wanted) -> Chosen:
         drawn = heapq.nsmallest(wanted.sample, findings(), key=lambda record: _draw(wanted.seed, record.id))
         return Chosen(tuple(sorted(drawn, key=_severest)), count)
     return Chosen(tuple(heapq.nsmallest(FINDINGS_MAX, findings(), key=_severest)), count)
+
+
+def _chosen_rules(bundle: Path, wanted: Wanted) -> set[tuple[str, str]] | None:
+    """Return the packs and ids of the rules whose findings are wanted, None for all."""
+    if wanted.rule is None and not wanted.select and not wanted.ignore:
+        return None
+    rules = bundle_rules(bundle)
+    if wanted.rule is not None and not any(wanted.rule in _names(*key[:2]) for key in rules):
+        raise _unknown_rule(bundle, wanted.rule, rules)
+    selected = select_rules(RuleSet(tuple(rules.values()), {}), wanted.select, wanted.ignore)
+    return {
+        (rule.pack, rule.id) for rule in selected.rules if wanted.rule in (None, *_names(rule.pack, rule.id))
+    }
 
 
 def findings(

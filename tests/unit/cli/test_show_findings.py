@@ -278,3 +278,16 @@ def test_a_bundle_of_several_sources_is_read_from_all_of_them(tmp_path: Path) ->
     changed = show(tmp_path / "bundle")
     assert changed.exit_code == 2
     assert "TRL420" in changed.stderr
+
+
+def test_words_select_the_findings_of_rules(bundle: Path) -> None:
+    """`--select` and `--ignore` take ids, tags and severities, as for an audit; unknown words are errors."""
+    rules = {found["verdict"]["rule"] for found in shown(bundle, "--sample", "99")}
+    assert rules == {"answered", "calm"}
+    assert {found["verdict"]["rule"] for found in shown(bundle, "--select", "calm")} == {"calm"}
+    assert {found["verdict"]["rule"] for found in shown(bundle, "--ignore", "calm")} == {"answered"}
+    unknown = show(bundle, "--select", "clam")
+    assert (unknown.exit_code, "TRL226" in unknown.stderr) == (2, True)
+    with_rules = show(bundle, "--rules", bundle / "rules", "--select", "calm")
+    assert with_rules.exit_code == 2
+    assert "--select, --ignore" in with_rules.stderr
