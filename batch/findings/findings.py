@@ -14,10 +14,14 @@ import msgspec
 import polars as pl
 
 from ...archive.error import SourceError
+from ...rules.engine.judge import CompiledRules, compile_rule_set
 from ...rules.engine.sessions import in_order
 from ...rules.explanation.breach import decisive_propositions, explain_breach
+from ...rules.explanation.past import RunPast
+from ...rules.explanation.timeline import pasts
 from ...rules.labels.few import WORD_BITS
 from ...rules.labels.labeler import Labeler
+from ...rules.model.problem import RuleError
 from ...rules.model.rule import Rule, RuleSet
 from ...rules.packs.selection import select_rules
 from ...schemas.records.verdict_record import VerdictRecord, WitnessEvent, WitnessHistory
@@ -147,16 +151,16 @@ def findings(
     Raises SourceError (TRL420) if the archive does not have an event of a finding.
     """
     rules = bundle_rules(bundle)
-    labelers: dict[RuleKey, Labeler] = {}
+    compiled: dict[RuleKey, CompiledRules] = {}
     sessions = _sessions(source, {record.session_id for record in records}, scratch)
     for record in records:
         key = (record.pack, record.rule, record.rule_digest)
         events = sessions.get((record.session_id, record.occurrence))
         if key not in rules or events is None:
             raise _gone(source, record)
-        if key not in labelers:
-            labelers[key] = Labeler(RuleSet((rules[key],), {}))
-        yield _finding(source, record, rules[key], labelers[key], events)
+        if key not in compiled:
+            compiled[key] = compile_rule_set(RuleSet((rules[key],), {}))
+        yield _finding(source, record, compiled[key], events)
 
 
 def session_events(source: BundleInput, record: VerdictRecord, scratch: Path) -> pl.DataFrame:
@@ -218,10 +222,10 @@ def _sessions(source: BundleInput, ids: set[str], scratch: Path) -> dict[_Place,
 
 
 def _finding(
-    source: BundleInput, record: VerdictRecord, rule: Rule, labeler: Labeler, events: pl.DataFrame
+    source: BundleInput, record: VerdictRecord, compiled: CompiledRules, events: pl.DataFrame
 ) -> Finding:
     """Return a finding with its events, which must have those of the witness."""
-    witness, named = record.witness, {record.seq: record.event_id}
+    rule, witness, named = compiled.rules[0], record.witness, {record.seq: record.event_id}
     decisive: tuple[str, ...] = ()
     if witness is not None:
         named |= {event.seq: event.event_id for event in witness.events}
@@ -230,28 +234,40 @@ def _finding(
     ids = dict(events.select("seq", "event_id").iter_rows())
     if any(ids.get(seq) != event_id for seq, event_id in named.items()):
         raise _gone(source, record)
-    shown = {near for seq in named for near in range(seq - CONTEXT, seq + CONTEXT + 1)}
+    near = {at for seq in named for at in range(seq - CONTEXT, seq + CONTEXT + 1)}
+    labels = compiled.labeler.label_few(events, keep=("seq",))
+    shown = events["seq"].is_in(sorted(near))
     return Finding(
         record=record,
         rule=rule,
-        sentence=explain_breach(rule, record),
+        sentence=explain_breach(rule, record, _past(compiled, labels, record)),
         decisive=decisive,
-        events=tuple(_events(record, labeler, events.filter(pl.col("seq").is_in(sorted(shown))))),
+        events=tuple(_events(record, compiled.labeler, events.filter(shown), labels.filter(shown))),
         length=len(events),
     )
 
 
-def _events(record: VerdictRecord, labeler: Labeler, rows: pl.DataFrame) -> Iterator[FindingEvent]:
+def _past(compiled: CompiledRules, labels: pl.DataFrame, record: VerdictRecord) -> RunPast | None:
+    """Return the past of the verdict's run; None where the session is too long for it."""
+    try:
+        return pasts(compiled, labels, 0).get(record.slice)
+    except RuleError:
+        return None
+
+
+def _events(
+    record: VerdictRecord, labeler: Labeler, rows: pl.DataFrame, labels: pl.DataFrame
+) -> Iterator[FindingEvent]:
     """Yield rows with the rule's labels and their parts of the witness."""
-    words = labeler.label_few(rows).iter_rows(named=True)
+    words = labels.iter_rows(named=True)
     witness = {} if record.witness is None else {event.seq: event for event in record.witness.events}
     bits = () if record.witness is None else record.witness.history
     columns = rows.select(_SHOWN).with_columns(pl.col("time").to_physical()).iter_rows(named=True)
-    for row, labels in zip(columns, words, strict=True):
+    for row, word in zip(columns, words, strict=True):
         yield FindingEvent(
             columns={**row, "time": rfc3339(row["time"])},
-            true=_holding(labeler, labels, "t"),
-            unknown=_holding(labeler, labels, "u"),
+            true=_holding(labeler, word, "t"),
+            unknown=_holding(labeler, word, "u"),
             witness=witness.get(row["seq"]),
             bits=tuple(bit for bit in bits if bit.seq == row["seq"]),
         )
