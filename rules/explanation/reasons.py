@@ -16,15 +16,17 @@ from .past import RunPast
 def why_false(part: Formula, past: RunPast, at: int) -> str | None:
     """Return why a condition on the past is false at an event, as the end of a sentence on that event."""
     match part.op:
-        case Op.PREVIOUS if _is_single(part):
-            return why_false(part.args[0], past, at - 1) if at else None
+        case Op.PREVIOUS if _is_single(part) and at:
+            return why_false(part.args[0], past, at - 1)
+        case Op.PREVIOUS if _is_single(part) and part.args[0].op is Op.SINCE:
+            return _never(part.args[0].args[1], past, at - 1)
         case Op.NOT:
             return why_true(part.args[0], past, at)
         case Op.AND:
             reasons = (why_false(arg, past, at) for arg in part.args if not past.truth(arg)[at])
             return next((reason for reason in reasons if reason is not None), None)
         case Op.SINCE:
-            return _not_since(*part.args, past, at)
+            return _not_since(part.args[0], part.args[1], past, at)
         case _:
             return None
 

@@ -115,7 +115,7 @@ def explanations(
 def pasts(compiled: CompiledRules, labels: pl.DataFrame, number: int) -> dict[str | None, RunPast]:
     """Return the past of each run of the rule with that number over one occurrence, by slice."""
     words, codes, _ = read_labels(compiled, labels)
-    run, events = next(found for at, *found in label_runs(compiled, labels) if at == number)
+    _, run, events = next(found for found in label_runs(compiled, labels) if found[0] == number)
     rule = compiled.rules[number]
     truths = _truths(compiled, rule, words, codes)
     places = {event.seq: place for place, event in enumerate(events)}

@@ -11,6 +11,7 @@ from ..model.rule import Rule
 from .nouns import NAMES_MAX, any_noun, event_phrase
 from .past import RunPast
 
+_WITHIN = " within "
 _ORDINALS = {1: "the first", 2: "the second", 3: "the third"}
 
 
@@ -34,12 +35,14 @@ def plain_wait(rule: Rule, witness: Witness, past: RunPast, *, is_over: bool) ->
     if late is None:
         return None
     noun, reason = late
-    phrase = event_phrase(rule, first, past.names_at(begins, start)[:NAMES_MAX])
-    seen = "" if rule.steps is None else " that the rule sees"
-    closing = f"the session ended after event {seqs[-1]}"
     if is_over == bool(reason):
         return None
-    return f"{phrase[0].upper()}{phrase[1:]} was not followed by any {noun}{seen}{reason or f': {closing}'}."
+    phrase = event_phrase(rule, first, past.names_at(begins, start)[:NAMES_MAX])
+    seen = "" if rule.steps is None else " that the rule sees"
+    # The events of a bound are those that the rule sees, too.
+    rest = f"{reason}{seen}" if reason.startswith(_WITHIN) else f"{seen}{reason}"
+    closing = "" if reason else f": the session ended after event {seqs[-1]}"
+    return f"{phrase[0].upper()}{phrase[1:]} was not followed by any {noun}{rest}{closing}."
 
 
 def _within(rule: Rule, awaited: Formula, past: RunPast, start: int, end: int) -> tuple[str, str] | None:
@@ -52,7 +55,8 @@ def _within(rule: Rule, awaited: Formula, past: RunPast, start: int, end: int) -
         return None
     if end - start < bound:
         return noun, ""
-    return (noun, f" within {bound} {'event' if bound == 1 else 'events'}") if end - start == bound else None
+    events = "event" if bound == 1 else "events"
+    return (noun, f"{_WITHIN}{bound} {events}") if end - start == bound else None
 
 
 def _before_turns(
