@@ -92,9 +92,9 @@ def _violated(rule: Rule, witness: Witness, past: RunPast | None) -> str:
         plain = past and plain_wait(rule, witness, past, is_over=False)
     if plain:
         return plain
-    past = _joined([_past_fact(bit, last.seq) for bit in witness.history])
-    facts = _facts(decisive or last.true, last.true) if decisive or not past else ""
-    reason = ", and ".join(part for part in (facts, past) if part)
+    history = _joined([_past_fact(bit, last.seq) for bit in witness.history])
+    facts = _facts(decisive or last.true, last.true) if decisive or not history else ""
+    reason = ", and ".join(part for part in (facts, history) if part)
     if len(witness.events) == 1:
         return f"Event {last.seq} broke `{_body_text(rule)}`: {reason}."
     since = _without_rule(first.residual, rule)
