@@ -22,14 +22,14 @@ def misspelt(name: str, known: Collection[str]) -> str | None:
     The names have the same words, each of them with few other letters: `cancel_reservatoin`, and not
     `get_user_details` for `get_order_details`.
     """
-    near = sorted(other for other in known if other != name and _is_misspelling(name, other))
+    near = sorted(each for each in known if each != name and _is_misspelling(name, each))
     return (get_close_matches(name, near, n=1, cutoff=0) or [None])[0]
 
 
 def misspelt_path(path: str, known: Collection[str]) -> str | None:
     """Return the known path, or the beginning of one, of which a path is likely a misspelling."""
     asked = _STEP.findall(_INDEX.sub("[*]", path))
-    beginnings = {tuple(_STEP.findall(other)[: len(asked)]) for other in known} - {tuple(asked)}
+    beginnings = {tuple(_STEP.findall(each)[: len(asked)]) for each in known} - {tuple(asked)}
     near = sorted("".join(steps) for steps in beginnings if _are_near(asked, steps))
     return (get_close_matches(path, near, n=1, cutoff=0) or [None])[0]
 
@@ -44,14 +44,14 @@ def _are_near(steps: Sequence[str], others: Sequence[str]) -> bool:
 def contained(name: str, known: Collection[str]) -> str | None:
     """Return the known name with the same words and more, or fewer; None if there is none, or are several."""
     words = set(_words(name))
-    near = [other for other in known if words < set(_words(other)) or words > set(_words(other)) != set()]
+    near = [each for each in known if words < set(_words(each)) or words > set(_words(each)) != set()]
     return near[0] if len(near) == 1 else None
 
 
-def _is_misspelling(name: str, other: str) -> bool:
-    left, right = _words(name), _words(other)
-    if "".join(left) == "".join(right) != "":
-        return True
+def _is_misspelling(name: str, known: str) -> bool:
+    left, right = _words(name), _words(known)
+    if not left or "".join(left) == "".join(right):
+        return bool(left)
     return len(left) == len(right) and all(map(_is_near, left, right))
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from ...rules.model.fields import KIND_NOUNS
 from ...rules.model.predicate import Leaf, Path, Scalar, compared_text
 from ...rules.model.printer import path_text, predicate_text, scalar_text
-from ...schemas.event import Kind
 from .archive_events import ArchiveEvents
 from .conditions import Context, PlacedCondition
 from .needs import Need, Place, Shape, field_of, place_text, values_at
@@ -18,7 +18,7 @@ from .spelling import misspelt_path
 SIMILAR = 0.6
 """The ratio of `difflib` from which a path is worth a suggestion where another one never exists."""
 _LENGTHS = frozenset({"length", "len", "size", "count"})
-_NOUNS = {Kind.TOOL_CALL.value: "calls", Kind.TOOL_RESULT.value: "results"}
+_NOUNS = {**KIND_NOUNS, "tool_call": "calls", "tool_result": "results"}
 
 
 @dataclass(frozen=True, slots=True)
