@@ -132,8 +132,8 @@ def waiting(number: int) -> Candidate:
     return Candidate("a", SpanRole.TOOL, START, START, claims, trace_id="t", span_id=str(number))
 
 
-def test_spans_beyond_the_waiting_ones_become_poison() -> None:
-    """Spans beyond `HELD_MAX` waiting ones become poison, and nothing that waits is lost."""
+def test_more_spans_than_may_wait_are_put_aside() -> None:
+    """A span beyond `HELD_MAX` waiting ones is a dead letter, and no waiting span is lost."""
     states = {"a": SessionState(SessionAssembler("a", 3_600 * NS))}
     judge = SessionJudge(RuleSetJudge(compile_rule_set(RULES)))
     first = stepped(judge, states, list(map(waiting, range(HELD_MAX))), START - 1)
