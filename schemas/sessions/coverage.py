@@ -38,7 +38,7 @@ class Coverage(msgspec.Struct, frozen=True):
     """
 
     keys: frozenset[str] = frozenset()
-    runs: Mapping[str, Run] = msgspec.field(default_factory=dict[str, "Run"])
+    runs: Mapping[str, Run] = {}
     helpers: frozenset[str] = frozenset()
 
     def halves(self, key: str) -> tuple[str, ...]:
