@@ -41,10 +41,10 @@ def main() -> None:
         try:
             send(broker, messages)
             for number in range(ROUNDS):
-                ours = copied(broker, len(messages)) * 1e6
-                other = copied_with(client, broker, len(messages), f"floor-{number}") * 1e6
-                print(f"kafka-python {ours / spans:.1f} us a span, {ours / counted:.1f} a message;", end=" ")
-                print(f"librdkafka {other / spans:.1f} and {other / counted:.1f}: {ours / other:.1f} times")
+                now = copied(broker, len(messages)) * 1e6
+                instead = copied_with(client, broker, len(messages), f"floor-{number}") * 1e6
+                print(f"kafka-python {now / spans:.1f} us a span, {now / counted:.1f} a message;", end=" ")
+                print(f"librdkafka {instead / spans:.1f} and {instead / counted:.1f}: {now / instead:.1f} times")
         finally:
             broker.kill()
 
