@@ -44,7 +44,8 @@ def main() -> None:
                 now = copied(broker, len(messages)) * 1e6
                 instead = copied_with(client, broker, len(messages), f"floor-{number}") * 1e6
                 print(f"kafka-python {now / spans:.1f} us a span, {now / counted:.1f} a message;", end=" ")
-                print(f"librdkafka {instead / spans:.1f} and {instead / counted:.1f}: {now / instead:.1f} times")
+                print(f"librdkafka {instead / spans:.1f}, {instead / counted:.1f};", end=" ")
+                print(f"{now / instead:.1f} times")
         finally:
             broker.kill()
 
