@@ -7,6 +7,7 @@ import os
 import shutil
 import tomllib
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -36,6 +37,18 @@ BUDGETS_S = {
     "simulation": 50,
 }
 """Seconds that a folder's tests may take, added up, while two at a time run on two cores."""
+
+WAITING = ("kafka", "serve", "browser", "docker")
+"""Folders whose tests mostly wait for other processes."""
+LONG = (
+    *("kafka/test_proof.py", "kafka/test_pipeline.py", "kafka/test_monitor.py", "kafka/test_broker_away.py"),
+    *("serve/test_kill.py", "serve/test_connections.py", "kafka/test_rekey.py", "kafka/test_activate.py"),
+    *("kafka/test_as_judged.py", "kafka/test_full_disk.py", "kafka/test_overtaken.py", "serve/test_serve.py"),
+    *("differential/test_fixed_set.py", "differential/test_continued.py", "differential/test_witness.py"),
+    *("differential/test_meaning.py", "laws/test_remembered.py", "laws/test_polls.py"),
+    *("laws/test_claim_log.py", "differential/test_audit_order.py", "differential/test_certificates.py"),
+)
+"""Files of about fifteen seconds and more; the last tests of a run should be short."""
 
 ROOT = Path(__file__).parents[1]
 
@@ -90,18 +103,33 @@ def _is_had_otherwise(command: str) -> bool:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Import all of tracline before a law runs.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Import all of tracline before a law runs, and give each of several processes files in a useful order.
 
     Hypothesis also draws constants of those modules of the project that are imported: earlier tests would
     decide which, and a law's examples with them.
     """
+    if hasattr(config, "workerinput"):
+        items[:] = _interleaved(items)
     if any(isinstance(item, pytest.Function) and is_hypothesis_test(item.obj) for item in items):
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())
         for room, folder in project["tool"]["setuptools"]["package-dir"].items():
             for path in sorted((ROOT / folder).rglob("*.py")):
                 module = path.relative_to(ROOT / folder).with_suffix("")
                 import_module(".".join((room, *module.parts)).removesuffix(".__init__"))
+
+
+def _interleaved(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Return tests of files that wait evenly between those that compute; long files come first of each."""
+    files = defaultdict[str, list[pytest.Item]](list)
+    for item in items:
+        files[item.location[0].removeprefix("tests/")].append(item)
+    found: list[tuple[float, list[pytest.Item]]] = []
+    for waits in (True, False):
+        names = [name for name in files if (name.split("/")[0] in WAITING) is waits]
+        names.sort(key=lambda name: LONG.index(name) if name in LONG else len(LONG))
+        found += [((place + 0.5) / len(names), files[name]) for place, name in enumerate(names)]
+    return [item for _, tests in sorted(found, key=lambda each: each[0]) for item in tests]
 
 
 def pytest_collection_finish() -> None:
