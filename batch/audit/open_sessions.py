@@ -12,6 +12,7 @@ import polars as pl
 
 from ...rules.engine.judge import Judged
 from ...schemas.time import rfc3339
+from ..evidence.bundle import SCRATCH
 from ..evidence.canonical_json import canonical_line
 from ..evidence.sorted_lines import SortedLines
 from ..prepare.buckets import until
@@ -76,7 +77,7 @@ def write_open(
     unordered rows come from files that stage (b) has merged: of these inputs, each dump may have some of the
     rows, and so may each file with a row of the same session id.
     """
-    places = SortedLines(path.parent / ".scratch" / "open", OpenPlace)
+    places = SortedLines(path.parent / SCRATCH / "open", OpenPlace)
     for sessions, files in found:
         if len(sessions):
             for place in _places(sessions, files, inputs, as_of):
