@@ -19,7 +19,7 @@ from ..sources.event_files import changed
 from .in_order import ROW
 from .row_order import RowOrder
 
-ROWS_MAX = 200_000
+ROWS_MAX = 100_000
 """Rows of sessions with findings whose columns are read together."""
 
 
