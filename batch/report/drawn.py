@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ...rules.explanation.timeline import explanation_data, explanations, is_relevant, sentences_of
+from ...rules.explanation.timeline import explanation_data, explanations, sentences_of
 from ...rules.model.problem import RuleError
 from ...schemas.time import rfc3339
 from ...schemas.verdict import Verdict
@@ -41,10 +41,11 @@ def _runs(session: ChosenSession) -> list[dict[str, Any]]:
     records = [record for record in session.records if record.verdict in _EXPLAINED]
     sentences = sentences_of(session.compiled, records)
     try:
-        runs = list(explanations(session.compiled, session.labels, is_closed=not session.is_open))
+        is_closed = not session.is_open
+        runs = list(explanations(session.compiled, session.labels, is_closed=is_closed, every=False))
     except RuleError:
         return []
-    return [explanation_data(run, sentences) for run in runs if is_relevant(run)]
+    return [explanation_data(run, sentences) for run in runs]
 
 
 def _event(event: dict[str, Any]) -> dict[str, Any]:

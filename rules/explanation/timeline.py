@@ -16,6 +16,8 @@ import polars as pl
 from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.verdict import Verdict
 from ..engine.judge import CompiledRules, Judged, label_columns, read_labels
+from ..engine.kernel import I32
+from ..engine.letters import LabelWords
 from ..engine.status import label_runs, status_of
 from ..engine.stepper import MachineStep, RuleEvent, RuleRun
 from ..model.printer import to_text
@@ -70,11 +72,17 @@ class RunExplanation:
 
 
 def explanations(
-    compiled: CompiledRules, labels: pl.DataFrame, *, is_closed: bool, only: int | None = None
+    compiled: CompiledRules,
+    labels: pl.DataFrame,
+    *,
+    is_closed: bool,
+    only: int | None = None,
+    every: bool = True,
 ) -> Iterator[RunExplanation]:
     """Yield the runs of every rule over one occurrence, in the order of the rules and of their slices.
 
-    With `only` they are the runs of the rule with that number. `labels` has `seq` and the labeler's columns,
+    With `only` they are the runs of the rule with that number, without `every` those of rules that apply to
+    the session, are broken or are unjudged there. `labels` has `seq` and the labeler's columns,
     a row for each event of the occurrence in judged order.
     Raises RuleError (TRL303) where the parts of a rule are too many for the session.
     """
@@ -82,22 +90,20 @@ def explanations(
     runs = {number: (run, events) for number, run, events in label_runs(compiled, labels)}
     for number in range(len(compiled.rules)) if only is None else (only,):
         rule, (run, events) = compiled.rules[number], runs[number]
-        bits = {name: compiled.propositions[rule.pack, name] for name in rule.propositions}
-        truths = {name: words.holds(bit)[codes] for name, bit in bits.items()}
         places = {event.seq: place for place, event in enumerate(events)}
         steps = _stepped(run, events, rule)
         closings = {status.last.slice: status.closing for status in status_of(run)}
         for name, stepped in steps.items():
-            rows = [places[step.seq] for step in stepped]
-            chosen = [(each, truth[rows].tolist()) for each, truth in truths.items()]
-            trace: ExampleSession = tuple(
-                frozenset(each for each, true in chosen if true[at]) for at in range(len(rows))
-            )
             is_over = is_closed and not run.is_stopped
             close = closings.get(name) if is_over else None
             unjudged = run.unjudged
             if unjudged is None and close is Verdict.UNJUDGED:
                 unjudged = stepped[-1].seq
+            is_broken = close is Verdict.UNMET or any(step.is_reported for step in stepped)
+            if not (every or run.applies is not None or unjudged is not None or is_broken):
+                continue
+            seen = codes[[places[step.seq] for step in stepped]]
+            trace = _trace(compiled, rule, words, seen)
             yield RunExplanation(
                 rule=rule,
                 digest=compiled.digests[number],
@@ -110,21 +116,20 @@ def explanations(
             )
 
 
-def judged_explanations(compiled: CompiledRules, judged: Judged, slot: int) -> Iterator[RunExplanation]:
+def _trace(compiled: CompiledRules, rule: Rule, words: LabelWords, codes: I32) -> ExampleSession:
+    """Return the propositions of a rule that are true at events with these words."""
+    bits = {name: compiled.propositions[rule.pack, name] for name in rule.propositions}
+    truths = [(name, words.holds(bit)[codes].tolist()) for name, bit in bits.items()]
+    return tuple(frozenset(name for name, true in truths if true[at]) for at in range(len(codes)))
+
+
+def judged_explanations(
+    compiled: CompiledRules, judged: Judged, slot: int, *, every: bool = True
+) -> Iterator[RunExplanation]:
     """Yield the runs over the occurrence in a slot of a judged bucket, like `explanations`."""
     rows = judged.order.rows[judged.sessions.bounds[slot] : judged.sessions.bounds[slot + 1]]
     labels = judged.labelled.select("seq", *label_columns(compiled))[rows]
-    yield from explanations(compiled, labels, is_closed=not judged.sessions.open[slot])
-
-
-def is_relevant(run: RunExplanation) -> bool:
-    """Return whether the rule of a run applies to the session, is broken or is unjudged there."""
-    return (
-        run.applies
-        or run.unjudged is not None
-        or run.close is Verdict.UNMET
-        or any(step.is_reported for step in run.steps)
-    )
+    yield from explanations(compiled, labels, is_closed=not judged.sessions.open[slot], every=every)
 
 
 def sentences_of(compiled: CompiledRules, records: Iterable[VerdictRecord]) -> Sentences:
