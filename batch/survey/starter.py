@@ -24,8 +24,8 @@ from ...rules.packs.yaml_document import ScalarNode
 from ...schemas.display import visible
 from ...schemas.records.violation_rate import rate_of
 from ..audit.audit import AuditResult, audit
-from ..audit.proposition_counts import PropositionCensus, census
 from ..prepare.options import AuditOptions
+from ..survey.proposition_counts import PropositionCensus, census
 from .usage import SourceUsage, ToolUsage
 
 WIDTH = 108

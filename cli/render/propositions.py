@@ -17,7 +17,7 @@ from .content import event_text
 from .fitted import FittedTable
 
 if TYPE_CHECKING:
-    from ...batch.audit.proposition_counts import PropositionCensus, PropositionCount, Sample
+    from ...batch.survey.proposition_counts import PropositionCensus, PropositionCount, Sample
     from ...rules.labels.matches import TextMatch
 
 TEXT_WIDTH = 200

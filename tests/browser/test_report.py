@@ -74,7 +74,7 @@ def test_the_report_opens_from_disk_in_both_themes(chromium: Browser, report: Pa
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(chromium: Browser, report: Path, scheme: Literal["light", "dark"]) -> None:
-    """No rule of axe-core is violated; undecided is only the contrast of drawn text, which is measured above."""
+    """No rule of axe-core is violated; it decides all but the contrast of drawn text, measured above."""
     page = chromium.new_page(color_scheme=scheme)
     page.goto(report.as_uri())
     page.evaluate(AXE)

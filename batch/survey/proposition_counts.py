@@ -18,11 +18,11 @@ from ...rules.model.predicate import Leaf, Not, Predicate, Test
 from ...rules.model.predicate import Path as FieldPath
 from ...rules.model.rule import Rule, RuleSet
 from ...schemas.event import Kind
+from ..audit.never_true import NeverTrue, never_true
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
 from ..sources.discover import Population, SourceFile, Sources
 from ..sources.event_files import reading, row_count, scan
-from .never_true import NeverTrue, never_true
 from .proposition_samples import SampleDraw, Sampling, events_at
 
 FEW_ROWS = 500
