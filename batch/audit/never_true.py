@@ -244,9 +244,14 @@ class _Archive:
         )
         labeler = Labeler(RuleSet((probing,), {}))
         words = np.zeros(labeler.words, dtype=np.uint64)
+        tools = [proposition.tools for proposition, _ in order]
+        chosen = pl.col("kind") != Kind.END.value
+        if all(tools):
+            chosen &= pl.col("tool").is_in(sorted(frozenset[str]().union(*tools)))
         for events in self._passes():
-            needed = events.filter(pl.col("kind") != Kind.END.value).select(labeler.fields)
-            labels = labeler.label(needed).collect()
+            # All rows at once: the streaming engine calls the labeler for every morsel.
+            needed = events.filter(chosen).select(labeler.fields).collect(engine="streaming").rechunk()
+            labels = labeler.label(needed.lazy()).collect()
             for word in range(labeler.words):
                 words[word] |= np.bitwise_or.reduce(labels[f"t{word}"].to_numpy(), initial=np.uint64(0))
         return {item for bit, item in enumerate(order) if not _has(words, bit)}
