@@ -24,6 +24,8 @@ from ...rules.engine.sessions import Clock, in_segments, occurrences_of, segment
 from ...rules.model.rule import Rule, RuleSet
 from ...schemas.event import Kind
 from ...schemas.time import rfc3339
+from ..attestation.attest import UNSIGNED, Attesting, attest
+from ..contents.never_true import RuleMistakes, names_never_true, rule_mistakes
 from ..evidence import bundle
 from ..findings.bundle_rules import keyed
 from ..prepare.buckets import labelled, until
@@ -33,7 +35,6 @@ from ..sources.discover import Population, SourceFile, Sources, named
 from ..sources.event_files import FileSlice, footer, null_count, reading, scan_slices
 from .audit import AuditResult, OnProgress, in_threads, silent
 from .draft import BundleDraft
-from .never_true import names_never_true, never_true
 from .open_sessions import OpenedIn, open_sessions
 from .summary import COUNTS, AuditTally, summary
 
@@ -55,7 +56,11 @@ class ArchivedRuleSet:
 
 
 def audit_as_judged(
-    archive: Sources, out: Path, options: AuditOptions, on_progress: OnProgress = silent
+    archive: Sources,
+    out: Path,
+    options: AuditOptions,
+    on_progress: OnProgress = silent,
+    attesting: Attesting = UNSIGNED,
 ) -> AuditResult:
     """Judge each event of a live archive by the rule set that judged it, and write the bundle `out`.
 
@@ -63,7 +68,7 @@ def audit_as_judged(
     order, and counts rules with the same pack and id together. Raises SourceError like `audit`, TRL407 if an
     event does not name its rule set, TRL408 if the archive lacks one, and RuleError if one cannot be read.
     """
-    population = Population()
+    started, population = attesting.begin(), Population()
     with bundle.staged(out) as work:
         scratch = work / bundle.SCRATCH
         parts = prepare(archive, scratch, population, options)
@@ -82,13 +87,15 @@ def audit_as_judged(
             for rule_set in reversed(sets)
             for pair in zip(rule_set.compiled.rules, rule_set.compiled.digests, strict=True)
         )
-        names = unseen if tally.events else []
-        never = never_true(parts, list(judged_by.values()), names, options.as_of)
-        content["never_true"] = list(map(asdict, never))
+        distinct = list(judged_by.values())
+        found = rule_mistakes(parts, distinct, unseen, options.as_of) if tally.events else RuleMistakes()
+        content |= asdict(found)
         content |= {"rule_sets": [_summary_of(rule_set) for rule_set in sets]}
         for rule_set in sets:
             bundle.write_rules(work / bundle.RULES / rule_set.digest, rule_set.rule_set.sources)
         draft.finish(content, [opened], judged_by, as_judged=True)
+        by_digest = {each.digest: each.compiled for each in sets}
+        attest(work, by_digest, options, attesting, started, as_judged=True)
     return AuditResult(content, population, examples)
 
 

@@ -14,8 +14,11 @@ import polars as pl
 
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, compile_rule_set, judge
 from ...rules.engine.sessions import Clock
+from ...rules.model.digest import rule_set_digest
 from ...rules.model.rule import RuleSet
 from ...schemas.time import NS
+from ..attestation.attest import UNSIGNED, Attesting, attest
+from ..contents.never_true import RuleMistakes, names_never_true, rule_mistakes
 from ..evidence import bundle
 from ..findings.bundle_rules import keyed
 from ..prepare import spill
@@ -28,7 +31,6 @@ from ..sources.event_files import row_count
 from .draft import BundleDraft, Examples
 from .in_order import disordered, judge_in_order
 from .late_columns import LateColumns, explained
-from .never_true import names_never_true, never_true
 from .open_sessions import OpenedIn, open_in_order, open_sessions
 from .row_order import RowOrder, row_order
 from .summary import AuditTally, summary
@@ -58,7 +60,12 @@ def silent(_step: str, _done: int, _total: int) -> None:
 
 
 def audit(
-    archive: Sources, rule_set: RuleSet, out: Path, options: AuditOptions, on_progress: OnProgress = silent
+    archive: Sources,
+    rule_set: RuleSet,
+    out: Path,
+    options: AuditOptions,
+    on_progress: OnProgress = silent,
+    attesting: Attesting = UNSIGNED,
 ) -> AuditResult:
     """Judge the archive by the rules and write the bundle `out`.
 
@@ -66,6 +73,7 @@ def audit(
     order of files. Raises SourceError if the archive cannot be read or `out` is no bundle, and RuleError if a
     rule exceeds a limit; then nothing is written.
     """
+    started = attesting.begin()
     compiled = compile_rule_set(rule_set)
     population = Population()
     with bundle.staged(out) as work:
@@ -77,22 +85,23 @@ def audit(
         examples = draft.write_verdicts(compiled.rules)
         tally.reject(named(archive), population)
         content = summary(compiled.rules, compiled.digests, tally, population)
-        content["never_true"] = _never_true(compiled, tally, parts, options)
+        content |= _rule_mistakes(compiled, tally, parts, options)
         if rule_set.selection:
             content["selection"] = {option: list(words) for option, words in rule_set.selection.items()}
         bundle.write_rules(work / bundle.RULES, rule_set.sources)
         draft.finish(content, auditing.opened, keyed(zip(compiled.rules, compiled.digests, strict=True)))
+        attest(work, {rule_set_digest(rule_set): compiled}, options, attesting, started)
     return AuditResult(content, population, examples, rows_in_order)
 
 
-def _never_true(
+def _rule_mistakes(
     compiled: CompiledRules, tally: AuditTally, parts: Sequence[SourceFile], options: AuditOptions
-) -> list[dict[str, Any]]:
-    """Return the entry of the summary on propositions that are true at no event."""
+) -> dict[str, Any]:
+    """Return the entries of the summary on propositions that are never true, and on likely mistakes."""
     if not tally.events:
-        return []
+        return asdict(RuleMistakes())
     names = names_never_true(compiled.labeler.propositions, tally.true, tally.unknown)
-    return [asdict(each) for each in never_true(parts, compiled.rules, names, options.as_of)]
+    return asdict(rule_mistakes(parts, compiled.rules, names, options.as_of))
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,12 +39,12 @@ def _line(session: ChosenSession) -> dict[str, Any]:
 def _runs(session: ChosenSession) -> list[dict[str, Any]]:
     """Return the runs of the rules that apply, none where a rule has too many parts for the session."""
     records = [record for record in session.records if record.verdict in _EXPLAINED]
-    sentences = sentences_of(session.compiled, records)
     try:
         is_closed = not session.is_open
         runs = list(explanations(session.compiled, session.labels, is_closed=is_closed, every=False))
     except RuleError:
         return []
+    sentences = sentences_of(session.compiled, records, runs)
     return [explanation_data(run, sentences) for run in runs]
 
 

@@ -59,15 +59,15 @@ def explained_session(
         if not shown:
             continue
         occurrence = str(shown[0]["occurrence"])
-        runs = judged_explanations(session.compiled, judged, slot, every=every_rule)
+        runs = tuple(judged_explanations(session.compiled, judged, slot, every=every_rule))
         records = [record for record in session.records if record.occurrence == occurrence]
         yield ExplainedSession(
             session_id=session_id,
             occurrence=occurrence,
             closed=not is_open,
             events=tuple(shown),
-            runs=tuple(runs),
-            sentences=sentences_of(session.compiled, records),
+            runs=runs,
+            sentences=sentences_of(session.compiled, records, runs),
         )
 
 

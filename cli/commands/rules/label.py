@@ -16,7 +16,7 @@ from ...rejected import report_rejected
 from ...source import allow_rejected_option, audit_options, chat_options, sources_argument, timezone_option
 
 if TYPE_CHECKING:
-    from ....batch.survey.proposition_counts import Census
+    from ....batch.audit.proposition_counts import Census
     from ....rules.model.rule import RuleSet
 
 
@@ -43,8 +43,8 @@ class SampleOptions:
 
     def census(self, rule_set: RuleSet) -> Census:
         """Return what to count. Raises a usage error for a name of no proposition, and RuleError."""
-        from ....batch.survey.proposition_counts import Census
-        from ....batch.survey.proposition_samples import Sampling
+        from ....batch.audit.proposition_counts import Census
+        from ....batch.audit.proposition_samples import Sampling
         from ....rules.language.parse import parse_predicate
 
         is_missed = self.missed is not None
@@ -115,7 +115,7 @@ def command(
     by default those that meet its conditions on kind, tool and sub-agents.
     """
     wanted.check()
-    from ....batch.survey.proposition_counts import census
+    from ....batch.audit.proposition_counts import census
 
     rule_set, options = selection.load(), audit_options(timezone)
     with tempfile.TemporaryDirectory() as scratch:
