@@ -19,7 +19,7 @@ import polars as pl
 from ...archive.error import SourceError
 from ...archive.rule_sets import read_rule_set
 from ...archive.writer import RULES_COLUMN
-from ...rules.engine.judge import CompiledRules, Judged, compile_rule_set, judge
+from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, compile_rule_set, judge
 from ...rules.engine.sessions import Clock, in_segments, occurrences_of, segments_of
 from ...rules.model.rule import Rule, RuleSet
 from ...schemas.event import Kind
@@ -81,7 +81,7 @@ def audit_as_judged(
         shown, digests = [rule for rule, _ in rules.values()], [digest for _, digest in rules.values()]
         examples = draft.write_verdicts(shown)
         tally.reject(named(archive), population)
-        content = summary(shown, digests, tally, population)
+        content = summary(shown, digests, tally, population, options)
         judged_by = keyed(
             pair
             for rule_set in reversed(sets)
@@ -173,7 +173,8 @@ def _population(
     nothing = compile_rule_set(_NO_RULES)
     counted = AuditTally(0)
     folder = scratch / "population"
-    buckets = labelled(parts, nothing.labeler, folder, options.as_of, partial(on_progress, "reading"))
+    on_rows, columns = partial(on_progress, "reading"), (*JUDGED_COLUMNS, "model")
+    buckets = labelled(parts, nothing.labeler, folder, options.as_of, on_rows, keep=columns)
     work = partial(judge, nothing, clock=clock, satisfied=False, cut=occurrences_of)
     found = (frame.collect(engine="streaming") for frame in buckets.frames)
     opened: list[pl.DataFrame] = []

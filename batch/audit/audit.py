@@ -84,7 +84,7 @@ def audit(
         rows_in_order = auditing.judge(parts)
         examples = draft.write_verdicts(compiled.rules)
         tally.reject(named(archive), population)
-        content = summary(compiled.rules, compiled.digests, tally, population)
+        content = summary(compiled.rules, compiled.digests, tally, population, options)
         content |= _rule_mistakes(compiled, tally, parts, options)
         if rule_set.selection:
             content["selection"] = {option: list(words) for option, words in rule_set.selection.items()}

@@ -74,8 +74,8 @@ class SessionChoice:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Return the columns of the events that sessions are chosen from, beside their labels."""
-        return tuple(dict.fromkeys([*JUDGED_COLUMNS, *self._shown]))
+        """Return the columns of the events that sessions are chosen from and counted by, beside labels."""
+        return tuple(dict.fromkeys([*JUDGED_COLUMNS, "model", *self._shown]))
 
     @property
     def sessions(self) -> list[ChosenSession]:
