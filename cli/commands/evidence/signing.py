@@ -30,6 +30,14 @@ def passphrase_option(help: str) -> Callable[[F], F]:
     return click.option("--passphrase-file", type=file, metavar="FILE", help=help)
 
 
+def secret_option() -> Callable[[F], F]:
+    """Return the option `--secret FILE` of a redaction: the path `secret`."""
+    file = click.Path(path_type=Path, exists=True, dir_okay=False)
+    return click.option(
+        "--secret", type=file, required=True, metavar="FILE", help="The secret, of 16 bytes or more."
+    )
+
+
 def passphrase_in(path: Path) -> bytes:
     """Return the first line of a file. Raises SourceError (TRL451) if it is empty."""
     from ....archive.error import SourceError
