@@ -29,7 +29,7 @@ _BLOCK = 10_000
 def redact(
     bundle: Path, out: Path, secret: RedactionSecret, signers: Sequence[Signer], *, sessions: bool
 ) -> None:
-    """Write a redacted bundle to `out`, signed anew; `sessions` replaces the ids of sessions, too.
+    """Write a redacted bundle to `out` and sign it; `sessions` replaces the ids of sessions, too.
 
     Raises SourceError (TRL462) if the bundle is not as attested, is redacted, was made by another version of
     tracline, or has a field of no known class; then nothing is written.

@@ -11,7 +11,7 @@ from .signing import secret_option
 
 
 @click.command("reveal", cls=Command)
-@click.argument("other", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("redacted", metavar="OTHER", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @secret_option()
 @click.option("--event", required=True, metavar="ID", help="The id of the event, as before the redaction.")
 @click.option(
@@ -20,7 +20,7 @@ from .signing import secret_option
     metavar="BUNDLE",
     help="The bundle before its redaction: reveal the event's text, too; --event can be the replacement.",
 )
-def command(other: Path, secret: Path, event: str, original: Path | None) -> None:
+def command(redacted: Path, secret: Path, event: str, original: Path | None) -> None:
     """Print the values of an event of the redacted bundle OTHER, each with the key that shows it.
 
     The output has a line of JSON for each value. `tracline verify OTHER --reveal FILE` checks these lines. A
@@ -31,5 +31,5 @@ def command(other: Path, secret: Path, event: str, original: Path | None) -> Non
     from ....batch.redaction.reveal import reveal
     from ....batch.redaction.secret import RedactionSecret
 
-    for each in reveal(other, original, RedactionSecret.of(secret), event):
+    for each in reveal(redacted, original, RedactionSecret.of(secret), event):
         click.echo(msgspec.json.encode(each))

@@ -123,3 +123,18 @@ def test_what_cannot_be_verified_exits_2(desk: Path) -> None:
     (desk / "bundle" / "attestation.json").write_text("{}")
     found = run("verify bundle")
     assert (found.exit_code, "TRL454" in found.stderr) == (2, True)
+
+
+def test_a_bundle_is_redacted_and_an_event_revealed(desk: Path) -> None:
+    """The copy is verified with the same key, and the revealed lines too, unless one is changed."""
+    (desk / "secret").write_bytes(bytes(32))
+    assert audited("--key key --with-text").exit_code == 0
+    assert run("redact bundle --out other --secret secret --key key").exit_code == 0
+    found = run("reveal other --secret secret --event a-2 --original bundle")
+    assert [json.loads(line)["value"] for line in found.stdout.splitlines()] == ["a-2", "no!"]
+    (desk / "revealed").write_text(found.stdout)
+    assert run("verify other --key key.pub --reveal revealed").exit_code == 0
+    (desk / "revealed").write_text(found.stdout.replace("no!", "no?"))
+    found = run("verify other --key key.pub --reveal revealed")
+    assert (found.exit_code, "TRL464" in found.stdout) == (1, True)
+    assert run("verify other --archive archive --rerun").exit_code == 2

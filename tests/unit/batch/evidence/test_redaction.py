@@ -125,8 +125,8 @@ def test_equal_values_stay_equal(desk: Path) -> None:
     assert len(slices) == len({line["slice"] for line in before if line["slice"]}) == 2
     assert {len(text) for text in slices} == {34}
     texts = [event["text"] for line in lines(desk / "redacted", "sessions.jsonl") for event in line["events"]]
-    said = [text for text in texts if text is not None]
-    assert len(said) == len(set(said)) == 3
+    shown = [text for text in texts if text is not None]
+    assert len(shown) == len(set(shown)) == 3
 
 
 def test_lines_are_sorted_by_what_they_have(desk: Path) -> None:
