@@ -30,6 +30,7 @@ COMMANDS = {
     "verify": ("evidence.verify", "Check a bundle, with or without its archive."),
     "redact": ("evidence.redact", "Write a bundle without texts and ids that can be guessed."),
     "reveal": ("evidence.reveal", "Show single values of a redacted bundle."),
+    "erase": ("evidence.erase", "Remove a session from an archive."),
     "keys": ("evidence.keys", "Make the keys that sign bundles."),
     "explain": (
         "archive.explain",

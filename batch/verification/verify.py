@@ -10,6 +10,7 @@ from typing import Any
 
 from ..attestation.envelope import TIMESTAMP
 from ..attestation.keys import TrustedKey
+from .archive_files import compare_archive
 from .attested import (
     AttestedBundle,
     digests_check,
@@ -21,7 +22,7 @@ from .attested import (
 from .checks import BundleCheck, CheckResult, guarded, not_checked
 from .derived import certificates_check, ids_check, report_check, summary_check, waivers_check
 from .previous import previous_check
-from .reperformed import archive_check, rerun_check
+from .reperformed import rerun_check
 
 FurtherCheck = Callable[[AttestedBundle], BundleCheck]
 """A check of a bundle that a flag asks for."""
@@ -117,7 +118,18 @@ def _against_archive(bundle: AttestedBundle, request: VerificationRequest) -> It
         yield not_checked("archive", "no archive is given: --archive ARCHIVE")
         yield not_checked("rerun", "not asked for: --archive ARCHIVE --rerun")
         return
-    yield guarded("archive", "TRL461", lambda: archive_check(bundle, request.archive))
+    erased: tuple[str, ...] = ()
+
+    def compared() -> BundleCheck:
+        nonlocal erased
+        comparison = compare_archive(bundle, request.archive, request.keys)
+        erased = comparison.erased
+        return comparison.check
+
+    yield guarded("archive", "TRL461", compared)
+    if request.rerun and erased:
+        yield not_checked("rerun", "rows of the archive are erased")
+        return
     if not request.rerun:
         yield not_checked("rerun", "not asked for: --rerun")
         return

@@ -81,14 +81,15 @@ class SigningOptions:
         return tuple(KeySigner.of(path, passphrase) for path in self.key)
 
 
-def signing_options() -> Callable[[F], F]:
+KEY_HELP = "Sign the bundle with this private key; with the old and the new one where the key changes."
+
+
+def signing_options(key_help: str = KEY_HELP) -> Callable[[F], F]:
     """Return the options `--key`, `--signer` and `--passphrase-file`: the SigningOptions `signing`."""
     return grouped_options(
         "signing",
         SigningOptions,
-        key_path_option(
-            "Sign the bundle with this private key; with the old and the new one where the key changes."
-        ),
+        key_path_option(key_help),
         click.option(
             "--signer",
             metavar="COMMAND",
