@@ -22,12 +22,13 @@ class FieldClass(StrEnum):
     TEXT = "text"
     NAME = "name"
     PATH = "path"
+    HINT = "hint"
     CERTIFIED = "certified"
     """Events of a certificate: lists with the event's id in the second place."""
 
 
 OPEN, SESSION = FieldClass.OPEN, FieldClass.SESSION_ID
-ALWAYS: Final = ("event_id", "id", "name", "path", "slice", "text")
+ALWAYS: Final = ("event_id", "hint", "id", "name", "path", "slice", "text")
 """The fields that every redaction replaces."""
 
 Shape = FieldClass | Mapping[str, Any] | Sequence[Any]
@@ -78,4 +79,14 @@ SOURCE_FIELDS: Final[Shape] = {
     **_open("as_judged as_of chat idle_s scope seed timezone with_text"),
     "paths": [FieldClass.PATH],
 }
-SUMMARY_FIELDS: Final[Shape] = _open("never_true population rule_sets rules selection")
+SUMMARY_FIELDS: Final[Shape] = {
+    **_open("never_true population rule_sets rules selection"),
+    # A likely mistake may be a word of an argument's values.
+    "likely_mistakes": [
+        {
+            **_open("pack proposition rules condition"),
+            "reason": FieldClass.HINT,
+            "suggestion": FieldClass.HINT,
+        }
+    ],
+}

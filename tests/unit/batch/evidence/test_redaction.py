@@ -114,7 +114,7 @@ def test_a_redacted_bundle_is_verified(desk: Path, name: str) -> None:
     assert derived(desk / name) == derived(desk / "bundle")
     redaction = read_attested(desk / name).predicate["redaction"]
     assert redaction["original"] == sha256((desk / "bundle" / "attestation.json").read_bytes()).hexdigest()
-    fields = {"event_id", "id", "name", "path", "slice", "text"}
+    fields = {"event_id", "hint", "id", "name", "path", "slice", "text"}
     assert set(redaction["fields"]) == fields | ({"session_id"} if name == "sessionless" else set())
 
 
