@@ -269,7 +269,7 @@ class _Archive:
             pl.concat(contents).sort("place", "content").head(CONTENTS_READ).select("content").iter_rows()
         ):
             counter.add(content)
-        return sorted(path.path for path in counter.paths())
+        return sorted(path.path for path in counter.paths() if path.keys is None)
 
     def _passes(self) -> Iterator[pl.LazyFrame]:
         for each in passes(self.parts):
