@@ -26,6 +26,8 @@ from ...rules.engine.sessions import Clock, in_segments, occurrences_of, segment
 from ...rules.model.rule import Rule, RuleSet
 from ...schemas.event import Kind
 from ...schemas.time import rfc3339
+from ..attestation.attest import UNSIGNED, Attesting, attest
+from ..contents.never_true import RuleMistakes, names_never_true, rule_mistakes
 from ..evidence import bundle
 from ..evidence.canonical_json import write_canonical
 from ..evidence.certificates import CERTIFICATES
@@ -40,7 +42,6 @@ from ..report.page import write_report
 from ..sources.discover import Population, SourceFile, Sources, named
 from ..sources.event_files import FileSlice, footer, null_count, reading, scan_slices
 from .audit import AuditResult, OnProgress, in_threads, new_certificates, silent, write_verdicts
-from .never_true import names_never_true, never_true
 from .open_sessions import OPEN_SESSIONS, OpenedIn, open_sessions, write_open
 from .summary import COUNTS, AuditTally, summary
 
@@ -62,7 +63,11 @@ class ArchivedRuleSet:
 
 
 def audit_as_judged(
-    archive: Sources, out: Path, options: AuditOptions, on_progress: OnProgress = silent
+    archive: Sources,
+    out: Path,
+    options: AuditOptions,
+    on_progress: OnProgress = silent,
+    attesting: Attesting = UNSIGNED,
 ) -> AuditResult:
     """Judge each event of a live archive by the rule set that judged it, and write the bundle `out`.
 
@@ -70,7 +75,7 @@ def audit_as_judged(
     order, and counts rules with the same pack and id together. Raises SourceError like `audit`, TRL407 if an
     event does not name its rule set, TRL408 if the archive lacks one, and RuleError if one cannot be read.
     """
-    population = Population()
+    started, population = attesting.begin(), Population()
     with bundle.staged(out) as work:
         scratch = work / ".scratch"
         scratch.mkdir()
@@ -101,8 +106,9 @@ def audit_as_judged(
         content = summary(shown, [digest for _, digest in rules.values()], tally, population)
         judged_by = [rule for rule_set in reversed(sets) for rule in rule_set.compiled.rules]
         judged_digests = [digest for rule_set in reversed(sets) for digest in rule_set.compiled.digests]
-        never = [name for name in seen if tally.events and not seen[name]]
-        content["never_true"] = list(map(asdict, never_true(parts, judged_by, never, options.as_of)))
+        never = [name for name in seen if not seen[name]]
+        found = rule_mistakes(parts, judged_by, never, options.as_of) if tally.events else RuleMistakes()
+        content |= asdict(found)
         content |= {"rule_sets": [_summary_of(rule_set) for rule_set in sets]}
         write_canonical(work / bundle.SUMMARY, content)
         (work / bundle.RULES).mkdir()
@@ -112,6 +118,8 @@ def audit_as_judged(
         write_sessions(work, compile_rule_set(_NO_RULES), parts, options)
         write_report(work, keyed(zip(judged_by, judged_digests, strict=True)))
         shutil.rmtree(scratch)
+        by_digest = {each.digest: each.compiled for each in sets}
+        attest(work, by_digest, options, attesting, started, as_judged=True)
     return AuditResult(content, population, examples)
 
 

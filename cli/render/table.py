@@ -16,7 +16,7 @@ from ...rules.model.rule import Precision
 from ...schemas.instrumentations.missing import with_setting
 from ...schemas.records.violation_rate import rate_of
 from ...schemas.verdict import Severity
-from ..never_true import never_true_lines
+from ..rule_mistakes import rule_mistake_lines
 from ..terminal import clean, plain_console, quoted
 from .fitted import FittedTable, aligned
 
@@ -57,7 +57,7 @@ def print_table(result: AuditResult, out: Path) -> None:
     _print_rules(console, "Unjudged in some sessions", counts)
     for reason, keys in _reasons(rules, unjudged).items():
         console.print(Text(clean(f"  unjudged: {reason}: {', '.join(keys)}")))
-    for line in never_true_lines(result.summary.get("never_true", ())):
+    for line in rule_mistake_lines(result.summary):
         console.print(Text(line))
     console.print(Text(f"Bundle: {clean(str(out))}"))
     if broken:

@@ -15,12 +15,14 @@ from ...rejected import report_rejected
 from ...source import allow_empty_option, allow_rejected_option, named, sources_argument
 from ...terminal import clean, quoted
 from ...unread import report_empty, report_unread
+from ..evidence.signing import SigningOptions, signing_options
 from .failing import FailingOptions, failing_options, failing_rules
 from .judging import JudgingOptions, judging_options
 from .learned import notes_on_history
 from .output import write_results
 
 if TYPE_CHECKING:
+    from ....batch.attestation.attest import Attesting
     from ....batch.audit.audit import AuditResult
 
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 @allow_rejected_option()
 @allow_empty_option()
 @judging_options()
+@signing_options()
 @format_option("table", "json", "jsonl", "junit", "sarif")
 def command(
     archive: tuple[str, ...],
@@ -47,6 +50,7 @@ def command(
     allow_rejected: int,
     allow_empty: bool,
     judging: JudgingOptions,
+    signing: SigningOptions,
     format: str,
 ) -> None:
     """Judge an archive by rule packs and write a bundle of verdicts.
@@ -62,7 +66,8 @@ def command(
     failing.check()
     judging.set_threads()
     rates = failing.rates()
-    result = _judged(archive, None if as_judged else selection, out, judging)
+    attesting = signing.attesting()
+    result = _judged(archive, None if as_judged else selection, out, judging, attesting)
     accepted = failing.accepted(result.summary, rates)
     write_results(result, selection.rules, out, format, accepted, Severity(failing.min_severity))
     code = _report(result, archive, allow_rejected, allow_empty=allow_empty)
@@ -91,7 +96,11 @@ def _check(selection: RuleSelection, as_judged: bool) -> None:
 
 
 def _judged(
-    archive: Sequence[str], selection: RuleSelection | None, out: Path, judging: JudgingOptions
+    archive: Sequence[str],
+    selection: RuleSelection | None,
+    out: Path,
+    judging: JudgingOptions,
+    attesting: Attesting,
 ) -> AuditResult:
     """Judge the archive by the selected rules, or by those that judged it live, and write the bundle."""
     from ....batch.audit.as_judged import audit_as_judged
@@ -101,8 +110,8 @@ def _judged(
     options = judging.audit_options()
     with progress_bar() as on_progress:
         if rule_set is None:
-            return audit_as_judged(archive, out, options, on_progress)
-        return audit(archive, rule_set, out, options, on_progress)
+            return audit_as_judged(archive, out, options, on_progress, attesting)
+        return audit(archive, rule_set, out, options, on_progress, attesting)
 
 
 def _report(result: AuditResult, archive: Sequence[str], allow_rejected: int, *, allow_empty: bool) -> int:
