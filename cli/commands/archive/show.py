@@ -70,13 +70,14 @@ def command(
     """
     from ....batch.findings.inputs import is_bundle
 
-    if any(map(is_bundle, source)):
+    bundles = [Path(each) for each in source if is_bundle(each)]
+    if bundles:
         if len(source) > 1:
             raise click.UsageError("A bundle is shown alone.")
         if session is not None or selection.rules or repeats or as_of is not None:
             taken = "--rule, --verdict, --select, --ignore, --sample, --seed and --archive"
             raise click.UsageError(f"A bundle takes {taken}.")
-        show_findings(Path(source[0]), wanted, selection, audit_options(timezone), format)
+        show_findings(bundles[0], wanted, selection, audit_options(timezone), format)
         return
     if wanted.is_given:
         raise click.UsageError(

@@ -143,9 +143,9 @@ def test_sessions_of_several_sources_are_shown_and_explained_alike(place: Path) 
     rules = ("--rules", "pack.yaml")
     for words in (["show"], ["show", *rules], ["explain", "--session", "b", *rules]):
         name, *more = words
-        one, two = run(name, "both", *more), run(name, "both/north", "both/south", *more)
-        assert one.exit_code == 0, one.output
-        assert two.stdout == one.stdout
+        whole, parts = run(name, "both", *more), run(name, "both/north", "both/south", *more)
+        assert whole.exit_code == 0, whole.output
+        assert parts.stdout == whole.stdout
     for out, sources in (("one.yaml", ["both"]), ("two.yaml", ["both/north", "both/south"])):
         assert run("init", *sources, "--out", out).exit_code == 0
     assert (place / "two.yaml").read_text() == (place / "one.yaml").read_text().replace(
