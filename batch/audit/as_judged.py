@@ -27,6 +27,7 @@ from ...rules.model.rule import Rule, RuleSet
 from ...schemas.event import Kind
 from ...schemas.time import rfc3339
 from ..attestation.attest import UNSIGNED, Attesting, attest
+from ..contents.never_true import RuleMistakes, names_never_true, rule_mistakes
 from ..evidence import bundle
 from ..evidence.canonical_json import write_canonical
 from ..evidence.certificates import CERTIFICATES
@@ -41,7 +42,6 @@ from ..report.page import write_report
 from ..sources.discover import Population, SourceFile, Sources, named
 from ..sources.event_files import FileSlice, footer, null_count, reading, scan_slices
 from .audit import AuditResult, OnProgress, in_threads, new_certificates, silent, write_verdicts
-from .never_true import names_never_true, never_true
 from .open_sessions import OPEN_SESSIONS, OpenedIn, open_sessions, write_open
 from .summary import COUNTS, AuditTally, summary
 
@@ -106,8 +106,9 @@ def audit_as_judged(
         content = summary(shown, [digest for _, digest in rules.values()], tally, population)
         judged_by = [rule for rule_set in reversed(sets) for rule in rule_set.compiled.rules]
         judged_digests = [digest for rule_set in reversed(sets) for digest in rule_set.compiled.digests]
-        never = [name for name in seen if tally.events and not seen[name]]
-        content["never_true"] = list(map(asdict, never_true(parts, judged_by, never, options.as_of)))
+        never = [name for name in seen if not seen[name]]
+        found = rule_mistakes(parts, judged_by, never, options.as_of) if tally.events else RuleMistakes()
+        content |= asdict(found)
         content |= {"rule_sets": [_summary_of(rule_set) for rule_set in sets]}
         write_canonical(work / bundle.SUMMARY, content)
         (work / bundle.RULES).mkdir()

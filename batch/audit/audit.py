@@ -22,6 +22,7 @@ from ...schemas.records.verdict_record import VerdictRecord, decode_verdict
 from ...schemas.time import NS, rfc3339
 from ...schemas.verdict import Verdict
 from ..attestation.attest import UNSIGNED, Attesting, attest
+from ..contents.never_true import RuleMistakes, names_never_true, rule_mistakes
 from ..evidence import bundle
 from ..evidence.canonical_json import write_canonical
 from ..evidence.certificates import CERTIFICATES, Certificates, SessionPlace
@@ -39,7 +40,6 @@ from ..sources.discover import Population, SourceFile, Sources, named
 from ..sources.event_files import row_count
 from .in_order import disordered, judge_in_order
 from .late_columns import LateColumns, with_findings
-from .never_true import names_never_true, never_true
 from .open_sessions import OPEN_SESSIONS, OpenedIn, open_in_order, open_sessions, write_open
 from .row_order import RowOrder, row_order
 from .summary import AuditTally, rule_keys, summary
@@ -105,7 +105,7 @@ def audit(
         write_open(work / OPEN_SESSIONS, auditing.opened, population.inputs, options.as_of)
         tally.reject(named(archive), population)
         content = summary(compiled.rules, compiled.digests, tally, population)
-        content["never_true"] = _never_true(compiled, tally, parts, options)
+        content |= _rule_mistakes(compiled, tally, parts, options)
         if rule_set.selection:
             content["selection"] = {option: list(words) for option, words in rule_set.selection.items()}
         write_canonical(work / bundle.SUMMARY, content)
@@ -118,14 +118,14 @@ def audit(
     return AuditResult(content, population, examples, rows_in_order)
 
 
-def _never_true(
+def _rule_mistakes(
     compiled: CompiledRules, tally: AuditTally, parts: Sequence[SourceFile], options: AuditOptions
-) -> list[dict[str, Any]]:
-    """Return the entry of the summary on propositions that are true at no event."""
+) -> dict[str, Any]:
+    """Return the entries of the summary on propositions that are never true, and on likely mistakes."""
     if not tally.events:
-        return []
+        return asdict(RuleMistakes())
     names = names_never_true(compiled.labeler.propositions, tally.true, tally.unknown)
-    return [asdict(each) for each in never_true(parts, compiled.rules, names, options.as_of)]
+    return asdict(rule_mistakes(parts, compiled.rules, names, options.as_of))
 
 
 def new_certificates(

@@ -101,11 +101,11 @@ def _drawn(
     begin, end = judged.sessions.bounds[slot], judged.sessions.bounds[slot + 1]
     if end - begin > EVENTS_DRAWN_MAX:
         return {"events": [], "rules": []}
-    sentences = sentences_of(compiled, found)
     try:
         runs = [run for run in judged_explanations(compiled, judged, slot) if is_relevant(run)]
     except RuleError:
         runs = []
+    sentences = sentences_of(compiled, found, runs)
     rows = judged.labelled.select(_SHOWN)[judged.order.rows[begin:end]]
     events = rows.with_columns(pl.col("time").to_physical()).iter_rows(named=True)
     return {

@@ -19,6 +19,7 @@ from ...archive.error import SourceError
 from ...rules.model.rule import Rule
 from ...schemas.display import visible
 from ...schemas.records.verdict_record import VerdictRecord
+from ...schemas.time import UNDATED
 from ...schemas.verdict import Severity
 from ..evidence.bundle import SUMMARY, VERDICTS, read_verdicts
 from ..findings.bundle_rules import RuleKey, bundle_rules
@@ -54,6 +55,12 @@ class DrawnSession:
     sentences: tuple[str, ...]
     more: int
     texts: tuple[Mapping[str, Any], ...]
+
+    @property
+    def began(self) -> str:
+        """Return when the session began, in words."""
+        occurrence: str = self.session["occurrence"]
+        return "no times" if occurrence.startswith(UNDATED) else f"began {occurrence[:19]}Z"
 
 
 def write_report(bundle: Path, rules: Mapping[RuleKey, Rule] | None = None) -> None:

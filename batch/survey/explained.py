@@ -60,7 +60,7 @@ def explained_session(
         if not shown:
             continue
         occurrence = str(shown[0]["occurrence"])
-        runs = judged_explanations(session.compiled, judged, slot)
+        runs = list(judged_explanations(session.compiled, judged, slot))
         records = [record for record in session.records if record.occurrence == occurrence]
         yield ExplainedSession(
             session_id=session_id,
@@ -68,7 +68,7 @@ def explained_session(
             closed=not is_open,
             events=tuple(shown),
             runs=tuple(run for run in runs if every_rule or is_relevant(run)),
-            sentences=sentences_of(session.compiled, records),
+            sentences=sentences_of(session.compiled, records, runs),
         )
 
 
