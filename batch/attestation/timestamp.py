@@ -31,7 +31,7 @@ INSTALL_HINT = "install tracline with its extra `timestamp`: pip install '.[time
 
 
 class TimestampError(ValueError):
-    """A timestamp that does not hold; the text says why."""
+    """A timestamp that does not hold; the text names the fault."""
 
 
 def stamped_bytes(envelope: Envelope) -> bytes:

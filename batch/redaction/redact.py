@@ -12,7 +12,7 @@ from ...archive.error import SourceError
 from ..attestation.envelope import ATTESTATION, signed_envelope
 from ..attestation.signers import Signer
 from ..attestation.statement import statement, tool
-from ..evidence.bundle import TYPED_VERDICTS, VERDICTS, staged, typed_writer
+from ..evidence.bundle import SCRATCH, TYPED_VERDICTS, VERDICTS, staged, typed_writer
 from ..evidence.files import file_digest
 from ..findings.inputs import INPUTS
 from ..report.page import write_report
@@ -36,8 +36,7 @@ def redact(
     """
     original = _original(bundle, out)
     with staged(out) as work:
-        scratch = work / ".scratch"
-        scratch.mkdir()
+        scratch = work / SCRATCH
         write_redacted(bundle, work, Redactor(secret, sessions), scratch)
         shutil.rmtree(scratch)
         _write_typed(work)
