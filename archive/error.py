@@ -29,6 +29,7 @@ CODES: dict[str, str] = {
     "TRL457": "a signature that is missing, by another key, or of another statement",
     "TRL458": "a previous bundle that is not the one that a bundle names",
     "TRL465": "an archive from which nothing can be erased",
+    "TRL459": "a timestamp that is missing or does not hold, or an authority that gives none",
     "TRL460": "a file of a bundle that does not follow from the others",
     "TRL461": "an archive that is not the audited one, or gives other results",
     "TRL462": "a bundle that cannot be redacted, or a field of no known class",

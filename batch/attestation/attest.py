@@ -11,20 +11,23 @@ from ...rules.engine.judge import CompiledRules
 from ...schemas.time import rfc3339
 from ..prepare.options import AuditOptions
 from .chain import PreviousBundle, check_handover
-from .envelope import ATTESTATION, signed_envelope
+from .envelope import ATTESTATION, TIMESTAMP, signed_envelope
 from .signers import Signer
 from .statement import audit_predicate, statement
+from .timestamp import TimestampAuthority, stamped_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Attesting:
     """The signers of an audit's attestation, which is unsigned without any, and what it states of the audit.
 
-    `previous` is the bundle before in a chain. The clock returns nanoseconds since the epoch.
+    `previous` is the bundle before in a chain; `authority` stamps the signatures. The clock returns
+    nanoseconds since the epoch.
     """
 
     signers: tuple[Signer, ...] = ()
     previous: PreviousBundle | None = None
+    authority: TimestampAuthority | None = None
     clock: Callable[[], int] = time.time_ns
 
     def begin(self) -> int:
@@ -51,3 +54,5 @@ def attest(
     predicate = audit_predicate(bundle, rule_sets, options, made, previous, as_judged=as_judged)
     envelope = signed_envelope(statement(bundle, predicate), attesting.signers)
     (bundle / ATTESTATION).write_bytes(envelope.encoded())
+    if attesting.authority is not None and envelope.signatures:
+        (bundle / TIMESTAMP).write_bytes(attesting.authority.stamp(stamped_bytes(envelope)))

@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..attestation.envelope import TIMESTAMP
+from cryptography.x509 import Certificate
+
 from ..attestation.keys import TrustedKey
 from .archive_files import compare_archive
 from .attested import (
@@ -23,6 +24,7 @@ from .checks import BundleCheck, CheckResult, guarded, not_checked
 from .derived import certificates_check, ids_check, report_check, summary_check, waivers_check
 from .previous import previous_check
 from .reperformed import rerun_check
+from .stamped import timestamp_check
 
 FurtherCheck = Callable[[AttestedBundle], BundleCheck]
 """A check of a bundle that a flag asks for."""
@@ -32,6 +34,7 @@ FurtherCheck = Callable[[AttestedBundle], BundleCheck]
 class VerificationRequest:
     """The flags of a verification: trusted keys, the archive, whether to audit again, the previous bundle.
 
+    `authorities` are the certificates of trusted timestamp authorities.
     `further` are checks that flags ask for, by name; they are made last.
     """
 
@@ -40,6 +43,7 @@ class VerificationRequest:
     rerun: bool = False
     previous: Path | None = None
     threads: int = 1
+    authorities: tuple[Certificate, ...] = ()
     further: Mapping[str, FurtherCheck] = field(default_factory=dict[str, "FurtherCheck"])
 
     @property
@@ -47,6 +51,7 @@ class VerificationRequest:
         """Return the checks that a flag asks for."""
         flags = {
             "signature": self.keys,
+            "timestamp": self.authorities,
             "previous": self.previous,
             "archive": self.archive,
             "rerun": self.rerun,
@@ -94,8 +99,7 @@ def checks(bundle: AttestedBundle, request: VerificationRequest) -> Iterator[Bun
     yield guarded("digests", "TRL456", lambda: digests_check(bundle))
     yield guarded("format", "TRL454", lambda: format_check(bundle))
     yield _signature(bundle, request)
-    has_timestamp = (bundle.folder / TIMESTAMP).exists()
-    yield not_checked("timestamp", "no --tsa" if has_timestamp else "there is none")
+    yield guarded("timestamp", "TRL459", lambda: timestamp_check(bundle, request.authorities))
     yield previous_check(bundle, request.previous, request.keys)
     yield derived("ids", ids_check)
     yield derived("certificates", certificates_check)

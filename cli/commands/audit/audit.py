@@ -40,6 +40,11 @@ if TYPE_CHECKING:
 @allow_empty_option()
 @judging_options()
 @signing_options()
+@click.option(
+    "--timestamp",
+    metavar="URL",
+    help="Have a timestamp authority (RFC 3161) stamp the signature; requires --key.",
+)
 @format_option("table", "json", "jsonl", "junit", "sarif")
 def command(
     archive: tuple[str, ...],
@@ -51,6 +56,7 @@ def command(
     allow_empty: bool,
     judging: JudgingOptions,
     signing: SigningOptions,
+    timestamp: str | None,
     format: str,
 ) -> None:
     """Judge an archive by rule packs and write a bundle of verdicts.
@@ -66,7 +72,7 @@ def command(
     failing.check()
     judging.set_threads()
     rates = failing.rates()
-    attesting = signing.attesting()
+    attesting = signing.attesting(timestamp)
     result = _judged(archive, None if as_judged else selection, out, judging, attesting)
     accepted = failing.accepted(result.summary, rates)
     write_results(result, selection.rules, out, format, accepted, Severity(failing.min_severity))

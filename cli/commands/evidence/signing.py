@@ -56,11 +56,15 @@ class SigningOptions:
     signer: str | None
     passphrase_file: Path | None
 
-    def attesting(self) -> Attesting:
-        """Return the signers and the clock of an attestation."""
+    def attesting(self, timestamp: str | None = None) -> Attesting:
+        """Return the signers of an attestation, its clock, and the authority that stamps the signatures."""
         from ....batch.attestation.attest import Attesting
+        from ....batch.attestation.timestamp import TimestampAuthority
 
-        return Attesting(self.signers())
+        if timestamp is not None and not self.key:
+            raise click.UsageError("--timestamp requires --key: it stamps the signature.")
+        authority = None if timestamp is None else TimestampAuthority(timestamp)
+        return Attesting(self.signers(), authority=authority)
 
     def signers(self) -> tuple[Signer, ...]:
         """Return the signers. Raises SourceError (TRL450, TRL451) for files that are no such keys."""

@@ -36,6 +36,12 @@ _WORDS = {"passed": "passed", "failed": "FAILED", "not_checked": "not checked"}
     help="Check that this is the bundle before it in its chain.",
 )
 @click.option(
+    "--tsa",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="CERT",
+    help="Check the timestamp by the certificates of its authority, in PEM.",
+)
+@click.option(
     "--reveal",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
@@ -48,6 +54,7 @@ def command(
     archive: tuple[str, ...],
     rerun: bool,
     previous: Path | None,
+    tsa: Path | None,
     reveal: Path | None,
     format: str,
 ) -> None:
@@ -58,6 +65,7 @@ def command(
     has no attestation that can be read.
     """
     from ....batch.attestation.keys import read_public
+    from ....batch.attestation.timestamp import read_certificates
     from ....batch.redaction.reveal import reveal_check
     from ....batch.verification.verify import VerificationRequest, verify
 
@@ -67,7 +75,15 @@ def command(
     further: dict[str, Callable[[AttestedBundle], BundleCheck]] = {}
     if reveal is not None:
         further["reveal"] = partial(reveal_check, revealed=reveal.read_bytes().splitlines())
-    request = VerificationRequest(keys, archive, rerun, previous, os.cpu_count() or 1, further)
+    request = VerificationRequest(
+        keys=keys,
+        archive=archive,
+        rerun=rerun,
+        previous=previous,
+        threads=os.cpu_count() or 1,
+        authorities=() if tsa is None else tuple(read_certificates(tsa)),
+        further=further,
+    )
     found = verify(bundle, request)
     _print(found, format)
     if found.exit_code:
