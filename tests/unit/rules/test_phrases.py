@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
+from tracline.rules.language.errors.phrases import FORMULA, PREDICATE
 from tracline.rules.language.parse import parse_formula, parse_predicate
-from tracline.rules.language.phrases import FORMULA, PREDICATE
 from tracline.rules.model.problem import RuleError
 
 FORMULAS = {

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..model.keywords import RESERVED
+from ...model.keywords import RESERVED
 
 _NAME = rf"(?!(?:{'|'.join(sorted(RESERVED))})\b)([A-Za-z_]\w*)"
 _TIME = r"\d+(?:\.\d+)?\s*(?:ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?|d|days?)\b"

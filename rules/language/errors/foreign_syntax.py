@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from difflib import get_close_matches
 
-from ..model.keywords import RESERVED
-from ..model.problem import Problem
+from ...model.keywords import RESERVED
+from ...model.problem import Problem
 from .phrases import FORMULA, PREDICATE
 from .rejected_text import TEST_WORDS, ParseFailure
 
@@ -98,4 +98,15 @@ def phrase_of_foreign_syntax(failure: ParseFailure) -> Problem | None:
             if match.start() <= at <= match.end():
                 message, hint = phrase.message, phrase.hint(match)
                 return failure.snippet.problem("TRL107", message, hint, *match.span())
+    return None
+
+
+def quotes_of_foreign_syntax(failure: ParseFailure) -> Problem | None:
+    """Check for a string in the quotes of another language."""
+    here = failure.here
+    if here.kind == "open" and here.text[0] != '"':
+        return failure.problem("TRL107", "curly quotes do not delimit a string", "use straight double quotes")
+    if here.kind == "quoted":
+        inner = here.text.strip("'‘’`")
+        return failure.problem("TRL107", "strings are written in double quotes", f'write `"{inner}"`')
     return None
