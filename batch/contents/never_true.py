@@ -8,7 +8,7 @@ searched for in all rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 
 import numpy as np
@@ -57,8 +57,8 @@ class LikelyMistake:
 class RuleMistakes:
     """The propositions that are true at no event, and the likely mistakes in conditions of the others."""
 
-    never_true: tuple[NeverTrue, ...] = ()
-    likely_mistakes: tuple[LikelyMistake, ...] = ()
+    never_true: list[NeverTrue] = field(default_factory=list[NeverTrue])
+    likely_mistakes: list[LikelyMistake] = field(default_factory=list[LikelyMistake])
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +88,10 @@ def rule_mistakes(
     keyed = [] if only is not None else [(rule, _required(rule, never)) for rule in rules if rule.for_each]
     conditions = [condition for each in listed.values() for condition in each.conditions]
     mistakes = ArchiveMistakes(archive, conditions, [key for _, key in keyed])
-    explained = tuple(_explained(listed[name], mistakes, archive) for name in never if name in listed)
+    explained = [_explained(listed[name], mistakes, archive) for name in never if name in listed]
     others = [each for each in listed.values() if each.name not in never]
     likely = [entry for each in others for entry in _likely(each, mistakes)]
-    return RuleMistakes(explained, (*likely, *_of_keys(keyed, mistakes)))
+    return RuleMistakes(explained, [*likely, *_of_keys(keyed, mistakes)])
 
 
 def names_never_true(

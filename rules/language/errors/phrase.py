@@ -27,5 +27,8 @@ def phrase(
     pattern: str, message: str, hint: str | Callable[[re.Match[str]], str], code: str = "TRL107"
 ) -> Phrase:
     """Return a phrase; a `hint` that is a text is expanded with the groups of the match."""
-    written = hint if callable(hint) else lambda match: match.expand(hint)
+
+    def written(match: re.Match[str]) -> str:
+        return hint(match) if callable(hint) else match.expand(hint)
+
     return Phrase(re.compile(pattern), message, written, code)
