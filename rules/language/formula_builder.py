@@ -12,8 +12,8 @@ from ..model.formula import BOUNDED, FUTURE, PAST, STEPPED, TRUE, Formula, Op, h
 from ..model.keywords import RESERVED, SPELLINGS
 from ..model.printer import to_text
 from ..model.problem import Problem, Snippet, counted, did_you_mean
+from .errors.foreign_syntax import keyword_for
 from .expression_limits import BOUND_MAX, DEPTH_MAX, NODES_MAX, bound_problem, depth_problem, size_problem
-from .foreign_syntax import keyword_for
 from .syntax import SyntaxNode, nodes, span, tokens
 
 _SHOWN_CHARS_MAX = 200

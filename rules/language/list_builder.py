@@ -47,13 +47,13 @@ def build_quantified(builder: PredicateBuilder, node: SyntaxNode) -> Predicate:
     """Build `any(list, condition)` or `all(list, condition)`."""
     elements, where = nodes(node)
     quantifier = Quantifier(str(tokens(node)[0]))
-    return Quantified(quantifier, _elements(builder, elements), _where(builder, where))
+    return Quantified(quantifier, _elements(builder, elements), _where(builder, elements, where))
 
 
 def build_contained(builder: PredicateBuilder, node: SyntaxNode) -> Predicate:
     """Build `field in list` or `field not in list`."""
     left, right = nodes(node)
-    of_event = builder.lists == 1 and left.data == "element"
+    of_event = len(builder.lists) == 1 and left.data == "element"
     elements = _elements(builder, right, of_event=of_event)
     if left.data == "tally":
         hint = f"write `any({builder.word(right)}, . == ...)`, or compare it with a number"
@@ -124,7 +124,7 @@ def _tally(builder: PredicateBuilder, node: SyntaxNode) -> Tally:
     if fold is Fold.SUM:
         return Tally(fold, Elements(elements.list, (*elements.steps, *_summed(builder, first, more))))
     if more:
-        return Tally(fold, elements, _where(builder, more[0]))
+        return Tally(fold, elements, _where(builder, first, more[0]))
     if elements.steps:
         text = builder.word(first.children[0])
         hint = (
@@ -144,9 +144,9 @@ def _summed(builder: PredicateBuilder, elements: SyntaxNode, more: list[SyntaxNo
         hint = f"write `sum({builder.word(elements)}, .price)`"
         builder.report("TRL137", "`sum` adds one number of each element", hint, node)
         return ()
-    builder.lists += 1
+    builder.lists.append(builder.word(elements))
     path, _ = builder.path(inner)
-    builder.lists -= 1
+    builder.lists.pop()
     return path.steps
 
 
@@ -177,11 +177,11 @@ def _report_no_list(builder: PredicateBuilder, place: SyntaxNode, known: EventFi
     builder.report("TRL137", f"`{builder.word(place)}` is no list", hint, place)
 
 
-def _where(builder: PredicateBuilder, node: SyntaxNode) -> Predicate:
+def _where(builder: PredicateBuilder, elements: SyntaxNode, node: SyntaxNode) -> Predicate:
     """Build a condition on the elements of a list."""
-    builder.lists += 1
+    builder.lists.append(builder.word(elements))
     where = builder.predicate(node)
-    builder.lists -= 1
+    builder.lists.pop()
     return where
 
 

@@ -51,7 +51,7 @@ def parse_name(text: str) -> str:
     """Check the name of a proposition, transition or operator. Raises RuleError."""
     snippet = Snippet(text)
     if text in RESERVED:
-        from .syntax_errors import reserved_word_problem
+        from .errors.reserved_words import reserved_word_problem
 
         raise RuleError([reserved_word_problem(snippet, text, 0, len(text))])
     if not NAME.fullmatch(text):

@@ -55,12 +55,12 @@ def build_path(snippet: Snippet, tree: SyntaxNode) -> Path:
 class PredicateBuilder:
     """One pass over a syntax tree that collects every problem in `problems`.
 
-    `lists` counts the lists about whose elements the current condition is.
+    `lists` has the texts of the lists about whose elements the current condition is, the innermost last.
     """
 
     snippet: Snippet
     problems: list[Problem] = field(default_factory=list[Problem])
-    lists: int = 0
+    lists: list[str] = field(default_factory=list[str])
 
     def predicate(self, node: SyntaxNode) -> Predicate:
         """Build the predicate of a node; if that has a problem, one with which the pass can go on."""
@@ -93,6 +93,9 @@ class PredicateBuilder:
             name, known, keys = ELEMENT, ELEMENT_FIELD, (*([name[1:]] if name != "." else []), *keys)
             if not self.lists:
                 self.report("TRL136", f"`{self.word(node)}` is a part of an element", INSIDE_LIST, node)
+        elif known is None and self.lists:
+            message = f"`{self.word(node)}` is no field, and a part of the element begins with a dot"
+            self.report("TRL136", message, self._element_hint(node), node)
         elif known is None:
             hint = TIMES if name.casefold() in _TIME_WORDS else did_you_mean(name, FIELDS)
             self.report("TRL130", f"unknown field `{name}`", hint, name)
@@ -177,9 +180,18 @@ class PredicateBuilder:
 
     def _check_scope(self, place: SyntaxNode) -> None:
         """Report a condition on the event inside a condition on the elements of a list."""
-        if self.lists and place.data != "element":
+        if self.lists and place.data != "element" and tokens(place)[0] in FIELDS:
             message = f"`{self.word(place)}` is a field of the event, not of the element"
-            self.report("TRL136", message, OUTSIDE_LIST, place)
+            self.report("TRL136", message, f"{self._element_hint(place)}, or {OUTSIDE_LIST}", place)
+
+    def _element_hint(self, place: SyntaxNode) -> str:
+        """Return how to write a part of the element that a path without a dot seems to mean."""
+        word, name = self.word(place), str(tokens(place)[0])
+        inner = self.lists[-1].partition("[")[0]
+        if word.startswith(f"{inner}."):
+            return f"write `{word.removeprefix(inner)}`"
+        is_element = name != word and inner.rpartition(".")[2].startswith(name.removesuffix("y"))
+        return f"write `{word.removeprefix(name)}`" if is_element else f"write `.{word}`"
 
     def _supports(self, node: SyntaxNode, known: EventField, test: Test) -> bool:
         """Return whether the test applies to the field; report the problem if not."""

@@ -10,20 +10,13 @@ from lark import Token, Tree
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
 from ..model.problem import RuleError, Snippet
+from .errors.rejected_text import EXAMPLES
 from .expression_limits import DEPTH_MAX, depth_problem, text_problem
 from .lalr_table import load_parser, table_text
 
 GRAMMAR_FILE = Path(__file__).with_name("grammar.lark")
 TABLE_FILE = Path(__file__).with_name("grammar.json")
 """The grammar, and its parse table (`lalr_table.py`)."""
-
-EXAMPLES = {
-    "formula": "write a formula, such as `always (request -> eventually reply)`",
-    "predicate": 'write a condition on one event, such as `kind == "user"`',
-    "path": "write a field, such as `tool` or `args.order_id`",
-    "head": "write a name and its parameters, such as `happened_before(p, q)`",
-}
-"""The start symbols of the grammar, each with a hint that shows an example."""
 
 SyntaxNode = Tree[Token]
 """A node of the syntax tree: `data` is its rule in the grammar, `children` are nodes and tokens."""
@@ -42,7 +35,7 @@ def parse_tree(snippet: Snippet, start: str) -> SyntaxNode:
     try:
         tree = _grammar().parse(text, start=start)
     except UnexpectedInput as error:
-        from .syntax_errors import diagnose  # loaded for errors only: a valid text does not pay for it
+        from .errors.syntax_errors import diagnose  # loaded for errors only: a valid text does not pay for it
 
         raise RuleError([diagnose(snippet, start, _offset_of(error))]) from None
     deep = _node_too_deep(tree)

@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+from tracline.cli import tracline
 from tracline.rules.language.parse import parse_formula
 from tracline.rules.model.problem import RuleError
-from tracline.rules.packs.load import OPERATORS_FILE, pack_text
+from tracline.rules.packs.load import LIBRARY, OPERATORS_FILE, pack_text
 from tracline.rules.packs.yaml_document import data, read_document
 
 PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
@@ -22,6 +24,25 @@ def test_the_page_has_every_operator_with_its_formula() -> None:
     assert isinstance(operators, dict)
     rows = re.findall(r"^\| `(\w+\([pq, ]+\))` \| .+ \| `(.+)` \|$", PAGE.read_text("utf-8"), re.MULTILINE)
     assert rows == [(head, body) for head, body in operators.items()]
+
+
+@pytest.mark.parametrize("name", ["customer-service", "tool-hygiene", "privacy"])
+def test_the_page_has_the_operators_of_each_pack(name: str) -> None:
+    """The second table has the heads in the pack's file, in their order."""
+    file = LIBRARY / f"{name}.yaml"
+    pack = data(read_document(file.read_text("utf-8"), file.name).root)
+    assert isinstance(pack, dict)
+    rows = re.findall(r"^\| `(.+?)` \| ([a-z-]+) \| .+ \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+    assert [head for head, of in rows if of == name] == [*pack.get("operators", {})]
+
+
+def test_the_pack_that_uses_one_is_clean_and_its_examples_pass(tmp_path: Path) -> None:
+    """`tracline check` has nothing to remark, and examples of both kinds pass."""
+    (text,) = re.findall(r"^```yaml pack\n((?:(?!```).*\n)*)^```$", PAGE.read_text("utf-8"), re.MULTILINE)
+    (tmp_path / "upgrades.yaml").write_text(text, encoding="utf-8")
+    for command in ("check", "test"):
+        done = CliRunner().invoke(tracline, [command, str(tmp_path / "upgrades.yaml")])
+        assert (done.exit_code, done.stderr) == (0, ""), done.output
 
 
 def test_names_are_expanded_and_bits_are_reserved() -> None:

@@ -13,7 +13,7 @@ from ...error import command_error
 from ...options import Command, note
 from ...source import audit_options
 from ...terminal import quoted
-from .cases import case_text
+from .example_events import case_text
 
 if TYPE_CHECKING:
     from ....rules.packs.yaml_document import Document

@@ -55,7 +55,7 @@ def _run_rules(rules: Sequence[Rule]) -> list[ExampleRun]:
     """Run the examples of the rules, rule by rule: labels, then events."""
     from ....rules.compiler.compile import compile_rules
     from ....rules.packs.examples.label_examples import run_examples
-    from .cases import read_cases
+    from .example_events import read_cases
 
     cases = read_cases(rules)
     machines = compile_rules(rules)

@@ -271,7 +271,7 @@ def test_checking_a_pack_loads_no_heavy_library(pack: str) -> None:
 
     Nor does it make pydantic's models, or load what only explains errors.
     """
-    unwanted = (*HEAVY, "pydantic", "jinja2", "cryptography", "tracline.rules.language.syntax_errors")
+    unwanted = (*HEAVY, "pydantic", "jinja2", "cryptography", "tracline.rules.language.errors.syntax_errors")
     code = f"""
 import sys
 from tracline.cli import tracline

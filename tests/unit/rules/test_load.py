@@ -404,8 +404,8 @@ def test_hints_know_the_librarys_operators() -> None:
 def test_a_valid_pack_loads_no_diagnosis() -> None:
     """Reading a valid pack without calls of the library loads neither the diagnosis nor the library."""
     code = (
-        "import sys; from tracline.rules.packs import load; load.load_packs('privacy'); "
-        "print('tracline.rules.language.syntax_errors' in sys.modules, load._library.cache_info().currsize)"
+        "from sys import modules; from tracline.rules.packs import load as it; it.load_packs('privacy'); "
+        "print('tracline.rules.language.errors.syntax_errors' in modules, it._library.cache_info().currsize)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False 0\n"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
+from tracline.rules.language.errors.foreign_syntax import PHRASES
 from tracline.rules.language.parse import parse_formula, parse_predicate
-from tracline.rules.language.phrases import FORMULA, PREDICATE
 from tracline.rules.model.problem import RuleError
 
 FORMULAS = {
@@ -38,6 +38,12 @@ FORMULAS = {
     "p exactly once": "p -> at_most[1] p",
     "p exactly 0 times": "always not p",
     "p occurs at least 2 times": "once (p and previous once p)",
+    "if cancels then asks": "cancels -> asks",
+    "always (if cancels then once (a or b))": "cancels -> once (a or b)",
+    "when cancels, asks": "cancels -> asks",
+    "if a then once b else once c": "(a -> once b) and (not (a) -> once c)",
+    "flights[-1]": "propositions:",
+    "count(path starts with a) > 2": "propositions:",
 }
 PREDICATES = {
     "text matches /yes|ok/i": "/(?i)yes|ok/",
@@ -63,18 +69,50 @@ PREDICATES = {
     "args.total > args.price + 30": "sum(args.items, .price) > 100",
     "args.total == 100 * count(args.items)": "sum(args.items, .price) > 100",
     "args.time > result.time - 24h": "sum(args.items, .price) > 100",
+    "args.a not in any(args.x, .a)": "args.a not in args.x[*].a",
+    "not in any(args.x, .a)": "args.id not in args.x[*].a",
+    "args.a in any(args.x)": "args.a in args.x",
+    '"vip" in args.tags': 'any(args.tags, . == "vip")',
+    '"vip" not in args.tags': 'not any(args.tags, . == "vip")',
+    'args.flights[-1].day == "x"': "args.flights[0]",
+    "count(args.items where .price > 3) > 1": "count(args.items, .price > ...)",
+    "any(args.items where price > 3)": "any(args.items, .price > ...)",
+    'count(args.paths starts with "a") > 2': 'count(args.paths, . starts with "a") > 2',
+    'count(path starts with "a") > 2': 'count(args.path, . starts with "a") > 2',
+    "args.passengers.every(.age < 12)": "all(args.passengers, .price > 3)",
+    "args.items.length() > 2": "count(args.items) > 3",
+    "args.items.sum() > 2": "sum(args.items, .price) > 3",
+    "any args.passengers .age < 12": "any(args.passengers, .age < ...)",
+    'text.contains("x")': 'text contains "x"',
+    'text.startsWith("x")': 'text starts with "x"',
+    'text.endswith("x.y")': r"text matches /x\.y$/",
+    'text.lower() contains "x"': "text matches /(?i)yes/",
+    "1 < args.x <= 5": "args.x > 1 and args.x <= 5",
+    "5 < args.n": "args.n > 5",
+    "args.x between 1 and 5": "args.x >= 1 and args.x <= 5",
+    'tool == "a" or "b"': 'tool in ["a", "b"]',
+    'args.x in ("a", "b")': 'args.x in ["a", "b"]',
+    'tool not in "a"': 'tool not in ["a"]',
+    "exists(args.x)": "args.x is not null",
+    "args.x exists": "args.x is not null",
+    "args.x is not empty": "args.x is not null",
+    "args.x is empty": "args.x is null",
+    'args.x is not "a"': 'args.x != "a"',
+    "tool is refund": 'tool == "refund"',
+    "if nested then late": "not (nested) or late",
 }
 
 
 @pytest.mark.parametrize("text", FORMULAS)
 def test_a_phrase_in_a_formula_gets_its_right_spelling(text: str) -> None:
-    """The hint begins with a formula that can be pasted."""
+    """The hint begins with a formula that can be pasted, or states where the condition belongs."""
     with pytest.raises(RuleError) as caught:
         parse_formula(text)
     assert "TRL107" in str(caught.value)
     written = re.findall(r"`([^`]*)`", str(caught.value).split("hint: ")[1])
-    assert written[0] == FORMULAS[text]
-    parse_formula(written[0])
+    assert written[0 if FORMULAS[text] in written[0] else 1] == FORMULAS[text]
+    if FORMULAS[text] != "propositions:":
+        parse_formula(written[0])
 
 
 @pytest.mark.parametrize("text", PREDICATES)
@@ -82,17 +120,39 @@ def test_a_phrase_in_a_condition_gets_its_right_spelling(text: str) -> None:
     """The hint has the condition, or the regular expression, that can be written."""
     with pytest.raises(RuleError) as caught:
         parse_predicate(text)
-    assert "TRL107" in str(caught.value)
+    assert [problem.code in ("TRL107", "TRL109") for problem in caught.value.problems] == [True]
     written = re.findall(r"`([^`]*)`", str(caught.value).split("hint: ")[1])
     assert written[0] == PREDICATES[text]
-    if "..." not in written[0]:
+    if "..." not in written[0] and written[0] != "args.flights[0]":
         parse_predicate(f"text matches {written[0]}" if written[0].startswith("/") else written[0])
 
 
 def test_every_phrase_has_a_test() -> None:
     """Each pattern matches one of the texts above."""
-    for phrases, texts in ((FORMULA, FORMULAS), (PREDICATE, PREDICATES)):
+    for phrases, texts in ((PHRASES["formula"], FORMULAS), (PHRASES["predicate"], PREDICATES)):
         assert [phrase.message for phrase in phrases if not any(map(phrase.pattern.search, texts))] == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "hint"),
+    [
+        ("dob is null", "write `.dob`"),
+        ("not dob", "write `.dob`"),
+        ("passenger.dob is null", "write `.dob`"),
+        ("args.passengers.dob is null", "write `.dob`, or move this condition out of the parentheses"),
+        ('tool == "book"', "write `.tool`, or move this condition out of the parentheses"),
+        (". > 3 and crew.age > 3", "write `.crew.age`"),
+    ],
+)
+@pytest.mark.parametrize("quantifier", ["any", "all", "count"])
+def test_a_part_of_an_element_without_its_dot_is_one_error(
+    quantifier: str, condition: str, hint: str
+) -> None:
+    """The hint has the part with its dot."""
+    with pytest.raises(RuleError) as caught:
+        parse_predicate(f"{quantifier}(args.passengers, {condition})" + " > 2" * (quantifier == "count"))
+    assert [problem.code for problem in caught.value.problems] == ["TRL136"]
+    assert caught.value.problems[0].hint.startswith(hint)
 
 
 @pytest.mark.parametrize(

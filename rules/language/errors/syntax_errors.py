@@ -8,14 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..model.formula import STEPPED, Op
-from ..model.keywords import BINARY, CONNECTIVES, RESERVED, SPELLINGS, TEMPORAL
-from ..model.problem import Problem, Snippet
-from .foreign_syntax import keyword_of_foreign_syntax, phrase_of_foreign_syntax, sign_of_foreign_syntax
-from .rejected_text import OPENS, TEST_WORDS, Lexeme, ParseFailure, scan
-from .syntax import EXAMPLES
+from ...model.keywords import BINARY, CONNECTIVES, RESERVED, TEMPORAL
+from ...model.problem import Problem, Snippet
+from .conditions_in_formulas import mixed_languages
+from .foreign_syntax import (
+    keyword_of_foreign_syntax,
+    phrase_of_foreign_syntax,
+    quotes_of_foreign_syntax,
+    sign_of_foreign_syntax,
+)
+from .rejected_text import COMPARISONS, EXAMPLES, TEST_WORDS, ParseFailure, quoted, scan
+from .reserved_words import reserved_word_problem
+from .step_bounds import step_bounds
+from .unclosed_brackets import unclosed_brackets, unterminated
 
-_COMPARISONS = frozenset({"=", "==", "!=", "<", "<=", ">", ">=", "===", "=~", "≠", "≤", "≥"})
 _NOUNS = {"formula": "formula", "predicate": "condition", "path": "path step", "head": "parameter"}
 
 
@@ -32,29 +38,7 @@ def diagnose(snippet: Snippet, start: str, at: int | None) -> Problem:
         problem = check(failure)
         if problem is not None:
             return problem
-    return failure.problem("TRL109", f"unexpected {_quoted(failure.here)}", EXAMPLES[start])
-
-
-def _unterminated(failure: ParseFailure) -> Problem | None:
-    """Check for a string or regular expression without an end, or in the wrong quotes."""
-    here = failure.here
-    if here.kind == "open":
-        if here.text[0] != '"':
-            return failure.problem(
-                "TRL107", "curly quotes do not delimit a string", "use straight double quotes"
-            )
-        return failure.problem("TRL106", "unterminated string", 'end it with `"`; write `\\"` inside it')
-    if here.kind == "quoted":
-        inner = here.text.strip("'‘’`")
-        return failure.problem("TRL107", "strings are written in double quotes", f'write `"{inner}"`')
-    if here.text == "/" and failure.neighbour(-1).text == "matches":
-        hint = "end it with `/`; write `\\/` for a slash inside it"
-        whole = Lexeme("open", "", here.start, failure.lexemes[-1].end)
-        return failure.problem("TRL106", "unterminated regular expression", hint, whole)
-    if here.kind == "regex":
-        message = "a regular expression is only allowed after `matches`"
-        return failure.problem("TRL109", message, f"write `matches {here.text}`")
-    return None
+    return failure.problem("TRL109", f"unexpected {quoted(failure.here)}", EXAMPLES[start])
 
 
 def _non_ascii_name(failure: ParseFailure) -> Problem | None:
@@ -72,47 +56,6 @@ def _reserved_in_head(failure: ParseFailure) -> Problem | None:
     here = failure.here
     if failure.start == "head" and here.text in RESERVED:
         return reserved_word_problem(failure.snippet, here.text, here.start, here.end)
-    return None
-
-
-def _bounds(failure: ParseFailure) -> Problem | None:
-    """Check for malformed step bounds, or bounds on something that takes none."""
-    if failure.start != "formula":
-        return None
-    here, before = failure.here, failure.neighbour(-1)
-    inside = failure.in_square_brackets_of
-    if inside is None and here.text not in ("[", "[]", "{", "<", "<=", "^", "_"):
-        return None
-    operator = inside or before
-    if operator.text in TEMPORAL:
-        one_number = SPELLINGS[operator.text] in STEPPED | {Op.AT_MOST}
-        form = f"{operator.text}[2]" if one_number else f"{operator.text}[0,3]"
-        hint = f"write whole numbers from 0, such as `{form}`; for no upper bound, `next[2] eventually p`"
-        return failure.problem("TRL110", f"invalid step bounds of `{operator.text}`", hint)
-    if here.text == "[":
-        hint = "write them after a temporal operator, such as `eventually[0,3] p`"
-        return failure.problem("TRL112", f"`{before.text}` takes no step bounds", hint)
-    return None
-
-
-def _mixed_languages(failure: ParseFailure) -> Problem | None:
-    """Check for a condition inside a formula, or a temporal operator inside a predicate."""
-    here, before = failure.here, failure.neighbour(-1)
-    if failure.start == "formula":
-        is_condition = here.text in _COMPARISONS | TEST_WORDS or here.kind in ("string", "regex")
-        if not is_condition and here.text != ".":
-            return None
-        hint = 'define it under `propositions:` (`asked: kind == "user"`) and use its name here'
-        if here.text in ("=", "=="):
-            hint += "; for `both or neither` write `<->`"
-        return failure.problem("TRL114", "a condition on an event is not allowed in a formula", hint)
-    if failure.start == "predicate":
-        for lexeme in (here, before):
-            arrow = lexeme.text in ("->", "<->", "implies", "iff")
-            if lexeme.text in TEMPORAL or arrow:
-                message = f"`{lexeme.text}` is only allowed in formulas"
-                hint = "define this condition as a proposition and use the operator in a rule's `formula:`"
-                return failure.problem("TRL114", message, "write `not p or q`" if arrow else hint, lexeme)
     return None
 
 
@@ -140,7 +83,7 @@ def _condition(failure: ParseFailure) -> Problem | None:
         return None
     if before.kind == "regex":
         hint = "write `\\/` for a slash inside a regular expression"
-        return failure.problem("TRL109", f"unexpected {_quoted(here)} after a regular expression", hint)
+        return failure.problem("TRL109", f"unexpected {quoted(here)} after a regular expression", hint)
     if before.text == "is" or (before.text == "not" and failure.neighbour(-2).text == "is"):
         hint = "write `is null`, `is not null`, `==` or `!=`"
         return failure.problem("TRL109", "`is` only tests for null", hint)
@@ -153,7 +96,7 @@ def _condition(failure: ParseFailure) -> Problem | None:
     if before.text == "not" and here.text in TEST_WORDS - {"in", "null"}:
         hint = f"write `not` before the field: `not text {here.text} ...`"
         return failure.problem("TRL109", f"`not` is not allowed before `{here.text}`", hint, before)
-    if here.text in _COMPARISONS and failure.neighbour(-2).text in _COMPARISONS:
+    if here.text in COMPARISONS and failure.neighbour(-2).text in COMPARISONS:
         hint = "join two with `and`: `args.n > 1 and args.n < 9`"
         return failure.problem("TRL109", "comparisons cannot be chained", hint)
     if here.text == "(" and before.kind == "word" and before.text not in ("and", "or", "not"):
@@ -183,28 +126,6 @@ def _path_step(failure: ParseFailure) -> Problem | None:
     return None
 
 
-def _brackets(failure: ParseFailure) -> Problem | None:
-    """Check for a bracket without a partner."""
-    here, opened = failure.here, failure.bracket
-    is_closing = here.text in (")", "]")
-    if is_closing and opened is None:
-        hint = "leave it out, or add the opening bracket"
-        return failure.problem("TRL105", f"unmatched `{here.text}`", hint)
-    if opened is None:
-        return None
-    opening = failure.lexemes[opened]
-    closing = OPENS[opening.text]
-    if is_closing and closing != here.text:
-        return failure.problem(
-            "TRL104", f"unclosed `{opening.text}`", f"write `{closing}` before `{here.text}`", opening
-        )
-    if here.kind == "end" and not failure.expects_operand():
-        return failure.problem(
-            "TRL104", f"unclosed `{opening.text}`", f"add the closing `{closing}`", opening
-        )
-    return None
-
-
 def _reserved_as_name(failure: ParseFailure) -> Problem | None:
     """Check for a reserved word that is probably meant as a name."""
     here, after = failure.here, failure.neighbour(1)
@@ -217,7 +138,7 @@ def _reserved_as_name(failure: ParseFailure) -> Problem | None:
 def _missing_operand(failure: ParseFailure) -> Problem | None:
     """Check for an operator without an operand before or after it."""
     here, before = failure.here, failure.neighbour(-1)
-    noun = "value" if before.text in _COMPARISONS else _NOUNS[failure.start]
+    noun = "value" if before.text in COMPARISONS else _NOUNS[failure.start]
     if not failure.expects_operand() or here.kind not in ("end", "sign", "word"):
         return None
     ends_operand = CONNECTIVES | {")", "]", ",", "==", "!=", "<", "<=", ">", ">="}
@@ -230,7 +151,7 @@ def _missing_operand(failure: ParseFailure) -> Problem | None:
         if before.text in TEMPORAL:
             hint += f"; `{before.text}` is a reserved word: if you mean a name, choose another"
         return failure.problem("TRL102", f"missing operand after `{before.text}`", hint, before)
-    return failure.problem("TRL102", f"missing operand before {_quoted(here)}", f"write a {noun} before it")
+    return failure.problem("TRL102", f"missing operand before {quoted(here)}", f"write a {noun} before it")
 
 
 def _missing_operator(failure: ParseFailure) -> Problem | None:
@@ -244,7 +165,7 @@ def _missing_operator(failure: ParseFailure) -> Problem | None:
     hint = "write `and`, `or` or `->` between them; a pack's operator is called as `name(p, q)`"
     if failure.start == "predicate":
         hint = "write `and` or `or` between them"
-    return failure.problem("TRL103", f"missing operator between {_quoted(before)} and {_quoted(here)}", hint)
+    return failure.problem("TRL103", f"missing operator between {quoted(before)} and {quoted(here)}", hint)
 
 
 def _number(failure: ParseFailure) -> Problem | None:
@@ -257,7 +178,7 @@ def _number(failure: ParseFailure) -> Problem | None:
         return failure.problem("TRL109", "a number is not a formula", hint)
     if here.text == ",":
         hint = "write `and` or `or`; commas separate step bounds and the operands of a pack's operators"
-        return failure.problem("TRL109", f"unexpected `,` after {_quoted(before)}", hint)
+        return failure.problem("TRL109", f"unexpected `,` after {quoted(before)}", hint)
     return None
 
 
@@ -270,29 +191,20 @@ def _stray(failure: ParseFailure) -> Problem | None:
     return None
 
 
-def reserved_word_problem(snippet: Snippet, word: str, start: int, end: int) -> Problem:
-    """Return the problem of a reserved word that is used as a name."""
-    hint = f"choose another name, such as `{word.lower()}_event`"
-    return snippet.problem("TRL113", f"`{word}` is a reserved word", hint, start, end)
-
-
-def _quoted(lexeme: Lexeme) -> str:
-    return f"`{lexeme.text}`" if lexeme.text else "the end of the text"
-
-
 _CHECKS: tuple[Callable[[ParseFailure], Problem | None], ...] = (
-    _unterminated,
+    quotes_of_foreign_syntax,
+    unterminated,
     _non_ascii_name,
     _reserved_in_head,
     phrase_of_foreign_syntax,
-    _bounds,
+    step_bounds,
     _list,
     keyword_of_foreign_syntax,
-    _mixed_languages,
+    mixed_languages,
     sign_of_foreign_syntax,
     _condition,
     _path_step,
-    _brackets,
+    unclosed_brackets,
     _reserved_as_name,
     _missing_operand,
     _missing_operator,

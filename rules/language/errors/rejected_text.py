@@ -8,11 +8,22 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..model.keywords import RESERVED
-from ..model.problem import Problem, Snippet
+from ...model.keywords import RESERVED
+from ...model.problem import Problem, Snippet
 
 TEST_WORDS = frozenset({"in", "matches", "contains", "starts", "with", "is", "null"})
 """The words of the tests of a predicate."""
+
+COMPARISONS = frozenset({"=", "==", "!=", "<", "<=", ">", ">=", "===", "=~", "≠", "≤", "≥"})
+"""The signs of comparisons, also of other languages."""
+
+EXAMPLES = {
+    "formula": "write a formula, such as `always (request -> eventually reply)`",
+    "predicate": 'write a condition on one event, such as `kind == "user"`',
+    "path": "write a field, such as `tool` or `args.order_id`",
+    "head": "write a name and its parameters, such as `happened_before(p, q)`",
+}
+"""The start symbols of the grammar, each with a hint that shows an example."""
 
 OPENS = {"(": ")", "[": "]"}
 """The opening brackets, each with its closing one."""
@@ -108,3 +119,8 @@ class ParseFailure:
             is_test = self.start == "predicate" and before.text in TEST_WORDS - {"null"}
             return is_test or before.text in RESERVED - {"true", "false"}
         return before.kind in ("end", "sign") and before.text not in (")", "]")
+
+
+def quoted(lexeme: Lexeme) -> str:
+    """Return a lexeme in backticks, or that the text ends."""
+    return f"`{lexeme.text}`" if lexeme.text else "the end of the text"

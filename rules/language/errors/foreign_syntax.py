@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from difflib import get_close_matches
 
-from ..model.keywords import RESERVED
-from ..model.problem import Problem
-from .phrases import FORMULA, PREDICATE
+from ...model.keywords import RESERVED
+from ...model.problem import Problem
+from .condition_phrases import PREDICATE
+from .formula_phrases import FORMULA
+from .list_phrases import LISTS
 from .rejected_text import TEST_WORDS, ParseFailure
 
 SIGNS = {
@@ -90,12 +92,29 @@ def sign_of_foreign_syntax(failure: ParseFailure) -> Problem | None:
     return failure.problem("TRL107", f"unknown operator `{here.text}`", f"write `{sign}`")
 
 
+PHRASES = {"formula": FORMULA, "predicate": (*LISTS, *PREDICATE)}
+"""The phrases by the start symbol of the text."""
+
+
 def phrase_of_foreign_syntax(failure: ParseFailure) -> Problem | None:
     """Check for a phrase of policies or other languages around the unexpected lexeme."""
     at = failure.here.start
-    for phrase in {"formula": FORMULA, "predicate": PREDICATE}.get(failure.start, ()):
+    for phrase in PHRASES.get(failure.start, ()):
         for match in phrase.pattern.finditer(failure.snippet.text):
             if match.start() <= at <= match.end():
-                message, hint = phrase.message, phrase.hint(match)
-                return failure.snippet.problem("TRL107", message, hint, *match.span())
+                hint = phrase.hint(match)
+                if phrase.code != "TRL107":
+                    return failure.problem(phrase.code, phrase.message, hint)
+                return failure.snippet.problem(phrase.code, phrase.message, hint, *match.span())
+    return None
+
+
+def quotes_of_foreign_syntax(failure: ParseFailure) -> Problem | None:
+    """Check for a string in the quotes of another language."""
+    here = failure.here
+    if here.kind == "open" and here.text[0] != '"':
+        return failure.problem("TRL107", "curly quotes do not delimit a string", "use straight double quotes")
+    if here.kind == "quoted":
+        inner = here.text.strip("'‘’`")
+        return failure.problem("TRL107", "strings are written in double quotes", f'write `"{inner}"`')
     return None
