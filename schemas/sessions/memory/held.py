@@ -62,6 +62,7 @@ class HeldCandidates:
         self.candidates: dict[str, Candidate] = dict(candidates or {})
         self.pages: tuple[HeldPage, ...] = ()
         self._recent: dict[str, None] = dict.fromkeys(self.candidates)
+        self._chars: dict[str, int] = {}
 
     @classmethod
     def restored(cls, stored: StoredHeld) -> HeldCandidates:
@@ -93,15 +94,28 @@ class HeldCandidates:
         """Return the candidates."""
         return self.candidates.values()
 
+    @property
+    def chars(self) -> int:
+        """Return the characters of all candidates."""
+        return sum(map(self._chars_of, self.candidates))
+
+    def _chars_of(self, key: str) -> int:
+        found = self._chars.get(key)
+        if found is None:
+            found = self._chars[key] = self.candidates[key].chars
+        return found
+
     def put(self, key: str, candidate: Candidate) -> None:
         """Add a candidate, in the place of one with that key."""
         self.candidates[key] = candidate
         self._recent[key] = None
+        self._chars.pop(key, None)
 
     def remove(self, key: str) -> None:
         """Remove a candidate."""
         del self.candidates[key]
         self._recent.pop(key, None)
+        self._chars.pop(key, None)
 
     def join_histories(self) -> None:
         """Put the histories of all candidates among their claims."""
@@ -115,7 +129,7 @@ class HeldCandidates:
         A page with several candidates has at most `PAGE_BYTES_MAX` characters.
         """
         pages = [page for page in self.pages if self._waiting(page)]
-        chars = {key: self.candidates[key].chars for key in self._recent}
+        chars = {key: self._chars_of(key) for key in self._recent}
         if sum(chars.values()) > RECENT_CHARS_MAX:
             pages += [HeldPage.of({key: self.candidates[key] for key in keys}) for keys in _groups(chars)]
             self._recent = {}
