@@ -171,7 +171,7 @@ def of_many_slices(satisfied: bool, recent_max: int) -> Mapping[str, int]:
                 end = begin + random.choice((2, 9, 40))
                 monitor.judge(begin, events[begin:end])
                 begin = end
-        lines, _, _ = at_once(SLICED, events, satisfied=satisfied)
+        lines, _ = at_once(SLICED, events, satisfied=satisfied)
         assert sorted(monitor.lines) == lines, seed
         seen["verdicts"] += len(lines)
     return seen
