@@ -7,10 +7,11 @@ However the events of a session are cut into batches, all batches together have 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import TypeAlias, cast
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -36,8 +37,7 @@ _BatchChange: TypeAlias = tuple[int, RuleChange]
 """The number of a batch, and a change in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchOutcome:
+class BatchOutcome(msgspec.Struct, frozen=True):
     """The verdict records of a batch, and the changes of rules' status in its sessions.
 
     A rule comes to apply to an occurrence, or may, at the last event that the batch has of it. The first
@@ -45,11 +45,11 @@ class BatchOutcome:
     do not count.
     """
 
-    records: list[VerdictRecord] = field(default_factory=list[VerdictRecord])
-    applied: list[RuleChange] = field(default_factory=list[RuleChange])
-    violated: list[RuleChange] = field(default_factory=list[RuleChange])
-    unmet: list[RuleChange] = field(default_factory=list[RuleChange])
-    unjudged: list[RuleChange] = field(default_factory=list[RuleChange])
+    records: list[VerdictRecord] = []
+    applied: list[RuleChange] = []
+    violated: list[RuleChange] = []
+    unmet: list[RuleChange] = []
+    unjudged: list[RuleChange] = []
 
     @property
     def changes(self) -> tuple[list[RuleChange], ...]:

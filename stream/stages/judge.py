@@ -6,8 +6,10 @@ It has no broker, store or clock. `tracline serve` and the Kafka monitor carry c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
+
+import msgspec
 
 from ...schemas.attempt import Broken, attempt
 from ...schemas.candidate import Candidate
@@ -44,21 +46,20 @@ class Poison:
     code: str = "internal"
 
 
-@dataclass(frozen=True, slots=True)
-class Outputs:
+class Outputs(msgspec.Struct, frozen=True):
     """The outputs of one batch: events and `end` rows in judged order by session, and verdict records.
 
     `digests` has the digest of the rule set that judged each event. `late` counts claims that came after a
     later event was judged, `repeats` repeated claims.
     """
 
-    events: list[Event] = field(default_factory=list[Event])
-    digests: list[str] = field(default_factory=list[str])
-    records: list[VerdictRecord] = field(default_factory=list[VerdictRecord])
-    statuses: list[StatusChange] = field(default_factory=list[StatusChange])
+    events: list[Event] = []
+    digests: list[str] = []
+    records: list[VerdictRecord] = []
+    statuses: list[StatusChange] = []
     late: int = 0
     repeats: int = 0
-    poison: list[Poison] = field(default_factory=list[Poison])
+    poison: list[Poison] = []
 
     def __add__(self, after: Outputs) -> Outputs:
         """Return the outputs of this batch and then those of another one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import msgspec
@@ -66,8 +66,7 @@ class MonitorOptions:
     satisfied: bool = False
 
 
-@dataclass(slots=True)
-class StepMessage:
+class StepMessage(msgspec.Struct):
     """A message of a step; `judged` is complete once the step has judged its `batches`.
 
     `watermark` is that of the partition after the message. `flaws` are the place, code and reason of dead
@@ -80,24 +79,23 @@ class StepMessage:
     is_repeat: bool = False
     is_skipped: bool = False
     is_tick: bool = False
-    activated: dict[str, RuleTexts] = field(default_factory=dict[str, RuleTexts])
-    flaws: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
-    span_letters: list[DeadLetter] = field(default_factory=list[DeadLetter])
-    batches: list[AssembledBatch] = field(default_factory=list[AssembledBatch])
-    judged: Outputs = field(default_factory=Outputs)
+    activated: dict[str, RuleTexts] = {}
+    flaws: list[tuple[str, str, str]] = []
+    span_letters: list[DeadLetter] = []
+    batches: list[AssembledBatch] = []
+    judged: Outputs = msgspec.field(default_factory=Outputs)
 
 
-@dataclass(slots=True)
-class ChangedPartition:
+class ChangedPartition(msgspec.Struct):
     """The changes of a step in one partition: its facts, the texts of rules, and the sessions.
 
     `sessions` has the offset of the last message that changed each, and `due` when each is due now.
     """
 
     facts: PartitionState
-    rules: dict[str, RuleTexts] = field(default_factory=dict[str, RuleTexts])
-    sessions: dict[str, int] = field(default_factory=dict[str, int])
-    due: dict[str, int] = field(default_factory=dict[str, int])
+    rules: dict[str, RuleTexts] = {}
+    sessions: dict[str, int] = {}
+    due: dict[str, int] = {}
 
 
 class MonitorStep:
