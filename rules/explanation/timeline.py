@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.verdict import Verdict
@@ -21,7 +23,7 @@ from ..engine.stepper import MachineStep, RuleEvent, RuleRun
 from ..model.printer import to_text
 from ..model.rule import ExampleSession, Rule
 from .breach import explain_breach
-from .rule_status import VIOLATED_END, RuleStatus, assess, check_size
+from .rule_status import VIOLATED_END, PartStatus, RuleStatus, assess, check_size
 
 Sentences: TypeAlias = Mapping[tuple[str, str, str | None, int, Verdict], str]
 """The sentences on verdicts, by pack, rule, slice, `seq` and verdict."""
@@ -86,18 +88,14 @@ def explanations(
         truths = {name: words.holds(bit)[codes] for name, bit in bits.items()}
         places = {event.seq: place for place, event in enumerate(events)}
         steps = _stepped(run, events, rule)
-        closings = {status.last.slice: status.closing for status in status_of(run)}
+        is_over = is_closed and not run.is_stopped
+        closings = {status.last.slice: status.closing for status in status_of(run)} if is_over else {}
         for name, stepped in steps.items():
-            rows = [places[step.seq] for step in stepped]
-            chosen = [(each, truth[rows].tolist()) for each, truth in truths.items()]
-            trace: ExampleSession = tuple(
-                frozenset(each for each, true in chosen if true[at]) for at in range(len(rows))
-            )
-            is_over = is_closed and not run.is_stopped
-            close = closings.get(name) if is_over else None
+            rows, close = [places[step.seq] for step in stepped], closings.get(name)
             unjudged = run.unjudged
             if unjudged is None and close is Verdict.UNJUDGED:
                 unjudged = stepped[-1].seq
+            trace = _trace(truths, rows)
             yield RunExplanation(
                 rule=rule,
                 digest=compiled.digests[number],
@@ -108,6 +106,12 @@ def explanations(
                 unjudged=unjudged,
                 status=assess(rule.formula, trace, rule.transitions, is_closed=is_over),
             )
+
+
+def _trace(truths: Mapping[str, NDArray[np.bool_]], rows: Sequence[int]) -> ExampleSession:
+    """Return the propositions that are true at each of these rows of an occurrence."""
+    chosen = [(name, truth[rows].tolist()) for name, truth in truths.items()]
+    return tuple(frozenset(name for name, true in chosen if true[at]) for at in range(len(rows)))
 
 
 def judged_explanations(compiled: CompiledRules, judged: Judged, slot: int) -> Iterator[RunExplanation]:
@@ -183,22 +187,24 @@ def explanation_data(run: RunExplanation, sentences: Sentences, at: int | None =
         "verdicts": verdicts,
         "close": None if run.close is None else run.close.value,
         "unjudged": _unjudged(run, sentences),
-        "nodes": [
-            {
-                "node": part.node,
-                "formula": to_text(part.formula),
-                "parent": part.parent or None,
-                "ends": [None if end == VIOLATED_END else end for end in part.ends.tolist()],
-                "open": part.is_open.tolist(),
-            }
-            for part in run.status.parts
-        ],
+        "nodes": [_part_data(part) for part in run.status.parts],
         "worth": run.status.worth(),
     }
     if at is not None and at <= len(run.steps):
         status = {part.node: part.status(at, at).value for part in run.status.parts}
         data["at"] = {"t": at, "status": status}
     return data
+
+
+def _part_data(part: PartStatus) -> dict[str, Any]:
+    """Return the status of a part at every start as plain data."""
+    return {
+        "node": part.node,
+        "formula": to_text(part.formula),
+        "parent": part.parent or None,
+        "ends": [None if end == VIOLATED_END else end for end in part.ends.tolist()],
+        "open": part.is_open.tolist(),
+    }
 
 
 def _unjudged(run: RunExplanation, sentences: Sentences) -> dict[str, Any] | None:
