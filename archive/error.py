@@ -19,6 +19,7 @@ CODES: dict[str, str] = {
     "TRL422": "an unknown rule of the packs, for `tracline explain`",
     "TRL423": "a step that an explained session does not have",
     "TRL424": "a bundle that cannot be reported",
+    "TRL440": "a bundle that cannot be a baseline",
 }
 """The codes of sources and archives; a test triggers each."""
 

@@ -39,7 +39,7 @@ from ..report.drawn import write_sessions
 from ..report.page import write_report
 from ..sources.discover import Population, SourceFile, Sources, named
 from ..sources.event_files import FileSlice, footer, null_count, reading, scan_slices
-from .audit import AuditResult, OnProgress, in_threads, new_certificates, silent, write_verdicts
+from .audit import AuditResult, OnProgress, in_threads, new_certificates, new_waiving, silent, write_verdicts
 from .never_true import names_never_true, never_true
 from .open_sessions import OPEN_SESSIONS, OpenedIn, open_sessions, write_open
 from .summary import COUNTS, AuditTally, summary
@@ -94,7 +94,9 @@ def audit_as_judged(
             unseen = names_never_true(propositions, counts.true, counts.unknown)
             seen |= {name: seen.get(name, False) or name not in unseen for name in propositions}
         shown = [rule for rule, _ in rules.values()]
-        examples = write_verdicts(work, lines, shown, options.threads)
+        waiving = new_waiving(work, options)
+        examples = write_verdicts(work, lines, shown, options.threads, waiving)
+        waived = None if waiving is None else waiving.finish()
         certificates.write(work / CERTIFICATES)
         write_open(work / OPEN_SESSIONS, [opened], population.inputs, options.as_of)
         tally.reject(named(archive), population)
@@ -112,7 +114,9 @@ def audit_as_judged(
         write_sessions(work, compile_rule_set(_NO_RULES), parts, options)
         write_report(work, keyed(zip(judged_by, judged_digests, strict=True)))
         shutil.rmtree(scratch)
-    return AuditResult(content, population, examples)
+    if waived is not None:
+        waived.add_to(content)
+    return AuditResult(content, population, examples, waived=waived)
 
 
 def _rule_sets(archive: Sources, parts: Sequence[SourceFile]) -> list[ArchivedRuleSet]:

@@ -26,6 +26,7 @@ from ..evidence.certificates import CERTIFICATES, Certificates, SessionPlace
 from ..evidence.sorted_lines import SortedLines
 from ..findings.bundle_rules import keyed
 from ..findings.inputs import write_inputs
+from ..findings.waiving import WaivedCounts, Waiving
 from ..prepare import spill
 from ..prepare.ahead import behind
 from ..prepare.buckets import Buckets, label_passes, labelled
@@ -59,13 +60,15 @@ OnProgress = Callable[[str, int, int], None]
 class AuditResult:
     """The result of an audit. `examples` are the first broken sessions by the rule's name in the summary.
 
-    `rows_in_order` counts the rows that were judged as they came, without a sort.
+    `rows_in_order` counts the rows that were judged as they came, without a sort. `waived` is None where the
+    audit had no waivers; else the summary has its counts, too, which `summary.json` does not have.
     """
 
     summary: Any
     population: Population
     examples: dict[str, list[VerdictRecord]] = field(default_factory=dict[str, list[VerdictRecord]])
     rows_in_order: int = 0
+    waived: WaivedCounts | None = None
 
 
 def silent(_step: str, _done: int, _total: int) -> None:
@@ -92,7 +95,9 @@ def audit(
         parts = prepare(archive, scratch, population, options)
         auditing = _Auditing(compiled, scratch, options, tally, lines, certificates, on_progress)
         rows_in_order = auditing.judge(parts)
-        examples = write_verdicts(work, lines, compiled.rules, options.threads)
+        waiving = new_waiving(work, options)
+        examples = write_verdicts(work, lines, compiled.rules, options.threads, waiving)
+        waived = None if waiving is None else waiving.finish()
         certificates.write(work / CERTIFICATES)
         write_open(work / OPEN_SESSIONS, auditing.opened, population.inputs, options.as_of)
         tally.reject(named(archive), population)
@@ -106,7 +111,9 @@ def audit(
         write_sessions(work, compiled, parts, options)
         write_report(work, keyed(zip(compiled.rules, compiled.digests, strict=True)))
         shutil.rmtree(scratch)
-    return AuditResult(content, population, examples, rows_in_order)
+    if waived is not None:
+        waived.add_to(content)
+    return AuditResult(content, population, examples, rows_in_order, waived)
 
 
 def _never_true(
@@ -127,10 +134,23 @@ def new_certificates(
     return Certificates(rule_sets, (since, until), SortedLines(scratch / "certificates", SessionPlace))
 
 
+def new_waiving(work: Path, options: AuditOptions) -> Waiving | None:
+    """Return the matching of verdicts with the waivers of an audit, None if it has none."""
+    at = options.waivers_in_force_at
+    return None if options.waivers is None or at is None else Waiving(options.waivers, at, work)
+
+
 def write_verdicts(
-    work: Path, found: SortedLines[RecordKey], rules: Sequence[Rule], threads: int
+    work: Path,
+    found: SortedLines[RecordKey],
+    rules: Sequence[Rule],
+    threads: int,
+    waiving: Waiving | None = None,
 ) -> dict[str, list[VerdictRecord]]:
-    """Write the files of verdicts into a bundle, and return the examples of each rule that has any."""
+    """Write the files of verdicts into a bundle, and return the examples of each rule that has any.
+
+    Waived verdicts are no examples.
+    """
     keys = {(r.pack, r.id): key for key, r in zip(rule_keys(rules), rules, strict=True)}
     examples: dict[str, list[VerdictRecord]] = {}
 
@@ -139,7 +159,8 @@ def write_verdicts(
             lines = [text for _, text in block]
             verdicts.writelines(lines)
             for at, text in block:
-                _add_example(examples.setdefault(keys[at.pack, at.rule], []), at, text)
+                if waiving is None or not waiving.waives(at, text):
+                    _add_example(examples.setdefault(keys[at.pack, at.rule], []), at, text)
             yield lines
 
     typed = bundle.typed_writer(work / bundle.TYPED_VERDICTS)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, tzinfo
 
 from ...schemas.chat.reading import AS_LOGGED, ChatReading
+from ..waivers.waiver import WaiverFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,7 @@ class AuditOptions:
     event close a session; rows after `as_of`, and spans that end later, are ignored. Judging: verdicts before
     `since` or from `until` on are omitted; `satisfied` adds satisfied and held verdicts. The report: `seed`
     chooses the sessions without a violation that it draws, and `with_text` adds the texts of drawn events.
+    `waivers` are in force at `as_of`, or at `waivers_at` where that is None.
     """
 
     since: int | None = None
@@ -30,6 +32,18 @@ class AuditOptions:
     threads: int = 1
     seed: int = 0
     with_text: bool = False
+    waivers: WaiverFile | None = None
+    waivers_at: int | None = None
+
+    def __post_init__(self) -> None:
+        assert self.waivers is None or self.waivers_in_force_at is not None, "waivers are in force at a time"
+
+    @property
+    def waivers_in_force_at(self) -> int | None:
+        """Return the time at which the waivers are in force, None without waivers."""
+        if self.waivers is None:
+            return None
+        return self.waivers_at if self.as_of is None else self.as_of
 
 
 ALLOCATOR = "_RJEM_MALLOC_CONF"

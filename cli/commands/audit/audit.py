@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,13 @@ from ...rejected import report_rejected
 from ...source import allow_empty_option, allow_rejected_option, named, sources_argument
 from ...terminal import quoted
 from ...unread import report_empty, report_unread
+from .accepting import (
+    AcceptingOptions,
+    accepted_findings,
+    accepting_options,
+    report_changed_rules,
+    report_waivers,
+)
 from .failing import FailingOptions, failing_options, failing_rules
 from .judging import JudgingOptions, judging_options
 from .output import write_results
@@ -33,6 +41,7 @@ if TYPE_CHECKING:
 )
 @out_option("BUNDLE", "The folder for the bundle; an existing bundle is replaced.")
 @failing_options()
+@accepting_options()
 @allow_rejected_option()
 @allow_empty_option()
 @judging_options()
@@ -43,6 +52,7 @@ def command(
     as_judged: bool,
     out: Path,
     failing: FailingOptions,
+    accepting: AcceptingOptions,
     allow_rejected: int,
     allow_empty: bool,
     judging: JudgingOptions,
@@ -60,10 +70,13 @@ def command(
     _check(selection, as_judged)
     failing.check()
     judging.set_threads()
-    rates = failing.rates()
-    result = _judged(archive, None if as_judged else selection, out, judging)
-    accepted = failing.accepted(result.summary, rates)
-    write_results(result, selection.rules, out, format, accepted, Severity(failing.min_severity))
+    rates, known = failing.rates(), accepting.known()
+    result = _judged(archive, None if as_judged else selection, out, judging, accepting)
+    accepted = accepted_findings(result, out, known) | failing.accepted(result.summary, rates)
+    write_results(result, selection.rules, out, format, accepted, Severity(failing.min_severity), known)
+    report_waivers(result)
+    if known is not None:
+        report_changed_rules(result, known)
     code = _report(result, archive, allow_rejected, allow_empty=allow_empty)
     if judging.since is not None or judging.until is not None:
         _report_window(result.summary["population"], archive)
@@ -88,14 +101,18 @@ def _check(selection: RuleSelection, as_judged: bool) -> None:
 
 
 def _judged(
-    archive: Sequence[str], selection: RuleSelection | None, out: Path, judging: JudgingOptions
+    archive: Sequence[str],
+    selection: RuleSelection | None,
+    out: Path,
+    judging: JudgingOptions,
+    accepting: AcceptingOptions,
 ) -> AuditResult:
     """Judge the archive by the selected rules, or by those that judged it live, and write the bundle."""
     from ....batch.audit.as_judged import audit_as_judged
     from ....batch.audit.audit import audit
 
     rule_set = None if selection is None else selection.load()
-    options = judging.audit_options()
+    options = replace(judging.audit_options(), **accepting.audit_options)
     with progress_bar() as on_progress:
         if rule_set is None:
             return audit_as_judged(archive, out, options, on_progress)
