@@ -1,1 +1,1 @@
-"""What flows: events and verdicts as data, and their wire formats. No I/O, no clock."""
+"""Events and verdicts as data, and the readers of what others send. No I/O, no clock."""

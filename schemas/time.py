@@ -17,11 +17,19 @@ EVENT_TIME_MIN = -9_214_560_000 * NS
 UNDATED_BEFORE = 365 * 86_400 * NS
 """The first nanosecond of 1971: a log without times has times of 1970 (`chat.decode`)."""
 
+UNDATED = "1970-"
+"""The beginning of the times as text that a log without times gets."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TEXT = re.compile(
     r"(\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(?::\d{2})?)(?:[.,](\d{1,12}))? ?(Z|z|UTC|[+-]\d{2}:?\d{2})?",
     re.ASCII,
 )
+
+
+def is_undated(ns: int) -> bool:
+    """Return whether a time is one that a log without times gets (`chat.decode`)."""
+    return 0 <= ns < UNDATED_BEFORE
 
 
 def rfc3339(ns: int) -> str:

@@ -13,13 +13,11 @@ from ...schemas.chat.find import InputFlaw
 from ...schemas.chat.reading import AS_LOGGED, ChatReading
 from ...schemas.event import Event, Kind
 from ...schemas.frames.events import event_frame
-from ...schemas.time import NS
+from ...schemas.time import is_undated
 from ..sources.chat_files import read_conversations
 from ..sources.discover import Population, Reject, SourceFile
 from .session_ids import Fate, KnownConversations, renamed
 
-DATED_FROM = 365 * 86_400 * NS
-"""The first time that is not synthetic: conversations without times get some of 1970."""
 FRAME_EVENTS_MAX = 50_000
 """Events per frame (a conversation is never split)."""
 FRAME_CHARS_MAX = 1 << 26
@@ -135,7 +133,7 @@ def _conversations(
             continue
         decoded = decode(found, zone)
         population.rows += len(found.messages)
-        dated = (event.time for event in decoded.events if event.time >= DATED_FROM)
+        dated = (event.time for event in decoded.events if not is_undated(event.time))
         population.extent_of(part.name).add(len(found.messages), dated)
         population.instructions += decoded.instructions
         for flaw in decoded.flaws:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import orjson
 import polars as pl
 
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, judge
@@ -23,6 +22,7 @@ from ...schemas.frames.events import EVENT_SCHEMA
 from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.time import NS, rfc3339
 from ..evidence.bundle import VERDICTS
+from ..evidence.canonical_json import canonical_line_of_integers
 from ..prepare import spill
 from ..prepare.buckets import until
 from ..prepare.options import AuditOptions
@@ -49,9 +49,7 @@ def write_sessions(
     rows, last = _rows(parts, choice, options.as_of)
     lines = [] if rows.is_empty() else list(_lines(choice, compiled, rows, last, options))
     lines.sort(key=lambda line: (line["session_id"], line["occurrence"]))
-    # The content is ASCII keys, texts, flags and small integers: orjson writes the bytes of RFC 8785.
-    options_of_json = orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
-    (work / SESSIONS).write_bytes(b"".join(orjson.dumps(line, option=options_of_json) for line in lines))
+    (work / SESSIONS).write_bytes(b"".join(map(canonical_line_of_integers, lines)))
 
 
 def _rows(parts: Sequence[SourceFile], choice: Choice, as_of: int | None) -> tuple[pl.DataFrame, int]:

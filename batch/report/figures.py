@@ -30,7 +30,9 @@ def interval(rate: ViolationRate) -> str:
     if not rate.sessions:
         return "–"
     low, _ = wilson(rate.violating, rate.sessions)
-    _, high = wilson(rate.violating + rate.possible, rate.sessions)
+    certain = rate.sessions - rate.uncertain
+    # No session shows anything where the rule may apply to none.
+    high = wilson(rate.violating + rate.possible, certain)[1] if certain else 1.0
     return f"{low:.1%} to {high:.1%}"
 
 

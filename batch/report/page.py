@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, UndefinedError
 from markupsafe import Markup
 
 from ...archive.error import SourceError
@@ -39,6 +39,9 @@ SENTENCES_MAX = 8
 """Sentences below a timeline."""
 
 FOLDER = Path(__file__).parent
+
+_DAMAGES = (OSError, msgspec.MsgspecError, UndefinedError, LookupError, TypeError, ValueError, AttributeError)
+"""The errors of files that are missing, or whose content has another form."""
 
 _Place = tuple[str, str]
 
@@ -67,15 +70,16 @@ def write_report(bundle: Path, rules: Mapping[RuleKey, Rule] | None = None) -> N
 
 def report_html(bundle: Path, rules: Mapping[RuleKey, Rule] | None = None) -> str:
     """Return the page."""
+    style = Markup((FOLDER / "report.css").read_text(encoding="utf-8"))
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
+    template = _environment().get_template("report.html")
     try:
         context = _context(bundle, bundle_rules(bundle) if rules is None else rules)
-    except (OSError, msgspec.MsgspecError, KeyError) as error:
+        return template.render(style=style, style_digest=digest, **context)
+    except _DAMAGES as error:
         what = f"cannot be reported: {type(error).__name__} in its files"
         hint = "audit again: bundles of early releases have no sessions.jsonl"
         raise SourceError("TRL424", str(bundle), what, hint) from error
-    style = Markup((FOLDER / "report.css").read_text(encoding="utf-8"))
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
-    return _environment().get_template("report.html").render(style=style, style_digest=digest, **context)
 
 
 @cache
@@ -177,7 +181,8 @@ def _witnesses(records: Iterable[VerdictRecord]) -> Witnesses:
     """Return the events of the witnesses by pack, rule and slice."""
     found: dict[tuple[str, str, str | None], frozenset[int]] = {}
     for record in records:
-        assert record.witness is not None, "a breach has a witness"
+        if record.witness is None:
+            raise ValueError("a breach has a witness")
         seqs = {event.seq for event in record.witness.events}
         seqs |= {bit.seq for bit in record.witness.history if bit.seq is not None}
         run = record.pack, record.rule, record.slice

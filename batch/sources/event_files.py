@@ -165,7 +165,7 @@ def reject_rows(part: SourceFile, population: Population) -> None:
                 ]
                 population.reject_many(dict(counts.iter_rows()), listed)
     population.rows += facts.rows
-    population.extent_of(part.name).add(facts.rows, _first_and_last(part, facts))
+    population.extent_of(part.name).add(facts.rows, _first_and_last(part, facts, found))
 
 
 @lru_cache(maxsize=FOOTERS_CACHED_MAX)
@@ -226,9 +226,9 @@ def _planned(
     return _EventColumns(tuple(columns.values()), {code: bad[code] for code in bad if code in codes})
 
 
-def _first_and_last(part: SourceFile, facts: Footer) -> tuple[int | None, int | None]:
+def _first_and_last(part: SourceFile, facts: Footer, columns: _EventColumns) -> tuple[int | None, int | None]:
     """Return the first and the last time of a file's valid rows."""
-    if not _may_be_no_time(facts, "time") and facts.last_time is not None:
+    if not columns.bad and facts.last_time is not None:
         return facts.least["time"], facts.last_time
     times = pl.col("time").to_physical()
     found = scan(part).select(times.min().alias("first"), times.max().alias("last"))

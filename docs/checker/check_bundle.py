@@ -7,15 +7,15 @@ docs/bundle.md describes the files. Exit code 0: all holds; 1: something does no
 """
 
 import base64
-import copy
 import hashlib
 import itertools
 import json
 import pathlib
 import sys
 
-SLICES_MAX = 1000  # slices of a rule in a session
-TRIED_MAX = 6  # unknown propositions of a rule at an event whose completions are tried one by one
+SLICES_MAX, TRIED_MAX = 1000, 6  # of a rule: slices in a session; unknown propositions tried at an event
+# Readers differ in which value they take of a name that an object has twice.
+JSON = json.JSONDecoder(object_pairs_hook=lambda p: require(len(dict(p)) == len(p), "name twice") or dict(p))
 NO, MAYBE, YES = 0, 1, 2  # truth where labels are unknown: `and` is min, `or` is max, `not x` is 2 - x
 PENDING, VIOLATED, SATISFIED, STAYS = 0, 1, 2, 2  # `output % 8`; a code that repeats a verdict is STAYS more
 FUTURE = {"next", "weak_next", "eventually", "always", "until", "weak_until", "release", "strong_release"}
@@ -136,8 +136,7 @@ class Run:
         if self.start is None or self.start >= end or self.final:
             return {PENDING} if self.final and self.start is not None else any_verdict
         if self.rule.body is not None:
-            value = self.now(self.rule.body, end - 1)
-            return {VIOLATED} if value == NO else {PENDING} if value == YES else {PENDING, VIOLATED}
+            return [{VIOLATED}, {PENDING, VIOLATED}, {PENDING}][self.now(self.rule.body, end - 1)]
         weak, strong = (self.values(self.rule.formula, end, behind)[0] for behind in (YES, NO))
         return {VIOLATED} if weak == NO else {SATISFIED} if strong == YES else any_verdict
 
@@ -217,8 +216,8 @@ def derive(rule, pack, head, session):
         if not read or value == -2 or (begins and (len(slices) == SLICES_MAX or None in read)):
             return
         if begins:
-            slices[name] = run = copy.copy(plain)
-            run.truths, run.known = [*plain.truths], {**plain.known}
+            slices[name] = run = Run(rule)
+            vars(run).update(vars(plain), truths=[*plain.truths], known={**plain.known})
         for each, run in [(None, plain), *slices.items()] if name is None else [(name, slices[name])]:
             verdict, is_shown = run.step(event, read, truths[event[2]])
             if verdict == VIOLATED and not (run is plain and slices):
@@ -230,58 +229,61 @@ def derive(rule, pack, head, session):
 
 
 def certified(folder, shown):
-    """Return the verdicts that follow, by place and id, the rules, the head and the end; count the shown."""
+    """Return the verdicts that follow, by place and identity, the rules, the head and the end."""
     with (folder / "certificates.jsonl").open(encoding="utf-8", newline="\n") as lines:
-        head, rules, found, begin = json.loads(next(lines)), {}, {}, len('{"content":')
+        head, line, rules, found, last = JSON.decode(next(lines, "")), None, {}, {}, ()
+        require(head["version"] == "tracline-certificates/1", "an unknown version of certificates")
         for text in lines:
-            line = json.loads(text)
+            line = JSON.decode(text)
             if line["kind"] == "rule":
-                content = text[begin : json.JSONDecoder().raw_decode(text, begin)[1]].encode()
-                require(hashlib.sha256(content).hexdigest() == line["rule_digest"], f"digest: {content}")
-                rules |= {(pack, name, line["rule_digest"]): Rule(line) for pack, name in line["rules"]}
+                key = hashlib.sha256(text[11 : JSON.raw_decode(text, 11)[1]].encode()).hexdigest()
+                require(text[:11] == '{"content":' and key == line["rule_digest"], f"digest: {text}")
+                rules |= {(pack, name, key): Rule(line) for pack, name in line["rules"]}
             elif line["kind"] == "session":
                 place, seqs = (line["session_id"], line["occurrence"]), [event[0] for event in line["events"]]
-                require(seqs == sorted(set(seqs)), f"{place}: the events are out of order")
-                members = head["rule_sets"].get(line["rule_set"]) or [(*key[:2], "", key[2]) for key in rules]
-                for *names, _, key in members:
+                require(seqs == sorted(set(seqs)) and last < (*place, *seqs[:1]), f"{place}: unordered")
+                last, verdicts = (*place, *seqs[-1:]), found.setdefault(place, {})
+                sets = head["rule_sets"] or {None: [(*named, "", key) for *named, key in rules]}
+                for *names, _, key in sets[line["rule_set"]]:
                     for value, event, *verdict in derive(rules[*names, key], names[0], head, line):
-                        identity = ["tracline/1", *names, key, *place, value, event[1], verdict[0]]
-                        found.setdefault(place, {})[digest(identity)[:32]] = event[0]
+                        verdicts[*names, key, *place, value, event[1], verdict[0]] = event[0]
                         shown[verdict[1]] += 1
     return found, rules, head, line
 
 
 def check(folder):
     """Print what was checked of a bundle."""
-    shown, listed = [0, 0], {}
+    shown, listed, ids = [0, 0], {}, set()
     found, rules, head, end = certified(folder, shown)
     names = ("pack", "rule", "rule_digest", "session_id", "occurrence", "slice", "event_id", "verdict")
-    with (folder / "verdicts.jsonl").open("rb") as lines:
-        for line in map(json.loads, lines):
-            identity = ["tracline/1", *(line[name] for name in names)]
-            require(line["id"] == digest(identity)[:32], f"verdict {line['id']} has another id")
+    with (folder / "verdicts.jsonl").open(encoding="utf-8", newline="\n") as lines:
+        for line in map(JSON.decode, lines):
+            identity = tuple(line[name] for name in names)
+            is_known = line["id"] in ("r:" + line["id"][2:], digest(["tracline/1", *identity])[:32])
+            require(is_known and line["id"] not in ids, f"verdict {line['id']}: another id, or twice")
+            ids.add(line["id"])
             if line["verdict"] in ("violated", "unmet"):
-                listed.setdefault((line["session_id"], line["occurrence"]), {})[line["id"]] = line["seq"]
+                listed.setdefault((line["session_id"], line["occurrence"]), {})[identity] = line["seq"]
     for place, verdicts in found.items():
         stated, is_cut = listed.get(place, {}).items(), head["since"] or head["until"]
         differ = stated - verdicts.items() if is_cut else stated ^ verdicts.items()
-        require(not differ, f"session {place}: verdicts do not follow, or are missing: {sorted(differ)}")
-    left_out = [verdicts for place, verdicts in listed.items() if place not in found]
-    counts = {"sessions": len(left_out), "verdicts": sum(map(len, left_out))}
+        require(not differ, f"session {place}: verdicts do not follow, or are missing: {differ}")
+    left_out = [len(verdicts) for place, verdicts in listed.items() if place not in found]
+    counts = {"sessions": len(left_out), "verdicts": sum(left_out)}
     require(end["left_out"] == counts, f"{counts} have no certificate, the end states {end['left_out']}")
-    for rule_set, members in head["rule_sets"].items():
-        require(digest(["tracline-rule-set/1", members]) == rule_set, f"digest of rule set {rule_set}")
-    print(f"passed       {len(rules)} rules have their digests, and all verdicts their ids")
+    is_named = [digest(["tracline-rule-set/1", m]) == key for key, m in head["rule_sets"].items()]
+    require(all(is_named), "a rule set has another digest")
+    print(f"passed       {len(rules)} rules have their digests, and verdicts their ids")
     print(f"passed       {sum(shown)} verdicts follow, {shown[0]} of them by the table only")
-    print(f"not checked  {counts['verdicts']} verdicts whose certificates were left out")
+    print(f"not checked  {sum(left_out)} verdicts left out, {sum(i[:2] == 'r:' for i in ids)} redacted ids")
     if (folder / "attestation.json").exists():
         check_files(folder)
 
 
 def check_files(folder):
     """Check the files against the attestation."""
-    envelope = json.loads((folder / "attestation.json").read_bytes())
-    statement = json.loads(base64.b64decode(envelope["payload"]))
+    envelope = JSON.decode((folder / "attestation.json").read_text(encoding="utf-8"))
+    statement = JSON.decode(base64.b64decode(envelope["payload"], validate=True).decode())
     require(statement["predicateType"] == "urn:tracline:audit:1", "an unknown attestation")
     paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
     digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in paths.items()}
@@ -294,6 +296,5 @@ def check_files(folder):
 if __name__ == "__main__":
     try:
         check(pathlib.Path(sys.argv[1]))
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        print(f"unreadable   {error!r}")
-        sys.exit(2)
+    except Exception as error:  # a hostile bundle can raise any
+        sys.exit(print(f"unreadable   {error!r}") or 2)

@@ -6,7 +6,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-_NAME = r"([A-Za-z_]\w*)"
+from ..model.keywords import RESERVED
+
+_NAME = rf"(?!(?:{'|'.join(sorted(RESERVED))})\b)([A-Za-z_]\w*)"
 _TIME = r"\d+(?:\.\d+)?\s*(?:ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?|d|days?)\b"
 _STEPS = r"(\d+)\s+(?:events?|messages?|steps?|turns?)\b"
 
@@ -27,14 +29,51 @@ def _phrase(pattern: str, message: str, hint: str | Callable[[re.Match[str]], st
     return Phrase(re.compile(pattern), message, hint if callable(hint) else lambda match: match.expand(hint))
 
 
+_NUMBERS = {"once": 1, "twice": 2}
+_REPEATED_MAX = 5
+"""The greatest number of times whose lower bound a hint writes out."""
+
+
+def _repeated(name: str, times: int) -> str:
+    """Return the formula for an event at which a proposition is true for at least so many times."""
+    return name if times < 2 else f"({name} and previous once {_repeated(name, times - 1)})"
+
+
+def _at_least(name: str, times: int) -> str:
+    """Return how to write a lower bound of a count."""
+    if times > _REPEATED_MAX:
+        return (
+            f"a lower bound of {times} is too long to write; an upper bound is `{name} -> at_most[2] {name}`"
+        )
+    repeated = _repeated(name, times)
+    return f"write `once {repeated}`, or `eventually {repeated}` about the whole session"
+
+
+def _at_most(name: str, times: int) -> str:
+    """Return how to write an upper bound of a count."""
+    return f"write `{name} -> at_most[{times}] {name}`" if times > 0 else f"write `always not {name}`"
+
+
+def _exactly(name: str, times: int) -> str:
+    """Return how to write that a count has one value."""
+    if not 0 < times <= _REPEATED_MAX:
+        return _at_most(name, times)
+    return f"{_at_most(name, times)}, and in another rule `eventually {_repeated(name, times)}`"
+
+
 def _counted(match: re.Match[str]) -> str:
-    """Return how to write a comparison of a count, which has an upper bound only."""
+    """Return how to write a comparison of a count."""
     name, sign, number = match[1], match[2], int(match[3])
     if sign in ("<", "<="):
-        most = number - (sign == "<")
-        return f"write `{name} -> at_most[{most}] {name}`" if most > 0 else f"write `always not {name}`"
-    two = f"`once ({name} and previous once {name})`"
-    return f"only an upper bound can be written, `{name} -> at_most[2] {name}`; that there were two is {two}"
+        return _at_most(name, number - (sign == "<"))
+    return _exactly(name, number) if sign == "==" else _at_least(name, number + (sign == ">"))
+
+
+def _so_often(match: re.Match[str]) -> str:
+    """Return how to write a number of times."""
+    name, bound, times = match[1], match[2], match[3]
+    number = _NUMBERS.get(times) or int(times)
+    return _exactly(name, number) if bound == "exactly" else _at_least(name, number)
 
 
 FORMULA = (
@@ -82,9 +121,9 @@ FORMULA = (
         r"write `\1 -> next eventually \2` if \2 must follow, `\2 -> once \1` if \1 must come first",
     ),
     _phrase(
-        rf"\b{_NAME}\s+(?:occurs\s+)?(?:at\s+least|exactly)\s+(?:\d+|once|twice)",
-        "only an upper bound of a count can be written",
-        r"write `\1 -> at_most[2] \1`; that there were two is `once (\1 and previous once \1)`",
+        rf"\b{_NAME}\s+(?:occurs\s+)?(at\s+least|exactly)\s+(\d{{1,4}}|once|twice)",
+        "only an upper bound of a count has an operator",
+        _so_often,
     ),
     _phrase(rf"\b{_NAME}\s+within\s+{_STEPS}", "`within` is no operator", r"write `eventually[0,\2] \1`"),
     _phrase(

@@ -20,6 +20,7 @@ _ORDER = frozenset({Test.LT, Test.LE, Test.GT, Test.GE})
 _SEARCH = frozenset({Test.MATCHES, Test.CONTAINS, Test.STARTS_WITH})
 _INTEGER_MAX = 2**63 - 1
 _DIGITS_MAX = 25
+"""Digits of a number that are read: numbers with more are beyond every limit."""
 LARGEST_INTEGER = "the largest integer is 9223372036854775807; write a larger number as a double, `1e19`"
 TIMES = "times and durations cannot be expressed yet: rules are about events and their order"
 _TIME_WORDS = frozenset({"time", "timestamp", "date", "day", "hour", "duration", "elapsed", "now"})
@@ -121,7 +122,7 @@ class PredicateBuilder:
         """Return the key or index of a step into JSON."""
         (token,) = tokens(node)
         if token.type == "INT":
-            return int(token[:9])
+            return int(token.lstrip("0")[:_DIGITS_MAX] or "0")
         return self._string(token) if token.type == "STRING" else str(token)
 
     def _bare_field(self, node: SyntaxNode) -> Predicate:
@@ -142,7 +143,7 @@ class PredicateBuilder:
         """Build a condition from a path, a test and its literals."""
         left = nodes(node)[0]
         path, known = self.path(left)
-        test = test_of(node)
+        test = _test_of(node)
         negated = any(token.type == "NOT" for token in tokens(node))
         fits = known is None or self._supports(node, known, test)
         against = self._against(node, known)
@@ -152,7 +153,7 @@ class PredicateBuilder:
             return Leaf(against, FLIPPED[test], against=path)
         if against is not None:
             return Leaf(path, test, against=against)
-        values = [self.value(test, known, child, fits) for child in values_of(node)]
+        values = [self.value(test, known, child, fits) for child in _values_of(node)]
         leaf = (
             _flag(path, test, values)
             if known and known.type is FieldType.FLAG
@@ -164,7 +165,7 @@ class PredicateBuilder:
         """Return the path of the field that a condition compares with, if it is one that can be compared."""
         if node.data != "compare" or (known and known.type in (FieldType.CHOICE, FieldType.FLAG)):
             return None
-        (value,) = values_of(node)
+        (value,) = _values_of(node)
         return None if isinstance(value, Token) else self.compared_path(value)
 
     def compared_path(self, node: SyntaxNode) -> Path | None:
@@ -273,7 +274,7 @@ class PredicateBuilder:
             self.report("TRL133", "Booleans have no order", "compare them with `==`", token)
 
 
-def test_of(node: SyntaxNode) -> Test:
+def _test_of(node: SyntaxNode) -> Test:
     """Return the test of a condition's node."""
     match str(node.data):
         case "compare":
@@ -290,7 +291,7 @@ def test_of(node: SyntaxNode) -> Test:
             return Test.IS_NULL
 
 
-def values_of(node: SyntaxNode) -> list[SyntaxNode | Token]:
+def _values_of(node: SyntaxNode) -> list[SyntaxNode | Token]:
     """Return the literals of a condition: the children after its path that are not keywords."""
     words = ("NOT", "IN", "MATCHES", "CONTAINS", "STARTS", "WITH", "IS", "COMPARE")
     if node.data == "missing":

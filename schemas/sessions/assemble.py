@@ -135,6 +135,14 @@ class SessionAssembler:
             for claim, key, candidate in in_order(items, histories, self._drops_history)
             for event in self._take(claim, key, candidate, claim_log)
         ]
+        self._drop_taken(ready, until, claim_log)
+        if self.open is not None and self._is_over(self.open.last_time + self.idle, watermark):
+            events += self._close(self.open.last_time + self.idle, Close.IDLE, claim_log)
+        self._forget(watermark)
+        return events
+
+    def _drop_taken(self, ready: Mapping[str, Candidate], until: int, claim_log: ClaimLog | None) -> None:
+        """Hold no more the candidates of which all claims are before `until`, and are thus taken."""
         for key, candidate in ready.items():
             if any(time >= until for time in claim_times(candidate)):
                 self.taken[key] = until
@@ -144,10 +152,6 @@ class SessionAssembler:
             if claim_log is not None:
                 claim_log.leave(DropReason.OTHER_SPAN, key, candidate, candidate.claims)
             self.seen[-1].add_span(key, candidate.within)
-        if self.open is not None and self._is_over(self.open.last_time + self.idle, watermark):
-            events += self._close(self.open.last_time + self.idle, Close.IDLE, claim_log)
-        self._forget(watermark)
-        return events
 
     def finish(self, as_of: int | None, claim_log: ClaimLog | None = None) -> list[Event]:
         """Return the events of awaited results if the occurrence is over by `as_of` (None: all has come)."""

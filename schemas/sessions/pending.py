@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
+from ..attempt import Broken, attempt
 from ..candidate import Candidate
 from ..chat.find import InputFlaw
 from ..dialects.parts.log_record import LogRecord
@@ -257,13 +258,9 @@ class TracesStep:
 def _made(trace: Trace, reading: SpanReading, coverage: Coverage) -> Candidate | InputFlaw:
     """Return the candidate of a span, or a flaw; only lack of memory raises."""
     place = f"trace {reading.trace_id}, span {reading.span_id}"
-    try:
-        made = candidate_of(trace, reading, coverage)
-    except Exception as error:
-        if isinstance(error, MemoryError):
-            # The span is not the cause.
-            raise
-        return InputFlaw(place, "internal", type(error).__name__)
+    made = attempt(lambda: candidate_of(trace, reading, coverage))
+    if isinstance(made, Broken):
+        return InputFlaw(place, "internal", made.reason)
     return replace(made, place=place) if isinstance(made, InputFlaw) else made
 
 

@@ -11,7 +11,8 @@ from ..chat.find import InputFlaw
 from ..span_content import INPUT, SpanContent, SpanRole, ToolCall
 from .claims import claims_of, half_of, parted_claims
 from .coverage import Coverage, Run, completed_call, covers
-from .span_reading import CLOCK_ERROR, SessionMemory, SpanReading, claimed_content
+from .late_ends import end_inside
+from .span_reading import SessionMemory, SpanReading, claimed_content
 from .trace import Trace
 
 
@@ -162,19 +163,11 @@ def _times(chain: Sequence[SpanReading]) -> tuple[int, int] | None:
     """Return start and end: each else the other, else the parent's, else when the span was received."""
     for span in chain:
         if span.ended:
-            end = _inside(span.ended, chain[1:]) if span.coarse else span.ended
+            runs = (upper.ended for upper in chain[1:] if upper.content.role is SpanRole.TOOL)
+            end = end_inside(span.ended, runs) if span.coarse else span.ended
             return min(span.began, end), end
     received = chain[0].record_time
     return (received, received) if received else None
-
-
-def _inside(end: int, above: Sequence[SpanReading]) -> int:
-    """Return a span's end, or that of an enclosing tool's run if only the clock's error is between them.
-
-    JavaScript's SDK takes the ends of spans from clocks that differ by less than a millisecond.
-    """
-    runs = (upper.ended for upper in above if upper.content.role is SpanRole.TOOL)
-    return min((ended for ended in runs if ended < end <= ended + CLOCK_ERROR), default=end)
 
 
 def _is_nested(chain: Sequence[SpanReading], coverage: Coverage) -> bool:

@@ -26,9 +26,8 @@ from ..span_content import SpanContent, SpanRole, ToolCall
 from ..time import NS_MAX
 from .claims import ClaimMemory
 from .coverage import captured_halves
+from .late_ends import whole_end
 
-CLOCK_ERROR = 1_000_000
-"""Nanoseconds by which a span may seem to outlive one that waits for it."""
 CONVERSATIONS_MAX = 4
 """Conversations of a session that are remembered."""
 _INPUTS = (otel.INPUT_MESSAGES, ai.PROMPT_MESSAGES)
@@ -46,7 +45,7 @@ class SpanReading(
     offset and SHA-256; None where there are no records. `captured` has the `halves` where the content
     itself has been dropped. `beside` is whether the instrumentation makes agents siblings, also where one
     works for a tool of another; `apart` is whether it makes one span for each run of an agent. `coarse` is
-    whether the span's clock may be wrong by `CLOCK_ERROR`. `is_joined` is whether log records were joined.
+    whether the span's clock may be wrong (`late_ends`). `is_joined` is whether log records were joined.
     `request` is a request of the span alone in protobuf where its content has not been read.
     """
 
@@ -232,19 +231,6 @@ def sender_of(resource: Mapping[str, Value], scope: Sequence[str]) -> Sender:
         "".join(f"{_escaped(resource.get(name))}/" for name in scope),
         any(string_of(resource.get(name)) in otel.JAVASCRIPT for name in otel.LANGUAGES),
     )
-
-
-def whole_end(start: int, end: int, role: SpanRole) -> int:
-    """Return the end of a model's call or a tool's run, cut to a whole millisecond where the start is one.
-
-    JavaScript's SDK cuts starts and adds exact durations. With both cut, no model's call ends after the start
-    of a tool that it requested, and no tool ends after the start of a call with its result. A model's call
-    shorter than a millisecond keeps its end: only the time separates its output from its input.
-    """
-    cut = end // CLOCK_ERROR * CLOCK_ERROR
-    least = {SpanRole.CHAT: start + 1, SpanRole.TOOL: start}.get(role)
-    is_cut = start > 0 and start % CLOCK_ERROR == 0
-    return cut if is_cut and least is not None and least <= cut else end
 
 
 def _has_claims(content: SpanContent) -> bool:

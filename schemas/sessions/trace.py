@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from ..attempt import Broken, attempt
 from ..dialects.parts.log_record import LogRecord
 from ..span_content import SpanRole
 from ..time import NS_MAX
@@ -247,13 +248,9 @@ class OpenTrace:
         records = self.records.get(reading.span_id)
         if not records or not reading.content.lacks:
             return reading
-        try:
-            whole = reading.whole()
-        except Exception as error:
-            if isinstance(error, MemoryError):
-                # The span is not the cause.
-                raise
-            # The monitor makes a dead letter of it.
+        whole = attempt(reading.whole)
+        if isinstance(whole, Broken):
+            # The monitor cannot read it either, and makes a dead letter of it.
             return reading
         joined = join_records(whole, records, is_cut=reading.span_id in self.cut)
         self.trace.replace(reading.bare(), joined.bare())

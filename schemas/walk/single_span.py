@@ -6,7 +6,7 @@ parts of `read_content` that all dialects share.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from ..chat.message import ID_CHARS_MAX, string_of
@@ -19,7 +19,8 @@ from ..dialects.parts.values import arguments
 from ..dialects.session_key import CONVERSATIONS
 from ..dialects.span_facts import UNNAMED_ERROR, truth_of
 from ..event import Content
-from ..sessions.span_reading import Sender, SpanReading, whole_end
+from ..sessions.late_ends import whole_end
+from ..sessions.span_reading import Sender, SpanReading
 from ..span import Value
 from ..span_content import INPUT, OUTPUT, SpanContent, SpanRole, ToolCall
 from . import keys
@@ -100,18 +101,7 @@ def bare_reading(
 def _read(
     data: bytes, row: Sequence[int], facts: Sequence[list[int]], sender: Sender, scope: str
 ) -> tuple[SpanReading, bool]:
-    found: Facts = {}
-    session = agent = None
-    session_slot = agent_slot = SLOTS_MAX
-    for fact in facts[row[FACTS] : row[FACTS_STOP]]:
-        slot = fact[0]
-        if slot < keys.AGENT:
-            found[slot] = fact
-        elif slot < keys.SESSION:
-            if slot < agent_slot and (name := _string(data, fact)) is not None:
-                agent, agent_slot = name, slot
-        elif slot < session_slot and (name := _name(data, fact)) is not None:
-            session, session_slot = name, slot
+    found, agent, session, session_slot = _found(data, facts[row[FACTS] : row[FACTS_STOP]])
     error = _error(data, row, found)
     role = _role(data, row, found, scope, error)
     content = SpanContent(
@@ -143,6 +133,23 @@ def _read(
         apart=scope == scopes.HAYSTACK,
     )
     return reading, _truth(data, found.get(keys.IS_END)) is True
+
+
+def _found(data: bytes, facts: Iterable[list[int]]) -> tuple[Facts, str | None, str | None, int]:
+    """Return a span's facts by slot, its agent, and its session key with the slot of that."""
+    found: Facts = {}
+    session = agent = None
+    session_slot = agent_slot = SLOTS_MAX
+    for fact in facts:
+        slot = fact[0]
+        if slot < keys.AGENT:
+            found[slot] = fact
+        elif slot < keys.SESSION:
+            if slot < agent_slot and (name := _string(data, fact)) is not None:
+                agent, agent_slot = name, slot
+        elif slot < session_slot and (name := _name(data, fact)) is not None:
+            session, session_slot = name, slot
+    return found, agent, session, session_slot
 
 
 def _role(data: bytes, row: Sequence[int], found: Facts, scope: str, error: str | None) -> _Role:

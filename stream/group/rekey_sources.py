@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from ...schemas.attempt import Broken, attempt
 from ...schemas.chat.find import InputFlaw
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.records.dead_letter import DeadLetter
@@ -169,18 +170,17 @@ def request_of(record: Record, scope: Sequence[str] = ()) -> SourceRequest:
     """
     offset, digest = record.origin
     encoding = Encoding.JSON if record.value[:1] in (b"{", b"[") else Encoding.PROTOBUF
-    content: Decoded | LocatedRequest | InputFlaw
-    try:
+
+    def read() -> Decoded | LocatedRequest:
         is_walked = encoding is Encoding.PROTOBUF and record.topic is Topic.SPANS
         spans = located(record.value, scope) if is_walked else None
         if spans is not None:
-            content = LocatedRequest(record.value, spans)
-        else:
-            content = decode(record.value, encoding, SIGNALS[record.topic])
-    except Exception as error:
-        if isinstance(error, PROCESS_ERRORS):
-            raise
-        content = InputFlaw("record", "internal", type(error).__name__)
+            return LocatedRequest(record.value, spans)
+        return decode(record.value, encoding, SIGNALS[record.topic])
+
+    content = attempt(read, PROCESS_ERRORS)
+    if isinstance(content, Broken):
+        content = InputFlaw("record", "internal", content.reason)
     return SourceRequest(record.input, offset, record.time, digest, content)
 
 

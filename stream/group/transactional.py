@@ -16,6 +16,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from kafka.errors import KafkaError
 from kafka.structs import TopicPartition
 
+from ...schemas.attempt import Broken, attempt
 from ..error import PROCESS_ERRORS
 from ..messages.record import Output
 from ..messages.topics import Topic
@@ -144,25 +145,19 @@ class TransactionalPolicy(Generic[Result]):
         records = self.inputs.unread(records)
         if not records:
             return True
-        try:
-            result = self.driver.step(records)
-        except Exception as error:
-            if isinstance(error, PROCESS_ERRORS):
-                raise
-            for record in records:
-                self._carry_alone(record, member)
-        else:
+        result = attempt(lambda: self.driver.step(records), PROCESS_ERRORS)
+        if not isinstance(result, Broken):
             self._commit(result, records, member)
+            return True
+        for record in records:
+            self._carry_alone(record, member)
         return True
 
     def _carry_alone(self, record: ClientRecord, member: Any) -> None:
         """Step and commit one record, or write a dead letter of it."""
-        try:
-            result = self.driver.step([record])
-        except Exception as error:
-            if isinstance(error, PROCESS_ERRORS):
-                raise
-            result = self.driver.refuse(record, error)
+        result = attempt(lambda: self.driver.step([record]), PROCESS_ERRORS)
+        if isinstance(result, Broken):
+            result = self.driver.refuse(record, result.error)
         self._commit(result, [record], member)
 
     def between(self, member: Any) -> bool:

@@ -16,6 +16,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 import msgspec
 from crc32c import crc32c
 
+from ...schemas.attempt import Broken, attempt
 from ...schemas.candidate import Candidate
 from ...schemas.event import Event
 from ...schemas.records.session_status import StatusChange, decode_status, encode_status
@@ -220,12 +221,8 @@ def candidate_messages(
 
 def _with_claims(candidate: Candidate) -> bytes | None:
     """Return a candidate of an unread span with its claims; None where the span cannot be read."""
-    try:
-        return _ENCODER.encode(whole_candidate(candidate))
-    except Exception as error:
-        if isinstance(error, PROCESS_ERRORS):
-            raise
-        return None
+    data = attempt(lambda: _ENCODER.encode(whole_candidate(candidate)), PROCESS_ERRORS)
+    return None if isinstance(data, Broken) else data
 
 
 def _by_session(sessions: Iterable[list[bytes]], bytes_max: int) -> Iterator[tuple[list[bytes], bool]]:

@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ...schemas.attempt import Broken, attempt
 from ...schemas.candidate import Candidate
 from ...schemas.chat.find import InputFlaw
 from ...schemas.otlp.decoded import Decoded
@@ -173,20 +174,19 @@ class Pipeline:
 
     def _process(self, requests: Sequence[SourceRequest], idle: Sequence[IdleInput] = ()) -> None:
         """Judge requests and due sessions: all together, or one by one where a request raises an error."""
-        try:
-            judged = self._judged(requests, idle)
-        except Exception as error:
-            if isinstance(error, (*PROCESS_ERRORS, sqlite3.Error)) or not requests:
-                raise
+        judged = attempt(lambda: self._judged(requests, idle), (*PROCESS_ERRORS, sqlite3.Error))
+        if isinstance(judged, Broken):
+            if not requests:
+                raise judged.error
             if len(requests) > 1:
                 for request in requests:
                     self._process([request], idle)
                 return
             # A broken request must not stop the others: it becomes a dead letter and goes to quarantine.
+            flaw = InputFlaw("request", "internal", judged.reason)
             judged = self._judged([], idle)
             judged.batch.worked_off = requests[0].offset
             judged.batch.quarantined.append(requests[0].offset)
-            flaw = InputFlaw("request", "internal", type(error).__name__)
             judged.batch.dead_letters.append(self._stage.request_dead_letter(requests[0], flaw))
         self._carry(judged)
 

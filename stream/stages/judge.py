@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
+from ...schemas.attempt import Broken, attempt
 from ...schemas.candidate import Candidate
 from ...schemas.event import Event, Kind
 from ...schemas.records.session_status import SessionStatus, StatusChange
@@ -122,11 +124,9 @@ class SessionJudge:
         that concern no session: PROCESS_ERRORS.
         """
         names = list(session_ids)
-        try:
-            return self._step({name: load(name) for name in names}, candidates, watermark)
-        except Exception as error:
-            if isinstance(error, PROCESS_ERRORS):
-                raise
+        all_judged = attempt(partial(self._step, names, candidates, watermark, load), PROCESS_ERRORS)
+        if not isinstance(all_judged, Broken):
+            return all_judged
         outputs, states = Outputs(), dict[str, SessionState]()
         for name in names:
             of_session = [candidate for candidate in candidates if candidate.session_id == name]
@@ -136,8 +136,9 @@ class SessionJudge:
         return JudgedSessions(outputs, states)
 
     def _step(
-        self, states: dict[str, SessionState], candidates: Sequence[Candidate], watermark: int
+        self, session_ids: Iterable[str], candidates: Sequence[Candidate], watermark: int, load: Load
     ) -> JudgedSessions:
+        states = {session_id: load(session_id) for session_id in session_ids}
         batch = self.assemble(states, candidates, watermark, {})
         (outputs,) = self.judge(states, [batch])
         return JudgedSessions(outputs, states)
@@ -148,15 +149,11 @@ class SessionJudge:
         """Step one session: with its candidates, else without them, else from an empty state."""
         poison: list[Poison] = []
         for added in (candidates, ()) if candidates else ((),):
-            try:
-                judged = self._step({session_id: load(session_id)}, added, watermark)
-            except Exception as error:
-                if isinstance(error, PROCESS_ERRORS):
-                    raise
-                spans = tuple((candidate.trace_id, candidate.span_id) for candidate in added)
-                poison.append(Poison(session_id, spans, type(error).__name__))
-            else:
+            judged = attempt(partial(self._step, [session_id], added, watermark, load), PROCESS_ERRORS)
+            if not isinstance(judged, Broken):
                 return replace(judged, outputs=judged.outputs + Outputs(poison=poison))
+            spans = tuple((candidate.trace_id, candidate.span_id) for candidate in added)
+            poison.append(Poison(session_id, spans, judged.reason))
         empty = SessionState(SessionAssembler(session_id, load(session_id).session.idle))
         return JudgedSessions(Outputs(poison=poison), {session_id: empty})
 

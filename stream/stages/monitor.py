@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from ...schemas.attempt import Broken, attempt
 from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.time import NS
 from ..error import PROCESS_ERRORS
@@ -115,13 +116,12 @@ class MonitorStage:
 
         Raises StreamError where this release cannot continue.
         """
-        try:
-            return self._step(state, records, superseding or {}, is_separate=False)
-        except Exception as error:
-            if isinstance(error, PROCESS_ERRORS):
-                raise
+        rules = superseding or {}
+        result = attempt(lambda: self._step(state, records, rules, is_separate=False), PROCESS_ERRORS)
+        if isinstance(result, Broken):
             # A session that cannot be judged must not stop the others.
-            return self._step(state, records, superseding or {}, is_separate=True)
+            return self._step(state, records, rules, is_separate=True)
+        return result
 
     def _step(
         self,

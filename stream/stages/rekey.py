@@ -8,12 +8,13 @@ requests to a store, whose only source is number 0.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import msgspec
 
+from ...schemas.attempt import Broken, attempt
 from ...schemas.chat.find import InputFlaw
 from ...schemas.instrumentations.census import SpanCensus
 from ...schemas.otlp.decoded import Decoded
@@ -207,30 +208,28 @@ class RekeyStage:
             idle = source.idle_spans if topic is Topic.SPANS else source.idle_logs
             idle(record.time)
             return []
-        content = record.content
-        flaws: Iterable[InputFlaw]
-        if isinstance(content, InputFlaw):
-            flaws = (content,)
-        else:
-            try:
-                if isinstance(content, ReceivedSpans):
-                    content = content.located(self.settings.scope)
-                if isinstance(content, LocatedRequest):
-                    located = source.add_located(content, record.time, record.origin)
-                    if located is not None:
-                        counts.add_located(content, located)
-                        return []
-                    content = content.decoded or decode_protobuf(content.data)
-                readings = source.add_request(content, record.time, record.origin, SIGNALS[topic])
-            except Exception as error:
-                if isinstance(error, PROCESS_ERRORS):
-                    raise
-                flaws = (InputFlaw(self._request, "internal", type(error).__name__),)
-                counts.broken.append(record.offset)
-            else:
-                flaws = content.flaws
-                counts.add_request(topic, content, readings)
+        flaws = attempt(lambda: self._add(source, record, counts), PROCESS_ERRORS)
+        if isinstance(flaws, Broken):
+            flaws = (InputFlaw(self._request, "internal", flaws.reason),)
+            counts.broken.append(record.offset)
         return [self.request_dead_letter(record, flaw) for flaw in flaws]
+
+    def _add(self, source: SourceStep, record: SourceRequest, counts: RekeyCounts) -> Sequence[InputFlaw]:
+        """Add a request to its source, and return its flaws."""
+        content = record.content
+        if isinstance(content, InputFlaw):
+            return (content,)
+        if isinstance(content, ReceivedSpans):
+            content = content.located(self.settings.scope)
+        if isinstance(content, LocatedRequest):
+            located = source.add_located(content, record.time, record.origin)
+            if located is not None:
+                counts.add_located(content, located)
+                return ()
+            content = content.decoded or decode_protobuf(content.data)
+        readings = source.add_request(content, record.time, record.origin, SIGNALS[record.input.topic])
+        counts.add_request(record.input.topic, content, readings)
+        return content.flaws
 
     def _release(
         self,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from ...schemas.attempt import Broken, attempt
 from ...schemas.candidate import Candidate
 from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.sessions.resolve import whole_candidate
@@ -38,12 +41,11 @@ class UnreadCandidates:
             candidate = candidates[place]
             if not candidate.request:
                 continue
-            try:
-                candidates[place] = self._whole(candidate)
-            except Exception as error:
-                if isinstance(error, PROCESS_ERRORS):
-                    raise
-                letters.append(self._dead_letter(batch, candidate, time, type(error).__name__))
+            whole = attempt(partial(self._whole, candidate), PROCESS_ERRORS)
+            if isinstance(whole, Broken):
+                letters.append(self._dead_letter(batch, candidate, time, whole.reason))
+            else:
+                candidates[place] = whole
         # A candidate that cannot be read has no claims either.
         return [candidate for candidate in candidates if candidate.has_claims], letters
 

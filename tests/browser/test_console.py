@@ -174,7 +174,7 @@ def test_hostile_text_does_nothing(served: Served, watched: Watched) -> None:
     expect(page.get_by_role("heading", level=1)).to_contain_text(
         "<style>*{display:none}</style>U+001B[31mU+202E."
     )
-    expect(page.locator("#e1 .said")).to_contain_text("<img src=x onerror=alert(2)>")
+    expect(page.locator("#e1 .content")).to_contain_text("<img src=x onerror=alert(2)>")
     assert page.locator("main script, main img, main style").count() == 0
 
 

@@ -18,7 +18,7 @@ from tracline.rules.engine.closing import become_unjudged, close_sessions
 from tracline.rules.engine.letters import LabelWords, letters
 from tracline.rules.engine.monitor import Monitor
 from tracline.rules.language.parse import parse_formula
-from tracline.rules.model.formula import Formula, evaluate_boolean
+from tracline.rules.model.formula import Formula
 from tracline.rules.model.machine import (
     APPLIES,
     SATISFIED,
@@ -36,6 +36,7 @@ from tracline.rules.reference.slow_stepper import SteppedEvent, judge_slowly
 from tracline.schemas.verdict import Recover, Verdict
 
 from ..support.formulas import accepted, is_accepted, of_size
+from ..support.truth.followed import readings_of
 
 NAMES = ("p", "q")
 EVENTS_MAX, UNKNOWN_MAX, NODES_MAX = 4, 2, 3
@@ -87,7 +88,7 @@ def label_words() -> LabelWords:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a rule gives on sessions: kinds of findings by session and event, closings, where it applies."""
+    """Results of a rule on sessions: kinds of findings by session and event, closings, where it applies."""
 
     kinds: Any
     closings: Any
@@ -285,16 +286,6 @@ def random_labels(random: Random) -> list[tuple[frozenset[str], frozenset[str], 
         true = frozenset(name for name in "pqr" if random.random() < 0.4) - unknown
         found.append((true, unknown, random.choice((None, None, "a", "b"))))
     return found
-
-
-def readings_of(
-    rule: Rule, true: frozenset[str], unknown: frozenset[str]
-) -> tuple[frozenset[str] | None, ...]:
-    """Return the true propositions of every completion, None where `steps` excludes the event."""
-    subsets = [frozenset(n for n, is_true in zip(sorted(unknown), bits, strict=True) if is_true)
-               for bits in product((False, True), repeat=len(unknown))]  # fmt: skip
-    cases = [true | subset for subset in subsets]
-    return tuple(each if rule.steps is None or evaluate_boolean(rule.steps, each) else None for each in cases)
 
 
 Found = list[tuple[int, str | None, Verdict]]

@@ -121,7 +121,7 @@ def tallies(draw: st.DrawFn, depth: int) -> Tally:
 @st.composite
 def elements_of(draw: st.DrawFn, depth: int) -> Elements:
     """Return the elements of a list of the event, or of an element where `depth` is less than `DEPTH`."""
-    steps = draw(st.sampled_from([(), (), ("a",), ("b",)]))
+    steps = draw(st.sampled_from([(), (), ("a",), ("b",), (0,), ("a", 0)]))
     return Elements(draw(st.sampled_from(of_event if depth == DEPTH else of_element)), steps)
 
 
@@ -159,7 +159,8 @@ def two_lists(draw: st.DrawFn) -> tuple[list[Predicate], dict[str, str]]:
     """Return conditions on the members of `args` in `result`, and two lists with members in common."""
     shared = draw(st.lists(members | added, min_size=1, max_size=5))
     steps = draw(st.sampled_from([(), ("a",)]))
-    contained = Contained(Path(ELEMENT, steps), Elements(Path("result"), draw(st.sampled_from([(), ("a",)]))))
+    members_at = Elements(Path("result"), draw(st.sampled_from([(), ("a",), (0,)])))
+    contained = Contained(Path(ELEMENT, steps), members_at)
     wheres = [contained, Not(contained), And((contained, draw(element_leaves())))]
     found = [
         Quantified(quantifier, Elements(Path("args")), where) for quantifier in Quantifier for where in wheres

@@ -52,6 +52,8 @@ PAST_LAWS = [
     ("Z[2] a", "Z Z a"),
     ("at_most[0] a", "H not a"),
     ("at_most[1] a", "H (a -> Z H not a)"),
+    ("at_most[1] a", "not O (a and Y O a)"),
+    ("at_most[2] a", "not O (a and Y O (a and Y O a))"),
 ]
 
 

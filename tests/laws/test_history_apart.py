@@ -32,7 +32,7 @@ TIMES_MAX = 30
 
 @dataclass
 class Assembled:
-    """What a session has made of candidates that came in steps: its events, its state, its times."""
+    """The events, states and due times of a session, at each step of its candidates."""
 
     events: list[list[Event]] = field(default_factory=list[list[Event]])
     states: list[SessionAssembler] = field(default_factory=list[SessionAssembler])
@@ -140,7 +140,7 @@ def stepped(candidates: Sequence[Candidate], random: Random) -> list[tuple[list[
 
 
 def test_the_history_of_later_calls_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a plain conversation only the first call's history is made to events."""
+    """No call's history is read in a plain conversation; that of a call that comes first is."""
     candidates = [parted(candidate) for candidate in sent(DESK[0], MANNERS["plain"])]
     looked: list[str] = []
     past_claims = Candidate.past_claims.fget
@@ -157,3 +157,8 @@ def test_the_history_of_later_calls_is_not_looked_at(monkeypatch: pytest.MonkeyP
         session.advance(candidate.end)
     assert sum(candidate.history is not None for candidate in candidates) > 3
     assert looked == []
+    last = next(candidate for candidate in reversed(candidates) if candidate.history is not None)
+    late = SessionAssembler("s", 3600 * NS)
+    late.add(last)
+    assert late.advance(last.end)
+    assert looked == [last.span_id]

@@ -71,8 +71,8 @@ def test_any_arguments_are_written_as_rfc_8785_has_it() -> None:
     vague = [vast(document) for document in documents]
     assert found["su0"].to_list() == vague
     exact = [
-        None if unsaid else rfc8785.dumps([document]).decode()
-        for document, unsaid in zip(documents, vague, strict=True)
+        None if is_unknown else rfc8785.dumps([document]).decode()
+        for document, is_unknown in zip(documents, vague, strict=True)
     ]
     assert found["s0"].to_list() == exact
     assert 0 < sum(vague) < DOCUMENTS // 2

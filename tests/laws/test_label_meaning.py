@@ -41,9 +41,9 @@ def test_slices_are_named_by_the_value_that_the_event_carries(
     whole = labels.label(few.lazy()).collect(), labels.label(many.lazy()).collect().tail(len(few))
     single = pl.concat([labels.label_few(few[place]) for place in range(len(few))])
     for found in (*whole, labels.label_few(few), single):
-        for row, value, unsaid in zip(rows, found["s0"], found["su0"], strict=True):
+        for row, value, unknown in zip(rows, found["s0"], found["su0"], strict=True):
             if only is None or oracle(only, row) is not False:
-                assert (value, unsaid) == slice_oracle(key, row)
+                assert (value, unknown) == slice_oracle(key, row)
 
 
 @settings(max_examples=30)

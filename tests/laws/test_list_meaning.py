@@ -31,6 +31,33 @@ def test_every_answer_about_a_list_is_the_one_that_the_words_of_the_language_giv
         assert found == [oracle(condition, row) for row in rows]
 
 
+ELEMENTS = ['"12"', "7", '["7", 1]', '{"a": "12"}', '{"a": ["7"]}', '{"0": 7}', "null"]
+EVENT: Event = {
+    **dict.fromkeys(("text", "tool", "result", "error", "attributes")),
+    "kind": "tool_call",
+    "content": "captured",
+    "nested": False,
+}
+TEXTS = [
+    "any(args.x[*]{}, . == 7)",
+    "all(args.x[*]{}, . is not null)",
+    "sum(args.x[*]{}) > 0",
+    "args.y in args.x[*]{}",
+    "any(args.x, any(.[*]{}, . == 7))",
+]
+STEPS = ["", "[0]", "[1]", ".a", ".a[0]"]
+
+
+def test_every_small_list_is_read_as_the_words_of_the_language_state() -> None:
+    """Each element of a few, alone and beside another, at each short path in it; a string has no elements."""
+    rows: list[Event] = [
+        {**EVENT, "args": f'{{"x": [{left}, {right}], "y": "7"}}'} for left in ELEMENTS for right in ELEMENTS
+    ]
+    conditions = [parse_predicate(text.format(step)) for step in STEPS for text in TEXTS]
+    for condition, found in zip(conditions, answers(conditions, frame(rows)), strict=True):
+        assert found == [oracle(condition, row) for row in rows]
+
+
 @settings(max_examples=30)
 @given(questions, rows_of_lists)
 def test_a_guarded_condition_on_a_list_has_the_same_answers(

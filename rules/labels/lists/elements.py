@@ -90,8 +90,10 @@ def element_documents(text: str, steps: Sequence[str | int]) -> list[str]:
 
 
 def at_steps(value: Any, steps: Sequence[str | int]) -> Any:
-    """Return what is at the steps in a JSON value, or None."""
+    """Return what is at the steps in a JSON value, or None; the characters of a string are no elements."""
     for step in steps:
+        if isinstance(value, str):
+            return None
         try:
             value = value[step]
         except (KeyError, IndexError, TypeError):

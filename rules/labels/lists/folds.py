@@ -1,4 +1,4 @@
-"""What a condition on the elements of a list, or their sum, gives for a row."""
+"""The answers of `any`, `all`, `count` and `sum` for each row, from the elements of its list."""
 
 from __future__ import annotations
 

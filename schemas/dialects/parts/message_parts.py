@@ -1,4 +1,4 @@
-"""What one message holds: texts, tool calls and results, in the spellings of the models' interfaces."""
+"""The content of one message: texts, tool calls and results, in the spellings of the models' interfaces."""
 
 from __future__ import annotations
 

@@ -1,14 +1,15 @@
-"""What the reference finds in a session by a rule that stops at an unknown, or by one that follows it."""
+"""Verdicts of the reference on a session, by a rule that stops at an unknown, or by one that follows it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import compress, product
 
 from tracline.rules.compiler.compile import compile_rule
-from tracline.rules.model.completions import completed
+from tracline.rules.model.formula import evaluate_boolean
 from tracline.rules.model.rule import Rule
-from tracline.rules.reference.semantics import LabelledEvent, judge_session, kleene
+from tracline.rules.reference.semantics import LabelledEvent, judge_session
 from tracline.rules.reference.slow_stepper import SteppedEvent, judge_slowly
 from tracline.schemas.verdict import Unknown, Verdict
 
@@ -44,10 +45,15 @@ def may_apply(rule: Rule, events: Sequence[LabelledEvent]) -> bool:
     return judged.may_apply or any(f.verdict is Verdict.VIOLATED for f in judged.findings)
 
 
+def readings_of(
+    rule: Rule, true: frozenset[str], unknown: frozenset[str]
+) -> tuple[frozenset[str] | None, ...]:
+    """Return the true propositions of every completion, None where `steps` excludes the event."""
+    choices = product((False, True), repeat=len(unknown))
+    cases = [true | frozenset(compress(sorted(unknown), chosen)) for chosen in choices]
+    return tuple(each if rule.steps is None or evaluate_boolean(rule.steps, each) else None for each in cases)
+
+
 def _with_readings(rule: Rule, event: LabelledEvent) -> SteppedEvent:
-    """Return an event with the labels of each completion, None where the rule does not see it."""
-    readings = tuple(
-        true if rule.steps is None or kleene(rule.steps, LabelledEvent(true)) else None
-        for true in completed(event.true - event.unknown, event.unknown)
-    )
+    readings = readings_of(rule, event.true - event.unknown, event.unknown)
     return SteppedEvent(event.true, value=event.slice, value_unknown=event.slice_unknown, readings=readings)

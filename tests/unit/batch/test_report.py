@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import json
 import re
 from pathlib import Path
@@ -145,18 +146,29 @@ def test_the_report_is_drawn_again_from_the_bundle_alone(folder: Path) -> None:
     assert (moved / "report.html").read_bytes() == before
 
 
-@pytest.mark.parametrize("name", ["sessions.jsonl", "summary.json", "source.json"])
+@pytest.mark.parametrize("name", ["sessions.jsonl", "summary.json", "source.json", "inputs.jsonl"])
 def test_a_damaged_bundle_is_an_error(folder: Path, name: str) -> None:
-    """TRL424 for a missing and for a damaged file; the report stays as it is."""
+    """TRL424 for a missing file, a damaged one and one of another form; the report stays as it is."""
     bundle = audited(folder)
     before = (bundle / "report.html").read_bytes()
-    (bundle / name).write_text("{")
-    for _ in range(2):
+    for text in ("{", "{}", "[]", "7", '"x"', None):
+        (bundle / name).unlink()
+        if text is not None:
+            (bundle / name).write_text(text)
         done = run("report", bundle)
-        assert done.exit_code == 2
-        assert "TRL424" in done.stderr
+        assert (done.exit_code, done.stderr.count("TRL424")) == (2, 1), text
         assert (bundle / "report.html").read_bytes() == before
-        (bundle / name).unlink(missing_ok=True)
+        (bundle / name).touch()
+
+
+def test_a_summary_without_a_count_is_an_error(folder: Path) -> None:
+    """TRL424 also where a member deep in the file is missing or has another type."""
+    bundle = audited(folder)
+    summary = json.loads((bundle / "summary.json").read_text())
+    for value in ({}, {**summary["population"], "gaps": "many"}):
+        (bundle / "summary.json").write_text(json.dumps({**summary, "population": value}))
+        done = run("report", bundle)
+        assert (done.exit_code, done.stderr.count("TRL424")) == (2, 1)
 
 
 def test_an_empty_archive_has_a_report(tmp_path: Path) -> None:
@@ -174,3 +186,15 @@ def test_intervals_are_wilsons() -> None:
     assert wilson(50, 100) == pytest.approx((0.4038, 0.5962), abs=1e-4)
     assert interval(ViolationRate(1, 0, 9)) == "1.8% to 100.0%"
     assert interval(ViolationRate()) == "–"
+
+
+def test_an_interval_contains_the_bounds_of_its_rate() -> None:
+    """Also where the rule may not apply to sessions; where it may apply to none, all rates are possible."""
+    assert interval(ViolationRate(5, 5, 0, 90)) == "2.2% to 76.3%"
+    assert interval(ViolationRate(uncertain=10)) == "0.0% to 100.0%"
+    for counts in itertools.product(range(4), repeat=4):
+        rate = ViolationRate(*counts)
+        if rate.low is None or rate.high is None:
+            continue
+        low, high = (float(each.rstrip("%")) / 100 for each in interval(rate).split(" to "))
+        assert low - 0.001 <= rate.low <= rate.high <= high + 0.001, rate

@@ -144,16 +144,21 @@ def test_files_are_named_for_what_they_do(room: str) -> None:
 
 @each_room
 def test_errors_are_not_swallowed(room: str) -> None:
-    """Nothing catches every exception and goes on."""
+    """Only the boundary catches every exception and goes on: each other such handler ends in `raise`."""
 
     def swallowed(path: Path) -> Iterator[int]:
         for node in nodes(path):
             if isinstance(node, ast.ExceptHandler):
                 broad = node.type is None or ast.unparse(node.type) in {"Exception", "BaseException"}
-                if broad and not any(isinstance(inner, ast.Raise) for inner in ast.walk(node)):
+                if broad and not isinstance(node.body[-1], ast.Raise):
                     yield node.lineno
 
-    assert wrong_by_file({path: list(swallowed(path)) for path in of_room(room)}) == {}
+    product = [path for path in of_room(room) if name(path) != BOUNDARY]
+    assert wrong_by_file({path: list(swallowed(path)) for path in product}) == {}
+
+
+BOUNDARY = "schemas/attempt.py"
+"""The only module that may turn any exception into a value."""
 
 
 MODULES_MAX = 14

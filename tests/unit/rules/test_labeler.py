@@ -244,17 +244,17 @@ VAST = [
 ]
 
 
-@pytest.mark.parametrize(("number", "unsaid"), VAST)
-def test_a_number_whose_digits_are_lost_names_no_slice(number: str, unsaid: bool) -> None:
+@pytest.mark.parametrize(("number", "is_unknown"), VAST)
+def test_a_number_whose_digits_are_lost_names_no_slice(number: str, is_unknown: bool) -> None:
     """Ids beyond 64 bits are read as doubles, where neighbours are equal; written as strings they are not."""
     paths = (parse_path("args.a"),)
     row = _event(args=f'{{"a": {number}, "b": "[1.5e+20, \\"]"}}')
     for key in (SliceKey(paths, joint=False), SliceKey(paths, joint=True)):
         value, found = Labeler(_rules({}, key)).label(event_frame([row]).lazy()).collect().row(0)
-        assert (found, value is None) == (unsaid, unsaid)
+        assert (found, value is None) == (is_unknown, is_unknown)
     whole = SliceKey((parse_path("tool"), parse_path("args")), joint=True)
     found = Labeler(_rules({}, whole)).label(event_frame([replace(row, tool="t")]).lazy()).collect()
-    assert found["su0"].to_list() == [unsaid]
+    assert found["su0"].to_list() == [is_unknown]
 
 
 def test_leaves_that_python_takes_for_equal_are_distinct() -> None:

@@ -50,6 +50,14 @@ def test_a_predicate_parses_and_prints(text: str, tree: Predicate) -> None:
     assert parse_predicate(predicate_text(tree)) == tree
 
 
+def test_an_index_is_read_whole() -> None:
+    """Zeros before an index change nothing, and an index beyond the limit is no smaller one."""
+    assert parse_path("args.x[0000000000012]") == Path("args", ("x", 12))
+    for digits in ("4294967296", "1" * 5000):
+        with pytest.raises(RuleError, match="TRL142"):
+            parse_path(f"args.x[{digits}]")
+
+
 @pytest.mark.parametrize(
     ("text", "same"),
     [

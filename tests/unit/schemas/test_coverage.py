@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Content, Event, Kind
 from tracline.schemas.sessions.assemble import SessionAssembler
+from tracline.schemas.sessions.late_ends import CLOCK_ERROR
 from tracline.schemas.sessions.resolve import candidate_of
-from tracline.schemas.sessions.span_reading import CLOCK_ERROR, SpanReading, read_span
+from tracline.schemas.sessions.span_reading import SpanReading, read_span
 from tracline.schemas.sessions.trace import Trace
 from tracline.schemas.span import Span
 from tracline.schemas.span_content import RETOLD, Message, Role, SpanContent, SpanRole, ToolCall, ToolResult

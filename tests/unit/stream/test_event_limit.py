@@ -133,7 +133,7 @@ def waiting(number: int) -> Candidate:
 
 
 def test_more_spans_than_may_wait_are_put_aside() -> None:
-    """What comes on top of `HELD_MAX` waiting spans is named, and nothing that waits is lost."""
+    """A span beyond `HELD_MAX` waiting ones is a dead letter, and no waiting span is lost."""
     states = {"a": SessionState(SessionAssembler("a", 3_600 * NS))}
     judge = SessionJudge(RuleSetJudge(compile_rule_set(RULES)))
     first = stepped(judge, states, list(map(waiting, range(HELD_MAX))), START - 1)
