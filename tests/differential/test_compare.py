@@ -8,7 +8,6 @@ from itertools import product
 from tracline.rules.compare.compare import Difference, compare
 from tracline.rules.compiler.compile import compile_formula
 from tracline.rules.model.formula import Formula
-from tracline.rules.model.machine import Machine
 from tracline.rules.reference.semantics import judge
 from tracline.schemas.verdict import Recover, Verdict
 
@@ -37,6 +36,12 @@ def is_broken(answer: Answer) -> bool:
 def size(word: Sequence[frozenset[str]]) -> tuple[int, int, list[list[str]]]:
     """Return the order of sessions: length, true propositions, alphabet."""
     return len(word), sum(map(len, word)), [sorted(true) for true in word]
+
+
+def tables(formula: Formula, recover: Recover) -> tuple:
+    """Return all that `compare` reads of a formula: its machine without the residuals."""
+    machine = compile_formula(formula, recover=recover)
+    return machine.propositions, machine.letters, machine.next, machine.output, machine.closing
 
 
 def check(found: Difference | None, left: Formula, right: Formula, signs: Sequence, recover: Recover) -> bool:
@@ -71,14 +76,14 @@ def check(found: Difference | None, left: Formula, right: Formula, signs: Sequen
 
 def compared(recover: Recover) -> tuple[int, int, int]:
     """Compare all pairs of formulas; return the pairs, the equal ones, and those that differ later."""
-    classes: dict[tuple[Machine, tuple[Answer, ...]], list[Formula]] = {}
+    classes: dict[tuple[tuple, tuple[Answer, ...]], list[Formula]] = {}
     for formula in (formula for formula in accepted() if formula.size <= 3):
         sign = tuple(answers(formula, word, recover) for word in WORDS)
-        classes.setdefault((compile_formula(formula, recover=recover), sign), []).append(formula)
+        classes.setdefault((tables(formula, recover), sign), []).append(formula)
     pairs = equal = later = 0
     for (_, sign), lefts in classes.items():
         for (_, other), rights in classes.items():
-            # The machines alone decide, so a pair of machines stands for all formulas that have them.
+            # Their machines decide, so a pair of machines stands for all formulas that have them.
             found = compare(lefts[0], rights[-1], recover=recover)
             is_seen = check(found, lefts[0], rights[-1], (sign, other), recover)
             count = len(lefts) * len(rights)
