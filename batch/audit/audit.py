@@ -200,7 +200,7 @@ class _Auditing:
 
     def _sort_parts(self, parts: Sequence[SourceFile]) -> None:
         """Judge all sessions, sorted."""
-        batches = _sorted_parts(parts, self.compiled, self.scratch, self.options, self.on_progress)
+        batches = sorted_parts(parts, self.compiled, self.scratch, self.options, self.on_progress)
         self._add_all(batches, parts)
 
     def _judge_in_order(self, passes: Sequence[spill.Pass], found: RowOrder) -> None:
@@ -268,10 +268,10 @@ def judged_batches(
     that judging needs. Raises SourceError if there is nothing to read.
     """
     parts = prepare(archive, scratch, population, options)
-    return _sorted_parts(parts, compiled, scratch, options, on_progress, keep)
+    return sorted_parts(parts, compiled, scratch, options, on_progress, keep)
 
 
-def _sorted_parts(
+def sorted_parts(
     parts: Sequence[SourceFile],
     compiled: CompiledRules,
     scratch: Path,
@@ -279,7 +279,7 @@ def _sorted_parts(
     on_progress: OnProgress,
     keep: Sequence[str] = JUDGED_COLUMNS,
 ) -> Iterator[Judged]:
-    """Label all parts, sort their events and judge them."""
+    """Label all parts, sort their events and judge them by whole sessions, in no particular order."""
     on_rows = partial(on_progress, "labelling")
     buckets = labelled(parts, compiled.labeler, scratch, options.as_of, on_rows, keep=keep)
     last = buckets.last if options.as_of is None else options.as_of

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from ...schemas.verdict import Recover, Verdict
 from ..compiler.compile import compile_formula, compile_rule
@@ -70,8 +71,12 @@ def compare(
     Raises:
         RuleError: a text is no formula, a machine is too large, or the comparison exceeds a limit (TRL303).
     """
-    sides = _side(left, Recover(recover)), _side(right, Recover(recover))
-    return Comparison.of(*sides, common_names(*sides)).difference()
+    return compare_sides(side_of(left, recover=recover), side_of(right, recover=recover))
+
+
+def compare_sides(left: Side, right: Side) -> Difference | None:
+    """Return the same for two sides."""
+    return Comparison.of(left, right, common_names(left, right)).difference()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +92,21 @@ class Side:
     predicates: Mapping[str, Predicate | None]
 
 
-def side_of(rule: Rule, label: str) -> Side:
-    """Return a rule as one of two; `label` names it in errors."""
-    machine = compile_rule(rule)
-    used = {*machine.propositions, *(names(rule.steps) if rule.steps else ())}
-    return Side(label, machine, rule.steps, {name: rule.propositions[name] for name in sorted(used)})
-
-
-def _side(given: Comparable, recover: Recover) -> Side:
+def side_of(
+    given: Comparable,
+    *,
+    recover: str | Recover = Recover.BOTH,
+    predicates: Mapping[str, Predicate] = MappingProxyType({}),
+) -> Side:
+    """Return a rule, or a formula with these predicates for its names, as one of two."""
     if isinstance(given, Rule):
-        return side_of(given, f"{given.pack}/{given.id}")
-    machine = compile_formula(parse_formula(given) if isinstance(given, str) else given, recover=recover)
-    return Side("formula", machine, None, dict.fromkeys(machine.propositions))
+        machine = compile_rule(given)
+        used = {*machine.propositions, *(names(given.steps) if given.steps else ())}
+        known = {name: given.propositions[name] for name in sorted(used)}
+        return Side(f"{given.pack}/{given.id}", machine, given.steps, known)
+    formula = parse_formula(given) if isinstance(given, str) else given
+    machine = compile_formula(formula, recover=Recover(recover))
+    return Side("the formulas", machine, None, {name: predicates.get(name) for name in machine.propositions})
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +179,7 @@ class Comparison:
     @staticmethod
     def of(left: Side, right: Side, naming: Naming) -> Comparison:
         """Return the comparison of two sides. Raises RuleError (TRL303) if there are too many events."""
-        rules = f"{left.label} and {right.label}"
+        rules = left.label if left.label == right.label else f"{left.label} and {right.label}"
         exclusions = _exclusions(naming.predicates, rules)
         events = possible_events(sorted(naming.predicates), exclusions, rules)
         read = _reader(left, naming.left), _reader(right, naming.right)
