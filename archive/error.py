@@ -20,6 +20,17 @@ CODES: dict[str, str] = {
     "TRL423": "a step that an explained session does not have",
     "TRL424": "a bundle that cannot be reported",
     "TRL440": "a bundle that cannot be a baseline",
+    "TRL450": "a key file that exists, or is not of the right kind",
+    "TRL451": "a passphrase that is missing or wrong",
+    "TRL452": "a signer that does not sign",
+    "TRL453": "a folder without an attestation",
+    "TRL454": "an attestation that is damaged, or a file of a bundle in another form",
+    "TRL455": "an attestation of an unknown version",
+    "TRL456": "files of a bundle that are missing, added or changed",
+    "TRL457": "a signature that is missing, by another key, or of another statement",
+    "TRL458": "a previous bundle that is not the one that a bundle names",
+    "TRL460": "a file of a bundle that does not follow from the others",
+    "TRL461": "an archive that is not the audited one, or gives other results",
 }
 """The codes of sources and archives; a test triggers each."""
 

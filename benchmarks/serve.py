@@ -22,8 +22,11 @@ from tracline.rules.packs.load import load_packs, shipped_packs
 from tracline.schemas.settings import SessionSettings
 from tracline.stream.ingest.request import Encoding, ExportRequest, decode
 from tracline.stream.serve import pipeline as serve_pipeline
+from tracline.stream.serve.changes import StoreChanges
 from tracline.stream.serve.pipeline import Pipeline, PipelineRuntime
-from tracline.stream.serve.store import Store, StoreChanges, open_store
+from tracline.stream.serve.store import Store, open_store
+from tracline.stream.serve.store_sessions import StoreSessions
+from tracline.stream.serve.store_traces import StoreTraces
 from tracline.stream.stages.judge import SessionJudge
 from tracline.stream.stages.rekey import RekeyStage
 from tracline.stream.stages.rule_set_judge import RuleSetJudge
@@ -42,7 +45,9 @@ PARTS: tuple[tuple[str, object, str], ...] = (
     ("read: the content of spans", UnreadCandidates, "read"),
     ("assemble: events in order", SessionJudge, "assemble"),
     ("judge: labels, kernel, records", SessionJudge, "judge"),
-    ("encode: states and rows", serve_pipeline, "add_changes"),
+    ("encode: states", StoreSessions, "rows"),
+    ("encode: traces", StoreTraces, "rows"),
+    ("encode: events and verdicts", serve_pipeline, "add_outputs"),
     ("commit: states, events and verdicts on disk", Store, "commit"),
 )
 """The parts of the pipeline, none inside another."""

@@ -81,7 +81,7 @@ def main() -> None:
         bodies[f"desk in {dialect}"] = [body for every in made for body in _requests(every)]
     for turns in TURNS:
         for script, text in SCRIPTS.items():
-            bodies[f"{turns} turns, {script}"] = _requests(spans(_conversation(turns, text)))
+            bodies[f"{turns} turns, {script}"] = _requests(spans(conversation(turns, text)))
     _print_shares(bodies)
     _print_times(bodies)
     _print_remembered(bodies)
@@ -92,7 +92,7 @@ def _requests(every: Sequence[Span]) -> list[bytes]:
     return [to_otlp(trace).SerializeToString() for trace in traces(every)]
 
 
-def _conversation(turns: int, text: str) -> Script:
+def conversation(turns: int, text: str) -> Script:
     """Return a conversation of turns with one call of a tool each."""
     lines: list[ScriptLine] = []
     for turn in range(turns):

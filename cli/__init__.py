@@ -28,6 +28,8 @@ COMMANDS = {
     "import": ("archive.import_", "Convert chat logs and span dumps to an archive of event Parquet."),
     "audit": ("audit.audit", "Judge an archive by rule packs and write a bundle of verdicts."),
     "report": ("audit.report", "Draw the report of a bundle again."),
+    "verify": ("evidence.verify", "Check a bundle, with or without its archive."),
+    "keys": ("evidence.keys", "Make the keys that sign bundles."),
     "explain": (
         "archive.explain",
         "Explain the verdicts on a session: the status of each part of a rule at each event.",

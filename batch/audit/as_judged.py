@@ -26,6 +26,7 @@ from ...rules.engine.sessions import Clock, in_segments, occurrences_of, segment
 from ...rules.model.rule import Rule, RuleSet
 from ...schemas.event import Kind
 from ...schemas.time import rfc3339
+from ..attestation.attest import UNSIGNED, Attesting, attest
 from ..evidence import bundle
 from ..evidence.canonical_json import write_canonical
 from ..evidence.certificates import CERTIFICATES
@@ -62,7 +63,11 @@ class ArchivedRuleSet:
 
 
 def audit_as_judged(
-    archive: Sources, out: Path, options: AuditOptions, on_progress: OnProgress = silent
+    archive: Sources,
+    out: Path,
+    options: AuditOptions,
+    on_progress: OnProgress = silent,
+    attesting: Attesting = UNSIGNED,
 ) -> AuditResult:
     """Judge each event of a live archive by the rule set that judged it, and write the bundle `out`.
 
@@ -70,7 +75,7 @@ def audit_as_judged(
     order, and counts rules with the same pack and id together. Raises SourceError like `audit`, TRL407 if an
     event does not name its rule set, TRL408 if the archive lacks one, and RuleError if one cannot be read.
     """
-    population = Population()
+    started, population = attesting.begin(), Population()
     with bundle.staged(out) as work:
         scratch = work / ".scratch"
         scratch.mkdir()
@@ -114,6 +119,8 @@ def audit_as_judged(
         write_sessions(work, compile_rule_set(_NO_RULES), parts, options)
         write_report(work, keyed(zip(judged_by, judged_digests, strict=True)))
         shutil.rmtree(scratch)
+        by_digest = {each.digest: each.compiled for each in sets}
+        attest(work, by_digest, options, attesting, started, as_judged=True)
     if waived is not None:
         waived.add_to(content)
     return AuditResult(content, population, examples, waived=waived)

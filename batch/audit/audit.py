@@ -16,10 +16,12 @@ import polars as pl
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, compile_rule_set, judge
 from ...rules.engine.records import RecordKey, record_line, records
 from ...rules.engine.sessions import Clock
+from ...rules.model.digest import rule_set_digest
 from ...rules.model.rule import Rule, RuleSet
 from ...schemas.records.verdict_record import VerdictRecord, decode_verdict
 from ...schemas.time import NS, rfc3339
 from ...schemas.verdict import Verdict
+from ..attestation.attest import UNSIGNED, Attesting, attest
 from ..evidence import bundle
 from ..evidence.canonical_json import write_canonical
 from ..evidence.certificates import CERTIFICATES, Certificates, SessionPlace
@@ -76,7 +78,12 @@ def silent(_step: str, _done: int, _total: int) -> None:
 
 
 def audit(
-    archive: Sources, rule_set: RuleSet, out: Path, options: AuditOptions, on_progress: OnProgress = silent
+    archive: Sources,
+    rule_set: RuleSet,
+    out: Path,
+    options: AuditOptions,
+    on_progress: OnProgress = silent,
+    attesting: Attesting = UNSIGNED,
 ) -> AuditResult:
     """Judge the archive by the rules and write the bundle `out`.
 
@@ -84,6 +91,7 @@ def audit(
     order of files. Raises SourceError if the archive cannot be read or `out` is no bundle, and RuleError if a
     rule exceeds a limit; then nothing is written.
     """
+    started = attesting.begin()
     compiled = compile_rule_set(rule_set)
     population = Population()
     with bundle.staged(out) as work:
@@ -111,6 +119,7 @@ def audit(
         write_sessions(work, compiled, parts, options)
         write_report(work, keyed(zip(compiled.rules, compiled.digests, strict=True)))
         shutil.rmtree(scratch)
+        attest(work, {rule_set_digest(rule_set): compiled}, options, attesting, started)
     if waived is not None:
         waived.add_to(content)
     return AuditResult(content, population, examples, rows_in_order, waived)

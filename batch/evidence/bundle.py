@@ -6,7 +6,9 @@ import shutil
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -99,26 +101,39 @@ def read_verdicts(path: Path) -> Iterator[VerdictRecord]:
 
 @contextmanager
 def typed_writer(out: Path) -> Generator[Callable[[Sequence[bytes]], None]]:
-    """Open a Parquet file for verdicts, and yield a function that writes a block of lines.
+    """Open a Parquet file for verdicts, and yield a function that writes a block of lines."""
+    parquet: Any = pq
+    with parquet.ParquetWriter(out, _typed_schema(), compression="zstd") as writer:
+        yield lambda lines: writer.write_table(_typed(lines))
 
-    Arrow parses the lines six times as fast as Polars.
-    """
-    empty: Any = pl.DataFrame(schema=VERDICT_SCHEMA)
-    final = empty.to_arrow().schema
+
+def is_typed_alike(path: Path, verdicts: Path) -> bool:
+    """Return whether a Parquet file of verdicts has the rows of a file of lines."""
+    parquet: Any = pq
+    with verdicts.open("rb") as file, parquet.ParquetFile(path) as typed:
+        for number in range(typed.num_row_groups):
+            rows = typed.read_row_group(number)
+            if not rows.equals(_typed(list(islice(file, rows.num_rows)))):
+                return False
+        return not file.read(1)
+
+
+def _typed(lines: Sequence[bytes]) -> Any:
+    """Return the rows of lines as an Arrow table: Arrow parses them six times as fast as Polars."""
     arrow: Any = pa
     json: Any = pa_json
-    parquet: Any = pq
     schema = arrow.schema([(name, _json_type(kind)) for name, kind in VERDICT_SCHEMA.items()])
     parsing = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
-    with parquet.ParquetWriter(out, final, compression="zstd") as writer:
+    text = b"".join(lines)
+    # One block for all lines: Arrow must not cut one.
+    reading = json.ReadOptions(use_threads=False, block_size=len(text) + 1)
+    return json.read_json(BytesIO(text), reading, parsing).cast(_typed_schema())
 
-        def write(lines: Sequence[bytes]) -> None:
-            text = b"".join(lines)
-            # One block for all lines: Arrow must not cut one.
-            reading = json.ReadOptions(use_threads=False, block_size=len(text) + 1)
-            writer.write_table(json.read_json(BytesIO(text), reading, parsing).cast(final))
 
-        yield write
+@cache
+def _typed_schema() -> Any:
+    empty: Any = pl.DataFrame(schema=VERDICT_SCHEMA)
+    return empty.to_arrow().schema
 
 
 def _json_type(kind: Any) -> Any:

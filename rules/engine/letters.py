@@ -126,31 +126,42 @@ def letters(
     for column, number in enumerate(cast("list[int]", program.order.tolist())):
         rule, machine = rules[number], machines[number]
         bits = {name: propositions[rule.pack, name] for name in rule.propositions}
+        follows = program.follow[column] != kernel.NEVER_FOLLOWS
+        required = rule.propositions if follows else required_propositions(rule)
         word = words.packed([bits[name] for name in machine.propositions])
         read = np.frombuffer(machine.letters, dtype=np.uint8)[word]
-        follows = program.follow[column] != kernel.NEVER_FOLLOWS
-        unknown = np.zeros(len(words.true), dtype=np.bool_)
-        for name in rule.propositions if follows else required_propositions(rule):
-            unknown |= words.is_unknown(bits[name])
-        if rule.steps is not None:
-            true, steps_unknown = _kleene(rule.steps, bits, words)
-            sees = true | steps_unknown
-            read = np.where(sees, read, program.skip[column])
-            unknown = (unknown | steps_unknown) & sees
-        if follows:
-            table[:, column] = read
-            completions = Completions(rule, machine, int(program.skip[column]))
-            for place in np.flatnonzero(unknown).tolist():
-                found = completions.of(words.true_at(place, bits), words.unknown_at(place, bits))
-                stand_in[place, column] = found.stand_in
-                if len(found.letters) == 1:
-                    table[place, column] = found.letters[0]
-                else:
-                    table[place, column] = program.follow[column]
-                    choice[place, column] = choices.number(found.letters)
-        else:
-            table[:, column] = np.where(unknown, program.unknown[column], read)
+        sees, unknown = _seen(rule.steps, bits, words, [bits[name] for name in required])
+        table[:, column] = np.where(sees, read, program.skip[column])
+        if not follows:
+            table[unknown, column] = program.unknown[column]
+            continue
+        completions = Completions(rule, machine, int(program.skip[column]))
+        for place in np.flatnonzero(unknown).tolist():
+            found = completions.of(words.true_at(place, bits), words.unknown_at(place, bits))
+            stand_in[place, column] = found.stand_in
+            if len(found.letters) == 1:
+                table[place, column] = found.letters[0]
+            else:
+                table[place, column] = program.follow[column]
+                choice[place, column] = choices.number(found.letters)
     return LetterTable(table, choice, *choices.arrays(), stand_in)
+
+
+def _seen(
+    steps: Formula | None, bits: Mapping[str, int], words: LabelWords, required: Sequence[int]
+) -> tuple[Bits, Bits]:
+    """Return for each word whether a rule sees, or may see, its events, and whether their letter is unknown.
+
+    It is where one of the `required` propositions is, or the value of `steps`.
+    """
+    unknown = np.zeros(len(words.true), dtype=np.bool_)
+    for proposition in required:
+        unknown |= words.is_unknown(proposition)
+    if steps is None:
+        return ~np.zeros_like(unknown), unknown
+    true, is_open = _kleene(steps, bits, words)
+    sees = true | is_open
+    return sees, (unknown | is_open) & sees
 
 
 def required_propositions(rule: Rule) -> frozenset[str]:

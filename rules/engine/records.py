@@ -13,7 +13,6 @@ from msgspec import UNSET
 
 from ...schemas.instrumentations.missing import Missing
 from ...schemas.records.verdict_record import (
-    NoField,
     VerdictRecord,
     Witness,
     WitnessEvent,
@@ -241,9 +240,6 @@ def _record(
     witness: Witness | None,
 ) -> VerdictRecord:
     rule, digest, verdict = compiled.rules[number], compiled.digests[number], VERDICTS[kind]
-    missing: Missing | NoField | None = UNSET
-    if verdict is Verdict.UNJUDGED:
-        missing = missing_of(event.missing) if is_unknown(kind, event.seq) else None
     return VerdictRecord(
         id=verdict_id(
             pack=rule.pack,
@@ -271,8 +267,13 @@ def _record(
         history=event.history,
         reason=reason_of(kind, event.seq),
         witness=witness,
-        missing=missing,
+        missing=_missing(kind, event) if verdict is Verdict.UNJUDGED else UNSET,
     )
+
+
+def _missing(kind: int, event: RecordEvent) -> Missing | None:
+    """Return what an unjudged rule lacked at the event; None where nothing was lacking."""
+    return missing_of(event.missing) if is_unknown(kind, event.seq) else None
 
 
 def _places(witness: RunWitness) -> Iterator[int]:

@@ -97,17 +97,6 @@ class SliceStatus:
     closing: Verdict | None
 
 
-def rule_runs(
-    compiled: CompiledRules, events: Sequence[Event]
-) -> Iterator[tuple[int, RuleRun, list[RuleEvent]]]:
-    """Yield each rule's number, a run of it, and the occurrence's events as the rule reads them.
-
-    `events` are the first events of an occurrence in judged order. The caller steps the run. The rules come
-    in the order of the program.
-    """
-    return label_runs(compiled, event_labels(compiled, events))
-
-
 def event_labels(compiled: CompiledRules, events: Sequence[Event]) -> pl.DataFrame:
     """Return `seq` and the labels of events, a row for each."""
     labels = compiled.labeler.label_few(event_frame(events), keep=("seq",))
@@ -117,7 +106,11 @@ def event_labels(compiled: CompiledRules, events: Sequence[Event]) -> pl.DataFra
 def label_runs(
     compiled: CompiledRules, labels: pl.DataFrame
 ) -> Iterator[tuple[int, RuleRun, list[RuleEvent]]]:
-    """Yield the same as `rule_runs`, from `seq` and the labels of an occurrence's events."""
+    """Yield each rule's number, a run of it, and the occurrence's events as the rule reads them.
+
+    `labels` has `seq` and the labels of the first events of an occurrence in judged order. The caller steps
+    the run. The rules come in the order of the program.
+    """
     program = compiled.program
     _, codes, table = read_labels(compiled, labels)
     seqs = labels["seq"].to_list()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Sequence, Set
 from typing import TypeAlias
 
 import numpy as np
@@ -23,9 +23,9 @@ ClassPlace: TypeAlias = tuple[int, int]
 class BatchSlices:
     """The slice slots of a batch in the making, and the slices of each new row.
 
-    `labels` are those of the new rows. The members of the `expanded` classes have a slot each. `rows` has the
-    slice slot of each row and key, as `kernel.Rows`, and `bounds` those of the slices in each session's
-    stream. `owned` has the own events of the carried slices by session.
+    `labels` has the labels of the new rows at `places`. The members of the `expanded` classes have a slot
+    each. `rows` has the slice slot of each row and key, as `kernel.Rows`, and `bounds` those of the slices in
+    each session's stream. `owned` has the own events of the carried slices by session.
     """
 
     def __init__(
@@ -34,6 +34,7 @@ class BatchSlices:
         slots: Sequence[OccurrenceSlot],
         row_slots: I32,
         labels: pl.DataFrame,
+        places: I64,
         expanded: Set[ClassPlace],
     ) -> None:
         self._slots, self._keys = slots, compiled.program.keys
@@ -50,7 +51,7 @@ class BatchSlices:
                     self._add(i, key, value)
             self.bounds[i + 1] = len(self._values)
         self._expand(expanded)
-        self.rows: I32 = self._of_rows(row_slots.tolist(), labels)
+        self.rows: I32 = self._of_rows(row_slots.tolist(), labels, places.tolist())
         self._add_classes()
 
     def slice_slots(self) -> SliceSlots:
@@ -86,14 +87,15 @@ class BatchSlices:
             for name, found in carried.members(numbers):
                 self._add(slot, carried.classes[found.number].key, slice_value(name), found)
 
-    def _of_rows(self, slots: list[int], labels: pl.DataFrame) -> I32:
+    def _of_rows(self, slots: list[int], labels: pl.DataFrame, places: list[int]) -> I32:
         """Return the slice slots of the rows, and add those that there are not yet."""
         rows = np.full((len(slots), self._keys), kernel_loop.NO_SLICE, dtype=np.int32)
         for key in range(self._keys):
             unknown: list[bool] = labels[f"su{key}"].to_list()
-            values: Iterable[str | None] = labels[f"s{key}"].to_list()
-            for row, value in enumerate(values):
-                if unknown[row]:
+            values: list[str | None] = labels[f"s{key}"].to_list()
+            for row, place in enumerate(places):
+                value = values[place]
+                if unknown[place]:
                     rows[row, key] = kernel_loop.UNKNOWN_SLICE
                 elif value is not None:
                     member = self._known.get((slots[row], key, value))

@@ -173,12 +173,7 @@ class CarriedSlices(msgspec.Struct, array_like=True, frozen=True):
         """
         classes, merged = _merged_classes(self.classes, runs)
         before = self.recent.slices
-        recent = dict(before)
-        if merged:
-            recent = {
-                name: CarriedSlice(merged.get(each.number, each.number), each.events)
-                for name, each in before.items()
-            }
+        recent = _renumbered(before, merged)
         numbers = {(each.key, each.runs): number for number, each in classes.items()}
         members = {number: each.members for number, each in classes.items()}
         paged = {number: each.members for number, each in self.classes.items()}
@@ -233,6 +228,15 @@ def _merged_classes(
     return classes, merged
 
 
+def _renumbered(slices: Mapping[str, CarriedSlice], merged: Mapping[int, int]) -> dict[str, CarriedSlice]:
+    """Return the slices with the numbers of the classes that theirs became."""
+    if not merged:
+        return dict(slices)
+    return {
+        name: CarriedSlice(merged.get(each.number, each.number), each.events) for name, each in slices.items()
+    }
+
+
 def _paged(
     classes: dict[int, SliceClass],
     merged: dict[int, int],
@@ -250,10 +254,8 @@ def _paged(
     if stored + len(merged) > 2 * live + UNREFERENCED_MIN:
         chosen, level = (), level + 1
     newest = _newest(pages[len(chosen) :]) | recent
-    resolved = {
-        name: CarriedSlice(merged.get(each.number, each.number), each.events) for name, each in newest.items()
-    }
-    live_slices = {name: each for name, each in resolved.items() if each.number in classes}
+    renumbered = _renumbered(newest, merged)
+    live_slices = {name: each for name, each in renumbered.items() if each.number in classes}
     pages = (*chosen, SlicePage.of(level, live_slices))
     named = {each.number for page in chosen for each in page.slices.values()} if merged else set[int]()
     merged = {old: new for old, new in merged.items() if old in named}

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias, cast
+from operator import attrgetter
+from typing import TypeAlias, cast
 
 import numpy as np
 import polars as pl
@@ -21,7 +22,7 @@ from ..engine.judge import label_columns
 from ..engine.kernel import I32, I64, Findings
 from ..engine.kernel_loop import NO_SLICE
 from ..engine.records import has_witnesses, marked, records_of
-from ..engine.sessions import Mask, in_order
+from ..engine.sessions import Mask, changes, in_order
 from ..engine.status import first_breaches, unjudged_findings
 from ..engine.witness import TrailRows, TrailRuns, replay, witnesses
 from .batch_slices import BatchSlices, ClassPlace
@@ -50,14 +51,10 @@ class BatchOutcome:
     unmet: list[RuleChange] = field(default_factory=list[RuleChange])
     unjudged: list[RuleChange] = field(default_factory=list[RuleChange])
 
-
-class _Changes(NamedTuple):
-    """The changes of `BatchOutcome` with their batches."""
-
-    applied: list[_BatchChange]
-    violated: list[_BatchChange]
-    unmet: list[_BatchChange]
-    unjudged: list[_BatchChange]
+    @property
+    def changes(self) -> tuple[list[RuleChange], ...]:
+        """Return the changes of status: rules that come to apply, violations, unmet obligations, unjudged."""
+        return self.applied, self.violated, self.unmet, self.unjudged
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +99,25 @@ def continue_judging(
     outcomes = [BatchOutcome() for _ in range(int(batches.max(initial=-1)) + 1)]
     for batch, record in continuation.records(found, closed, unsettled):
         outcomes[batch].records.append(record)
-    changes = continuation.changes(applied, found, closed, unsettled)
-    for batch, change in changes.applied:
-        outcomes[batch].applied.append(change)
-    for batch, change in changes.violated:
-        outcomes[batch].violated.append(change)
-    for batch, change in changes.unmet:
-        outcomes[batch].unmet.append(change)
-    for batch, change in changes.unjudged:
-        outcomes[batch].unjudged.append(change)
+    for kind, of_kind in enumerate(continuation.changes(applied, found, closed, unsettled)):
+        for batch, change in of_kind:
+            outcomes[batch].changes[kind].append(change)
     return Continued(outcomes, continuation.carried(satisfied))
+
+
+def _turns(slots: I32, batches: I64) -> Iterator[I64]:
+    """Yield the places of the first batch of each slot, then those of the second one of each, and so on.
+
+    Slots share no state, so each turn is one call of the kernel, after which the slots are as their batches
+    leave them. The rows of a slot follow each other, in the order of their batches.
+    """
+    if not len(slots):
+        return
+    is_first = changes(slots.astype(np.int64))
+    number = np.cumsum(changes(batches) | is_first)
+    turns = number - np.maximum.accumulate(np.where(is_first, number, 0))
+    for turn in range(int(turns.max(initial=-1)) + 1):
+        yield np.flatnonzero(turns == turn)
 
 
 class _Continuation:
@@ -130,11 +136,11 @@ class _Continuation:
         self._layout, self._compiled = layout, compiled
         self._slots = occurrence_slots(carried, order, labelled, batches)
         self._batches = batches[order.rows]
-        # A query for columns takes ten times as long as their names.
-        labels = labelled[["seq", *label_columns(compiled)]][order.rows]
-        self._letters = layout.letters.read(labels)
+        # A query for columns takes ten times as long as their names, and so does one for rows.
+        labels = labelled[["seq", *label_columns(compiled)]]
+        self._letters = layout.letters.read(labels, order.rows)
         rows = new_slots(self._slots, len(order.rows))
-        self._batch_slices = BatchSlices(compiled, self._slots, rows, labels, expanded)
+        self._batch_slices = BatchSlices(compiled, self._slots, rows, labels, order.rows, expanded)
         self._slices, self._row_slices = self._batch_slices.slice_slots(), self._batch_slices.rows
         self._events = PlacedEvents(self._slots, self._batch_slices.owned, labelled, order)
         self._events.slices = self._slices
@@ -152,16 +158,17 @@ class _Continuation:
         self._statuses = StatusBatches(before, self._memory.breached, kernel.unjudged(memory))
         parts: list[Findings] = []
         applied: list[RuleStep] = []
-        for batch in np.unique(self._batches).tolist():
-            at = np.flatnonzero(self._batches == batch)
+        for at in _turns(slots, self._batches):
             rows = kernel.Rows(self._letters.codes[at], slots[at], at + first, self._row_slices[at])
             parts += kernel.judge(self._compiled.program, self._letters.table, rows, memory)
             now, certain = kernel.may_apply(memory), kernel.applies(memory)
             # The places ascend, so the last one of a slot remains.
-            last: dict[int, int] = dict(zip(slots[at].tolist(), rows.stamps.tolist(), strict=True))
+            last: dict[int, int] = dict(zip(slots[at].tolist(), at.tolist(), strict=True))
             for slot, column in self._by_rule(now & ~before):
-                applied.append(RuleStep(batch, last[slot], slot, column, bool(certain[slot, column])))
+                step = int(self._batches[last[slot]]), last[slot] + first, slot, column
+                applied.append(RuleStep(*step, bool(certain[slot, column])))
             before = now
+        applied.sort(key=attrgetter("batch", "slot"))
         found = kernel.in_judged_order(kernel.join(parts))
         return found if satisfied else found.take(found.kinds != kernel_loop.FOUND_SATISFIED), applied
 
@@ -260,8 +267,8 @@ class _Continuation:
 
     def changes(
         self, applied: list[RuleStep], found: Findings, closed: Findings, unsettled: Findings
-    ) -> _Changes:
-        """Return the changes of status: the steps by which rules come to apply, and those of findings."""
+    ) -> list[list[_BatchChange]]:
+        """Return the changes of each kind in `BatchOutcome.changes`; `applied` has the first kind."""
         breached = self._memory.breached
         violated, unmet = (
             first.take(~breached[first.slots, first.columns])
@@ -282,9 +289,7 @@ class _Continuation:
         )
         for status, each in steps:
             self._statuses.note(status, each)
-        return _Changes(
-            *([(step.batch, self._change(status, step)) for step in each] for status, each in steps)
-        )
+        return [[(step.batch, self._change(status, step)) for step in each] for status, each in steps]
 
     def _steps(self, found: Findings, batches: Sequence[int]) -> list[RuleStep]:
         arrays = found.stamps.tolist(), found.slots.tolist(), found.columns.tolist()

@@ -9,7 +9,7 @@ import polars as pl
 
 from ..engine import kernel
 from ..engine.judge import CompiledRules
-from ..engine.kernel import I32, U8, LetterTable
+from ..engine.kernel import I32, I64, U8, LetterTable
 from ..engine.letters import Choices, LabelWords, label_words, letters
 from ..engine.trail_loop import UNREADABLE
 from ..engine.witness import trail_letters
@@ -37,8 +37,8 @@ class WordLetters:
         self._compiled = compiled
         self._known, self._choices = RememberedRows(), Choices()
 
-    def read(self, labels: pl.DataFrame) -> BatchLetters:
-        """Return the letters of rows with the labeler's columns and `seq`.
+    def read(self, labels: pl.DataFrame, places: I64) -> BatchLetters:
+        """Return the letters of the rows at these places; `labels` has the labeler's columns and `seq`.
 
         No rule can judge events with a `seq` above `EVENTS_MAX`.
         """
@@ -56,7 +56,7 @@ class WordLetters:
         choice, *trail = np.split(np.ascontiguousarray(rows[:, columns:]).view(np.int32), 3, axis=1)
         choice = np.ascontiguousarray(choice)
         table = LetterTable(letters, choice, *self._choices.arrays(), np.zeros_like(choice))
-        return BatchLetters(codes, table, *trail)
+        return BatchLetters(codes[places], table, *trail)
 
     def _computed(self, words: LabelWords, places: list[int]) -> U8:
         """Return the letters and choices of each of these words, the trails' letters and the words."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...rules.engine.judge import CompiledRules
-from ...rules.engine.status import rule_runs, status_of
+from ...rules.engine.status import event_labels, label_runs, status_of
 from ...rules.engine.stepper import RuleEvent, RuleRun, SliceStep
 from ...schemas.event import Event
 from ...schemas.verdict import Verdict
@@ -78,7 +78,8 @@ def replay(compiled: CompiledRules, events: Sequence[Event]) -> tuple[RuleReplay
     """Return the replay of every rule, in the set's order, over an occurrence's first judged events."""
     if not events:
         return tuple(RuleReplay(number, (), (), None, None) for number in range(len(compiled.rules)))
-    replays = [_replay(number, run, read) for number, run, read in rule_runs(compiled, events)]
+    runs = label_runs(compiled, event_labels(compiled, events))
+    replays = [_replay(number, run, read) for number, run, read in runs]
     return tuple(sorted(replays, key=lambda replayed: replayed.number))
 
 

@@ -22,7 +22,7 @@ import zstandard
 
 from ...schemas.paged.page import PagePlace
 from ..error import StreamError
-from .session_state import SessionState, decode, encode_with_places, pages_of
+from .session_state import SessionState, decode, encode_with_places, store_pages
 
 STATE_VERSION = 2
 """The version of a partition's record."""
@@ -144,12 +144,7 @@ def encode_session(state: SessionState, offset: int, due: int, bytes_max: int) -
     `due` is FORGOTTEN where the monitor deletes the record next. A state of at most `bytes_max` bytes has no
     chunks. The state's pages of at most that size are stored by themselves from now on.
     """
-    new: list[tuple[PagePlace, bytes]] = []
-    state.session.make_pages()
-    for page in pages_of(state):
-        if page.place is None and len(data := _packed(page.data)) <= bytes_max:
-            new.append((PagePlace(offset, len(new), zlib.crc32(data)), data))
-            page.store(new[-1][0])
+    new = store_pages(state, offset, _packed, bytes_max)
     stored, places = encode_with_places(state)
     data = _packed(stored)
     packing = _UNCOMPRESSED if data is stored else _ZSTD

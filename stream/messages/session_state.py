@@ -14,7 +14,8 @@ version 2 have no pages of slices.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -111,6 +112,22 @@ def pages_of(state: SessionState) -> Iterator[StatePage[Any]]:
     yield from state.session.pages
     if state.judging.carried is not None:
         yield from state.judging.carried.sliced.pages
+
+
+def store_pages(
+    state: SessionState, offset: int, pack: Callable[[bytes], bytes], bytes_max: int
+) -> list[tuple[PagePlace, bytes]]:
+    """Return the pages that are to be stored by themselves from now on, packed, with their places.
+
+    Each has at most `bytes_max` bytes. Their places have that offset.
+    """
+    new: list[tuple[PagePlace, bytes]] = []
+    state.session.make_pages()
+    for page in pages_of(state):
+        if page.place is None and len(data := pack(page.data)) <= bytes_max:
+            new.append((PagePlace(offset, len(new), zlib.crc32(data)), data))
+            page.store(new[-1][0])
+    return new
 
 
 def _stored(state: SessionState) -> _StoredState:

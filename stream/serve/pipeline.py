@@ -17,7 +17,6 @@ from ...schemas.chat.find import InputFlaw
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.otlp.signal import Signal
 from ...schemas.records.dead_letter import DeadLetter
-from ...schemas.sessions.pending import Traces
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS
 from ..error import PROCESS_ERRORS
@@ -26,7 +25,6 @@ from ..messages.codec import CandidateBatch
 from ..messages.record import Input
 from ..messages.session_state import SessionState
 from ..messages.topics import Topic
-from ..messages.trace_state import DAMAGES, decode_trace, encode_trace
 from ..process.faultpoints import ServeFault, fault_point
 from ..stages.judge import SessionJudge, poisoned
 from ..stages.rekey import (
@@ -41,10 +39,12 @@ from ..stages.rekey import (
 from ..stages.resolve import ReceivedSpans, SourceState, SourceTimes, SourceWrites
 from ..stages.unread import UnreadCandidates
 from .archiving import ArchiveSink, StoreArchiver, StoreIntervals
+from .changes import StoreChanges
 from .request_queue import RETRY_DISK_S, RETRY_QUEUE_S, RETRY_STOPPING_S, Arrival, RequestQueue, refuse
-from .rows import add_changes
-from .store import Store, StoreChanges, StoredRequest, damaged, is_of_the_disk
+from .rows import add_outputs
+from .store import Store, StoredRequest, is_of_the_disk
 from .store_sessions import StoreSessions
+from .store_traces import StoreTraces
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,8 @@ class Pipeline:
         self._sessions = StoreSessions(store, round(settings.idle_s * NS))
         self._stage = RekeyStage(settings, _NAMES, PROCESS, "request")
         self._unread = UnreadCandidates(PROCESS)
-        self._source = _stored_source(store)
+        self._traces = StoreTraces(store)
+        self._source = _stored_source(store, self._traces)
         self._arrived_at: dict[Input, int] = dict.fromkeys(_INPUTS.values(), runtime.now())
 
     async def put(self, request: ExportRequest) -> None:
@@ -199,6 +200,7 @@ class Pipeline:
             fault_point(ServeFault.COMMITTED)
         self._source.apply(judged.source)
         self._sessions.apply(batch.sessions, judged.states)
+        self._traces.apply(batch.traces)
         if batch.is_empty:
             return
         batch.spans_waiting, batch.records_waiting = self._source.waiting, self._source.waiting_records
@@ -229,7 +231,9 @@ class Pipeline:
             # All log records that came before have been read.
             records.append(IdleInput(_INPUTS[Signal.LOGS], batch.received))
         result = self._stage.step({SOURCE: self._source}, records, now)
-        resolved, watermark = _add_resolved(batch, result), result.writes[SOURCE].times.watermark
+        writes = result.writes[SOURCE]
+        batch.times, batch.traces = writes.times, self._traces.rows(writes.traces)
+        resolved, watermark = _add_resolved(batch, result), writes.times.watermark
         candidates, letters = self._unread.read(
             CandidateBatch(SOURCE, 1, NO_RECORD, watermark, resolved, topic=_NAMES[Topic.SPANS]), now
         )
@@ -241,13 +245,14 @@ class Pipeline:
             for poison in judged.outputs.poison
             for flaw in poisoned(poison)
         ]
-        add_changes(batch, judged.outputs, judged.states, now)
-        return _Judged(batch, result.writes[SOURCE], judged.states)
+        batch.sessions = self._sessions.rows(judged.states)
+        add_outputs(batch, judged.outputs, now)
+        return _Judged(batch, writes, judged.states)
 
 
 def _add_resolved(batch: StoreChanges, result: RekeyResult) -> list[Candidate]:
     """Add the result of the rekey stage to a batch, and return the candidates."""
-    counts, writes = result.metrics, result.writes[SOURCE]
+    counts = result.metrics
     candidates: list[Candidate] = []
     for output in result.outputs:
         if isinstance(output, DeadLetter):
@@ -257,23 +262,15 @@ def _add_resolved(batch: StoreChanges, result: RekeyResult) -> list[Candidate]:
     batch.quarantined += counts.broken
     batch.spans, batch.census, batch.log_records = counts.spans, counts.census, counts.log_records
     batch.spans_early, batch.unjoined = counts.early, counts.unjoined
-    batch.times = writes.times
-    for trace_id in writes.traces.changes:
-        opened = writes.traces.opened[trace_id]
-        batch.traces[trace_id] = None if opened is None else (opened.touched, encode_trace(opened))
     return candidates
 
 
-def _stored_source(store: Store) -> SourceState:
+def _stored_source(store: Store, traces: StoreTraces) -> SourceState:
     """Return the source of a store as it was committed last."""
     watermark, logs = store.number("watermark"), store.time("logs_time")
     spans = store.time("spans_time")
     times = SourceTimes(watermark, 0, watermark if spans is None else spans, logs)
-    try:
-        traces = {trace_id: decode_trace([data])[0] for trace_id, data in store.traces()}
-    except DAMAGES:
-        raise damaged() from None
-    return SourceState(Traces(traces), times)
+    return SourceState(traces.read(), times)
 
 
 def _from_inbox(stored: StoredRequest) -> SourceRequest:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 import msgspec
@@ -13,9 +13,9 @@ from ...schemas.frames.events import event_frame
 from ...schemas.records.session_status import SessionStatus, StatusChange
 from ...schemas.records.verdict_record import VerdictRecord, encode_verdict
 from ...schemas.time import parse_time
-from ..messages.session_state import SessionState, encode
 from ..stages.judge import Outputs
-from .store import SessionRow, StoreChanges, damaged
+from .changes import StoreChanges
+from .store import damaged
 
 T = TypeVar("T")
 
@@ -38,14 +38,8 @@ _TIMES = {
 """The columns `applied`, `violated` and `unjudged` that a status sets to its time."""
 
 
-def add_changes(
-    batch: StoreChanges, outputs: Outputs, states: Mapping[str, SessionState], given: int
-) -> None:
-    """Add the outputs and the touched states to a batch; `given` is the time now."""
-    for session_id, state in states.items():
-        due = state.session.due
-        is_open = state.session.open is not None
-        batch.sessions[session_id] = None if due is None else SessionRow(due, is_open, encode(state))
+def add_outputs(batch: StoreChanges, outputs: Outputs, given: int) -> None:
+    """Add the outputs to a batch; `given` is the time now."""
     batch.outputs = outputs
     for event, rules in zip(outputs.events, outputs.digests, strict=True):
         batch.events.append(event_row(event, rules))

@@ -44,9 +44,10 @@ from ..process.unread import UnreadNotice
 from ..stages.judge import SessionJudge
 from ..stages.rule_set_judge import RuleSetJudge, judge_of_before
 from .archiving import ArchiveSink
+from .changes import StoreChanges
 from .doctor import Doctor, doctor_route
 from .pipeline import Pipeline, PipelineRuntime
-from .store import FILE, Store, StoreChanges, open_store, using
+from .store import FILE, Store, open_store, using
 
 PAGES_MAX = 8
 """Console pages rendered at the same time; each opens files of the store."""

@@ -8,23 +8,17 @@ from __future__ import annotations
 
 import fcntl
 import sqlite3
-from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
-from ...schemas.instrumentations.census import OTHER_SCOPES, SCOPES_MAX, SpanCensus
+from ...schemas.instrumentations.census import OTHER_SCOPES, SCOPES_MAX
 from ...schemas.otlp.signal import Signal
-from ...schemas.records.dead_letter import DeadLetter
-from ...schemas.sessions.span_reading import SpanReading
-from ...schemas.span import Span
 from ..error import StreamError
 from ..ingest.request import Encoding, ExportRequest
-from ..messages.unjoined import Unjoined
-from ..stages.judge import Outputs
-from ..stages.resolve import SourceTimes
+from .changes import SessionRow, StoreChanges, TraceRow
 from .store_schema import MIGRATIONS, TABLES, VERSION
 
 FILE = "tracline.sqlite3"
@@ -45,54 +39,6 @@ class StoredRequest:
     encoding: Encoding
     body: bytes
     signal: Signal
-
-
-class SessionRow(NamedTuple):
-    """The row of a session: when it is due, whether an occurrence is open, and its state."""
-
-    due: int
-    is_open: bool
-    state: bytes
-
-
-@dataclass(slots=True)
-class StoreChanges:
-    """Everything that one batch changes; rows are tuples in the order of the table's columns.
-
-    Requests up to the number `worked_off` leave the inbox, and those `quarantined` go to quarantine.
-    `census` counts the spans that came. For metrics and the doctor only: the `outputs` of judging. For
-    metrics only: the arrival of the latest request (`received`), the spans and log records that wait, the log
-    records that were `unjoined`, and the sessions that are open after the commit. For the doctor only: the
-    `spans` with their readings, and whether `log_records` came.
-    """
-
-    worked_off: int = 0
-    quarantined: list[int] = field(default_factory=list[int])
-    sessions: dict[str, SessionRow | None] = field(default_factory=dict[str, SessionRow | None])
-    traces: dict[str, tuple[int, bytes] | None] = field(default_factory=dict[str, tuple[int, bytes] | None])
-    events: list[tuple[str, int, int, int, str, bytes]] = field(
-        default_factory=list[tuple[str, int, int, int, str, bytes]]
-    )
-    verdicts: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
-    statuses: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
-    closes: list[tuple[int, str, int]] = field(default_factory=list[tuple[int, str, int]])
-    dead_letters: list[DeadLetter] = field(default_factory=list[DeadLetter])
-    census: SpanCensus = field(default_factory=SpanCensus)
-    times: SourceTimes = field(default_factory=SourceTimes)
-    received: int | None = None
-    spans_waiting: int = 0
-    spans_early: int = 0
-    records_waiting: int = 0
-    unjoined: Counter[Unjoined] = field(default_factory=Counter[Unjoined])
-    open_sessions: int = 0
-    spans: list[tuple[Span, SpanReading]] = field(default_factory=list[tuple[Span, SpanReading]])
-    log_records: bool = False
-    outputs: Outputs = field(default_factory=Outputs)
-
-    @property
-    def is_empty(self) -> bool:
-        """Return whether there is nothing to write: no request, session, trace or dead letter."""
-        return not (self.worked_off or self.sessions or self.traces or self.dead_letters)
 
 
 class Store:
@@ -122,10 +68,15 @@ class Store:
                 raise damaged()
             yield StoredRequest(number, received, Encoding(encoding), body, Signal(signal))
 
-    def session(self, session_id: str) -> bytes | None:
-        """Return a session's stored state, None where there is none."""
-        row = self._db.execute("SELECT state FROM session WHERE session_id = ?", (session_id,)).fetchone()
-        return None if row is None else row[0]
+    def session(self, session_id: str) -> tuple[bytes, bytes] | None:
+        """Return a session's stored state and the places of its pages, None where there is none."""
+        query = "SELECT state, pages FROM session WHERE session_id = ?"
+        return self._db.execute(query, (session_id,)).fetchone()
+
+    def pages(self, session_id: str) -> dict[tuple[int, int], bytes]:
+        """Return the pages of a session's state by round and number."""
+        rows = self._db.execute("SELECT round, number, data FROM page WHERE session_id = ?", (session_id,))
+        return {(number, index): data for number, index, data in rows}
 
     def schedule(self) -> Iterator[tuple[str, int]]:
         """Yield the sessions with the watermark at which each is due."""
@@ -135,9 +86,16 @@ class Store:
         """Return the number of open sessions."""
         return self._db.execute("SELECT count(*) FROM session WHERE open").fetchone()[0]
 
-    def traces(self) -> Iterator[tuple[str, bytes]]:
-        """Yield the stored traces, those first whose last span is oldest."""
-        return iter(self._db.execute("SELECT trace_id, state FROM trace ORDER BY touched, trace_id"))
+    def traces(self) -> dict[str, list[bytes]]:
+        """Return the entries of each stored trace: its state, and the changes since that was written."""
+        states = self._db.execute("SELECT trace_id, state FROM trace")
+        found: dict[str, list[bytes]] = {trace_id: [state] for trace_id, state in states}
+        query = "SELECT trace_id, data FROM trace_change ORDER BY trace_id, number"
+        for trace_id, data in self._db.execute(query):
+            if trace_id not in found:
+                raise damaged()
+            found[trace_id].append(data)
+        return found
 
     def fact(self, name: str) -> int | str | None:
         """Return a fact, None where it was never noted."""
@@ -188,8 +146,8 @@ class Store:
             quarantined = [(number,) for number in batch.quarantined]
             self._db.executemany("INSERT INTO quarantine SELECT * FROM inbox WHERE id = ?", quarantined)
             self._db.execute("DELETE FROM inbox WHERE id <= ?", (batch.worked_off,))
-            self._put("session", "session_id, due, open, state", batch.sessions)
-            self._put("trace", "trace_id, touched, state", batch.traces)
+            self._put_sessions(batch.sessions)
+            self._put_traces(batch.traces)
             self._insert("event", "session_id, occurrence, seq, time, kind, row", batch.events)
             self._insert("verdict", VERDICT_COLUMNS, batch.verdicts, "OR IGNORE")
             self._db.executemany(_STATUS, batch.statuses)
@@ -204,13 +162,30 @@ class Store:
             if batch.times.logs is not None:
                 self._note("logs_time", batch.times.logs)
 
-    def _put(self, table: str, columns: str, rows: Mapping[str, tuple[object, ...] | None]) -> None:
-        """Replace rows by their key, and delete the rows that are None."""
-        key = columns.split(",")[0]
-        gone = [(name,) for name, row in rows.items() if row is None]
-        self._db.executemany(f"DELETE FROM {table} WHERE {key} = ?", gone)
-        stored = [(name, *row) for name, row in rows.items() if row is not None]
-        self._insert(table, columns, stored, "OR REPLACE")
+    def _put_sessions(self, rows: Mapping[str, SessionRow | None]) -> None:
+        """Replace the rows of sessions with their new pages, and delete what is gone."""
+        closed = [(session_id,) for session_id, row in rows.items() if row is None]
+        self._db.executemany("DELETE FROM session WHERE session_id = ?", closed)
+        self._db.executemany("DELETE FROM page WHERE session_id = ?", closed)
+        known = {session_id: row for session_id, row in rows.items() if row is not None}
+        gone = [(session_id, *place[:2]) for session_id, row in known.items() for place in row.gone]
+        self._db.executemany("DELETE FROM page WHERE session_id = ? AND round = ? AND number = ?", gone)
+        new = ((session_id, *place[:2], data) for session_id, row in known.items() for place, data in row.new)
+        self._insert("page", "session_id, round, number, data", new)
+        states = ((session_id, *row[:4]) for session_id, row in known.items())
+        self._insert("session", "session_id, due, open, state, pages", states, "OR REPLACE")
+
+    def _put_traces(self, rows: Mapping[str, TraceRow | None]) -> None:
+        """Write the states and changes of traces, and delete what is gone."""
+        gone = [(trace_id,) for trace_id, row in rows.items() if row is None]
+        known = [(trace_id, row) for trace_id, row in rows.items() if row is not None]
+        whole = [(trace_id, row.touched, row.data) for trace_id, row in known if row.number == 0]
+        changes = [(trace_id, row.number, row.data) for trace_id, row in known if row.number > 0]
+        self._db.executemany("DELETE FROM trace WHERE trace_id = ?", gone)
+        written = [*gone, *((trace_id,) for trace_id, *_ in whole)]
+        self._db.executemany("DELETE FROM trace_change WHERE trace_id = ?", written)
+        self._insert("trace", "trace_id, touched, state", whole, "OR REPLACE")
+        self._insert("trace_change", "trace_id, number, data", changes)
 
     def _insert(self, table: str, columns: str, rows: Iterable[tuple[object, ...]], how: str = "") -> None:
         marks = ", ".join("?" * len(columns.split(",")))

@@ -5,7 +5,7 @@ Times are nanoseconds since the epoch. Everything that a batch changes is writte
 
 from __future__ import annotations
 
-VERSION = 2
+VERSION = 3
 """Version of the tables and of the codecs of their blobs; `serve` refuses a store of an unknown version."""
 
 SCOPES = """
@@ -16,11 +16,30 @@ CREATE TABLE scope (              -- counts of spans by instrumentation scope
 ) WITHOUT ROWID;
 """
 
+PAGES = """
+CREATE TABLE page (               -- pages of session states (schemas/paged/page.py), which never change
+  session_id TEXT NOT NULL,
+  round      INTEGER NOT NULL,    -- the commits with new pages of the session, counted
+  number     INTEGER NOT NULL,    -- among the pages of the round
+  data       BLOB NOT NULL,
+  PRIMARY KEY (session_id, round, number)
+);
+CREATE TABLE trace_change (       -- changes of a trace since its state was written
+  trace_id TEXT NOT NULL,
+  number   INTEGER NOT NULL,
+  data     BLOB NOT NULL,
+  PRIMARY KEY (trace_id, number)
+);
+"""
+
 MIGRATIONS = {
     1: f"""
 ALTER TABLE inbox ADD COLUMN signal TEXT NOT NULL DEFAULT 'spans';
 ALTER TABLE quarantine ADD COLUMN signal TEXT NOT NULL DEFAULT 'spans';
-{SCOPES}"""
+{SCOPES}""",
+    2: f"""
+ALTER TABLE session ADD COLUMN pages BLOB NOT NULL DEFAULT x'';
+{PAGES}""",
 }
 """The migration from each earlier version that is read to the next one."""
 
@@ -43,11 +62,12 @@ CREATE TABLE session (            -- session states; `due`: the watermark at whi
   session_id TEXT PRIMARY KEY,
   due        INTEGER,
   open       INTEGER NOT NULL,    -- whether an occurrence is open; else the state only detects repeats
-  state      BLOB NOT NULL
+  state      BLOB NOT NULL,
+  pages      BLOB NOT NULL DEFAULT x''  -- the places of the state's pages in the table `page`
 ) WITHOUT ROWID;
 CREATE INDEX session_due ON session (due);
 CREATE INDEX session_open ON session (open);
-CREATE TABLE trace (              -- traces with pending spans (schemas/sessions/pending.py)
+CREATE TABLE trace (              -- traces, some with pending spans (schemas/sessions/pending.py)
   trace_id TEXT PRIMARY KEY,
   touched  INTEGER NOT NULL,
   state    BLOB NOT NULL
@@ -108,7 +128,7 @@ CREATE TABLE archived (           -- rounds of archiving, with the last event an
   verdict INTEGER NOT NULL,
   time    INTEGER NOT NULL        -- wall clock
 );
-{SCOPES}CREATE TABLE fact (               -- see stream/serve/store.py
+{SCOPES}{PAGES}CREATE TABLE fact (               -- see stream/serve/store.py
   name  TEXT PRIMARY KEY,
   value BLOB NOT NULL
 ) WITHOUT ROWID;

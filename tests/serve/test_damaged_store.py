@@ -10,7 +10,9 @@ import pytest
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.stream.error import StreamError
 from tracline.stream.ingest.request import Encoding, ExportRequest
-from tracline.stream.serve.store import FILE, StoreChanges, open_store, unusable, using
+from tracline.stream.messages.trace_state import EntrySizes
+from tracline.stream.serve.changes import StoreChanges, TraceRow
+from tracline.stream.serve.store import FILE, open_store, unusable, using
 
 from ..support.processes.serving import free_port, run_to_end
 
@@ -22,7 +24,8 @@ def stored(folder: Path) -> Path:
     """Make a store with requests and traces that wait, all in its one file; return that."""
     with closing(open_store(folder, ID)) as store:
         store.accept([ExportRequest(bytes(3_000), Encoding.PROTOBUF, Decoded(), 1) for _ in range(40)])
-        store.commit(StoreChanges(traces={f"{number:032x}": (1, bytes(3_000)) for number in range(40)}))
+        states = {f"{number:032x}": TraceRow(1, 0, bytes(3_000), EntrySizes(0, 0)) for number in range(40)}
+        store.commit(StoreChanges(traces=states))
     with closing(sqlite3.connect(folder / FILE)) as db:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return folder / FILE

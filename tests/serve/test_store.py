@@ -22,7 +22,8 @@ from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.stream.error import StreamError
 from tracline.stream.ingest.request import Encoding, ExportRequest
 from tracline.stream.messages.session_state import VERSION, JudgingState, SessionState, decode, encode
-from tracline.stream.serve.store import FILE, Store, StoreChanges, open_store
+from tracline.stream.serve.changes import StoreChanges
+from tracline.stream.serve.store import FILE, Store, open_store
 
 ID = "5e1f" * 16
 

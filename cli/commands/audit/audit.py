@@ -16,6 +16,7 @@ from ...rejected import report_rejected
 from ...source import allow_empty_option, allow_rejected_option, named, sources_argument
 from ...terminal import quoted
 from ...unread import report_empty, report_unread
+from ..evidence.signing import SigningOptions, signing_options
 from .accepting import (
     AcceptingOptions,
     accepted_findings,
@@ -28,6 +29,7 @@ from .judging import JudgingOptions, judging_options
 from .output import write_results
 
 if TYPE_CHECKING:
+    from ....batch.attestation.attest import Attesting
     from ....batch.audit.audit import AuditResult
 
 
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 @allow_rejected_option()
 @allow_empty_option()
 @judging_options()
+@signing_options()
 @format_option("table", "json", "jsonl", "junit", "sarif")
 def command(
     archive: tuple[str, ...],
@@ -56,6 +59,7 @@ def command(
     allow_rejected: int,
     allow_empty: bool,
     judging: JudgingOptions,
+    signing: SigningOptions,
     format: str,
 ) -> None:
     """Judge an archive by rule packs and write a bundle of verdicts.
@@ -71,7 +75,8 @@ def command(
     failing.check()
     judging.set_threads()
     rates, known = failing.rates(), accepting.known()
-    result = _judged(archive, None if as_judged else selection, out, judging, accepting)
+    attesting = signing.attesting()
+    result = _judged(archive, None if as_judged else selection, out, judging, accepting, attesting)
     accepted = accepted_findings(result, out, known) | failing.accepted(result.summary, rates)
     write_results(result, selection.rules, out, format, accepted, Severity(failing.min_severity), known)
     report_waivers(result)
@@ -106,6 +111,7 @@ def _judged(
     out: Path,
     judging: JudgingOptions,
     accepting: AcceptingOptions,
+    attesting: Attesting,
 ) -> AuditResult:
     """Judge the archive by the selected rules, or by those that judged it live, and write the bundle."""
     from ....batch.audit.as_judged import audit_as_judged
@@ -115,8 +121,8 @@ def _judged(
     options = replace(judging.audit_options(), **accepting.audit_options)
     with progress_bar() as on_progress:
         if rule_set is None:
-            return audit_as_judged(archive, out, options, on_progress)
-        return audit(archive, rule_set, out, options, on_progress)
+            return audit_as_judged(archive, out, options, on_progress, attesting)
+        return audit(archive, rule_set, out, options, on_progress, attesting)
 
 
 def _report(result: AuditResult, archive: Sequence[str], allow_rejected: int, *, allow_empty: bool) -> int:

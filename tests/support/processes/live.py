@@ -27,9 +27,10 @@ from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Encoding, ExportRequest, decode
 from tracline.stream.serve.archiving import ArchiveSink, StoreIntervals
+from tracline.stream.serve.changes import StoreChanges
 from tracline.stream.serve.pipeline import Pipeline, PipelineRuntime
 from tracline.stream.serve.rows import frame_of
-from tracline.stream.serve.store import Store, StoreChanges, open_store
+from tracline.stream.serve.store import Store, open_store
 from tracline.stream.stages.judge import SessionJudge
 from tracline.stream.stages.rule_set_judge import RuleSetJudge
 

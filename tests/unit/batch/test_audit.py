@@ -335,6 +335,7 @@ def test_the_bundle_holds_verdicts_twice_the_summary_and_the_rules(tmp_path: Pat
     names = "certificates.jsonl inputs.jsonl open.jsonl report.html rules sessions.jsonl source.json"
     assert {path.name for path in bundle.iterdir()} == {
         *names.split(),
+        "attestation.json",
         "summary.json",
         "verdicts.jsonl",
         "verdicts.parquet",

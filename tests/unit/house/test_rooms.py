@@ -48,6 +48,9 @@ DOORS = {
 }
 """The modules of the pure rooms that may read a file, and the file that each reads."""
 
+CHECKER = ROOT / "docs" / "checker" / "check_bundle.py"
+"""A manual that runs: `tracline verify` runs it, and it imports nothing of ours."""
+
 SOURCES = sorted(path for room in MAY_IMPORT for path in (ROOT / room).rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 
@@ -229,7 +232,9 @@ def test_an_installed_tracline_is_complete() -> None:
     """pyproject.toml maps every folder of the rooms that holds modules, and ships every file beside them."""
     mapping = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
     folders = {path.parent.relative_to(ROOT) for path in SOURCES}
-    assert sorted(mapping["packages"]) == sorted(f"tracline.{'.'.join(folder.parts)}" for folder in folders)
+    packages = {f"tracline.{'.'.join(folder.parts)}" for folder in folders}
+    assert sorted(mapping["packages"]) == sorted({*packages, "tracline.checker"})
+    assert mapping["package-dir"]["tracline.checker"] == CHECKER.parent.relative_to(ROOT).as_posix()
     for room in MAY_IMPORT:
         assert mapping["package-dir"][f"tracline.{room}"] == room
         for path in (ROOT / room).rglob("*"):

@@ -1,0 +1,1 @@
+"""Attestations: signed statements on the files of a bundle."""

@@ -1,0 +1,145 @@
+"""The checks of a bundle by what its own files imply: ids, certificates, the summary, the report."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
+
+from ...rules.model.digest import verdict_id
+from ...schemas.records.verdict_record import VerdictRecord
+from ...schemas.verdict import Verdict
+from ..attestation.statement import tool
+from ..evidence.bundle import SUMMARY, VERDICTS, read_verdicts
+from ..evidence.certificates import CERTIFICATES
+from ..report.page import REPORT, report_html
+from .attested import AttestedBundle
+from .checks import BundleCheck, failed, not_checked, passed
+
+CHECKER = "tracline.checker.check_bundle"
+"""The checker, which shares no code with tracline, runs in a process without it."""
+_COUNTED = {Verdict.VIOLATED: "violations", Verdict.UNMET: "unmet"}
+
+
+def ids_check(bundle: AttestedBundle) -> BundleCheck:
+    """Check that each id is the digest of its verdict."""
+    if bundle.is_redacted:
+        return not_checked("ids", "ids of a redacted bundle are no digests")
+    count = 0
+    for record in _records(bundle):
+        count += 1
+        if record.id != _id_of(record):
+            return failed("ids", "TRL460", f"line {count} has another id than its verdict", [VERDICTS])
+    return passed("ids", f"{count} ids are the digests of their verdicts")
+
+
+def _records(bundle: AttestedBundle) -> Iterator[VerdictRecord]:
+    return read_verdicts(bundle.folder / VERDICTS)
+
+
+def _id_of(record: VerdictRecord) -> str:
+    return verdict_id(
+        pack=record.pack,
+        rule=record.rule,
+        rule_digest=record.rule_digest,
+        session_id=record.session_id,
+        occurrence=record.occurrence,
+        slice=record.slice,
+        event_id=record.event_id,
+        verdict=record.verdict,
+    )
+
+
+def checker_path() -> Path:
+    """Return the file of the checker."""
+    found = find_spec(CHECKER)
+    assert found is not None, "the package has the checker"
+    assert found.origin is not None, "the checker is a file"
+    return Path(found.origin)
+
+
+def certificates_check(bundle: AttestedBundle) -> BundleCheck:
+    """Run the checker, which derives the violated and unmet verdicts from the certificates."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-X", "utf8", checker_path(), bundle.folder],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        what = "the checker refuses them" if done.returncode == 1 else "the checker cannot read them"
+        return failed("certificates", "TRL460", what, [CERTIFICATES])
+    lines = [line.split(maxsplit=1)[1] for line in done.stdout.splitlines() if "verdicts follow" in line]
+    return passed("certificates", "; ".join(lines))
+
+
+def summary_check(bundle: AttestedBundle) -> BundleCheck:
+    """Count the violations, the unmet verdicts and their sessions again, by rule."""
+    summary = msgspec.json.decode((bundle.folder / SUMMARY).read_bytes())
+    counts: Counter[tuple[str, str, str]] = Counter()
+    sessions: defaultdict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
+    attested: Counter[str] = Counter()
+    for record in _records(bundle):
+        attested[record.verdict] += 1
+        if record.verdict in _COUNTED and not record.history:
+            counts[record.pack, record.rule, _COUNTED[record.verdict]] += 1
+            sessions[record.pack, record.rule].add((record.session_id, record.occurrence))
+    seen = set[tuple[str, str]]()
+    for key, entry in summary["rules"].items():
+        rule = (entry["pack"], entry["id"])
+        seen.add(rule)
+        for name in _COUNTED.values():
+            if entry[name] != counts[*rule, name]:
+                return failed(
+                    "summary", "TRL460", f"{name} of rule {key} are {counts[*rule, name]}", [SUMMARY]
+                )
+        if not _is_session_count(entry["sessions_violating"], len(sessions[rule]), bundle):
+            what = f"sessions_violating of rule {key} are {len(sessions[rule])}"
+            return failed("summary", "TRL460", what, [SUMMARY])
+    if unlisted := set(sessions) - seen:
+        return failed("summary", "TRL460", f"{len(unlisted)} rules with verdicts are not in it", [SUMMARY])
+    return _attested_counts(bundle, attested, len(seen))
+
+
+def _is_session_count(stated: int, counted: int, bundle: AttestedBundle) -> bool:
+    """Return whether a number of sessions is that of the verdicts.
+
+    An audit as judged counts a session once for each of its segments.
+    """
+    return stated >= counted if bundle.predicate["parameters"]["as_judged"] else stated == counted
+
+
+def _attested_counts(bundle: AttestedBundle, counts: Counter[str], rules: int) -> BundleCheck:
+    """Compare the attested numbers of verdicts and the population with the files."""
+    stated = bundle.predicate["verdicts"]
+    if any(stated[name] != counts[name] for name in ("violated", "unmet", "unjudged")):
+        return failed("summary", "TRL460", "the attestation states other numbers of verdicts", [VERDICTS])
+    summary = msgspec.json.decode((bundle.folder / SUMMARY).read_bytes())
+    if summary["population"] != bundle.predicate["population"]:
+        return failed("summary", "TRL460", "the attestation states another population", [SUMMARY])
+    return passed(
+        "summary", f"violations, unmet verdicts and their sessions of {rules} rules are those listed"
+    )
+
+
+def waivers_check(bundle: AttestedBundle) -> BundleCheck:
+    """Report that no verdict is waived."""
+    if bundle.predicate["waivers_at"] is None:
+        return not_checked("waivers", "no verdict is waived")
+    return not_checked("waivers", "this version of tracline does not check waivers")
+
+
+def report_check(bundle: AttestedBundle) -> BundleCheck:
+    """Draw the report again, if this is the version of tracline that drew it, and compare it."""
+    made_by, version = bundle.predicate["tool"]["version"], tool()["version"]
+    if made_by != version:
+        return not_checked("report", f"it is drawn by tracline {made_by}, and this is {version}")
+    page = report_html(bundle.folder).encode()
+    if page != (bundle.folder / REPORT).read_bytes():
+        return failed("report", "TRL460", "it is not what the other files give", [REPORT])
+    return passed("report", "it is what the other files give")

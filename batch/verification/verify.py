@@ -1,0 +1,114 @@
+"""Verification of a bundle: every check in a fixed order, each passed, failed or not checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ..attestation.envelope import TIMESTAMP
+from ..attestation.keys import TrustedKey
+from .attested import (
+    AttestedBundle,
+    digests_check,
+    files_check,
+    format_check,
+    read_attested,
+    signature_check,
+)
+from .checks import BundleCheck, CheckResult, guarded, not_checked
+from .derived import certificates_check, ids_check, report_check, summary_check, waivers_check
+from .previous import previous_check
+from .reperformed import archive_check, rerun_check
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationRequest:
+    """The flags of a verification: trusted keys, the archive, whether to audit again, the previous bundle."""
+
+    keys: tuple[TrustedKey, ...] = ()
+    archive: tuple[str, ...] = ()
+    rerun: bool = False
+    previous: Path | None = None
+    threads: int = 1
+
+    @property
+    def asked(self) -> frozenset[str]:
+        """Return the checks that a flag asks for."""
+        flags = {
+            "signature": self.keys,
+            "previous": self.previous,
+            "archive": self.archive,
+            "rerun": self.rerun,
+        }
+        return frozenset(name for name, flag in flags.items() if flag)
+
+
+@dataclass(frozen=True, slots=True)
+class BundleVerification:
+    """The checks of a bundle. `asked` are those that a flag asked for."""
+
+    bundle: Path
+    checks: tuple[BundleCheck, ...]
+    asked: frozenset[str]
+
+    @property
+    def exit_code(self) -> int:
+        """Return 1 if a check failed, 2 if a check that was asked for was not made, else 0."""
+        if any(check.result is CheckResult.FAILED for check in self.checks):
+            return 1
+        unmade = {check.check for check in self.checks if check.result is CheckResult.NOT_CHECKED}
+        return 2 if unmade & self.asked else 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the verification as data."""
+        checks = [asdict(each) for each in self.checks]
+        return {"bundle": str(self.bundle), "ok": self.exit_code == 0, "checks": checks}
+
+
+def verify(bundle: Path, request: VerificationRequest) -> BundleVerification:
+    """Check a bundle, and write nothing.
+
+    Raises SourceError (TRL453, TRL454, TRL455) if its attestation is missing, damaged or of another version.
+    """
+    return BundleVerification(bundle, tuple(checks(read_attested(bundle), request)), request.asked)
+
+
+def checks(bundle: AttestedBundle, request: VerificationRequest) -> Iterator[BundleCheck]:
+    """Yield the checks in their order, each as it is made."""
+
+    def derived(name: str, make: Callable[[AttestedBundle], BundleCheck]) -> BundleCheck:
+        return guarded(name, "TRL460", lambda: make(bundle))
+
+    yield guarded("files", "TRL456", lambda: files_check(bundle))
+    yield guarded("digests", "TRL456", lambda: digests_check(bundle))
+    yield guarded("format", "TRL454", lambda: format_check(bundle))
+    yield _signature(bundle, request)
+    has_timestamp = (bundle.folder / TIMESTAMP).exists()
+    yield not_checked("timestamp", "no --tsa" if has_timestamp else "there is none")
+    yield previous_check(bundle, request.previous, request.keys)
+    yield derived("ids", ids_check)
+    yield derived("certificates", certificates_check)
+    yield derived("summary", summary_check)
+    yield derived("waivers", waivers_check)
+    yield derived("report", report_check)
+    yield from _against_archive(bundle, request)
+
+
+def _signature(bundle: AttestedBundle, request: VerificationRequest) -> BundleCheck:
+    if not request.keys:
+        return not_checked("signature", "no key is given: --key PUBLIC")
+    return signature_check(bundle.envelope, request.keys)
+
+
+def _against_archive(bundle: AttestedBundle, request: VerificationRequest) -> Iterator[BundleCheck]:
+    if not request.archive:
+        yield not_checked("archive", "no archive is given: --archive ARCHIVE")
+        yield not_checked("rerun", "not asked for: --archive ARCHIVE --rerun")
+        return
+    yield guarded("archive", "TRL461", lambda: archive_check(bundle, request.archive))
+    if not request.rerun:
+        yield not_checked("rerun", "not asked for: --rerun")
+        return
+    yield guarded("rerun", "TRL461", lambda: rerun_check(bundle, request.archive, request.threads))

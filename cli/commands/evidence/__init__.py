@@ -1,0 +1,1 @@
+"""Commands on the evidence of audits: keys and verification."""
