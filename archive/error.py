@@ -20,6 +20,8 @@ CODES: dict[str, str] = {
     "TRL423": "a step that an explained session does not have",
     "TRL424": "a bundle that cannot be reported",
     "TRL440": "a bundle that cannot be a baseline",
+    "TRL441": "an audit as of a time up to which its archive is not complete",
+    "TRL442": "a bundle that cannot be the previous one of a nightly audit",
     "TRL450": "a key file that exists, or is not of the right kind",
     "TRL451": "a passphrase that is missing or wrong",
     "TRL452": "a signer that does not sign",

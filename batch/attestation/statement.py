@@ -65,7 +65,7 @@ def audit_predicate(
     return {
         "tool": tool(),
         "made": {**made},
-        "parameters": _parameters(options, previous, as_judged=as_judged),
+        "parameters": _parameters(options, as_judged=as_judged),
         "rules": _rules(rule_sets.values()),
         "rule_sets": sorted(rule_sets),
         "inputs": _inputs(bundle / INPUTS),
@@ -89,12 +89,12 @@ def tool() -> dict[str, Any]:
     return {"version": release, "semantics": SEMANTICS, "dependencies": found}
 
 
-def _parameters(options: AuditOptions, previous: PreviousBundle | None, *, as_judged: bool) -> dict[str, Any]:
+def _parameters(options: AuditOptions, *, as_judged: bool) -> dict[str, Any]:
     """Return everything that decides the bytes of the bundle, besides the rules and the input."""
     return {
         "as_judged": as_judged,
         "as_of": _time(options.as_of),
-        "previous_as_of": None if previous is None else previous.as_of,
+        "previous_as_of": _time(options.previous_as_of),
         "since": _time(options.since),
         "until": _time(options.until),
         "satisfied": options.satisfied,

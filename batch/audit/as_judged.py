@@ -35,14 +35,22 @@ from ..findings.bundle_rules import keyed
 from ..findings.inputs import write_inputs
 from ..prepare.buckets import labelled, until
 from ..prepare.options import AuditOptions
-from ..prepare.prepare import prepare
 from ..report.drawn import write_sessions
 from ..report.page import write_report
 from ..sources.discover import Population, SourceFile, Sources, named
 from ..sources.event_files import FileSlice, footer, null_count, reading, scan_slices
-from .audit import AuditResult, OnProgress, in_threads, new_certificates, new_waiving, silent, write_verdicts
+from .audit import (
+    AuditResult,
+    OnProgress,
+    in_threads,
+    new_certificates,
+    new_waiving,
+    read_parts,
+    silent,
+    write_verdicts,
+)
 from .never_true import names_never_true, never_true
-from .open_sessions import OPEN_SESSIONS, OpenedIn, open_sessions, write_open
+from .open_sessions import OpenedIn, open_sessions, write_open
 from .summary import COUNTS, AuditTally, summary
 
 _NO_TIME = -(1 << 63)
@@ -79,10 +87,13 @@ def audit_as_judged(
     with bundle.staged(out) as work:
         scratch = work / ".scratch"
         scratch.mkdir()
-        parts = prepare(archive, scratch, population, options)
-        sets = _rule_sets(archive, parts)
+        parts, tonight = read_parts(archive, scratch, population, options, as_judged=True)
+        sets = _rule_sets(archive, parts, parts if tonight is None else tonight.files)
         rules = _rules(sets)
         tally, opened = _population(sets, len(rules), scratch, options, on_progress)
+        if tonight is not None:
+            tally.open_sessions += len(tonight.open)
+            opened = tonight.open, tonight.files
         lines = SortedLines(scratch / "verdicts", RecordKey)
         certificates = new_certificates({each.digest: each.compiled for each in sets}, scratch, options)
         seen = dict[tuple[str, str], bool]()
@@ -103,7 +114,7 @@ def audit_as_judged(
         examples = write_verdicts(work, lines, shown, options.threads, waiving)
         waived = None if waiving is None else waiving.finish()
         certificates.write(work / CERTIFICATES)
-        write_open(work / OPEN_SESSIONS, [opened], population.inputs, options.as_of)
+        write_open(work / bundle.OPEN_SESSIONS, [opened], population.inputs, options.as_of)
         tally.reject(named(archive), population)
         content = summary(shown, [digest for _, digest in rules.values()], tally, population)
         judged_by = [rule for rule_set in reversed(sets) for rule in rule_set.compiled.rules]
@@ -126,13 +137,18 @@ def audit_as_judged(
     return AuditResult(content, population, examples, waived=waived)
 
 
-def _rule_sets(archive: Sources, parts: Sequence[SourceFile]) -> list[ArchivedRuleSet]:
-    """Return the rule sets that the events name, in the order of their first events."""
+def _rule_sets(
+    archive: Sources, parts: Sequence[SourceFile], files: Sequence[SourceFile]
+) -> list[ArchivedRuleSet]:
+    """Return the rule sets that the events of parts name, in the order of their first events.
+
+    The rule sets are in the archives of `files`.
+    """
     found: dict[str, list[tuple[int, int, SourceFile]]] = {}
     for part in parts:
         for digest, events, first in _digests(archive, part):
             found.setdefault(digest, []).append((events, first, part))
-    roots = list(dict.fromkeys(part.path.parent.parent for part in parts))
+    roots = list(dict.fromkeys(part.path.parent.parent for part in files))
     sets: list[ArchivedRuleSet] = []
     for digest, uses in found.items():
         rule_set = read_rule_set(roots, digest)

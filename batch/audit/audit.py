@@ -29,6 +29,7 @@ from ..evidence.sorted_lines import SortedLines
 from ..findings.bundle_rules import keyed
 from ..findings.inputs import write_inputs
 from ..findings.waiving import WaivedCounts, Waiving
+from ..nights.night import Night, night_of
 from ..prepare import spill
 from ..prepare.ahead import behind
 from ..prepare.buckets import Buckets, label_passes, labelled
@@ -41,7 +42,7 @@ from ..sources.event_files import row_count
 from .in_order import disordered, judge_in_order
 from .late_columns import LateColumns, with_findings
 from .never_true import names_never_true, never_true
-from .open_sessions import OPEN_SESSIONS, OpenedIn, open_in_order, open_sessions, write_open
+from .open_sessions import OpenedIn, open_in_order, open_sessions, write_open
 from .row_order import RowOrder, row_order
 from .summary import AuditTally, rule_keys, summary
 
@@ -100,14 +101,17 @@ def audit(
         tally = AuditTally(len(compiled.rules))
         lines = SortedLines(scratch / "verdicts", RecordKey)
         certificates = new_certificates({None: compiled}, scratch, options)
-        parts = prepare(archive, scratch, population, options)
+        parts, tonight = read_parts(archive, scratch, population, options)
         auditing = _Auditing(compiled, scratch, options, tally, lines, certificates, on_progress)
         rows_in_order = auditing.judge(parts)
+        if tonight is not None:
+            tally.open_sessions += len(tonight.open)
+            auditing.opened[:] = [(tonight.open, tonight.files)]
         waiving = new_waiving(work, options)
         examples = write_verdicts(work, lines, compiled.rules, options.threads, waiving)
         waived = None if waiving is None else waiving.finish()
         certificates.write(work / CERTIFICATES)
-        write_open(work / OPEN_SESSIONS, auditing.opened, population.inputs, options.as_of)
+        write_open(work / bundle.OPEN_SESSIONS, auditing.opened, population.inputs, options.as_of)
         tally.reject(named(archive), population)
         content = summary(compiled.rules, compiled.digests, tally, population)
         content["never_true"] = _never_true(compiled, tally, parts, options)
@@ -123,6 +127,20 @@ def audit(
     if waived is not None:
         waived.add_to(content)
     return AuditResult(content, population, examples, rows_in_order, waived)
+
+
+def read_parts(
+    archive: Sources, scratch: Path, population: Population, options: AuditOptions, *, as_judged: bool = False
+) -> tuple[tuple[SourceFile, ...], Night | None]:
+    """Return the files of the events to judge, as `prepare` does; of a night those that it covers."""
+    parts = prepare(archive, scratch, population, options)
+    if options.previous_as_of is None:
+        return parts, None
+    if population.watermark is not None and options.as_of is not None:
+        # A later watermark would be that of an archive that has grown.
+        population.watermark = min(population.watermark, options.as_of)
+    tonight = night_of(parts, scratch / "night", options, as_judged=as_judged)
+    return tonight.parts, tonight
 
 
 def _never_true(

@@ -20,7 +20,6 @@ from ..sources.discover import FileFormat, SourceFile
 from ..sources.event_files import changed, reading
 from .row_order import RowOrder
 
-OPEN_SESSIONS = "open.jsonl"
 _KEY = ("session_id", "occurrence")
 
 

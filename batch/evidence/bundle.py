@@ -26,6 +26,7 @@ VERDICTS = "verdicts.jsonl"
 TYPED_VERDICTS = "verdicts.parquet"
 SUMMARY = "summary.json"
 RULES = "rules"
+OPEN_SESSIONS = "open.jsonl"
 IN_EVERY_BUNDLE = frozenset({VERDICTS, SUMMARY})
 """The files that identify a folder as a bundle: its verdicts are not events."""
 

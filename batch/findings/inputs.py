@@ -55,6 +55,7 @@ class BundleSource(msgspec.Struct, frozen=True):
     seed: int = 0
     with_text: bool = False
     waivers_at: str | None = None
+    previous_as_of: str | None = None
 
     @property
     def options(self) -> AuditOptions:
@@ -99,6 +100,7 @@ def write_inputs(
         timezone=str(options.zone),
         seed=options.seed,
         with_text=options.with_text,
+        previous_as_of=None if options.previous_as_of is None else rfc3339(options.previous_as_of),
         waivers_at=None if waivers_at is None else rfc3339(waivers_at),
     )
     (work / SOURCE).write_bytes(_line(source))

@@ -19,6 +19,9 @@ class AuditOptions:
     `since` or from `until` on are omitted; `satisfied` adds satisfied and held verdicts. The report: `seed`
     chooses the sessions without a violation that it draws, and `with_text` adds the texts of drawn events.
     `waivers` are in force at `as_of`, or at `waivers_at` where that is None.
+
+    With `previous_as_of`, the audit covers the sessions that closed after that time and not after `as_of`,
+    which must be given. `files` are the names of the inputs that are read, None for all.
     """
 
     since: int | None = None
@@ -34,8 +37,11 @@ class AuditOptions:
     with_text: bool = False
     waivers: WaiverFile | None = None
     waivers_at: int | None = None
+    previous_as_of: int | None = None
+    files: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
+        assert self.previous_as_of is None or self.as_of is not None, "a night ends at a time"
         assert self.waivers is None or self.waivers_in_force_at is not None, "waivers are in force at a time"
 
     @property

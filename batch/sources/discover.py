@@ -6,7 +6,7 @@ import glob
 import os
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -164,7 +164,16 @@ def named(sources: Sources) -> str:
     return ", ".join(map(str, each_source(sources)))
 
 
-def discover(source: Sources, population: Population) -> tuple[SourceFile, ...]:
+IsDone = Callable[[str, int], bool]
+"""Returns whether a file of that name and size need not be read again."""
+
+
+def discover(
+    source: Sources,
+    population: Population,
+    only: frozenset[str] | None = None,
+    is_done: IsDone | None = None,
+) -> tuple[SourceFile, ...]:
     """Return the files of a source (a file, a folder with its subfolders, or a glob), ordered by name.
 
     Several sources are read as one: a file that is in several of them is one file.
@@ -175,10 +184,15 @@ def discover(source: Sources, population: Population) -> tuple[SourceFile, ...]:
     folders. Hidden files are ignored. In an archive, files that the manifest does not list are rejected. A
     manifest may list none, and an empty JSON file is a dump without spans. Raises SourceError if there is
     nothing to read, or a file of the manifest is missing or has another size.
+
+    With `only`, no file of another name is opened. Of a live archive, files of judged
+    events that `is_done` are not opened either.
     """
     files = _files(source, population)
     given = [Path(part) for part in each_source(source)]
-    found = _listed(files, population, whole=all(path.is_dir() for path in given))
+    found = _listed(files, population, whole=all(path.is_dir() for path in given), is_done=is_done)
+    if only is not None:
+        found = [(path, name) for path, name in found if name in only]
     parts: list[SourceFile] = []
     for path, name in found:
         try:
@@ -198,7 +212,7 @@ def discover(source: Sources, population: Population) -> tuple[SourceFile, ...]:
         else:
             population.skipped.append(name)
     is_archive = any(path.name == MANIFEST for path, _ in files)
-    if not parts and not population.rejects and not is_archive:
+    if not parts and not population.rejects and not is_archive and only is None:
         hint = "choose a file, a folder or a glob of event Parquet, chat logs in JSON, or OTLP dumps"
         raise SourceError("TRL401", named(source), "contains no event Parquet, chat logs or spans", hint)
     population.files += len(parts)
@@ -239,7 +253,9 @@ def head(path: Path) -> tuple[str | None, bytes]:
     return compression, start
 
 
-def _listed(found: list[tuple[Path, str]], population: Population, *, whole: bool) -> list[tuple[Path, str]]:
+def _listed(
+    found: list[tuple[Path, str]], population: Population, *, whole: bool, is_done: IsDone | None
+) -> list[tuple[Path, str]]:
     """Return the files without the manifests, and reject files of archives that no manifest lists.
 
     A live manifest may list files that were written after `found`; they are added if the archive is read
@@ -248,6 +264,7 @@ def _listed(found: list[tuple[Path, str]], population: Population, *, whole: boo
     roots = {path.parent: name.removesuffix(MANIFEST) for path, name in found if path.name == MANIFEST}
     listed: dict[Path, str] = {}
     unfinished: set[str] = set()
+    done: set[Path] = set()
     for root, prefix in roots.items():
         manifest = read_manifest(root)
         unfinished |= manifest.unfinished
@@ -256,10 +273,13 @@ def _listed(found: list[tuple[Path, str]], population: Population, *, whole: boo
             if Path(entry.file).name not in manifest.unfinished:
                 _require_whole(root, entry)
                 listed[root / entry.file] = prefix + entry.file
+                is_live = entry.source in manifest.watermarks
+                if is_live and is_done is not None and is_done(prefix + entry.file, entry.bytes):
+                    done.add(root / entry.file)
     files: list[tuple[Path, str]] = []
     late = listed.keys() - {path for path, _ in found} if whole else ()
     for path, name in sorted([*found, *((path, listed[path]) for path in late)], key=lambda pair: pair[1]):
-        if path.name == MANIFEST or path.name in unfinished:
+        if path.name == MANIFEST or path.name in unfinished or path in done:
             continue
         if not path.is_file():
             # Opening a pipe would block; a link may be broken.

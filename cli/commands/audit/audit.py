@@ -26,6 +26,7 @@ from .accepting import (
 )
 from .failing import FailingOptions, failing_options, failing_rules
 from .judging import JudgingOptions, judging_options
+from .night import NightOptions, night_options
 from .output import write_results
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 @out_option("BUNDLE", "The folder for the bundle; an existing bundle is replaced.")
 @failing_options()
 @accepting_options()
+@night_options()
 @allow_rejected_option()
 @allow_empty_option()
 @judging_options()
@@ -56,6 +58,7 @@ def command(
     out: Path,
     failing: FailingOptions,
     accepting: AcceptingOptions,
+    night: NightOptions,
     allow_rejected: int,
     allow_empty: bool,
     judging: JudgingOptions,
@@ -73,10 +76,11 @@ def command(
     """
     _check(selection, as_judged)
     failing.check()
+    night.check()
     judging.set_threads()
     rates, known = failing.rates(), accepting.known()
-    attesting = signing.attesting()
-    result = _judged(archive, None if as_judged else selection, out, judging, accepting, attesting)
+    attesting = replace(signing.attesting(), previous=night.chained())
+    result = _judged(archive, None if as_judged else selection, out, judging, accepting, night, attesting)
     accepted = accepted_findings(result, out, known) | failing.accepted(result.summary, rates)
     write_results(result, selection.rules, out, format, accepted, Severity(failing.min_severity), known)
     report_waivers(result)
@@ -111,6 +115,7 @@ def _judged(
     out: Path,
     judging: JudgingOptions,
     accepting: AcceptingOptions,
+    night: NightOptions,
     attesting: Attesting,
 ) -> AuditResult:
     """Judge the archive by the selected rules, or by those that judged it live, and write the bundle."""
@@ -119,6 +124,7 @@ def _judged(
 
     rule_set = None if selection is None else selection.load()
     options = replace(judging.audit_options(), **accepting.audit_options)
+    options = night.audit_options(archive, options)
     with progress_bar() as on_progress:
         if rule_set is None:
             return audit_as_judged(archive, out, options, on_progress, attesting)
