@@ -16,8 +16,9 @@ from ..evidence.canonical_json import canonical_line
 from ..evidence.sorted_lines import SortedLines
 from ..prepare.buckets import until
 from ..prepare.spill import Pass, passes
-from ..sources.discover import FileFormat, SourceFile
+from ..sources.discover import SourceFile
 from ..sources.event_files import changed, reading
+from ..sources.file_format import FileFormat
 from .row_order import RowOrder
 
 _KEY = ("session_id", "occurrence")

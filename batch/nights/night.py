@@ -20,8 +20,9 @@ from ...schemas.time import NS
 from ..prepare.buckets import until
 from ..prepare.options import AuditOptions
 from ..prepare.spill import passes
-from ..sources.discover import FileFormat, SourceFile
+from ..sources.discover import SourceFile
 from ..sources.event_files import reading
+from ..sources.file_format import FileFormat
 from .closings import SESSION, closed_between, closings, is_closed
 
 

@@ -8,7 +8,8 @@ from ...archive.error import SourceError
 from ...schemas.time import NS, rfc3339
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import is_ready
-from ..sources.discover import FileFormat, Population, SourceFile, Sources, discover, named
+from ..sources.discover import Population, SourceFile, Sources, discover, named
+from ..sources.file_format import FileFormat
 from .night import files_of_night
 from .previous_audit import PreviousAudit
 

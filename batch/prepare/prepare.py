@@ -12,8 +12,9 @@ from ...archive.error import SourceError
 from ...schemas.frames.candidates import SPAN_COLUMNS, candidate_frame
 from ...schemas.sessions.claim_log import ClaimLog
 from ...schemas.sessions.order import session_order
-from ..sources.discover import FileFormat, Population, Reject, SourceFile, Sources, discover
+from ..sources.discover import Population, Reject, SourceFile, Sources, discover
 from ..sources.event_files import footer, null_count, reading, reject_rows
+from ..sources.file_format import FileFormat
 from .chat_frames import chat_frames
 from .options import AuditOptions
 from .session_ids import shared_ids

@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 
 from ...archive.error import SourceError
@@ -26,28 +25,17 @@ from ...schemas.instrumentations.census import SpanCensus, sum_of
 from ...schemas.otlp.decoded import Decoded
 from ..evidence.bundle import IN_EVERY_BUNDLE
 from .file_extent import FileExtent
+from .file_format import JSON_SUFFIXES, FileFormat, head, sniff
 
 REJECTS_LISTED_MAX = 1_000
 """Rejects that a population lists; further ones are only counted by code."""
 
-_MAGIC = {b"PAR1": "parquet", b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-_JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
-_DATA_SUFFIXES = (*_JSON_SUFFIXES, ".parquet", ".gz", ".zst")
-_JSON_START = re.compile(rb"\xef?\xbb?\xbf?\s*[\[{]\s*[\[{\]}\"]")
+_DATA_SUFFIXES = (*JSON_SUFFIXES, ".parquet", ".gz", ".zst")
 _RULE_SET = re.compile(r"[0-9a-f]{64}\.json")
-_SNIFFED_BYTES = 4_096
 
 
 Sources = str | Path | Sequence[str | Path]
 """One or several files, folders and globs."""
-
-
-class FileFormat(StrEnum):
-    """The format of a file, detected from its first bytes."""
-
-    PARQUET = "parquet"
-    CHAT = "chat"
-    SPANS = "spans"
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,39 +206,6 @@ def discover(
     population.files += len(parts)
     population.inputs += parts
     return tuple(parts)
-
-
-def sniff(path: Path) -> FileFormat | None:
-    """Return the format of a file by its first bytes, decompressed, or None if it is not telemetry."""
-    compression, start = head(path)
-    if compression == "parquet":
-        return FileFormat.PARQUET
-    if not start and compression is None and path.name.lower().endswith(_JSON_SUFFIXES):
-        # The collector's file exporter creates its file before the first span arrives.
-        return FileFormat.SPANS
-    from .span_files import holds_spans
-
-    if holds_spans(path, start):
-        return FileFormat.SPANS
-    if path.name.lower().endswith(_JSON_SUFFIXES) and start.strip()[:1] in (b"[", b"{"):
-        return FileFormat.CHAT
-    return FileFormat.CHAT if _JSON_START.match(start) else None
-
-
-def head(path: Path) -> tuple[str | None, bytes]:
-    """Return a file's compression (`parquet` for Parquet) and its first bytes, decompressed."""
-    with path.open("rb") as file:
-        start = file.read(_SNIFFED_BYTES)
-    compression = next((name for magic, name in _MAGIC.items() if start.startswith(magic)), None)
-    if compression in ("gzip", "zstd"):
-        from .open import open_bytes
-
-        try:
-            with open_bytes(path) as stream:
-                start = stream.read(_SNIFFED_BYTES)
-        except (OSError, ValueError):
-            return compression, b""
-    return compression, start
 
 
 def _listed(
