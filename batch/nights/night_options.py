@@ -15,13 +15,18 @@ from .previous_audit import PreviousAudit
 
 
 def night_options(
-    archive: Sources, options: AuditOptions, previous_as_of: int, previous: PreviousAudit | None = None
+    archive: Sources,
+    options: AuditOptions,
+    previous_as_of: int,
+    previous: PreviousAudit | None = None,
+    *,
+    as_judged: bool = False,
 ) -> AuditOptions:
     """Return the options of the audit of a night, which begins where a previous one ended.
 
     Without `as_of` the night ends at the archive's watermark. With the `previous` audit, files that it read
     are opened again only where they have rows after its time or of a session that was open then; without it,
-    all files are, and the same ones are read.
+    all files are, and the same ones are read. As judged, only rows close sessions.
 
     Raises SourceError (TRL441) if the archive is not complete up to the end of the night, and TRL442 if the
     previous audit does not fit.
@@ -40,7 +45,8 @@ def night_options(
             files.add(part.name)
         elif previous is None or not previous.is_done(part.name, part.path.stat().st_size):
             events.append(part)
-    needed = files_of_night(events, previous_as_of, round(options.idle_s * NS))
+    idle = None if as_judged else round(options.idle_s * NS)
+    needed = files_of_night(events, previous_as_of, idle)
     files |= {part.name for part in needed}
     return replace(options, previous_as_of=previous_as_of, files=frozenset(files))
 

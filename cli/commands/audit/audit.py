@@ -124,7 +124,7 @@ def _judged(
 
     rule_set = None if selection is None else selection.load()
     options = replace(judging.audit_options(), **accepting.audit_options)
-    options = night.audit_options(archive, options)
+    options = night.audit_options(archive, options, as_judged=rule_set is None)
     with progress_bar() as on_progress:
         if rule_set is None:
             return audit_as_judged(archive, out, options, on_progress, attesting)

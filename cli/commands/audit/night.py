@@ -30,7 +30,9 @@ class NightOptions:
         if self.previous is not None and self.previous_as_of is not None:
             raise click.UsageError("--previous and --previous-as-of exclude each other.")
 
-    def audit_options(self, archive: Sequence[str], options: AuditOptions) -> AuditOptions:
+    def audit_options(
+        self, archive: Sequence[str], options: AuditOptions, *, as_judged: bool
+    ) -> AuditOptions:
         """Return the options of the audit; those of a nightly one have its times and its files.
 
         Raises SourceError (TRL441, TRL442) if the archive is not complete, or the bundle does not fit.
@@ -42,9 +44,9 @@ class NightOptions:
 
         if self.previous is None:
             assert self.previous_as_of is not None, "one of the two is given"
-            return night_options(archive, options, self.previous_as_of)
+            return night_options(archive, options, self.previous_as_of, as_judged=as_judged)
         previous = read_previous_audit(self.previous)
-        return night_options(archive, options, previous.as_of, previous)
+        return night_options(archive, options, previous.as_of, previous, as_judged=as_judged)
 
     def chained(self) -> PreviousBundle | None:
         """Return the previous bundle as the attestation names it. Raises SourceError (TRL458)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from tracline.archive.shared_writer import LiveArchive
 from tracline.archive.writer import RULES_COLUMN, archive_writer
 from tracline.batch.audit.as_judged import audit_as_judged
 from tracline.batch.audit.audit import audit
+from tracline.batch.nights.night_options import night_options
 from tracline.batch.prepare import spill
 from tracline.batch.prepare.options import AuditOptions
 from tracline.cli import tracline
@@ -362,3 +364,24 @@ def test_an_audit_as_judged_finds_what_was_found_live(tmp_path: Path, finish: bo
     assert counts["b", "paid-once", "violated"] == (2 if finish else 1)
     assert counts["c", "calm", "violated"] == (1 if finish else 2)
     assert counts["a", "calm", "violated"] == counts["b", "answered", "unmet"] == 1
+
+
+def test_nights_as_judged_are_one_audit_as_judged(tmp_path: Path) -> None:
+    """Each session stands in the night of its close, judged by the sets that judged it."""
+    rows = [
+        *session("s", user("hello"), call("pay"), user("now!"), call("pay"), result(), user("why?")),
+        *session("t", user("well!"), user("well?"), call("odd"), start=START + 100 * NS),
+        *session("u", user("no!"), user("no?"), start=START + 90 * NS, end=False),
+        *session("v", user("no!"), user("no?"), start=START + 200 * NS),
+    ]
+    root = archive(tmp_path / "live", (rows, "aaabbbb" + "aaab" + "ab" + "bbb"))
+    ends = [START + seconds * NS for seconds in (50, 101, 150, 300)]
+    found: list[dict[str, Any]] = []
+    for number, (begin, end) in enumerate(pairwise([START - NS, *ends])):
+        options = night_options([str(root)], AuditOptions(as_of=end, satisfied=True), begin, as_judged=True)
+        audit_as_judged(root, tmp_path / f"night-{number}", options)
+        found += verdicts(tmp_path / f"night-{number}")
+    audit_as_judged(root, tmp_path / "whole", AuditOptions(as_of=ends[-1], satisfied=True))
+    closed = [each for each in verdicts(tmp_path / "whole") if each["session_id"] != "u"]
+    assert {each["session_id"] for each in closed} == {"s", "t", "v"}
+    assert sorted(found, key=lambda each: each["id"]) == sorted(closed, key=lambda each: each["id"])

@@ -71,6 +71,32 @@ def test_waived_findings_stay_and_are_listed(place: Path) -> None:
     assert (calm["sessions_violating"], calm["sessions_violating_unwaived"]) == (2, 1)
 
 
+def verified(place: Path) -> dict[str, str]:
+    """Return the result of each check of the bundle."""
+    line = [
+        "verify",
+        str(place / "bundle"),
+        "--archive",
+        str(place / "archive"),
+        "--rerun",
+        "--format",
+        "json",
+    ]
+    checks = json.loads(CliRunner().invoke(tracline, line).stdout)["checks"]
+    return {each["check"]: each["result"] for each in checks}
+
+
+def test_waived_findings_are_verified(place: Path) -> None:
+    """The waivers in the bundle are matched again, at the attested time, and the audit is re-performed."""
+    text = RULE_WAIVER.format(where="agent: bot", until="2999-01-01")
+    assert audit(place, *waive(place, text)).exit_code == 0
+    found = verified(place)
+    assert (found["waivers"], found["rerun"], found["report"]) == ("passed", "passed", "passed")
+    waived = place / "bundle" / "waived.jsonl"
+    waived.write_text(waived.read_text().splitlines()[0] + "\n")
+    assert verified(place)["waivers"] == "failed"
+
+
 @pytest.mark.parametrize(
     ("where", "until", "code"),
     [
