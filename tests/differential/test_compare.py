@@ -96,7 +96,10 @@ def compared(recover: Recover) -> tuple[int, int, int]:
     return pairs, equal, later
 
 
-@pytest.mark.parametrize("recover", Recover)
+SLOW = [pytest.param(each, marks=pytest.mark.slow) for each in Recover if each is not Recover.BOTH]
+
+
+@pytest.mark.parametrize("recover", [Recover.BOTH, *SLOW])
 def test_all_pairs_of_formulas_of_up_to_three_nodes(recover: Recover) -> None:
     """The answer, the shortest session, its answers, and the shortest session that only one breaks."""
     pairs, equal, later = compared(recover)
