@@ -42,14 +42,18 @@ class AuditOptions:
 
     def __post_init__(self) -> None:
         assert self.previous_as_of is None or self.as_of is not None, "a night ends at a time"
-        assert self.waivers is None or self.waivers_in_force_at is not None, "waivers are in force at a time"
+        assert self.waivers is None or self.waivers_in_force, "waivers are in force at a time"
+
+    @property
+    def waivers_in_force(self) -> tuple[WaiverFile, int] | None:
+        """Return the waivers and the time at which they are in force, None without waivers."""
+        at = self.waivers_at if self.as_of is None else self.as_of
+        return None if self.waivers is None or at is None else (self.waivers, at)
 
     @property
     def waivers_in_force_at(self) -> int | None:
         """Return the time at which the waivers are in force, None without waivers."""
-        if self.waivers is None:
-            return None
-        return self.waivers_at if self.as_of is None else self.as_of
+        return None if self.waivers_in_force is None else self.waivers_in_force[1]
 
 
 ALLOCATOR = "_RJEM_MALLOC_CONF"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from tracline.archive.shared_writer import LiveArchive
 from tracline.archive.writer import RULES_COLUMN, archive_writer
 from tracline.batch.audit.as_judged import audit_as_judged
 from tracline.batch.audit.audit import audit
-from tracline.batch.nights.night_options import night_options
 from tracline.batch.prepare import spill
 from tracline.batch.prepare.options import AuditOptions
 from tracline.cli import tracline
@@ -153,6 +151,21 @@ def test_a_set_that_came_back_has_two_histories(tmp_path: Path) -> None:
         ("s", 2, "calm", "violated"),
         ("s", 3, "answered", "unmet"),
     ]
+
+
+def test_segments_are_drawn_with_the_rules_of_their_set(tmp_path: Path) -> None:
+    """A violating segment has the rules of its own set; a clean session was judged by one set as a whole."""
+    torn = session("torn", user("why?"), user("a"), user("now!"), user("why?"))
+    clean = session("clean", user("a"), call("pay"), result(), user("b"))
+    mixed = session("mixed", user("a"), user("b"), user("c"), user("d"))
+    rows = (torn, "aabbb"), (clean, "b" * len(clean)), (mixed, "aabbb")
+    judged(archive(tmp_path / "archive", *rows))
+    lines = [json.loads(line) for line in (tmp_path / "bundle" / "sessions.jsonl").read_text().splitlines()]
+    found = {(line["session_id"], line["why"], line["events"][0]["seq"]): line["rules"] for line in lines}
+    assert set(found) == {("torn", "worst", 3), ("clean", "sample", 1)}
+    assert {run["rule"] for run in found["clean", "sample", 1]} >= {"paid-twice"}
+    (calm,) = [run for run in found["torn", "worst", 3] if run["rule"] == "calm"]
+    assert [verdict["step"] for verdict in calm["verdicts"] if verdict["sentence"]] == [2]
 
 
 def test_an_end_closes_only_the_segment_that_it_follows(tmp_path: Path) -> None:
@@ -364,24 +377,3 @@ def test_an_audit_as_judged_finds_what_was_found_live(tmp_path: Path, finish: bo
     assert counts["b", "paid-once", "violated"] == (2 if finish else 1)
     assert counts["c", "calm", "violated"] == (1 if finish else 2)
     assert counts["a", "calm", "violated"] == counts["b", "answered", "unmet"] == 1
-
-
-def test_nights_as_judged_are_one_audit_as_judged(tmp_path: Path) -> None:
-    """Each session stands in the night of its close, judged by the sets that judged it."""
-    rows = [
-        *session("s", user("hello"), call("pay"), user("now!"), call("pay"), result(), user("why?")),
-        *session("t", user("well!"), user("well?"), call("odd"), start=START + 100 * NS),
-        *session("u", user("no!"), user("no?"), start=START + 90 * NS, end=False),
-        *session("v", user("no!"), user("no?"), start=START + 200 * NS),
-    ]
-    root = archive(tmp_path / "live", (rows, "aaabbbb" + "aaab" + "ab" + "bbb"))
-    ends = [START + seconds * NS for seconds in (50, 101, 150, 300)]
-    found: list[dict[str, Any]] = []
-    for number, (begin, end) in enumerate(pairwise([START - NS, *ends])):
-        options = night_options([str(root)], AuditOptions(as_of=end, satisfied=True), begin, as_judged=True)
-        audit_as_judged(root, tmp_path / f"night-{number}", options)
-        found += verdicts(tmp_path / f"night-{number}")
-    audit_as_judged(root, tmp_path / "whole", AuditOptions(as_of=ends[-1], satisfied=True))
-    closed = [each for each in verdicts(tmp_path / "whole") if each["session_id"] != "u"]
-    assert {each["session_id"] for each in closed} == {"s", "t", "v"}
-    assert sorted(found, key=lambda each: each["id"]) == sorted(closed, key=lambda each: each["id"])
