@@ -24,6 +24,7 @@ COMMANDS = {
     "label": ("rules.label", "Show how often each proposition is true, with sample events."),
     "example": ("rules.example", "Make an example of a rule from a finding of an audit."),
     "eval": ("rules.eval_", "Step one formula over a trace."),
+    "compare": ("rules.compare", "Compare rules, formulas or packs, exactly."),
     "import": ("archive.import_", "Convert chat logs and span dumps to an archive of event Parquet."),
     "audit": ("audit.audit", "Judge an archive by rule packs and write a bundle of verdicts."),
     "report": ("audit.report", "Draw the report of a bundle again."),

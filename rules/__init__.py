@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..schemas.verdict import Recover, Severity, Verdict
+    from .comparison.compare import Difference, compare
     from .compiler.compile import compile_rule
     from .engine.monitor import Monitor
     from .explanation.rule_status import explain
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from .packs.load import load_packs
 
 __all__ = [
+    "Difference",
     "Monitor",
     "Recover",
     "Rule",
@@ -26,12 +28,14 @@ __all__ = [
     "RuleSet",
     "Severity",
     "Verdict",
+    "compare",
     "compile_rule",
     "explain",
     "load_packs",
 ]
 
 _MODULES = {
+    "Difference": ".comparison.compare",
     "Monitor": ".engine.monitor",
     "Recover": "..schemas.verdict",
     "Rule": ".model.rule",
@@ -39,6 +43,7 @@ _MODULES = {
     "RuleSet": ".model.rule",
     "Severity": "..schemas.verdict",
     "Verdict": "..schemas.verdict",
+    "compare": ".comparison.compare",
     "compile_rule": ".compiler.compile",
     "explain": ".explanation.rule_status",
     "load_packs": ".packs.load",

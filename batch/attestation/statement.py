@@ -19,6 +19,7 @@ from ...schemas.time import rfc3339
 from ..evidence.bundle import SUMMARY, VERDICTS
 from ..evidence.files import bundle_files, digests, file_digest
 from ..findings.inputs import INPUTS, InputFile
+from ..findings.waiving import read_waived
 from ..prepare.options import AuditOptions
 from .chain import PreviousBundle
 from .envelope import ATTESTATION, TIMESTAMP
@@ -65,14 +66,14 @@ def audit_predicate(
     return {
         "tool": tool(),
         "made": {**made},
-        "parameters": _parameters(options, previous, as_judged=as_judged),
+        "parameters": _parameters(options, as_judged=as_judged),
         "rules": _rules(rule_sets.values()),
         "rule_sets": sorted(rule_sets),
         "inputs": _inputs(bundle / INPUTS),
         "population": summary["population"],
-        "verdicts": _verdicts(bundle / VERDICTS),
+        "verdicts": {**_verdicts(bundle / VERDICTS), "waived": sum(1 for _ in read_waived(bundle))},
         "previous": None if previous is None else {"sha256": previous.sha256, "as_of": previous.as_of},
-        "waivers_at": None,
+        "waivers_at": _time(options.waivers_in_force_at),
         "chains": [],
         "redaction": None,
     }
@@ -90,12 +91,12 @@ def tool() -> Mapping[str, Any]:
     return {"version": release, "semantics": SEMANTICS, "dependencies": found}
 
 
-def _parameters(options: AuditOptions, previous: PreviousBundle | None, *, as_judged: bool) -> dict[str, Any]:
+def _parameters(options: AuditOptions, *, as_judged: bool) -> dict[str, Any]:
     """Return everything that decides the bytes of the bundle, besides the rules and the input."""
     return {
         "as_judged": as_judged,
         "as_of": _time(options.as_of),
-        "previous_as_of": None if previous is None else previous.as_of,
+        "previous_as_of": _time(options.previous_as_of),
         "since": _time(options.since),
         "until": _time(options.until),
         "satisfied": options.satisfied,
@@ -140,4 +141,4 @@ def _verdicts(path: Path) -> dict[str, int]:
     with path.open("rb") as lines:
         decoder = msgspec.json.Decoder(_Line)
         counts = Counter(decoder.decode(line).verdict for line in lines)
-    return {**{name: counts[name] for name in ("violated", "unmet", "unjudged")}, "waived": 0}
+    return {name: counts[name] for name in ("violated", "unmet", "unjudged")}

@@ -30,10 +30,9 @@ from ..evidence import bundle
 from ..findings.bundle_rules import keyed
 from ..prepare.buckets import labelled, until
 from ..prepare.options import AuditOptions
-from ..prepare.prepare import prepare
 from ..sources.discover import Population, SourceFile, Sources, named
 from ..sources.event_files import FileSlice, footer, null_count, reading, scan_slices
-from .audit import AuditResult, OnProgress, in_threads, silent
+from .audit import AuditResult, OnProgress, in_threads, read_parts, silent
 from .draft import BundleDraft
 from .open_sessions import OpenedIn, open_sessions
 from .summary import COUNTS, AuditTally, summary
@@ -71,12 +70,15 @@ def audit_as_judged(
     started, population = attesting.begin(), Population()
     with bundle.staged(out) as work:
         scratch = work / bundle.SCRATCH
-        parts = prepare(archive, scratch, population, options)
-        sets = _rule_sets(archive, parts)
+        parts, tonight = read_parts(archive, scratch, population, options, as_judged=True)
+        sets = _rule_sets(archive, parts, parts if tonight is None else tonight.files)
         rules = _rules(sets)
         compiled: dict[str | None, CompiledRules] = {each.digest: each.compiled for each in sets}
         draft = BundleDraft.begin(work, out, archive, population, options, compiled)
         tally, opened = _population(sets, len(rules), scratch, options, on_progress)
+        if tonight is not None:
+            tally.open_sessions += len(tonight.open)
+            opened = tonight.open, tonight.files
         unseen = _judge_sets(sets, list(rules), draft, tally, on_progress)
         shown, digests = [rule for rule, _ in rules.values()], [digest for _, digest in rules.values()]
         examples = draft.write_verdicts(shown)
@@ -93,10 +95,12 @@ def audit_as_judged(
         content |= {"rule_sets": [_summary_of(rule_set) for rule_set in sets]}
         for rule_set in sets:
             bundle.write_rules(work / bundle.RULES / rule_set.digest, rule_set.rule_set.sources)
-        draft.finish(content, [opened], judged_by, as_judged=True)
+        waived = draft.finish(content, [opened], judged_by, as_judged=True)
         by_digest = {each.digest: each.compiled for each in sets}
         attest(work, by_digest, options, attesting, started, as_judged=True)
-    return AuditResult(content, population, examples)
+    if waived is not None:
+        waived.add_to(content)
+    return AuditResult(content, population, examples, waived=waived)
 
 
 def _judge_sets(
@@ -125,13 +129,18 @@ def _judge_sets(
     return [name for name, is_seen in seen.items() if not is_seen]
 
 
-def _rule_sets(archive: Sources, parts: Sequence[SourceFile]) -> list[ArchivedRuleSet]:
-    """Return the rule sets that the events name, in the order of their first events."""
+def _rule_sets(
+    archive: Sources, parts: Sequence[SourceFile], files: Sequence[SourceFile]
+) -> list[ArchivedRuleSet]:
+    """Return the rule sets that the events of parts name, in the order of their first events.
+
+    The rule sets are in the archives of `files`.
+    """
     found: dict[str, list[tuple[int, int, SourceFile]]] = {}
     for part in parts:
         for digest, events, first in _digests(archive, part):
             found.setdefault(digest, []).append((events, first, part))
-    roots = list(dict.fromkeys(part.path.parent.parent for part in parts))
+    roots = list(dict.fromkeys(part.path.parent.parent for part in files))
     sets: list[ArchivedRuleSet] = []
     for digest, uses in found.items():
         rule_set = read_rule_set(roots, digest)

@@ -21,6 +21,8 @@ from ..attestation.attest import UNSIGNED, Attesting, attest
 from ..contents.never_true import RuleMistakes, names_never_true, rule_mistakes
 from ..evidence import bundle
 from ..findings.bundle_rules import keyed
+from ..findings.waiving import WaivedCounts
+from ..nights.night import Night, night_of
 from ..prepare import spill
 from ..prepare.ahead import behind
 from ..prepare.buckets import Buckets, label_passes, labelled
@@ -46,13 +48,15 @@ OnProgress = Callable[[str, int, int], None]
 class AuditResult:
     """The result of an audit. `examples` are the first broken sessions by the rule's name in the summary.
 
-    `rows_in_order` counts the rows that were judged as they came, without a sort.
+    `rows_in_order` counts the rows that were judged as they came, without a sort. `waived` is None where the
+    audit had no waivers; else the summary has its counts, too, which `summary.json` does not have.
     """
 
     summary: Any
     population: Population
     examples: Examples = field(default_factory=Examples)
     rows_in_order: int = 0
+    waived: WaivedCounts | None = None
 
 
 def silent(_step: str, _done: int, _total: int) -> None:
@@ -79,9 +83,12 @@ def audit(
     with bundle.staged(out) as work:
         tally = AuditTally(len(compiled.rules))
         draft = BundleDraft.begin(work, out, archive, population, options, {None: compiled})
-        parts = prepare(archive, draft.scratch, population, options)
+        parts, tonight = read_parts(archive, draft.scratch, population, options)
         auditing = _Auditing(compiled, draft, tally, on_progress)
         rows_in_order = auditing.judge(parts)
+        if tonight is not None:
+            tally.open_sessions += len(tonight.open)
+            auditing.opened[:] = [(tonight.open, tonight.files)]
         examples = draft.write_verdicts(compiled.rules)
         tally.reject(named(archive), population)
         content = summary(compiled.rules, compiled.digests, tally, population, options)
@@ -89,9 +96,26 @@ def audit(
         if rule_set.selection:
             content["selection"] = {option: list(words) for option, words in rule_set.selection.items()}
         bundle.write_rules(work / bundle.RULES, rule_set.sources)
-        draft.finish(content, auditing.opened, keyed(zip(compiled.rules, compiled.digests, strict=True)))
+        by_key = keyed(zip(compiled.rules, compiled.digests, strict=True))
+        waived = draft.finish(content, auditing.opened, by_key)
         attest(work, {rule_set_digest(rule_set): compiled}, options, attesting, started)
-    return AuditResult(content, population, examples, rows_in_order)
+    if waived is not None:
+        waived.add_to(content)
+    return AuditResult(content, population, examples, rows_in_order, waived)
+
+
+def read_parts(
+    archive: Sources, scratch: Path, population: Population, options: AuditOptions, *, as_judged: bool = False
+) -> tuple[tuple[SourceFile, ...], Night | None]:
+    """Return the files of the events to judge, as `prepare` does; of a night those that it covers."""
+    parts = prepare(archive, scratch, population, options)
+    if options.previous_as_of is None:
+        return parts, None
+    if population.watermark is not None and options.as_of is not None:
+        # A later watermark would be that of an archive that has grown.
+        population.watermark = min(population.watermark, options.as_of)
+    tonight = night_of(parts, scratch / "night", options, as_judged=as_judged)
+    return tonight.parts, tonight
 
 
 def _rule_mistakes(
@@ -138,7 +162,7 @@ class _Auditing:
     def _sort_parts(self, parts: Sequence[SourceFile]) -> None:
         """Judge all sessions, sorted."""
         scratch, columns = self.draft.scratch, self.draft.choice.columns
-        batches = _sorted_parts(parts, self.compiled, scratch, self.options, self.on_progress, columns)
+        batches = sorted_parts(parts, self.compiled, scratch, self.options, self.on_progress, columns)
         self._add_all(batches, parts)
 
     def _judge_in_order(self, passes: Sequence[spill.Pass], found: RowOrder) -> None:
@@ -210,10 +234,10 @@ def judged_batches(
     that judging needs. Raises SourceError if there is nothing to read.
     """
     parts = prepare(archive, scratch, population, options)
-    return _sorted_parts(parts, compiled, scratch, options, on_progress, keep)
+    return sorted_parts(parts, compiled, scratch, options, on_progress, keep)
 
 
-def _sorted_parts(
+def sorted_parts(
     parts: Sequence[SourceFile],
     compiled: CompiledRules,
     scratch: Path,

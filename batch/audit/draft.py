@@ -22,13 +22,14 @@ from ..evidence.certificates import CERTIFICATES, Certificates, SessionPlace
 from ..evidence.sorted_lines import SortedLines
 from ..findings.bundle_rules import RuleKey
 from ..findings.inputs import write_inputs
+from ..findings.waiving import WaivedCounts, Waiving
 from ..prepare.ahead import behind
 from ..prepare.options import AuditOptions
 from ..report.choice import SessionChoice
 from ..report.drawn import SESSIONS, write_sessions
 from ..report.page import write_report
 from ..sources.discover import Population, Sources
-from .open_sessions import OPEN_SESSIONS, OpenedIn, write_open
+from .open_sessions import OpenedIn, write_open
 from .summary import rule_keys
 
 EXAMPLES_MAX = 3
@@ -53,6 +54,7 @@ class BundleDraft:
     lines: SortedLines[RecordKey]
     certificates: Certificates
     choice: SessionChoice
+    waiving: Waiving | None
 
     @classmethod
     def begin(
@@ -67,6 +69,7 @@ class BundleDraft:
         """Return the draft of an audit by rule sets, by their digests; a single one needs no digest."""
         scratch = work / bundle.SCRATCH
         window = tuple(None if time is None else rfc3339(time) for time in (options.since, options.until))
+        waivers = options.waivers_in_force
         places = SortedLines(scratch / "certificates", SessionPlace)
         return cls(
             work=work,
@@ -77,6 +80,7 @@ class BundleDraft:
             lines=SortedLines(scratch / "verdicts", RecordKey),
             certificates=Certificates(rule_sets, (window[0], window[1]), places),
             choice=SessionChoice(options.seed, with_text=options.with_text),
+            waiving=None if waivers is None else Waiving(*waivers, work),
         )
 
     @property
@@ -100,7 +104,7 @@ class BundleDraft:
         self.certificates.add(judged, rule_set)
 
     def write_verdicts(self, rules: Sequence[Rule]) -> Examples:
-        """Write the files of verdicts, and return examples."""
+        """Write the files of verdicts, and return examples; waived verdicts are none."""
         keys = {(r.pack, r.id): key for key, r in zip(rule_keys(rules), rules, strict=True)}
         examples: Examples = {}
 
@@ -109,7 +113,8 @@ class BundleDraft:
                 lines = [text for _, text in block]
                 verdicts.writelines(lines)
                 for at, text in block:
-                    _add_example(examples.setdefault(keys[at.pack, at.rule], []), at, text)
+                    if self.waiving is None or not self.waiving.waives(at, text):
+                        _add_example(examples.setdefault(keys[at.pack, at.rule], []), at, text)
                 yield lines
 
         typed = bundle.typed_writer(self.work / bundle.TYPED_VERDICTS)
@@ -124,16 +129,18 @@ class BundleDraft:
         rules: Mapping[RuleKey, Rule],
         *,
         as_judged: bool = False,
-    ) -> None:
-        """Write all other files but the rules, and delete the scratch folder."""
+    ) -> WaivedCounts | None:
+        """Write all other files but the rules, delete the scratch folder, and return what was waived."""
         work, options, population = self.work, self.options, self.population
         self.certificates.write(work / CERTIFICATES)
-        write_open(work / OPEN_SESSIONS, opened, population.inputs, options.as_of)
+        write_open(work / bundle.OPEN_SESSIONS, opened, population.inputs, options.as_of)
         write_canonical(work / bundle.SUMMARY, summary)
         write_inputs(work, self.out, self.archive, population, options, as_judged=as_judged)
         write_sessions(work / SESSIONS, self.choice)
+        waived = None if self.waiving is None else self.waiving.finish()
         write_report(work, rules)
         shutil.rmtree(self.scratch)
+        return waived
 
 
 def _blocks(found: Iterable[tuple[RecordKey, bytes]], size: int) -> Iterator[list[tuple[RecordKey, bytes]]]:

@@ -18,11 +18,11 @@ from ..evidence.canonical_json import canonical_line
 from ..evidence.sorted_lines import SortedLines
 from ..prepare.buckets import until
 from ..prepare.spill import Pass, passes
-from ..sources.discover import FileFormat, SourceFile
+from ..sources.discover import SourceFile
 from ..sources.event_files import changed, may_have_occurrence, reading
+from ..sources.file_format import FileFormat
 from .row_order import RowOrder
 
-OPEN_SESSIONS = "open.jsonl"
 _KEY = ("session_id", "occurrence")
 _PATH = "path of the file"
 """A column that no file has."""

@@ -26,6 +26,7 @@ VERDICTS = "verdicts.jsonl"
 TYPED_VERDICTS = "verdicts.parquet"
 SUMMARY = "summary.json"
 RULES = "rules"
+OPEN_SESSIONS = "open.jsonl"
 SCRATCH = ".scratch"
 """The folder in an unfinished bundle that is deleted at its end."""
 IN_EVERY_BUNDLE = frozenset({VERDICTS, SUMMARY})

@@ -54,6 +54,8 @@ class BundleSource(msgspec.Struct, frozen=True):
     timezone: str
     seed: int = 0
     with_text: bool = False
+    waivers_at: str | None = None
+    previous_as_of: str | None = None
 
     @property
     def options(self) -> AuditOptions:
@@ -87,6 +89,7 @@ def write_inputs(
     as_judged: bool = False,
 ) -> None:
     """Write the files on the input into the bundle `work`, which replaces `out` later."""
+    waivers_at = options.waivers_in_force_at
     source = BundleSource(
         as_judged=as_judged,
         as_of=None if options.as_of is None else rfc3339(options.as_of),
@@ -97,6 +100,8 @@ def write_inputs(
         timezone=str(options.zone),
         seed=options.seed,
         with_text=options.with_text,
+        previous_as_of=None if options.previous_as_of is None else rfc3339(options.previous_as_of),
+        waivers_at=None if waivers_at is None else rfc3339(waivers_at),
     )
     (work / SOURCE).write_bytes(_line(source))
     read = {_input(file, population.extent_of(file.name)) for file in population.inputs}

@@ -25,7 +25,8 @@ from ..prepare.chat_frames import chat_batches
 from ..prepare.session_ids import KnownConversations, shared_ids
 from ..prepare.span_candidates import resolved
 from ..prepare.timezone import zone_of
-from ..sources.discover import FileFormat, Population, Reject, SourceFile, Sources, discover, each_source
+from ..sources.discover import Population, Reject, SourceFile, Sources, discover, each_source
+from ..sources.file_format import FileFormat
 from .small_sources import SMALL_ROWS, SmallChats, rows_by_file, together
 
 SPAN_ROWS = 50_000

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, tzinfo
 
 from ...schemas.chat.reading import AS_LOGGED, ChatReading
+from ..waivers.waiver import WaiverFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,10 @@ class AuditOptions:
     event close a session; rows after `as_of`, and spans that end later, are ignored. Judging: verdicts before
     `since` or from `until` on are omitted; `satisfied` adds satisfied and held verdicts. The report: `seed`
     chooses the sessions without a violation that it draws, and `with_text` adds the texts of drawn events.
+    `waivers` are in force at `as_of`, or at `waivers_at` where that is None.
+
+    With `previous_as_of`, the audit covers the sessions that closed after that time and not after `as_of`,
+    which must be given. `files` are the names of the inputs that are read, None for all.
     """
 
     since: int | None = None
@@ -30,6 +35,25 @@ class AuditOptions:
     threads: int = 1
     seed: int = 0
     with_text: bool = False
+    waivers: WaiverFile | None = None
+    waivers_at: int | None = None
+    previous_as_of: int | None = None
+    files: frozenset[str] | None = None
+
+    def __post_init__(self) -> None:
+        assert self.previous_as_of is None or self.as_of is not None, "a night ends at a time"
+        assert self.waivers is None or self.waivers_in_force, "waivers are in force at a time"
+
+    @property
+    def waivers_in_force(self) -> tuple[WaiverFile, int] | None:
+        """Return the waivers and the time at which they are in force, None without waivers."""
+        at = self.waivers_at if self.as_of is None else self.as_of
+        return None if self.waivers is None or at is None else (self.waivers, at)
+
+    @property
+    def waivers_in_force_at(self) -> int | None:
+        """Return the time at which the waivers are in force, None without waivers."""
+        return None if self.waivers_in_force is None else self.waivers_in_force[1]
 
 
 ALLOCATOR = "_RJEM_MALLOC_CONF"

@@ -12,8 +12,9 @@ from ...archive.error import SourceError
 from ...schemas.frames.candidates import SPAN_COLUMNS, candidate_frame
 from ...schemas.sessions.claim_log import ClaimLog
 from ...schemas.sessions.order import session_order
-from ..sources.discover import FileFormat, Population, Reject, SourceFile, Sources, discover
+from ..sources.discover import Population, Reject, SourceFile, Sources, discover
 from ..sources.event_files import footer, null_count, reading, reject_rows
+from ..sources.file_format import FileFormat
 from .chat_frames import chat_frames
 from .options import AuditOptions
 from .session_ids import shared_ids
@@ -42,7 +43,7 @@ def prepare(
     """
     options = options or AuditOptions()
     ready: list[SourceFile] = []
-    found = discover(source, population)
+    found = discover(source, population, options.files)
     chats = [part for part in found if part.format is FileFormat.CHAT]
     known = shared_ids(chats, options.zone, options.chat)
     for frame in chat_frames(chats, population, known, options.zone, options.chat):
@@ -56,7 +57,7 @@ def prepare(
             rest.append(_write(scratch, f"spans-{len(rest):06d}", frame))
     for part in found:
         if part.format is FileFormat.PARQUET and _is_readable(part, population):
-            (ready if _is_ready(part) else rest).append(part)
+            (ready if is_ready(part) else rest).append(part)
     for frame in _by_session(rest, scratch / "sessions", options.as_of):
         judged = session_order(frame, options.idle_s, options.as_of, claim_log)
         population.duplicates += judged.repeats + judged.stray_ends
@@ -74,7 +75,7 @@ def _is_readable(part: SourceFile, population: Population) -> bool:
     return True
 
 
-def _is_ready(part: SourceFile) -> bool:
+def is_ready(part: SourceFile) -> bool:
     """Return whether each row of a file has an occurrence, a `seq` and an id."""
     facts = footer(part)
     return all(null_count(part, facts, name) == 0 for name in _READY)

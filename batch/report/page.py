@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -24,6 +25,7 @@ from ...schemas.verdict import Severity, Verdict
 from ..evidence.bundle import SUMMARY, VERDICTS, read_verdicts
 from ..findings.bundle_rules import RuleKey, bundle_rules
 from ..findings.inputs import INPUTS, SOURCE
+from ..findings.waiving import read_waived
 from .choice import EVENTS_DRAWN_MAX
 from .drawing import Timeline, Witnesses, timeline, trend
 from .drawn import SESSIONS
@@ -127,7 +129,17 @@ def _context(bundle: Path, rules: Mapping[RuleKey, Rule]) -> dict[str, Any]:
         "worst": [each for each in drawn if each.session["why"] == "worst"],
         "sample": [each for each in drawn if each.session["why"] == "sample"],
         "events_max": EVENTS_DRAWN_MAX,
+        "waivers": _waivers(bundle),
     }
+
+
+def _waivers(bundle: Path) -> list[dict[str, Any]]:
+    """Return the waivers that accept verdicts, by their places, each with the number of these."""
+    counts = Counter((each.waiver, each.reason, each.by, each.until) for each in read_waived(bundle))
+    return [
+        {"reason": reason, "by": by, "until": until, "count": count}
+        for (_, reason, by, until), count in sorted(counts.items())
+    ]
 
 
 def _figures(summary: Mapping[str, Any], rules: Mapping[RuleKey, Rule]) -> Iterator[RuleFigures]:

@@ -6,9 +6,8 @@ import glob
 import os
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 
 from ...archive.error import SourceError
@@ -27,28 +26,17 @@ from ...schemas.instrumentations.census import SpanCensus, sum_of
 from ...schemas.otlp.decoded import Decoded
 from ..evidence.bundle import IN_EVERY_BUNDLE
 from .file_extent import FileExtent
+from .file_format import JSON_SUFFIXES, FileFormat, head, sniff
 
 REJECTS_LISTED_MAX = 1_000
 """Rejects that a population lists; further ones are only counted by code."""
 
-_MAGIC = {b"PAR1": "parquet", b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-_JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
-_DATA_SUFFIXES = (*_JSON_SUFFIXES, ".parquet", ".gz", ".zst")
-_JSON_START = re.compile(rb"\xef?\xbb?\xbf?\s*[\[{]\s*[\[{\]}\"]")
+_DATA_SUFFIXES = (*JSON_SUFFIXES, ".parquet", ".gz", ".zst")
 _RULE_SET = re.compile(r"[0-9a-f]{64}\.json")
-_SNIFFED_BYTES = 4_096
 
 
 Sources = str | Path | Sequence[str | Path]
 """One or several files, folders and globs."""
-
-
-class FileFormat(StrEnum):
-    """The format of a file, detected from its first bytes."""
-
-    PARQUET = "parquet"
-    CHAT = "chat"
-    SPANS = "spans"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +153,16 @@ def named(sources: Sources) -> str:
     return ", ".join(map(str, each_source(sources)))
 
 
-def discover(source: Sources, population: Population) -> tuple[SourceFile, ...]:
+IsDone = Callable[[str, int], bool]
+"""Returns whether a file of that name and size need not be read again."""
+
+
+def discover(
+    source: Sources,
+    population: Population,
+    only: frozenset[str] | None = None,
+    is_done: IsDone | None = None,
+) -> tuple[SourceFile, ...]:
     """Return the files of a source (a file, a folder with its subfolders, or a glob), ordered by name.
 
     Several sources are read as one: a file that is in several of them is one file.
@@ -176,10 +173,15 @@ def discover(source: Sources, population: Population) -> tuple[SourceFile, ...]:
     folders. Hidden files are ignored. In an archive, files that the manifest does not list are rejected. A
     manifest may list none, and an empty JSON file is a dump without spans. Raises SourceError if there is
     nothing to read, or a file of the manifest is missing or has another size.
+
+    With `only`, no file of another name is opened. Of a live archive, files of judged
+    events that `is_done` are not opened either.
     """
     files = _files(source, population)
     given = [Path(part) for part in each_source(source)]
-    found = _listed(files, population, whole=all(path.is_dir() for path in given))
+    found = _listed(files, population, whole=all(path.is_dir() for path in given), is_done=is_done)
+    if only is not None:
+        found = [(path, name) for path, name in found if name in only]
     parts: list[SourceFile] = []
     for path, name in found:
         try:
@@ -199,7 +201,7 @@ def discover(source: Sources, population: Population) -> tuple[SourceFile, ...]:
         else:
             population.skipped.append(name)
     is_archive = any(path.name == MANIFEST for path, _ in files)
-    if not parts and not population.rejects and not is_archive:
+    if not parts and not population.rejects and not is_archive and only is None:
         hint = "choose a file, a folder or a glob of event Parquet, chat logs in JSON, or OTLP dumps"
         raise SourceError("TRL401", named(source), "contains no event Parquet, chat logs or spans", hint)
     population.files += len(parts)
@@ -207,40 +209,9 @@ def discover(source: Sources, population: Population) -> tuple[SourceFile, ...]:
     return tuple(parts)
 
 
-def sniff(path: Path) -> FileFormat | None:
-    """Return the format of a file by its first bytes, decompressed, or None if it is not telemetry."""
-    compression, start = head(path)
-    if compression == "parquet":
-        return FileFormat.PARQUET
-    if not start and compression is None and path.name.lower().endswith(_JSON_SUFFIXES):
-        # The collector's file exporter creates its file before the first span arrives.
-        return FileFormat.SPANS
-    from .span_files import holds_spans
-
-    if holds_spans(path, start):
-        return FileFormat.SPANS
-    if path.name.lower().endswith(_JSON_SUFFIXES) and start.strip()[:1] in (b"[", b"{"):
-        return FileFormat.CHAT
-    return FileFormat.CHAT if _JSON_START.match(start) else None
-
-
-def head(path: Path) -> tuple[str | None, bytes]:
-    """Return a file's compression (`parquet` for Parquet) and its first bytes, decompressed."""
-    with path.open("rb") as file:
-        start = file.read(_SNIFFED_BYTES)
-    compression = next((name for magic, name in _MAGIC.items() if start.startswith(magic)), None)
-    if compression in ("gzip", "zstd"):
-        from .open import open_bytes
-
-        try:
-            with open_bytes(path) as stream:
-                start = stream.read(_SNIFFED_BYTES)
-        except (OSError, ValueError):
-            return compression, b""
-    return compression, start
-
-
-def _listed(found: list[tuple[Path, str]], population: Population, *, whole: bool) -> list[tuple[Path, str]]:
+def _listed(
+    found: list[tuple[Path, str]], population: Population, *, whole: bool, is_done: IsDone | None
+) -> list[tuple[Path, str]]:
     """Return the files without the manifests, and reject files of archives that no manifest lists.
 
     A live manifest may list files that were written after `found`; they are added if the archive is read
@@ -249,6 +220,7 @@ def _listed(found: list[tuple[Path, str]], population: Population, *, whole: boo
     roots = {path.parent: name.removesuffix(MANIFEST) for path, name in found if path.name == MANIFEST}
     listed: dict[Path, str] = {}
     unfinished: set[str] = set()
+    done: set[Path] = set()
     for root, prefix in roots.items():
         manifest = read_manifest(root)
         unfinished |= manifest.unfinished
@@ -257,11 +229,14 @@ def _listed(found: list[tuple[Path, str]], population: Population, *, whole: boo
             if Path(entry.file).name not in manifest.unfinished:
                 _require_whole(root, entry)
                 listed[root / entry.file] = prefix + entry.file
+                is_live = entry.source in manifest.watermarks
+                if is_live and is_done is not None and is_done(prefix + entry.file, entry.bytes):
+                    done.add(root / entry.file)
     files: list[tuple[Path, str]] = []
     late = listed.keys() - {path for path, _ in found} if whole else ()
     for path, name in sorted([*found, *((path, listed[path]) for path in late)], key=lambda pair: pair[1]):
         is_record = path.name == MANIFEST or (path.name == TOMBSTONES and path.parent in roots)
-        if is_record or path.name in unfinished:
+        if is_record or path.name in unfinished or path in done:
             continue
         if not path.is_file():
             # Opening a pipe would block; a link may be broken.

@@ -13,8 +13,9 @@ from ...schemas.event import Content, Kind
 from ...schemas.instrumentations.lacks import Diagnosed, Instrumentations
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
-from ..sources.discover import FileFormat, Population, SourceFile, discover
+from ..sources.discover import Population, SourceFile, discover
 from ..sources.event_files import reading, scan
+from ..sources.file_format import FileFormat
 from ..sources.span_files import requests
 
 SPANS_AT_ONCE = 50_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -11,13 +12,17 @@ from pathlib import Path
 
 import msgspec
 
+from ...rules.engine.records import record_line
 from ...rules.model.digest import verdict_id
 from ...schemas.records.verdict_record import VerdictRecord
+from ...schemas.time import parse_time
 from ...schemas.verdict import Verdict
 from ..attestation.statement import tool
 from ..evidence.bundle import SUMMARY, VERDICTS, read_verdicts
 from ..evidence.certificates import CERTIFICATES
+from ..findings.waiving import WAIVED, WAIVERS, Waiving
 from ..report.page import REPORT, report_html
+from ..waivers.waiver_file import read_waivers
 from .attested import AttestedBundle
 from .checks import BundleCheck, failed, not_checked, passed
 
@@ -128,10 +133,24 @@ def _attested_counts(bundle: AttestedBundle, counts: Counter[str], rules: int) -
 
 
 def waivers_check(bundle: AttestedBundle) -> BundleCheck:
-    """Report that no verdict is waived."""
+    """Match the verdicts with the waivers in the bundle again, and compare the waived ones."""
     if bundle.predicate["waivers_at"] is None:
         return not_checked("waivers", "no verdict is waived")
-    return not_checked("waivers", "this version of tracline does not check waivers")
+    if bundle.is_redacted:
+        return not_checked("waivers", "the waivers of a redacted bundle name other texts")
+    at = parse_time(bundle.predicate["waivers_at"])
+    with tempfile.TemporaryDirectory() as scratch:
+        file = read_waivers((bundle.folder / WAIVERS).read_bytes(), WAIVERS)
+        waiving = Waiving(file, at or 0, Path(scratch))
+        for record in _records(bundle):
+            waiving.waives(*record_line(record))
+        counts = waiving.finish()
+        is_same = (Path(scratch) / WAIVED).read_bytes() == (bundle.folder / WAIVED).read_bytes()
+    if not is_same:
+        return failed("waivers", "TRL460", "other verdicts are waived than the waivers cover", [WAIVED])
+    lapsed = f", {len(counts.expired)} waivers had expired" if counts.expired else ""
+    waived = bundle.predicate["verdicts"]["waived"]
+    return passed("waivers", f"the waivers in force cover the {waived} waived verdicts and no others{lapsed}")
 
 
 def report_check(bundle: AttestedBundle) -> BundleCheck:

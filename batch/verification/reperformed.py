@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -20,8 +21,11 @@ from ..audit.audit import audit
 from ..evidence.bundle import RULES, SUMMARY, TYPED_VERDICTS, VERDICTS, is_typed_alike
 from ..evidence.certificates import CERTIFICATES
 from ..evidence.files import file_digest
+from ..findings.inputs import INPUTS, InputFile
+from ..findings.waiving import WAIVERS
 from ..prepare.options import AuditOptions
 from ..report.page import REPORT
+from ..waivers.waiver_file import read_waivers
 from .attested import AttestedBundle
 from .checks import BundleCheck, failed, not_checked, passed
 
@@ -33,7 +37,7 @@ def rerun_check(bundle: AttestedBundle, archive: Sequence[str], threads: int) ->
     """Audit the archive again by the rules in the bundle, and compare the results."""
     if bundle.is_redacted:
         return not_checked("rerun", "a redacted bundle has other texts than an audit")
-    options = audit_options(bundle.predicate["parameters"], threads)
+    options = replace(audit_options(bundle.predicate["parameters"], threads), **_given(bundle))
     with tempfile.TemporaryDirectory() as scratch:
         again = Path(scratch) / "bundle"
         if bundle.predicate["parameters"]["as_judged"]:
@@ -56,15 +60,32 @@ def rerun_check(bundle: AttestedBundle, archive: Sequence[str], threads: int) ->
     return passed("rerun", "an audit of this archive by these rules writes the same verdicts")
 
 
+def _given(bundle: AttestedBundle) -> dict[str, Any]:
+    """Return the waivers of a bundle, and the files that it names where it is a night's."""
+    given: dict[str, Any] = {}
+    if bundle.predicate["waivers_at"] is not None:
+        text = (bundle.folder / WAIVERS).read_bytes()
+        at = _time(bundle.predicate["waivers_at"])
+        given = {"waivers": read_waivers(text, WAIVERS), "waivers_at": at}
+    if bundle.predicate["parameters"]["previous_as_of"] is not None:
+        with (bundle.folder / INPUTS).open("rb") as lines:
+            names = (msgspec.json.decode(line, type=InputFile).name for line in lines)
+            given["files"] = frozenset(names)
+    return given
+
+
 def _is_same(left: Path, right: Path) -> bool:
     return file_digest(left) == file_digest(right)
 
 
 def audit_options(parameters: Mapping[str, Any], threads: int) -> AuditOptions:
     """Return the options that an attestation states."""
-    times = {name: _time(parameters[name]) for name in ("since", "until", "as_of")}
+    since, until = _time(parameters["since"]), _time(parameters["until"])
     return AuditOptions(
-        **times,
+        since=since,
+        until=until,
+        as_of=_time(parameters["as_of"]),
+        previous_as_of=_time(parameters["previous_as_of"]),
         satisfied=parameters["satisfied"],
         idle_s=parameters["sessions"]["idle_s"],
         scope=tuple(parameters["sessions"]["scope"]),

@@ -11,7 +11,8 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from ...rules.model.rule import Precision
 from ...schemas.records.verdict_record import VerdictRecord
@@ -19,6 +20,9 @@ from ...schemas.verdict import Severity, Verdict
 from ..terminal import clean, quoted
 from .json import array
 from .rule_places import RulePlace
+
+if TYPE_CHECKING:
+    from ...batch.findings.waiving import WaivedVerdict
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LEVELS = {"info": "note", "low": "note", "medium": "warning", "high": "error", "critical": "error"}
@@ -45,11 +49,14 @@ def sarif(
     read: Callable[[], Iterator[VerdictRecord]],
     places: Mapping[str, RulePlace],
     min_severity: Severity = Severity.INFO,
+    waived: Mapping[str, WaivedVerdict] = MappingProxyType({}),
+    is_known: Callable[[str], bool] | None = None,
 ) -> Iterator[str]:
     """Yield a SARIF log of one run. Only violated, unmet and unjudged verdicts are results.
 
     `read` reads the verdicts from the beginning. `places` are those of the rules, by their names in the
-    summary. Of too many results the most severe are in the log, and a notification counts the others.
+    summary. Of too many results the most severe are in the log, and a notification counts the others. Waived
+    verdicts, by id, are suppressed; with `is_known`, results have their state against the baseline.
     """
     rules = {
         key: rule
@@ -73,12 +80,27 @@ def sarif(
     yield f'    "invocations": {json.dumps([_invocation(left_out)])},'
     listed = (
         _result(found, rules, places, *index[found.pack, found.rule])
+        | _suppressed(waived.get(found.id))
+        | _baseline_state(found, is_known)
         for found in results()
         if _takes(room, found)
     )
     yield from array("results", listed, indent="    ")
     yield "  }]"
     yield "}"
+
+
+def _suppressed(waived: WaivedVerdict | None) -> dict[str, Any]:
+    """Return the suppression of a waived result."""
+    if waived is None:
+        return {}
+    text = f"{quoted(waived.reason)} (waived by {quoted(waived.by)} until {waived.until})"
+    return {"suppressions": [{"kind": "external", "status": "accepted", "justification": text}]}
+
+
+def _baseline_state(found: VerdictRecord, is_known: Callable[[str], bool] | None) -> dict[str, Any]:
+    """Return the state of a result against the baseline, if there is one."""
+    return {} if is_known is None else {"baselineState": "unchanged" if is_known(found.id) else "new"}
 
 
 def _rank(verdict: VerdictRecord) -> int:

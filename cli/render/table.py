@@ -47,6 +47,9 @@ def print_table(result: AuditResult, out: Path) -> None:
                 console.print(Text(f"{clean(key)}: {clean(Precision(**rules[key]['precision']).described)}"))
         console.print(Group(*_examples(console, result, broken)), crop=False)
         console.print()
+    for key in broken:
+        if rules[key].get("waived"):
+            console.print(Text(_waived(key, rules[key])))
     unjudged = [key for key in ranked if rules[key]["sessions_unjudged"]]
     rest = [key for key in ranked if key not in broken]
     judged = [key for key in rest if key not in unjudged]
@@ -62,6 +65,13 @@ def print_table(result: AuditResult, out: Path) -> None:
     console.print(Text(f"Bundle: {clean(str(out))}"))
     if broken:
         console.print(Text(f"Read the findings: tracline show {clean(str(out))}"))
+
+
+def _waived(key: str, rule: dict[str, Any]) -> str:
+    """Return the numbers of waived verdicts of a rule and of the sessions with others, in words."""
+    rest = rule["sessions_violating_unwaived"]
+    left = f"{rest:,} {'session' if rest == 1 else 'sessions'}"
+    return f"{clean(key)}: {rule['waived']:,} waived, {left} with findings that are not"
 
 
 def _unjudged(rule: dict[str, Any]) -> str:

@@ -25,7 +25,7 @@ from ..model.printer import to_text
 from ..model.rule import ExampleSession, Rule
 from .breach import explain_breach
 from .past import RunPast
-from .rule_status import VIOLATED_END, RuleStatus, Truth, assess, check_size
+from .rule_status import VIOLATED_END, PartStatus, RuleStatus, Truth, assess, check_size
 
 Sentences: TypeAlias = Mapping[tuple[str, str, str | None, int, Verdict], str]
 """The sentences on verdicts, by pack, rule, slice, `seq` and verdict."""
@@ -97,10 +97,10 @@ def explanations(
         truths = _truths(compiled, rule, words, codes)
         places = {event.seq: place for place, event in enumerate(events)}
         steps = _stepped(run, events, rule)
-        closings = {status.last.slice: status.closing for status in status_of(run)}
+        is_over = is_closed and not run.is_stopped
+        closings = {status.last.slice: status.closing for status in status_of(run)} if is_over else {}
         for name, stepped in steps.items():
-            is_over = is_closed and not run.is_stopped
-            close = closings.get(name) if is_over else None
+            close = closings.get(name)
             unjudged = run.unjudged
             if unjudged is None and close is Verdict.UNJUDGED:
                 unjudged = stepped[-1].seq
@@ -225,22 +225,24 @@ def explanation_data(run: RunExplanation, sentences: Sentences, at: int | None =
         "verdicts": verdicts,
         "close": None if run.close is None else run.close.value,
         "unjudged": _unjudged(run, sentences),
-        "nodes": [
-            {
-                "node": part.node,
-                "formula": to_text(part.formula),
-                "parent": part.parent or None,
-                "ends": [None if end == VIOLATED_END else end for end in part.ends.tolist()],
-                "open": part.is_open.tolist(),
-            }
-            for part in run.status.parts
-        ],
+        "nodes": [_part_data(part) for part in run.status.parts],
         "worth": run.status.worth(),
     }
     if at is not None and at <= len(run.steps):
         status = {part.node: part.status(at, at).value for part in run.status.parts}
         data["at"] = {"t": at, "status": status}
     return data
+
+
+def _part_data(part: PartStatus) -> dict[str, Any]:
+    """Return the status of a part at every start as plain data."""
+    return {
+        "node": part.node,
+        "formula": to_text(part.formula),
+        "parent": part.parent or None,
+        "ends": [None if end == VIOLATED_END else end for end in part.ends.tolist()],
+        "open": part.is_open.tolist(),
+    }
 
 
 def _unjudged(run: RunExplanation, sentences: Sentences) -> dict[str, Any] | None:

@@ -101,9 +101,14 @@ def is_satisfiable(predicate: Predicate) -> bool:
     return satisfiable_with_steps(predicate)[0]
 
 
-@lru_cache(maxsize=16_384)
 def satisfiable_with_steps(predicate: Predicate) -> tuple[bool, int]:
     """Return whether the predicate is satisfiable, and the steps of the search."""
+    return _searched(predicate, repr(predicate))
+
+
+@lru_cache(maxsize=16_384)
+def _searched(predicate: Predicate, _written: str) -> tuple[bool, int]:
+    """Search once for predicates that are written alike: `== 1` and `== true` are equal in Python."""
     tested = list(dict.fromkeys(leaves(predicate)))
     classes = {
         path: value_classes(path, tested)

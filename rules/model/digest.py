@@ -75,6 +75,11 @@ def rule_set_digest(rule_set: RuleSet) -> str:
     return hashlib.sha256(rfc8785.dumps(["tracline-rule-set/1", rules])).hexdigest()
 
 
+def predicate_key(predicate: Predicate) -> bytes:
+    """Return a predicate as canonical JSON: equal just where the digests of their rules agree on them."""
+    return rfc8785.dumps(_predicate(predicate))
+
+
 def verdict_id(
     *,
     pack: str,

@@ -84,7 +84,7 @@ CODES: dict[str, str] = {
     # 3xx: compiling a rule
     "TRL301": "machine of a rule too large",
     "TRL302": "rules too large together",
-    "TRL303": "formula too large to explain",
+    "TRL303": "formula too large to explain, or rules too large to compare",
     "TRL304": "rule whose machine is too large to follow unknown propositions",
     # 5xx: warnings; the pack is accepted
     "TRL501": "rule that can never be violated",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +17,17 @@ from ...source import allow_empty_option, allow_rejected_option, named, sources_
 from ...terminal import clean, quoted
 from ...unread import report_empty, report_unread
 from ..evidence.signing import SigningOptions, signing_options
+from .accepting import (
+    AcceptingOptions,
+    accepted_findings,
+    accepting_options,
+    report_changed_rules,
+    report_waivers,
+)
 from .failing import FailingOptions, failing_options, failing_rules
 from .judging import JudgingOptions, judging_options
 from .learned import notes_on_history
+from .night import NightOptions, night_options
 from .output import write_results
 
 if TYPE_CHECKING:
@@ -36,6 +45,8 @@ if TYPE_CHECKING:
 )
 @out_option("BUNDLE", "The folder for the bundle; an existing bundle is replaced.")
 @failing_options()
+@accepting_options()
+@night_options()
 @allow_rejected_option()
 @allow_empty_option()
 @judging_options()
@@ -52,6 +63,8 @@ def command(
     as_judged: bool,
     out: Path,
     failing: FailingOptions,
+    accepting: AcceptingOptions,
+    night: NightOptions,
     allow_rejected: int,
     allow_empty: bool,
     judging: JudgingOptions,
@@ -70,12 +83,16 @@ def command(
     """
     _check(selection, as_judged)
     failing.check()
+    night.check()
     judging.set_threads()
-    rates = failing.rates()
-    attesting = signing.attesting(timestamp)
-    result = _judged(archive, None if as_judged else selection, out, judging, attesting)
-    accepted = failing.accepted(result.summary, rates)
-    write_results(result, selection.rules, out, format, accepted, Severity(failing.min_severity))
+    rates, known = failing.rates(), accepting.known()
+    attesting = replace(signing.attesting(timestamp), previous=night.chained())
+    result = _judged(archive, None if as_judged else selection, out, judging, accepting, night, attesting)
+    accepted = accepted_findings(result, out, known) | failing.accepted(result.summary, rates)
+    write_results(result, selection.rules, out, format, accepted, Severity(failing.min_severity), known)
+    report_waivers(result)
+    if known is not None:
+        report_changed_rules(result, known)
     code = _report(result, archive, allow_rejected, allow_empty=allow_empty)
     if judging.since is not None or judging.until is not None:
         _report_window(result.summary["population"], archive)
@@ -106,6 +123,8 @@ def _judged(
     selection: RuleSelection | None,
     out: Path,
     judging: JudgingOptions,
+    accepting: AcceptingOptions,
+    night: NightOptions,
     attesting: Attesting,
 ) -> AuditResult:
     """Judge the archive by the selected rules, or by those that judged it live, and write the bundle."""
@@ -113,7 +132,8 @@ def _judged(
     from ....batch.audit.audit import audit
 
     rule_set = None if selection is None else selection.load()
-    options = judging.audit_options()
+    options = replace(judging.audit_options(), **accepting.audit_options)
+    options = night.audit_options(archive, options, as_judged=rule_set is None)
     with progress_bar() as on_progress:
         if rule_set is None:
             return audit_as_judged(archive, out, options, on_progress, attesting)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from ...rule_mistakes import rule_mistake_lines
 
 if TYPE_CHECKING:
     from ....batch.audit.audit import AuditResult
+    from ....batch.findings.baseline import Baseline
     from ....schemas.verdict import Severity
 
 
@@ -23,6 +25,7 @@ def write_results(
     format: str,
     accepted: Mapping[str, str],
     min_severity: Severity,
+    known: Baseline | None = None,
 ) -> None:
     """Write the results to standard output, and likely mistakes that these lack on standard error."""
     if format == "table":
@@ -30,7 +33,7 @@ def write_results(
 
         print_table(result, out)
         return
-    for chunk in _chunks(result, packs, out, format, accepted, min_severity):
+    for chunk in _chunks(result, packs, out, format, accepted, min_severity, known):
         click.echo(chunk)
     if format != "json":
         for line in rule_mistake_lines(result.summary, suggested=True):
@@ -44,6 +47,7 @@ def _chunks(
     format: str,
     accepted: Mapping[str, str],
     min_severity: Severity,
+    known: Baseline | None,
 ) -> Iterable[str]:
     """Return the text of the results in a format for programs, in chunks."""
     if format == "junit":
@@ -53,11 +57,15 @@ def _chunks(
     from ....batch.evidence.bundle import VERDICTS, read_verdicts
 
     if format == "sarif":
+        from ....batch.findings.waiving import read_waived
         from ...render.rule_places import rule_places
         from ...render.sarif import sarif
 
         places = rule_places(packs, out, result.summary)
-        return sarif(result.summary, lambda: read_verdicts(out / VERDICTS), places, min_severity)
+        is_known = None if known is None else known.has
+        waived = {each.id: each for each in read_waived(out)}
+        verdicts = partial(read_verdicts, out / VERDICTS)
+        return sarif(result.summary, verdicts, places, min_severity, waived, is_known)
     from ...render.json import json_text, lines
 
     verdicts = read_verdicts(out / VERDICTS)

@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from tracline.archive.error import SourceError
 from tracline.batch.prepare.prepare import prepare
-from tracline.batch.sources.discover import FileFormat, Population, SourceFile
+from tracline.batch.sources.discover import Population, SourceFile
 from tracline.batch.sources.event_files import reading, scan
+from tracline.batch.sources.file_format import FileFormat
 
 ROWS = 400
 

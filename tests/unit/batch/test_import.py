@@ -19,7 +19,8 @@ from tracline.batch.importing.run import ImportResult, import_source
 from tracline.batch.prepare import chat_frames as chatframe
 from tracline.batch.sources import json_files as jsonfile
 from tracline.batch.sources.chat_files import read_conversations
-from tracline.batch.sources.discover import FileFormat, Population, discover
+from tracline.batch.sources.discover import Population, discover
+from tracline.batch.sources.file_format import FileFormat
 from tracline.cli import tracline
 from tracline.schemas.chat.find import InputFlaw, RecordedConversation
 from tracline.schemas.frames.events import EVENT_SCHEMA

@@ -13,7 +13,7 @@ import zstandard
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from tracline.batch.sources import json_files as jsonfile
 from tracline.batch.sources import span_files as otlpfile
-from tracline.batch.sources.discover import head
+from tracline.batch.sources.file_format import head
 from tracline.batch.sources.json_files import json_values
 from tracline.batch.sources.span_files import holds_spans, requests
 from tracline.schemas.otlp.decoded import Decoded

@@ -1,0 +1,113 @@
+"""A night: the files and the rows that an audit needs which continues a previous one.
+
+It covers the sessions that closed after the previous audit's time and not after its own. It reads the files
+with a row after the previous time, and those with rows of a session that was open then. Which these are
+follows from the rows alone; the previous bundle only spares opening the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from ...archive.writer import RULES_COLUMN
+from ...schemas.event import Content, Kind
+from ...schemas.frames.events import EVENT_SCHEMA
+from ...schemas.time import NS
+from ..prepare.buckets import until
+from ..prepare.options import AuditOptions
+from ..prepare.spill import passes
+from ..sources.discover import SourceFile
+from ..sources.event_files import reading
+from ..sources.file_format import FileFormat
+from .closings import SESSION, closed_between, closings, is_closed
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """The rows of the sessions that a night covers, in files of their own.
+
+    `open` are the sessions that stay open, and `files` those to look into for their rows.
+    """
+
+    parts: tuple[SourceFile, ...]
+    open: pl.DataFrame
+    files: tuple[SourceFile, ...]
+
+
+def files_of_night(parts: Sequence[SourceFile], previous: int, idle: int | None) -> list[SourceFile]:
+    """Return the files of events with a row after a time, or with one of a session that was open then.
+
+    `parts` have at least these files, and all rows of such sessions.
+    """
+    found = closings(parts, previous)
+    was_open = found.filter(~is_closed(previous, idle)).select(SESSION)
+    needed: list[SourceFile] = []
+    for part in parts:
+        for one_pass in passes([part]):
+            rows = one_pass.frame.select(*SESSION, is_later=pl.col("time").to_physical() > previous)
+            with reading([part]):
+                read = rows.unique().collect(engine="streaming")
+            if read["is_later"].any() or len(read.join(was_open, on=SESSION, how="semi")):
+                needed.append(part)
+                break
+    return needed
+
+
+def night_of(
+    parts: Sequence[SourceFile], scratch: Path, options: AuditOptions, *, as_judged: bool = False
+) -> Night:
+    """Write the rows of the sessions that a night covers to `scratch`, an empty folder of the caller.
+
+    A covered session that closed only because an open one follows it gets an `end` row.
+    """
+    assert options.as_of is not None, "a night ends at a time"
+    assert options.previous_as_of is not None, "a night begins at a time"
+    idle = None if as_judged else round(options.idle_s * NS)
+    found = closings(parts, options.as_of)
+    covered, is_open = closed_between(found, options.previous_as_of, options.as_of, idle)
+    scratch.mkdir()
+    more = {RULES_COLUMN: pl.String()} if as_judged else None
+    sessions = covered.lazy().select(SESSION)
+    written: list[SourceFile] = []
+    for one_pass in passes(parts, more) if len(covered) else ():
+        rows = until(one_pass.frame, options.as_of).join(sessions, SESSION, "semi", maintain_order="left")
+        with reading(one_pass.parts):
+            written += _written(scratch, len(written), rows.collect(engine="streaming"))
+    if not as_judged:
+        written += _written(scratch, len(written), _ends(written, covered))
+    return Night(tuple(written), is_open.select(SESSION), tuple(parts))
+
+
+def _written(folder: Path, number: int, rows: pl.DataFrame) -> list[SourceFile]:
+    """Write rows to a file, if there are any, and return it."""
+    if not len(rows):
+        return []
+    path = folder / f"night-{number:06d}.parquet"
+    rows.write_parquet(path, compression="lz4")
+    return [SourceFile(path, path.name, FileFormat.PARQUET)]
+
+
+def _ends(parts: Sequence[SourceFile], covered: pl.DataFrame) -> pl.DataFrame:
+    """Return an `end` row for each covered session that only an occurrence after it has closed."""
+    followed = covered.filter(pl.col("ended").is_null() & pl.col("followed").is_not_null())
+    if not len(followed):
+        return pl.DataFrame()
+    frames = [one_pass.frame.select(*SESSION, "seq") for one_pass in passes(parts)]
+    seqs = pl.concat(frames).join(followed.lazy(), SESSION, "semi").group_by(SESSION).agg(pl.col("seq").max())
+    with reading(parts):
+        last = seqs.collect(engine="streaming").join(followed, SESSION)
+    values = {
+        "time": pl.col("followed"),
+        "seq": pl.col("seq") + 1,
+        "kind": pl.lit(Kind.END.value),
+        "event_id": pl.lit("end"),
+        "content": pl.lit(Content.CAPTURED.value),
+        **{name: pl.lit(False) for name in ("late", "history", "nested")},
+    }
+    rest = {name: pl.lit(None) for name in EVENT_SCHEMA if name not in (*SESSION, *values)}
+    rows = last.select(*SESSION, **values, **rest)
+    return rows.select(pl.col(name).cast(EVENT_SCHEMA[name]) for name in EVENT_SCHEMA)

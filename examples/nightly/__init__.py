@@ -1,0 +1,1 @@
+"""A nightly audit: yesterday's sessions in a bundle that chains to the day before, and a report."""

@@ -1,0 +1,157 @@
+"""`tracline audit --previous` from outside: a series of nights over a live archive, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from click.testing import CliRunner, Result
+from tracline.archive.manifest import ManifestSource
+from tracline.archive.writer import archive_writer
+from tracline.cli import tracline
+
+from ...support.event_rows import PACK, call, session, user, write
+
+NS = 10**9
+HOUR = 3600 * NS
+DAYS = [1771286400 * NS + number * 24 * HOUR for number in range(4)]
+"""Midnights from 2026-02-17 on."""
+NAMES = ["2026-02-17", "2026-02-18", "2026-02-19", "2026-02-20"]
+LIVE = ManifestSource("serve", "a" * 64)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder with a pack and a live archive of one day."""
+    (tmp_path / "desk.yaml").write_text(PACK)
+    append(tmp_path, 0, session("a", user("no!"), start=DAYS[0] + HOUR), mark=DAYS[1])
+    return tmp_path
+
+
+def append(place: Path, number: int, rows: list[dict], mark: int | None = None) -> None:
+    """Append rows to the archive as a file of their own, and state up to what time it is complete."""
+    frame = pl.read_parquet(write(place / "rows.parquet", rows)) if rows else None
+    with archive_writer(place / "archive") as archive:
+        if frame is not None:
+            archive.write(frame, LIVE, (10 * number, 10 * number + 9))
+        if mark is not None:
+            archive.mark(LIVE, mark)
+
+
+def night(place: Path, number: int, *more: str) -> Result:
+    """Audit a night of the archive, which ends at a midnight."""
+    rules = ("--rules", str(place / "desk.yaml"))
+    out = ("--out", str(place / NAMES[number]))
+    line = ["audit", str(place / "archive"), *rules, *out, "--as-of", NAMES[number], *more]
+    return CliRunner().invoke(tracline, line)
+
+
+def first(place: Path) -> Result:
+    """Begin a series."""
+    return night(place, 1, "--previous-as-of", "1970-01-01")
+
+
+def after(place: Path, number: int, *more: str) -> Result:
+    """Audit a night after the one before."""
+    return night(place, number, "--previous", str(place / NAMES[number - 1]), *more)
+
+
+def lines(place: Path, number: int, name: str) -> list[dict]:
+    """Return the lines of a file of a night's bundle."""
+    return [json.loads(line) for line in (place / NAMES[number] / name).read_text().splitlines()]
+
+
+def test_a_series_of_nights(place: Path) -> None:
+    """Each session is in the night in which it closed; finished files are not opened again."""
+    assert first(place).exit_code == 0
+    done = lines(place, 1, "inputs.jsonl")[0]["name"]
+    long = session("b", user("no!"), call("pay"), start=DAYS[2] - NS, end=False)
+    append(place, 1, session("c", user("no!"), start=DAYS[1] + HOUR) + long[:1], mark=DAYS[2])
+    # The file of the first night holds garbage now, and an attempt to open it would fail.
+    file = place / "archive" / done
+    content = file.read_bytes()
+    file.write_bytes(b"x" * len(content))
+    found = after(place, 2)
+    assert found.exit_code == 0, found.output
+    assert {each["session_id"] for each in lines(place, 2, "verdicts.jsonl")} == {"c"}
+    assert [each["session_id"] for each in lines(place, 2, "open.jsonl")] == ["b"]
+    append(place, 2, long[1:], mark=DAYS[3])
+    found = after(place, 3, "--fail-on", "high")
+    assert found.exit_code == 1, found.output
+    assert {each["session_id"] for each in lines(place, 3, "verdicts.jsonl")} == {"b"}
+    assert len(lines(place, 3, "inputs.jsonl")) == 2
+    assert done not in {each["name"] for each in lines(place, 3, "inputs.jsonl")}
+    source = json.loads((place / NAMES[3] / "source.json").read_text())
+    assert source["previous_as_of"] == "2026-02-19T00:00:00.000000000Z"
+    file.write_bytes(content)
+    verified = [
+        "verify",
+        str(place / NAMES[3]),
+        "--archive",
+        str(place / "archive"),
+        "--rerun",
+        "--format",
+        "json",
+    ]
+    checks = json.loads(CliRunner().invoke(tracline, verified).stdout)["checks"]
+    assert {each["check"]: each["result"] for each in checks}["rerun"] == "passed", checks
+
+
+def test_a_night_is_not_longer_than_the_archive_is_complete(place: Path) -> None:
+    """Rows that come later would be in no night: exit 2, and nothing is written."""
+    assert first(place).exit_code == 0
+    found = after(place, 2)
+    assert found.exit_code == 2
+    assert "TRL441" in found.stderr
+    assert not (place / NAMES[2]).exists()
+    early = night(place, 2, "--previous-as-of", "1970-01-01")
+    assert early.exit_code == 2
+    assert "TRL441" in early.stderr
+
+
+def test_the_watermark_is_the_end_of_a_night_that_names_none(place: Path) -> None:
+    """Without `--as-of`; an archive without a watermark needs one."""
+    rules = (
+        "--rules",
+        str(place / "desk.yaml"),
+        "--out",
+        str(place / "bundle"),
+        "--previous-as-of",
+        "2020-01-01",
+    )
+    assert CliRunner().invoke(tracline, ["audit", str(place / "archive"), *rules]).exit_code == 0
+    source = json.loads((place / "bundle" / "source.json").read_text())
+    assert source["as_of"] == "2026-02-18T00:00:00.000000000Z"
+    write(place / "files" / "events.parquet", session("a", user("no!")))
+    found = CliRunner().invoke(tracline, ["audit", str(place / "files"), *rules])
+    assert found.exit_code == 2
+    assert "TRL441" in found.stderr
+
+
+def test_a_quiet_day(place: Path) -> None:
+    """A bundle without a session, and exit 0; the next night follows it."""
+    assert first(place).exit_code == 0
+    append(place, 1, [], mark=DAYS[3])
+    quiet = after(place, 2, "--fail-on", "info")
+    assert quiet.exit_code == 0, quiet.output
+    assert (place / NAMES[2] / "verdicts.jsonl").read_bytes() == b""
+    assert after(place, 3).exit_code == 0
+
+
+def test_bundles_that_no_night_can_follow(place: Path) -> None:
+    """One that is as of no time, or of a time up to which its archive was not complete; and no bundle."""
+    archive, rules = str(place / "archive"), ("--rules", str(place / "desk.yaml"))
+    for more in ((), ("--as-of", NAMES[2])):
+        bundle = ("--out", str(place / "plain"))
+        assert CliRunner().invoke(tracline, ["audit", archive, *rules, *bundle, *more]).exit_code == 0
+        found = night(place, 1, "--previous", str(place / "plain"))
+        assert found.exit_code == 2
+        assert "TRL442" in found.stderr
+    found = night(place, 1, "--previous", str(place / "archive"))
+    assert found.exit_code == 2
+    assert "TRL458" in found.stderr
+    both = night(place, 1, "--previous", str(place / "archive"), "--previous-as-of", "2026-01-01")
+    assert both.exit_code == 2
+    assert "exclude each other" in both.stderr
