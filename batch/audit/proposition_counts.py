@@ -18,11 +18,11 @@ from ...rules.model.predicate import Leaf, Not, Predicate, Test
 from ...rules.model.predicate import Path as FieldPath
 from ...rules.model.rule import Rule, RuleSet
 from ...schemas.event import Kind
+from ..contents.never_true import RuleMistakes, rule_mistakes
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
 from ..sources.discover import Population, SourceFile, Sources
 from ..sources.event_files import reading, row_count, scan
-from .never_true import NeverTrue, never_true
 from .proposition_samples import SampleDraw, Sampling, events_at
 
 FEW_ROWS = 500
@@ -65,14 +65,14 @@ class PropositionCount:
 class PropositionCensus:
     """The counts of the propositions; `end` rows are not events. `population` has the rejects.
 
-    `never_true` explains the propositions that are true, and unknown, at no event.
+    `mistakes` explains the propositions that are true, and unknown, at no event.
     """
 
     events: int
     sessions: int
     counts: tuple[PropositionCount, ...]
     population: Population
-    never_true: tuple[NeverTrue, ...] = ()
+    mistakes: RuleMistakes = field(default_factory=RuleMistakes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +127,8 @@ def census(
         searched = count.where or predicates[count.pack, count.name]
         count.samples = tuple(_samples(parts, draw, searched))
     names = [(count.pack, count.name) for count in counts if events and not (count.true or count.unknown)]
-    never = never_true(parts, rule_set.rules, names, None)
-    return PropositionCensus(events, merged["session"].n_unique(), counts, population, never)
+    found = rule_mistakes(parts, rule_set.rules, names, None, wanted.only) if events else RuleMistakes()
+    return PropositionCensus(events, merged["session"].n_unique(), counts, population, found)
 
 
 def _predicates(

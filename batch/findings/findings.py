@@ -14,11 +14,16 @@ import msgspec
 import polars as pl
 
 from ...archive.error import SourceError
+from ...rules.engine.judge import CompiledRules, compile_rule_set
 from ...rules.engine.sessions import in_order
 from ...rules.explanation.breach import decisive_propositions, explain_breach
+from ...rules.explanation.past import RunPast
+from ...rules.explanation.timeline import pasts
 from ...rules.labels.few import WORD_BITS
 from ...rules.labels.labeler import Labeler
+from ...rules.model.problem import RuleError
 from ...rules.model.rule import Rule, RuleSet
+from ...rules.packs.selection import select_rules
 from ...schemas.records.verdict_record import VerdictRecord, WitnessEvent, WitnessHistory
 from ...schemas.time import rfc3339
 from ...schemas.verdict import Verdict
@@ -47,12 +52,17 @@ _Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The findings to show: those of a rule (`id` or `pack/id`), a verdict, or a sample drawn with a seed."""
+    """The findings to show: those of a rule (`id` or `pack/id`), a verdict, or a sample drawn with a seed.
+
+    `select` and `ignore` are words for rules (`rules.packs.selection`); they do not matter to a verdict.
+    """
 
     rule: str | None = None
     verdict: str | None = None
     sample: int | None = None
     seed: int = 0
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +105,7 @@ class Chosen:
 def choose(bundle: Path, wanted: Wanted) -> Chosen:
     """Return the wanted records of a bundle: a sample in the order of the bundle, else the most severe first.
 
-    Raises SourceError (TRL421) for an unknown rule or verdict.
+    Raises SourceError (TRL421) for an unknown rule or verdict, and RuleError (TRL226) for unknown words.
     """
     if wanted.verdict is not None:
         found = [record for record in _records(bundle) if record.id == wanted.verdict]
@@ -103,15 +113,14 @@ def choose(bundle: Path, wanted: Wanted) -> Chosen:
             hint = "run without --verdict to list findings, or take an id of verdicts.jsonl"
             raise SourceError("TRL421", str(bundle), f"has no verdict {wanted.verdict}", hint)
         return Chosen(tuple(found), len(found))
-    rules = set(bundle_rules(bundle)) if wanted.rule is not None else set[RuleKey]()
-    if wanted.rule is not None and not any(wanted.rule in _names(*key[:2]) for key in rules):
-        raise _unknown_rule(bundle, wanted.rule, rules)
+    chosen = _chosen_rules(bundle, wanted)
     count = 0
 
     def findings() -> Iterator[VerdictRecord]:
         nonlocal count
         for record in _records(bundle):
-            if record.verdict in _FINDINGS and wanted.rule in (None, *_names(record.pack, record.rule)):
+            is_chosen = chosen is None or (record.pack, record.rule) in chosen
+            if record.verdict in _FINDINGS and is_chosen:
                 count += 1
                 yield record
 
@@ -119,6 +128,19 @@ def choose(bundle: Path, wanted: Wanted) -> Chosen:
         drawn = heapq.nsmallest(wanted.sample, findings(), key=lambda record: _draw(wanted.seed, record.id))
         return Chosen(tuple(sorted(drawn, key=_severest)), count)
     return Chosen(tuple(heapq.nsmallest(FINDINGS_MAX, findings(), key=_severest)), count)
+
+
+def _chosen_rules(bundle: Path, wanted: Wanted) -> set[tuple[str, str]] | None:
+    """Return the packs and ids of the rules whose findings are wanted, None for all."""
+    if wanted.rule is None and not wanted.select and not wanted.ignore:
+        return None
+    rules = bundle_rules(bundle)
+    if wanted.rule is not None and not any(wanted.rule in _names(*key[:2]) for key in rules):
+        raise _unknown_rule(bundle, wanted.rule, rules)
+    selected = select_rules(RuleSet(tuple(rules.values()), {}), wanted.select, wanted.ignore)
+    return {
+        (rule.pack, rule.id) for rule in selected.rules if wanted.rule in (None, *_names(rule.pack, rule.id))
+    }
 
 
 def findings(
@@ -129,16 +151,16 @@ def findings(
     Raises SourceError (TRL420) if the archive does not have an event of a finding.
     """
     rules = bundle_rules(bundle)
-    labelers: dict[RuleKey, Labeler] = {}
+    compiled: dict[RuleKey, CompiledRules] = {}
     sessions = _sessions(source, {record.session_id for record in records}, scratch)
     for record in records:
         key = (record.pack, record.rule, record.rule_digest)
         events = sessions.get((record.session_id, record.occurrence))
         if key not in rules or events is None:
             raise _gone(source, record)
-        if key not in labelers:
-            labelers[key] = Labeler(RuleSet((rules[key],), {}))
-        yield _finding(source, record, rules[key], labelers[key], events)
+        if key not in compiled:
+            compiled[key] = compile_rule_set(RuleSet((rules[key],), {}))
+        yield _finding(source, record, compiled[key], events)
 
 
 def session_events(source: BundleInput, record: VerdictRecord, scratch: Path) -> pl.DataFrame:
@@ -200,10 +222,10 @@ def _sessions(source: BundleInput, ids: set[str], scratch: Path) -> dict[_Place,
 
 
 def _finding(
-    source: BundleInput, record: VerdictRecord, rule: Rule, labeler: Labeler, events: pl.DataFrame
+    source: BundleInput, record: VerdictRecord, compiled: CompiledRules, events: pl.DataFrame
 ) -> Finding:
     """Return a finding with its events, which must have those of the witness."""
-    witness, named = record.witness, {record.seq: record.event_id}
+    rule, witness, named = compiled.rules[0], record.witness, {record.seq: record.event_id}
     decisive: tuple[str, ...] = ()
     if witness is not None:
         named |= {event.seq: event.event_id for event in witness.events}
@@ -212,28 +234,40 @@ def _finding(
     ids = dict(events.select("seq", "event_id").iter_rows())
     if any(ids.get(seq) != event_id for seq, event_id in named.items()):
         raise _gone(source, record)
-    shown = {near for seq in named for near in range(seq - CONTEXT, seq + CONTEXT + 1)}
+    near = {at for seq in named for at in range(seq - CONTEXT, seq + CONTEXT + 1)}
+    labels = compiled.labeler.label_few(events, keep=("seq",))
+    shown = events["seq"].is_in(sorted(near))
     return Finding(
         record=record,
         rule=rule,
-        sentence=explain_breach(rule, record),
+        sentence=explain_breach(rule, record, _past(compiled, labels, record)),
         decisive=decisive,
-        events=tuple(_events(record, labeler, events.filter(pl.col("seq").is_in(sorted(shown))))),
+        events=tuple(_events(record, compiled.labeler, events.filter(shown), labels.filter(shown))),
         length=len(events),
     )
 
 
-def _events(record: VerdictRecord, labeler: Labeler, rows: pl.DataFrame) -> Iterator[FindingEvent]:
+def _past(compiled: CompiledRules, labels: pl.DataFrame, record: VerdictRecord) -> RunPast | None:
+    """Return the past of the verdict's run; None where the session is too long for it."""
+    try:
+        return pasts(compiled, labels, 0).get(record.slice)
+    except RuleError:
+        return None
+
+
+def _events(
+    record: VerdictRecord, labeler: Labeler, rows: pl.DataFrame, labels: pl.DataFrame
+) -> Iterator[FindingEvent]:
     """Yield rows with the rule's labels and their parts of the witness."""
-    words = labeler.label_few(rows).iter_rows(named=True)
+    words = labels.iter_rows(named=True)
     witness = {} if record.witness is None else {event.seq: event for event in record.witness.events}
     bits = () if record.witness is None else record.witness.history
     columns = rows.select(_SHOWN).with_columns(pl.col("time").to_physical()).iter_rows(named=True)
-    for row, labels in zip(columns, words, strict=True):
+    for row, word in zip(columns, words, strict=True):
         yield FindingEvent(
             columns={**row, "time": rfc3339(row["time"])},
-            true=_holding(labeler, labels, "t"),
-            unknown=_holding(labeler, labels, "u"),
+            true=_holding(labeler, word, "t"),
+            unknown=_holding(labeler, word, "u"),
             witness=witness.get(row["seq"]),
             bits=tuple(bit for bit in bits if bit.seq == row["seq"]),
         )

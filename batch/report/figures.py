@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...archive.writer import UNKNOWN_DAY
 from ...schemas.records.violation_rate import ViolationRate, rate_of
 
 AGENTS_MAX = 50
@@ -76,7 +77,8 @@ class RuleFigures:
 
 def rule_figures(key: str, entry: Mapping[str, Any], formula: str | None) -> RuleFigures:
     """Return the figures of a rule from its entry in the summary."""
-    days = [DayRate(day, rate_of(counts)) for day, counts in sorted(entry["by_day"].items())]
+    dated = {day: counts for day, counts in entry["by_day"].items() if day != UNKNOWN_DAY}
+    days = [DayRate(day, rate_of(counts)) for day, counts in sorted(dated.items())]
     agents = [AgentRate(agent, rate_of(counts)) for agent, counts in entry["by_agent"].items()]
     agents.sort(key=lambda each: (-each.rate.sessions, each.agent))
     return RuleFigures(

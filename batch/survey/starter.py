@@ -196,7 +196,8 @@ def found_today(result: AuditResult, rules: tuple[Rule, ...], found: SourceUsage
         key, row = rows[rule.pack, rule.id]
         sessions = [_clean(record.session_id, 40) for record in result.examples.get(key, [])]
         rate = rate_of(row)
-        count = f"{rate.violating:,} of {_count(rate.sessions, 'session')}"
+        applies = f"{_count(rate.sessions, 'session')} that it applies to"
+        count = f"{rate.violating:,} of {applies}" if rate.sessions else "applies to no session"
         named = f": {', '.join(sessions[:NAMED_MAX])}" if sessions else ""
         more = ", ..." if row["sessions_violating"] > len(sessions) else ""
         unjudged = f"; {row['sessions_unjudged']:,} unjudged" if row["sessions_unjudged"] else ""

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import polars as pl
 
 from ...schemas.event import Kind
-from ..audit.json_paths import PathCounter, PathUsage
+from ..contents.json_paths import PathCounter, PathUsage
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
 from ..prepare.spill import passes

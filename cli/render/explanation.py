@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -12,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ...rules.explanation.deciding import DecidingParts
 from ...rules.explanation.rule_status import PartStatus, Status
 from ...rules.explanation.timeline import RunExplanation, explanation_data
 from ...rules.model.formula import Op
@@ -55,11 +57,16 @@ def explanation_json(session: ExplainedSession, at: int | None) -> dict[str, Any
     }
 
 
-def print_explanation(sessions: Sequence[ExplainedSession], at: int | None) -> None:
-    """Print each occurrence: a line for each rule, then each run's timeline, or its parts at step `at`."""
+def print_explanation(sessions: Sequence[ExplainedSession], at: int | None, *, every: bool) -> None:
+    """Print each occurrence: a line for each rule, then each run's timeline, or its parts at step `at`.
+
+    With `every` a timeline has all parts and steps, else those that matter (`DecidingParts`).
+    """
     console = plain_console()
     key = [Text.assemble((glyph, style), f" {status}") for status, (glyph, style) in GLYPHS.items()]
     console.print(Text("  ").join(key))
+    if not every and at is None:
+        console.print(Text("the parts that decide, at the steps worth a look; --all shows all", style="dim"))
     for session in sessions:
         console.print()
         count, agents = len(session.events), (event["agent"] for event in session.events)
@@ -69,7 +76,9 @@ def print_explanation(sessions: Sequence[ExplainedSession], at: int | None) -> N
             console.print("no rule applies")
         for rule in dict.fromkeys((run.rule.pack, run.rule.id) for run in session.runs):
             runs = [run for run in session.runs if (run.rule.pack, run.rule.id) == rule]
-            _print_rule(console, session, sorted(runs, key=lambda run: not _has_verdict(run)), at)
+            _print_rule(
+                console, session, sorted(runs, key=lambda run: not _has_verdict(run)), at, every=every
+            )
 
 
 def _has_verdict(run: RunExplanation) -> bool:
@@ -77,21 +86,28 @@ def _has_verdict(run: RunExplanation) -> bool:
 
 
 def _print_rule(
-    console: Console, session: ExplainedSession, runs: Sequence[RunExplanation], at: int | None
+    console: Console,
+    session: ExplainedSession,
+    runs: Sequence[RunExplanation],
+    at: int | None,
+    *,
+    every: bool,
 ) -> None:
     """Print the runs of one rule."""
     rule = runs[0].rule
     console.print()
     name = clean(f"{rule.pack}/{rule.id}")
     console.print(Text.assemble((name, "bold"), f" ({rule.severity.value})  {quoted(rule.title)}"))
-    for line in _legend(runs[0].status.parts):
+    is_whole = every or at is not None
+    shown = runs[0].status.parts if is_whole else DecidingParts(runs[0].status).parts
+    for line in _legend(shown, is_whole=is_whole):
         console.print(line)
     for run in runs[:RUNS_SHOWN]:
         console.print()
         for line in _heading(run, session):
             console.print(line)
         if at is None:
-            for grid in _timeline(run, session, console):
+            for grid in _timeline(run, session, console, every=every):
                 console.print(grid)
         elif at <= len(run.steps):
             console.print(_parts_at(run, at))
@@ -99,10 +115,10 @@ def _print_rule(
         console.print(f"({len(runs) - RUNS_SHOWN:,} slices left out; --format json has all)")
 
 
-def _legend(parts: Sequence[PartStatus]) -> Iterator[Text]:
+def _legend(parts: Sequence[PartStatus], *, is_whole: bool) -> Iterator[Text]:
     """Yield a line for each part: its column in the timeline, its number, and its formula."""
     for column, part in zip(COLUMNS, parts, strict=False):
-        depth = part.node.count(".")
+        depth = part.node.count(".") if is_whole else 1
         yield Text.assemble(
             f"{'  ' * depth}{column} ", (part.node, "dim"), f" {quoted(to_text(part.formula))}"
         )
@@ -130,10 +146,14 @@ def _heading(run: RunExplanation, session: ExplainedSession) -> Iterator[Text]:
         yield Text(clean(sentence))
 
 
-def _timeline(run: RunExplanation, session: ExplainedSession, console: Console) -> Iterator[Table]:
+def _timeline(
+    run: RunExplanation, session: ExplainedSession, console: Console, *, every: bool
+) -> Iterator[Table]:
     """Yield the steps of a run as rows, some hundred at a time."""
-    columns = COLUMNS[: len(run.status.parts)]
-    rows = _rows(run, session, len(columns), console)
+    deciding = None if every or not run.steps else DecidingParts(run.status)
+    parts = run.status.parts if deciding is None else deciding.parts
+    columns = COLUMNS[: len(parts)]
+    rows = _rows(run, session, parts[: len(columns)], deciding, console)
     last = run.steps[-1].seq if run.steps else 0
     is_filtered = last != len(run.steps)
     while block := list(islice(rows, ROWS_AT_ONCE)):
@@ -143,41 +163,93 @@ def _timeline(run: RunExplanation, session: ExplainedSession, console: Console) 
             grid.add_column(Text(head, style="dim"), justify="right", width=max(len(head), len(str(last))))
         grid.add_column(Text(columns, style="dim"), width=len(columns), overflow="fold")
         grid.add_column(overflow="fold")
-        grid.show_header = block[0].number == 1
+        grid.show_header = block[0].is_first
         for row in block:
             numbers = (row.number, row.seq) if is_filtered else (row.seq,)
-            grid.add_row(row.mark, *(Text(str(number)) for number in numbers), row.glyphs, row.about)
+            places = [Text("" if row.number is None else str(number)) for number in numbers]
+            grid.add_row(row.mark, *places, row.glyphs, row.about)
         yield grid
 
 
 class _Row(NamedTuple):
-    """A row of a timeline."""
+    """A row of a timeline; one without a number counts the steps that are left out."""
 
     mark: Text
-    number: int
+    number: int | None
     seq: int
     glyphs: Text
     about: Text
+    is_first: bool
 
 
-def _rows(run: RunExplanation, session: ExplainedSession, columns: int, console: Console) -> Iterator[_Row]:
-    """Yield a row for each step: the statuses from it on, the event, its verdict and the residual."""
+def _rows(
+    run: RunExplanation,
+    session: ExplainedSession,
+    parts: Sequence[PartStatus],
+    deciding: DecidingParts | None,
+    console: Console,
+) -> Iterator[_Row]:
+    """Yield a row for each step: the statuses from it on, the event, its verdict and the residual.
+
+    With deciding parts there are rows for the steps that matter only.
+    """
     worth, before = set(run.status.worth()), to_text(run.rule.formula)
     events = {event["seq"]: event for event in session.events}
+    named = _named_events(run, session)
+    left_out, is_first = 0, True
     for number, (seq, step, is_reported) in enumerate(run.steps, start=1):
-        statuses = [part.status(number, number) for part in run.status.parts[:columns]]
+        is_asked = step.residual != before and step.residual not in ("true", "false")
+        breaking = frozenset[str]() if deciding is None else deciding.breaking(number)
+        if deciding is not None and not (
+            is_reported or is_asked or breaking or seq in named or deciding.changes(number)
+        ):
+            left_out += 1
+            continue
+        if left_out:
+            yield _left_out(left_out, is_first=is_first)
+            left_out, is_first = 0, False
         lines = [_event(events[seq], console)]
+        if deciding is not None and (true := deciding.true_names(number)):
+            lines.append(Text(f"true: {clean(', '.join(true))}", style="green"))
         if is_reported:
             sentence = run.sentence(seq, step.verdict, session.sentences)
             verdict = step.verdict.value if sentence is None else f"{step.verdict.value}: {clean(sentence)}"
             lines.append(Text(verdict, style=VERDICTS.get(step.verdict.value, "")))
-        if step.residual != before and step.residual not in ("true", "false"):
-            lines.append(Text(f"then required: {clean(step.residual)}", style="dim"))
+        if is_asked:
             before = step.residual
-        mark = Text(MARK if number in worth else "", style="bold")
-        parts = zip(run.status.parts, statuses, strict=False)
-        glyphs = Text.assemble(*(_glyph(part, status) for part, status in parts))
-        yield _Row(mark, number, seq, glyphs, Text("\n").join(lines))
+            if deciding is None:
+                lines.append(Text(f"then required: {clean(before)}", style="dim"))
+        is_marked = number in worth if deciding is None else bool(breaking) or is_reported
+        mark = Text(MARK if is_marked else "", style="bold")
+        cells = [(part, part.status(number, number)) for part in parts]
+        if deciding is None:
+            glyphs = Text.assemble(*(_glyph(*cell) for cell in cells))
+        else:
+            glyphs = Text.assemble(*(_decisive_glyph(*cell, breaking) for cell in cells))
+        yield _Row(mark, number, seq, glyphs, Text("\n").join(lines), is_first)
+        is_first = False
+    if left_out:
+        yield _left_out(left_out, is_first=is_first)
+
+
+def _named_events(run: RunExplanation, session: ExplainedSession) -> set[int]:
+    """Return the events that the sentences on the run name."""
+    sentences = [run.sentence(seq, step.verdict, session.sentences) for seq, step, _ in run.steps]
+    texts = [*filter(None, sentences), *run.end_sentences(session.sentences)]
+    return {int(seq) for text in texts for seq in re.findall(r"\bevent (\d+)", text, re.IGNORECASE)}
+
+
+def _left_out(count: int, *, is_first: bool) -> _Row:
+    text = f"({count:,} {'step' if count == 1 else 'steps'} left out)"
+    return _Row(Text(), None, 0, Text(), Text(text, style="dim"), is_first)
+
+
+def _decisive_glyph(part: PartStatus, status: Status, breaking: frozenset[str]) -> tuple[str, str]:
+    """Return the glyph of a deciding part and its style: blank where it is false and nothing asks for it."""
+    glyph, style = GLYPHS[status]
+    if part.node in breaking:
+        return glyph, "bold red"
+    return (" ", "") if status is Status.VIOLATED else (glyph, style)
 
 
 def _glyph(part: PartStatus, status: Status) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ...schemas.time import UNDATED
 from ..terminal import clean, plain_console, quoted
 from .content import event_text
 from .styles import KINDS, VERDICTS
@@ -67,7 +68,8 @@ def _heading(finding: Finding) -> Iterator[Text]:
     yield Text(quoted(rule.title))
     if rule.policy:
         yield Text(f"policy: {quoted(rule.policy)}")
-    place = f"session {clean(record.session_id)}, event {record.seq} of {finding.length}, {record.time}"
+    time = "no times" if record.time.startswith(UNDATED) else record.time
+    place = f"session {clean(record.session_id)}, event {record.seq} of {finding.length}, {time}"
     agent = "" if record.agent is None else f", agent {clean(record.agent)}"
     yield Text(f"{place}{agent}{', known from history' if record.history else ''}", style="dim")
     yield Text(f"verdict {record.id}", style="dim")

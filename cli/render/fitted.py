@@ -23,10 +23,16 @@ class FittedTable:
 
     table: Table
 
+    def fits(self, console: Console) -> bool:
+        """Return whether the table is as narrow as the terminal."""
+        return self._width(console, console.options) <= console.width
+
+    def _width(self, console: Console, options: ConsoleOptions) -> int:
+        return console.measure(self.table, options=options.update(max_width=UNLIMITED)).maximum
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the table, or its rows as lines."""
-        wanted = console.measure(self.table, options=options.update(max_width=UNLIMITED)).maximum
-        if wanted <= options.max_width:
+        if self._width(console, options) <= options.max_width:
             yield self.table
             return
         headings = [str(column.header) for column in self.table.columns]

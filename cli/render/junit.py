@@ -56,11 +56,14 @@ def _judge(
             type=rule["severity"],
             message=f"{quoted(rule['title'])}: {broken} times, in sessions: {rate.described}",
         )
-        failure.text = "\n".join(
+        lines = [
             f"session {clean(found.session_id)}, step {found.seq}: {found.described}, "
             f"event {clean(found.event_id)}, verdict {found.id}"
             for found in examples
-        )
+        ]
+        if more := broken - len(lines):
+            lines.append(f"and {more:,} more findings, in the bundle's verdicts.jsonl")
+        failure.text = "\n".join(lines)
         if unjudged:
             Xml.SubElement(case, "system-out").text = f"sessions unjudged: {unjudged}"
     elif not rule["sessions_applicable"]:
@@ -77,7 +80,7 @@ def _describe(case: Xml.Element, rule: dict[str, Any]) -> None:
         "policy": quoted(rule.get("policy", "")),
         "owner": clean(rule.get("owner", "")),
         "tags": ", ".join(rule.get("tags", ())),
-        "precision": quoted(Precision(**rule["precision"]).described) if "precision" in rule else "",
+        "precision": clean(Precision(**rule["precision"]).described) if "precision" in rule else "",
     }
     if any(texts.values()):
         properties = Xml.SubElement(case, "properties")

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...rules.model.printer import predicate_text
-from ..never_true import never_true_lines
+from ..rule_mistakes import rule_mistake_lines
 from ..terminal import clean, plain_console
 from .content import event_text
 from .fitted import FittedTable
@@ -37,7 +37,7 @@ def census_data(counted: PropositionCensus, *, show_matches: bool) -> dict[str, 
         "sessions": counted.sessions,
         "rejected": counted.population.rejected.total(),
         "propositions": [_count_data(count, show_matches=show_matches) for count in counted.counts],
-        "never_true": [asdict(each) for each in counted.never_true],
+        **asdict(counted.mistakes),
     }
 
 
@@ -86,7 +86,7 @@ def print_census(counted: PropositionCensus, *, show_matches: bool) -> None:
         unknown = f"{count.unknown:,}" if count.unknown else "·"
         table.add_row(name, f"{count.true:,}", unknown, f"{count.sessions:,}")
     console.print(FittedTable(table), crop=False)
-    for line in never_true_lines(map(asdict, counted.never_true)):
+    for line in rule_mistake_lines(asdict(counted.mistakes)):
         console.print(Text(line))
     for count in counted.counts:
         if not count.samples and count.where is None:

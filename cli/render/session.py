@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
+from ...schemas.time import UNDATED
 from ..terminal import clean, plain_console
 from .content import event_text
 from .styles import KINDS, VERDICTS
@@ -23,6 +24,7 @@ NAME_WIDTH = 200
 VERDICTS_SHOWN = 10
 """Verdicts that the list shows of a session."""
 SPANS_SHOWN = 3
+NO_TIMES = "no times"
 ROWS_AT_ONCE = 500
 WIDE = 72
 """The minimum width of a terminal for a column of times."""
@@ -68,7 +70,8 @@ def print_session(view: SessionView) -> None:
         events = [event for event, _ in zip(rest, range(line.events), strict=False)]
         for start in range(0, len(events), ROWS_AT_ONCE):
             block = events[start : start + ROWS_AT_ONCE]
-            console.print(_grid(block, line, dropped, wide=console.width >= WIDE))
+            has_times = console.width >= WIDE and not line.occurrence.startswith(UNDATED)
+            console.print(_grid(block, line, dropped, has_times=has_times))
     if dropped.get(None):
         console.print(Text("Dropped, and equal to no event", style="bold"))
         for start in range(0, len(dropped[None]), ROWS_AT_ONCE):
@@ -94,18 +97,18 @@ def _grid(
     line: SessionLine,
     dropped: Mapping[str | None, Sequence[Mapping[str, Any]]],
     *,
-    wide: bool,
+    has_times: bool,
 ) -> Table:
-    """Return events as rows: their place, their time if the terminal is wide, their kind and content."""
+    """Return events as rows: their place, with `has_times` their time, their kind and content."""
     grid = Table.grid(padding=(0, 1))
     grid.add_column(justify="right", width=len(str(line.events)), no_wrap=True)
-    if wide:
+    if has_times:
         grid.add_column(no_wrap=True)
     grid.add_column(width=len("tool_result"), no_wrap=True)
     grid.add_column(overflow="fold")
     for event in events:
         kind = Text(event["kind"], style=KINDS.get(event["kind"], "yellow"))
-        time = [Text(_time(event["time"], line.occurrence), style="dim")] if wide else []
+        time = [Text(_time(event["time"], line.occurrence), style="dim")] if has_times else []
         about = _about(event, line.agent, dropped.get(event["event_id"], ()))
         grid.add_row(Text(str(event["seq"])), *time, kind, about)
     return grid
@@ -118,7 +121,8 @@ def _unmatched(dropped: Sequence[Mapping[str, Any]]) -> Table:
     grid.add_column(overflow="fold")
     for claim in dropped:
         content = _content(claim)
-        place = f"{claim['kind']} at {_second(claim['time'])}"
+        time = _second(claim["time"])
+        place = f"{claim['kind']} {'at ' if time != NO_TIMES else ''}{time}"
         about = Text(f"{place}, {claim['dropped']}{_spans([claim])}", style="dim")
         grid.add_row("", Text("\n").join([Text(content), about] if content else [about]))
     return grid
@@ -171,8 +175,8 @@ def _spans(dropped: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _second(time: str) -> str:
-    """Return a time without the fraction of its second."""
-    return f"{time.split('.', maxsplit=1)[0]}Z"
+    """Return a time without the fraction of its second, or that a log without times has none."""
+    return NO_TIMES if time.startswith(UNDATED) else f"{time.split('.', maxsplit=1)[0]}Z"
 
 
 def _time(time: str, beginning: str) -> str:

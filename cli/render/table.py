@@ -11,11 +11,12 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from ...batch.report.figures import interval
 from ...rules.model.rule import Precision
 from ...schemas.instrumentations.missing import with_setting
 from ...schemas.records.violation_rate import rate_of
 from ...schemas.verdict import Severity
-from ..never_true import never_true_lines
+from ..rule_mistakes import rule_mistake_lines
 from ..terminal import clean, plain_console, quoted
 from .fitted import FittedTable, aligned
 
@@ -38,10 +39,12 @@ def print_table(result: AuditResult, out: Path) -> None:
     broken = [key for key in ranked if rules[key]["sessions_violating"]]
     console.print(_population(result.summary["population"]))
     if broken:
-        console.print(_broken(rules, broken))
+        with_interval = _broken(rules, broken, with_interval=True)
+        is_wide = with_interval.fits(console)
+        console.print(with_interval if is_wide else _broken(rules, broken, with_interval=False))
         for key in broken:
             if "precision" in rules[key]:
-                console.print(Text(f"{clean(key)}: {quoted(Precision(**rules[key]['precision']).described)}"))
+                console.print(Text(f"{clean(key)}: {clean(Precision(**rules[key]['precision']).described)}"))
         console.print(Group(*_examples(console, result, broken)), crop=False)
         console.print()
     unjudged = [key for key in ranked if rules[key]["sessions_unjudged"]]
@@ -54,7 +57,7 @@ def print_table(result: AuditResult, out: Path) -> None:
     _print_rules(console, "Unjudged in some sessions", counts)
     for reason, keys in _reasons(rules, unjudged).items():
         console.print(Text(clean(f"  unjudged: {reason}: {', '.join(keys)}")))
-    for line in never_true_lines(result.summary.get("never_true", ())):
+    for line in rule_mistake_lines(result.summary):
         console.print(Text(line))
     console.print(Text(f"Bundle: {clean(str(out))}"))
     if broken:
@@ -114,13 +117,15 @@ def _population(population: dict[str, Any]) -> Text:
     return Text(", ".join(parts))
 
 
-def _broken(rules: dict[str, Any], broken: list[str]) -> FittedTable:
+def _broken(rules: dict[str, Any], broken: list[str], *, with_interval: bool) -> FittedTable:
+    """Return the broken rules with their rates, and the Wilson intervals of these."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("rule", no_wrap=True)
     table.add_column("severity", no_wrap=True)
     rates = {key: rate_of(rules[key]) for key in broken}
+    shown = ["95% interval"] if with_interval else []
     has_possible = any(rate.possible for rate in rates.values())
-    for name in ("violated", "unmet", "sessions", *(["not judged"] if has_possible else []), "rate"):
+    for name in ("violated", "unmet", "sessions", *(["not judged"] if has_possible else []), "rate", *shown):
         table.add_column(name, justify="right", no_wrap=True)
     for key, rate in rates.items():
         rule = rules[key]
@@ -133,6 +138,7 @@ def _broken(rules: dict[str, Any], broken: list[str]) -> FittedTable:
             Text(f"{rate.violating:,} of {rate.sessions:,}"),
             *([Text(_number(rate.possible))] if has_possible else []),
             Text(rate.percent),
+            *([Text(interval(rate))] if with_interval else []),
         )
     return FittedTable(table)
 

@@ -21,19 +21,29 @@ from ..model.machine import Machine
 from ..model.printer import to_text
 from ..model.problem import RuleError
 from ..model.rule import Rule
-from .plain import NAMES_MAX, plain_omission, plain_violation
+from .nouns import NAMES_MAX
+from .past import RunPast
+from .plain import plain_omission, plain_violation
+from .waits import plain_wait
+
+SLICE_MAX = 80
+"""Characters of a slice's value in a sentence."""
 
 
-def explain_breach(rule: Rule, record: VerdictRecord) -> str:
-    """Return a sentence on what broke the rule, or why it is unjudged; `rule` is the one that judged."""
+def explain_breach(rule: Rule, record: VerdictRecord, past: RunPast | None = None) -> str:
+    """Return a sentence on what broke the rule, or why it is unjudged; `rule` is the one that judged.
+
+    With the past of the verdict's run there are plain sentences on more shapes of rules.
+    """
     if record.witness is None:
         return f"The rule is unjudged from event {record.seq} on: {record.why}."
-    scope = "" if record.slice is None else f"For `{record.slice}`: "
+    past = None if past is None else past.until(record.seq)
+    scope = "" if record.slice is None else f"For `{_short(record.slice)}`: "
     match record.verdict:
         case Verdict.UNMET:
-            return f"{scope}{_unmet(rule, record.seq, record.witness)}"
+            return f"{scope}{_unmet(rule, record.seq, record.witness, past)}"
         case Verdict.VIOLATED:
-            return f"{scope}{_violated(rule, record.witness)}"
+            return f"{scope}{_violated(rule, record.witness, past)}"
         case _:
             return f"{scope}The rule is {record.verdict} at event {record.seq}."
 
@@ -54,10 +64,14 @@ def decisive_propositions(rule: Rule, witness: Witness) -> tuple[str, ...]:
     return tuple(name for name in machine.propositions if not _is_violated(machine, {*last.true} ^ {name}))
 
 
-def _unmet(rule: Rule, end: int, witness: Witness) -> str:
+def _short(value: str) -> str:
+    return value if len(value) <= SLICE_MAX else f"{value[: SLICE_MAX - 1]}…"
+
+
+def _unmet(rule: Rule, end: int, witness: Witness, past: RunPast | None) -> str:
     """Return the sentence on an obligation that the session's end left open."""
-    plain = plain_omission(rule, witness, end)
-    if plain is not None:
+    plain = plain_omission(rule, witness, end) or (past and plain_wait(rule, witness, past, is_over=True))
+    if plain:
         return plain
     first, last = witness.events[0], witness.events[-1]
     since, left = _without_rule(first.residual, rule), _without_rule(last.residual, rule)
@@ -68,16 +82,19 @@ def _unmet(rule: Rule, end: int, witness: Witness) -> str:
     return f"{_at(first)} required `{since}`{remained}; {ended}."
 
 
-def _violated(rule: Rule, witness: Witness) -> str:
+def _violated(rule: Rule, witness: Witness, past: RunPast | None) -> str:
     """Return the sentence on the event that broke the rule, or an open obligation."""
     first, last = witness.events[0], witness.events[-1]
     decisive = decisive_propositions(rule, witness)
-    plain = plain_violation(rule, witness, decisive) if len(witness.events) == 1 else None
-    if plain is not None:
+    if len(witness.events) == 1:
+        plain = plain_violation(rule, witness, decisive, past)
+    else:
+        plain = past and plain_wait(rule, witness, past, is_over=False)
+    if plain:
         return plain
-    past = _joined([_past_fact(bit, last.seq) for bit in witness.history])
-    facts = _facts(decisive or last.true, last.true) if decisive or not past else ""
-    reason = ", and ".join(part for part in (facts, past) if part)
+    history = _joined([_past_fact(bit, last.seq) for bit in witness.history])
+    facts = _facts(decisive or last.true, last.true) if decisive or not history else ""
+    reason = ", and ".join(part for part in (facts, history) if part)
     if len(witness.events) == 1:
         return f"Event {last.seq} broke `{_body_text(rule)}`: {reason}."
     since = _without_rule(first.residual, rule)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..model.formula import Formula, Op
 from ..model.predicate import And, Leaf, Predicate, Test
 from ..model.rule import Rule
 
 TOOLS_MAX = 3
-"""Tools that a noun names."""
+"""Tools that a noun names; of more it names none."""
+NAMES_MAX = 6
+"""Propositions that a sentence lists."""
 
 _KINDS = {
     "user": "user message",
@@ -33,9 +37,28 @@ def kind_noun(predicate: Predicate | None) -> tuple[str, bool]:
     kinds, tools = _required(tested.get("kind")), _required(tested.get("tool"))
     if len(kinds) != 1 or kinds[0] not in _KINDS:
         return "event", False
-    names = " or ".join(f"`{tool}`" for tool in tools[:TOOLS_MAX])
+    names = " or ".join(f"`{tool}`" for tool in tools) if len(tools) <= TOOLS_MAX else ""
     is_whole = len(leaves) == 1 + bool(tools) and len(tools) <= TOOLS_MAX
     return f"{names} {_KINDS[kinds[0]]}".strip(), is_whole
+
+
+def event_phrase(rule: Rule, seq: int, names: Sequence[str]) -> str:
+    """Return an event with propositions that are true there: the user message at event 3 (`agrees`).
+
+    The tool is named where the propositions allow only that one.
+    """
+    found = {_single_noun(rule.propositions.get(name)) for name in names}
+    listed = ", ".join(f"`{name}`" for name in names[:NAMES_MAX])
+    place = f"event {seq} ({listed})" if names else f"event {seq}"
+    found = found if len(found) == 1 else {noun.rpartition("` ")[2] for noun in found}
+    noun = found.pop() if len(found) == 1 else "event"
+    return place if noun == "event" else f"the {noun} at {place}"
+
+
+def _single_noun(predicate: Predicate | None) -> str:
+    """Return the noun of a predicate, without tools if these are several."""
+    noun, _ = kind_noun(predicate)
+    return noun.rpartition(" or ")[2].rpartition("` ")[2] if " or " in noun else noun
 
 
 def _required(leaf: Leaf | None) -> tuple[str, ...]:

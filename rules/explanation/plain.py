@@ -14,43 +14,69 @@ from ..compiler.shape import invariant_body
 from ..model.formula import BOOLEAN, Formula, Op, has_future, walk
 from ..model.printer import to_text
 from ..model.rule import Rule
-from .nouns import any_noun, kind_noun
+from .nouns import NAMES_MAX, any_noun, event_phrase
+from .past import RunPast
+from .reasons import seen, why_false
 
-NAMES_MAX = 6
-"""Propositions that a sentence lists."""
 _TIMES = {1: "more than once", 2: "more than twice"}
 
 
-def plain_violation(rule: Rule, witness: Witness, decisive: Sequence[str]) -> str | None:
-    """Return a sentence on a condition on the past that was false at the last event, or None.
+def plain_violation(
+    rule: Rule, witness: Witness, decisive: Sequence[str], past: RunPast | None
+) -> str | None:
+    """Return a sentence on a condition that was false at the last event, or None.
 
-    `decisive` are the propositions that would have averted the violation; the sentence names them.
+    `decisive` are the propositions that would have averted the violation; the sentence names them. `past` has
+    the events that came before, which conditions such as `not p since q` require.
     """
     last, body = witness.events[-1], invariant_body(rule.formula, rule.transitions)
-    subject = _subject(rule, last, [name for name in decisive if name in last.true])
-    seen = "" if rule.steps is None else " that the rule sees"
+    present = [name for name in decisive if name in last.true]
+    subject = _subject(rule, last.seq, present)
     if body is None:
         awaited = _anchored(rule)
-        return awaited and f"{subject} came too early: no {awaited} came before it{seen}."
-    if body.op is not Op.IMPLIES or any(name not in last.true for name in decisive):
+        if awaited is not None:
+            return f"{subject} came too early: no {awaited} came before it{seen(rule)}."
+        return _excluded(rule, last, decisive, subject)
+    if len(present) < len(decisive):
         return None
+    sentence = _conditional(rule, body, witness, subject) if body.op is Op.IMPLIES else None
+    if sentence is not None or past is None:
+        return sentence
+    at = len(past.seqs) - 1
+    # The antecedent of a false implication is true.
+    part = body.args[1] if body.op is Op.IMPLIES else body
+    reason = None if past.truth(part)[at] else why_false(part, past, at)
+    return None if reason is None else f"{subject} {reason}."
+
+
+def _excluded(rule: Rule, last: WitnessEvent, decisive: Sequence[str], subject: str) -> str | None:
+    """Return the sentence where the rule reads nothing but the event itself."""
+    formula = rule.formula
+    body = formula.args[0] if formula.op is Op.ALWAYS and formula.bounds is None else formula
+    if not decisive or any(node.op not in BOOLEAN for node in walk(body)):
+        return None
+    missing = [f"`{name}`" for name in decisive if name not in last.true]
+    if not missing:
+        return f"The rule excludes {subject[0].lower()}{subject[1:]}."
+    return f"{subject} came without {' and without '.join(missing)}."
+
+
+def _conditional(rule: Rule, body: Formula, witness: Witness, subject: str) -> str | None:
+    """Return the sentence on `p -> q`, where the witness suffices for the condition q on the past."""
     required = body.args[1]
     missing = _missing(rule, required)
     if missing is not None:
-        return f"{subject} came too early: no {missing} came before it{seen}."
+        return f"{subject} came too early: no {missing} came before it{seen(rule)}."
     if required.op is Op.AT_MOST and required.bounds is not None and required.bounds[1]:
         times = _TIMES.get(required.bounds[1], f"more than {required.bounds[1]} times")
         return f"{subject} came too often: `{to_text(required.args[0])}` was true {times} by then."
     return _after(rule, required, witness, subject)
 
 
-def _subject(rule: Rule, event: WitnessEvent, decisive: Sequence[str]) -> str:
+def _subject(rule: Rule, seq: int, decisive: Sequence[str]) -> str:
     """Return an event as the subject of a sentence, with the propositions that matter."""
-    nouns = {kind_noun(rule.propositions.get(name))[0] for name in decisive}
-    names = ", ".join(f"`{name}`" for name in decisive)
-    place = f"at event {event.seq} ({names})" if names else f"at event {event.seq}"
-    noun = next(iter(nouns)) if len(nouns) == 1 else "event"
-    return f"Event {place.removeprefix('at event ')}" if noun == "event" else f"The {noun} {place}"
+    phrase = event_phrase(rule, seq, decisive)
+    return phrase[0].upper() + phrase[1:]
 
 
 def _missing(rule: Rule, required: Formula) -> str | None:
@@ -109,4 +135,6 @@ def plain_omission(rule: Rule, witness: Witness, end: int) -> str | None:
     if not begins:
         return f"No {noun} came{seen}: {ended}."
     first = witness.events[0]
-    return f"{_subject(rule, first, first.true[:NAMES_MAX])} was not followed by any {noun}{seen}: {ended}."
+    return (
+        f"{_subject(rule, first.seq, first.true[:NAMES_MAX])} was not followed by any {noun}{seen}: {ended}."
+    )

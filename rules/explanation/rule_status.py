@@ -128,7 +128,7 @@ def assess(
     Raises RuleError (TRL303) where these are too many.
     """
     check_size(formula, len(trace))
-    past = _past_truth(formula, trace, transitions or {})
+    past = past_truth(formula, trace, transitions or {})
     reading = _Reading(past, len(trace))
     parts: list[PartStatus] = []
     todo = [("0", "", formula)]
@@ -154,7 +154,7 @@ def check_size(formula: Formula, steps: int) -> None:
     raise RuleError([Problem("TRL303", message, "leave the rule out, or split it")])
 
 
-def _past_truth(
+def past_truth(
     formula: Formula, trace: ExampleSession, transitions: Mapping[str, Formula]
 ) -> dict[Formula, Truth]:
     """Return at which steps the propositions, transition bits and past operators of a formula are true."""

@@ -11,17 +11,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.verdict import Verdict
 from ..engine.judge import CompiledRules, Judged, label_columns, read_labels
+from ..engine.letters import LabelWords
 from ..engine.status import label_runs, status_of
 from ..engine.stepper import MachineStep, RuleEvent, RuleRun
 from ..model.printer import to_text
 from ..model.rule import ExampleSession, Rule
 from .breach import explain_breach
-from .rule_status import VIOLATED_END, RuleStatus, assess, check_size
+from .past import RunPast
+from .rule_status import VIOLATED_END, RuleStatus, Truth, assess, check_size
 
 Sentences: TypeAlias = Mapping[tuple[str, str, str | None, int, Verdict], str]
 """The sentences on verdicts, by pack, rule, slice, `seq` and verdict."""
@@ -44,6 +48,7 @@ class RunExplanation:
 
     `steps` are the events that the run saw, from its first; a slice also saw the earlier events without a
     value. `unjudged` is the `seq` of the event at which the rule became unjudged, None where it did not.
+    `past` has the propositions at the steps before anything was not captured.
     """
 
     rule: Rule
@@ -54,6 +59,7 @@ class RunExplanation:
     applies: bool
     unjudged: int | None
     status: RuleStatus
+    past: RunPast
 
     def sentence(self, seq: int, verdict: Verdict, sentences: Sentences) -> str | None:
         """Return the sentence on a verdict of this run."""
@@ -70,34 +76,38 @@ class RunExplanation:
 
 
 def explanations(
-    compiled: CompiledRules, labels: pl.DataFrame, *, is_closed: bool, only: int | None = None
+    compiled: CompiledRules,
+    labels: pl.DataFrame,
+    *,
+    is_closed: bool,
+    only: int | None = None,
+    every: bool = True,
 ) -> Iterator[RunExplanation]:
     """Yield the runs of every rule over one occurrence, in the order of the rules and of their slices.
 
-    With `only` they are the runs of the rule with that number. `labels` has `seq` and the labeler's columns,
-    a row for each event of the occurrence in judged order.
-    Raises RuleError (TRL303) where the parts of a rule are too many for the session.
+    With `only` they are the runs of the rule with that number, without `every` those of rules that apply to
+    the session, are broken or are unjudged there. `labels` has `seq` and the labeler's columns, a row for
+    each event of the occurrence in judged order. Raises RuleError (TRL303) where the parts of a rule are too
+    many for the session.
     """
     words, codes, _ = read_labels(compiled, labels)
     runs = {number: (run, events) for number, run, events in label_runs(compiled, labels)}
     for number in range(len(compiled.rules)) if only is None else (only,):
         rule, (run, events) = compiled.rules[number], runs[number]
-        bits = {name: compiled.propositions[rule.pack, name] for name in rule.propositions}
-        truths = {name: words.holds(bit)[codes] for name, bit in bits.items()}
+        truths = _truths(compiled, rule, words, codes)
         places = {event.seq: place for place, event in enumerate(events)}
         steps = _stepped(run, events, rule)
         closings = {status.last.slice: status.closing for status in status_of(run)}
         for name, stepped in steps.items():
-            rows = [places[step.seq] for step in stepped]
-            chosen = [(each, truth[rows].tolist()) for each, truth in truths.items()]
-            trace: ExampleSession = tuple(
-                frozenset(each for each, true in chosen if true[at]) for at in range(len(rows))
-            )
             is_over = is_closed and not run.is_stopped
             close = closings.get(name) if is_over else None
             unjudged = run.unjudged
             if unjudged is None and close is Verdict.UNJUDGED:
                 unjudged = stepped[-1].seq
+            is_broken = close is Verdict.UNMET or any(step.is_reported for step in stepped)
+            if not (every or run.applies is not None or unjudged is not None or is_broken):
+                continue
+            trace = _trace(truths, [places[step.seq] for step in stepped])
             yield RunExplanation(
                 rule=rule,
                 digest=compiled.digests[number],
@@ -107,32 +117,64 @@ def explanations(
                 applies=run.applies is not None,
                 unjudged=unjudged,
                 status=assess(rule.formula, trace, rule.transitions, is_closed=is_over),
+                past=_known(rule, stepped, trace, events),
             )
 
 
-def judged_explanations(compiled: CompiledRules, judged: Judged, slot: int) -> Iterator[RunExplanation]:
+def pasts(compiled: CompiledRules, labels: pl.DataFrame, number: int) -> dict[str | None, RunPast]:
+    """Return the past of each run of the rule with that number over one occurrence, by slice."""
+    words, codes, _ = read_labels(compiled, labels)
+    _, run, events = next(found for found in label_runs(compiled, labels) if found[0] == number)
+    rule = compiled.rules[number]
+    truths = _truths(compiled, rule, words, codes)
+    places = {event.seq: place for place, event in enumerate(events)}
+    return {
+        name: _known(rule, stepped, _trace(truths, [places[step.seq] for step in stepped]), events)
+        for name, stepped in _stepped(run, events, rule).items()
+    }
+
+
+def _truths(
+    compiled: CompiledRules, rule: Rule, words: LabelWords, codes: NDArray[np.int32]
+) -> dict[str, Truth]:
+    """Return at which events each proposition of a rule is true."""
+    bits = {name: compiled.propositions[rule.pack, name] for name in rule.propositions}
+    return {name: words.holds(bit)[codes] for name, bit in bits.items()}
+
+
+def _trace(truths: Mapping[str, Truth], rows: Sequence[int]) -> ExampleSession:
+    """Return the true propositions at events, by their places."""
+    chosen = [(name, truth[rows].tolist()) for name, truth in truths.items()]
+    return tuple(frozenset(name for name, true in chosen if true[at]) for at in range(len(rows)))
+
+
+def _known(
+    rule: Rule, stepped: Sequence[RunStep], trace: ExampleSession, events: Sequence[RuleEvent]
+) -> RunPast:
+    """Return the past of a run before the first event with something that was not captured."""
+    unknown = next((event.seq for event in events if event.possible or event.is_value_unknown), None)
+    seqs = [step.seq for step in stepped if unknown is None or step.seq < unknown]
+    return RunPast(rule, seqs, trace[: len(seqs)])
+
+
+def judged_explanations(
+    compiled: CompiledRules, judged: Judged, slot: int, *, every: bool = True
+) -> Iterator[RunExplanation]:
     """Yield the runs over the occurrence in a slot of a judged bucket, like `explanations`."""
     rows = judged.order.rows[judged.sessions.bounds[slot] : judged.sessions.bounds[slot + 1]]
     labels = judged.labelled.select("seq", *label_columns(compiled))[rows]
-    yield from explanations(compiled, labels, is_closed=not judged.sessions.open[slot])
+    yield from explanations(compiled, labels, is_closed=not judged.sessions.open[slot], every=every)
 
 
-def is_relevant(run: RunExplanation) -> bool:
-    """Return whether the rule of a run applies to the session, is broken or is unjudged there."""
-    return (
-        run.applies
-        or run.unjudged is not None
-        or run.close is Verdict.UNMET
-        or any(step.is_reported for step in run.steps)
-    )
-
-
-def sentences_of(compiled: CompiledRules, records: Iterable[VerdictRecord]) -> Sentences:
-    """Return a sentence on each verdict of an occurrence."""
+def sentences_of(
+    compiled: CompiledRules, records: Iterable[VerdictRecord], runs: Iterable[RunExplanation]
+) -> Sentences:
+    """Return a sentence on each verdict of an occurrence, which has these runs."""
     rules = {(rule.pack, rule.id): rule for rule in compiled.rules}
+    known = {(run.rule.pack, run.rule.id, run.slice): run.past for run in runs}
     return {
         (record.pack, record.rule, record.slice, record.seq, record.verdict): explain_breach(
-            rules[record.pack, record.rule], record
+            rules[record.pack, record.rule], record, known.get((record.pack, record.rule, record.slice))
         )
         for record in records
     }

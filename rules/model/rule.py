@@ -70,7 +70,8 @@ class PropositionExample:
 class Precision:
     """The measured precision of what a rule reads from texts: `value`, on `n` cases marked by hand.
 
-    `of` names the cases.
+    `of` names the cases. It is not the share of a rule's findings that are true: a proposition that is true
+    where it should not be hides violations of some rules and makes up those of others.
     """
 
     value: float
@@ -79,8 +80,9 @@ class Precision:
 
     @property
     def described(self) -> str:
-        """Return the precision in words: `precision 0.44 on 139 customer messages`."""
-        return f"precision {self.value:g} on {self.n:,} {self.of}"
+        """Return the precision in words: `precision 0.44 on 139 messages (44% of them right; ...)`."""
+        meaning = f"{self.value:.0%} of them right; neither what it misses nor the findings are measured"
+        return f"precision {self.value:g} on {self.n:,} {self.of} ({meaning})"
 
 
 @dataclass(frozen=True, slots=True)

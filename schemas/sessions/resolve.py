@@ -16,6 +16,9 @@ from .late_ends import end_inside
 from .span_reading import SessionMemory, SpanReading, claimed_content
 from .trace import Trace
 
+_AGENT, _CHAT, _TOOL = SpanRole.AGENT, SpanRole.CHAT, SpanRole.TOOL
+"""Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
+
 
 def candidate_of(trace: Trace, reading: SpanReading, coverage: Coverage) -> Candidate | InputFlaw:
     """Return the span with its session and what it inherits from its trace; a flaw where it has no time.
@@ -187,13 +190,15 @@ def _is_nested(chain: Sequence[SpanReading], coverage: Coverage) -> bool:
         content = span.content
         if content.nested is not None:
             return content.nested
-        if (content.role is SpanRole.TOOL and works) or (helpers and span.key in helpers):
+        role = content.role
+        if (works and role is _TOOL) or (helpers and span.key in helpers):
             return True
-        works = works or content.role in (SpanRole.CHAT, SpanRole.AGENT)
-        runs += span.apart and content.role is SpanRole.AGENT
+        is_agent = role is _AGENT
+        works = works or is_agent or role is _CHAT
+        runs += span.apart and is_agent
         if runs > 1:
             return True
-        if content.role is SpanRole.AGENT and content.agent is not None:
+        if is_agent and content.agent is not None:
             agents.add(content.agent)
             if len(agents) > 1:
                 return True

@@ -151,7 +151,7 @@ class ConversationMemory(msgspec.Struct):
 class SessionMemory(msgspec.Struct):
     """The last calls of a session's conversations, the latest first; a session may have several agents."""
 
-    conversations: list[ConversationMemory] = msgspec.field(default_factory=list[ConversationMemory])
+    conversations: list[ConversationMemory] = []
 
     @property
     def chars(self) -> int:

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 from markupsafe import Markup
 
 from ...schemas.display import HIDDEN
-from ...schemas.time import NS, rfc3339
+from ...schemas.time import NS, UNDATED, rfc3339
 
 TEXT_SHOWN_MAX = 4_000
 """Characters of one text that a session's page shows."""
@@ -91,8 +91,13 @@ def _lines(tokens: Iterable[str]) -> Iterator[str]:
 
 
 def when(ns: int | str) -> Markup:
-    """Return an instant as a `time` element that shows seconds and has nanoseconds in its title."""
+    """Return an instant as a `time` element that shows seconds and has nanoseconds in its title.
+
+    Of a log without times it is a text that states so.
+    """
     text = ns if isinstance(ns, str) else rfc3339(ns)
+    if text.startswith(UNDATED):
+        return Markup('<span class="quiet">no times</span>')
     short = f"{text[:10]} {text[11:19]}"
     return Markup('<time datetime="%s" title="%s">%s</time>') % (text, text, short)
 

@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...rules.engine.judge import CompiledRules
 from ...rules.model.rule import Rule
+from ...schemas.time import parse_time
 from ..ingest.server.open_files import FEEDS_MAX
 from . import queries
 from .answer_cache import AnswerCache
@@ -39,6 +40,7 @@ from .filters import (
 from .overview import CountSessions, hours_asked, overview, rule_view
 from .queries import Position
 from .rates import HOUR, SessionCounts, Window
+from .replay import EVENTS_REPLAYED_MAX
 from .session import sentence_of, session_view
 from .templates import FOLDER, templates
 
@@ -289,7 +291,9 @@ def _verdict(console: Console, db: sqlite3.Connection, request: Request) -> Resp
         return console.missing("Unknown verdict.", "The page of verdicts lists the latest ones.")
     rule = console.rule(record.pack, record.rule)
     digest = None if rule is None else console.compiled.digests[console.compiled.rules.index(rule)]
-    same, sentence = digest == record.rule_digest, sentence_of(console.compiled, record)
+    began = parse_time(record.occurrence)
+    events = [] if began is None else queries.events(db, record.session_id, began, EVENTS_REPLAYED_MAX)
+    same, sentence = digest == record.rule_digest, sentence_of(console.compiled, record, events)
     return console.page("verdict.html", record=record, rule=rule, same=same, sentence=sentence)
 
 

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...rules.engine.judge import CompiledRules
+from ...rules.engine.status import event_labels
 from ...rules.explanation.breach import explain_breach
+from ...rules.explanation.timeline import pasts
+from ...rules.model.problem import RuleError
 from ...rules.model.rule import Rule
 from ...schemas.event import Event
 from ...schemas.records.verdict_record import VerdictRecord, WitnessEvent, WitnessHistory
@@ -100,7 +103,7 @@ def session_view(
         "cut": len(records) == RECORDS_SHOWN_MAX,
         "records_max": RECORDS_SHOWN_MAX,
         "chosen": chosen,
-        "sentence": None if chosen is None else sentence_of(compiled, chosen),
+        "sentence": None if chosen is None else sentence_of(compiled, chosen, replayed),
         "rule": rule,
         "followed": None if rule is None else _followed(compiled, rule, replayed, occurrence),
         "slices_shown": SLICES_SHOWN_MAX,
@@ -119,12 +122,22 @@ def _followed(
     return followed_rule(compiled, compiled.rules.index(rule), events, is_closed=is_closed)
 
 
-def sentence_of(compiled: CompiledRules, record: VerdictRecord) -> str | None:
-    """Return a sentence on what broke the rule; None if it is unjudged or another version of it judged."""
-    rules = zip(compiled.rules, compiled.digests, strict=True)
+def sentence_of(compiled: CompiledRules, record: VerdictRecord, events: Sequence[Event] = ()) -> str | None:
+    """Return a sentence on what broke the rule; None if it is unjudged or another version of it judged.
+
+    `events` are the first events of the session, if they are known.
+    """
+    rules = enumerate(zip(compiled.rules, compiled.digests, strict=True))
     judged_by = (record.pack, record.rule, record.rule_digest)
-    rule = next((rule for rule, digest in rules if (rule.pack, rule.id, digest) == judged_by), None)
-    return None if rule is None or record.witness is None else explain_breach(rule, record)
+    number = next((at for at, (rule, digest) in rules if (rule.pack, rule.id, digest) == judged_by), None)
+    if number is None or record.witness is None:
+        return None
+    try:
+        is_whole = bool(events) and events[0].seq == 1
+        known = pasts(compiled, event_labels(compiled, events), number) if is_whole else {}
+    except RuleError:
+        known = {}
+    return explain_breach(compiled.rules[number], record, known.get(record.slice))
 
 
 def _rule(compiled: CompiledRules, asked: str | None) -> Rule | None:

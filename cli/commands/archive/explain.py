@@ -21,6 +21,7 @@ from ...source import allow_rejected_option, audit_options, chat_options, timezo
     "--rule", metavar="RULE", help="Explain this rule, by id or pack/id, whether it applies or not."
 )
 @click.option("--at", type=int, metavar="T", help="Show the status of each part at step T only.")
+@click.option("--all", "every", is_flag=True, help="Show every part of a rule, at every step.")
 @click.option("--as-of", type=Instant(), metavar="TIME", help="Explain what an audit as of this time judges.")
 @timezone_option()
 @chat_options()
@@ -32,6 +33,7 @@ def command(
     session: str,
     rule: str | None,
     at: int | None,
+    every: bool,
     as_of: int | None,
     timezone: str,
     allow_rejected: int,
@@ -43,8 +45,9 @@ def command(
     as by `tracline audit`. Without --rule the output has every rule that applies to the session.
 
     A part is active, satisfied, inactive or violated from an event on, or open: the session goes on, and its
-    coming events decide. A rule has a step for each event that it sees; `>` marks the steps worth a look, at
-    which a part becomes active or violated.
+    coming events decide. A rule has a step for each event that it sees. The table has the parts that decide,
+    at the steps that matter to them; `>` marks those that break the rule. With --all it has every part and
+    step, and `>` marks the steps at which a part becomes active or violated.
     """
     from ....batch.sources.discover import Population
     from ....batch.survey.explained import check_step, explained_session, only_rule
@@ -66,5 +69,5 @@ def command(
     else:
         from ...render.explanation import print_explanation
 
-        print_explanation(occurrences, at)
+        print_explanation(occurrences, at, every=every)
     report_rejected(population.rejects, population.rejected, source, allow_rejected)

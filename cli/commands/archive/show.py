@@ -63,9 +63,10 @@ def command(
     from ....batch.findings.inputs import is_bundle
 
     if is_bundle(source):
-        if session is not None or selection.is_given or repeats or as_of is not None:
-            raise click.UsageError("A bundle takes --rule, --verdict, --sample, --seed and --archive.")
-        show_findings(Path(source), wanted, audit_options(timezone), format)
+        if session is not None or selection.rules or repeats or as_of is not None:
+            taken = "--rule, --verdict, --select, --ignore, --sample, --seed and --archive"
+            raise click.UsageError(f"A bundle takes {taken}.")
+        show_findings(Path(source), wanted, selection, audit_options(timezone), format)
         return
     if wanted.is_given:
         raise click.UsageError(

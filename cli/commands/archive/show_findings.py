@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ...options import grouped_options, note
+from ...options import RuleSelection, grouped_options, note
 
 if TYPE_CHECKING:
     from ....batch.prepare.options import AuditOptions
@@ -63,12 +63,15 @@ def finding_options() -> Callable[[F], F]:
     )
 
 
-def show_findings(bundle: Path, wanted: FindingOptions, options: AuditOptions, format: str) -> None:
+def show_findings(
+    bundle: Path, wanted: FindingOptions, selection: RuleSelection, options: AuditOptions, format: str
+) -> None:
     """Write findings of a bundle with their events."""
     from ....batch.findings.findings import Wanted, choose, findings
     from ....batch.findings.inputs import bundle_input
 
-    chosen = choose(bundle, Wanted(wanted.rule, wanted.verdict, wanted.sample, wanted.seed))
+    words = selection.select, selection.ignore
+    chosen = choose(bundle, Wanted(wanted.rule, wanted.verdict, wanted.sample, wanted.seed, *words))
     source = bundle_input(bundle, wanted.archive, options)
     if not source.is_checked:
         note(UNCHECKED_NOTE)
@@ -85,4 +88,4 @@ def show_findings(bundle: Path, wanted: FindingOptions, options: AuditOptions, f
             print_findings(found)
     note(f"{len(chosen.records):,} of {chosen.of:,} findings")
     if wanted.sample is None and len(chosen.records) < chosen.of:
-        note("choose others with --rule, --verdict or --sample")
+        note("choose others with --rule, --select, --verdict or --sample")

@@ -18,7 +18,7 @@ from ...terminal import clean, plain_console
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from ....batch.audit.json_paths import PathUsage
+    from ....batch.contents.json_paths import PathUsage
     from ....batch.survey.usage import CallerKind, SourceUsage, ToolUsage
 
 NAME_WIDTH = 100

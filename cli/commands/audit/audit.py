@@ -13,11 +13,12 @@ from ...options import Command, RuleSelection, format_option, note, out_option, 
 from ...progress import progress_bar
 from ...rejected import report_rejected
 from ...source import allow_empty_option, allow_rejected_option, named, sources_argument
-from ...terminal import quoted
+from ...terminal import clean, quoted
 from ...unread import report_empty, report_unread
 from ..evidence.signing import SigningOptions, signing_options
 from .failing import FailingOptions, failing_options, failing_rules
 from .judging import JudgingOptions, judging_options
+from .learned import notes_on_history
 from .output import write_results
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ def command(
     if rates is not None:
         for key, reason in accepted.items():
             note(quoted(f"{key}: {reason}"))
+        for text in notes_on_history(rates, result.summary, failing.severity, judging.since, judging.until):
+            note(clean(text))
     if failing.fail_on is not None and failing_rules(result.summary, accepted):
         click.get_current_context().exit(1)
 
@@ -129,5 +132,5 @@ def _report(result: AuditResult, archive: Sequence[str], allow_rejected: int, *,
 def _report_window(population: Mapping[str, Any], archive: Sequence[str]) -> None:
     """Report that no session of a source with events lies between `--since` and `--until`."""
     if population["rows"] and not population["sessions"]:
-        hint = "conversations without times count as of 1970"
+        hint = "sessions without times lie in no period after 1970"
         note(f"{named(archive)}: no session lies between --since and --until; {hint}")

@@ -39,6 +39,11 @@ class FailingOptions:
         if self.tolerate is not None and self.fail_on is None:
             raise click.UsageError("--tolerate requires --fail-on.")
 
+    @property
+    def severity(self) -> Severity:
+        """Return the least severity that fails; without `--fail-on` all do."""
+        return Severity.INFO if self.fail_on is None else Severity(self.fail_on)
+
     def rates(self) -> Rates | None:
         """Return the tolerated rates. Raises CommandError (TRL762) if they are damaged, and OSError."""
         if self.tolerate is None:
@@ -50,7 +55,7 @@ class FailingOptions:
 
     def accepted(self, summary: Mapping[str, Any], rates: Rates | None) -> dict[str, str]:
         """Return why broken rules do not make the audit fail, by the rules' names in the summary."""
-        return _accepted_rules(summary, None if self.fail_on is None else Severity(self.fail_on), rates)
+        return {} if self.fail_on is None else _accepted_rules(summary, self.severity, rates)
 
 
 def failing_options() -> Callable[[F], F]:
@@ -89,16 +94,12 @@ def read_rates(path: Path) -> Rates:
         raise coded_error(error.code, str(path), str(error), error.hint) from error
 
 
-def _accepted_rules(
-    summary: Mapping[str, Any], fail_on: Severity | None, rates: Rates | None
-) -> dict[str, str]:
+def _accepted_rules(summary: Mapping[str, Any], fail_on: Severity, rates: Rates | None) -> dict[str, str]:
     """Return why broken rules do not make the audit fail, by the rules' names in the summary.
 
-    Without `fail_on` no rule is accepted. With `rates` a rule fails only where the lower limit of an agent's
+    With `rates` a rule fails only where the lower limit of an agent's
     rate exceeds the tolerated one. A rule that the rates lack tolerates nothing.
     """
-    if fail_on is None:
-        return {}
     tolerated = {} if rates is None else {(rule.pack, rule.rule): rule for rule in rates.rules}
     found: dict[str, str] = {}
     for key, rule in summary["rules"].items():

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ...never_true import never_true_lines
 from ...options import note
+from ...rule_mistakes import rule_mistake_lines
 
 if TYPE_CHECKING:
     from ....batch.audit.audit import AuditResult
@@ -33,8 +33,7 @@ def write_results(
     for chunk in _chunks(result, packs, out, format, accepted, min_severity):
         click.echo(chunk)
     if format != "json":
-        likely = [entry for entry in result.summary["never_true"] if entry["suggestion"] is not None]
-        for line in never_true_lines(likely):
+        for line in rule_mistake_lines(result.summary, suggested=True):
             note(line)
 
 

@@ -60,7 +60,7 @@ def test_a_window_without_sessions_is_noted(place: Path) -> None:
     """Nothing was judged then, which looks like a clean audit; without a window there is no such note."""
     found = run(place, "--since", "2099-01-01")
     assert found.exit_code == 0
-    assert "no session lies between --since and --until; conversations without times" in found.stderr
+    assert "no session lies between --since and --until; sessions without times" in found.stderr
     assert "no session lies" not in run(place).stderr
 
 
@@ -75,7 +75,7 @@ def test_the_table_shows_what_a_person_wants_to_know(place: Path) -> None:
     text = run(place).output
     assert "4 events in 3 sessions from 1 file, 1 still open" in text
     assert [line.split() for line in text.splitlines() if line.startswith(" calm ")] == [
-        ["calm", "high", "2", "·", "1", "of", "3", "1", "33.3%", "to", "66.7%"]
+        ["calm", "high", "2", "·", "1", "of", "3", "1", "33.3%", "to", "66.7%", "6.1%", "to", "93.9%"]
     ]
     assert "calm: Nobody shouts" in text
     assert "step 1" in text

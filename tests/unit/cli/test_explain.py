@@ -166,8 +166,16 @@ def test_the_table_needs_no_colour_and_fits(archive: Path, columns: int) -> None
     words = " ".join(found.stdout.split())
     assert "violated, at the close held" in words
     if columns == 200:
-        assert "> 2 ✗✗✓✗✗ tool_call refund" in words
+        assert "a 0.1.2 once verified violated" in words
+        assert "(1 step left out) > 2 ✗ tool_call refund" in words
+        assert "true: refund" in words
         assert "violated: The `refund` call at event 2" in words
+        assert "then required" not in words
+    whole = run(archive, "--session", "s", "--rule", "verify-first", "--all", columns=columns)
+    assert max(map(len, whole.stdout.splitlines())) <= columns
+    if columns == 200:
+        assert "> 2 ✗✗✓✗✗ tool_call refund" in " ".join(whole.stdout.split())
+        assert "left out" not in whole.stdout
 
 
 def test_the_table_shows_one_step(archive: Path) -> None:

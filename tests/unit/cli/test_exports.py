@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -163,6 +164,7 @@ def test_too_many_results_leave_out_the_least_severe(monkeypatch: pytest.MonkeyP
     assert notification["message"]["text"].startswith("15 further results")
 
 
+@pytest.mark.slow
 def test_a_least_severity_leaves_rules_out_of_sarif_and_junit(desk: Path) -> None:
     """The bundle has them."""
     only = run_of("--min-severity", "medium")
@@ -252,3 +254,51 @@ def test_tolerating_requires_a_severity_and_readable_rates(desk: Path) -> None:
     assert damaged.exit_code == 2
     assert "TRL762" in damaged.stderr
     assert not (desk / "bundle").exists()
+
+
+def notes(*more: str) -> list[str]:
+    """Return the notes of an audit that tolerates the written rates, and fails."""
+    line = ["audit", "archive", "--rules", "our packs/desk.yaml", "--out", "bundle"]
+    found = CliRunner().invoke(tracline, [*line, "--fail-on", "high", "--tolerate", "rates.json", *more])
+    assert found.exit_code == 1
+    return [each for each in found.stderr.splitlines() if "learned" in each]
+
+
+def test_a_short_history_of_rates_is_noted(desk: Path) -> None:
+    """The note has the sessions of the history and the interval of their rate; the exit code is the same."""
+    rates(desk, 0, 2)
+    (noted,) = notes()
+    assert re.fullmatch(
+        r"calm: the tolerated rate, [\d.]+%, was learned from 40 sessions of agent bot; "
+        r"the interval of their rate is 0\.0% to 8\.8%",
+        noted,
+    )
+    rates(desk, 0, 200)
+    assert notes() == []
+
+
+def test_rates_of_the_audited_time_are_noted(desk: Path) -> None:
+    """Rates tolerate what they were learned from; those of an earlier time have no note."""
+    rates(desk, 0, 200)
+    learned = json.loads((desk / "rates.json").read_text())
+    for since, until, count in (
+        ("2026-02-17T11:00:00Z", "2026-02-17T13:00:00Z", 1),
+        ("2026-02-10T11:00:00Z", "2026-02-16T23:00:00Z", 0),
+    ):
+        (desk / "rates.json").write_text(json.dumps({**learned, "since": since, "until": until}))
+        found = notes()
+        assert len(found) == count
+        assert all("overlaps the audited sessions" in each for each in found)
+    (desk / "rates.json").write_text(
+        json.dumps({**learned, "since": "2026-02-17T00:00:00Z", "until": "2026-02-17T11:00:00Z"})
+    )
+    assert notes("--since", "2026-02-17T11:30:00Z") == []
+
+
+@pytest.mark.usefixtures("desk")
+def test_junit_counts_the_findings_that_it_does_not_list() -> None:
+    """Three sessions are listed as examples; the other findings are in the bundle."""
+    suites = Xml.fromstring(audit("--format", "junit").stdout)
+    texts = {case.get("name"): case.findtext("failure") for case in suites.iter("testcase")}
+    assert (texts["quiet"] or "").splitlines()[-1] == "and 7 more findings, in the bundle's verdicts.jsonl"
+    assert "more" not in (texts["calm"] or "")

@@ -114,7 +114,9 @@ def test_comments_explain_why_and_what_would_be_flagged(other_desk: Path) -> Non
     assert "# guessed from their names: `lookup_customer` (" in text
     summary = json.loads((other_desk.with_name("bundle") / "summary.json").read_text())
     row = summary["rules"]["confirm-before-refund"]
-    flagged = f"{row['sessions_violating']} of {row['sessions_applicable']} sessions: chat-"
+    flagged = (
+        f"{row['sessions_violating']} of {row['sessions_applicable']} sessions that it applies to: chat-"
+    )
     (line,) = [line for line in text.splitlines() if line.startswith("#   critical  confirm-before-refund")]
     assert flagged in line
     assert "# no tool for `booking_change`: no session could break it\n  - identify-before-booking" in text

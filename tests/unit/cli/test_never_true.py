@@ -73,7 +73,7 @@ EXPECTED = {
         "`args.guests[*].agee` never exists in the events of `get_order`",
         "did you mean `args.guests[*].age`?",
     ),
-    "no_list": ("`result.itms` never exists in the events of `get_order`", None),
+    "no_list": ("`result.itms` never exists in the events of `get_order`", "there is `result.order`"),
     "field": (
         "`result.order.state` never exists in the results of `get_order`",
         "did you mean `result.order.status`?",

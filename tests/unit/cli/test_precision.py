@@ -31,12 +31,15 @@ def test_the_precision_stands_beside_the_rate(tmp_path: Path) -> None:
     write(tmp_path / "archive" / "events.parquet", session("loud", user("what!")))
     line = ["audit", str(tmp_path / "archive"), "--rules", str(tmp_path / "desk.yaml")]
     line += ["--out", str(tmp_path / "out")]
-    assert "calm: precision 0.44 on 139 marked messages" in CliRunner().invoke(tracline, line).stdout
+    words = "precision 0.44 on 139 marked messages (44% of them right; "
+    words += "neither what it misses nor the findings are measured)"
+    assert f"calm: {words}" in " ".join(CliRunner().invoke(tracline, line).stdout.split())
+    assert "Neither what it misses" in (tmp_path / "out" / "report.html").read_text()
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["rules"]["calm"]["precision"] == {"value": 0.44, "n": 139, "of": "marked messages"}
     suites = ElementTree.fromstring(CliRunner().invoke(tracline, [*line, "--format", "junit"]).stdout)
     (shown,) = suites.iter("property")
-    assert shown.attrib == {"name": "precision", "value": "precision 0.44 on 139 marked messages"}
+    assert shown.attrib == {"name": "precision", "value": words}
     without = pack_text(PACK.replace(", precision: {value: 0.44, n: 139, of: marked messages}", ""))
     assert rule_digest(without.rules[0]) == rule_digest(pack_text(PACK).rules[0])
 

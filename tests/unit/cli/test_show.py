@@ -234,3 +234,25 @@ def test_a_reader_may_stop_reading(tmp_path: Path) -> None:
             process.stdout.readline()
             process.stdout.close()
             assert process.stderr.read() == b""
+
+
+def test_a_log_without_times_shows_none(chats: Path, tmp_path: Path) -> None:
+    """The list, a session, a finding, an explanation and the report name no year for it."""
+    (tmp_path / "desk.yaml").write_text(PACK.replace("not angry", "not true"))
+    rules = ("--rules", str(tmp_path / "desk.yaml"))
+    bundle = str(tmp_path / "bundle")
+    run = CliRunner(env={"COLUMNS": "120"})
+    assert run.invoke(tracline, ["audit", str(chats), *rules, "--out", bundle]).exit_code == 0
+    for words in (
+        ["show", str(chats)],
+        ["show", str(chats), "--session", "two", "--repeats"],
+        ["show", bundle],
+        ["explain", str(chats), "--session", "one", *rules],
+    ):
+        found = run.invoke(tracline, words)
+        assert found.exit_code == 0
+        assert "no times" in found.stdout, words
+        assert "1970" not in found.stdout
+    page = Path(bundle, "report.html").read_text()
+    assert "2 sessions have no times" in page
+    assert "1970" not in page

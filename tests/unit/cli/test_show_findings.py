@@ -81,8 +81,7 @@ def test_a_finding_has_its_events_the_witness_and_a_sentence(tmp_path: Path) -> 
     bundle = audited(tmp_path, tmp_path / "archive", BOUNDED)
     (found,) = shown(bundle, "--rule", "soon")
     assert found["sentence"] == (
-        "Event 1 (`asks`) required `eventually[0,1] replies`, of which `replies` was left; "
-        "event 3 broke it: `replies` was not true there."
+        "The user message at event 1 (`asks`) was not followed by any assistant message within 2 events."
     )
     assert found["decisive"] == ["replies"]
     assert [event["seq"] for event in found["events"]] == [1, 2, 3, 4, 5]
@@ -237,7 +236,7 @@ def test_findings_as_judged_are_shown_by_the_rules_that_judged(tmp_path: Path) -
     for (_, seq), each in found.items():
         (event,) = (event for event in each["events"] if event["seq"] == seq)
         assert "angry" in event["true"]
-        assert each["sentence"] == f"Event {seq} broke `not angry`: `angry` was true there."
+        assert each["sentence"] == f"The rule excludes the user message at event {seq} (`angry`)."
 
 
 def test_files_that_came_later_change_nothing(bundle: Path, tmp_path: Path) -> None:
@@ -278,3 +277,16 @@ def test_a_bundle_of_several_sources_is_read_from_all_of_them(tmp_path: Path) ->
     changed = show(tmp_path / "bundle")
     assert changed.exit_code == 2
     assert "TRL420" in changed.stderr
+
+
+def test_words_select_the_findings_of_rules(bundle: Path) -> None:
+    """`--select` and `--ignore` take ids, tags and severities, as for an audit; unknown words are errors."""
+    rules = {found["verdict"]["rule"] for found in shown(bundle, "--sample", "99")}
+    assert rules == {"answered", "calm"}
+    assert {found["verdict"]["rule"] for found in shown(bundle, "--select", "calm")} == {"calm"}
+    assert {found["verdict"]["rule"] for found in shown(bundle, "--ignore", "calm")} == {"answered"}
+    unknown = show(bundle, "--select", "clam")
+    assert (unknown.exit_code, "TRL226" in unknown.stderr) == (2, True)
+    with_rules = show(bundle, "--rules", bundle / "rules", "--select", "calm")
+    assert with_rules.exit_code == 2
+    assert "--select, --ignore" in with_rules.stderr

@@ -47,6 +47,7 @@ def test_the_audits_table_fits_and_its_ids_are_whole(
     record = next(line for line in (bundle / "verdicts.jsonl").read_text().splitlines() if "calm" in line)
     verdict = re.findall(r'"id":"([^"]*)"', record)[-1]
     lines = text.splitlines()
+    assert ("95% interval" in text) == (width >= 100)
     for whole in (SESSION, "keeps-calm-at-all-times", verdict, f"{SESSION}-2"):
         assert any(whole in line for line in lines), whole
     table = [line for line in lines if str(desk) not in line]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from tracline.batch.audit.json_paths import PATHS_MAX, PathCounter
+from tracline.batch.contents.json_paths import PATHS_MAX, PathCounter
 from tracline.cli import tracline
 
 from ...support.event_rows import call, session, user, write

@@ -29,6 +29,7 @@ def test_times_are_shown_shortly() -> None:
         '<time datetime="2026-02-17T12:00:00.000000005Z" title="2026-02-17T12:00:00.000000005Z">'
         "2026-02-17 12:00:00</time>"
     )
+    assert formatting.when(5) == '<span class="quiet">no times</span>'
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,181 @@
+"""The events of an archive against conditions: the tools, what is never true, and samples of contents."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from ...rules.labels.few import WORD_BITS
+from ...rules.labels.guarded import LabelPlan
+from ...rules.model.predicate import Predicate
+from ...schemas.event import Kind
+from ..prepare.buckets import until
+from ..prepare.spill import passes
+from ..sources.discover import SourceFile
+from ..sources.event_files import reading
+from .conditions import Allowed, Context
+from .json_paths import PathCounter
+
+CONTENTS_READ = 200
+"""Contents with the least hashes that are read for the paths and values that a message suggests."""
+PROBED_PASSES = 4
+"""Passes whose first rows are searched for what conditions need, before all rows are."""
+PROBED_ROWS = 20_000
+"""First rows of such a pass."""
+PROBED_CONTENTS = 40
+"""Events of each tool and kind among them whose contents are read."""
+NAMES_MAX = 1_000
+"""Different values of a field, such as the names of agents, that are compared with misspelt ones."""
+
+CONTENT_FIELDS = ("args", "result")
+TEXT_FIELDS = (*CONTENT_FIELDS, "call_id", "agent", "model", "service")
+"""The fields of which beginnings have contents."""
+SEARCHED_FIELDS = frozenset({*TEXT_FIELDS, "attributes"})
+"""The fields of whose paths it is known whether an event has them."""
+
+
+class Probe(NamedTuple):
+    """A condition that is searched for among some events."""
+
+    context: Context
+    predicate: Predicate
+
+
+@dataclass
+class Beginnings:
+    """Contents from the first rows of some passes, a few of each tool and kind, by field."""
+
+    _documents: dict[tuple[str | None, str], dict[str, list[str]]] = field(
+        default_factory=dict[tuple[str | None, str], dict[str, list[str]]]
+    )
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Add the contents of rows with a tool, a kind and `TEXT_FIELDS`."""
+        few = rows.group_by("tool", "kind", maintain_order=True).head(PROBED_CONTENTS)
+        for (tool, kind), group in few.group_by("tool", "kind", maintain_order=True):
+            found = self._documents.setdefault((tool, kind), {name: [] for name in TEXT_FIELDS})
+            for name in TEXT_FIELDS:
+                found[name] += group[name].drop_nulls().to_list()
+
+    def documents(self, context: Context, name: str) -> Iterator[str]:
+        """Yield the contents of a field in the events of a context."""
+        for (tool, kind), found in self._documents.items():
+            if context.has(tool, kind):
+                yield from found.get(name, ())
+
+    def paths(self, context: Context, name: str) -> list[str]:
+        """Return the paths of a field in the events of a context."""
+        return _paths(name, self.documents(context, name)) if name in CONTENT_FIELDS else []
+
+
+@dataclass(frozen=True)
+class ArchiveEvents:
+    """The events of files up to a time."""
+
+    parts: Sequence[SourceFile]
+    as_of: int | None
+
+    @cached_property
+    def tools(self) -> Mapping[str, Counter[str]]:
+        """Return the number of events of each kind by tool."""
+        counted: dict[str, Counter[str]] = {}
+        for events in self._passes():
+            named = events.filter(pl.col("tool").is_not_null()).group_by("tool", "kind").len()
+            for tool, kind, count in named.collect(engine="streaming").iter_rows():
+                counted.setdefault(tool, Counter())[kind] += count
+        return counted
+
+    @property
+    def calls(self) -> Mapping[str, int]:
+        """Return the number of calls by tool, of all tools that an event names."""
+        return {tool: counted[Kind.TOOL_CALL.value] for tool, counted in self.tools.items()}
+
+    def has(self, context: Context) -> bool:
+        """Return whether a tool of the context has events of its kinds; true if any tool may have."""
+        if context.tools is None:
+            return context.kinds is None or bool(context.kinds)
+        kinds = (self.tools[tool] for tool in context.tools & self.tools.keys())
+        return any(context.kinds is None or context.kinds & found.keys() for found in kinds)
+
+    def names(self, name: str) -> Counter[str]:
+        """Return the number of events with each value of a text field, of the most frequent values."""
+        counted = Counter[str]()
+        for events in self._passes():
+            found = events.filter(pl.col(name).is_not_null()).group_by(pl.col(name).cast(pl.String)).len()
+            counted.update(dict(found.collect(engine="streaming").iter_rows()))
+        return Counter(dict(sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:NAMES_MAX]))
+
+    def beginnings(self) -> Iterator[Beginnings]:
+        """Yield the beginnings of one pass, then of two, and so on."""
+        found = Beginnings()
+        for events in islice(self._passes(), PROBED_PASSES):
+            rows = events.select(pl.col("tool", "kind", *TEXT_FIELDS).cast(pl.String)).head(PROBED_ROWS)
+            found.add(rows.collect())
+            yield found
+
+    def never(self, probes: Sequence[Probe]) -> list[bool]:
+        """Return of each probe whether its condition is true at no event of its context and false at one."""
+        by_context: dict[Context, list[int]] = {}
+        for number, probe in enumerate(probes):
+            by_context.setdefault(probe.context, []).append(number)
+        is_true, is_false = set[int](), set[int]()
+        for context, numbers in by_context.items():
+            plan = LabelPlan([probes[number].predicate for number in numbers])
+            answers = {number: plan.predicate(probes[number].predicate) for number in numbers}
+            found = [answer.any().alias(f"t{number}") for number, answer in answers.items()]
+            found += [(~answer).any().alias(f"f{number}") for number, answer in answers.items()]
+            for events in self._passes():
+                chosen = events.filter(pl.col("kind") != Kind.END.value, *_filters(context))
+                rows = plan.apply(chosen.select(sorted(plan.fields))).select(found)
+                flags = rows.collect(engine="streaming").row(0, named=True)
+                is_true |= {number for number in numbers if flags[f"t{number}"]}
+                is_false |= {number for number in numbers if flags[f"f{number}"]}
+        return [number in is_false - is_true for number in range(len(probes))]
+
+    def paths(self, context: Context, name: str) -> list[str]:
+        """Return the paths of a field in a sample of the events of a context."""
+        return _paths(name, self.sample(context, name))
+
+    def sample(self, context: Context, name: str) -> list[str]:
+        """Return the contents of a field of the events of a context with the least hashes."""
+        if name not in CONTENT_FIELDS:
+            return []
+        place = pl.struct("session_id", "occurrence", "seq").hash(0).alias("place")
+        found: list[pl.DataFrame] = []
+        for events in self._passes():
+            chosen = events.filter(pl.col(name).is_not_null(), *_filters(context))
+            sample = chosen.select(pl.col(name).alias("content"), place).bottom_k(CONTENTS_READ, by="place")
+            found.append(sample.collect(engine="streaming"))
+        contents = pl.concat(found).sort("place", "content").head(CONTENTS_READ)
+        return contents["content"].to_list()
+
+    def _passes(self) -> Iterator[pl.LazyFrame]:
+        for each in passes(self.parts):
+            with reading(each.parts):
+                yield until(each.frame, self.as_of)
+
+
+def _paths(name: str, documents: Iterable[str]) -> list[str]:
+    """Return the paths in JSON documents of a field."""
+    counter = PathCounter(name)
+    for document in documents:
+        counter.add(document)
+    return sorted(usage.path for usage in counter.paths())
+
+
+def _filters(context: Context) -> Iterator[pl.Expr]:
+    pairs: tuple[tuple[str, Allowed], ...] = (("tool", context.tools), ("kind", context.kinds))
+    for column, values in pairs:
+        if values is not None:
+            yield pl.col(column).cast(pl.String).is_in(sorted(values))
+
+
+def has_bit(words: Any, bit: int) -> bool:
+    """Return whether words of labels have a bit."""
+    return bool(int(words[bit // WORD_BITS]) >> bit % WORD_BITS & 1)

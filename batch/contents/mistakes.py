@@ -1,0 +1,143 @@
+"""Likely mistakes in conditions: names, paths and values of which no event of an archive has any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ...rules.model.predicate import Condition, Leaf, Test, compared_text
+from .archive_events import ArchiveEvents, Beginnings
+from .asked import Compared, Required, texts_in
+from .conditions import TOOL, PlacedCondition
+from .needs import Need, Shape, compared_texts, field_of, needs
+from .spelling import misspelt
+from .wording import Mistake, counted, missing, never_equal, never_of_shape, unknown_name
+
+VALUES_MAX = 30
+"""Different values of a path beyond which a value that never occurs is not compared with them."""
+NAMES = frozenset({"agent", "model", "service", "error"})
+"""The fields whose values are names, beside `tool`."""
+
+
+_OTHERS = (Shape.VALUE, Shape.LIST)
+
+
+class KeyPaths(NamedTuple):
+    """The paths of a `for_each`, of which some event must have each one, or one of them if not `joint`."""
+
+    joint: bool
+    paths: tuple[Required, ...]
+
+
+class ArchiveMistakes:
+    """The mistakes in conditions and slice keys over an archive, which is read once for all of them."""
+
+    def __init__(
+        self, archive: ArchiveEvents, conditions: Iterable[PlacedCondition], keys: Iterable[KeyPaths]
+    ) -> None:
+        self._archive = archive
+        self._names: dict[str, Mapping[str, int]] = {}
+        required, compared = dict[Required, bool](), dict[Compared, None]()
+        for condition, context, decides in conditions:
+            if archive.has(context):
+                is_strict = decides and not _is_test(condition, Test.IS_NULL)
+                for each in needs(condition):
+                    found = Required(context, each)
+                    required[found] = required.get(found, False) or is_strict
+                compared |= dict.fromkeys(Compared(context, *pair) for pair in compared_texts(condition))
+        listed = [key for key in keys if all(archive.has(each.context) for each in key.paths)]
+        self._never = self._searched(required, [*compared], listed)
+
+    def of(self, condition: PlacedCondition) -> Iterator[Mistake]:
+        """Yield the mistakes in a condition, on its names, paths and values."""
+        if not self._archive.has(condition.context):
+            return
+        yield from self._names_of(condition.condition)
+        for need in needs(condition.condition):
+            found = self._of_need(condition, need)
+            if found is not None:
+                yield found
+                return
+        for place, operand in compared_texts(condition.condition):
+            yield from self._value(condition, Compared(condition.context, place, operand))
+
+    def lacks(self, required: Required) -> bool:
+        """Return whether no event of the context has the shape at the place."""
+        return required in self._never
+
+    def of_place(self, required: Required, *, decides: bool) -> Mistake:
+        """Return the mistake of a place that never exists; it is likely if something `decides` by it."""
+        context, place = required.context, required.need.place
+        known = self._archive.paths(context, field_of(place))
+        return missing(self._archive, context, place, known, decides)
+
+    def _of_need(self, condition: PlacedCondition, need: Need) -> Mistake | None:
+        """Return the mistake in what a condition reads at a place."""
+        required = Required(condition.context, need)
+        if not self.lacks(required):
+            return None
+        if self.lacks(required.of_shape(Shape.VALUE)):
+            asks_null = _is_test(condition.condition, Test.IS_NULL)
+            return self.of_place(required, decides=condition.decides and not asks_null)
+        is_list = not self.lacks(required.of_shape(Shape.LIST))
+        return never_of_shape(self._archive, condition, need, is_list=is_list)
+
+    def _names_of(self, condition: Condition) -> Iterator[Mistake]:
+        """Yield the misspelt names of tools, agents and the like."""
+        if not isinstance(condition, Leaf) or not _is_test(condition, Test.EQ, Test.NE, Test.IN):
+            return
+        known = self._known_names(condition.path.field)
+        names = [str(operand) for operand in condition.operands]
+        for name in names:
+            near = None if name in known else misspelt(name, known.keys() - set(names))
+            if near is not None:
+                noun = "call" if condition.path == TOOL else "event"
+                yield unknown_name(condition.path.field, name, near, counted(known[near], noun))
+
+    def _known_names(self, field: str) -> Mapping[str, int]:
+        if field == TOOL.field:
+            return self._archive.calls
+        if field in NAMES and field not in self._names:
+            self._names[field] = self._archive.names(field)
+        return self._names.get(field, {})
+
+    def _value(self, condition: PlacedCondition, compared: Compared) -> Iterator[Mistake]:
+        """Yield the mistake in a misspelt value."""
+        if compared not in self._never:
+            return
+        known = texts_in(compared.place, self._archive.sample(compared.context, field_of(compared.place)))
+        named = {compared_text(operand) for _, operand in compared_texts(condition.condition)}
+        near = misspelt(compared.text, known - named) if len(known) <= VALUES_MAX else None
+        if near is not None:
+            yield never_equal(compared.place, compared.operand, near)
+
+    def _searched(
+        self, required: Mapping[Required, bool], compared: Sequence[Compared], keys: Sequence[KeyPaths]
+    ) -> frozenset[Required | Compared]:
+        """Return what no event has, of what is a mistake then.
+
+        `required` is true where it is one however a path is spelt. Beginnings of the archive have nearly
+        everything; all of it is read for the rest only.
+        """
+        left: list[Required | Compared] = [
+            *required,
+            *compared,
+            *(each for key in keys for each in key.paths),
+        ]
+        beginnings = Beginnings()
+        for beginnings in self._archive.beginnings() if left else ():
+            left = [each for each in left if not each.is_in(beginnings)]
+            if not left:
+                return frozenset()
+        lacking = [key.paths for key in keys if key.joint or all(each in left for each in key.paths)]
+        strict = {each for each, is_strict in required.items() if is_strict}.union(*lacking)
+        left = [each for each in left if each in strict or each.is_misspelt(beginnings)]
+        # Whether there is another value decides what a message states.
+        others = [each.of_shape(shape) for each in left if isinstance(each, Required) for shape in _OTHERS]
+        left = [*dict.fromkeys([*left, *others])]
+        never = self._archive.never([each.probe for each in left])
+        return frozenset(each for each, is_never in zip(left, never, strict=True) if is_never)
+
+
+def _is_test(condition: Condition, *tests: Test) -> bool:
+    return isinstance(condition, Leaf) and condition.against is None and condition.test in tests

@@ -1,0 +1,147 @@
+"""Plain sentences on conditions on the past, from the events that came before: why one is false, or true.
+
+Each claim of a sentence is checked on these events, so there is none where it would not be true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..model.formula import Formula, Op
+from ..model.rule import Rule
+from .nouns import any_noun, event_phrase
+from .past import RunPast
+
+
+def why_false(part: Formula, past: RunPast, at: int) -> str | None:
+    """Return why a condition on the past is false at an event, as the end of a sentence on that event."""
+    match part.op:
+        case Op.PREVIOUS if _is_single(part) and at:
+            return why_false(part.args[0], past, at - 1)
+        case Op.PREVIOUS if _is_single(part) and part.args[0].op is Op.SINCE:
+            return _never(part.args[0].args[1], past, at - 1)
+        case Op.NOT:
+            return why_true(part.args[0], past, at)
+        case Op.AND:
+            reasons = (why_false(arg, past, at) for arg in part.args if not past.truth(arg)[at])
+            return next((reason for reason in reasons if reason is not None), None)
+        case Op.SINCE:
+            return _not_since(part.args[0], part.args[1], past, at)
+        case _:
+            return None
+
+
+def why_true(part: Formula, past: RunPast, at: int) -> str | None:
+    """Return why a condition on the past is true at an event, as the end of a sentence on a later event."""
+    match part.op:
+        case Op.PREVIOUS if _is_single(part) and at:
+            if part.args[0].op is Op.PROP:
+                return f"came right after {_event(part, past, at - 1)}"
+            return why_true(part.args[0], past, at - 1)
+        case Op.NOT:
+            return why_false(part.args[0], past, at)
+        case Op.AND:
+            reasons = [why_true(arg, past, at) for arg in part.args if arg.op is not Op.PROP]
+            return reasons[0] if len(reasons) == 1 else None
+        case Op.SINCE:
+            return _since(part, past, at)
+        case _:
+            return None
+
+
+def _is_single(part: Formula) -> bool:
+    return part.bounds in (None, (1, 1))
+
+
+def _event(part: Formula, past: RunPast, at: int) -> str:
+    """Return the event at a place with the propositions of a part that are true there."""
+    return event_phrase(past.rule, past.seqs[at], past.names_at(part, at))
+
+
+def _not_since(lasting: Formula, begin: Formula, past: RunPast, at: int) -> str | None:
+    """Return why `lasting since begin` is false: it never began, or an event ended it."""
+    begun = past.last(begin, at)
+    if begun is None:
+        return _never(begin, past, at)
+    ended = past.first_false(lasting, begun, at)
+    if ended is None or ended == len(past.seqs) - 1:
+        return None
+    return (
+        f"came too late: {_event(lasting, past, ended)} ended what {_event(begin, past, begun)} had allowed"
+    )
+
+
+def _never(begin: Formula, past: RunPast, at: int) -> str | None:
+    """Return why no event up to a place meets a condition: `p`, or `p and (not r since q)`."""
+    noun = any_noun(past.rule, begin)
+    if noun is not None:
+        return f"came too early: no {noun} came before it{seen(past.rule)}"
+    present = [arg for arg in begin.args if arg.op is Op.PROP]
+    others = [arg for arg in begin.args if arg.op is not Op.PROP]
+    if begin.op is not Op.AND or len(present) != 1 or len(others) != 1:
+        return None
+    shift = int(others[0].op is Op.PREVIOUS and _is_single(others[0]))
+    inner = others[0].args[0] if shift else others[0]
+    answer = any_noun(past.rule, present[0])
+    question = any_noun(past.rule, inner.args[1]) if inner.op is Op.SINCE else None
+    if answer is None or question is None:
+        return None
+    asked, answered = past.last(inner.args[1], at), past.last(present[0], at)
+    if asked is None:
+        return f"came too early: no {question} came before it{seen(past.rule)}"
+    if asked == len(past.seqs) - 1:
+        return None
+    if answered is None or answered <= asked:
+        place = f"the last {question} (event {past.seqs[asked]})"
+        return f"came too early: no {answer} came since {place}{seen(past.rule)}"
+    between = past.first_false(inner.args[0], asked, answered - shift)
+    if between is None or between == answered:
+        return None
+    ends = f"{_event(inner.args[1], past, asked)} and {_event(present[0], past, answered)}"
+    return f"came too early: {_event(inner.args[0], past, between)} came between {ends}"
+
+
+def seen(rule: Rule) -> str:
+    """Return the words by which a sentence is about the events that the rule sees only."""
+    return "" if rule.steps is None else ", of the events that the rule sees"
+
+
+def _since(part: Formula, past: RunPast, at: int) -> str | None:
+    """Return why `not r since p` is true, where p may require the same of events before it."""
+    links = list(_chain(part, past, at))
+    if not links or links[0][0] == len(past.seqs) - 1:
+        return None
+    events = [_event(begin, past, place) for place, begin, _ in reversed(links)]
+    listed = f"{', '.join(events[:-1])} and {events[-1]}" if len(events) > 1 else events[0]
+    lasting = {each for _, _, each in links}
+    absent = lasting.pop() if len(lasting) == 1 else None
+    noun = None
+    if absent is not None and absent.op is Op.NOT and past.first_false(absent, links[-1][0], at) is None:
+        noun = any_noun(past.rule, absent.args[0])
+    without = "" if noun is None else f", with no {noun} since{' the first' if len(events) > 1 else ''}"
+    return f"came after {listed}{without}{seen(past.rule) if noun else ''}"
+
+
+def _chain(part: Formula, past: RunPast, at: int) -> Iterator[tuple[int, Formula, Formula]]:
+    """Yield the place at which a true `since` began, its condition, and what lasts; then those before it."""
+    if part.op is Op.PREVIOUS and _is_single(part) and at:
+        part, at = part.args[0], at - 1
+    if part.op is not Op.SINCE:
+        return
+    lasting, begin = part.args
+    place = past.last(begin, at)
+    if place is None:
+        return
+    yield place, _present(begin), lasting
+    for arg in _past_parts(begin):
+        yield from _chain(arg, past, place)
+
+
+def _present(begin: Formula) -> Formula:
+    """Return the proposition of a condition such as `p and previous q`, else the condition."""
+    present = [arg for arg in begin.args if arg.op is Op.PROP] if begin.op is Op.AND else []
+    return present[0] if len(present) == 1 else begin
+
+
+def _past_parts(begin: Formula) -> Sequence[Formula]:
+    return [arg for arg in begin.args if arg.op is not Op.PROP] if begin.op is Op.AND else ()

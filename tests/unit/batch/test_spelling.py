@@ -1,0 +1,69 @@
+"""Misspellings of names and paths: likely ones, and names that only look alike."""
+
+from __future__ import annotations
+
+import pytest
+from tracline.batch.contents.spelling import contained, misspelt, misspelt_path
+
+MISSPELT = [
+    ("cancel_reservatoin", "cancel_reservation"),
+    ("cancelReservation", "cancel_reservation"),
+    ("cancel-reservation", "cancel_reservation"),
+    ("CANCEL_RESERVATION", "cancel_reservation"),
+    ("get_orders", "get_order"),
+    ("get_ordr", "get_order"),
+    ("bussiness", "business"),
+    ("order2_detials", "order2_details"),
+    ("größe", "Größe"),
+]
+DIFFERENT = [
+    ("get_order_details", "get_user_details"),
+    ("get_order_details", "get_order_detail_count"),
+    ("refund", "issue_refund"),
+    ("turn_on_data", "turn_off_data"),
+    ("enable_roaming", "disable_roaming"),
+    ("activate_line", "deactivate_line"),
+    ("set_name", "get_name"),
+    ("order_12", "order_13"),
+    ("add", "and"),
+    ("update_reservation_flights", "update_reservation_baggages"),
+    ("", "a"),
+    ("_", "-"),
+]
+
+
+@pytest.mark.parametrize(("name", "known"), MISSPELT)
+def test_a_misspelling_names_the_known_name(name: str, known: str) -> None:
+    """Few letters of a word differ, or the words are joined in another way."""
+    assert misspelt(name, {known, "think"}) == known
+
+
+@pytest.mark.parametrize(("name", "known"), DIFFERENT)
+def test_a_name_that_only_looks_alike_is_no_misspelling(name: str, known: str) -> None:
+    """Another word, another number and another short word are other names."""
+    assert misspelt(name, {known}) is None
+    assert misspelt(known, {name}) is None
+
+
+def test_the_nearest_name_is_suggested() -> None:
+    """Of several near names the most similar one counts, whatever their order."""
+    for known in (["get_orders", "get_order"], ["get_order", "get_orders"]):
+        assert misspelt("get_ordr", known) == "get_order"
+
+
+def test_a_misspelt_path_names_its_beginning() -> None:
+    """Each step counts by itself; an index stands for any element."""
+    known = ["args.passengers[*].dob", "args.passengers[*].seat", 'args["odd key"].x']
+    assert misspelt_path("args.pasengers", known) == "args.passengers"
+    assert misspelt_path("args.passengers[0].seats", known) == "args.passengers[*].seat"
+    assert misspelt_path('args["od key"].x', known) is None
+    assert misspelt_path("args.passengers", known) is None
+    assert misspelt_path("args.crew[*].dob", known) is None
+
+
+def test_a_name_contained_in_one_other_name() -> None:
+    """The words of one are among those of the other, in exactly one name."""
+    assert contained("refund", ["issue_refund", "think"]) == "issue_refund"
+    assert contained("mcp_shop_get_order", ["get_order"]) == "get_order"
+    assert contained("refund", ["issue_refund", "create_refund"]) is None
+    assert contained("refund", ["", "think"]) is None
