@@ -1,7 +1,8 @@
-"""The cost of `tracline serve`, OTLP bytes to verdicts: `PYTHONPATH=. python benchmarks/serve.py [EVENTS]`.
+"""The cost of `tracline serve`, OTLP bytes to verdicts: `python benchmarks/serve.py [EVENTS] [REQUESTS]`.
 
 Sends the simulated support desk's conversations (GenAI spans, a trace a turn) through the pipeline of one
-process, in requests of 512 spans as SDKs send them, several conversations at a time. Prints spans per second
+process, in requests of 512 spans as SDKs send them, several conversations at a time, and in rounds of one
+request or of so many: a round takes the requests that came while the last one ran. Prints spans per second
 of processor time, all threads together, the ratio to bare parsing of the same bytes with upb, and the share
 of each part of the main thread.
 """
@@ -23,8 +24,9 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs, shipped_packs
+from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.settings import SessionSettings
-from tracline.stream.ingest.request import Encoding, ExportRequest, decode
+from tracline.stream.ingest.request import Encoding, ExportRequest
 from tracline.stream.serve import pipeline as serve_pipeline
 from tracline.stream.serve.changes import StoreChanges
 from tracline.stream.serve.pipeline import Pipeline, PipelineRuntime
@@ -40,7 +42,7 @@ from benchmarks.desk_spans import desk_spans
 from tests.support.otlp_requests import requests
 
 SPANS_A_REQUEST = 512
-WARMING = 4
+WARMING = 8
 """Requests before the measurement: a process loads its compiled functions once."""
 PARTS: tuple[tuple[str, object, str], ...] = (
     ("decode: bytes to spans", serve_pipeline, "decode"),
@@ -66,6 +68,8 @@ def main() -> None:
     # As the command does.
     gc.set_threshold(100_000)
     wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    together = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    assert WARMING % together == 0, f"the requests of a round divide {WARMING}"
     every = desk_spans(wanted)
     bodies = [request.SerializeToString() for request in requests(every, SPANS_A_REQUEST)]
     times = [max(span.end for span in every[i : i + SPANS_A_REQUEST]) for i in _begins(len(every))]
@@ -82,15 +86,17 @@ def main() -> None:
         runtime = PipelineRuntime(lambda: now, lambda: 1 << 40, archive, count)
         pipeline = Pipeline(store, judge, SessionSettings(idle_s=3_600, lateness_s=5), runtime)
         begun, parsing = 0.0, list[float]()
-        for number, body in enumerate(bodies):
-            now = times[number]
-            if number == WARMING:
+        for first in range(0, len(bodies), together):
+            sent = bodies[first : first + together]
+            now = times[first + len(sent) - 1]
+            if first == WARMING:
                 spent.clear()
+                parsing.clear()
                 begun = _cpu()
-            store.accept([ExportRequest(body, Encoding.PROTOBUF, decode(b"", Encoding.PROTOBUF), now)])
+            store.accept([ExportRequest(body, Encoding.PROTOBUF, Decoded(), now) for body in sent])
             pipeline.begin()
-            parsing.append(_parsing(body))
-        parsed = sum(parsing[WARMING:])
+            parsing += map(_parsing, sent)
+        parsed = sum(parsing)
         total = _cpu() - begun - parsed
         store.close()
     _print(spent, total, len(every) - WARMING * SPANS_A_REQUEST, verdicts, parsed)
