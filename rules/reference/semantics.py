@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from ...schemas.verdict import Recover, Verdict
 from ..model.formula import FUTURE, PAST, Formula, Op, has_future, has_past, names
@@ -225,7 +226,7 @@ def judge(
     transitions: Transitions = NO_TRANSITIONS,
 ) -> Judgement:
     """Return the rule's judgement of a whole session: after each event, and at its close."""
-    meaning = Meaning(formula, transitions)
+    meaning = _meaning(formula, tuple(transitions.items()))
     run, verdicts, recorded = begin(meaning), list[Verdict](), list[int]()
     for label in trace:
         decided = run.final is not None
@@ -234,6 +235,12 @@ def judge(
         if verdict is not Verdict.PENDING and not decided:
             recorded.append(run.position)
     return Judgement(tuple(verdicts), close(meaning, run, trace), tuple(recorded))
+
+
+@lru_cache(maxsize=256)
+def _meaning(formula: Formula, transitions: tuple[tuple[str, Formula], ...]) -> Meaning:
+    """Return the meaning of a rule, whose decisions serve all its sessions and slices."""
+    return Meaning(formula, dict(transitions))
 
 
 def applies_at(

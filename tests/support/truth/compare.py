@@ -17,6 +17,7 @@ import difflib
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from tracline.batch.audit.audit import audit
 from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.prepare.prepare import prepare
 from tracline.batch.sources.discover import Population
+from tracline.rules.model.rule import RuleSet
 from tracline.rules.packs.load import load_packs
 
 PACKS = ("customer-service", "tool-hygiene", "privacy")
@@ -42,9 +44,14 @@ def read(source: Path, scratch: Path) -> tuple[list[Event], list[Verdict]]:
     for part in parts:
         frame = pl.read_parquet(part.path)
         events += frame.select(name for name in frame.columns if name != "attributes").iter_rows(named=True)
-    audit(source, load_packs(PACKS), scratch / "bundle", AuditOptions())
+    audit(source, _rules(), scratch / "bundle", AuditOptions())
     lines = (scratch / "bundle" / "verdicts.jsonl").read_text().splitlines()
     return events, [json.loads(line) for line in lines]
+
+
+@cache
+def _rules() -> RuleSet:
+    return load_packs(PACKS)
 
 
 def differences(truth: Mapping[str, Any], events: Iterable[Event], verdicts: Iterable[Verdict]) -> list[str]:

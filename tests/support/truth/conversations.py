@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from tracline.examples.desk.script import Script
 from tracline.rules.model.digest import rule_digest, verdict_id
 from tracline.rules.model.rule import Rule
-from tracline.rules.packs.load import load_packs
+from tracline.rules.packs.load import pack_text
 from tracline.rules.reference.semantics import LabelledEvent
 from tracline.schemas.event import Content, Event, Kind
 from tracline.schemas.span import Span
@@ -111,11 +112,10 @@ def true_ids(played: Iterable[PlayedSession], pack: Path) -> Ids:
 
 def ids_of(occurrences: Iterable[Sequence[Event]], pack: Path, *, closed: bool = True) -> Ids:
     """Every verdict that occurrences must give, from their first event here on."""
-    rules = load_packs([pack]).rules
     found: Ids = {}
     for events in occurrences:
-        for rule in rules:
-            found |= _ids(events, rule, closed=closed)
+        for rule, digest in _rules(pack.read_text()):
+            found |= _ids(events, rule, digest, closed=closed)
     return found
 
 
@@ -123,12 +123,18 @@ def applying(events: Sequence[Event], pack: Path) -> set[str]:
     """The rules that come to apply in an occurrence."""
     return {
         rule.id
-        for rule in load_packs([pack]).rules
+        for rule, _ in _rules(pack.read_text())
         if may_apply(rule, [seen(event, rule.id) for event in events])
     }
 
 
-def _ids(events: Sequence[Event], rule: Rule, *, closed: bool) -> Ids:
+@cache
+def _rules(pack: str) -> tuple[tuple[Rule, str], ...]:
+    """Return the rules of a pack with their digests."""
+    return tuple((rule, rule_digest(rule)) for rule in pack_text(pack).rules)
+
+
+def _ids(events: Sequence[Event], rule: Rule, digest: str, *, closed: bool) -> Ids:
     """Return the verdicts that one rule must give in one occurrence."""
     found: Ids = {}
     for finding in referenced(rule, [seen(event, rule.id) for event in events], closed=closed):
@@ -136,7 +142,7 @@ def _ids(events: Sequence[Event], rule: Rule, *, closed: bool) -> Ids:
         name = verdict_id(
             pack=rule.pack,
             rule=rule.id,
-            rule_digest=rule_digest(rule),
+            rule_digest=digest,
             session_id=event.session_id,
             occurrence=rfc3339(event.occurrence),
             slice=finding.slice,
