@@ -11,21 +11,34 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from audit import PACK, divide, measured, write
 from tracline.batch.audit import audit as auditing
-from tracline.batch.audit import in_order, row_order
+from tracline.batch.audit import draft, in_order, row_order
 from tracline.batch.audit.late_columns import LateColumns
 from tracline.batch.audit.summary import AuditTally
+from tracline.batch.evidence.certificates import Certificates
 from tracline.batch.prepare import buckets, prepare, spill
 from tracline.batch.prepare.options import AuditOptions
+from tracline.batch.report.choice import SessionChoice
 from tracline.batch.sources import event_files, parquet_footer
 from tracline.rules.packs.load import load_packs
 
+EVIDENCE: tuple[tuple[Any, str, str], ...] = (
+    (draft, "write_inputs", "digests of the input"),
+    (Certificates, "add", "certificates"),
+    (Certificates, "write", "certificates"),
+    (SessionChoice, "add", "choosing sessions"),
+    (row_order, "draw_numbers", "choosing sessions"),
+    (draft, "write_sessions", "drawn sessions"),
+    (draft, "write_report", "the report"),
+)
+"""The functions that write the evidence beside the verdicts."""
 PARTS: tuple[tuple[Any, str, str], ...] = (
+    *EVIDENCE,
     (prepare, "discover", "finding the files"),
     (event_files, "footer_of", "reading footers"),
     (prepare, "reject_rows", "checking rows"),
@@ -40,7 +53,7 @@ PARTS: tuple[tuple[Any, str, str], ...] = (
     (AuditTally, "count", "counting"),
     (LateColumns, "_read", "reading the columns of verdicts"),
     (auditing._Auditing, "_explain", "records with witnesses"),
-    (auditing, "write_verdicts", "writing verdicts"),
+    (draft.BundleDraft, "write_verdicts", "writing verdicts"),
 )
 """The functions that are measured, and the name of the part of each."""
 
@@ -53,8 +66,7 @@ def main() -> None:
         write(large, count)
         divide(large, small)
         spent = Counter[str]()
-        for place, name, part in PARTS:
-            setattr(place, name, timed(getattr(place, name), part, spent))
+        measure(PARTS, spent)
         for archive in (large, small):
             # The first audit of a process loads compiled code.
             for _ in range(2):
@@ -63,6 +75,12 @@ def main() -> None:
                 total = timed(auditing.audit, "everything else", spent)
                 found = total(archive, load_packs([PACK]), out, AuditOptions())
             show(spent, found.summary["population"]["events"], archive)
+
+
+def measure(parts: Iterable[tuple[Any, str, str]], spent: Counter[str]) -> None:
+    """Replace the functions by those that add their processor time to `spent`."""
+    for place, name, part in parts:
+        setattr(place, name, timed(getattr(place, name), part, spent))
 
 
 def show(spent: Counter[str], events: int, archive: Path) -> None:

@@ -7,7 +7,6 @@ segment, judged by that set alone, and only the segment with the `end` row close
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -20,8 +19,7 @@ import polars as pl
 from ...archive.error import SourceError
 from ...archive.rule_sets import read_rule_set
 from ...archive.writer import RULES_COLUMN
-from ...rules.engine.judge import CompiledRules, Judged, compile_rule_set, judge
-from ...rules.engine.records import RecordKey, record_line, records
+from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, compile_rule_set, judge
 from ...rules.engine.sessions import Clock, in_segments, occurrences_of, segments_of
 from ...rules.model.rule import Rule, RuleSet
 from ...schemas.event import Kind
@@ -29,20 +27,15 @@ from ...schemas.time import rfc3339
 from ..attestation.attest import UNSIGNED, Attesting, attest
 from ..contents.never_true import RuleMistakes, names_never_true, rule_mistakes
 from ..evidence import bundle
-from ..evidence.canonical_json import write_canonical
-from ..evidence.certificates import CERTIFICATES
-from ..evidence.sorted_lines import SortedLines
 from ..findings.bundle_rules import keyed
-from ..findings.inputs import write_inputs
 from ..prepare.buckets import labelled, until
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
-from ..report.drawn import write_sessions
-from ..report.page import write_report
 from ..sources.discover import Population, SourceFile, Sources, named
 from ..sources.event_files import FileSlice, footer, null_count, reading, scan_slices
-from .audit import AuditResult, OnProgress, in_threads, new_certificates, silent, write_verdicts
-from .open_sessions import OPEN_SESSIONS, OpenedIn, open_sessions, write_open
+from .audit import AuditResult, OnProgress, in_threads, silent
+from .draft import BundleDraft
+from .open_sessions import OpenedIn, open_sessions
 from .summary import COUNTS, AuditTally, summary
 
 _NO_TIME = -(1 << 63)
@@ -77,50 +70,59 @@ def audit_as_judged(
     """
     started, population = attesting.begin(), Population()
     with bundle.staged(out) as work:
-        scratch = work / ".scratch"
-        scratch.mkdir()
+        scratch = work / bundle.SCRATCH
         parts = prepare(archive, scratch, population, options)
         sets = _rule_sets(archive, parts)
         rules = _rules(sets)
+        compiled: dict[str | None, CompiledRules] = {each.digest: each.compiled for each in sets}
+        draft = BundleDraft.begin(work, out, archive, population, options, compiled)
         tally, opened = _population(sets, len(rules), scratch, options, on_progress)
-        lines = SortedLines(scratch / "verdicts", RecordKey)
-        certificates = new_certificates({each.digest: each.compiled for each in sets}, scratch, options)
-        seen = dict[tuple[str, str], bool]()
-        for rule_set in sets:
-            counts = AuditTally(len(rule_set.compiled.rules))
-            for judged in _judged_batches(rule_set, scratch, options, on_progress):
-                counts.add(rule_set.compiled, judged)
-                for record in records(rule_set.compiled, judged):
-                    lines.add(*record_line(record))
-                certificates.add(judged, rule_set.digest)
-            places = [list(rules).index((rule.pack, rule.id)) for rule in rule_set.compiled.rules]
-            _merge(tally, counts, places)
-            propositions = rule_set.compiled.labeler.propositions
-            unseen = names_never_true(propositions, counts.true, counts.unknown)
-            seen |= {name: seen.get(name, False) or name not in unseen for name in propositions}
-        shown = [rule for rule, _ in rules.values()]
-        examples = write_verdicts(work, lines, shown, options.threads)
-        certificates.write(work / CERTIFICATES)
-        write_open(work / OPEN_SESSIONS, [opened], population.inputs, options.as_of)
+        unseen = _judge_sets(sets, list(rules), draft, tally, on_progress)
+        shown, digests = [rule for rule, _ in rules.values()], [digest for _, digest in rules.values()]
+        examples = draft.write_verdicts(shown)
         tally.reject(named(archive), population)
-        content = summary(shown, [digest for _, digest in rules.values()], tally, population)
-        judged_by = [rule for rule_set in reversed(sets) for rule in rule_set.compiled.rules]
-        judged_digests = [digest for rule_set in reversed(sets) for digest in rule_set.compiled.digests]
-        never = [name for name in seen if not seen[name]]
-        found = rule_mistakes(parts, judged_by, never, options.as_of) if tally.events else RuleMistakes()
+        content = summary(shown, digests, tally, population, options)
+        judged_by = keyed(
+            pair
+            for rule_set in reversed(sets)
+            for pair in zip(rule_set.compiled.rules, rule_set.compiled.digests, strict=True)
+        )
+        distinct = list(judged_by.values())
+        found = rule_mistakes(parts, distinct, unseen, options.as_of) if tally.events else RuleMistakes()
         content |= asdict(found)
         content |= {"rule_sets": [_summary_of(rule_set) for rule_set in sets]}
-        write_canonical(work / bundle.SUMMARY, content)
-        (work / bundle.RULES).mkdir()
         for rule_set in sets:
             bundle.write_rules(work / bundle.RULES / rule_set.digest, rule_set.rule_set.sources)
-        write_inputs(work, out, archive, population, options, as_judged=True)
-        write_sessions(work, compile_rule_set(_NO_RULES), parts, options)
-        write_report(work, keyed(zip(judged_by, judged_digests, strict=True)))
-        shutil.rmtree(scratch)
+        draft.finish(content, [opened], judged_by, as_judged=True)
         by_digest = {each.digest: each.compiled for each in sets}
         attest(work, by_digest, options, attesting, started, as_judged=True)
     return AuditResult(content, population, examples)
+
+
+def _judge_sets(
+    sets: Sequence[ArchivedRuleSet],
+    rules: Sequence[tuple[str, str]],
+    draft: BundleDraft,
+    tally: AuditTally,
+    on_progress: OnProgress,
+) -> list[tuple[str, str]]:
+    """Judge the segments of all sets, and return the propositions that are true and unknown at no event.
+
+    `rules` are the pack and id of the rules that the tally counts.
+    """
+    seen = dict[tuple[str, str], bool]()
+    for rule_set in sets:
+        counts = AuditTally(len(rule_set.compiled.rules))
+        for judged in _judged_batches(rule_set, draft, on_progress):
+            counts.add(rule_set.compiled, judged)
+            begins = judged.sessions.bounds[:-1]
+            whole = ~judged.sessions.open & (judged.column("seq", begins) == 1).to_numpy()
+            draft.add(rule_set.compiled, judged, rule_set.digest, whole)
+        _merge(tally, counts, [rules.index((rule.pack, rule.id)) for rule in rule_set.compiled.rules])
+        propositions = rule_set.compiled.labeler.propositions
+        unseen = names_never_true(propositions, counts.true, counts.unknown)
+        seen |= {name: seen.get(name, False) or name not in unseen for name in propositions}
+    return [name for name, is_seen in seen.items() if not is_seen]
 
 
 def _rule_sets(archive: Sources, parts: Sequence[SourceFile]) -> list[ArchivedRuleSet]:
@@ -171,7 +173,8 @@ def _population(
     nothing = compile_rule_set(_NO_RULES)
     counted = AuditTally(0)
     folder = scratch / "population"
-    buckets = labelled(parts, nothing.labeler, folder, options.as_of, partial(on_progress, "reading"))
+    on_rows, columns = partial(on_progress, "reading"), (*JUDGED_COLUMNS, "model")
+    buckets = labelled(parts, nothing.labeler, folder, options.as_of, on_rows, keep=columns)
     work = partial(judge, nothing, clock=clock, satisfied=False, cut=occurrences_of)
     found = (frame.collect(engine="streaming") for frame in buckets.frames)
     opened: list[pl.DataFrame] = []
@@ -184,9 +187,10 @@ def _population(
 
 
 def _judged_batches(
-    rule_set: ArchivedRuleSet, scratch: Path, options: AuditOptions, on_progress: OnProgress
+    rule_set: ArchivedRuleSet, draft: BundleDraft, on_progress: OnProgress
 ) -> Iterator[Judged]:
     """Label and judge the segments of a rule set, in no particular order."""
+    options, columns = draft.options, draft.choice.columns
     clock = Clock(last=_NO_TIME, idle=0, since=options.since, until=options.until)
 
     def work(rows: pl.DataFrame) -> Judged:
@@ -194,9 +198,9 @@ def _judged_batches(
         segments = until(in_segments(rows), options.as_of)
         return judge(rule_set.compiled, segments, clock, satisfied=options.satisfied, cut=segments_of)
 
-    folder, on_rows = scratch / f"set-{rule_set.digest}", partial(on_progress, "labelling")
+    folder, on_rows = draft.scratch / f"set-{rule_set.digest}", partial(on_progress, "labelling")
     labeler, digest = rule_set.compiled.labeler, rule_set.digest
-    buckets = labelled(rule_set.parts, labeler, folder, None, on_rows, judged_by=digest)
+    buckets = labelled(rule_set.parts, labeler, folder, None, on_rows, judged_by=digest, keep=columns)
     found = (frame.collect(engine="streaming") for frame in buckets.frames)
     done = 0
     for judged in in_threads(work, found, options.threads):

@@ -2,56 +2,41 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import polars as pl
 
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, compile_rule_set, judge
-from ...rules.engine.records import RecordKey, record_line, records
 from ...rules.engine.sessions import Clock
 from ...rules.model.digest import rule_set_digest
-from ...rules.model.rule import Rule, RuleSet
-from ...schemas.records.verdict_record import VerdictRecord, decode_verdict
-from ...schemas.time import NS, rfc3339
-from ...schemas.verdict import Verdict
+from ...rules.model.rule import RuleSet
+from ...schemas.time import NS
 from ..attestation.attest import UNSIGNED, Attesting, attest
 from ..contents.never_true import RuleMistakes, names_never_true, rule_mistakes
 from ..evidence import bundle
-from ..evidence.canonical_json import write_canonical
-from ..evidence.certificates import CERTIFICATES, Certificates, SessionPlace
-from ..evidence.sorted_lines import SortedLines
 from ..findings.bundle_rules import keyed
-from ..findings.inputs import write_inputs
 from ..prepare import spill
 from ..prepare.ahead import behind
 from ..prepare.buckets import Buckets, label_passes, labelled
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
-from ..report.drawn import write_sessions
-from ..report.page import write_report
 from ..sources.discover import Population, SourceFile, Sources, named
 from ..sources.event_files import row_count
+from .draft import BundleDraft, Examples
 from .in_order import disordered, judge_in_order
-from .late_columns import LateColumns, with_findings
-from .open_sessions import OPEN_SESSIONS, OpenedIn, open_in_order, open_sessions, write_open
+from .late_columns import LateColumns, explained
+from .open_sessions import OpenedIn, open_in_order, open_sessions
 from .row_order import RowOrder, row_order
-from .summary import AuditTally, rule_keys, summary
-
-EXAMPLES_MAX = 3
-"""Findings per rule in a result."""
+from .summary import AuditTally, summary
 
 FILE_ROWS_MIN = 1_000
 """Average rows of a file below which all sessions are sorted: opening a file twice takes longer."""
-
-TYPED_RECORDS = 10_000
-"""Records per row group of `verdicts.parquet`."""
 
 OnProgress = Callable[[str, int, int], None]
 """Called with the current step, the rows done, and the rows in all (0 if unknown)."""
@@ -66,7 +51,7 @@ class AuditResult:
 
     summary: Any
     population: Population
-    examples: dict[str, list[VerdictRecord]] = field(default_factory=dict[str, list[VerdictRecord]])
+    examples: Examples = field(default_factory=Examples)
     rows_in_order: int = 0
 
 
@@ -92,28 +77,19 @@ def audit(
     compiled = compile_rule_set(rule_set)
     population = Population()
     with bundle.staged(out) as work:
-        scratch = work / ".scratch"
-        scratch.mkdir()
         tally = AuditTally(len(compiled.rules))
-        lines = SortedLines(scratch / "verdicts", RecordKey)
-        certificates = new_certificates({None: compiled}, scratch, options)
-        parts = prepare(archive, scratch, population, options)
-        auditing = _Auditing(compiled, scratch, options, tally, lines, certificates, on_progress)
+        draft = BundleDraft.begin(work, out, archive, population, options, {None: compiled})
+        parts = prepare(archive, draft.scratch, population, options)
+        auditing = _Auditing(compiled, draft, tally, on_progress)
         rows_in_order = auditing.judge(parts)
-        examples = write_verdicts(work, lines, compiled.rules, options.threads)
-        certificates.write(work / CERTIFICATES)
-        write_open(work / OPEN_SESSIONS, auditing.opened, population.inputs, options.as_of)
+        examples = draft.write_verdicts(compiled.rules)
         tally.reject(named(archive), population)
-        content = summary(compiled.rules, compiled.digests, tally, population)
+        content = summary(compiled.rules, compiled.digests, tally, population, options)
         content |= _rule_mistakes(compiled, tally, parts, options)
         if rule_set.selection:
             content["selection"] = {option: list(words) for option, words in rule_set.selection.items()}
-        write_canonical(work / bundle.SUMMARY, content)
         bundle.write_rules(work / bundle.RULES, rule_set.sources)
-        write_inputs(work, out, archive, population, options)
-        write_sessions(work, compiled, parts, options)
-        write_report(work, keyed(zip(compiled.rules, compiled.digests, strict=True)))
-        shutil.rmtree(scratch)
+        draft.finish(content, auditing.opened, keyed(zip(compiled.rules, compiled.digests, strict=True)))
         attest(work, {rule_set_digest(rule_set): compiled}, options, attesting, started)
     return AuditResult(content, population, examples, rows_in_order)
 
@@ -128,47 +104,20 @@ def _rule_mistakes(
     return asdict(rule_mistakes(parts, compiled.rules, names, options.as_of))
 
 
-def new_certificates(
-    rule_sets: Mapping[str | None, CompiledRules], scratch: Path, options: AuditOptions
-) -> Certificates:
-    """Return the certificates of an audit that begins."""
-    since, until = (None if time is None else rfc3339(time) for time in (options.since, options.until))
-    return Certificates(rule_sets, (since, until), SortedLines(scratch / "certificates", SessionPlace))
-
-
-def write_verdicts(
-    work: Path, found: SortedLines[RecordKey], rules: Sequence[Rule], threads: int
-) -> dict[str, list[VerdictRecord]]:
-    """Write the files of verdicts into a bundle, and return the examples of each rule that has any."""
-    keys = {(r.pack, r.id): key for key, r in zip(rule_keys(rules), rules, strict=True)}
-    examples: dict[str, list[VerdictRecord]] = {}
-
-    def written(verdicts: BinaryIO) -> Iterator[list[bytes]]:
-        for block in _blocks(found.merged(), TYPED_RECORDS):
-            lines = [text for _, text in block]
-            verdicts.writelines(lines)
-            for at, text in block:
-                _add_example(examples.setdefault(keys[at.pack, at.rule], []), at, text)
-            yield lines
-
-    typed = bundle.typed_writer(work / bundle.TYPED_VERDICTS)
-    with (work / bundle.VERDICTS).open("wb") as verdicts, typed as write_typed:
-        behind(write_typed, written(verdicts), threads)
-    return examples
-
-
 @dataclass(frozen=True, slots=True)
 class _Auditing:
-    """An audit in progress: its rules, options and progress, and the counts and records so far."""
+    """An audit in progress: its rules, its bundle and counts so far, and its progress."""
 
     compiled: CompiledRules
-    scratch: Path
-    options: AuditOptions
+    draft: BundleDraft
     tally: AuditTally
-    lines: SortedLines[RecordKey]
-    certificates: Certificates
     on_progress: OnProgress
     opened: list[OpenedIn] = field(default_factory=list["OpenedIn"])
+
+    @property
+    def options(self) -> AuditOptions:
+        """Return the options of the audit."""
+        return self.draft.options
 
     def judge(self, parts: Sequence[SourceFile]) -> int:
         """Judge the events of all parts, and return the number of rows that were judged without a sort."""
@@ -177,7 +126,7 @@ class _Auditing:
             self._sort_parts(parts)
             return 0
         passes, on_rows = tuple(spill.passes(parts)), partial(self.on_progress, "reading")
-        found = row_order(passes, self.scratch / "occurrences", self.options, on_rows)
+        found = row_order(passes, self.draft.scratch / "occurrences", self.options, on_rows)
         if not found.is_ordered:
             self._sort_parts(parts)
             return 0
@@ -188,12 +137,13 @@ class _Auditing:
 
     def _sort_parts(self, parts: Sequence[SourceFile]) -> None:
         """Judge all sessions, sorted."""
-        batches = _sorted_parts(parts, self.compiled, self.scratch, self.options, self.on_progress)
+        scratch, columns = self.draft.scratch, self.draft.choice.columns
+        batches = _sorted_parts(parts, self.compiled, scratch, self.options, self.on_progress, columns)
         self._add_all(batches, parts)
 
     def _judge_in_order(self, passes: Sequence[spill.Pass], found: RowOrder) -> None:
         """Judge the sessions in order."""
-        late = LateColumns(passes, found, self.options.as_of)
+        late = LateColumns(self.draft.choice.columns, passes, found, self.options.as_of)
         on_rows = partial(self.on_progress, "judging")
         judged = judge_in_order(self.compiled, passes, found, self.options, on_rows)
 
@@ -201,7 +151,7 @@ class _Auditing:
             for part in late.read(waiting):
                 self._explain(part)
 
-        behind(explain, with_findings(self.compiled, self._counted(judged)), self.options.threads)
+        behind(explain, explained(self.compiled, self._counted(judged), found), self.options.threads)
         self.opened.append(open_in_order(passes, found, self.options.as_of))
 
     def _sort(self, passes: Sequence[spill.Pass], found: RowOrder) -> None:
@@ -209,7 +159,13 @@ class _Auditing:
         rows = disordered(passes, found, self.options.as_of)
         on_rows, labeler = partial(self.on_progress, "labelling"), self.compiled.labeler
         buckets = label_passes(
-            rows, found.disordered_rows, labeler, self.scratch, None, on_rows, JUDGED_COLUMNS
+            rows,
+            found.disordered_rows,
+            labeler,
+            self.draft.scratch,
+            None,
+            on_rows,
+            self.draft.choice.columns,
         )
         batches = _sorted(buckets, self.compiled, found.clock, self.options, self.on_progress)
         self._add_all(batches, [part for one_pass in passes for part in one_pass.parts])
@@ -234,11 +190,9 @@ class _Auditing:
             yield judged
 
     def _explain(self, judged: Judged) -> None:
-        """Write the records and certificates of a bucket, and count the reasons why rules are unjudged."""
+        """Add the evidence of a bucket, and count the reasons why rules are unjudged."""
         self.tally.explain(self.compiled, judged)
-        for record in records(self.compiled, judged):
-            self.lines.add(*record_line(record))
-        self.certificates.add(judged)
+        self.draft.add(self.compiled, judged)
 
 
 def judged_batches(
@@ -288,13 +242,6 @@ def _sorted(
         on_progress("judging", done, buckets.rows)
 
 
-def _blocks(found: Iterable[tuple[RecordKey, bytes]], size: int) -> Iterator[list[tuple[RecordKey, bytes]]]:
-    """Yield the lines in lists of bounded length."""
-    rest = iter(found)
-    while block := list(islice(rest, size)):
-        yield block
-
-
 def in_threads(
     work: Callable[[pl.DataFrame], Judged], frames: Iterator[pl.DataFrame], threads: int
 ) -> Iterator[Judged]:
@@ -306,14 +253,3 @@ def in_threads(
             for future in done:
                 yield future.result()
                 running |= {pool.submit(work, frame) for frame in islice(frames, 1)}
-
-
-def _add_example(examples: list[VerdictRecord], at: RecordKey, text: bytes) -> None:
-    """Add a record to the examples if it is a breach in a session without an example."""
-    if len(examples) == EXAMPLES_MAX or at.verdict not in (Verdict.VIOLATED, Verdict.UNMET):
-        return
-    known = {(example.session_id, example.occurrence) for example in examples}
-    if (at.session_id, at.occurrence) not in known:
-        record = decode_verdict(text)
-        if not record.history:
-            examples.append(record)

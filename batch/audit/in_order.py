@@ -63,7 +63,7 @@ def _labelled(
     """Return the labels of a pass's events that need no sort, and their occurrences."""
     one_pass, occurrences = passes[number], found.occurrences(number)
     taken = (occurrences >= 0) & ~found.needs_sort(occurrences)
-    keep = ["seq", "history", "agent", *(["time"] if found.clock.has_window else [])]
+    keep = ["seq", "history", "agent", "model", *(["time"] if found.clock.has_window else [])]
     fields = {*keep, *compiled.labeler.fields, *([] if options.as_of is None else ["time"])}
     with reading(one_pass.parts):
         events = until(one_pass.frame.select(*fields), options.as_of).collect(engine="streaming").rechunk()

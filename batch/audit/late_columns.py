@@ -1,4 +1,4 @@
-"""The columns that only verdicts need, read late: by row number, and only for sessions with findings."""
+"""The columns that only the evidence needs, read late: by row number, and only for the sessions in it."""
 
 from __future__ import annotations
 
@@ -9,24 +9,31 @@ import numpy as np
 import polars as pl
 
 from ...rules.engine import kernel
-from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged
-from ...rules.engine.kernel import I64, Findings
+from ...rules.engine.judge import CompiledRules, Judged, label_columns
+from ...rules.engine.kernel import I32, I64, Findings
 from ...rules.engine.sessions import Order, Sessions
 from ..prepare.buckets import until, with_missing
 from ..prepare.spill import Pass
+from ..report.choice import SAMPLE_MAX, breach_weights, clean_slots
 from ..sources.event_files import changed
 from .in_order import ROW
 from .row_order import RowOrder
 
-ROWS_MAX = 200_000
+ROWS_MAX = 100_000
 """Rows of sessions with findings whose columns are read together."""
 
 
-def with_findings(compiled: CompiledRules, judged: Iterable[Judged]) -> Iterator[list[Judged]]:
-    """Yield the sessions of buckets that have findings, in lists whose columns are read together."""
+def explained(compiled: CompiledRules, judged: Iterable[Judged], found: RowOrder) -> Iterator[list[Judged]]:
+    """Yield the sessions of buckets that have findings or may be drawn, in lists to be read together."""
     waiting: list[Judged] = []
+    least = np.empty(0, np.uint32)
     for bucket in judged:
-        part = _with_findings(compiled, bucket)
+        clean = clean_slots(bucket, breach_weights(compiled, bucket))
+        # The slots of sessions in order are their occurrences.
+        drawn = found.draws[bucket.order.sessions[bucket.sessions.bounds[clean]]]
+        least = np.sort(np.concatenate([least, drawn]))[:SAMPLE_MAX]
+        sample = clean[drawn <= least.max(initial=0)]
+        part = _only(compiled, bucket, [bucket.found.slots, bucket.closed.slots, sample])
         if len(part.codes):
             waiting.append(part)
         if sum(len(part.codes) for part in waiting) >= ROWS_MAX:
@@ -38,14 +45,15 @@ def with_findings(compiled: CompiledRules, judged: Iterable[Judged]) -> Iterator
 
 @dataclass(frozen=True, slots=True)
 class LateColumns:
-    """The columns of the sessions in order; `passes` and `found` are those of their rows."""
+    """The columns `names` of the sessions in order; `passes` and `found` are those of their rows."""
 
+    names: Sequence[str]
     passes: Sequence[Pass]
     found: RowOrder
     as_of: int | None
 
     def read(self, waiting: Sequence[Judged]) -> Iterator[Judged]:
-        """Yield the sessions with all columns of judged events."""
+        """Yield the sessions with the columns."""
         wanted = [part.labelled[ROW].to_numpy() for part in waiting]
         rows = np.sort(np.concatenate(wanted))
         columns = self._read(rows)
@@ -69,16 +77,16 @@ class LateColumns:
     def _read_pass(self, one_pass: Pass, rows: I64, size: int) -> pl.DataFrame:
         """Return the columns of these rows of a pass, which has so many."""
         events = until(one_pass.frame, self.as_of)
-        columns = with_missing(one_pass.parts, events, JUDGED_COLUMNS)
+        columns = with_missing(one_pass.parts, events, self.names)
         if len(columns) != size:
             raise changed(one_pass.parts[0])
         return columns[rows]
 
 
-def _with_findings(compiled: CompiledRules, judged: Judged) -> Judged:
-    """Return the sessions of a bucket that have findings, with their row numbers and the values of slices."""
+def _only(compiled: CompiledRules, judged: Judged, chosen: Sequence[I64 | I32]) -> Judged:
+    """Return the chosen sessions of a bucket, with their row numbers and labels."""
     bounds = judged.sessions.bounds
-    slots = np.unique(np.concatenate([judged.found.slots, judged.closed.slots]))
+    slots = np.unique(np.concatenate(chosen))
     sizes = np.diff(bounds)[slots]
     within = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     shifts = bounds[slots] - within[:-1]
@@ -92,10 +100,9 @@ def _with_findings(compiled: CompiledRules, judged: Judged) -> Judged:
 
     owners = new_slots[np.searchsorted(bounds, judged.slice_places, side="right") - 1]
     slice_places = np.where(owners < 0, 0, judged.slice_places - shifts[owners]) if len(slots) else owners
-    names = [f"s{key}" for key in range(compiled.program.keys)]
     return replace(
         judged,
-        labelled=judged.labelled.select(ROW, *names)[judged.order.rows[places]],
+        labelled=judged.labelled.select(ROW, *label_columns(compiled))[judged.order.rows[places]],
         order=Order(
             rows=np.arange(len(places)),
             sessions=judged.order.sessions[places],

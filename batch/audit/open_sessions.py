@@ -11,17 +11,21 @@ import numpy as np
 import polars as pl
 
 from ...rules.engine.judge import Judged
+from ...rules.engine.sessions import numbers
 from ...schemas.time import rfc3339
+from ..evidence.bundle import SCRATCH
 from ..evidence.canonical_json import canonical_line
 from ..evidence.sorted_lines import SortedLines
 from ..prepare.buckets import until
 from ..prepare.spill import Pass, passes
 from ..sources.discover import FileFormat, SourceFile
-from ..sources.event_files import changed, reading
+from ..sources.event_files import changed, may_have_occurrence, reading
 from .row_order import RowOrder
 
 OPEN_SESSIONS = "open.jsonl"
 _KEY = ("session_id", "occurrence")
+_PATH = "path of the file"
+"""A column that no file has."""
 
 
 OpenedIn = tuple[pl.DataFrame, Sequence[SourceFile]]
@@ -76,7 +80,7 @@ def write_open(
     unordered rows come from files that stage (b) has merged: of these inputs, each dump may have some of the
     rows, and so may each file with a row of the same session id.
     """
-    places = SortedLines(path.parent / ".scratch" / "open", OpenPlace)
+    places = SortedLines(path.parent / SCRATCH / "open", OpenPlace)
     for sessions, files in found:
         if len(sessions):
             for place in _places(sessions, files, inputs, as_of):
@@ -92,31 +96,33 @@ def _places(
     sessions: pl.DataFrame, files: Sequence[SourceFile], inputs: Sequence[SourceFile], as_of: int | None
 ) -> Iterator[OpenPlace]:
     """Yield the inputs that have rows of open sessions."""
-    known = set(inputs)
-    merged = False
-    for part in files:
-        if part in known:
-            yield from _in_file(part, sessions, _KEY, as_of)
-        else:
-            merged = merged or not part.name.startswith("chat-")
-    if not merged:
+    known, audited = set(inputs), set(files)
+    occurrences = numbers(sessions["occurrence"])
+    first, last = int(occurrences.min()), int(occurrences.max())
+    near = [part for part in files if part in known and may_have_occurrence(part, first, last)]
+    yield from _in_files(near, sessions, _KEY, as_of)
+    if all(part in known or part.name.startswith("chat-") for part in files):
         return
-    for part in known - set(files):
-        if part.format is FileFormat.PARQUET:
-            yield from _in_file(part, sessions, ("session_id",), as_of)
-        elif part.format is FileFormat.SPANS:
+    rest = [part for part in inputs if part not in audited]
+    unordered = [part for part in rest if part.format is FileFormat.PARQUET]
+    yield from _in_files(unordered, sessions, ("session_id",), as_of)
+    for part in rest:
+        if part.format is FileFormat.SPANS:
             yield from (OpenPlace(*key, part.name) for key in _keys(sessions))
 
 
-def _in_file(
-    part: SourceFile, sessions: pl.DataFrame, on: Sequence[str], as_of: int | None
+def _in_files(
+    parts: Sequence[SourceFile], sessions: pl.DataFrame, on: Sequence[str], as_of: int | None
 ) -> Iterator[OpenPlace]:
-    """Yield the place of each session that has a row in a file with equal columns `on`."""
-    for one_pass in passes([part]):
-        rows = until(one_pass.frame.select(*_KEY, "time"), as_of).select(on).unique()
-        with reading([part]):
-            found = sessions.join(rows.collect(engine="streaming"), on=on, how="semi")
-        yield from (OpenPlace(*key, part.name) for key in _keys(found))
+    """Yield the files that have a row of a session with equal columns `on`, a pass of files at a time."""
+    names = {str(part.path): part.name for part in parts}
+    for one_pass in passes(parts):
+        rows = until(one_pass.frame_with_paths(_PATH).select(*_KEY, "time", _PATH), as_of)
+        with reading(one_pass.parts):
+            places = rows.select(*on, _PATH).join(sessions.lazy(), on=on, how="semi").unique()
+            found = places.collect(engine="streaming").join(sessions, on=on, how="inner")
+        for key, path in zip(_keys(found), found[_PATH].to_list(), strict=True):
+            yield OpenPlace(*key, names[path])
 
 
 def _keys(sessions: pl.DataFrame) -> Iterator[tuple[str, str]]:

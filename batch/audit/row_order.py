@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ...rules.engine.kernel import I32, I64
 from ...rules.engine.sessions import Clock, Mask, numbers
@@ -19,6 +20,7 @@ from ..prepare.ahead import ahead
 from ..prepare.buckets import OnRows, until
 from ..prepare.options import AuditOptions
 from ..prepare.spill import Pass
+from ..report.draw_numbers import draw_numbers
 from ..sources.event_files import reading
 from . import row_order_loop
 
@@ -41,9 +43,10 @@ class RowOrder:
     """The occurrences of an archive, numbered in the order of their first rows.
 
     `sizes` are the rows of each pass. `file` has the occurrence of each row, for an `end` row its complement.
-    `begins`, `last_pass` and the masks have an entry per occurrence. The occurrences of sessions with rows
-    out of order are `disordered`; `disordered_rows` counts their rows. `rows_held` is an upper bound of the
-    other rows whose occurrences continue in a later pass. The `clock` ends with the last row.
+    `begins`, `last_pass`, `draws` and the masks have an entry per occurrence. `draws` are the upper halves of
+    the numbers by which sessions are drawn. The occurrences of sessions with rows out of order are
+    `disordered`; `disordered_rows` counts their rows. `rows_held` is an upper bound of the other rows whose
+    occurrences continue in a later pass. The `clock` ends with the last row.
     """
 
     file: Path
@@ -53,6 +56,7 @@ class RowOrder:
     counted: Mask
     open: Mask
     disordered: Mask
+    draws: NDArray[np.uint32]
     disordered_rows: int
     rows_held: int
     clock: Clock
@@ -79,7 +83,7 @@ def row_order(passes: Sequence[Pass], file: Path, options: AuditOptions, on_rows
     Raises SourceError with the name of a damaged file.
     """
     clock = Clock(0, round(options.idle_s * NS), since=options.since, until=options.until)
-    numbering = _Numbering()
+    numbering = _Numbering(options.seed)
     total = sum(one_pass.rows for one_pass in passes)
     sizes: list[int] = []
     lasts: list[int] = []
@@ -88,7 +92,8 @@ def row_order(passes: Sequence[Pass], file: Path, options: AuditOptions, on_rows
         work = partial(_order_columns, as_of=options.as_of)
         for number, rows in enumerate(ahead(work, passes, options.threads)):
             times = numbers(rows["time"])
-            numbering.add(_columns(rows, times, clock.inside(times)), number).tofile(out)
+            found = numbering.add(_columns(rows, times, clock.inside(times)), rows["session_id"], number)
+            found.tofile(out)
             sizes.append(len(rows))
             lasts += [int(times.max())] if len(times) else []
             read += passes[number].rows
@@ -101,7 +106,7 @@ def _order_columns(one_pass: Pass, as_of: int | None) -> pl.DataFrame:
     """Return the columns of a pass that decide its order."""
     hashes = [pl.col("session_id").hash(seed).alias(f"hash{seed}") for seed in _SEEDS]
     is_end = (pl.col("kind") == Kind.END.value).alias("is_end")
-    columns = until(one_pass.frame, as_of).select(*hashes, "occurrence", "time", "seq", is_end)
+    columns = until(one_pass.frame, as_of).select("session_id", *hashes, "occurrence", "time", "seq", is_end)
     with reading(one_pass.parts):
         return columns.collect(engine="streaming")
 
@@ -122,17 +127,20 @@ def _columns(rows: pl.DataFrame, times: I64, inside: Mask) -> tuple[Any, ...]:
 class _Numbering:
     """The sessions and occurrences so far; their arrays grow by doubling."""
 
-    def __init__(self) -> None:
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._draws: list[NDArray[np.uint32]] = [np.empty(0, np.uint32)]
         self._table = np.full(2, -1, np.int32)
         self._sessions: list[Any] = [np.empty(0, dtype) for dtype in _SESSIONS]
         self._occurrences: list[Any] = [np.empty(0, dtype) for dtype in _OCCURRENCES]
         self._counts = (0, 0)
 
-    def add(self, columns: tuple[Any, ...], number: int) -> I32:
+    def add(self, columns: tuple[Any, ...], ids: pl.Series, number: int) -> I32:
         """Number the occurrences of the rows of a pass, and return those of the rows."""
         rows = len(columns[0])
         self._reserve(rows)
         found = np.empty(rows, np.int32)
+        last = self._counts[1] - 1
         self._counts = row_order_loop.arrive(
             columns,
             number,
@@ -142,6 +150,10 @@ class _Numbering:
             self._counts,
             found,
         )
+        newest = np.maximum.accumulate(np.maximum(np.where(found < 0, ~found, found), last))
+        firsts = np.flatnonzero(np.diff(newest, prepend=np.int32(last)))
+        drawn = draw_numbers(ids[firsts], self._occurrences[1][last + 1 : self._counts[1]], self._seed)
+        self._draws.append((drawn >> np.uint64(32)).astype(np.uint32))
         return found
 
     def _reserve(self, rows: int) -> None:
@@ -173,6 +185,7 @@ class _Numbering:
             counted=flags & row_order_loop.COUNTED != 0,
             open=(flags & row_order_loop.CLOSED == 0) & ~(last_of < clock.last - clock.idle),
             disordered=disordered,
+            draws=np.concatenate(self._draws),
             disordered_rows=int(rows[disordered].sum()),
             rows_held=int(np.cumsum(begun - done).max(initial=0)),
             clock=clock,

@@ -21,7 +21,9 @@ from ...rules.engine.status import unjudged_findings, unmet_findings, violation_
 from ...rules.model.rule import Rule
 from ...schemas.records.violation_rate import rate_of
 from ...schemas.time import rfc3339
+from ..prepare.options import AuditOptions
 from ..sources.discover import REJECTS_LISTED_MAX, Population, Reject
+from .silence import silent_agents
 from .unjudged import Unjudged, reasons_by_rule, unjudged_in
 
 COUNTS = (
@@ -52,18 +54,26 @@ Counts = NDArray[np.int64]
 NO_AGENT = ""
 """The agent of sessions in which no event names one."""
 
-AGENTS_MAX = 1_000
-"""Agents with separate counts; the sessions of further agents count under `OTHER_AGENTS`."""
-OTHER_AGENTS = "(other agents)"
+NO_MODEL = ""
+"""The model of sessions in which no event names one."""
+
+NAMES_MAX = 1_000
+"""Agents, and models, with separate counts; the sessions of further ones count together."""
+OTHERS = {0: "(other agents)", 2: "(other models)"}
+"""The name of the others by their place in a group."""
+
+Group = tuple[str, str, str]
+"""The agent, the day and the model of sessions."""
 
 
 @dataclass(slots=True)
 class AuditTally:
     """The counts so far. `counts` has a row per `COUNTS` and a column per rule.
 
-    A session counts under the first agent that its events name, and under the day (UTC) on which its
-    occurrence began. `conflicting` lists the first rejected rows: session, seq, event id. `true` and
-    `unknown` are words of the propositions that are so at any event, of a single rule set.
+    A session counts under a group: the first agent that its events name, the day (UTC) on which its
+    occurrence began, and the first model that its events name. `conflicting` lists the first rejected rows:
+    session, seq, event id. `true` and `unknown` are words of the propositions that are so at any event, of a
+    single rule set.
     """
 
     rules: int
@@ -73,10 +83,10 @@ class AuditTally:
     duplicates: int = 0
     conflicts: int = 0
     conflicting: list[tuple[str, int, str]] = field(default_factory=list[tuple[str, int, str]])
-    counts: dict[tuple[str, str], Counts] = field(default_factory=dict[tuple[str, str], Counts])
+    counts: dict[Group, Counts] = field(default_factory=dict[Group, Counts])
     crowded: Counter[int] = field(default_factory=Counter[int])
     unjudged: Counter[Unjudged] = field(default_factory=Counter[Unjudged])
-    groups: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    groups: Counter[Group] = field(default_factory=Counter[Group])
     true: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
     unknown: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
 
@@ -133,31 +143,25 @@ def _united(words: NDArray[np.uint64], rows: NDArray[np.uint64]) -> NDArray[np.u
     return words | bits if len(words) else bits
 
 
-def summary(rules: Sequence[Rule], digests: Sequence[str], tally: AuditTally, population: Population) -> Any:
+def summary(
+    rules: Sequence[Rule],
+    digests: Sequence[str],
+    tally: AuditTally,
+    population: Population,
+    options: AuditOptions,
+) -> Any:
     """Return the content of `summary.json` for canonical JSON."""
-    agents, unjudged = _capped(tally), reasons_by_rule(tally.unjudged)
+    agents, models, unjudged = _capped(tally, 0), _capped(tally, 2), reasons_by_rule(tally.unjudged)
     keys = rule_keys(rules)
-    rejected, spans = population.rejected, population.census
     return {
         "population": {
-            "files": population.files,
-            "rows": population.rows,
-            "events": tally.events,
-            "sessions": tally.sessions,
-            "open_sessions": tally.open_sessions,
-            "gaps": population.gaps,
-            "watermark": None if population.watermark is None else rfc3339(population.watermark),
-            "duplicates": population.duplicates + tally.duplicates,
-            "rejected": rejected.total(),
-            "rejected_by_reason": {code: count for code, count in rejected.items() if count},
-            "skipped_files": len(population.skipped),
-            "spans": spans.spans.total(),
-            "spans_read": spans.read.total(),
-            "scopes": spans.as_json(),
-            "log_records": asdict(population.log_records),
-            "metrics": population.metrics,
+            **_population(tally, population),
             "sessions_by_agent": _by_name(tally.groups, 0, agents),
             "sessions_by_day": _by_name(tally.groups, 1, None),
+            "sessions_by_model": _by_name(tally.groups, 2, models),
+            "silent_agents": silent_agents(
+                tally.groups, (population.watermark, options.as_of, options.until)
+            ),
         },
         "rules": {
             key: {
@@ -172,9 +176,33 @@ def summary(rules: Sequence[Rule], digests: Sequence[str], tally: AuditTally, po
                 "unjudged": unjudged.get(number, []),
                 "by_agent": _split(tally, number, 0, agents),
                 "by_day": _split(tally, number, 1, None),
+                "by_model": _split(tally, number, 2, models),
             }
             for number, (key, rule) in enumerate(zip(keys, rules, strict=True))
         },
+    }
+
+
+def _population(tally: AuditTally, population: Population) -> dict[str, Any]:
+    """Return the counts of what was audited."""
+    rejected, spans = population.rejected, population.census
+    return {
+        "files": population.files,
+        "rows": population.rows,
+        "events": tally.events,
+        "sessions": tally.sessions,
+        "open_sessions": tally.open_sessions,
+        "gaps": population.gaps,
+        "watermark": None if population.watermark is None else rfc3339(population.watermark),
+        "duplicates": population.duplicates + tally.duplicates,
+        "rejected": rejected.total(),
+        "rejected_by_reason": {code: count for code, count in rejected.items() if count},
+        "skipped_files": len(population.skipped),
+        "spans": spans.spans.total(),
+        "spans_read": spans.read.total(),
+        "scopes": spans.as_json(),
+        "log_records": asdict(population.log_records),
+        "metrics": population.metrics,
     }
 
 
@@ -230,50 +258,57 @@ def _sums(groups: I64, marked: Mask, count: int) -> Counts:
     return _count(groups[slots], columns, (count, *marked.shape[1:]))
 
 
-def _groups(judged: Judged) -> tuple[list[tuple[str, str]], I64]:
-    """Return the (agent, day) groups of a bucket, and the number of each slot's group."""
+def _groups(judged: Judged) -> tuple[list[Group], I64]:
+    """Return the groups of a bucket, and the number of each slot's group."""
     begins = judged.sessions.bounds[:-1]
-    sessions = pl.DataFrame({"agent": agents_of(judged), "begin": judged.column("occurrence", begins)})
-    keyed = sessions.select(pl.col("agent").fill_null(NO_AGENT), day=day_of(pl.col("begin")))
+    sessions = pl.DataFrame(
+        {
+            "agent": first_named(judged, "agent").fill_null(NO_AGENT),
+            "begin": judged.column("occurrence", begins),
+            "model": first_named(judged, "model").fill_null(NO_MODEL),
+        }
+    )
+    keyed = sessions.select("agent", "model", day=day_of(pl.col("begin")))
     distinct = keyed.unique(maintain_order=True).with_row_index("group")
-    group = keyed.join(distinct, on=["agent", "day"], how="left", maintain_order="left")["group"]
-    return list(distinct.select("agent", "day").iter_rows()), group.cast(pl.Int64).to_numpy()
+    group = keyed.join(distinct, on=["agent", "day", "model"], how="left", maintain_order="left")["group"]
+    names: list[Group] = list(distinct.select("agent", "day", "model").iter_rows())
+    return names, group.cast(pl.Int64).to_numpy()
 
 
-def agents_of(judged: Judged) -> pl.Series:
-    """Return the agent of each slot: that of its first event that names one, else null."""
+def first_named(judged: Judged, column: str) -> pl.Series:
+    """Return the agent or the model of each slot: that of its first event that names one, else null."""
     begins = judged.sessions.bounds[:-1]
-    named = np.flatnonzero(judged.labelled["agent"].is_not_null().to_numpy()[judged.order.rows])
-    # The first row of each session that names an agent; past its end if there is none.
+    named = np.flatnonzero(judged.labelled[column].is_not_null().to_numpy()[judged.order.rows])
+    # The first row of each session that names one; past its end if there is none.
     first = np.append(named, len(judged.codes))[np.searchsorted(named, begins)]
     has = first < judged.sessions.bounds[1:]
-    return judged.column("agent", np.where(has, first, begins))
+    return judged.column(column, np.where(has, first, begins))
 
 
-def _capped(tally: AuditTally) -> frozenset[str]:
-    """Return the agents with separate counts: those with the most sessions, ties by name."""
+def _capped(tally: AuditTally, part: int) -> frozenset[str]:
+    """Return the agents (`part` 0) or models (2) with separate counts: those with the most sessions."""
     sessions: Counter[str] = Counter()
-    for (agent, _), count in tally.groups.items():
-        sessions[agent] += count
-    ranked = sorted(sessions, key=lambda agent: (-sessions[agent], agent))
-    return frozenset(ranked[:AGENTS_MAX])
+    for group, count in tally.groups.items():
+        sessions[group[part]] += count
+    ranked = sorted(sessions, key=lambda name: (-sessions[name], name))
+    return frozenset(ranked[:NAMES_MAX])
 
 
 def _split(
     tally: AuditTally, number: int, part: int, named: frozenset[str] | None
 ) -> dict[str, dict[str, Any]]:
-    """Return one rule's counts by agent (`part` 0) or day (1), without those that are all zero."""
+    """Return one rule's counts by agent (`part` 0), day (1) or model (2), without those that are all zero."""
     parts: dict[str, Counts] = {}
     for group, counts in tally.counts.items():
-        name = group[part] if named is None or group[part] in named else OTHER_AGENTS
+        name = group[part] if named is None or group[part] in named else OTHERS[part]
         parts[name] = parts.get(name, 0) + counts[:, number]
     return {name: _named(parts[name]) for name in sorted(parts) if parts[name].any()}
 
 
-def _by_name(groups: Counter[tuple[str, str]], part: int, named: frozenset[str] | None) -> dict[str, int]:
+def _by_name(groups: Counter[Group], part: int, named: frozenset[str] | None) -> dict[str, int]:
     sums: Counter[str] = Counter()
     for group, count in groups.items():
-        sums[group[part] if named is None or group[part] in named else OTHER_AGENTS] += count
+        sums[group[part] if named is None or group[part] in named else OTHERS[part]] += count
     return dict(sorted(sums.items()))
 
 

@@ -26,6 +26,8 @@ VERDICTS = "verdicts.jsonl"
 TYPED_VERDICTS = "verdicts.parquet"
 SUMMARY = "summary.json"
 RULES = "rules"
+SCRATCH = ".scratch"
+"""The folder in an unfinished bundle that is deleted at its end."""
 IN_EVERY_BUNDLE = frozenset({VERDICTS, SUMMARY})
 """The files that identify a folder as a bundle: its verdicts are not events."""
 
@@ -64,7 +66,8 @@ VERDICT_SCHEMA: dict[str, Any] = {
 def staged(out: Path) -> Generator[Path]:
     """Yield a folder for a new bundle, which replaces the bundle `out` at the end.
 
-    Raises SourceError (TRL406) if `out` contains anything else. An exception leaves `out` unchanged.
+    It has an empty folder `SCRATCH`, which the caller deletes. Raises SourceError (TRL406) if `out` contains
+    anything else. An exception leaves `out` unchanged.
     """
     if out.exists() and not _is_replaceable(out):
         hint = "choose a folder that does not exist, is empty, or contains a bundle"
@@ -72,6 +75,7 @@ def staged(out: Path) -> Generator[Path]:
     out.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
     try:
+        (work / SCRATCH).mkdir()
         yield work
         work.chmod(0o755)
         if out.exists():

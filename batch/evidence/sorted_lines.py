@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import orjson
 
 RUN_LINES = 50_000
-RUN_BYTES = 1 << 24
+RUN_BYTES = 1 << 22
 """Lines, and their bytes, that are sorted in memory."""
 RUNS_OPEN_MAX = 200
 """Runs that are merged at once, each an open file."""

@@ -47,6 +47,10 @@ class Pass:
         """Return the valid rows, in the order of the files."""
         return scan_slices(self.slices, self.more)
 
+    def frame_with_paths(self, column: str) -> pl.LazyFrame:
+        """Return the same rows with the paths of their files in a further column."""
+        return scan_slices(self.slices, self.more, column)
+
 
 def passes(parts: Iterable[SourceFile], more: Mapping[str, pl.DataType] | None = None) -> Iterator[Pass]:
     """Yield all rows of the files: large files in several passes, small ones together."""

@@ -20,13 +20,13 @@ from ...rules.model.rule import Rule
 from ...schemas.display import visible
 from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.time import UNDATED
-from ...schemas.verdict import Severity
+from ...schemas.verdict import Severity, Verdict
 from ..evidence.bundle import SUMMARY, VERDICTS, read_verdicts
 from ..findings.bundle_rules import RuleKey, bundle_rules
 from ..findings.inputs import INPUTS, SOURCE
-from .choice import BREACHES, Badness, badness
+from .choice import EVENTS_DRAWN_MAX
 from .drawing import Timeline, Witnesses, timeline, trend
-from .drawn import EVENTS_DRAWN_MAX, SESSIONS
+from .drawn import SESSIONS
 from .figures import RuleFigures, rule_figures
 
 REPORT = "report.html"
@@ -42,6 +42,9 @@ FOLDER = Path(__file__).parent
 _DAMAGES = (OSError, msgspec.MsgspecError, UndefinedError, LookupError, TypeError, ValueError, AttributeError)
 """The errors of files that are missing, or whose content has another form."""
 
+BREACHES = (Verdict.VIOLATED, Verdict.UNMET)
+"""The verdicts that break a rule."""
+
 _Place = tuple[str, str]
 
 
@@ -50,7 +53,7 @@ class DrawnSession:
     """A session of `sessions.jsonl` with its drawing and the sentences on its verdicts."""
 
     session: Mapping[str, Any]
-    badness: Badness
+    badness: tuple[int, int, int]
     drawing: Timeline
     sentences: tuple[str, ...]
     more: int
@@ -160,6 +163,12 @@ def _drawn(
             more=max(0, len(sentences) - SENTENCES_MAX),
             texts=tuple(event for event in line["events"] if event["text"] and event["seq"] in seen),
         )
+
+
+def badness(verdicts: Sequence[VerdictRecord]) -> tuple[int, int, int]:
+    """Return how bad the breaches of a session are; the worst come first in the order of the keys."""
+    rules = {(verdict.pack, verdict.rule) for verdict in verdicts}
+    return -max((verdict.severity.rank for verdict in verdicts), default=0), -len(rules), -len(verdicts)
 
 
 def _records(bundle: Path, places: set[_Place]) -> dict[_Place, list[VerdictRecord]]:

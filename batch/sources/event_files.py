@@ -72,6 +72,14 @@ def footer(part: SourceFile) -> Footer:
         raise _damaged(part) from None
 
 
+def may_have_occurrence(part: SourceFile, first: int, last: int) -> bool:
+    """Return whether the footer of a file allows an occurrence from `first` to `last`, in nanoseconds."""
+    facts = footer(part)
+    if facts.schema.columns.get("occurrence") != TIME or "occurrence" not in facts.last:
+        return True
+    return facts.least["occurrence"] <= last and facts.last["occurrence"] >= first
+
+
 def _damaged(part: SourceFile) -> SourceError:
     hint = "the file is damaged or truncated: write it again"
     return SourceError("TRL401", part.name, "cannot be read as Parquet", hint)
@@ -102,9 +110,9 @@ class _EventColumns:
     columns: tuple[pl.Expr, ...]
     bad: Mapping[str, pl.Expr]
 
-    def valid(self, rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Return the event frame of the valid rows."""
-        frame = rows.select(self.columns)
+    def valid(self, rows: pl.LazyFrame, *further: str) -> pl.LazyFrame:
+        """Return the event frame of the valid rows, with further columns of theirs."""
+        frame = rows.select(*self.columns, *further)
         return frame.filter(pl.all_horizontal(~is_bad for is_bad in self.bad.values())) if self.bad else frame
 
 
@@ -122,10 +130,12 @@ def scan(part: SourceFile) -> pl.LazyFrame:
     return scan_slices([FileSlice(part, 0, row_count(part))], {})
 
 
-def scan_slices(slices: Sequence[FileSlice], more: Mapping[str, pl.DataType]) -> pl.LazyFrame:
+def scan_slices(
+    slices: Sequence[FileSlice], more: Mapping[str, pl.DataType], path_column: str | None = None
+) -> pl.LazyFrame:
     """Return those of the same rows as `scan` that are in slices of files, in that order.
 
-    `more` are further columns, which are null if a file lacks them.
+    `more` are further columns, which are null if a file lacks them. `path_column` has the paths of the files.
     """
 
     further = tuple(more.items())
@@ -139,8 +149,9 @@ def scan_slices(slices: Sequence[FileSlice], more: Mapping[str, pl.DataType]) ->
     # Whole files that are read alike share a scan: to plan one takes longer than to read a small file.
     for (columns, cut), group in groupby(slices, key=read_alike):
         paths = [found.part.path for found in group]
-        rows = pl.scan_parquet(paths, hive_partitioning=False)
-        frames.append(columns.valid(rows if cut is None else rows.slice(cut.first, cut.rows)))
+        rows = pl.scan_parquet(paths, hive_partitioning=False, include_file_paths=path_column)
+        sliced = rows if cut is None else rows.slice(cut.first, cut.rows)
+        frames.append(columns.valid(sliced, *([] if path_column is None else [path_column])))
     return pl.concat(frames)
 
 
@@ -228,8 +239,8 @@ def _planned(
 
 def _first_and_last(part: SourceFile, facts: Footer, columns: _EventColumns) -> tuple[int | None, int | None]:
     """Return the first and the last time of a file's valid rows."""
-    if not columns.bad and facts.last_time is not None:
-        return facts.least["time"], facts.last_time
+    if not columns.bad and "time" in facts.last:
+        return facts.least["time"], facts.last["time"]
     times = pl.col("time").to_physical()
     found = scan(part).select(times.min().alias("first"), times.max().alias("last"))
     with reading([part]):

@@ -39,8 +39,8 @@ class Footer:
     """Facts from a file's footer; a whole footer takes much more memory.
 
     `nulls` counts the nulls of the checked columns, if the footer does. `least` are numbers not above any
-    value of a column of numbers or times. `last_time` is the maximum of `time` as the file has it, None if
-    the footer does not have it.
+    value of a column of numbers or times. `last` are the maxima of the columns of times as the file has them,
+    of those for which the footer has it.
     """
 
     rows: int
@@ -48,7 +48,7 @@ class Footer:
     schema: FileSchema
     nulls: Mapping[str, int]
     least: Mapping[str, int]
-    last_time: int | None
+    last: Mapping[str, int]
 
 
 @lru_cache(maxsize=FOOTERS_CACHED_MAX)
@@ -75,7 +75,7 @@ def footer_of(path: Path, _size: int, _changed_ns: int) -> Footer:
         schema=schema,
         nulls={name: count for name, count in counts.items() if count is not None},
         least={name: _least(found[name]) for name in (*TIMES, "seq") if name in found},
-        last_time=_last(found.get("time", ())),
+        last={name: last for name in TIMES if (last := _last(found.get(name, ()))) is not None},
     )
 
 

@@ -11,7 +11,6 @@ from ...archive.error import SourceError
 from ...rules.explanation.timeline import (
     RunExplanation,
     Sentences,
-    is_relevant,
     judged_explanations,
     sentences_of,
 )
@@ -60,14 +59,14 @@ def explained_session(
         if not shown:
             continue
         occurrence = str(shown[0]["occurrence"])
-        runs = list(judged_explanations(session.compiled, judged, slot))
+        runs = tuple(judged_explanations(session.compiled, judged, slot, every=every_rule))
         records = [record for record in session.records if record.occurrence == occurrence]
         yield ExplainedSession(
             session_id=session_id,
             occurrence=occurrence,
             closed=not is_open,
             events=tuple(shown),
-            runs=tuple(run for run in runs if every_rule or is_relevant(run)),
+            runs=runs,
             sentences=sentences_of(session.compiled, records, runs),
         )
 

@@ -23,7 +23,7 @@ from ...schemas.records.verdict_record import VerdictRecord, decode_verdict
 from ...schemas.sessions.claim_log import ClaimLog, DroppedClaim, DropReason
 from ...schemas.time import NS, rfc3339
 from ..audit.audit import judged_batches
-from ..audit.summary import agents_of
+from ..audit.summary import first_named
 from ..evidence.sorted_lines import SortedLines
 from ..prepare import spill
 from ..prepare.buckets import until
@@ -180,7 +180,9 @@ def _briefs(judged: Judged) -> pl.DataFrame:
     begins = judged.sessions.bounds[:-1]
     names = ("session_id", "occurrence")
     sessions = pl.DataFrame({name: judged.column(name, begins) for name in names}).with_columns(
-        events=np.diff(judged.sessions.bounds), agent=agents_of(judged), closed=~judged.sessions.open
+        events=np.diff(judged.sessions.bounds),
+        agent=first_named(judged, "agent"),
+        closed=~judged.sessions.open,
     )
     called = judged.labelled.filter(pl.col("tool").is_not_null() & (pl.col("kind") != Kind.END.value))
     tools = called.group_by(names).agg(pl.col("tool").unique().sort())

@@ -76,13 +76,19 @@ class RunExplanation:
 
 
 def explanations(
-    compiled: CompiledRules, labels: pl.DataFrame, *, is_closed: bool, only: int | None = None
+    compiled: CompiledRules,
+    labels: pl.DataFrame,
+    *,
+    is_closed: bool,
+    only: int | None = None,
+    every: bool = True,
 ) -> Iterator[RunExplanation]:
     """Yield the runs of every rule over one occurrence, in the order of the rules and of their slices.
 
-    With `only` they are the runs of the rule with that number. `labels` has `seq` and the labeler's columns,
-    a row for each event of the occurrence in judged order.
-    Raises RuleError (TRL303) where the parts of a rule are too many for the session.
+    With `only` they are the runs of the rule with that number, without `every` those of rules that apply to
+    the session, are broken or are unjudged there. `labels` has `seq` and the labeler's columns, a row for
+    each event of the occurrence in judged order. Raises RuleError (TRL303) where the parts of a rule are too
+    many for the session.
     """
     words, codes, _ = read_labels(compiled, labels)
     runs = {number: (run, events) for number, run, events in label_runs(compiled, labels)}
@@ -93,12 +99,15 @@ def explanations(
         steps = _stepped(run, events, rule)
         closings = {status.last.slice: status.closing for status in status_of(run)}
         for name, stepped in steps.items():
-            trace = _trace(truths, [places[step.seq] for step in stepped])
             is_over = is_closed and not run.is_stopped
             close = closings.get(name) if is_over else None
             unjudged = run.unjudged
             if unjudged is None and close is Verdict.UNJUDGED:
                 unjudged = stepped[-1].seq
+            is_broken = close is Verdict.UNMET or any(step.is_reported for step in stepped)
+            if not (every or run.applies is not None or unjudged is not None or is_broken):
+                continue
+            trace = _trace(truths, [places[step.seq] for step in stepped])
             yield RunExplanation(
                 rule=rule,
                 digest=compiled.digests[number],
@@ -148,21 +157,13 @@ def _known(
     return RunPast(rule, seqs, trace[: len(seqs)])
 
 
-def judged_explanations(compiled: CompiledRules, judged: Judged, slot: int) -> Iterator[RunExplanation]:
+def judged_explanations(
+    compiled: CompiledRules, judged: Judged, slot: int, *, every: bool = True
+) -> Iterator[RunExplanation]:
     """Yield the runs over the occurrence in a slot of a judged bucket, like `explanations`."""
     rows = judged.order.rows[judged.sessions.bounds[slot] : judged.sessions.bounds[slot + 1]]
     labels = judged.labelled.select("seq", *label_columns(compiled))[rows]
-    yield from explanations(compiled, labels, is_closed=not judged.sessions.open[slot])
-
-
-def is_relevant(run: RunExplanation) -> bool:
-    """Return whether the rule of a run applies to the session, is broken or is unjudged there."""
-    return (
-        run.applies
-        or run.unjudged is not None
-        or run.close is Verdict.UNMET
-        or any(step.is_reported for step in run.steps)
-    )
+    yield from explanations(compiled, labels, is_closed=not judged.sessions.open[slot], every=every)
 
 
 def sentences_of(

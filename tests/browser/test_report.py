@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from importlib import resources
 from itertools import pairwise
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from click.testing import CliRunner
@@ -13,6 +15,8 @@ from tracline.cli import tracline
 from ..support.event_rows import PACK, call, result, session, user, write
 from .conftest import WATCH
 
+AXE = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
+"""The script of axe-core."""
 CONTRAST = """
 () => {
   const channel = (value) => (value /= 255) <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
@@ -66,6 +70,36 @@ def test_the_report_opens_from_disk_in_both_themes(chromium: Browser, report: Pa
     assert all(name.get_attribute("aria-label") for name in drawings.all())
     assert page.evaluate("broken") == wrong == []
     page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(chromium: Browser, report: Path, scheme: Literal["light", "dark"]) -> None:
+    """No rule of axe-core is violated; it decides all but the contrast of drawn text, measured above."""
+    page = chromium.new_page(color_scheme=scheme)
+    page.goto(report.as_uri())
+    page.evaluate(AXE)
+    found = page.evaluate("axe.run()")
+    assert len(found["passes"]) > 20
+    assert [places_of(each) for each in found["violations"]] == []
+    undecided = [places_of(each) for each in found["incomplete"]]
+    assert [rule for rule, _ in undecided] == ["color-contrast"]
+    assert all(place.startswith("<text ") for _, places in undecided for place in places)
+    page.close()
+
+
+def test_axe_finds_a_fault(chromium: Browser, report: Path) -> None:
+    """The check runs in the page: without its language the page has exactly that fault."""
+    page = chromium.new_page()
+    page.goto(report.as_uri())
+    page.evaluate(AXE)
+    page.evaluate("document.documentElement.removeAttribute('lang')")
+    assert [each["id"] for each in page.evaluate("axe.run()")["violations"]] == ["html-has-lang"]
+    page.close()
+
+
+def places_of(finding: dict) -> tuple[str, list[str]]:
+    """Return the rule of a finding of axe-core, and its elements."""
+    return finding["id"], [node["html"][:200] for node in finding["nodes"]]
 
 
 def test_the_keyboard_reaches_every_section(chromium: Browser, report: Path) -> None:

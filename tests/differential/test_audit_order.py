@@ -17,6 +17,7 @@ from tracline.batch.audit import late_columns, row_order
 from tracline.batch.audit.audit import audit
 from tracline.batch.prepare import spill
 from tracline.batch.prepare.options import AuditOptions
+from tracline.batch.report import choice
 from tracline.rules.engine import kernel
 from tracline.rules.model.rule import RuleSet
 from tracline.rules.packs.load import load_packs
@@ -27,7 +28,7 @@ from ..support.checker import refusal
 from .test_audit import DAY, PACK, ROW, random_event
 
 HOUR = 3600 * NS
-SAME = ("verdicts.jsonl", "summary.json", "certificates.jsonl", "open.jsonl")
+SAME = ("verdicts.jsonl", "summary.json", "certificates.jsonl", "open.jsonl", "sessions.jsonl")
 """The files of a bundle that are equal byte by byte."""
 
 
@@ -185,6 +186,8 @@ def test_sessions_in_order_are_judged_like_sorted_ones(
         as_of=times(random),
         satisfied=random.random() < 0.5,
         threads=random.choice([1, 2]),
+        seed=random.randrange(1 << 53),
+        with_text=random.random() < 0.5,
     )
     archive = archive_of(random, root / "archive", random.randint(5, 12), orderly, options.as_of)
     with pytest.MonkeyPatch.context() as patched:
@@ -192,6 +195,10 @@ def test_sessions_in_order_are_judged_like_sorted_ones(
         patched.setattr(auditing, "FILE_ROWS_MIN", 0)
         patched.setattr(spill, "PASS_ROWS", random.choice([9, 25, 1000]))
         patched.setattr(late_columns, "ROWS_MAX", random.choice([1, 20, 1000]))
+        drawn = random.choice([1, 3, 100])
+        for module in (late_columns, choice):
+            patched.setattr(module, "SAMPLE_MAX", drawn)
+        patched.setattr(choice, "WORST_MAX", drawn)
         patched.setattr(kernel, "EVENTS_MAX", random.choice([5, 10_000]))
         patched.setattr(row_order, "DISORDERED_MAX", -1)
         assert audit(archive.folder, rules, root / "sorted", options).rows_in_order == 0

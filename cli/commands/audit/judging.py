@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+SEED_MAX = (1 << 53) - 1
+"""The largest integer that canonical JSON has, in which a bundle states the seed."""
+
 
 @dataclass(frozen=True, slots=True)
 class JudgingOptions:
@@ -65,6 +68,13 @@ class JudgingOptions:
         return self.threads or os.cpu_count() or 1
 
 
+def _checked_seed(_ctx: click.Context, _param: click.Parameter, seed: int) -> int:
+    """Return the seed. Raises BadParameter if a bundle cannot state it."""
+    if abs(seed) > SEED_MAX:
+        raise click.BadParameter(f"must be between -{SEED_MAX} and {SEED_MAX}")
+    return seed
+
+
 def judging_options() -> Callable[[F], F]:
     """Return the options from `--since` to `--with-text`: the JudgingOptions `judging`."""
     return grouped_options(
@@ -97,6 +107,7 @@ def judging_options() -> Callable[[F], F]:
             default=0,
             show_default=True,
             metavar="N",
+            callback=_checked_seed,
             help="The random seed of the sessions without a violation that the report draws.",
         ),
         click.option(

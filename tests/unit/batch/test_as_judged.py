@@ -153,6 +153,21 @@ def test_a_set_that_came_back_has_two_histories(tmp_path: Path) -> None:
     ]
 
 
+def test_segments_are_drawn_with_the_rules_of_their_set(tmp_path: Path) -> None:
+    """A violating segment has the rules of its own set; a clean session was judged by one set as a whole."""
+    torn = session("torn", user("why?"), user("a"), user("now!"), user("why?"))
+    clean = session("clean", user("a"), call("pay"), result(), user("b"))
+    mixed = session("mixed", user("a"), user("b"), user("c"), user("d"))
+    rows = (torn, "aabbb"), (clean, "b" * len(clean)), (mixed, "aabbb")
+    judged(archive(tmp_path / "archive", *rows))
+    lines = [json.loads(line) for line in (tmp_path / "bundle" / "sessions.jsonl").read_text().splitlines()]
+    found = {(line["session_id"], line["why"], line["events"][0]["seq"]): line["rules"] for line in lines}
+    assert set(found) == {("torn", "worst", 3), ("clean", "sample", 1)}
+    assert {run["rule"] for run in found["clean", "sample", 1]} >= {"paid-twice"}
+    (calm,) = [run for run in found["torn", "worst", 3] if run["rule"] == "calm"]
+    assert [verdict["step"] for verdict in calm["verdicts"] if verdict["sentence"]] == [2]
+
+
 def test_an_end_closes_only_the_segment_that_it_follows(tmp_path: Path) -> None:
     """If the rules changed twice and nothing came after, no part has anything to close."""
     rows = session("s", call("pay"), call("pay"))

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from tracline.batch.report.drawn import EVENTS_DRAWN_MAX, TEXT_MAX
+from tracline.batch.report.choice import EVENTS_DRAWN_MAX
+from tracline.batch.report.drawn import TEXT_MAX
 from tracline.batch.report.figures import interval, wilson
 from tracline.cli import tracline
 from tracline.schemas.records.violation_rate import ViolationRate

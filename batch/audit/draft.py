@@ -1,0 +1,154 @@
+"""The bundle of an audit in progress: what is known of its verdicts, and its files at the end."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ...rules.engine.judge import CompiledRules, Judged
+from ...rules.engine.records import RecordKey, record_line, records
+from ...rules.engine.sessions import Mask
+from ...rules.model.rule import Rule
+from ...schemas.records.verdict_record import VerdictRecord, decode_verdict
+from ...schemas.time import rfc3339
+from ...schemas.verdict import Verdict
+from ..evidence import bundle
+from ..evidence.canonical_json import write_canonical
+from ..evidence.certificates import CERTIFICATES, Certificates, SessionPlace
+from ..evidence.sorted_lines import SortedLines
+from ..findings.bundle_rules import RuleKey
+from ..findings.inputs import write_inputs
+from ..prepare.ahead import behind
+from ..prepare.options import AuditOptions
+from ..report.choice import SessionChoice
+from ..report.drawn import SESSIONS, write_sessions
+from ..report.page import write_report
+from ..sources.discover import Population, Sources
+from .open_sessions import OPEN_SESSIONS, OpenedIn, write_open
+from .summary import rule_keys
+
+EXAMPLES_MAX = 3
+"""Findings per rule in a result."""
+
+TYPED_RECORDS = 10_000
+"""Records per row group of `verdicts.parquet`."""
+
+Examples = dict[str, list[VerdictRecord]]
+"""The first broken sessions of each rule that has any, by the rule's name in the summary."""
+
+
+@dataclass(frozen=True, slots=True)
+class BundleDraft:
+    """The verdicts, certificates and drawn sessions so far, for the bundle `out`, which is made in `work`."""
+
+    work: Path
+    out: Path
+    archive: Sources
+    population: Population
+    options: AuditOptions
+    lines: SortedLines[RecordKey]
+    certificates: Certificates
+    choice: SessionChoice
+
+    @classmethod
+    def begin(
+        cls,
+        work: Path,
+        out: Path,
+        archive: Sources,
+        population: Population,
+        options: AuditOptions,
+        rule_sets: Mapping[str | None, CompiledRules],
+    ) -> BundleDraft:
+        """Return the draft of an audit by rule sets, by their digests; a single one needs no digest."""
+        scratch = work / bundle.SCRATCH
+        window = tuple(None if time is None else rfc3339(time) for time in (options.since, options.until))
+        places = SortedLines(scratch / "certificates", SessionPlace)
+        return cls(
+            work=work,
+            out=out,
+            archive=archive,
+            population=population,
+            options=options,
+            lines=SortedLines(scratch / "verdicts", RecordKey),
+            certificates=Certificates(rule_sets, (window[0], window[1]), places),
+            choice=SessionChoice(options.seed, with_text=options.with_text),
+        )
+
+    @property
+    def scratch(self) -> Path:
+        """Return the folder of what is deleted at the end."""
+        return self.work / bundle.SCRATCH
+
+    def add(
+        self,
+        compiled: CompiledRules,
+        judged: Judged,
+        rule_set: str | None = None,
+        whole: Mask | None = None,
+    ) -> None:
+        """Add the records, certificates and drawn sessions of a bucket with the columns of the choice."""
+        chosen = self.choice.add(compiled, judged, whole)
+        for record in records(compiled, judged):
+            self.lines.add(*record_line(record))
+            if (place := (record.session_id, record.occurrence)) in chosen:
+                chosen[place].append(record)
+        self.certificates.add(judged, rule_set)
+
+    def write_verdicts(self, rules: Sequence[Rule]) -> Examples:
+        """Write the files of verdicts, and return examples."""
+        keys = {(r.pack, r.id): key for key, r in zip(rule_keys(rules), rules, strict=True)}
+        examples: Examples = {}
+
+        def written(verdicts: BinaryIO) -> Iterator[list[bytes]]:
+            for block in _blocks(self.lines.merged(), TYPED_RECORDS):
+                lines = [text for _, text in block]
+                verdicts.writelines(lines)
+                for at, text in block:
+                    _add_example(examples.setdefault(keys[at.pack, at.rule], []), at, text)
+                yield lines
+
+        typed = bundle.typed_writer(self.work / bundle.TYPED_VERDICTS)
+        with (self.work / bundle.VERDICTS).open("wb") as verdicts, typed as write_typed:
+            behind(write_typed, written(verdicts), self.options.threads)
+        return examples
+
+    def finish(
+        self,
+        summary: Mapping[str, Any],
+        opened: Iterable[OpenedIn],
+        rules: Mapping[RuleKey, Rule],
+        *,
+        as_judged: bool = False,
+    ) -> None:
+        """Write all other files but the rules, and delete the scratch folder."""
+        work, options, population = self.work, self.options, self.population
+        self.certificates.write(work / CERTIFICATES)
+        write_open(work / OPEN_SESSIONS, opened, population.inputs, options.as_of)
+        write_canonical(work / bundle.SUMMARY, summary)
+        write_inputs(work, self.out, self.archive, population, options, as_judged=as_judged)
+        write_sessions(work / SESSIONS, self.choice)
+        write_report(work, rules)
+        shutil.rmtree(self.scratch)
+
+
+def _blocks(found: Iterable[tuple[RecordKey, bytes]], size: int) -> Iterator[list[tuple[RecordKey, bytes]]]:
+    """Yield the lines in lists of bounded length."""
+    rest = iter(found)
+    while block := list(islice(rest, size)):
+        yield block
+
+
+def _add_example(examples: list[VerdictRecord], at: RecordKey, text: bytes) -> None:
+    """Add a record to the examples if it is a breach in a session without an example."""
+    if len(examples) == EXAMPLES_MAX or at.verdict not in (Verdict.VIOLATED, Verdict.UNMET):
+        return
+    known = {(example.session_id, example.occurrence) for example in examples}
+    if (at.session_id, at.occurrence) not in known:
+        record = decode_verdict(text)
+        if not record.history:
+            examples.append(record)
