@@ -17,6 +17,7 @@ from ...archive.error import SourceError
 from ...rules.engine.judge import CompiledRules, compile_rule_set
 from ...rules.engine.sessions import in_order
 from ...rules.explanation.breach import decisive_propositions, explain_breach
+from ...rules.explanation.nouns import events_of
 from ...rules.explanation.past import RunPast
 from ...rules.explanation.timeline import pasts
 from ...rules.labels.few import WORD_BITS
@@ -234,13 +235,14 @@ def _finding(
     ids = dict(events.select("seq", "event_id").iter_rows())
     if any(ids.get(seq) != event_id for seq, event_id in named.items()):
         raise _gone(source, record)
-    near = {at for seq in named for at in range(seq - CONTEXT, seq + CONTEXT + 1)}
     labels = compiled.labeler.label_few(events, keep=("seq",))
+    sentence = explain_breach(rule, record, _past(compiled, labels, record))
+    near = {at for seq in named for at in range(seq - CONTEXT, seq + CONTEXT + 1)} | events_of(sentence)
     shown = events["seq"].is_in(sorted(near))
     return Finding(
         record=record,
         rule=rule,
-        sentence=explain_breach(rule, record, _past(compiled, labels, record)),
+        sentence=sentence,
         decisive=decisive,
         events=tuple(_events(record, compiled.labeler, events.filter(shown), labels.filter(shown))),
         length=len(events),

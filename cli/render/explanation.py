@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -14,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...rules.explanation.deciding import DecidingParts
+from ...rules.explanation.nouns import events_of
 from ...rules.explanation.rule_status import PartStatus, Status
 from ...rules.explanation.timeline import RunExplanation, explanation_data
 from ...rules.model.formula import Op
@@ -66,7 +66,10 @@ def print_explanation(sessions: Sequence[ExplainedSession], at: int | None, *, e
     key = [Text.assemble((glyph, style), f" {status}") for status, (glyph, style) in GLYPHS.items()]
     console.print(Text("  ").join(key))
     if not every and at is None:
-        console.print(Text("the parts that decide, at the steps worth a look; --all shows all", style="dim"))
+        blank = "blank: false, and the rule does not ask for it"
+        console.print(
+            Text(f"the parts that decide, where they matter ({blank}); --all shows all", style="dim")
+        )
     for session in sessions:
         console.print()
         count, agents = len(session.events), (event["agent"] for event in session.events)
@@ -236,7 +239,7 @@ def _named_events(run: RunExplanation, session: ExplainedSession) -> set[int]:
     """Return the events that the sentences on the run name."""
     sentences = [run.sentence(seq, step.verdict, session.sentences) for seq, step, _ in run.steps]
     texts = [*filter(None, sentences), *run.end_sentences(session.sentences)]
-    return {int(seq) for text in texts for seq in re.findall(r"\bevent (\d+)", text, re.IGNORECASE)}
+    return set[int]().union(*map(events_of, texts))
 
 
 def _left_out(count: int, *, is_first: bool) -> _Row:

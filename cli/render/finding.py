@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ...rules.explanation.breach import without_rule
 from ...schemas.time import UNDATED
 from ..terminal import clean, plain_console, quoted
 from .content import event_text
@@ -17,6 +18,7 @@ from .styles import KINDS, VERDICTS
 
 if TYPE_CHECKING:
     from ...batch.findings.findings import Finding, FindingEvent
+    from ...rules.model.rule import Rule
 
 LINES = 3
 """Lines of a terminal that one event's content takes at most, about; in a pipe nothing is cut."""
@@ -92,7 +94,8 @@ def _events(finding: Finding, console: Console) -> Table:
         mark = MARK if event.witness is not None or event.bits else ""
         kind = Text(event.columns["kind"], style=KINDS.get(event.columns["kind"], "yellow"))
         bold = "bold" if mark else ""
-        grid.add_row(Text(mark, style="bold"), Text(str(seq), style=bold), kind, _about(event, console))
+        about = _about(event, finding.rule, console)
+        grid.add_row(Text(mark, style="bold"), Text(str(seq), style=bold), kind, about)
     if left_out := finding.length - before:
         grid.add_row("", "", "", Text(_left_out(left_out), style="dim"))
     return grid
@@ -102,7 +105,7 @@ def _left_out(count: int) -> str:
     return f"({count:,} {'event' if count == 1 else 'events'} left out)"
 
 
-def _about(event: FindingEvent, console: Console) -> Text:
+def _about(event: FindingEvent, rule: Rule, console: Console) -> Text:
     """Return the content of an event, its propositions, and its part of the witness."""
     columns = event.columns
     width = LINES * max(console.width - 20, 20)
@@ -119,5 +122,6 @@ def _about(event: FindingEvent, console: Console) -> Text:
     for bit in event.bits:
         lines.append(Text(f"made `{clean(bit.formula)}` {'true' if bit.value else 'false'}", style="bold"))
     if event.witness is not None and event.witness.residual not in ("true", "false"):
-        lines.append(Text(f"then required: {clean(event.witness.residual)}", style="bold"))
+        required = clean(without_rule(event.witness.residual, rule), width)
+        lines.append(Text(f"then required: {required}", style="bold"))
     return Text("\n").join(lines)

@@ -46,15 +46,15 @@ def _judge(
     case: Xml.Element, rule: dict[str, Any], examples: Sequence[VerdictRecord], accepted: str | None
 ) -> None:
     broken, unjudged = rule["violations"] + rule["unmet"], rule["sessions_unjudged"]
-    rate = rate_of(rule)
+    rate, times = rate_of(rule), f"{broken} {'time' if broken == 1 else 'times'}"
     if broken and accepted is not None:
-        Xml.SubElement(case, "skipped", message=f"{quoted(rule['title'])}: {broken} times, {accepted}")
+        Xml.SubElement(case, "skipped", message=f"{quoted(rule['title'])}: {times}, {accepted}")
     elif broken:
         failure = Xml.SubElement(
             case,
             "failure",
             type=rule["severity"],
-            message=f"{quoted(rule['title'])}: {broken} times, in sessions: {rate.described}",
+            message=f"{quoted(rule['title'])}: {times}, in sessions: {rate.described}",
         )
         lines = [
             f"session {clean(found.session_id)}, step {found.seq}: {found.described}, "

@@ -74,7 +74,7 @@ def _unmet(rule: Rule, end: int, witness: Witness, past: RunPast | None) -> str:
     if plain:
         return plain
     first, last = witness.events[0], witness.events[-1]
-    since, left = _without_rule(first.residual, rule), _without_rule(last.residual, rule)
+    since, left = without_rule(first.residual, rule), without_rule(last.residual, rule)
     ended = f"the session ended after event {end} without it"
     if first.residual == to_text(rule.formula):
         return f"The rule requires `{since}`; {ended}."
@@ -97,8 +97,8 @@ def _violated(rule: Rule, witness: Witness, past: RunPast | None) -> str:
     reason = ", and ".join(part for part in (facts, history) if part)
     if len(witness.events) == 1:
         return f"Event {last.seq} broke `{_body_text(rule)}`: {reason}."
-    since = _without_rule(first.residual, rule)
-    left = since if witness.truncated else _without_rule(_required(rule, witness), rule)
+    since = without_rule(first.residual, rule)
+    left = since if witness.truncated else without_rule(_required(rule, witness), rule)
     remained = "" if left == since else f", of which `{left}` was left"
     return f"{_at(first)} required `{since}`{remained}; event {last.seq} broke it: {reason}."
 
@@ -143,7 +143,7 @@ def _body_text(rule: Rule) -> str:
     return to_text(formula.args[0] if formula.op is Op.ALWAYS and formula.bounds is None else formula)
 
 
-def _without_rule(residual: str, rule: Rule) -> str:
+def without_rule(residual: str, rule: Rule) -> str:
     """Return the obligations of a residual beside the rule itself, which stays required throughout."""
     try:
         parts = _conjuncts(parse_formula(residual))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ..model.formula import Formula, Op
@@ -13,6 +14,7 @@ TOOLS_MAX = 3
 NAMES_MAX = 6
 """Propositions that a sentence lists."""
 
+_EVENTS = re.compile(r"\b[Ee]vent (\d+)")
 _KINDS = {
     "user": "user message",
     "assistant": "assistant message",
@@ -53,6 +55,11 @@ def event_phrase(rule: Rule, seq: int, names: Sequence[str]) -> str:
     found = found if len(found) == 1 else {noun.rpartition("` ")[2] for noun in found}
     noun = found.pop() if len(found) == 1 else "event"
     return place if noun == "event" else f"the {noun} at {place}"
+
+
+def events_of(sentence: str) -> set[int]:
+    """Return the `seq` of the events that a sentence names as `event_phrase` does."""
+    return {int(seq) for seq in _EVENTS.findall(sentence)}
 
 
 def _single_noun(predicate: Predicate | None) -> str:

@@ -302,3 +302,5 @@ def test_junit_counts_the_findings_that_it_does_not_list() -> None:
     texts = {case.get("name"): case.findtext("failure") for case in suites.iter("testcase")}
     assert (texts["quiet"] or "").splitlines()[-1] == "and 7 more findings, in the bundle's verdicts.jsonl"
     assert "more" not in (texts["calm"] or "")
+    messages = {case.get("name"): case.find("failure") for case in suites.iter("testcase")}
+    assert "quiet: 10 times, in sessions" in str(messages["quiet"].get("message"))

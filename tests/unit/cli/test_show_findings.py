@@ -290,3 +290,40 @@ def test_words_select_the_findings_of_rules(bundle: Path) -> None:
     with_rules = show(bundle, "--rules", bundle / "rules", "--select", "calm")
     assert with_rules.exit_code == 2
     assert "--select, --ignore" in with_rules.stderr
+
+
+AGREED = """
+pack: agreed
+version: 1
+propositions:
+  asks: kind == "assistant" and text contains "?"
+  replies: kind == "assistant"
+  agrees: kind == "user" and text == "yes"
+  pays: kind == "tool_call" and tool == "pay"
+rules:
+  - id: agreed
+    title: Paid after a yes
+    formula: always (pays -> (not asks since (agrees and (not replies since asks))))
+"""
+
+
+def test_the_events_that_a_sentence_names_are_shown(tmp_path: Path) -> None:
+    """The last question is far from the witness; its event is shown, without those beside it."""
+    question = {"kind": "assistant", "text": "ok?"}
+    steps = [user("hello"), question, *(call(f"t{at}", f"c{at}") for at in range(9)), call("pay", "p")]
+    write(tmp_path / "archive" / "events.parquet", session("s", *steps))
+    (found,) = shown(audited(tmp_path, tmp_path / "archive", AGREED))
+    assert found["sentence"] == (
+        "The `pay` call at event 12 (`pays`) came too early: no user message with `agrees` came since the "
+        "last assistant message with `asks` (event 2)."
+    )
+    assert [event["seq"] for event in found["events"]] == [2, 10, 11, 12]
+
+
+def test_nothing_is_claimed_of_what_was_not_captured(tmp_path: Path) -> None:
+    """A message without text may be the yes: the sentence is that of the witness, or there is no finding."""
+    question = {"kind": "assistant", "text": "ok?"}
+    steps = [user("hi"), question, user(None), question, user("no"), call("pay", "p")]
+    write(tmp_path / "archive" / "events.parquet", session("s", *steps))
+    (found,) = shown(audited(tmp_path, tmp_path / "archive", AGREED))
+    assert "broke `" in found["sentence"]
