@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, UndefinedError
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from ...archive.error import SourceError
 from ...rules.model.rule import Rule
 from ...schemas.display import visible
 from ...schemas.records.verdict_record import VerdictRecord
@@ -25,6 +24,7 @@ from ..evidence.bundle import SUMMARY, VERDICTS, read_verdicts
 from ..findings.bundle_rules import RuleKey, bundle_rules
 from ..findings.inputs import INPUTS, SOURCE
 from .choice import EVENTS_DRAWN_MAX
+from .damage import damages
 from .drawing import Timeline, Witnesses, timeline, trend
 from .drawn import SESSIONS
 from .figures import RuleFigures, rule_figures
@@ -37,10 +37,10 @@ INPUTS_MAX = 50
 SENTENCES_MAX = 8
 """Sentences below a timeline."""
 
-FOLDER = Path(__file__).parent
+NAME_MAX = 100
+"""Characters of the name of a session, a slice, an agent, a model or a file."""
 
-_DAMAGES = (OSError, msgspec.MsgspecError, UndefinedError, LookupError, TypeError, ValueError, AttributeError)
-"""The errors of files that are missing, or whose content has another form."""
+FOLDER = Path(__file__).parent
 
 BREACHES = (Verdict.VIOLATED, Verdict.UNMET)
 """The verdicts that break a rule."""
@@ -81,13 +81,9 @@ def report_html(bundle: Path, rules: Mapping[RuleKey, Rule] | None = None) -> st
     style = Markup((FOLDER / "report.css").read_text(encoding="utf-8"))
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
     template = _environment().get_template("report.html")
-    try:
+    with damages(bundle):
         context = _context(bundle, bundle_rules(bundle) if rules is None else rules)
         return template.render(style=style, style_digest=digest, **context)
-    except _DAMAGES as error:
-        what = f"cannot be reported: {type(error).__name__} in its files"
-        hint = "audit again: bundles of early releases have no sessions.jsonl"
-        raise SourceError("TRL424", str(bundle), what, hint) from error
 
 
 @cache
@@ -101,8 +97,14 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters["shown"] = visible
+    made.filters["name"] = _name
     made.filters["number"] = "{:,}".format
     return made
+
+
+def _name(text: str) -> str:
+    """Return a name that an archive gives, cut if it is long."""
+    return visible(text if len(text) <= NAME_MAX else text[:NAME_MAX] + "…")
 
 
 def _context(bundle: Path, rules: Mapping[RuleKey, Rule]) -> dict[str, Any]:
