@@ -102,6 +102,11 @@ def rule_figures(key: str, entry: Mapping[str, Any], formula: str | None) -> Rul
     )
 
 
+def without_rates(group: NamedRates) -> NamedRates:
+    """Return the group with all its rates left out."""
+    return NamedRates(group.title, (), group.cut + len(group.rates))
+
+
 def _named_rates(title: str, by_name: Mapping[str, Mapping[str, int]], most: int) -> NamedRates:
     rates = [NamedRate(name, rate_of(counts)) for name, counts in by_name.items()]
     rates.sort(key=lambda each: (-each.rate.sessions, each.name))
