@@ -82,7 +82,7 @@ class Candidate(
     model: str | None = None
     service: str | None = None
     nested: bool = False
-    attributes: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
+    attributes: Mapping[str, str] = {}
     request: bytes = b""
     without: tuple[str, ...] = ()
     run: tuple[ToolCall, str | None] | None = None

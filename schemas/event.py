@@ -8,11 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from typing import Protocol, cast
 
+import msgspec
 import orjson
 import rfc8785
 
@@ -40,8 +40,7 @@ class Content(StrEnum):
     REDACTED = "redacted"
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True, gc=False):
     """One judged event, or the `end` of an occurrence: a row of the event frame, columns in its order.
 
     `time` and `occurrence` are nanoseconds since the epoch (UTC). `seq` counts from 1 inside the occurrence.
@@ -68,7 +67,7 @@ class Event:
     trace_id: str | None = None
     span_id: str | None = None
     event_id: str = ""
-    attributes: Mapping[str, str] = field(default_factory=dict[str, str])
+    attributes: Mapping[str, str] = {}
 
 
 def event_content(

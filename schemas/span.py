@@ -19,7 +19,7 @@ class SpanEvent(msgspec.Struct, frozen=True):
 
     name: str
     time: int
-    attributes: Mapping[str, Value] = msgspec.field(default_factory=dict[str, Value])
+    attributes: Mapping[str, Value] = {}
     dropped: int = 0
 
 
@@ -38,10 +38,10 @@ class Span(msgspec.Struct, frozen=True):
     name: str
     start: int
     end: int
-    attributes: Mapping[str, Value] = msgspec.field(default_factory=dict[str, Value])
+    attributes: Mapping[str, Value] = {}
     events: tuple[SpanEvent, ...] = ()
     failed: bool = False
-    resource: Mapping[str, Value] = msgspec.field(default_factory=dict[str, Value])
+    resource: Mapping[str, Value] = {}
     scope: str = ""
     dropped_attributes: int = 0
     dropped_events: int = 0

@@ -96,7 +96,7 @@ class SpanContent(msgspec.Struct, frozen=True, omit_defaults=True, rename={"role
     ends: bool = False
     own_conversation: bool = False
     response_id: str | None = None
-    attributes: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
+    attributes: Mapping[str, str] = {}
     lacks: tuple[str, ...] = ()
 
     @property

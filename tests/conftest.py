@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import shutil
 import tomllib
 from collections import Counter, defaultdict
+from collections.abc import Generator, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -35,7 +37,20 @@ BUDGETS_S = {
     "frameworks": 120,
     "simulation": 50,
 }
-"""Seconds that a folder's tests may take, added up, while two at a time run on two cores."""
+"""Seconds that a folder's tests may take, added up: those of the processor, or all in folders that wait."""
+
+WAITING = ("kafka", "serve", "browser", "docker", "collector", "frameworks")
+"""Folders whose tests mostly wait for other processes."""
+PROCESSOR_S = "processor_s"
+LONG = (
+    *("kafka/test_proof.py", "kafka/test_pipeline.py", "kafka/test_monitor.py", "kafka/test_broker_away.py"),
+    *("serve/test_kill.py", "serve/test_connections.py", "kafka/test_rekey.py", "kafka/test_activate.py"),
+    *("kafka/test_as_judged.py", "kafka/test_full_disk.py", "kafka/test_overtaken.py", "serve/test_serve.py"),
+    *("differential/test_fixed_set.py", "differential/test_continued.py", "differential/test_witness.py"),
+    *("differential/test_meaning.py", "laws/test_remembered.py", "laws/test_polls.py"),
+    *("laws/test_claim_log.py", "differential/test_audit_order.py", "differential/test_certificates.py"),
+)
+"""Files of about fifteen seconds and more; the last tests of a run should be short."""
 
 ROOT = Path(__file__).parents[1]
 
@@ -53,6 +68,9 @@ PROGRAMS = (
 """Programs that tests of a folder skip without: the folder, the command, and what it is."""
 
 took_s: dict[str, float] = defaultdict(float)
+processor_s: dict[str, float] = defaultdict(float)
+spent = [0.0]
+"""The processor seconds of this process at the last report."""
 skipped: Counter[tuple[str, str]] = Counter()
 
 
@@ -90,12 +108,14 @@ def _is_had_otherwise(command: str) -> bool:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Import all of tracline before a law runs.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Import all of tracline before a law runs, and give each of several processes files in a useful order.
 
     Hypothesis also draws constants of those modules of the project that are imported: earlier tests would
     decide which, and a law's examples with them.
     """
+    if hasattr(config, "workerinput"):
+        items[:] = _interleaved(items)
     if any(isinstance(item, pytest.Function) and is_hypothesis_test(item.obj) for item in items):
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())
         for room, folder in project["tool"]["setuptools"]["package-dir"].items():
@@ -104,16 +124,47 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 import_module(".".join((room, *module.parts)).removesuffix(".__init__"))
 
 
+def _interleaved(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Return tests of files that wait evenly between those that compute; long files come first of each."""
+    files = defaultdict[str, list[pytest.Item]](list)
+    for item in items:
+        files[item.location[0].removeprefix("tests/")].append(item)
+    found: list[tuple[float, list[pytest.Item]]] = []
+    for waits in (True, False):
+        names = [name for name in files if (name.split("/")[0] in WAITING) is waits]
+        names.sort(key=lambda name: LONG.index(name) if name in LONG else len(LONG))
+        found += [((place + 0.5) / len(names), files[name]) for place, name in enumerate(names)]
+    return [item for _, tests in sorted(found, key=lambda each: each[0]) for item in tests]
+
+
 def pytest_collection_finish() -> None:
-    """Leave what was made so far out of garbage collections."""
+    """Leave what was made so far out of garbage collections, and of the processor time of the first test."""
     gc.collect()
     gc.freeze()
+    _spent_s()
+
+
+def _spent_s() -> float:
+    """Return the processor seconds since the last call, those of processes that ended since included."""
+    usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    before = spent.pop()
+    spent.append(sum(each.ru_utime + each.ru_stime for each in usage))
+    return spent[0] - before
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Put the processor time of a test into its report, which another process may read."""
+    report = yield
+    report.user_properties.append((PROCESSOR_S, _spent_s()))
+    return report
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Add a test's seconds, its fixtures' included, to its folder's; keep why it was skipped."""
+    """Add a test's seconds, its fixtures' included, to its folder's; note why it was skipped."""
     folder = Path(report.nodeid.split("::")[0]).parts[1]
     took_s[folder] += report.duration
+    processor_s[folder] += sum(value for name, value in report.user_properties[-1:] if name == PROCESSOR_S)
     if report.skipped and isinstance(report.longrepr, tuple):
         skipped[folder, report.longrepr[2].removeprefix("Skipped: ")] += 1
 
@@ -121,8 +172,10 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print what each folder took against its budget, and what was skipped and why."""
     for folder, seconds in sorted(took_s.items()):
-        budget_s = BUDGETS_S[folder]
-        warning = "  OVER ITS BUDGET" if seconds > budget_s else ""
-        terminalreporter.write_line(f"tests/{folder:<13} {seconds:6.1f} s of {budget_s:>3} s{warning}")
+        computing, budget_s = processor_s[folder], BUDGETS_S[folder]
+        is_over = (seconds if folder in WAITING else computing) > budget_s
+        line = f"tests/{folder:<13} {seconds:6.1f} s, {computing:6.1f} s of the processor"
+        warning = "  OVER ITS BUDGET" if is_over else ""
+        terminalreporter.write_line(f"{line}, budget {budget_s:>3} s{warning}")
     for (folder, reason), count in sorted(skipped.items()):
         terminalreporter.write_line(f"tests/{folder:<13} {count} SKIPPED: {reason}")

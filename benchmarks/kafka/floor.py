@@ -34,8 +34,8 @@ def floor(broker: Broker, messages: Sequence[bytes]) -> Floor:
         ExportTraceServiceRequest.FromString(message)
     parse_s = time.process_time() - began
     spans = [count_of(message) for message in messages]
-    _send(broker, messages)
-    return Floor(_copied(broker, len(messages)) / sum(spans[WARM:]) * 1e6, parse_s / sum(spans) * 1e6)
+    send(broker, messages)
+    return Floor(copied(broker, len(messages)) / sum(spans[WARM:]) * 1e6, parse_s / sum(spans) * 1e6)
 
 
 def count_of(message: bytes) -> int:
@@ -44,7 +44,8 @@ def count_of(message: bytes) -> int:
     return sum(len(scope.spans) for resource in request.resource_spans for scope in resource.scope_spans)
 
 
-def _send(broker: Broker, messages: Sequence[bytes]) -> None:
+def send(broker: Broker, messages: Sequence[bytes]) -> None:
+    """Make both topics, and send the messages to the first."""
     admin: Any = KafkaAdminClient(bootstrap_servers=[broker.bootstrap])
     topics = {name: {"num_partitions": 1, "replication_factor": 1} for name in (SOURCE, TARGET)}
     admin.create_topics(topics)
@@ -56,7 +57,7 @@ def _send(broker: Broker, messages: Sequence[bytes]) -> None:
     producer.close()
 
 
-def _copied(broker: Broker, count: int) -> float:
+def copied(broker: Broker, count: int) -> float:
     """Copy that many messages with their offsets; return the processor seconds after the first `WARM`."""
     consumer: Any = KafkaConsumer(
         bootstrap_servers=[broker.bootstrap], group_id="floor", enable_auto_commit=False

@@ -14,12 +14,13 @@ import cProfile
 import pstats
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from operator import attrgetter
 from statistics import median
 from typing import Any
 
+import msgspec
 from tracline.examples.desk.bot import Desk, conversations
 from tracline.examples.desk.formats import events
 from tracline.rules.engine.judge import compile_rule_set
@@ -143,7 +144,10 @@ def desk_events(calls: int) -> Iterator[Event]:
 
 
 def _later(chat: Sequence[Event], by_ns: int) -> list[Event]:
-    return [replace(event, occurrence=event.occurrence + by_ns, time=event.time + by_ns) for event in chat]
+    return [
+        msgspec.structs.replace(event, occurrence=event.occurrence + by_ns, time=event.time + by_ns)
+        for event in chat
+    ]
 
 
 if __name__ == "__main__":

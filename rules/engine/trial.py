@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import cycle
 from typing import cast
+
+from msgspec.structs import replace
 
 from ...schemas.event import Content, Event, Kind
 from ...schemas.frames.events import event_frame

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from typing import cast
+
+import msgspec
 
 from ..event import Event, Kind, content_of, end_event, event_id
 from ..open_calls import OpenCall, OpenCalls
@@ -205,7 +207,7 @@ def _finish(
         ordinals[(draft.kind, *content)] += 1
         occurrence = events[0].time if events else clock[index]
         events.append(
-            replace(
+            msgspec.structs.replace(
                 draft,
                 session_id=session_id,
                 occurrence=occurrence,

@@ -85,17 +85,17 @@ class Decoding(msgspec.Struct):
     `FLAWS_MAX`. `lost` counts attributes without a readable key.
     """
 
-    spans: list[Span] = msgspec.field(default_factory=list[Span])
-    records: list[LogRecord] = msgspec.field(default_factory=list[LogRecord])
+    spans: list[Span] = []
+    records: list[LogRecord] = []
     unlinked: int = 0
     passed_over: int = 0
     metrics: int = 0
     latest: int = 0
-    flaws: list[InputFlaw] = msgspec.field(default_factory=list[InputFlaw])
+    flaws: list[InputFlaw] = []
     unlisted: int = 0
     rejected: int = 0
     lost: int = 0
-    excused: set[str] = msgspec.field(default_factory=set[str])
+    excused: set[str] = set()
 
     def reject(self, place: str | Place, code: str, text: str) -> None:
         """Count a span or a record that cannot be decoded, and add its flaw."""

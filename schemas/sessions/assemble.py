@@ -178,7 +178,8 @@ class SessionAssembler:
         covered = {outer for candidate in self.held.values() for outer in candidate.within}
         seen = [occurrence for occurrence in self.seen if occurrence.counts.within]
         for candidate in self.held.values() if seen else ():
-            keys = candidate.key, *(half_key(candidate.key, half) for half, _ in candidate.halves)
+            whole = candidate.key
+            keys = whole, *(half_key(whole, half) for half, _ in candidate.halves)
             covered.update(key for key in keys if any(occurrence.covers(key) for occurrence in seen))
         return covered
 

@@ -31,12 +31,15 @@ def claim_items(ready: Mapping[str, Candidate], covered: set[str]) -> Iterator[C
 
 def _is_covered(candidate: Candidate, covered: set[str]) -> bool:
     """Return whether other spans make all claims of a span."""
-    return candidate.covered or candidate.key in covered
+    return candidate.covered or (bool(covered) and candidate.key in covered)
 
 
 def _covered_halves(candidate: Candidate, covered: set[str]) -> list[int]:
     """Return the times of the halves of a conversation that other spans claim."""
-    return [time for half, time in candidate.halves if half_key(candidate.key, half) in covered]
+    if not covered:
+        return []
+    key = candidate.key
+    return [time for half, time in candidate.halves if half_key(key, half) in covered]
 
 
 def has_history(candidate: Candidate, covered: set[str]) -> bool:

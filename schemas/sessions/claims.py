@@ -34,7 +34,7 @@ class ClaimMemory(msgspec.Struct):
     key: str = ""
     answered: bool = False
     last: int = -1
-    asked: set[str | None] = msgspec.field(default_factory=set[str | None])
+    asked: set[str | None] = set()
     open_calls: OpenCalls = msgspec.field(default_factory=OpenCalls)
     digest: _Digest = msgspec.field(default_factory=lambda: _Digest())
     past: int = 0
@@ -48,7 +48,7 @@ class ClaimMemory(msgspec.Struct):
         count = len(self.messages)
         is_continued = count > 0 and inputs[:count] == self.messages
         new = inputs[count:] if is_continued else inputs
-        asked = self.asked if is_continued else set[str | None]()
+        asked: set[str | None] = self.asked if is_continued else set()
         asked.update(call.call_id for message in new for call in message.calls)
         are_known = all(not r.call_id or r.call_id in asked for message in new for r in message.results)
         if not (is_continued and are_known):

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from .span_reading import SpanReading
 
 _HALVES = (INPUT, OUTPUT)
-_MODEL_OR_AGENT = (SpanRole.CHAT, SpanRole.AGENT)
+_AGENT, _TOOL, _OTHER = SpanRole.AGENT, SpanRole.TOOL, SpanRole.OTHER
+"""Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
+_MODEL_OR_AGENT = (SpanRole.CHAT, _AGENT)
 Run: TypeAlias = tuple[ToolCall, str | None]
 Chains: TypeAlias = "Sequence[tuple[SpanReading, Sequence[SpanReading]]]"
 """Spans, each with its ancestors, nearest first."""
@@ -38,7 +40,7 @@ class Coverage(msgspec.Struct, frozen=True):
     """
 
     keys: frozenset[str] = frozenset()
-    runs: Mapping[str, Run] = msgspec.field(default_factory=dict[str, "Run"])
+    runs: Mapping[str, Run] = {}
     helpers: frozenset[str] = frozenset()
 
     def halves(self, key: str) -> tuple[str, ...]:
@@ -104,29 +106,30 @@ def _covers_half(inner: SpanReading, outer: SpanReading, half: str) -> bool:
 def _enclosing(reading: SpanReading, above: Sequence[SpanReading]) -> Sequence[SpanReading]:
     """Return the ancestors that may be of the same call of a model, or of the same run of a tool."""
     role = reading.content.role
-    return list(_enclosing_of(reading, role, above)) if above and role is not SpanRole.OTHER else ()
+    return list(_enclosing_of(reading, role, above)) if above and role is not _OTHER else ()
 
 
 def _enclosing_of(
     reading: SpanReading, role: SpanRole, above: Sequence[SpanReading]
 ) -> Iterator[SpanReading]:
-    agent = reading.content.agent if role is SpanRole.AGENT else None
-    is_run = reading.apart and role is SpanRole.AGENT
+    agent = reading.content.agent if role is _AGENT else None
+    is_run = reading.apart and role is _AGENT
+    is_tool, is_conversation = role is _TOOL, role in _MODEL_OR_AGENT
     for upper in above:
-        content = upper.content
-        if role is SpanRole.TOOL and content.role is SpanRole.TOOL and _same_call(reading.content, content):
+        content, outer = upper.content, upper.content.role
+        if is_tool and outer is _TOOL and _same_call(reading.content, content):
             yield upper
-        elif role in _MODEL_OR_AGENT and content.role in _MODEL_OR_AGENT:
-            if upper.apart and content.role is SpanRole.AGENT:
+        elif is_conversation and outer in _MODEL_OR_AGENT:
+            if upper.apart and outer is _AGENT:
                 if is_run:
                     return
                 is_run = True
-            if content.role is SpanRole.AGENT and content.agent is not None:
+            if outer is _AGENT and content.agent is not None:
                 if agent is not None and content.agent != agent:
                     return
                 agent = content.agent
             yield upper
-        elif SpanRole.TOOL in (role, content.role) and content.role is not SpanRole.OTHER:
+        elif (is_tool or outer is _TOOL) and outer is not _OTHER:
             return
 
 

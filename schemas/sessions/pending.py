@@ -249,7 +249,9 @@ class TracesStep:
 
     def _note(self, trace_id: str, change: Change, freed: int = 0) -> None:
         """Note a change of a trace, unless it was forgotten in this step."""
-        changes = self._changes.setdefault(trace_id, Changes())
+        if trace_id not in self._changes:
+            self._changes[trace_id] = Changes()
+        changes = self._changes[trace_id]
         if changes is not None:
             changes.done.append(change)
             changes.gone += freed

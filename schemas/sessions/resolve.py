@@ -8,12 +8,16 @@ import msgspec
 
 from ..candidate import Candidate, Claim
 from ..chat.find import InputFlaw
+from ..span import Span
 from ..span_content import INPUT, SpanContent, SpanRole, ToolCall
 from .claims import claims_of, half_of, parted_claims
 from .coverage import Coverage, Run, completed_call, covers
 from .late_ends import end_inside
 from .span_reading import SessionMemory, SpanReading, claimed_content
 from .trace import Trace
+
+_AGENT, _CHAT, _TOOL = SpanRole.AGENT, SpanRole.CHAT, SpanRole.TOOL
+"""Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
 
 
 def candidate_of(trace: Trace, reading: SpanReading, coverage: Coverage) -> Candidate | InputFlaw:
@@ -58,14 +62,17 @@ def candidate_of(trace: Trace, reading: SpanReading, coverage: Coverage) -> Cand
     )
 
 
-def whole_candidate(candidate: Candidate, memory: SessionMemory | None = None) -> Candidate:
+def whole_candidate(
+    candidate: Candidate, memory: SessionMemory | None = None, span: Span | None = None
+) -> Candidate:
     """Return the candidate with its claims, read from the request of its span if it has one.
 
-    With the `memory` of its session the candidate may have its past claims as a history.
+    With the `memory` of its session the candidate may have its past claims as a history. `span` is its span
+    where that is decoded already.
     """
     if not candidate.request:
         return candidate
-    content, remembered = claimed_content(candidate.request, memory)
+    content, remembered = claimed_content(candidate.request, memory, span)
     times, history = (candidate.start, candidate.end), None
     if remembered is None or candidate.run is not None:
         claims, digest = _claims(content, times, candidate.without, candidate.run)
@@ -183,13 +190,15 @@ def _is_nested(chain: Sequence[SpanReading], coverage: Coverage) -> bool:
         content = span.content
         if content.nested is not None:
             return content.nested
-        if (content.role is SpanRole.TOOL and works) or (helpers and span.key in helpers):
+        role = content.role
+        if (works and role is _TOOL) or (helpers and span.key in helpers):
             return True
-        works = works or content.role in (SpanRole.CHAT, SpanRole.AGENT)
-        runs += span.apart and content.role is SpanRole.AGENT
+        is_agent = role is _AGENT
+        works = works or is_agent or role is _CHAT
+        runs += span.apart and is_agent
         if runs > 1:
             return True
-        if content.role is SpanRole.AGENT and content.agent is not None:
+        if is_agent and content.agent is not None:
             agents.add(content.agent)
             if len(agents) > 1:
                 return True

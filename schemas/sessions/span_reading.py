@@ -151,7 +151,7 @@ class ConversationMemory(msgspec.Struct):
 class SessionMemory(msgspec.Struct):
     """The last calls of a session's conversations, the latest first; a session may have several agents."""
 
-    conversations: list[ConversationMemory] = msgspec.field(default_factory=list[ConversationMemory])
+    conversations: list[ConversationMemory] = []
 
     @property
     def chars(self) -> int:
@@ -200,10 +200,13 @@ def read_span(
 
 
 def claimed_content(
-    request: bytes, memory: SessionMemory | None = None
+    request: bytes, memory: SessionMemory | None = None, span: Span | None = None
 ) -> tuple[SpanContent, ClaimMemory | None]:
-    """Return what claims are made of in the only span of a request, and the memory for these claims."""
-    span = decode_single(request)
+    """Return what claims are made of in the only span of a request, and the memory for these claims.
+
+    `span` is that span where it is decoded already.
+    """
+    span = decode_single(request) if span is None else _copied(span)
     if memory is None:
         return read_claimed_content(span), None
     remembered = memory.of(span)
@@ -212,6 +215,11 @@ def claimed_content(
         if isinstance(text := attributes.get(name), str):
             attributes[name] = RememberedText(text, remembered.inputs)
     return read_claimed_content(span), remembered.claims
+
+
+def _copied(span: Span) -> Span:
+    """Return a span whose attributes can be replaced while the given one stays."""
+    return msgspec.structs.replace(span, attributes={**span.attributes})
 
 
 def join_records(reading: SpanReading, records: Iterable[LogRecord], *, is_cut: bool = False) -> SpanReading:

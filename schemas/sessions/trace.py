@@ -45,9 +45,9 @@ class Trace(msgspec.Struct, rename={"ended_by_key": "said"}):
     first model's call without one ended.
     """
 
-    spans: dict[str, list[SpanReading]] = msgspec.field(default_factory=dict[str, list[SpanReading]])
+    spans: dict[str, list[SpanReading]] = {}
     keyed: SpanReading | None = None
-    ended_by_key: dict[str, int] = msgspec.field(default_factory=dict[str, int])
+    ended_by_key: dict[str, int] = {}
 
     def add(self, reading: SpanReading) -> None:
         """Add a span."""

@@ -214,6 +214,7 @@ def producing(settings: KafkaSettings, process: str) -> dict[str, Any]:
         "reconnect_backoff_max_ms": RECONNECT_MS_MAX,
         "request_timeout_ms": REQUEST_MS,
         "delivery_timeout_ms": DELIVERY_MS,
+        "metrics_enabled": False,
     }
 
 
@@ -230,6 +231,7 @@ def consuming(settings: KafkaSettings, process: str) -> dict[str, Any]:
         "enable_auto_commit": False,
         "allow_auto_create_topics": False,
         "reconnect_backoff_max_ms": RECONNECT_MS_MAX,
+        "metrics_enabled": False,
     }
 
 

@@ -233,14 +233,10 @@ def poisoned(poison: Poison) -> Iterator[tuple[str, str, str]]:
 def _add(states: Mapping[str, SessionState], candidates: Iterable[Candidate]) -> list[Poison]:
     """Add the candidates to their sessions; return those that are too many for their session."""
     poison: list[Poison] = []
-    room: dict[str, int] = {}
     for candidate in candidates:
         name, session = candidate.session_id, states[candidate.session_id].session
-        if name not in room:
-            room[name] = HELD_CHARS_MAX - sum(held.chars for held in session.held.values())
-        if len(session.held) < HELD_MAX and candidate.chars <= room[name]:
+        if len(session.held) < HELD_MAX and session.held.chars + candidate.chars <= HELD_CHARS_MAX:
             session.add(candidate)
-            room[name] -= candidate.chars
         else:
             text = f"{len(session.held)} spans of its session wait already"
             poison.append(Poison(name, ((candidate.trace_id, candidate.span_id),), text, "session-held"))

@@ -18,6 +18,8 @@ from ...schemas.time import NS
 from ...schemas.walk.locate import PlacedSpan, located, request_of
 from ..messages.unjoined import Unjoined
 
+_NOTHING = Decoded()
+
 
 class LocatedRequest(msgspec.Struct, frozen=True):
     """A request in protobuf with its spans located, and decoded where a receiver has done that."""
@@ -165,7 +167,7 @@ class SourceStep:
             return None
         readings = [_unread(request.data, span, received, origin) for span in spans]
         spans_time = max((span.ended - self._lateness for span in spans), default=0)
-        self._add(readings, Decoded(), max(spans_time, self.times.spans), received, Signal.SPANS)
+        self._add(readings, _NOTHING, max(spans_time, self.times.spans), received, Signal.SPANS)
         return readings
 
     def _add(

@@ -21,6 +21,7 @@ NOT_YET = yaml.safe_load((FOLDER / "not_yet.yaml").read_text("utf-8"))
 PAGE = (Path(__file__).parents[2] / "docs" / "policies.md").read_text("utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("desk", DESKS)
 def test_each_sentence_has_a_rule_that_checks_and_examples_that_pass(desk: str) -> None:
     """`tracline check` has nothing to remark, and each proposition on lists or two fields has events."""

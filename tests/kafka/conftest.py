@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from fcntl import LOCK_EX, LOCK_SH, LOCK_UN, flock
 from pathlib import Path
 
 import pytest
@@ -69,12 +71,31 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield given
         return
     need_own()
-    broker = Broker(tmp_path_factory.mktemp("kafka"))
-    try:
-        broker.start()
-        yield broker.bootstrap
-    finally:
-        broker.kill()
+    folder = tmp_path_factory.getbasetemp()
+    with broker_of_all(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) as address:
+        yield address
+
+
+@contextmanager
+def broker_of_all(folder: Path) -> Generator[str]:
+    """Yield the address of the broker in a folder; the first process starts it, and waits for the others."""
+    address = folder / "broker"
+    with (folder / "broker.starting").open("w") as starting, (folder / "broker.using").open("w") as using:
+        flock(starting, LOCK_EX)
+        broker = None if address.exists() else Broker(folder / "kafka")
+        try:
+            if broker is not None:
+                broker.start()
+                address.write_text(broker.bootstrap)
+            flock(using, LOCK_SH)
+            flock(starting, LOCK_UN)
+            yield address.read_text()
+        finally:
+            if broker is not None:
+                flock(starting, LOCK_EX)
+                flock(using, LOCK_EX)
+                address.unlink(missing_ok=True)
+                broker.kill()
 
 
 @pytest.fixture

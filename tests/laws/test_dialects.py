@@ -85,7 +85,7 @@ def assembled(sent: Iterable[Span]) -> dict[str, list[Event]]:
 def bare(events: Iterable[Event]) -> list[Event]:
     """Return events without their span, its attributes, and the layout of arguments in JSON."""
     return [
-        replace(
+        msgspec.structs.replace(
             event,
             trace_id=None,
             span_id=None,
@@ -114,7 +114,10 @@ def check(session: Script, manner: Manner) -> None:
     events = bare(found.pop(session.session_id))
     if manner.dialect is Dialect.VERCEL and not manner.tool_spans:
         # The AI SDK has no spans for agents: only the enclosing tool shows that an agent is nested.
-        truth, events = ([replace(event, nested=False) for event in sequence] for sequence in (truth, events))
+        truth, events = (
+            [msgspec.structs.replace(event, nested=False) for event in sequence]
+            for sequence in (truth, events)
+        )
     assert events == truth
     assert not found
 

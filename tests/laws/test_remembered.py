@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import Random
 
 import msgspec
@@ -49,20 +49,42 @@ EDITS = (
 """Changes of a text of messages, at one place."""
 
 
-def agreed(sent: Iterable[Span]) -> list[bool]:
+@dataclass(frozen=True)
+class ReadSpan:
+    """A span as it is sent alone, with the content and the claims that are read without a memory."""
+
+    span: Span
+    request: bytes
+    content: SpanContent
+    claims: tuple[tuple[tuple[Claim, ...], str], ...]
+    """The claims and their digest, and those of a retry, which begins later and has the same input."""
+
+    @property
+    def starts(self) -> tuple[int, int]:
+        """Return when the span and its retry begin."""
+        return self.span.start, self.span.start + 1
+
+
+def read(span: Span) -> ReadSpan:
+    """Read a span without a memory."""
+    request, plain = to_otlp([span]).SerializeToString(), read_span(span).content
+    both = (claims_of(plain, start, span.end) for start in (span.start, span.start + 1))
+    return ReadSpan(span, request, claimed(plain), tuple(both))
+
+
+def agreed(sent: Iterable[ReadSpan]) -> list[bool]:
     """Return of each span with an input whether the memory knew its beginning; check all claims."""
     memory, known = SessionMemory(), list[bool]()
-    for span in sent:
-        texts = [text for name in INPUTS if isinstance(text := span.attributes.get(name), str)]
+    for plain in sent:
+        attributes = plain.span.attributes
+        texts = [text for name in INPUTS if isinstance(text := attributes.get(name), str)]
         inputs = [conversation.inputs for conversation in memory.conversations]
         known += [any(remembered.is_in(text) for remembered in inputs for text in texts)] if texts else []
-        content, claims = claimed_content(to_otlp([span]).SerializeToString(), memory)
-        plain = read_span(span).content
-        assert content == claimed(plain)
+        content, claims = claimed_content(plain.request, memory)
+        assert content == plain.content
         assert claims is not None
-        # A retry has the same input.
-        for start in (span.start, span.start + 1):
-            assert joined_claims(content, start, span.end, claims) == claims_of(plain, start, span.end)
+        for start, expected in zip(plain.starts, plain.claims, strict=True):
+            assert joined_claims(content, start, plain.span.end, claims) == expected
     return known
 
 
@@ -106,10 +128,11 @@ def in_layout(span: Span, layout: str) -> Span:
 @pytest.mark.parametrize("manner", MANNERS)
 def test_generated_conversations_are_read_the_same(dialect: Dialect, manner: str) -> None:
     """In every dialect and manner, also where conversations are mixed."""
-    each = [spans(session, replace(MANNERS[manner], dialect=dialect)) for session in SESSIONS]
+    plan = replace(MANNERS[manner], dialect=dialect)
+    each = [[*map(read, spans(session, plan))] for session in SESSIONS]
     for sent in each:
         agreed(sent)
-    agreed(sorted((span for sent in each for span in sent), key=lambda span: span.end))
+    agreed(sorted((plain for sent in each for plain in sent), key=lambda plain: plain.span.end))
 
 
 @pytest.mark.parametrize("layout", ["spaced", "compact", "indented"])
@@ -119,7 +142,7 @@ def test_a_conversation_that_repeats_its_history_is_remembered(dialect: Dialect,
     known: list[bool] = []
     for session in DESK:
         sent = spans(session, replace(MANNERS["plain"], dialect=dialect))
-        known += agreed(in_layout(span, layout) for span in sent)
+        known += agreed(read(in_layout(span, layout)) for span in sent)
     share = sum(known) / len(known)
     assert share > 0.5
 
@@ -128,7 +151,7 @@ def test_a_conversation_that_repeats_its_history_is_remembered(dialect: Dialect,
 def test_recordings_are_read_the_same(name: str) -> None:
     """All recorded spans, in the order of their requests."""
     agreed(
-        span
+        read(span)
         for body in requests_of(FOLDER / name / "otlp" / "requests.pb.zst")
         for span in decode_protobuf(body).spans
     )
@@ -149,7 +172,7 @@ def test_edited_histories_are_read_the_same(seed: int) -> None:
             if isinstance(text, str) and random.random() < 0.5:
                 changed[name] = changed_text(text, random)
         edited += [span] * random.choice([0, 1, 1, 2]) + [msgspec.structs.replace(span, attributes=changed)]
-    agreed(edited)
+    agreed(map(read, edited))
 
 
 def changed_text(text: str, random: Random) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+import msgspec
 import orjson
 from tracline.examples.desk.bot import Desk, conversations
 from tracline.examples.desk.formats import events
@@ -71,7 +71,7 @@ DEAD_LETTER = "INSERT INTO dead_letter (received, place, code, reason, sha256) V
 
 def event_row(event: Event) -> tuple:
     """An event as a row of the table of events."""
-    columns = orjson.dumps(dataclasses.asdict(event))
+    columns = orjson.dumps(msgspec.structs.asdict(event))
     return (event.session_id, event.occurrence, event.seq, event.time, event.kind.value, columns)
 
 
@@ -143,7 +143,7 @@ def session(
         for at, (kind, more) in enumerate(steps)
     ]
     events = [
-        dataclasses.replace(event, event_id=event_id(name, start, event.kind, [], event.seq))
+        msgspec.structs.replace(event, event_id=event_id(name, start, event.kind, [], event.seq))
         for event in events
     ]
     if end:

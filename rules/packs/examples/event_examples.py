@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import polars as pl
+from msgspec.structs import replace
 
 from ....schemas.case_events import SESSION, case_session
 from ....schemas.event import Event, Kind

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -48,6 +49,10 @@ _CALL_IDS = ("call_id", "tool_call_id", "toolCallId", "tool_use_id", "toolUseId"
 _NAMES = ("name", "toolName", "tool_name", "tool.name")
 _ARGUMENTS = ("arguments", "args", "input", "tool.args", "function_call_arguments_json", "server_tool_call")
 _BODIES = ("response", "result", "output", "content", "server_tool_call_response", "error")
+
+
+PlainParts: TypeAlias = tuple[list[str], list[ToolCall], list[ToolResult]]
+"""The texts, calls and results of a message."""
 
 
 @dataclass(slots=True)
@@ -109,37 +114,37 @@ class Parts:
             self.wordless = True
 
 
-def plain_parts(found: list[Value]) -> Parts | None:
+def plain_parts(found: list[Value]) -> PlainParts | None:
     """Return the parts of a message where each has the exact form of OpenTelemetry's conventions, else None.
 
-    They are what `Parts.add` makes of them.
+    They are what `Parts.add` makes of them: captured texts, calls and textual results without further fields.
     """
-    parts = Parts()
-    are_plain = all(isinstance(part, dict) and _add_plain(part, parts) for part in found)
-    return parts if are_plain else None
-
-
-def _add_plain(part: dict[str, Value], parts: Parts) -> bool:
-    """Add a captured text, call or textual result without further fields; else return False."""
-    kind, size = part.get("type"), len(part)
-    if kind == "text" and size == 2:
-        text = part.get("content")
-        if not isinstance(text, str) or text in REDACTIONS:
-            return False
-        parts.texts.append(whole(text))
-        return True
-    if kind == "tool_call" and size == 4 and "id" in part and "arguments" in part:
-        tool = name_of(part.get("name"))
-        if tool is not None:
-            parts.calls.append(ToolCall(name_of(part["id"]), tool, *arguments(part["arguments"])))
-        return tool is not None
-    if kind == "tool_call_response" and size == 3 and "id" in part:
-        body = part.get("response", part.get("result"))
-        if isinstance(body, str):
-            text, content = result(body)
-            parts.results.append(ToolResult(name_of(part["id"]), None, text, None, content))
-        return isinstance(body, str)
-    return False
+    texts: list[str] = []
+    calls: list[ToolCall] = []
+    results: list[ToolResult] = []
+    for part in found:
+        if not isinstance(part, dict):
+            return None
+        kind, size = part.get("type"), len(part)
+        if kind == "text" and size == 2:
+            text = part.get("content")
+            if not isinstance(text, str) or text in REDACTIONS:
+                return None
+            texts.append(whole(text))
+        elif kind == "tool_call" and size == 4 and "id" in part and "arguments" in part:
+            tool = name_of(part.get("name"))
+            if tool is None:
+                return None
+            calls.append(ToolCall(name_of(part["id"]), tool, *arguments(part["arguments"])))
+        elif kind == "tool_call_response" and size == 3 and "id" in part:
+            body = part.get("response", part.get("result"))
+            if not isinstance(body, str):
+                return None
+            answer, content = result(body)
+            results.append(ToolResult(name_of(part["id"]), None, answer, None, content))
+        else:
+            return None
+    return texts, calls, results
 
 
 def _keyed(part: Mapping[str, Value], keys: tuple[str, ...]) -> dict[str, Value] | None:

@@ -288,10 +288,11 @@ def _plain_message(value: dict[str, Value]) -> Message | None:
     if role is None or not isinstance(found, list) or len(value) != 2 + ("finish_reason" in value):
         return None
     parts = plain_parts(found)
-    if parts is None or (role is Role.TOOL and not parts.results):
+    if parts is None or (role is Role.TOOL and not parts[2]):
         return None
-    text = None if role is Role.TOOL else parts.text
-    return Message(role, text, tuple(parts.calls), tuple(parts.results))
+    texts, calls, results = parts
+    text = "\n".join(texts) if texts and role is not Role.TOOL else None
+    return Message(role, text, tuple(calls), tuple(results))
 
 
 def _half(found: list[Value], speaker: Role) -> Half:

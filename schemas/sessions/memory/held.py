@@ -56,22 +56,31 @@ class StoredHeld(msgspec.Struct, array_like=True):
 
 
 class HeldCandidates:
-    """The candidates that wait, by the key of their span, in the order in which they came."""
+    """The candidates that wait, by the key of their span, in the order in which they came.
+
+    `chars` is the number of characters in all of them.
+    """
 
     def __init__(self, candidates: Mapping[str, Candidate] | None = None) -> None:
-        self.candidates: dict[str, Candidate] = dict(candidates or {})
+        self.candidates: dict[str, Candidate] = {}
         self.pages: tuple[HeldPage, ...] = ()
-        self._recent: dict[str, None] = dict.fromkeys(self.candidates)
+        self.chars = 0
+        self._chars: dict[str, int] = {}
+        self._recent: dict[str, None] = {}
+        for key, candidate in (candidates or {}).items():
+            self.put(key, candidate)
 
     @classmethod
     def restored(cls, stored: StoredHeld) -> HeldCandidates:
         """Return the candidates of a stored form. Raises IndexError where it is damaged."""
-        found, held = cls(stored.recent), cls()
+        held = cls()
         for each in stored.pages:
             waiting = list(each.page.content.items())
-            held.candidates.update([waiting[place] for place in each.waiting])
-        held.candidates.update(found.candidates)
-        held.pages, held._recent = tuple([each.page for each in stored.pages]), found._recent
+            for place in each.waiting:
+                held.put(*waiting[place])
+        held.pages, held._recent = tuple([each.page for each in stored.pages]), {}
+        for key, candidate in stored.recent.items():
+            held.put(key, candidate)
         return held
 
     def stored(self) -> StoredHeld:
@@ -95,12 +104,14 @@ class HeldCandidates:
 
     def put(self, key: str, candidate: Candidate) -> None:
         """Add a candidate, in the place of one with that key."""
-        self.candidates[key] = candidate
-        self._recent[key] = None
+        chars = candidate.chars
+        self.chars += chars - self._chars.get(key, 0)
+        self.candidates[key], self._chars[key], self._recent[key] = candidate, chars, None
 
     def remove(self, key: str) -> None:
         """Remove a candidate."""
         del self.candidates[key]
+        self.chars -= self._chars.pop(key)
         self._recent.pop(key, None)
 
     def join_histories(self) -> None:
@@ -115,7 +126,7 @@ class HeldCandidates:
         A page with several candidates has at most `PAGE_BYTES_MAX` characters.
         """
         pages = [page for page in self.pages if self._waiting(page)]
-        chars = {key: self.candidates[key].chars for key in self._recent}
+        chars = {key: self._chars[key] for key in self._recent}
         if sum(chars.values()) > RECENT_CHARS_MAX:
             pages += [HeldPage.of({key: self.candidates[key] for key in keys}) for keys in _groups(chars)]
             self._recent = {}

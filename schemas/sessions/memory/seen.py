@@ -63,7 +63,8 @@ class SeenClaims:
 
     def __post_init__(self) -> None:
         """Take over the calls and the uses of the entries."""
-        calls, uses = dict[str, SeenCall | None](), dict[int, ToolUse | None]()
+        calls: dict[str, SeenCall | None] = {}
+        uses: dict[int, ToolUse | None] = {}
         for entries in (*reversed(self.older), self.recent):
             calls |= entries.calls
             uses |= entries.uses

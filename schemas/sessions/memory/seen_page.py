@@ -45,12 +45,12 @@ class SeenEntries(msgspec.Struct, array_like=True):
     digest, `calls` the open calls by id, and `uses` the tool uses by number.
     """
 
-    spans: dict[str, None] = msgspec.field(default_factory=dict[str, None])
-    within: dict[str, None] = msgspec.field(default_factory=dict[str, None])
-    messages: dict[str, SeenMessage] = msgspec.field(default_factory=dict[str, SeenMessage])
-    equals: dict[str, int] = msgspec.field(default_factory=dict[str, int])
-    calls: dict[str, SeenCall | None] = msgspec.field(default_factory=dict[str, "SeenCall | None"])
-    uses: dict[int, ToolUse | None] = msgspec.field(default_factory=dict[int, "ToolUse | None"])
+    spans: dict[str, None] = {}
+    within: dict[str, None] = {}
+    messages: dict[str, SeenMessage] = {}
+    equals: dict[str, int] = {}
+    calls: dict[str, SeenCall | None] = {}
+    uses: dict[int, ToolUse | None] = {}
 
     @property
     def count(self) -> int:

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
+import msgspec
 from tracline.examples.desk.script import Script, ScriptCall, ScriptLine
 from tracline.schemas.event import Content, Event, Kind, canonical_text, content_of, event_id
 from tracline.schemas.span import Span, SpanEvent, Value
@@ -182,12 +183,14 @@ def expected(session: Script, manner: Manner | None = None) -> tuple[Event, ...]
     blank = Event(session.session_id, 0, 0, 0, Kind.UNKNOWN, service=session.service)
     made: list[Event] = []
     for turn in turns:
-        who = replace(blank, agent=turn.agent, model=turn.model if words.agent_model else None)
+        who = msgspec.structs.replace(
+            blank, agent=turn.agent, model=turn.model if words.agent_model else None
+        )
         made += _turn_events(turn, who, manner, is_first=turn is turns[0])
     made.sort(key=lambda event: event.time)
     if manner.end_mark:
-        end = replace(blank, kind=Kind.END, time=turns[-1].end, attributes={"end": "mark"})
-        made.append(replace(end, service=None))
+        end = msgspec.structs.replace(blank, kind=Kind.END, time=turns[-1].end, attributes={"end": "mark"})
+        made.append(msgspec.structs.replace(end, service=None))
     return tuple(_numbered(made))
 
 
@@ -196,14 +199,16 @@ def _turn_events(turn: AgentTurn, who: Event, manner: Manner, *, is_first: bool 
     ids = _run_ids(turn, manner)
     for number, act in enumerate(turn.acts):
         if isinstance(act, ModelCall):
-            yield from _call_events(act, replace(who, model=turn.model), manner, is_first=is_first)
+            yield from _call_events(
+                act, msgspec.structs.replace(who, model=turn.model), manner, is_first=is_first
+            )
             is_first = False
             continue
         if manner.tool_spans:
-            yield from _run_events(act, replace(who, call_id=ids[number]), manner)
+            yield from _run_events(act, msgspec.structs.replace(who, call_id=ids[number]), manner)
         if act.inner is not None:
             model = act.inner.model if WORDS[manner.dialect].agent_model else who.model
-            inner = replace(who, agent=act.inner.agent, model=model, nested=True)
+            inner = msgspec.structs.replace(who, agent=act.inner.agent, model=model, nested=True)
             yield from _turn_events(act.inner, inner, manner)
 
 
@@ -219,7 +224,7 @@ def _call_events(act: ModelCall, who: Event, manner: Manner, *, is_first: bool) 
     if not manner.captured:
         yield from (_unknown(who, end, Content.ABSENT) for end in ends)
     elif act.output is not None:
-        yield from _line_events(act.output, replace(who, time=min(ends)), manner)
+        yield from _line_events(act.output, msgspec.structs.replace(who, time=min(ends)), manner)
 
 
 def _input_events(act: ModelCall, who: Event, manner: Manner, *, is_first: bool) -> Iterator[Event]:
@@ -227,27 +232,27 @@ def _input_events(act: ModelCall, who: Event, manner: Manner, *, is_first: bool)
 
     The input of the session's first call is the whole history.
     """
-    inputs = replace(who, time=min(_believed(attempt)[0] for attempt in act.attempts))
+    inputs = msgspec.structs.replace(who, time=min(_believed(attempt)[0] for attempt in act.attempts))
     answers = [place for place, line in enumerate(act.inputs) if line.role is Role.ASSISTANT]
     new = answers[-1] + 1 if answers else 0
     for place, line in enumerate(act.inputs):
         has_span = line.role is Role.TOOL and not line.again and manner.tool_spans
         if is_first or (place >= new and not has_span):
-            yield from _line_events(line, replace(inputs, history=place < new), manner)
+            yield from _line_events(line, msgspec.structs.replace(inputs, history=place < new), manner)
 
 
 def _unknown(who: Event, time: int, content: Content) -> Event:
     """Return an unknown event: a message whose content was not captured."""
-    return replace(who, time=time, content=content)
+    return msgspec.structs.replace(who, time=time, content=content)
 
 
 def _line_events(line: ScriptLine, who: Event, manner: Manner) -> Iterator[Event]:
     """Yield the events of one message in their order; only a tool's span has the error of a result."""
-    captured = replace(who, content=Content.CAPTURED)
+    captured = msgspec.structs.replace(who, content=Content.CAPTURED)
     if line.answers is not None:
         call = line.answers
         args = None if line.again else call.args
-        yield replace(
+        yield msgspec.structs.replace(
             captured,
             kind=Kind.TOOL_RESULT,
             tool=call.tool,
@@ -257,10 +262,12 @@ def _line_events(line: ScriptLine, who: Event, manner: Manner) -> Iterator[Event
         )
         return
     if line.text is not None:
-        yield replace(captured, kind=Kind(line.role), text=line.text)
+        yield msgspec.structs.replace(captured, kind=Kind(line.role), text=line.text)
     for call in line.calls:
         call_id = _written_id(call.call_id, manner)
-        yield replace(captured, kind=Kind.TOOL_CALL, tool=call.tool, call_id=call_id, args=call.args)
+        yield msgspec.structs.replace(
+            captured, kind=Kind.TOOL_CALL, tool=call.tool, call_id=call_id, args=call.args
+        )
 
 
 def _run_events(act: ToolRun, who: Event, manner: Manner) -> Iterator[Event]:
@@ -269,13 +276,15 @@ def _run_events(act: ToolRun, who: Event, manner: Manner) -> Iterator[Event]:
     `who` has the id of the call.
     """
     start, end = believed(act.start, act.end, act.fault)
-    run = replace(who, tool=act.call.tool)
+    run = msgspec.structs.replace(who, tool=act.call.tool)
     if manner.captured:
-        base = replace(run, content=Content.CAPTURED, args=act.call.args, result=act.answer.text)
+        base = msgspec.structs.replace(
+            run, content=Content.CAPTURED, args=act.call.args, result=act.answer.text
+        )
     else:
-        base = replace(run, content=Content.ABSENT)
-        yield replace(base, kind=Kind.TOOL_CALL, time=start)
-    yield replace(base, kind=Kind.TOOL_RESULT, time=end, error=act.answer.error)
+        base = msgspec.structs.replace(run, content=Content.ABSENT)
+        yield msgspec.structs.replace(base, kind=Kind.TOOL_CALL, time=start)
+    yield msgspec.structs.replace(base, kind=Kind.TOOL_RESULT, time=end, error=act.answer.error)
 
 
 def _run_ids(turn: AgentTurn, manner: Manner) -> dict[int, str | None]:
@@ -321,5 +330,5 @@ def _numbered(events: Sequence[Event]) -> Iterator[Event]:
         content = content_of(event)
         key = repr((event.kind, content))
         name = event_id(event.session_id, events[0].time, event.kind, content, equals[key])
-        yield replace(event, seq=seq, occurrence=events[0].time, event_id=name)
+        yield msgspec.structs.replace(event, seq=seq, occurrence=events[0].time, event_id=name)
         equals[key] += 1

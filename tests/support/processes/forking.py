@@ -36,12 +36,17 @@ IMPORTED = (
     "tracline.stream.serve.pipeline",
     "tracline.rules.engine.trial",
     "tracline.stream.process.trial",
-    "uvicorn",
-    "starlette.applications",
+    "tracline.stream.kafka.health",
+    "tracline.stream.serve.service",
+    *(f"tracline.cli.commands.stream.{name}" for name in ("rekey", "monitor", "archive", "alerts")),
     *(
         f"tracline.stream.kafka.{name}"
         for name in ("rekey_process", "archive_process", "alerts_process", "faust.monitor_process")
     ),
+    *(f"faust.{name}" for name in ("app.router", "assignor.partition_assignor", "topics", "worker")),
+    *("uvicorn", "uvicorn.lifespan.on", "uvicorn.protocols.http.h11_impl", "starlette.applications"),
+    *("anyio._backends._asyncio", "encodings.idna", "pyarrow.compute", "pydantic.main"),
+    *("pydantic.dataclasses", "pydantic.type_adapter"),
 )
 """The modules that the server imports before its first fork; a process imports any others itself."""
 REQUEST_BYTES_MAX = 150_000
@@ -167,8 +172,12 @@ def run(
 
 def _serve(requests: socket.socket) -> None:
     """Fork a process for every request, until the client has ended; return in each of these processes."""
+    from numba.core.registry import cpu_target
+
     for module in IMPORTED:
         import_module(module)
+    # Numba imports most of its modules when it loads the first compiled function.
+    cpu_target.target_context.refresh()
     gc.freeze()
     while True:
         message, files, _, _ = socket.recv_fds(requests, REQUEST_BYTES_MAX, 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 from tracline.rules.engine import kernel, kernel_loop
@@ -53,6 +54,41 @@ def replayed(
         explained = witnesses(trails, replay(trails, _rows(trails, words), runs, memory))
         found.update(zip(asked, explained, strict=True))
     return found
+
+
+def replayed_apart(
+    trails: TrailProgram,
+    machine: Machine,
+    words: Sequence[Sequence[Collection[str]]],
+    at: Sequence[Sequence[int]],
+) -> list[Mapping[int, RunWitness]]:
+    """Return the witnesses at the given indices of each word, from one replay with a run for each word."""
+    begins = np.cumsum([0, *map(len, words)], dtype=np.int64)
+    runs = runs_of(
+        trails,
+        begins=begins[:-1],
+        ends=begins[1:],
+        columns=np.zeros(len(words), dtype=np.int32),
+        slices=np.full(len(words), kernel_loop.NO_SLICE, dtype=np.int32),
+        bounds=np.cumsum([0, *map(len, at)], dtype=np.int64),
+        asked=np.repeat(begins[:-1], list(map(len, at))) + np.array(list(chain(*at)), dtype=np.int64),
+    )
+    rows = _rows(trails, [machine.word(true) for word in words for true in word])
+    explained = witnesses(trails, replay(trails, rows, runs, before_events(trails, runs)))
+    return [
+        {index: _moved(next(explained), -begin) for index in indices}
+        for begin, indices in zip(begins.tolist(), at, strict=False)
+    ]
+
+
+def _moved(witness: RunWitness, by: int) -> RunWitness:
+    """Return a witness with other places of its events."""
+    return witness._replace(
+        events=tuple(event._replace(place=event.place + by) for event in witness.events),
+        history=tuple(
+            bit if bit.place is None else bit._replace(place=bit.place + by) for bit in witness.history
+        ),
+    )
 
 
 def _rows(trails: TrailProgram, words: Sequence[int]) -> TrailRows:

@@ -164,6 +164,7 @@ def test_too_many_results_leave_out_the_least_severe(monkeypatch: pytest.MonkeyP
     assert notification["message"]["text"].startswith("15 further results")
 
 
+@pytest.mark.slow
 def test_a_least_severity_leaves_rules_out_of_sarif_and_junit(desk: Path) -> None:
     """The bundle has them."""
     only = run_of("--min-severity", "medium")

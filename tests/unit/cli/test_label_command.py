@@ -104,6 +104,7 @@ def test_a_proposition_that_is_never_true_stands_in_the_table_without_samples(sh
     assert " ".join(note) == "shop/never: the tool `nothing` is not called here"
 
 
+@pytest.mark.slow
 def test_input_that_cannot_be_read_is_reported_and_fails(shop: Path) -> None:
     """Counts that leave something out are marked: exit 2, unless as much is allowed."""
     (shop / "archive" / "c.parquet").write_bytes(b"no parquet")
@@ -161,6 +162,7 @@ def _labelled(shop: Path, source: Path, *more: str) -> dict:
     return json.loads(done.stdout)["propositions"][0]
 
 
+@pytest.mark.slow
 def test_one_proposition_with_many_samples(shop: Path) -> None:
     """--only leaves the others out, --samples sets their number, each of another session, in order."""
     source = _log(shop, ["oh yes"] * 30)

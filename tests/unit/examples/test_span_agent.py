@@ -55,7 +55,8 @@ def test_the_events_are_those_of_the_conversation(dialect: Dialect) -> None:
         if dialect is Dialect.OPENLLMETRY:
             # Its tools' spans have no call ids.
             truth = [(*row[:3], None, *row[4:]) if row[0] == Kind.TOOL_RESULT else row for row in truth]
-            found = [replace(e, call_id=None) if e.kind == Kind.TOOL_RESULT else e for e in found]
+            results = Kind.TOOL_RESULT
+            found = [msgspec.structs.replace(e, call_id=None) if e.kind == results else e for e in found]
         assert [content_of(event) for event in found] == truth
         assert [event.seq for event in found] == list(range(1, len(found) + 1))
         assert not any(event.history for event in found)

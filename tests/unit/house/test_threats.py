@@ -71,6 +71,7 @@ def test_aliases_cannot_multiply_a_pack() -> None:
     assert "TRL204" in codes(PACK + "\n".join(lines) + "\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["(not " * 5000 + "p" + ")" * 5000, "not " * 5000 + "p", "p -> " * 5000 + "p"]
 )
@@ -80,12 +81,14 @@ def test_deep_expressions_are_refused(text: str) -> None:
         Monitor(text)
 
 
+@pytest.mark.slow
 def test_a_formula_cannot_take_the_machine() -> None:
     """A formula whose machine would have a million states stops at a named limit."""
     with pytest.raises(RuleError, match="TRL301"):
         Monitor("always (p -> X[20] q)")
 
 
+@pytest.mark.slow
 def test_a_regular_expression_cannot_hang() -> None:
     """A pattern that ruins backtracking engines is answered; patterns that need backtracking are refused."""
     hostile = parse_predicate(r'kind == "user" and text matches /^(a+)+$/')
@@ -174,6 +177,7 @@ def test_deep_json_is_rejected(tmp_path: Path) -> None:
     assert "rejected" in output
 
 
+@pytest.mark.slow
 def test_a_small_file_cannot_unpack_to_a_large_one(tmp_path: Path) -> None:
     """A compressed log that grows more than a thousand times is rejected while it is unpacked."""
     source = tmp_path / "log.jsonl.zst"
@@ -271,6 +275,7 @@ def test_findings_are_no_markup(tmp_path: Path) -> None:
         assert "[bold]x[/bold]:smile:" in "".join(result.stdout.split("\n"))
 
 
+@pytest.mark.slow
 def test_findings_cannot_break_out_of_their_format(tmp_path: Path) -> None:
     """JUnit stays well-formed XML with the one case it has, SARIF and JSON lines stay JSON."""
     report = ElementTree.fromstring(audited(tmp_path, "junit")[0])
@@ -281,6 +286,7 @@ def test_findings_cannot_break_out_of_their_format(tmp_path: Path) -> None:
     assert {record["slice"] for record in records if record["rule"] == "never"} == {HOSTILE}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["table", "json"])
 def test_what_is_shown_cannot_drive_the_terminal(tmp_path: Path, form: str) -> None:
     """Messages, names and arguments full of escapes and markup are cleaned, in lists and sessions alike."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
+import msgspec
 import polars as pl
 import pytest
 from tracline.rules.labels.guards import guards, shadow
@@ -253,7 +253,11 @@ def test_a_number_whose_digits_are_lost_names_no_slice(number: str, is_unknown: 
         value, found = Labeler(_rules({}, key)).label(event_frame([row]).lazy()).collect().row(0)
         assert (found, value is None) == (is_unknown, is_unknown)
     whole = SliceKey((parse_path("tool"), parse_path("args")), joint=True)
-    found = Labeler(_rules({}, whole)).label(event_frame([replace(row, tool="t")]).lazy()).collect()
+    found = (
+        Labeler(_rules({}, whole))
+        .label(event_frame([msgspec.structs.replace(row, tool="t")]).lazy())
+        .collect()
+    )
     assert found["su0"].to_list() == [is_unknown]
 
 

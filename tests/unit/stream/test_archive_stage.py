@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import polars as pl
 import pytest
 from tracline.archive.chunk import ArchiveCheckpoint, Chunk
@@ -166,10 +167,10 @@ def test_what_cannot_be_read_is_a_dead_letter_and_a_gap() -> None:
         JudgedBatch(Mark(1, 0, 0), None, [], [], [], {"../x": {"shop": "pack: shop"}}),
         JudgedBatch(Mark(2, 0, 0), None, [], [], []),
         JudgedBatch(Mark(1, 0, 0), 1 << 63, [], [], []),
-        JudgedBatch(Mark(1, 0, 0), None, [replace(event(0), time=1 << 63)], [OLD], [0]),
-        JudgedBatch(Mark(1, 0, 0), None, [replace(event(0), occurrence=1 << 63)], [OLD], [0]),
-        JudgedBatch(Mark(1, 0, 0), None, [replace(event(0), seq=0)], [OLD], [0]),
-        JudgedBatch(Mark(1, 0, 0), None, [replace(event(0), seq=1 << 32)], [OLD], [0]),
+        JudgedBatch(Mark(1, 0, 0), None, [msgspec.structs.replace(event(0), time=1 << 63)], [OLD], [0]),
+        JudgedBatch(Mark(1, 0, 0), None, [msgspec.structs.replace(event(0), occurrence=1 << 63)], [OLD], [0]),
+        JudgedBatch(Mark(1, 0, 0), None, [msgspec.structs.replace(event(0), seq=0)], [OLD], [0]),
+        JudgedBatch(Mark(1, 0, 0), None, [msgspec.structs.replace(event(0), seq=1 << 32)], [OLD], [0]),
     ],
     ids=[
         "fewer sets",

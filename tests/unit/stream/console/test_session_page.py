@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from tracline.schemas.event import Kind
 from tracline.schemas.time import NS, rfc3339
@@ -131,7 +131,7 @@ def test_an_id_that_came_back_has_all_its_occurrences(store: Path) -> None:
 def test_an_event_without_fields_is_shown(store: Path) -> None:
     """An unknown event, late, nested, in history has all these tags."""
     (event, end) = session("s", user("hi"))
-    bare = dataclasses.replace(
+    bare = msgspec.structs.replace(
         event,
         kind=Kind.UNKNOWN,
         text=None,

@@ -162,6 +162,7 @@ def test_other_partition_counts_end_the_process(pipeline: MemoryPipeline, done: 
     assert f"{PARTITIONS} of events" in str(error)
 
 
+@pytest.mark.slow
 def test_records_polled_before_an_error_are_read_again(
     pipeline: MemoryPipeline, done: Work, expected: Counter[str]
 ) -> None:
