@@ -42,7 +42,7 @@ class ComparedRule:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What changed from one bundle to another; `new` and `vanished` list the first violations of each."""
+    """The changes from a bundle to another; `new` and `vanished` list the first violations of each."""
 
     population: Mapping[str, tuple[int, int]]
     rules: tuple[ComparedRule, ...]

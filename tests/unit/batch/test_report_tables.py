@@ -77,11 +77,15 @@ def test_a_bundle_beside_itself_has_no_change(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("words", [["--csv"], ["--compare"]])
 def test_damaged_bundles_are_errors(tmp_path: Path, words: list[str]) -> None:
-    """TRL424, naming the damaged bundle; the two options exclude each other."""
+    """TRL424, naming the damaged bundle; the two options exclude each damaged."""
     bundle = audited(tmp_path / "a", session("bad", user("no!")))
-    other = audited(tmp_path / "b", session("bad", user("no!")))
-    (other / "verdicts.jsonl").write_text("{}\n")
-    done = run("report", bundle, "--compare", other) if "--compare" in words else run("report", other, *words)
+    damaged = audited(tmp_path / "b", session("bad", user("no!")))
+    (damaged / "verdicts.jsonl").write_text("{}\n")
+    done = (
+        run("report", bundle, "--compare", damaged)
+        if "--compare" in words
+        else run("report", damaged, *words)
+    )
     assert done.exit_code == 2
-    assert f"{other}: TRL424" in done.stderr
+    assert f"{damaged}: TRL424" in done.stderr
     assert run("report", bundle, "--csv", "--compare", bundle).exit_code == 2
