@@ -16,6 +16,8 @@ ROW = 19
 """The height of a row of a timeline."""
 RUNS_DRAWN_MAX = 6
 """Runs of rules that a timeline has: those with verdicts come first."""
+BREACHES_NAMED_MAX = 5
+"""Verdicts of a run that are named; all are drawn."""
 BARS_HEIGHT = 28
 BAR = 5
 
@@ -51,6 +53,12 @@ class Timeline:
     rows: tuple[TimelineRow, ...]
     cut: int
     words: str
+
+    @property
+    def size(self) -> int:
+        """Return the characters of the paths."""
+        rows = (path for row in self.rows for path in row.paths)
+        return sum(len(path.d) for path in (*self.kinds, *rows))
 
 
 Witnesses = Mapping[tuple[str, str, str | None], frozenset[int]]
@@ -110,7 +118,9 @@ def _row(
     crosses = [_cross(places[seq] + step / 2, y) for seq, _ in found]
     paths = [DrawnPath(status, "".join(parts)) for status, parts in sorted(spans.items())]
     paths += [DrawnPath("witness", "".join(dots)), DrawnPath("breach", "".join(crosses))]
-    outcome = ", ".join(f"{verdict} at event {seq}" for seq, verdict in found) or run["close"] or "pending"
+    named = [f"{verdict} at event {seq}" for seq, verdict in found[:BREACHES_NAMED_MAX]]
+    named += [f"{len(found) - len(named):,} more"] if len(found) > len(named) else []
+    outcome = ", ".join(named) or run["close"] or "pending"
     if run["unjudged"] is not None:
         outcome += f", unjudged from event {run['unjudged']['seq']} on"
     name = f"{run['pack']}/{run['rule']}"

@@ -1,4 +1,4 @@
-"""The figures of a report: rates with intervals, trends by day, and rates by agent."""
+"""The figures of a report: rates with intervals, trends by day, and rates by agent and by model."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 from ...archive.writer import UNKNOWN_DAY
 from ...schemas.records.violation_rate import ViolationRate, rate_of
 
-AGENTS_MAX = 50
-"""Agents of a rule that a report shows: those with the most sessions."""
+AGENTS_MAX, MODELS_MAX = 50, 20
+"""Agents, and models, of a rule that a report shows: those with the most sessions."""
 DAYS_MAX = 92
 """Days of a trend that a report draws, the last ones."""
 _Z = 1.959963984540054
@@ -46,16 +46,25 @@ class DayRate:
 
 
 @dataclass(frozen=True, slots=True)
-class AgentRate:
-    """The rate of a rule with an agent; the name is empty where no event names one."""
+class NamedRate:
+    """The rate of a rule with an agent or a model; the name is empty where no event names one."""
 
-    agent: str
+    name: str
     rate: ViolationRate
 
 
 @dataclass(frozen=True, slots=True)
+class NamedRates:
+    """The rates of a rule by agent or by model, those with the most sessions; `cut` are left out."""
+
+    title: str
+    rates: tuple[NamedRate, ...]
+    cut: int
+
+
+@dataclass(frozen=True, slots=True)
 class RuleFigures:
-    """A rule of the summary with its rate, its trend and its agents; `agents_cut` are left out.
+    """A rule of the summary with its rate, its trend, and its rates by agent and by model.
 
     `formula` is None where the bundle's packs do not have the rule.
     """
@@ -66,8 +75,7 @@ class RuleFigures:
     rate: ViolationRate
     days: tuple[DayRate, ...]
     days_cut: int
-    agents: tuple[AgentRate, ...]
-    agents_cut: int
+    groups: tuple[NamedRates, ...]
 
     @property
     def interval(self) -> str:
@@ -79,8 +87,6 @@ def rule_figures(key: str, entry: Mapping[str, Any], formula: str | None) -> Rul
     """Return the figures of a rule from its entry in the summary."""
     dated = {day: counts for day, counts in entry["by_day"].items() if day != UNKNOWN_DAY}
     days = [DayRate(day, rate_of(counts)) for day, counts in sorted(dated.items())]
-    agents = [AgentRate(agent, rate_of(counts)) for agent, counts in entry["by_agent"].items()]
-    agents.sort(key=lambda each: (-each.rate.sessions, each.agent))
     return RuleFigures(
         key=key,
         entry=entry,
@@ -88,6 +94,20 @@ def rule_figures(key: str, entry: Mapping[str, Any], formula: str | None) -> Rul
         rate=rate_of(entry),
         days=tuple(days[-DAYS_MAX:]),
         days_cut=max(0, len(days) - DAYS_MAX),
-        agents=tuple(agents[:AGENTS_MAX]),
-        agents_cut=max(0, len(agents) - AGENTS_MAX),
+        groups=(
+            _named_rates("Agent", entry["by_agent"], AGENTS_MAX),
+            # Summaries of early releases have no models.
+            _named_rates("Model", entry.get("by_model", {}), MODELS_MAX),
+        ),
     )
+
+
+def without_rates(group: NamedRates) -> NamedRates:
+    """Return the group with all its rates left out."""
+    return NamedRates(group.title, (), group.cut + len(group.rates))
+
+
+def _named_rates(title: str, by_name: Mapping[str, Mapping[str, int]], most: int) -> NamedRates:
+    rates = [NamedRate(name, rate_of(counts)) for name, counts in by_name.items()]
+    rates.sort(key=lambda each: (-each.rate.sessions, each.name))
+    return NamedRates(title, tuple(rates[:most]), max(0, len(rates) - most))

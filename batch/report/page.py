@@ -7,16 +7,16 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, UndefinedError
-from markupsafe import Markup
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
-from ...archive.error import SourceError
 from ...rules.model.rule import Rule
 from ...schemas.display import visible
 from ...schemas.records.verdict_record import VerdictRecord
@@ -27,22 +27,32 @@ from ..findings.bundle_rules import RuleKey, bundle_rules
 from ..findings.inputs import INPUTS, SOURCE
 from ..findings.waiving import read_waived
 from .choice import EVENTS_DRAWN_MAX
+from .damage import damages
 from .drawing import Timeline, Witnesses, timeline, trend
 from .drawn import SESSIONS
-from .figures import RuleFigures, rule_figures
+from .figures import RuleFigures, rule_figures, without_rates
 
 REPORT = "report.html"
 RULES_MAX = 100
 """Rules that a report shows: those with the most severe violations come first."""
 INPUTS_MAX = 50
 """Input files whose digests a report shows."""
-SENTENCES_MAX = 8
-"""Sentences below a timeline."""
+SENTENCES_MAX, SENTENCE_MAX = 8, 1_000
+"""Sentences below a timeline, and the characters of each."""
+TEXTS_MAX = 8
+"""Texts of events below a timeline."""
+DRAWINGS_SIZE_MAX = 1_000_000
+"""Characters of all timelines; those of further sessions are left out."""
+GROUPS_SIZE_MAX = 1_000_000
+"""Characters of all tables by agent and by model; those of further rules are left out."""
+
+NAME_MAX = 100
+"""Characters of the name of a session, a slice, an agent, a model or a file."""
+
+ROW_SIZE = 150
+"""Characters of a row of a table beside the name."""
 
 FOLDER = Path(__file__).parent
-
-_DAMAGES = (OSError, msgspec.MsgspecError, UndefinedError, LookupError, TypeError, ValueError, AttributeError)
-"""The errors of files that are missing, or whose content has another form."""
 
 BREACHES = (Verdict.VIOLATED, Verdict.UNMET)
 """The verdicts that break a rule."""
@@ -56,7 +66,7 @@ class DrawnSession:
 
     session: Mapping[str, Any]
     badness: tuple[int, int, int]
-    drawing: Timeline
+    drawing: Timeline | None
     sentences: tuple[str, ...]
     more: int
     texts: tuple[Mapping[str, Any], ...]
@@ -83,13 +93,9 @@ def report_html(bundle: Path, rules: Mapping[RuleKey, Rule] | None = None) -> st
     style = Markup((FOLDER / "report.css").read_text(encoding="utf-8"))
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
     template = _environment().get_template("report.html")
-    try:
+    with damages(bundle):
         context = _context(bundle, bundle_rules(bundle) if rules is None else rules)
         return template.render(style=style, style_digest=digest, **context)
-    except _DAMAGES as error:
-        what = f"cannot be reported: {type(error).__name__} in its files"
-        hint = "audit again: bundles of early releases have no sessions.jsonl"
-        raise SourceError("TRL424", str(bundle), what, hint) from error
 
 
 @cache
@@ -103,8 +109,14 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters["shown"] = visible
+    made.filters["name"] = _name
     made.filters["number"] = "{:,}".format
     return made
+
+
+def _name(text: str) -> str:
+    """Return a name that an archive gives, cut if it is long."""
+    return visible(text if len(text) <= NAME_MAX else text[:NAME_MAX] + "…")
 
 
 def _context(bundle: Path, rules: Mapping[RuleKey, Rule]) -> dict[str, Any]:
@@ -113,9 +125,9 @@ def _context(bundle: Path, rules: Mapping[RuleKey, Rule]) -> dict[str, Any]:
     source = msgspec.json.decode((bundle / SOURCE).read_bytes())
     inputs = list(map(msgspec.json.decode, (bundle / INPUTS).read_bytes().splitlines()))
     sessions = list(map(msgspec.json.decode, (bundle / SESSIONS).read_bytes().splitlines()))
-    figures = sorted(_figures(summary, rules), key=_severest)
+    figures = list(_shortened(sorted(_figures(summary, rules), key=_severest)[:RULES_MAX]))
     places = {(line["session_id"], line["occurrence"]) for line in sessions}
-    drawn = sorted(_drawn(sessions, _records(bundle, places)), key=lambda each: each.badness)
+    drawn = list(_fitting(sorted(_drawn(sessions, _records(bundle, places)), key=lambda each: each.badness)))
     return {
         "population": summary["population"],
         "summary": summary,
@@ -123,8 +135,8 @@ def _context(bundle: Path, rules: Mapping[RuleKey, Rule]) -> dict[str, Any]:
         "inputs": inputs[:INPUTS_MAX],
         "inputs_cut": max(0, len(inputs) - INPUTS_MAX),
         "inputs_bytes": sum(each["bytes"] for each in inputs),
-        "rules": figures[:RULES_MAX],
-        "rules_cut": max(0, len(figures) - RULES_MAX),
+        "rules": figures,
+        "rules_cut": len(summary["rules"]) - len(figures),
         "trend": trend,
         "worst": [each for each in drawn if each.session["why"] == "worst"],
         "sample": [each for each in drawn if each.session["why"] == "sample"],
@@ -148,6 +160,26 @@ def _figures(summary: Mapping[str, Any], rules: Mapping[RuleKey, Rule]) -> Itera
         yield rule_figures(key, entry, None if rule is None else rule.text)
 
 
+def _shortened(figures: Iterable[RuleFigures]) -> Iterator[RuleFigures]:
+    """Yield the rules, without tables by agent and by model where these would become too large together."""
+    size = 0
+    for each in figures:
+        size += sum(
+            ROW_SIZE + len(escape(_name(named.name))) for group in each.groups for named in group.rates
+        )
+        yield (
+            each if size <= GROUPS_SIZE_MAX else replace(each, groups=tuple(map(without_rates, each.groups)))
+        )
+
+
+def _fitting(drawn: Iterable[DrawnSession]) -> Iterator[DrawnSession]:
+    """Yield the sessions, without timelines where these would become too large together."""
+    size = 0
+    for each in drawn:
+        size += 0 if each.drawing is None else each.drawing.size
+        yield each if size <= DRAWINGS_SIZE_MAX else replace(each, drawing=None)
+
+
 def _severest(each: RuleFigures) -> tuple[bool, int, int, str]:
     rank = Severity(each.entry["severity"]).rank
     return not each.rate.violating, -rank, -each.rate.violating, each.key
@@ -167,13 +199,14 @@ def _drawn(
             if each["sentence"] is not None and each["verdict"] in BREACHES
         ]
         seen = frozenset[int]().union(*witnesses.values())
+        texts = (event for event in line["events"] if event["text"] and event["seq"] in seen)
         yield DrawnSession(
             session=line,
             badness=badness(records),
-            drawing=timeline(line, witnesses),
-            sentences=tuple(sentences[:SENTENCES_MAX]),
+            drawing=timeline(line, witnesses) if line["events"] else None,
+            sentences=tuple(sentence[:SENTENCE_MAX] for sentence in sentences[:SENTENCES_MAX]),
             more=max(0, len(sentences) - SENTENCES_MAX),
-            texts=tuple(event for event in line["events"] if event["text"] and event["seq"] in seen),
+            texts=tuple(islice(texts, TEXTS_MAX)),
         )
 
 

@@ -180,6 +180,53 @@ def test_an_empty_archive_has_a_report(tmp_path: Path) -> None:
     assert "No session violates a rule." in (bundle / "report.html").read_text("utf-8")
 
 
+def full_session(events: list[dict]) -> dict:
+    """Return as many events as are drawn, each with a text, and twenty runs of a rule that breaks at each."""
+    seqs = range(1, EVENTS_DRAWN_MAX + 1)
+    broken = {"verdict": "violated", "residual": "a", "sentence": "ü" * 5000}
+    node = {
+        "node": "0",
+        "formula": "a",
+        "parent": None,
+        "ends": [None if at % 2 else at for at in seqs],
+        "open": [False for _ in seqs],
+    }
+    run = {
+        "pack": "desk",
+        "rule": "calm",
+        "slice": "ü" * 500,
+        "steps": [*seqs],
+        "verdicts": [{"step": at, **broken} for at in seqs],
+        "close": None,
+        "unjudged": None,
+        "nodes": [node],
+    }
+    long = [{**events[0], "seq": at, "text": "ü" * TEXT_MAX} for at in seqs]
+    return {"events": long, "rules": [run] * 20}
+
+
+def test_the_page_stays_below_three_megabytes(folder: Path) -> None:
+    """With more rules, agents, models and days than are shown, long names, and sessions full of verdicts."""
+    bundle = audited(folder, "--with-text")
+    summary = json.loads((bundle / "summary.json").read_text())
+    rule = summary["rules"]["calm"]
+    counts = {name: rule[name] for name in rule if name.startswith(("sessions_", "violations", "unmet"))}
+    days = {f"2026-{month:02}-{day:02}": counts for month in (1, 2, 3, 4, 5) for day in range(1, 29)}
+    groups = {f"{at:03}{'ü' * 200}": counts for at in range(80)}
+    large = {**rule, "by_agent": groups, "by_model": groups, "by_day": days}
+    summary["rules"] = {f"rule{at:03}": large for at in range(150)}
+    (bundle / "summary.json").write_text(json.dumps(summary))
+    full = [{**line, **full_session(line["events"])} for line in drawn(bundle) if line["events"]]
+    (bundle / "sessions.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in full))
+    assert run("report", bundle).exit_code == 0
+    page = (bundle / "report.html").read_bytes()
+    assert 1_500_000 < len(page) < 3_000_000
+    assert b"50 more rules are in summary.json" in page
+    assert b"The page is full" in page
+    assert b"80 more agents are in summary.json" in page
+    assert b"30 more agents are in summary.json" in page
+
+
 def test_intervals_are_wilsons() -> None:
     """Published values: 0 of 10, 1 of 10, 50 of 100 (Wilson 1927; Brown, Cai and DasGupta 2001)."""
     assert wilson(0, 10) == pytest.approx((0.0, 0.2775), abs=1e-4)
