@@ -16,6 +16,7 @@ from ...archive.manifest import (
     MANIFEST,
     RULE_SET_START,
     RULE_SETS,
+    TOMBSTONES,
     Manifest,
     ManifestEntry,
     read_manifest,
@@ -234,7 +235,8 @@ def _listed(
     files: list[tuple[Path, str]] = []
     late = listed.keys() - {path for path, _ in found} if whole else ()
     for path, name in sorted([*found, *((path, listed[path]) for path in late)], key=lambda pair: pair[1]):
-        if path.name == MANIFEST or path.name in unfinished or path in done:
+        is_record = path.name == MANIFEST or (path.name == TOMBSTONES and path.parent in roots)
+        if is_record or path.name in unfinished or path in done:
             continue
         if not path.is_file():
             # Opening a pipe would block; a link may be broken.
