@@ -22,7 +22,7 @@ class ReplacedValue:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _ValuePlace:
     """The place of a value: the path of its field, and the event and slice of the objects around it."""
 
     path: str
@@ -43,9 +43,9 @@ class Redactor:
 
         Raises SourceError (TRL462) for a field without a class.
         """
-        return self._redacted(value, shape, _Place(name))
+        return self._redacted(value, shape, _ValuePlace(name))
 
-    def _redacted(self, value: Any, shape: Shape, place: _Place) -> Any:
+    def _redacted(self, value: Any, shape: Shape, place: _ValuePlace) -> Any:
         if value is None or shape is FieldClass.OPEN:
             return value
         if isinstance(shape, Mapping):
@@ -54,24 +54,26 @@ class Redactor:
             return self._replaced(value, shape, place)
         return [self._redacted(each, shape[0], place) for each in value]
 
-    def _members(self, value: Mapping[str, Any], shape: Mapping[str, Any], place: _Place) -> dict[str, Any]:
+    def _members(
+        self, value: Mapping[str, Any], shape: Mapping[str, Any], place: _ValuePlace
+    ) -> dict[str, Any]:
         """Return an object with redacted members."""
         for name in value.keys() - shape.keys():
             hint = "use the version of tracline that made the bundle, or report the field"
             raise SourceError("TRL462", f"{place.path}.{name}", "is a field of no known class", hint)
-        inside = _Place(
+        inside = _ValuePlace(
             place.path,
             value.get("event_id") or place.event_id,
             value.get("slice") or place.slice,
         )
         return {
             name: self._redacted(
-                each, shape[name], _Place(f"{place.path}.{name}", inside.event_id, inside.slice)
+                each, shape[name], _ValuePlace(f"{place.path}.{name}", inside.event_id, inside.slice)
             )
             for name, each in value.items()
         }
 
-    def _replaced(self, value: Any, kind: FieldClass, place: _Place) -> Any:
+    def _replaced(self, value: Any, kind: FieldClass, place: _ValuePlace) -> Any:
         """Return what replaces the value of a field."""
         match kind:
             case FieldClass.SENTENCE:
