@@ -76,7 +76,7 @@ CERTIFIED_SESSION: Final[Shape] = {
 OPEN_SESSION: Final[Shape] = {"session_id": SESSION, "occurrence": OPEN, "files": [FieldClass.NAME]}
 INPUT: Final[Shape] = {**_open("bytes first_time last_time rows sha256"), "name": FieldClass.NAME}
 SOURCE_FIELDS: Final[Shape] = {
-    **_open("as_judged as_of chat idle_s scope seed timezone with_text"),
+    **_open("as_judged as_of chat idle_s previous_as_of scope seed timezone waivers_at with_text"),
     "paths": [FieldClass.PATH],
 }
 SUMMARY_FIELDS: Final[Shape] = {

@@ -14,8 +14,7 @@ from ...archive.error import SourceError
 from ...rules.engine.records import RecordKey, record_key
 from ...schemas.records.verdict_record import decode_verdict
 from ..attestation.statement import UNATTESTED
-from ..audit.open_sessions import OPEN_SESSIONS
-from ..evidence.bundle import RULES, SUMMARY, TYPED_VERDICTS, VERDICTS
+from ..evidence.bundle import OPEN_SESSIONS, RULES, SUMMARY, TYPED_VERDICTS, VERDICTS
 from ..evidence.canonical_json import canonical_line
 from ..evidence.certificates import CERTIFICATES, SessionPlace
 from ..evidence.files import bundle_files
