@@ -166,7 +166,7 @@ def _paths(name: str, documents: Iterable[str]) -> list[str]:
     counter = PathCounter(name)
     for document in documents:
         counter.add(document)
-    return sorted(usage.path for usage in counter.paths())
+    return sorted(usage.path for usage in counter.paths() if usage.keys is None)
 
 
 def _filters(context: Context) -> Iterator[pl.Expr]:

@@ -18,7 +18,7 @@ from ...schemas.time import NS
 from ..audit.audit import judged_batches
 from ..audit.status_history import statuses_of
 from ..prepare.options import AuditOptions
-from ..sources.discover import Population
+from ..sources.discover import Population, Sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class WholeSessions:
 
 
 def judged_sessions(
-    source: str | Path, compiled: CompiledRules, scratch: Path, options: AuditOptions, population: Population
+    source: Sources, compiled: CompiledRules, scratch: Path, options: AuditOptions, population: Population
 ) -> Iterator[WholeSessions]:
     """Yield the sessions of a source, in no particular order; `scratch` is an empty folder of the caller.
 

@@ -26,6 +26,7 @@ from ...schemas.records.violation_rate import rate_of
 from ..audit.audit import AuditResult, audit
 from ..audit.proposition_counts import PropositionCensus, census
 from ..prepare.options import AuditOptions
+from ..sources.discover import Sources
 from .usage import SourceUsage, ToolUsage
 
 WIDTH = 108
@@ -91,7 +92,7 @@ def _reason(rule: Rule, missing: set[str]) -> str | None:
 
 
 def judge_draft(
-    source: str | Path, written: str, scratch: Path, options: AuditOptions
+    source: Sources, written: str, scratch: Path, options: AuditOptions
 ) -> tuple[PropositionCensus, AuditResult, tuple[Rule, ...]]:
     """Audit the source by a pack and the other shipped ones, and return the counts, result and rules."""
     pack = pack_text(written)

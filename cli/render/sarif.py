@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from typing import Any
 
+from ...rules.model.rule import Precision
 from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.verdict import Severity, Verdict
 from ..terminal import clean, quoted
@@ -111,12 +112,17 @@ def _invocation(left_out: int) -> dict[str, Any]:
 def _rule(key: str, rule: dict[str, Any], place: RulePlace) -> dict[str, Any]:
     properties = {"pack": rule["pack"], "severity": rule["severity"], "digest": rule["rule_digest"]}
     properties |= {name: rule[name] for name in ("owner",) if name in rule}
+    # Code hosts read `precision` as one of their own words.
+    if "precision" in rule:
+        properties["measuredPrecision"] = rule["precision"]
     if tags := list(dict.fromkeys(rule.get("tags", ())))[:TAGS_MAX]:
         properties["tags"] = tags
     title = quoted(rule["title"]) or key
     texts = [quoted(text) for text in (rule.get("policy", ""), *place.texts) if text] or [title]
     if "owner" in rule:
         texts.append(f"Owner: {clean(rule['owner'])}")
+    if "precision" in rule:
+        texts.append(f"Measured {clean(Precision(**rule['precision']).described)}.")
     return {
         "id": key,
         "name": rule["id"],

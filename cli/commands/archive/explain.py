@@ -10,11 +10,11 @@ import click
 
 from ...options import Command, Instant, RuleSelection, format_option, selected_rules_options
 from ...rejected import report_rejected
-from ...source import allow_rejected_option, audit_options, chat_options, timezone_option
+from ...source import allow_rejected_option, audit_options, chat_options, sources_argument, timezone_option
 
 
 @click.command("explain", cls=Command)
-@click.argument("source", metavar="ARCHIVE")
+@sources_argument("source", "ARCHIVE")
 @selected_rules_options()
 @click.option("--session", required=True, metavar="ID", help="The session.")
 @click.option(
@@ -28,7 +28,7 @@ from ...source import allow_rejected_option, audit_options, chat_options, timezo
 @allow_rejected_option()
 @format_option("table", "json")
 def command(
-    source: str,
+    source: tuple[str, ...],
     selection: RuleSelection,
     session: str,
     rule: str | None,
@@ -41,8 +41,9 @@ def command(
 ) -> None:
     """Explain the verdicts on a session: at each event the verdict, and the status of each part of a rule.
 
-    ARCHIVE is a folder, a file or a quoted glob of event Parquet, chat logs or OpenTelemetry span dumps, read
-    as by `tracline audit`. Without --rule the output has every rule that applies to the session.
+    ARCHIVE is a folder, a file or a quoted glob of event Parquet, chat logs or OpenTelemetry span dumps, or
+    several of them, read as by `tracline audit`. Without --rule the output has every rule that applies to the
+    session.
 
     A part is active, satisfied, inactive or violated from an event on, or open: the session goes on, and its
     coming events decide. A rule has a step for each event that it sees. The table has the parts that decide,

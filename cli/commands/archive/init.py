@@ -11,7 +11,14 @@ import click
 from ...error import command_error
 from ...options import Command, note
 from ...rejected import report_rejected
-from ...source import allow_rejected_option, audit_options, chat_options, timezone_option
+from ...source import (
+    allow_rejected_option,
+    audit_options,
+    chat_options,
+    named,
+    sources_argument,
+    timezone_option,
+)
 from ...terminal import clean
 
 PARENT = "customer-service"
@@ -19,7 +26,7 @@ PARENT = "customer-service"
 
 
 @click.command("init", cls=Command)
-@click.argument("source")
+@sources_argument("source", "SOURCE")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -31,10 +38,11 @@ PARENT = "customer-service"
 @timezone_option()
 @chat_options()
 @allow_rejected_option()
-def command(source: str, out: Path, force: bool, timezone: str, allow_rejected: int) -> None:
+def command(source: tuple[str, ...], out: Path, force: bool, timezone: str, allow_rejected: int) -> None:
     """Write a first rule pack for the tools and agents of a source.
 
-    SOURCE is a folder, a file or a quoted glob of event Parquet, chat logs or OpenTelemetry span dumps. The
+    SOURCE is a folder, a file or a quoted glob of event Parquet, chat logs or OpenTelemetry span dumps, or
+    several of them. The
     pack extends customer-service and replaces its tools by tools of the source with similar names and
     arguments. It drops rules whose tools the source does not use. Comments list the tools of the source, the
     reason for each suggestion, and the sessions that each rule flags today. Confirm every line.
@@ -59,7 +67,7 @@ def command(source: str, out: Path, force: bool, timezone: str, allow_rejected: 
         report_rejected(found.population.rejects, found.population.rejected, source, allow_rejected)
         if not found.events:
             hint = "choose a source with conversations; `tracline doctor` lists what spans lack"
-            raise command_error("TRL608", source, "no events", hint)
+            raise command_error("TRL608", named(source), "no events", hint)
         made = draft(_name(out), PARENT, found)
         note("judging them by the rules")
         counted, result, rules = judge_draft(source, pack_text_of(made, found, {}, {}), scratch, options)

@@ -12,7 +12,14 @@ import click
 
 from ...options import Command, Instant, RuleSelection, format_option, note, selected_rules_options
 from ...rejected import report_rejected
-from ...source import allow_rejected_option, audit_options, chat_options, timezone_option
+from ...source import (
+    allow_rejected_option,
+    audit_options,
+    chat_options,
+    named,
+    sources_argument,
+    timezone_option,
+)
 from .show_findings import FindingOptions, finding_options, show_findings
 
 if TYPE_CHECKING:
@@ -28,7 +35,7 @@ JUDGED_NOTE = "these events were judged before they were archived; claims droppe
 
 
 @click.command("show", cls=Command)
-@click.argument("source")
+@sources_argument("source", "SOURCE")
 @click.option("--session", metavar="ID", help="Show the events of this session.")
 @selected_rules_options(required=False)
 @finding_options()
@@ -39,7 +46,7 @@ JUDGED_NOTE = "these events were judged before they were archived; claims droppe
 @allow_rejected_option()
 @format_option("table", "json")
 def command(
-    source: str,
+    source: tuple[str, ...],
     session: str | None,
     selection: RuleSelection,
     wanted: FindingOptions,
@@ -51,8 +58,9 @@ def command(
 ) -> None:
     """Show the sessions of a source, or the events of one, as an audit judges them; or findings of a bundle.
 
-    SOURCE is a folder, a file or a quoted glob of event Parquet, chat logs or OpenTelemetry span dumps, read
-    as by `tracline audit`. With --rules the output includes the verdicts of an audit by these rules.
+    SOURCE is a folder, a file or a quoted glob of event Parquet, chat logs or OpenTelemetry span dumps, or
+    several of them, read as by `tracline audit`. With --rules the output includes the verdicts of an audit by
+    these rules.
 
     With --session the output has a line for each event, in judged order, with its spans and its content.
 
@@ -62,15 +70,18 @@ def command(
     """
     from ....batch.findings.inputs import is_bundle
 
-    if is_bundle(source):
+    bundles = [Path(each) for each in source if is_bundle(each)]
+    if bundles:
+        if len(source) > 1:
+            raise click.UsageError("A bundle is shown alone.")
         if session is not None or selection.rules or repeats or as_of is not None:
             taken = "--rule, --verdict, --select, --ignore, --sample, --seed and --archive"
             raise click.UsageError(f"A bundle takes {taken}.")
-        show_findings(Path(source), wanted, selection, audit_options(timezone), format)
+        show_findings(bundles[0], wanted, selection, audit_options(timezone), format)
         return
     if wanted.is_given:
         raise click.UsageError(
-            f"--rule, --verdict, --sample and --archive require a bundle of `tracline audit`: {source}"
+            f"--rule, --verdict, --sample and --archive require a bundle of `tracline audit`: {named(source)}"
         )
     if repeats and session is None:
         raise click.UsageError("--repeats requires --session.")
@@ -81,7 +92,7 @@ def command(
 
 
 def _show_source(
-    source: str,
+    source: tuple[str, ...],
     session: str | None,
     options: AuditOptions,
     rule_set: RuleSet | None,
@@ -107,7 +118,7 @@ def _show_source(
 
 
 def _list(
-    source: str,
+    source: tuple[str, ...],
     scratch: Path,
     population: Population,
     options: AuditOptions,

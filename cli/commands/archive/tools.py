@@ -75,6 +75,7 @@ def _as_data(tool: ToolUsage) -> dict[str, Any]:
                 "path": clean(path.path),
                 "values": path.values,
                 "samples": [clean(sample) for sample in path.samples],
+                **({} if path.keys is None else {"keys": path.keys}),
             }
             for path in tool.paths
         ],
@@ -102,7 +103,8 @@ def _lines(tool: ToolUsage) -> Iterator[Text]:
         yield Text(f"  called by {callers}", style="dim")
     width = max((len(clean(path.path, NAME_WIDTH)) for path in tool.paths), default=0)
     for path in tool.paths:
-        yield Text(f"  {clean(path.path, NAME_WIDTH):{width}}  {path.values:>5,}  {_samples(path)}")
+        keys = "" if path.keys is None else f"({path.keys:,} keys)  "
+        yield Text(f"  {clean(path.path, NAME_WIDTH):{width}}  {path.values:>5,}  {keys}{_samples(path)}")
 
 
 def _caller(agent: str | None, kind: CallerKind, count: int) -> str:

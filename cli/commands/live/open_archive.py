@@ -9,12 +9,12 @@ from pathlib import Path
 from ...error import coded_error, package_error
 from ...options import note, notes
 from ...rejected import report_rejected
-from ...source import audit_options
+from ...source import audit_options, named
 from ...unread import report_empty
 
 
 def open_archive(
-    source: str, rules: tuple[str, ...], host: str, port: int, token: str | None, timezone: str
+    source: tuple[str, ...], rules: tuple[str, ...], host: str, port: int, token: str | None, timezone: str
 ) -> None:
     """Judge a source by the rules, if any, and show its sessions until the process is stopped."""
     from ....batch.sources.discover import Population
@@ -36,7 +36,7 @@ def open_archive(
         raise missing from error
     rule_set = load_packs(rules) if rules else RuleSet((), {})
     compiled, population = compile_rule_set(rule_set), Population()
-    note(f"reading {source}")
+    note(f"reading {named(source)}")
     with tempfile.TemporaryDirectory() as folder:
         store = ReadOnlyStore(Path(folder) / FILE)
         scratch = Path(folder) / "scratch"

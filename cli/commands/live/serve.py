@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from ...error import live_error
-from ...options import Command, archive_option, notes, rules_option, token_option
+from ...options import Command, Several, archive_option, notes, rules_option, token_option
 from ...source import timezone_option
 
 if TYPE_CHECKING:
@@ -31,8 +31,9 @@ GRPC_PORT = 4317
 @click.option(
     "--open",
     "opened",
+    cls=Several,
     metavar="ARCHIVE",
-    help="Show this archive in the console, read only; receive nothing.",
+    help="Show these archives in the console, read only; receive nothing.",
 )
 @click.option(
     "--state",
@@ -62,7 +63,7 @@ GRPC_PORT = 4317
 @timezone_option()
 def command(
     rules: tuple[str, ...],
-    opened: str | None,
+    opened: tuple[str, ...],
     state: Path,
     archive: Path,
     host: str,
@@ -76,10 +77,10 @@ def command(
     Agents send OTLP over HTTP or gRPC. The port of OTLP/HTTP also serves the console, /metrics, /healthz and
     /readyz. A crash loses no acknowledged request: restart the process with the same --state and --archive.
 
-    --open shows ARCHIVE, which may be anything that `tracline audit` reads, with the verdicts of an audit by
-    --rules. Nothing is received or changed; --state, --archive and --grpc-port do not apply.
+    --open shows each ARCHIVE, which may be anything that `tracline audit` reads, with the verdicts of an
+    audit by --rules. Nothing is received or changed; --state, --archive and --grpc-port do not apply.
     """
-    if opened is not None:
+    if opened:
         _refuse_live_options()
         from .open_archive import open_archive
 

@@ -133,3 +133,24 @@ def test_a_bundle_of_several_sources_shows_its_findings(place: Path) -> None:
     (place / "south").rename(place / "west")
     missing = run("show", "bundle")
     assert (missing.exit_code, "TRL420" in missing.stderr) == (2, True)
+
+
+def test_sessions_of_several_sources_are_shown_and_explained_alike(place: Path) -> None:
+    """`show`, `explain` and `init` read two folders as the folder that has both."""
+    (place / "both").mkdir()
+    for folder in ("north", "south"):
+        (place / folder).rename(place / "both" / folder)
+    rules = ("--rules", "pack.yaml")
+    for words in (["show"], ["show", *rules], ["explain", "--session", "b", *rules]):
+        name, *more = words
+        whole, parts = run(name, "both", *more), run(name, "both/north", "both/south", *more)
+        assert whole.exit_code == 0, whole.output
+        assert parts.stdout == whole.stdout
+    for out, sources in (("one.yaml", ["both"]), ("two.yaml", ["both/north", "both/south"])):
+        assert run("init", *sources, "--out", out).exit_code == 0
+    assert (place / "two.yaml").read_text() == (place / "one.yaml").read_text().replace(
+        "pack: one", "pack: two"
+    )
+    assert audited("both")["population"]["sessions"] == 2
+    together = run("show", "bundle", "both")
+    assert (together.exit_code, "A bundle is shown alone" in together.stderr) == (2, True)

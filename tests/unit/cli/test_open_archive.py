@@ -98,7 +98,7 @@ def test_pages_of_an_archive_are_not_live(desk: Path, tmp_path: Path) -> None:
     assert "no!" in page
     assert "Nobody shouts" in page
     verdict = next(link for link in links(overview) if link.startswith("/verdicts/"))
-    assert "Event 1 broke not angry: angry was true there." in plain(get(app, verdict).text)
+    assert "The rule excludes the user message at event 1 (angry)." in plain(get(app, verdict).text)
     assert "open for" in plain(get(app, "/sessions/b").text)
 
 
@@ -145,6 +145,7 @@ def _judged(source: Path, scratch: Path):
     ("more", "words"),
     [
         (["--open", "nowhere"], "TRL401"),
+        (["--open", "nowhere", "neither", "--port", "0"], "TRL401"),
         (["--open", "x", "--state", "y"], "--open and --state exclude each other"),
         (["--open", "x", "--grpc-port", "0"], "--open and --grpc-port exclude each other"),
         ([], "Missing option '--rules'"),

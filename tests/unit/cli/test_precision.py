@@ -40,6 +40,10 @@ def test_the_precision_stands_beside_the_rate(tmp_path: Path) -> None:
     suites = ElementTree.fromstring(CliRunner().invoke(tracline, [*line, "--format", "junit"]).stdout)
     (shown,) = suites.iter("property")
     assert shown.attrib == {"name": "precision", "value": words}
+    (run,) = json.loads(CliRunner().invoke(tracline, [*line, "--format", "sarif"]).stdout)["runs"]
+    (described,) = run["tool"]["driver"]["rules"]
+    assert described["properties"]["measuredPrecision"] == summary["rules"]["calm"]["precision"]
+    assert f"Measured {words}." in described["help"]["text"]
     without = pack_text(PACK.replace(", precision: {value: 0.44, n: 139, of: marked messages}", ""))
     assert rule_digest(without.rules[0]) == rule_digest(pack_text(PACK).rules[0])
 

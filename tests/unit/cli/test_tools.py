@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from tracline.batch.contents import json_paths
 from tracline.batch.contents.json_paths import PATHS_MAX, PathCounter
 from tracline.cli import tracline
 
@@ -87,14 +91,76 @@ def test_a_narrow_terminal_cuts_lines(archive: Path, monkeypatch: pytest.MonkeyP
     assert any(line.endswith("…") for line in lines)
 
 
-def test_json_with_ids_as_keys_is_bounded() -> None:
-    """A counter stops at a number of paths, and goes on with the values of those that it has."""
+def test_a_number_of_paths_is_listed_and_one_of_places_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A counter stops at a number of places, and goes on with the values of those that it has."""
+    monkeypatch.setattr(json_paths, "NODES_MAX", 300)
     counter = PathCounter("result")
-    for number in range(2 * PATHS_MAX):
-        counter.add(json.dumps({f"id{number}": number, "same": 1}))
+    names = ["".join(letters) for letters in product("abcdefgh", repeat=3)]
+    for name in names:
+        counter.add(json.dumps({"same": 1, name: 1}))
     paths = {path.path: path.values for path in counter.paths()}
     assert len(paths) == PATHS_MAX
-    assert paths["result.same"] == 2 * PATHS_MAX
+    assert paths["result.same"] == len(names) > 300
+
+
+def paths_of(values: Iterable[object]) -> dict[str, tuple[int, int | None]]:
+    """Return the number of values and of ids by path."""
+    counter = PathCounter("result")
+    for value in values:
+        counter.add(json.dumps(value))
+    return {path.path: (path.values, path.keys) for path in counter.paths()}
+
+
+def test_keys_that_are_ids_are_one_path() -> None:
+    """Long numbers, hexadecimal ids and days are ids, and so are keys with digits that few objects have."""
+    cards = [{"cards": {f"card_{4000 + at}": {"brand": "visa", "id": at}}, "name": "x"} for at in range(20)]
+    wanted = {"result.cards.*.brand": (20, 20), "result.cards.*.id": (20, 20), "result.name": (20, None)}
+    assert paths_of(cards) == paths_of(reversed(cards)) == wanted
+    assert paths_of([{f"0a-{at:08x}": 1 for at in range(9)}]) == {"result.*": (9, 9)}
+    assert paths_of([{f"2026-03-{at:02}": {"free": [at]} for at in range(1, 11)}]) == {
+        "result.*.free[*]": (10, 10)
+    }
+    assert paths_of({f"B{at}K": 1, "total": 2} for at in range(10)) == {
+        "result.total": (10, None),
+        "result.*": (10, 10),
+    }
+
+
+def test_names_and_numbered_fields_are_no_ids() -> None:
+    """Few keys are fields, keys without digits are names, and numbered fields are in most objects."""
+    few = {f"item_{1000 + at}": 1 for at in range(7)}
+    assert set(paths_of([few])) == {f"result.{key}" for key in few}
+    form = {f"q{at}": at for at in range(20)}
+    assert set(paths_of([form] * 5)) == {f"result.{key}" for key in form}
+    words = {f"{letter}{letter}x": 1 for letter in "abcdefghijkl"}
+    assert set(paths_of([words])) == {f"result.{key}" for key in words}
+
+
+def test_folded_paths_are_shown_with_their_ids(tmp_path: Path) -> None:
+    """The table counts the ids, JSON has their number; `label` suggests no such path."""
+    calls = [call("find", f"c{at}") | {"args": "{}"} for at in range(9)]
+    results = [
+        {
+            "kind": "tool_result",
+            "call_id": f"c{at}",
+            "tool": "find",
+            "result": json.dumps({f"card_{5000 + at}": {"brnd": 1}}),
+        }
+        for at in range(9)
+    ]
+    write(tmp_path / "events.parquet", session("s", *calls, *results))
+    assert re.search(r"result\.\*\.brnd +9 +\(9 keys\)  1", run(tmp_path / "events.parquet").stdout)
+    (tool,) = json.loads(run(tmp_path / "events.parquet", "--format", "json").stdout)
+    assert tool["paths"][-1] == {"path": "result.*.brnd", "values": 9, "samples": ["1"], "keys": 9}
+    pack = tmp_path / "pack.yaml"
+    pack.write_text(
+        'pack: x\npropositions: {odd: kind == "tool_result" and tool == "find" and result.card.brnd == "a"}\n'
+        "rules: [{id: r, formula: always not odd}]\n"
+    )
+    words = ["label", str(tmp_path / "events.parquet"), "--rules", str(pack)]
+    found = CliRunner().invoke(tracline, words)
+    assert "never exists" in found.output
+    assert "did you mean" not in found.output
 
 
 def test_the_customers_tools_are_apart(tmp_path: Path) -> None:
