@@ -21,6 +21,8 @@ from tracline.schemas.verdict import Severity
 
 from ...support.event_rows import PACK, call, result, session, user, write
 
+pytestmark = pytest.mark.slow
+
 WORD = (1 << 64) - 1
 DAY = 86_400 * 10**9
 

@@ -13,6 +13,8 @@ from tracline.cli import tracline
 
 from ...support.event_rows import PACK, session, user, write
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -10,6 +10,8 @@ from tracline.rules.explanation.deciding import DecidingParts
 from tracline.rules.model.printer import to_text
 from tracline.rules.reference.semantics import holds
 
+pytestmark = pytest.mark.slow
+
 LETTERS = tuple(frozenset(letter) for letter in ("", "p", "q", "pq"))
 
 

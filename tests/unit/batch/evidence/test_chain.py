@@ -14,6 +14,8 @@ from tracline.schemas.time import NS
 from ....support.event_rows import START
 from ....support.evidence.signed_bundles import make_key, public, signed_bundle
 
+pytestmark = pytest.mark.slow
+
 AS_OF = AuditOptions(as_of=START + 60 * NS)
 
 

@@ -23,6 +23,8 @@ from tracline.rules.packs.load import pack_text
 from ....support.event_rows import PACK, START, session, user, write
 from ....support.evidence.signed_bundles import make_key, public
 
+pytestmark = pytest.mark.slow
+
 DAY = 86_400 * 10**9
 
 

@@ -25,6 +25,8 @@ from tracline.rules.packs.load import pack_text
 from ....support.event_rows import PACK, session, user, write
 from ....support.evidence.signed_bundles import make_key, public, signed_bundle
 
+pytestmark = pytest.mark.slow
+
 ORDER = [
     "files",
     "digests",
