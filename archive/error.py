@@ -28,8 +28,12 @@ CODES: dict[str, str] = {
     "TRL456": "files of a bundle that are missing, added or changed",
     "TRL457": "a signature that is missing, by another key, or of another statement",
     "TRL458": "a previous bundle that is not the one that a bundle names",
+    "TRL465": "an archive from which nothing can be erased",
     "TRL460": "a file of a bundle that does not follow from the others",
     "TRL461": "an archive that is not the audited one, or gives other results",
+    "TRL462": "a bundle that cannot be redacted, or a field of no known class",
+    "TRL463": "a secret that is too short",
+    "TRL464": "a value that a redacted bundle does not have, or that its revelation does not show",
 }
 """The codes of sources and archives; a test triggers each."""
 

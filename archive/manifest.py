@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -20,6 +20,10 @@ MANIFEST = "manifest.jsonl"
 """The manifest's name: a JSON object per line, in the order of writing."""
 RULE_SETS = "rules"
 """The folder of the rule sets that judged a live archive's events."""
+TOMBSTONES = "tombstones.jsonl"
+"""The file beside the manifest that has the signed statements on erased rows."""
+LOCK = ".lock"
+"""The file that a process locks while it changes the manifest of a live archive."""
 RULE_SET_START = b'{"packs":'
 """The first bytes of a rule set's file."""
 
@@ -73,6 +77,22 @@ class Manifest:
 
 
 @dataclass(frozen=True, slots=True)
+class RowErasure:
+    """The new entry of a file from which rows were erased, the digest that it had, and their number."""
+
+    before: str
+    entry: ManifestEntry
+    removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionErased:
+    """The files from which a session was erased."""
+
+    files: tuple[RowErasure, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RangeStarted:
     """A live source's range of offsets whose files are being written."""
 
@@ -112,8 +132,9 @@ ManifestLine = (
     | RangeStarted
     | CheckpointReached
     | SpansCounted
+    | SessionErased
 )
-"""A line of a manifest: a file, a source that was imported whole, its spans, or a live source's progress."""
+"""A line of a manifest: a file, rows erased from one, a source imported whole, its spans, or progress."""
 
 
 def read_manifest(root: Path) -> Manifest:
@@ -126,7 +147,7 @@ def read_manifest(root: Path) -> Manifest:
         data = (root / MANIFEST).read_bytes()
     except FileNotFoundError:
         return Manifest()
-    entries: list[ManifestEntry] = []
+    entries: dict[str, ManifestEntry] = {}
     finished: list[ManifestSource] = []
     watermarks: dict[ManifestSource, int] = {}
     unfinished: dict[ManifestSource, str] = {}
@@ -134,7 +155,9 @@ def read_manifest(root: Path) -> Manifest:
     for number, line in enumerate(data.split(b"\n")[:-1], start=1):
         match parse_line(line, f"{root / MANIFEST}:{number}"):
             case ManifestEntry() as entry:
-                entries.append(entry)
+                entries[entry.file] = entry
+            case SessionErased(files):
+                entries |= {each.entry.file: each.entry for each in files}
             case SourceFinished(source, members):
                 unfinished.pop(source, None)
                 finished += [source, *members]
@@ -148,7 +171,8 @@ def read_manifest(root: Path) -> Manifest:
                 spans[source] = census
             case source, watermark:
                 watermarks[source] = watermark
-    return Manifest(tuple(entries), tuple(finished), watermarks, frozenset(unfinished.values()), spans)
+    listed, incomplete = tuple(entries.values()), frozenset(unfinished.values())
+    return Manifest(listed, tuple(finished), watermarks, incomplete, spans)
 
 
 def parse_line(line: bytes, where: str) -> ManifestLine:
@@ -158,6 +182,8 @@ def parse_line(line: bytes, where: str) -> ManifestLine:
         if "finished" in fields:
             members = tuple(ManifestSource(**member) for member in fields.get("sources", ()))
             return SourceFinished(ManifestSource(**fields["finished"]), members)
+        if "erased" in fields:
+            return SessionErased(tuple(map(_erasure, fields["erased"])))
         source = ManifestSource(**fields["source"])
         if "archived" in fields:
             watermark = None if fields["watermark"] is None else _time(fields["watermark"])
@@ -168,11 +194,25 @@ def parse_line(line: bytes, where: str) -> ManifestLine:
             return SpansCounted(source, census_of(fields["spans"]))
         if "archiving" in fields:
             return RangeStarted(source, _pair(fields["archiving"]))
-        typed: dict[str, Any] = {"offsets": _pair(fields["offsets"]), "source": source}
-        return ManifestEntry(**(fields | typed))
+        return _listed(fields)
     except (ValueError, TypeError, KeyError, AttributeError):
         hint = "restore the manifest, or delete the archive and import again"
         raise SourceError("TRL403", where, "is not a line of a manifest", hint) from None
+
+
+def erased_line(files: Sequence[RowErasure]) -> dict[str, Any]:
+    """Return the line of a manifest on an erased session: a single one, so that a crash leaves no half."""
+    return {"erased": [asdict(each) for each in files]}
+
+
+def _erasure(fields: dict[str, Any]) -> RowErasure:
+    return RowErasure(fields["before"], _listed(fields["entry"]), int(fields["removed"]))
+
+
+def _listed(fields: dict[str, Any]) -> ManifestEntry:
+    source = ManifestSource(**fields["source"])
+    typed: dict[str, Any] = {"offsets": _pair(fields["offsets"]), "source": source}
+    return ManifestEntry(**(fields | typed))
 
 
 def _time(text: Any) -> int:

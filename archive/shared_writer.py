@@ -22,6 +22,7 @@ from ..schemas.time import rfc3339
 from .chunk import ArchiveCheckpoint, Chunk, RuleTexts
 from .disk import disk_errors, sync_path
 from .manifest import (
+    LOCK,
     MANIFEST,
     CheckpointReached,
     ManifestEntry,
@@ -32,8 +33,6 @@ from .manifest import (
 )
 from .rule_sets import write_rule_set
 from .writer import RULES_COLUMN, write_files
-
-_LOCK = ".lock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ class LiveArchive:
         """Wait for the lock and hold it inside."""
         self._root.mkdir(parents=True, exist_ok=True)
         path = self._root / MANIFEST
-        with (self._root / _LOCK).open("ab") as lock:
+        with (self._root / LOCK).open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             is_new = not path.exists()
             # Closing the manifest flushes it.

@@ -172,13 +172,8 @@ def _write(
             if not path.parent.is_dir():
                 path.parent.mkdir(parents=True)
                 sync_path(root)
-            try:
-                rows.write_parquet(temporary, compression="zstd", row_group_size=ROW_GROUP_ROWS)
-            except pl.exceptions.PolarsError:
-                # Polars calls a file on a full disk out of specification.
-                raise OSError from None
-            sync_path(temporary)
-            entry = _entry(temporary, file, rows, source, offsets)
+            write_rows(temporary, rows)
+            entry = entry_of(temporary, file, rows, source, offsets)
             temporary.replace(path)
     finally:
         with suppress(OSError):
@@ -186,10 +181,28 @@ def _write(
     return entry
 
 
-def _entry(
-    written: Path, file: str, rows: pl.DataFrame, source: ManifestSource, offsets: tuple[int, int]
+def write_rows(path: Path, rows: pl.DataFrame) -> None:
+    """Write rows to a file and sync it. Raises OSError if the disk rejects it."""
+    try:
+        rows.write_parquet(path, compression="zstd", row_group_size=ROW_GROUP_ROWS)
+    except pl.exceptions.PolarsError:
+        # Polars calls a file on a full disk out of specification.
+        raise OSError from None
+    sync_path(path)
+
+
+def entry_of(
+    written: Path,
+    file: str,
+    rows: pl.DataFrame,
+    source: ManifestSource,
+    offsets: tuple[int, int],
+    before: ManifestEntry | None = None,
 ) -> ManifestEntry:
-    """Return the entry of a file that was written under a temporary name."""
+    """Return the entry of a file that was written under a temporary name.
+
+    A file without rows has the times of the entry `before`.
+    """
     times: Any = rows.select(
         pl.col("time").min().to_physical(), pl.col("time").max().to_physical().alias("max")
     )
@@ -200,8 +213,8 @@ def _entry(
         bytes=written.stat().st_size,
         rows=rows.height,
         events=rows.filter(pl.col("kind") != Kind.END).height,
-        first_time=rfc3339(first),
-        last_time=rfc3339(last),
+        first_time=rfc3339(first) if before is None or rows.height else before.first_time,
+        last_time=rfc3339(last) if before is None or rows.height else before.last_time,
         offsets=offsets,
         source=source,
     )

@@ -28,6 +28,9 @@ COMMANDS = {
     "audit": ("audit.audit", "Judge an archive by rule packs and write a bundle of verdicts."),
     "report": ("audit.report", "Draw the report of a bundle again."),
     "verify": ("evidence.verify", "Check a bundle, with or without its archive."),
+    "redact": ("evidence.redact", "Write a bundle without texts and ids that can be guessed."),
+    "reveal": ("evidence.reveal", "Show single values of a redacted bundle."),
+    "erase": ("evidence.erase", "Remove a session from an archive."),
     "keys": ("evidence.keys", "Make the keys that sign bundles."),
     "explain": (
         "archive.explain",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any, Final
@@ -77,7 +78,8 @@ def audit_predicate(
     }
 
 
-def tool() -> dict[str, Any]:
+@cache
+def tool() -> Mapping[str, Any]:
     """Return the versions of tracline, of its semantics, and of its dependencies."""
     try:
         needed = [text for text in requires("tracline") or () if "extra ==" not in text]

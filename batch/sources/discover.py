@@ -17,6 +17,7 @@ from ...archive.manifest import (
     MANIFEST,
     RULE_SET_START,
     RULE_SETS,
+    TOMBSTONES,
     Manifest,
     ManifestEntry,
     read_manifest,
@@ -259,7 +260,8 @@ def _listed(found: list[tuple[Path, str]], population: Population, *, whole: boo
     files: list[tuple[Path, str]] = []
     late = listed.keys() - {path for path, _ in found} if whole else ()
     for path, name in sorted([*found, *((path, listed[path]) for path in late)], key=lambda pair: pair[1]):
-        if path.name == MANIFEST or path.name in unfinished:
+        is_record = path.name == MANIFEST or (path.name == TOMBSTONES and path.parent in roots)
+        if is_record or path.name in unfinished:
             continue
         if not path.is_file():
             # Opening a pipe would block; a link may be broken.

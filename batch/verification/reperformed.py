@@ -1,4 +1,4 @@
-"""The checks of a bundle against its archive: the digests of the inputs, and the audit again."""
+"""The check of a bundle by another audit of its archive."""
 
 from __future__ import annotations
 
@@ -20,30 +20,13 @@ from ..audit.audit import audit
 from ..evidence.bundle import RULES, SUMMARY, TYPED_VERDICTS, VERDICTS, is_typed_alike
 from ..evidence.certificates import CERTIFICATES
 from ..evidence.files import file_digest
-from ..findings.inputs import INPUTS, InputFile
 from ..prepare.options import AuditOptions
 from ..report.page import REPORT
-from ..sources.discover import Population, discover
 from .attested import AttestedBundle
 from .checks import BundleCheck, failed, not_checked, passed
 
 EXACT = (VERDICTS, SUMMARY, CERTIFICATES)
 """The files that an audit of the same archive by the same rules writes again, byte for byte."""
-
-
-def archive_check(bundle: AttestedBundle, archive: Sequence[str]) -> BundleCheck:
-    """Compare the files of an archive with those that the audit read."""
-    with (bundle.folder / INPUTS).open("rb") as lines:
-        expected = {file.name: file for line in lines for file in [msgspec.json.decode(line, type=InputFile)]}
-    present = {file.name: file.path for file in discover(tuple(archive), Population())}
-    if missing := expected.keys() - present.keys():
-        return failed("archive", "TRL461", f"{len(missing)} files are missing", missing)
-    differ = [name for name, file in expected.items() if file_digest(present[name]) != file.sha256]
-    if differ:
-        return failed("archive", "TRL461", f"{len(differ)} files differ from those that were audited", differ)
-    further = len(present) - len(expected)
-    newer = f"; {further} further files are newer" if further else ""
-    return passed("archive", f"{len(expected)} files are those that were audited{newer}")
 
 
 def rerun_check(bundle: AttestedBundle, archive: Sequence[str], threads: int) -> BundleCheck:

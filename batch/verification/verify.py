@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..attestation.envelope import TIMESTAMP
 from ..attestation.keys import TrustedKey
+from .archive_files import compare_archive
 from .attested import (
     AttestedBundle,
     digests_check,
@@ -20,18 +22,25 @@ from .attested import (
 from .checks import BundleCheck, CheckResult, guarded, not_checked
 from .derived import certificates_check, ids_check, report_check, summary_check, waivers_check
 from .previous import previous_check
-from .reperformed import archive_check, rerun_check
+from .reperformed import rerun_check
+
+FurtherCheck = Callable[[AttestedBundle], BundleCheck]
+"""A check of a bundle that a flag asks for."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerificationRequest:
-    """The flags of a verification: trusted keys, the archive, whether to audit again, the previous bundle."""
+    """The flags of a verification: trusted keys, the archive, whether to audit again, the previous bundle.
+
+    `further` are checks that flags ask for, by name; they are made last.
+    """
 
     keys: tuple[TrustedKey, ...] = ()
     archive: tuple[str, ...] = ()
     rerun: bool = False
     previous: Path | None = None
     threads: int = 1
+    further: Mapping[str, FurtherCheck] = field(default_factory=dict[str, "FurtherCheck"])
 
     @property
     def asked(self) -> frozenset[str]:
@@ -42,7 +51,7 @@ class VerificationRequest:
             "archive": self.archive,
             "rerun": self.rerun,
         }
-        return frozenset(name for name, flag in flags.items() if flag)
+        return frozenset(name for name, flag in flags.items() if flag) | self.further.keys()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +103,8 @@ def checks(bundle: AttestedBundle, request: VerificationRequest) -> Iterator[Bun
     yield derived("waivers", waivers_check)
     yield derived("report", report_check)
     yield from _against_archive(bundle, request)
+    for name, make in request.further.items():
+        yield guarded(name, "TRL464", partial(make, bundle))
 
 
 def _signature(bundle: AttestedBundle, request: VerificationRequest) -> BundleCheck:
@@ -107,7 +118,18 @@ def _against_archive(bundle: AttestedBundle, request: VerificationRequest) -> It
         yield not_checked("archive", "no archive is given: --archive ARCHIVE")
         yield not_checked("rerun", "not asked for: --archive ARCHIVE --rerun")
         return
-    yield guarded("archive", "TRL461", lambda: archive_check(bundle, request.archive))
+    erased: tuple[str, ...] = ()
+
+    def compared() -> BundleCheck:
+        nonlocal erased
+        comparison = compare_archive(bundle, request.archive, request.keys)
+        erased = comparison.erased
+        return comparison.check
+
+    yield guarded("archive", "TRL461", compared)
+    if request.rerun and erased:
+        yield not_checked("rerun", "rows of the archive are erased")
+        return
     if not request.rerun:
         yield not_checked("rerun", "not asked for: --rerun")
         return

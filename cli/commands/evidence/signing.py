@@ -30,6 +30,14 @@ def passphrase_option(help: str) -> Callable[[F], F]:
     return click.option("--passphrase-file", type=file, metavar="FILE", help=help)
 
 
+def secret_option() -> Callable[[F], F]:
+    """Return the option `--secret FILE` of a redaction: the path `secret`."""
+    file = click.Path(path_type=Path, exists=True, dir_okay=False)
+    return click.option(
+        "--secret", type=file, required=True, metavar="FILE", help="The secret, of 16 bytes or more."
+    )
+
+
 def passphrase_in(path: Path) -> bytes:
     """Return the first line of a file. Raises SourceError (TRL451) if it is empty."""
     from ....archive.error import SourceError
@@ -73,14 +81,15 @@ class SigningOptions:
         return tuple(KeySigner.of(path, passphrase) for path in self.key)
 
 
-def signing_options() -> Callable[[F], F]:
+KEY_HELP = "Sign the bundle with this private key; with the old and the new one where the key changes."
+
+
+def signing_options(key_help: str = KEY_HELP) -> Callable[[F], F]:
     """Return the options `--key`, `--signer` and `--passphrase-file`: the SigningOptions `signing`."""
     return grouped_options(
         "signing",
         SigningOptions,
-        key_path_option(
-            "Sign the bundle with this private key; with the old and the new one where the key changes."
-        ),
+        key_path_option(key_help),
         click.option(
             "--signer",
             metavar="COMMAND",

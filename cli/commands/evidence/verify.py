@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,8 @@ from ...terminal import quoted
 from .signing import key_path_option
 
 if TYPE_CHECKING:
+    from ....batch.verification.attested import AttestedBundle
+    from ....batch.verification.checks import BundleCheck
     from ....batch.verification.verify import BundleVerification
 
 _WORDS = {"passed": "passed", "failed": "FAILED", "not_checked": "not checked"}
@@ -31,6 +35,12 @@ _WORDS = {"passed": "passed", "failed": "FAILED", "not_checked": "not checked"}
     metavar="BUNDLE",
     help="Check that this is the bundle before it in its chain.",
 )
+@click.option(
+    "--reveal",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Check the revealed values of a redacted bundle.",
+)
 @format_option("table", "json")
 def command(
     bundle: Path,
@@ -38,6 +48,7 @@ def command(
     archive: tuple[str, ...],
     rerun: bool,
     previous: Path | None,
+    reveal: Path | None,
     format: str,
 ) -> None:
     """Check BUNDLE: its files, its signature, and what its verdicts follow from.
@@ -47,12 +58,16 @@ def command(
     has no attestation that can be read.
     """
     from ....batch.attestation.keys import read_public
+    from ....batch.redaction.reveal import reveal_check
     from ....batch.verification.verify import VerificationRequest, verify
 
     if rerun and not archive:
         raise click.UsageError("--rerun requires --archive.")
     keys = tuple(map(read_public, key))
-    request = VerificationRequest(keys, archive, rerun, previous, os.cpu_count() or 1)
+    further: dict[str, Callable[[AttestedBundle], BundleCheck]] = {}
+    if reveal is not None:
+        further["reveal"] = partial(reveal_check, revealed=reveal.read_bytes().splitlines())
+    request = VerificationRequest(keys, archive, rerun, previous, os.cpu_count() or 1, further)
     found = verify(bundle, request)
     _print(found, format)
     if found.exit_code:

@@ -11,6 +11,7 @@ import atexit
 import gc
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -119,12 +120,14 @@ class ForkServer:
         output: IO[Any],
         errors: IO[Any],
         folder: Path | None = None,
+        files: int | None = None,
     ) -> ForkedProcess:
-        """Start `tracline` with these arguments."""
+        """Start `tracline` with these arguments; `files` is how many files it may have open."""
         request = {
             "arguments": list(arguments),
             "environment": dict(environment),
             "folder": str(folder or Path.cwd()),
+            "files": files,
         }
         reader, writer = os.pipe()
         statuses = os.fdopen(reader, "rb", buffering=0)
@@ -201,6 +204,8 @@ def _serve(requests: socket.socket) -> None:
         os.dup2(file, number)
         os.close(file)
     request = json.loads(message)
+    if request["files"] is not None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (request["files"], request["files"]))
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environment"])

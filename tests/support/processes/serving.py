@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import httpx
 from tracline.stream.process.faultpoints import VARIABLE
@@ -43,7 +43,7 @@ def free_port() -> int:
 class Serving:
     """A process that serves: its address, and its standard error, which `log` returns."""
 
-    process: subprocess.Popen[str] | ForkedProcess
+    process: ForkedProcess
     stderr: IO[str]
     port: int
     lines: list[str] = field(default_factory=list)
@@ -111,10 +111,7 @@ def start(
     settings |= {} if fault is None else {VARIABLE: fault}
     words = command(folder, pack, port, "--grpc-port", "0", *more)
     variables = os.environ | settings
-    if files is not None:
-        process, log = _limited(words, variables, folder, files)
-    else:
-        process, log = _forked(words, variables, folder)
+    process, log = _forked(words, variables, folder, files)
     serving = Serving(process, log, port)
     serving.reader = threading.Thread(target=serving.listen)
     serving.reader.start()
@@ -124,23 +121,14 @@ def start(
     return serving
 
 
-def _forked(words: list[str], variables: Mapping[str, str], folder: Path) -> tuple[ForkedProcess, IO[str]]:
+def _forked(
+    words: list[str], variables: Mapping[str, str], folder: Path, files: int | None
+) -> tuple[ForkedProcess, IO[str]]:
     """Return a forked process, and its standard error."""
     reader, writer = os.pipe()
     with open(os.devnull, "wb") as output, os.fdopen(writer, "wb") as errors:
-        process = fork_server().start(words, variables, output, errors, folder)
+        process = fork_server().start(words, variables, output, errors, folder, files)
     return process, os.fdopen(reader)
-
-
-def _limited(
-    words: list[str], variables: Mapping[str, str], folder: Path, files: int
-) -> tuple[subprocess.Popen[str], IO[str]]:
-    """Return a process that may have so many files open, and its standard error."""
-    line = ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh", str(TRACLINE), *words]
-    pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
-    process = subprocess.Popen(line, env=variables, cwd=folder, **pipes)
-    assert process.stderr is not None
-    return process, process.stderr
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 import polars as pl
@@ -43,6 +44,7 @@ def run(*words: str | Path) -> Result:
     return CliRunner().invoke(tracline, [str(word) for word in words])
 
 
+@cache
 def written(source: Path, name: str = "") -> Path:
     """The pack that `init` writes for a source, named after that."""
     out = source.with_name(f"{name or source.stem}.yaml")
@@ -51,12 +53,18 @@ def written(source: Path, name: str = "") -> Path:
     return out
 
 
-def found(source: Path, pack: Path | str) -> set[tuple[str, str, str, str]]:
-    """Session, rule, event and verdict of what an audit of the source finds."""
-    bundle = source.with_name("bundle")
+@cache
+def audited(source: Path, pack: Path | str) -> Path:
+    """The bundle of an audit of the source."""
+    bundle = source.with_name(f"bundle-{source.stem}-{Path(pack).stem}")
     done = run("audit", source, "--rules", pack, "--out", bundle)
     assert done.exit_code == 0, done.output
-    lines = (bundle / "verdicts.jsonl").read_text().splitlines()
+    return bundle
+
+
+def found(source: Path, pack: Path | str) -> set[tuple[str, str, str, str]]:
+    """Session, rule, event and verdict of what an audit of the source finds."""
+    lines = (audited(source, pack) / "verdicts.jsonl").read_text().splitlines()
     rows = [json.loads(line) for line in lines]
     return {(row["session_id"], row["rule"], row["event_id"], row["verdict"]) for row in rows}
 
@@ -108,11 +116,10 @@ def test_tools_of_other_names_are_found(desk: Path, other_desk: Path) -> None:
 def test_comments_explain_why_and_what_would_be_flagged(other_desk: Path) -> None:
     """Tools with their use, each guess with its calls, each rule with its sessions, each that is left out."""
     pack = written(other_desk)
-    found(other_desk, pack)
     text = pack.read_text()
     assert "#   fetch_order" in text
     assert "# guessed from their names: `lookup_customer` (" in text
-    summary = json.loads((other_desk.with_name("bundle") / "summary.json").read_text())
+    summary = json.loads((audited(other_desk, pack) / "summary.json").read_text())
     row = summary["rules"]["confirm-before-refund"]
     flagged = (
         f"{row['sessions_violating']} of {row['sessions_applicable']} sessions that it applies to: chat-"

@@ -123,3 +123,34 @@ def test_what_cannot_be_verified_exits_2(desk: Path) -> None:
     (desk / "bundle" / "attestation.json").write_text("{}")
     found = run("verify bundle")
     assert (found.exit_code, "TRL454" in found.stderr) == (2, True)
+
+
+def test_a_bundle_is_redacted_and_an_event_revealed(desk: Path) -> None:
+    """The copy is verified with the same key, and the revealed lines too, unless one is changed."""
+    (desk / "secret").write_bytes(bytes(32))
+    assert audited("--key key --with-text").exit_code == 0
+    assert run("redact bundle --out other --secret secret --key key").exit_code == 0
+    found = run("reveal other --secret secret --event a-2 --original bundle")
+    assert [json.loads(line)["value"] for line in found.stdout.splitlines()] == ["a-2", "no!"]
+    (desk / "revealed").write_text(found.stdout)
+    assert run("verify other --key key.pub --reveal revealed").exit_code == 0
+    (desk / "revealed").write_text(found.stdout.replace("no!", "no?"))
+    found = run("verify other --key key.pub --reveal revealed")
+    assert (found.exit_code, "TRL464" in found.stdout) == (1, True)
+    assert run("verify other --archive archive --rerun").exit_code == 2
+
+
+def test_a_session_is_erased_with_a_signed_tombstone(desk: Path) -> None:
+    """A key and a reason are required, and verification reports the erasure."""
+    logs = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]
+    for name in ("ann", "bob"):
+        (desk / f"{name}.json").write_text(json.dumps({"session_id": name, "messages": logs}))
+    assert run("import ann.json bob.json --out stored").exit_code == 0
+    assert run("audit stored --rules pack.yaml --out bundle --key key").exit_code == 0
+    assert run("erase stored --session ann --reason asked").exit_code == 2
+    assert "TRL410" in run("erase stored --session eve --reason asked --key key").stderr
+    found = run("erase stored --session ann --reason asked --key key")
+    assert (found.exit_code, found.stdout.split()[0]) == (0, "erased")
+    found = run("verify bundle --key key.pub --archive stored")
+    assert (found.exit_code, "erased: rows of" in found.stdout) == (0, True)
+    assert "TRL465" in run("erase archive --session a --reason asked --key key").stderr

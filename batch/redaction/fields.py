@@ -1,0 +1,92 @@
+"""The fields of a bundle's files, each classed: open, or replaced under a name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Final
+
+
+class FieldClass(StrEnum):
+    """The class of a field; all but `OPEN` and `SENTENCE` name the field of the keyed digest.
+
+    `SENTENCE` is a text on a verdict, which names the slice. `SESSION_ID` is replaced on request only.
+    """
+
+    OPEN = "open"
+    SENTENCE = "sentence"
+    SESSION_ID = "session_id"
+    EVENT_ID = "event_id"
+    ID = "id"
+    SLICE = "slice"
+    TEXT = "text"
+    NAME = "name"
+    PATH = "path"
+    HINT = "hint"
+    CERTIFIED = "certified"
+    """Events of a certificate: lists with the event's id in the second place."""
+
+
+OPEN, SESSION = FieldClass.OPEN, FieldClass.SESSION_ID
+ALWAYS: Final = ("event_id", "hint", "id", "name", "path", "slice", "text")
+"""The fields that every redaction replaces."""
+
+Shape = FieldClass | Mapping[str, Any] | Sequence[Any]
+"""A class, the shapes of an object's members, or a list with the shape of all elements."""
+
+
+def _open(names: str) -> dict[str, FieldClass]:
+    return dict.fromkeys(names.split(), OPEN)
+
+
+_WITNESS_EVENT = {**_open("seq true residual"), "event_id": FieldClass.EVENT_ID}
+_WITNESS_PAST = {**_open("seq formula value"), "event_id": FieldClass.EVENT_ID}
+VERDICT: Final[Shape] = {
+    **_open("agent history late missing occurrence pack reason rule rule_digest seq severity time verdict"),
+    "event_id": FieldClass.EVENT_ID,
+    "id": FieldClass.ID,
+    "session_id": SESSION,
+    "slice": FieldClass.SLICE,
+    "witness": {"events": [_WITNESS_EVENT], "history": [_WITNESS_PAST], "truncated": OPEN},
+}
+_RUN = {
+    **_open("pack rule rule_digest steps close nodes worth"),
+    "slice": FieldClass.SLICE,
+    "verdicts": [{**_open("step verdict residual"), "sentence": FieldClass.SENTENCE}],
+    "unjudged": {"seq": OPEN, "sentence": FieldClass.SENTENCE},
+}
+DRAWN_SESSION: Final[Shape] = {
+    **_open("occurrence why"),
+    "session_id": SESSION,
+    "events": [
+        {
+            **_open("agent kind seq time tool"),
+            "event_id": FieldClass.EVENT_ID,
+            "text": FieldClass.TEXT,
+        }
+    ],
+    "rules": [_RUN],
+}
+CERTIFIED_SESSION: Final[Shape] = {
+    **_open("kind occurrence rule_set closed words"),
+    "session_id": SESSION,
+    "values": [[FieldClass.SLICE]],
+    "events": FieldClass.CERTIFIED,
+}
+OPEN_SESSION: Final[Shape] = {"session_id": SESSION, "occurrence": OPEN, "files": [FieldClass.NAME]}
+INPUT: Final[Shape] = {**_open("bytes first_time last_time rows sha256"), "name": FieldClass.NAME}
+SOURCE_FIELDS: Final[Shape] = {
+    **_open("as_judged as_of chat idle_s scope seed timezone with_text"),
+    "paths": [FieldClass.PATH],
+}
+SUMMARY_FIELDS: Final[Shape] = {
+    **_open("never_true population rule_sets rules selection"),
+    # A likely mistake may be a word of an argument's values.
+    "likely_mistakes": [
+        {
+            **_open("pack proposition rules condition"),
+            "reason": FieldClass.HINT,
+            "suggestion": FieldClass.HINT,
+        }
+    ],
+}

@@ -1,0 +1,100 @@
+"""The check of the files of an archive against those that an audit read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ...archive.manifest import TOMBSTONES
+from ..attestation.keys import TrustedKey
+from ..attestation.tombstones import Tombstone, read_tombstones
+from ..evidence.files import file_digest
+from ..findings.inputs import INPUTS, InputFile
+from ..sources.discover import Population, discover
+from .attested import AttestedBundle, signature_check
+from .checks import BundleCheck, CheckResult, failed, passed
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveComparison:
+    """The comparison of an archive with the audited files. `erased` are files from which rows were erased."""
+
+    check: BundleCheck
+    erased: tuple[str, ...] = ()
+
+
+def compare_archive(
+    bundle: AttestedBundle, archive: Sequence[str], keys: Sequence[TrustedKey]
+) -> ArchiveComparison:
+    """Compare the files of an archive with those that the audit read.
+
+    A file that differs is erased, and not changed, if tombstones of the archive lead from the audited digest
+    to its own; with keys, these have signed the tombstones.
+    """
+    with (bundle.folder / INPUTS).open("rb") as lines:
+        inputs = [msgspec.json.decode(line, type=InputFile) for line in lines]
+    present = {file.name: file.path for file in discover(tuple(archive), Population())}
+    if bundle.is_redacted:
+        return ArchiveComparison(_digests_present(inputs, present.values()))
+    expected = {file.name: file.sha256 for file in inputs}
+    if missing := expected.keys() - present.keys():
+        return ArchiveComparison(failed("archive", "TRL461", f"{len(missing)} files are missing", missing))
+    digests = {name: file_digest(present[name]) for name in expected}
+    differing = {name for name, digest in expected.items() if digests[name] != digest}
+    tombstones = _tombstones(archive) if differing else []
+    after = {before: digest for each in tombstones for before, digest in each.after.items()}
+    changed = {name for name in differing if not _leads(expected[name], digests[name], after)}
+    if changed:
+        what = f"{len(changed)} files differ from those that were audited"
+        return ArchiveComparison(failed("archive", "TRL461", what, changed))
+    if differing:
+        return ArchiveComparison(
+            _erased(tombstones, keys, differing, len(expected)), tuple(sorted(differing))
+        )
+    further = len(present) - len(expected)
+    newer = f"; {further} further files are newer" if further else ""
+    return ArchiveComparison(passed("archive", f"{len(expected)} files are those that were audited{newer}"))
+
+
+def _tombstones(archive: Sequence[str]) -> list[Tombstone]:
+    """Return the tombstones of all archives in the given folders."""
+    paths = [path for source in archive for path in sorted(Path(source).rglob(TOMBSTONES))]
+    return [each for path in paths for each in read_tombstones(path)]
+
+
+def _leads(before: str, digest: str, after: Mapping[str, str]) -> bool:
+    """Return whether erasures lead from one digest to another."""
+    for _ in range(len(after)):
+        if before not in after:
+            return False
+        before = after[before]
+        if before == digest:
+            return True
+    return False
+
+
+def _erased(
+    tombstones: Sequence[Tombstone], keys: Sequence[TrustedKey], erased: Collection[str], files: int
+) -> BundleCheck:
+    """Return the check of an archive from which rows were erased."""
+    for each in tombstones if keys else ():
+        signed = signature_check(each.envelope, keys)
+        if signed.result is CheckResult.FAILED:
+            return failed("archive", "TRL461", f"a tombstone cannot be trusted: {signed.detail}", erased)
+    trust = "signed tombstones state it" if keys else "tombstones state it, their signatures are not checked"
+    rest = files - len(erased)
+    return passed(
+        "archive", f"erased: rows of {len(erased)} files, {trust}; {rest} files are those that were audited"
+    )
+
+
+def _digests_present(expected: Sequence[InputFile], present: Iterable[Path]) -> BundleCheck:
+    """Compare the digests of files whose names are replaced."""
+    found = Counter(map(file_digest, present))
+    if missing := Counter(file.sha256 for file in expected) - found:
+        return failed("archive", "TRL461", f"{missing.total()} files are missing or differ")
+    return passed("archive", f"{len(expected)} files are those that were audited, whatever their names")
