@@ -41,8 +41,8 @@ class ComparedRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """The changes from a bundle to another; `new` and `vanished` list the first violations of each."""
+class ChangedBundle:
+    """The changes from one bundle to another; `new` and `vanished` list the first violations of each."""
 
     population: Mapping[str, tuple[int, int]]
     rules: tuple[ComparedRule, ...]
@@ -50,7 +50,7 @@ class Comparison:
     vanished: tuple[VerdictRecord, ...]
 
 
-def compare_bundles(before: Path, now: Path) -> Comparison:
+def compare_bundles(before: Path, now: Path) -> ChangedBundle:
     """Return what changed between two bundles.
 
     A violation is in both if they have the verdict at the same event, of the same rule and slice, whatever
@@ -74,7 +74,7 @@ def compare_bundles(before: Path, now: Path) -> Comparison:
         _rule(old_rules.get(name), new_rules.get(name), counts["new"][name], counts["vanished"][name])
         for name in dict.fromkeys([*new_rules, *old_rules])
     ]
-    return Comparison(
+    return ChangedBundle(
         population={name: (old_counts[name], new_counts[name]) for name in POPULATION},
         rules=tuple(rules),
         new=tuple(listed["new"]),

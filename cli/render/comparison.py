@@ -9,12 +9,12 @@ from ...batch.report.figures import interval
 from ...schemas.display import visible
 
 if TYPE_CHECKING:
-    from ...batch.report.comparison import ComparedRule, Comparison
+    from ...batch.report.comparison import ChangedBundle, ComparedRule
     from ...schemas.records.verdict_record import VerdictRecord
     from ...schemas.records.violation_rate import ViolationRate
 
 
-def comparison_lines(found: Comparison) -> Iterator[str]:
+def comparison_lines(found: ChangedBundle) -> Iterator[str]:
     """Yield the lines of a comparison: the population, the rules, new and vanished violations."""
     yield "Population, before and now"
     for name, (before, now) in found.population.items():
