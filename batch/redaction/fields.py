@@ -90,3 +90,10 @@ SUMMARY_FIELDS: Final[Shape] = {
         }
     ],
 }
+WAIVED_VERDICT: Final[Shape] = {
+    **_open("waiver until"),
+    "id": FieldClass.ID,
+    # Who accepts a finding, and why, in words of their own.
+    "by": FieldClass.NAME,
+    "reason": FieldClass.HINT,
+}

@@ -20,6 +20,7 @@ from ..evidence.certificates import CERTIFICATES, SessionPlace
 from ..evidence.files import bundle_files
 from ..evidence.sorted_lines import SortedLines
 from ..findings.inputs import INPUTS, SOURCE
+from ..findings.waiving import WAIVED, WAIVERS
 from ..report.drawn import SESSIONS
 from ..report.page import REPORT
 from .fields import (
@@ -30,11 +31,14 @@ from .fields import (
     SOURCE_FIELDS,
     SUMMARY_FIELDS,
     VERDICT,
+    WAIVED_VERDICT,
     Shape,
 )
 from .redactor import Redactor
 
 _MADE_AGAIN: Final = frozenset({REPORT, TYPED_VERDICTS, *UNATTESTED})
+_LEFT_OUT: Final = frozenset({WAIVERS})
+"""Files that people wrote: any word in them may be an id, and the bundle follows without them."""
 _DOCUMENTS: Final = {SOURCE: SOURCE_FIELDS, SUMMARY: SUMMARY_FIELDS}
 
 
@@ -69,11 +73,12 @@ _LINES: Final = {
     OPEN_SESSIONS: _Lines(OPEN_SESSION, _by("session_id", "occurrence"), LineKey),
     INPUTS: _Lines(INPUT, _by("name", "sha256"), LineKey),
     CERTIFICATES: _Lines(CERTIFIED_SESSION, _certificate_key, SessionPlace),
+    WAIVED: _Lines(WAIVED_VERDICT, _by("id", "until"), LineKey),
 }
 
 
 def write_redacted(bundle: Path, work: Path, redactor: Redactor, scratch: Path) -> None:
-    """Write the redacted files of a bundle into the folder `work`, but for those that are made again.
+    """Write the redacted files of a bundle into the folder `work`, but for those made again or left out.
 
     Raises SourceError (TRL462) for a file that no redaction knows.
     """
@@ -86,7 +91,7 @@ def write_redacted(bundle: Path, work: Path, redactor: Redactor, scratch: Path) 
         elif name.startswith(f"{RULES}/"):
             (work / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(bundle / name, work / name)
-        elif name not in _MADE_AGAIN:
+        elif name not in _MADE_AGAIN | _LEFT_OUT:
             hint = "use the version of tracline that made the bundle"
             raise SourceError("TRL462", str(bundle), f"has a file of no known class: {name}", hint)
 
@@ -116,7 +121,10 @@ def _texts(path: Path) -> Iterator[bytes]:
 
 def walk(bundle: Path, redactor: Redactor) -> None:
     """Redact the lines of a bundle without writing them, for the calls of `on_replaced`."""
-    for name, lines in _LINES.items():
+    for name in bundle_files(bundle):
+        if name not in _LINES:
+            continue
+        lines = _LINES[name]
         for text in _texts(bundle / name):
             content = orjson.loads(text)
             if name != CERTIFICATES or content["kind"] == "session":

@@ -23,6 +23,7 @@ from tracline.batch.redaction.secret import RedactionSecret
 from tracline.batch.verification.attested import read_attested
 from tracline.batch.verification.checks import CheckResult
 from tracline.batch.verification.verify import VerificationRequest, verify
+from tracline.batch.waivers.waiver_file import read_waivers
 from tracline.rules.packs.load import pack_text
 
 from ....support.checker import derived
@@ -42,6 +43,14 @@ rules:
   - {id: answered, severity: low, for_each: args.order, formula: always (pay -> eventually result)}
 """
 SECRET = RedactionSecret(bytes(range(32)))
+WAIVERS = """
+waivers:
+  - rule: desk/paid-once
+    session: session-anna
+    reason: anna pays order-zeta twice
+    by: clerk-dora
+    until: 2099-12-31
+"""
 
 
 def pay(order: str, call_id: str) -> dict[str, Any]:
@@ -64,7 +73,8 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_key(folder)
     signers = (KeySigner.of(folder / "key", None),)
     archive = write(folder / "files-of-anna" / "march.parquet", rows()).parent
-    options = AuditOptions(with_text=True, satisfied=True)
+    waivers = read_waivers(WAIVERS.encode(), "waivers.yaml")
+    options = AuditOptions(with_text=True, satisfied=True, waivers=waivers, waivers_at=0)
     audit(archive, pack_text(PACK), folder / "bundle", options, attesting=Attesting(signers))
     for name, sessions in (("redacted", False), ("sessionless", True)):
         redact(folder / "bundle", folder / name, SECRET, signers, sessions=sessions)
@@ -85,6 +95,7 @@ def secrets_of(bundle: Path) -> set[str]:
     found |= {value for line in certified for values in line["values"] for value in values}
     found |= {event["event_id"] for line in lines(bundle, "sessions.jsonl") for event in line["events"]}
     found |= {line["name"] for line in lines(bundle, "inputs.jsonl")}
+    found |= {line[name] for line in lines(bundle, "waived.jsonl") for name in ("id", "reason", "by")}
     return found | {"yes please", "no never!", "order-zeta", "order-alpha", "files-of-anna"}
 
 
@@ -249,3 +260,12 @@ def test_a_short_secret_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError) as caught:
         RedactionSecret.of(tmp_path / "secret")
     assert caught.value.code == "TRL463"
+
+
+def test_waived_verdicts_stay_counted(desk: Path) -> None:
+    """A line of a waived verdict names its new id; the file of waivers, which people wrote, is left out."""
+    (waived,) = lines(desk / "redacted", "waived.jsonl")
+    (found,) = [line for line in lines(desk / "redacted", "verdicts.jsonl") if line["id"] == waived["id"]]
+    assert (found["rule"], found["verdict"], waived["until"]) == ("paid-once", "violated", "2099-12-31")
+    assert (desk / "bundle" / "waivers.yaml").exists()
+    assert not (desk / "redacted" / "waivers.yaml").exists()
