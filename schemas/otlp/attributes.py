@@ -83,7 +83,12 @@ def value_of_protobuf(value: AnyValue) -> Value:
 
 
 def value_of_json(value: object) -> Value:
-    """Return the value of an AnyValue in JSON, or of plain JSON; raise Unreadable where it has none."""
+    """Return the value of an AnyValue in JSON, or of plain JSON; raise Unreadable where it has none.
+
+    An empty object is an AnyValue without a value.
+    """
+    if value == {}:
+        return None
     if is_object(value) and len(value) == 1 and next(iter(value)) in (*_SCALARS, *_NESTED):
         return _any(value, 0)
     return plain(value)

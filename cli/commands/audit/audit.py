@@ -26,7 +26,6 @@ from .accepting import (
 )
 from .failing import FailingOptions, failing_options, failing_rules
 from .judging import JudgingOptions, judging_options
-from .learned import notes_on_history
 from .night import NightOptions, night_options
 from .output import write_results
 
@@ -99,6 +98,9 @@ def command(
     if code:
         click.get_current_context().exit(code)
     if rates is not None:
+        # Polars, which this imports, reads its allocator's settings then: they are set by now.
+        from .learned import notes_on_history
+
         for key, reason in accepted.items():
             note(quoted(f"{key}: {reason}"))
         for text in notes_on_history(rates, result.summary, failing.severity, judging.since, judging.until):
