@@ -6,13 +6,13 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from ....schemas.case_events import FIELDS, UnreadableEvent, case_event
-from ....schemas.event import Event
-from ...model.predicate import Predicate, event_paths, leaves
-from ...model.rule import EventsExample, PropositionExample
-from ..inheritance import condition_node
-from ..validate import KeyPath
-from ..yaml_document import Document, MappingNode, ScalarNode, SequenceNode, YamlNode, data
+from ...schemas.case_events import FIELDS, UnreadableEvent, case_event
+from ...schemas.event import Event
+from ..model.predicate import Predicate, event_paths, leaves
+from ..model.rule import EventsExample, PropositionExample
+from .inheritance import condition_node
+from .validate import KeyPath
+from .yaml_document import Document, MappingNode, ScalarNode, SequenceNode, YamlNode, data
 
 KINDS = ("violated", "holds")
 """The kinds of a rule's examples."""
