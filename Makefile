@@ -36,7 +36,7 @@ demo: setup ## simulate a support bot's sessions, audit them, say what was found
 pipeline: setup kafka ## the Kafka pipeline with the simulated bot in it: what it finds, the spike's alert; under 90 s
 	@$(BIN)/python -m tracline.examples.pipeline
 
-check: setup ## lint, format, types, fast tests: about 40 seconds
+check: setup ## lint, format, types, fast tests: under 2 minutes
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint types fast
 
 lint: setup
