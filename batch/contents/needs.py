@@ -94,7 +94,7 @@ def _shape_at(path: Path, shape: Shape) -> Predicate:
 
 
 def needs(condition: Condition) -> Iterator[Need]:
-    """Yield the needs of a condition, those without which the later ones cannot be met first."""
+    """Yield the needs of a condition; a need comes before those that depend on it."""
     match condition:
         case Leaf():
             yield from _leaf_needs(condition, condition.path)

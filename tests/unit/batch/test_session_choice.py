@@ -96,7 +96,7 @@ def badness(verdicts: list[dict]) -> tuple[int, int, int]:
 
 
 def test_a_window_has_its_own_sample(archive: Path, tmp_path: Path) -> None:
-    """Where few sessions have an event in the window, these are drawn."""
+    """Sessions with an event in the window are drawn, however few."""
     since = DAY * 20_100
     audit(archive, pack_text(PACK), tmp_path / "bundle", AuditOptions(since=since))
     lines = [json.loads(line) for line in (tmp_path / "bundle" / "sessions.jsonl").read_text().splitlines()]

@@ -94,7 +94,7 @@ def test_an_audit_without_the_session_finds_the_others(desk: Path) -> None:
 
 
 def test_a_file_without_rows_stays(desk: Path) -> None:
-    """Where a day has no other session, its file is empty and can be read."""
+    """The file of a day without other sessions is empty and can be read."""
     erase(desk, "anna")
     erase(desk, "carl")
     erase(desk, "bert")

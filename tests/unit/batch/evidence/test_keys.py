@@ -6,6 +6,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,10 @@ OPENSSL = shutil.which("openssl")
 needs_openssl = pytest.mark.skipif(OPENSSL is None, reason="openssl is not installed")
 
 
-def code_of(make: object) -> str:
+def code_of(make: Callable[[], object]) -> str:
     """Return the code of the error that a call raises."""
     with pytest.raises(SourceError) as caught:
-        make()  # type: ignore[operator]
+        make()
     return caught.value.code
 
 

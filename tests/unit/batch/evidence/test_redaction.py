@@ -180,7 +180,7 @@ def test_a_value_is_revealed_alone(desk: Path) -> None:
 
 
 def test_an_id_is_revealed_without_the_original(desk: Path) -> None:
-    """Who knows the id of an event can show it; another secret shows nothing."""
+    """A holder of an event's id and the secret can show it; another secret shows nothing."""
     [revealed] = reveal(desk / "redacted", None, SECRET, "session-bert-1")
     assert (revealed.field, revealed.value) == ("event_id", "session-bert-1")
     [again] = [
