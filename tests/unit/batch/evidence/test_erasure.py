@@ -208,3 +208,15 @@ def test_only_a_session_of_an_archive_is_erased(desk: Path, tmp_path: Path) -> N
     with pytest.raises(SourceError) as caught, erasing(tmp_path / "logs", "anna"):
         pass
     assert caught.value.code == "TRL465"
+
+
+def test_an_archive_with_a_damaged_file_loses_nothing(desk: Path) -> None:
+    """The error names the file, and no other file has changed."""
+    archive = desk / "archive"
+    last = archive / read_manifest(archive).entries[-1].file
+    last.write_bytes(b"\xff" * last.stat().st_size)
+    before = {path: path.read_bytes() for path in archive.rglob("*.parquet")}
+    with pytest.raises(SourceError, match="cannot be read as Parquet") as caught:
+        erase(desk, "anna")
+    assert caught.value.code == "TRL465"
+    assert {path: path.read_bytes() for path in archive.rglob("*.parquet")} == before
