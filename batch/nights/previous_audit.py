@@ -12,7 +12,7 @@ import msgspec
 from ...archive.error import SourceError
 from ...schemas.time import parse_time
 from ..evidence.bundle import OPEN_SESSIONS, SUMMARY
-from ..findings.inputs import INPUTS, SOURCE, BundleSource, InputFile
+from ..findings.audited_archive import INPUTS, SOURCE, BundleSource, InputFile
 from ..prepare.options import AuditOptions
 
 _DECODE_INPUT = msgspec.json.Decoder(InputFile).decode

@@ -13,7 +13,7 @@ from ...archive.manifest import TOMBSTONES
 from ..attestation.keys import TrustedKey
 from ..attestation.tombstones import Tombstone, read_tombstones
 from ..evidence.files import file_digest
-from ..findings.inputs import INPUTS, InputFile
+from ..findings.audited_archive import INPUTS, InputFile
 from ..sources.discover import Population, discover
 from .attested import AttestedBundle, signature_check
 from .checks import BundleCheck, CheckResult, failed, passed

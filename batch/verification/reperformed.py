@@ -21,7 +21,7 @@ from ..audit.audit import audit
 from ..evidence.bundle import RULES, SUMMARY, TYPED_VERDICTS, VERDICTS, is_typed_alike
 from ..evidence.certificates import CERTIFICATES
 from ..evidence.files import file_digest
-from ..findings.inputs import INPUTS, InputFile
+from ..findings.audited_archive import INPUTS, InputFile
 from ..findings.waiving import WAIVERS
 from ..prepare.options import AuditOptions
 from ..report.page import REPORT

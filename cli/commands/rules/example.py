@@ -55,9 +55,9 @@ def command(bundle: Path, verdict: str, kind: str, folder: Path, add: bool, arch
     \b
         tracline example bundle 4c18b1e2f0a94d3c8f1e2a7b6c5d4e3f --as holds --to rules --add
     """
+    from ....batch.findings.audited_archive import bundle_input
     from ....batch.findings.cases import case_of
     from ....batch.findings.findings import Wanted, choose
-    from ....batch.findings.inputs import bundle_input
 
     (record,) = choose(bundle, Wanted(verdict=verdict)).records
     if record.verdict not in ("violated", "unmet"):
