@@ -16,7 +16,7 @@ from ...terminal import quoted
 from .example_events import case_text
 
 if TYPE_CHECKING:
-    from ....rules.packs.yaml_document import Document
+    from ....rules.packs.yaml.document import Document
     from ....schemas.records.verdict_record import VerdictRecord
 
 CASES = "cases"
