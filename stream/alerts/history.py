@@ -13,7 +13,7 @@ import msgspec
 from ...schemas.records.session_status import SessionStatus, StatusChange
 from ...schemas.time import NS, rfc3339
 from .rates import Rates, default_rates, rates_of, tolerance
-from .sessions import SessionCounter, TickCounts, counted_statuses
+from .session_counts import SessionCounter, TickCounts, counted_statuses
 from .watch import AlarmChange, Watch
 
 TimedStatus: TypeAlias = tuple[int, StatusChange]

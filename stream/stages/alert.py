@@ -18,7 +18,7 @@ from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.records.session_status import StatusChange
 from ..alerts.alert import CAPTURE, CAPTURE_SEVERITY, Alert, value
 from ..alerts.rates import Tolerance
-from ..alerts.sessions import RateKey
+from ..alerts.session_counts import RateKey
 from ..alerts.watch import AlarmChange, Watch, WatchState, WatchWrites
 from ..messages.codec import VerdictsMessage
 from .result import StageResult
