@@ -99,7 +99,7 @@ def command(
         click.get_current_context().exit(code)
     if rates is not None:
         # Polars, which this imports, reads its allocator's settings then: they are set by now.
-        from .learned import notes_on_history
+        from .tolerated_rates import notes_on_history
 
         for key, reason in accepted.items():
             note(quoted(f"{key}: {reason}"))
