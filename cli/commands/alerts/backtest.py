@@ -13,7 +13,7 @@ from ....schemas.time import rfc3339
 from ...options import Command, Instant, format_option, rules_option
 from ...source import allow_rejected_option, chat_options, sources_argument, timezone_option
 from ...terminal import clean, plain_console
-from ..audit.failing import read_rates
+from ..audit.tolerated_rates import read_rates
 from .group import TICK_S, StatusHistory, note_unlearned, read_history
 
 if TYPE_CHECKING:
