@@ -224,6 +224,7 @@ def full_session(events: list[dict]) -> dict:
     return {"events": long, "rules": [run] * 20}
 
 
+@pytest.mark.slow
 def test_the_page_stays_below_three_megabytes(folder: Path) -> None:
     """With more rules, agents, models and days than are shown, long names, and sessions full of verdicts."""
     bundle = audited(folder, "--with-text")
