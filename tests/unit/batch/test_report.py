@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from tracline.batch.report.choice import EVENTS_DRAWN_MAX
 from tracline.batch.report.drawn import TEXT_MAX
 from tracline.batch.report.figures import interval, wilson
+from tracline.batch.report.page import SENTENCE_MAX
 from tracline.cli import tracline
 from tracline.schemas.records.violation_rate import ViolationRate
 
@@ -129,7 +130,9 @@ def test_the_page_has_what_was_audited_before_what_was_found(folder: Path) -> No
     worst = page[page.index('id="worst"') : page.index('id="sample"')]
     ids = re.findall(r'class="id">(\w+)<', worst)
     assert ids == ["worse", "bad", "long", "mild"]
-    assert "is not drawn" in worst
+    assert "too long and is not drawn" in worst
+    assert f"more than {EVENTS_DRAWN_MAX} events" in worst
+    assert " 0 events" not in worst
     assert "violated at event 1" in worst
     assert page.count("<svg") >= 9
 
@@ -172,6 +175,22 @@ def test_a_summary_without_a_count_is_an_error(folder: Path) -> None:
         assert (done.exit_code, done.stderr.count("TRL424")) == (2, 1)
 
 
+def test_the_page_has_the_likely_mistakes_and_the_silent_agents(folder: Path) -> None:
+    """Those of the summary: a misspelt condition hides violations, and so does an agent that stopped."""
+    bundle = audited(folder)
+    summary = json.loads((bundle / "summary.json").read_text())
+    mistake = {"pack": "desk", "proposition": "pay", "rules": ["paid-once"], "condition": 'tool == "pai"'}
+    summary["likely_mistakes"] = [{**mistake, "reason": "no such tool", "suggestion": None}]
+    silent = {"agent": "bot", "last_day": "2026-02-17", "silent_days": 1, "sessions_expected": 12}
+    summary["population"]["silent_agents"] = [silent]
+    (bundle / "summary.json").write_text(json.dumps(summary))
+    assert run("report", bundle).exit_code == 0
+    page = (bundle / "report.html").read_text("utf-8")
+    assert "1 condition of a rule is likely a mistake" in page
+    assert "<code>desk/pay</code>: <code>tool == &#34;pai&#34;</code>: no such tool" in page
+    assert "<b>bot</b> fell silent after 2026-02-17: it has no session on the last 1 whole day;" in page
+
+
 def test_an_empty_archive_has_a_report(tmp_path: Path) -> None:
     """A bundle without sessions has a page that states it."""
     write(tmp_path / "archive" / "events.parquet", [])
@@ -183,7 +202,7 @@ def test_an_empty_archive_has_a_report(tmp_path: Path) -> None:
 def full_session(events: list[dict]) -> dict:
     """Return as many events as are drawn, each with a text, and twenty runs of a rule that breaks at each."""
     seqs = range(1, EVENTS_DRAWN_MAX + 1)
-    broken = {"verdict": "violated", "residual": "a", "sentence": "ü" * 5000}
+    broken = {"verdict": "violated", "residual": "a", "sentence": "ü" * (SENTENCE_MAX + 1)}
     node = {
         "node": "0",
         "formula": "a",
@@ -205,6 +224,7 @@ def full_session(events: list[dict]) -> dict:
     return {"events": long, "rules": [run] * 20}
 
 
+@pytest.mark.slow
 def test_the_page_stays_below_three_megabytes(folder: Path) -> None:
     """With more rules, agents, models and days than are shown, long names, and sessions full of verdicts."""
     bundle = audited(folder, "--with-text")
@@ -217,7 +237,9 @@ def test_the_page_stays_below_three_megabytes(folder: Path) -> None:
     summary["rules"] = {f"rule{at:03}": large for at in range(150)}
     (bundle / "summary.json").write_text(json.dumps(summary))
     full = [{**line, **full_session(line["events"])} for line in drawn(bundle) if line["events"]]
-    (bundle / "sessions.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in full))
+    (bundle / "sessions.jsonl").write_text(
+        "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in full)
+    )
     assert run("report", bundle).exit_code == 0
     page = (bundle / "report.html").read_bytes()
     assert 1_500_000 < len(page) < 3_000_000
