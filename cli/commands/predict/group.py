@@ -37,4 +37,7 @@ class PredictGroup(LazyGroup):
 
 @click.group("predict", cls=PredictGroup, table=COMMANDS)
 def command() -> None:
-    """Predict what sessions will likely do."""
+    """Compute what will likely happen.
+
+    Needs the package scipy, which the extra `predict` installs.
+    """
