@@ -95,9 +95,7 @@ class Candidate(
         chars = 0 if self.history is None else self.history.chars
         for claim in self.claims:
             chars += chars_of_claim(claim)
-        for name, value in self.attributes.items():
-            chars += len(name) + len(value)
-        return chars
+        return chars + sum(map(len, self.attributes)) + sum(map(len, self.attributes.values()))
 
     @property
     def has_claims(self) -> bool:
