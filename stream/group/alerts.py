@@ -18,6 +18,7 @@ from kafka.structs import TopicPartition
 from ...schemas.records.dead_letter import DeadLetter
 from ..alerts.alert import Alert, decode
 from ..alerts.delivery import Delivery
+from ..error import StreamError
 from ..messages.record import Record, dead_letter_output
 from ..messages.topics import Topic
 from ..process.alert_metrics import AlertMetrics

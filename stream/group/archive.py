@@ -80,7 +80,7 @@ class ManifestPolicy:
         limits: ChunkLimits,
     ) -> None:
         self.driver = ArchiveDriver(names[Topic.JUDGED], runtime.metrics)
-        self.inputs = Inputs(client, runtime.metrics.kafka, runtime.report, _archive_error)
+        self.inputs = Inputs(client, runtime.metrics.kafka, runtime.report, archived_error)
         self.commits = 0
         self._topic, self._names = names[Topic.JUDGED], names
         self._client, self._archive, self._runtime = client, archive, runtime

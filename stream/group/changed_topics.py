@@ -1,4 +1,4 @@
-"""Topics that changed since a process read them: recreated, ending earlier, or with more or fewer partitions."""
+"""Topics that changed since a process read them: recreated, shorter, or with other numbers of partitions."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def archived_error(loss: Loss) -> StreamError:
 
 
 def archived_marks_error(loss: Loss, judged: str) -> StreamError:
-    """Return the error (TRL751) that the marks of archived messages are of other events than a topic's now."""
+    """Return the error (TRL751) that the marks of archived messages are of events of an earlier topic."""
     hint = f"what is judged of it would be dropped as repeats of {judged}: choose another prefix"
     return StreamError("TRL751", loss.what, hint)
 
 
 def counted_marks_error(loss: Loss) -> StreamError:
-    """Return the error (TRL766) that the marks of counted verdicts are of other events than a topic's now."""
+    """Return the error (TRL766) that the marks of counted verdicts are of events of an earlier topic."""
     hint = "its new verdicts would be dropped as repeats: let the alerts begin with an empty state"
     return StreamError("TRL766", loss.what, hint)
 
