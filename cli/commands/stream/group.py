@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
-from ...error import CommandError, coded_error, live_error
+from ...error import CommandError, coded_error
+from ...missing_package import live_error
 from ...lazy import LazyGroup
 
 COMMANDS = {
