@@ -20,6 +20,7 @@ from ...schemas.time import NS
 from ..attestation.attest import UNSIGNED, Attesting, attest
 from ..contents.never_true import RuleMistakes, names_never_true, rule_mistakes
 from ..evidence import bundle
+from ..evidence.output_folder import staged
 from ..findings.bundle_rules import keyed
 from ..findings.waiving import WaivedCounts
 from ..nights.night import Night, night_of
@@ -80,7 +81,7 @@ def audit(
     started = attesting.begin()
     compiled = compile_rule_set(rule_set)
     population = Population()
-    with bundle.staged(out) as work:
+    with staged(out) as work:
         tally = AuditTally(len(compiled.rules))
         draft = BundleDraft.begin(work, out, archive, population, options, {None: compiled})
         parts, tonight = read_parts(archive, draft.scratch, population, options)
