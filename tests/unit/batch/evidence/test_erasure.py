@@ -21,6 +21,7 @@ from tracline.batch.verification.verify import VerificationRequest, verify
 from tracline.rules.packs.load import pack_text
 
 from ....support.event_rows import PACK, START, session, user, write
+from ....support.evidence.bundle_lines import bundle_lines
 from ....support.evidence.signed_bundles import make_key, public
 
 pytestmark = pytest.mark.slow
@@ -45,7 +46,7 @@ def audited(desk: Path, name: str) -> list[dict]:
     """Audit the archive into a signed bundle, and return its verdicts."""
     attesting = Attesting((KeySigner.of(desk / "key", None),))
     audit(desk / "archive", pack_text(PACK), desk / name, AuditOptions(), attesting=attesting)
-    return list(map(json.loads, (desk / name / "verdicts.jsonl").read_bytes().splitlines()))
+    return bundle_lines(desk / name)
 
 
 def erase(desk: Path, session_id: str, key: str = "key") -> None:
