@@ -18,8 +18,6 @@ VALUES_MAX = 30
 """Different values of a path beyond which a value that never occurs is not compared with them."""
 NAMES = frozenset({"agent", "model", "service", "error"})
 """The fields whose values are names, beside `tool`."""
-
-
 _OTHERS = (Shape.VALUE, Shape.LIST)
 
 

@@ -154,7 +154,7 @@ def named(sources: Sources) -> str:
 
 
 IsDone = Callable[[str, int], bool]
-"""Returns whether a file of that name and size need not be read again."""
+"""Called with the name and the size of a file; it returns true if the file need not be read again."""
 
 
 def discover(
@@ -175,8 +175,8 @@ def discover(
     manifest may list none, and an empty JSON file is a dump without spans. Raises SourceError if there is
     nothing to read, or a file of the manifest is missing or has another size.
 
-    With `only`, no file of another name is opened. Of a live archive, files of judged
-    events that `is_done` are not opened either. Its gaps are counted up to its rows at `gaps_until`.
+    With `only`, no file of another name is opened. Files of a live archive that are done by `is_done` are not
+    opened either. Its gaps are counted up to its rows at `gaps_until`.
     """
     files = _files(source, population)
     given = [Path(part) for part in each_source(source)]

@@ -19,6 +19,11 @@ def invariant_body(formula: Formula, bits: Collection[str]) -> Formula | None:
     return body if remembers and not has_future(body) else None
 
 
+def always_body(formula: Formula) -> Formula:
+    """Return the formula without an outermost unbounded `always`."""
+    return formula.args[0] if formula.op is Op.ALWAYS and formula.bounds is None else formula
+
+
 def antecedent(formula: Formula) -> Formula:
     """Return the antecedent of the rule's outermost implication, else `true` (the rule applies at once).
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from ...schemas.records.verdict_record import VerdictRecord, Witness, WitnessEvent, WitnessHistory
 from ...schemas.verdict import Verdict
 from ..compiler.compile import compile_formula
-from ..compiler.shape import invariant_body
+from ..compiler.shape import always_body, invariant_body
 from ..engine.stepper import MachineRun
 from ..language.parse import parse_formula
 from ..model.formula import PAST, Formula, Op, has_past, names
@@ -21,7 +21,7 @@ from ..model.machine import Machine
 from ..model.printer import to_text
 from ..model.problem import RuleError
 from ..model.rule import Rule
-from .nouns import NAMES_MAX
+from .nouns import NAMES_MAX, joined
 from .past import RunPast
 from .plain import plain_omission, plain_violation
 from .waits import plain_wait
@@ -92,7 +92,7 @@ def _violated(rule: Rule, witness: Witness, past: RunPast | None) -> str:
         plain = past and plain_wait(rule, witness, past, is_over=False)
     if plain:
         return plain
-    history = _joined([_past_fact(bit, last.seq) for bit in witness.history])
+    history = joined([_past_fact(bit, last.seq) for bit in witness.history])
     facts = _facts(decisive or last.true, last.true) if decisive or not history else ""
     reason = ", and ".join(part for part in (facts, history) if part)
     if len(witness.events) == 1:
@@ -118,7 +118,7 @@ def _past_fact(bit: WitnessHistory, now: int) -> str:
 
 
 def _at(event: WitnessEvent) -> str:
-    true = _joined([f"`{name}`" for name in event.true[:NAMES_MAX]])
+    true = joined([f"`{name}`" for name in event.true[:NAMES_MAX]])
     return f"Event {event.seq} ({true})" if true else f"Event {event.seq}"
 
 
@@ -126,21 +126,15 @@ def _facts(decisive: Sequence[str], true: Collection[str]) -> str:
     """Return which of the propositions were true at the event, and which were not."""
     held = [f"`{name}`" for name in decisive if name in true][:NAMES_MAX]
     missing = [f"`{name}`" for name in decisive if name not in true][:NAMES_MAX]
-    parts = [f"{_joined(held)} {'was' if len(held) == 1 else 'were'} true there"] if held else []
+    parts = [f"{joined(held)} {'was' if len(held) == 1 else 'were'} true there"] if held else []
     if missing:
-        parts.append(f"{_joined(missing)} {'was' if len(missing) == 1 else 'were'} not true there")
+        parts.append(f"{joined(missing)} {'was' if len(missing) == 1 else 'were'} not true there")
     return " and ".join(parts) or "no proposition of the rule was true there"
-
-
-def _joined(parts: Sequence[str]) -> str:
-    """Return the parts as a list in a sentence."""
-    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)
 
 
 def _body_text(rule: Rule) -> str:
     """Return the rule's formula without an outermost `always`."""
-    formula = rule.formula
-    return to_text(formula.args[0] if formula.op is Op.ALWAYS and formula.bounds is None else formula)
+    return to_text(always_body(rule.formula))
 
 
 def without_rule(residual: str, rule: Rule) -> str:

@@ -75,6 +75,11 @@ def _required(leaf: Leaf | None) -> tuple[str, ...]:
     return tuple(map(str, leaf.operands))
 
 
+def joined(parts: Sequence[str]) -> str:
+    """Return the parts as a list in a sentence."""
+    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)
+
+
 def any_noun(rule: Rule, formula: Formula) -> str | None:
     """Return a noun for the events at which a proposition, or one of several, is true; else None."""
     parts = formula.args if formula.op is Op.OR else (formula,)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ...schemas.records.verdict_record import Witness, WitnessEvent
 from ...schemas.verdict import Recover
-from ..compiler.shape import invariant_body
+from ..compiler.shape import always_body, invariant_body
 from ..model.formula import BOOLEAN, Formula, Op, has_future, walk
 from ..model.printer import to_text
 from ..model.rule import Rule
@@ -51,8 +51,7 @@ def plain_violation(
 
 def _excluded(rule: Rule, last: WitnessEvent, decisive: Sequence[str], subject: str) -> str | None:
     """Return the sentence where the rule reads nothing but the event itself."""
-    formula = rule.formula
-    body = formula.args[0] if formula.op is Op.ALWAYS and formula.bounds is None else formula
+    body = always_body(rule.formula)
     if not decisive or any(node.op not in BOOLEAN for node in walk(body)):
         return None
     missing = [f"`{name}`" for name in decisive if name not in last.true]
@@ -122,7 +121,7 @@ def plain_omission(rule: Rule, witness: Witness, end: int) -> str | None:
     In other rules an event can end an obligation and begin the same again, which the residual does not show.
     """
     formula = rule.formula
-    inner = formula.args[0] if formula.op is Op.ALWAYS and formula.bounds is None else formula
+    inner = always_body(formula)
     begins = inner is not formula and inner.op is Op.IMPLIES and not has_future(inner.args[0])
     awaited = inner.args[1] if begins else formula
     if awaited.op is not Op.EVENTUALLY or awaited.bounds is not None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from ..model.formula import Formula, Op
 from ..model.rule import Rule
-from .nouns import any_noun, event_phrase
+from .nouns import any_noun, event_phrase, joined
 from .past import RunPast
 
 
@@ -112,14 +112,13 @@ def _since(part: Formula, past: RunPast, at: int) -> str | None:
     if not links or links[0][0] == len(past.seqs) - 1:
         return None
     events = [_event(begin, past, place) for place, begin, _ in reversed(links)]
-    listed = f"{', '.join(events[:-1])} and {events[-1]}" if len(events) > 1 else events[0]
     lasting = {each for _, _, each in links}
     absent = lasting.pop() if len(lasting) == 1 else None
     noun = None
     if absent is not None and absent.op is Op.NOT and past.first_false(absent, links[-1][0], at) is None:
         noun = any_noun(past.rule, absent.args[0])
     without = "" if noun is None else f", with no {noun} since{' the first' if len(events) > 1 else ''}"
-    return f"came after {listed}{without}{seen(past.rule) if noun else ''}"
+    return f"came after {joined(events)}{without}{seen(past.rule) if noun else ''}"
 
 
 def _chain(part: Formula, past: RunPast, at: int) -> Iterator[tuple[int, Formula, Formula]]:

@@ -6,6 +6,7 @@ Each claim of a sentence is checked on the events of the run, so there is none w
 from __future__ import annotations
 
 from ...schemas.records.verdict_record import Witness
+from ..compiler.shape import always_body
 from ..model.formula import FALSE, Formula, Op, has_future
 from ..model.rule import Rule
 from .nouns import NAMES_MAX, any_noun, event_phrase
@@ -21,8 +22,7 @@ def plain_wait(rule: Rule, witness: Witness, past: RunPast, *, is_over: bool) ->
     The obligation is `eventually[a,b] q`, or `next (not t until (q or t and next ...))`: q comes before so
     many t.
     """
-    formula = rule.formula
-    inner = formula.args[0] if formula.op is Op.ALWAYS and formula.bounds is None else formula
+    inner = always_body(rule.formula)
     if inner.op is not Op.IMPLIES or has_future(inner.args[0]):
         return None
     begins, awaited = inner.args

@@ -42,10 +42,10 @@ def command(source: tuple[str, ...], out: Path, force: bool, timezone: str, allo
     """Write a first rule pack for the tools and agents of a source.
 
     SOURCE is a folder, a file or a quoted glob of event Parquet, chat logs or OpenTelemetry span dumps, or
-    several of them. The
-    pack extends customer-service and replaces its tools by tools of the source with similar names and
-    arguments. It drops rules whose tools the source does not use. Comments list the tools of the source, the
-    reason for each suggestion, and the sessions that each rule flags today. Confirm every line.
+    several of them. The pack extends customer-service and replaces its tools by tools of the source with
+    similar names and arguments. It drops rules whose tools the source does not use. Comments list the tools
+    of the source, the reason for each suggestion, and the sessions that each rule flags today. Confirm every
+    line.
 
     \b
         tracline init logs/ --out rules/desk.yaml

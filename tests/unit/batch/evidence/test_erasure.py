@@ -21,6 +21,7 @@ from tracline.batch.verification.verify import VerificationRequest, verify
 from tracline.rules.packs.load import pack_text
 
 from ....support.event_rows import PACK, START, session, user, write
+from ....support.evidence.bundle_lines import bundle_lines
 from ....support.evidence.signed_bundles import make_key, public
 
 pytestmark = pytest.mark.slow
@@ -45,7 +46,7 @@ def audited(desk: Path, name: str) -> list[dict]:
     """Audit the archive into a signed bundle, and return its verdicts."""
     attesting = Attesting((KeySigner.of(desk / "key", None),))
     audit(desk / "archive", pack_text(PACK), desk / name, AuditOptions(), attesting=attesting)
-    return list(map(json.loads, (desk / name / "verdicts.jsonl").read_bytes().splitlines()))
+    return bundle_lines(desk / name)
 
 
 def erase(desk: Path, session_id: str, key: str = "key") -> None:
@@ -207,3 +208,15 @@ def test_only_a_session_of_an_archive_is_erased(desk: Path, tmp_path: Path) -> N
     with pytest.raises(SourceError) as caught, erasing(tmp_path / "logs", "anna"):
         pass
     assert caught.value.code == "TRL465"
+
+
+def test_an_archive_with_a_damaged_file_loses_nothing(desk: Path) -> None:
+    """The error names the file, and no other file has changed."""
+    archive = desk / "archive"
+    last = archive / read_manifest(archive).entries[-1].file
+    last.write_bytes(b"\xff" * last.stat().st_size)
+    before = {path: path.read_bytes() for path in archive.rglob("*.parquet")}
+    with pytest.raises(SourceError, match="cannot be read as Parquet") as caught:
+        erase(desk, "anna")
+    assert caught.value.code == "TRL465"
+    assert {path: path.read_bytes() for path in archive.rglob("*.parquet")} == before

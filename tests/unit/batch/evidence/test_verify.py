@@ -15,6 +15,7 @@ import pytest
 import rfc8785
 from tracline.archive.error import SourceError
 from tracline.batch.attestation.signers import KeySigner
+from tracline.batch.attestation.statement import statement
 from tracline.batch.audit.audit import audit
 from tracline.batch.evidence.files import bundle_files
 from tracline.batch.prepare.options import AuditOptions
@@ -24,6 +25,7 @@ from tracline.batch.verification.verify import VerificationRequest, checks, veri
 from tracline.rules.packs.load import pack_text
 
 from ....support.event_rows import PACK, session, user, write
+from ....support.evidence.bundle_lines import bundle_lines
 from ....support.evidence.signed_bundles import make_key, public, signed_bundle
 
 pytestmark = pytest.mark.slow
@@ -118,7 +120,7 @@ def test_the_statement_has_every_file_and_the_circumstances(signed: Path) -> Non
         "chains inputs made parameters population previous redaction rule_sets rules tool verdicts waivers_at"
     )
     assert sorted(predicate) == members.split()
-    lines = list(map(json.loads, (signed / "bundle" / "verdicts.jsonl").read_bytes().splitlines()))
+    lines = bundle_lines(signed / "bundle")
     counts = {
         name: sum(line["verdict"] == name for line in lines) for name in ("violated", "unmet", "unjudged")
     }
@@ -128,7 +130,6 @@ def test_the_statement_has_every_file_and_the_circumstances(signed: Path) -> Non
     assert {rule["id"] for rule in predicate["rules"]} == {"answered", "calm", "paid-once", "gives-up"}
 
 
-@pytest.mark.slow
 def test_each_changed_byte_of_each_file_is_found(signed: Path, bundle: Path) -> None:
     """A byte in each part of each file is changed, and each file is shortened and lengthened."""
     random, count = Random(7), 0
@@ -155,7 +156,6 @@ def test_each_changed_byte_of_each_file_is_found(signed: Path, bundle: Path) -> 
     assert count > 100
 
 
-@pytest.mark.slow
 def test_each_byte_of_the_attestation_matters(signed: Path, bundle: Path) -> None:
     """Every byte outside of the payload, and 300 in it, are changed in turn."""
     path = bundle / "attestation.json"
@@ -244,9 +244,9 @@ def test_the_signature_of_another_bundle_is_refused(signed: Path, bundle: Path, 
 def restated(bundle: Path, signed: Path, change: Callable[[dict[str, Any]], None]) -> None:
     """Sign another statement with the key of the bundle."""
     content = envelope(bundle)
-    statement = json.loads(b64decode(content["payload"]))
-    change(statement)
-    payload = rfc8785.dumps(statement)
+    stated = json.loads(b64decode(content["payload"]))
+    change(stated)
+    payload = rfc8785.dumps(stated)
     signer = KeySigner.of(signed / "key", None)
     signature = signer.sign(b"DSSEv1 28 application/vnd.in-toto+json %d %s" % (len(payload), payload))
     signatures = [{"keyid": signer.public.id, "sig": b64encode(signature).decode()}]
@@ -312,8 +312,6 @@ def test_a_pipe_is_no_file_of_a_bundle(signed: Path, bundle: Path) -> None:
 
 def resigned(bundle: Path, signed: Path, name: str, content: bytes) -> None:
     """Replace a file, and sign a statement with its new digest."""
-    from tracline.batch.attestation.statement import statement
-
     (bundle / name).write_bytes(content)
     predicate = read_attested(bundle).predicate
     restated(bundle, signed, lambda stated: stated.update(statement(bundle, predicate)))
