@@ -13,6 +13,7 @@ from tracline.archive.writer import archive_writer
 from tracline.cli import tracline
 
 from ...support.event_rows import PACK, START, call, result, session, user, write
+from ...support.evidence.bundle_lines import bundle_lines
 
 pytestmark = pytest.mark.slow
 
@@ -44,11 +45,6 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def verdicts(desk: Path) -> list[dict]:
-    """Return the verdicts of the bundle."""
-    return list(map(json.loads, (desk / "bundle" / "verdicts.jsonl").read_bytes().splitlines()))
-
-
 def spoil(path: Path) -> None:
     """Overwrite the rows of a Parquet file, and leave its footer."""
     content = bytearray(path.read_bytes())
@@ -59,7 +55,7 @@ def spoil(path: Path) -> None:
 
 def test_every_verdict_of_a_bundle_follows(desk: Path) -> None:
     """Violated, unmet and open sessions too: one session after the other gives what the archive gives."""
-    found = verdicts(desk)
+    found = bundle_lines(desk / "bundle")
     assert {each["verdict"] for each in found} == {"violated", "unmet"}
     assert len(found) == 7
     for each in found:
@@ -70,7 +66,7 @@ def test_every_verdict_of_a_bundle_follows(desk: Path) -> None:
 
 def test_only_the_files_that_can_have_the_session_are_read(desk: Path) -> None:
     """The rows of all other files are overwritten; the same check finds a file of the session that is."""
-    wanted = next(each for each in verdicts(desk) if each["session_id"] == "s1")
+    wanted = next(each for each in bundle_lines(desk / "bundle") if each["session_id"] == "s1")
     line = ("verify", "bundle", "--verdict", wanted["id"], "--archive", "archive")
     for path in (desk / "archive").rglob("*.parquet"):
         if "day=2026-02-18" not in str(path):
@@ -85,7 +81,7 @@ def test_only_the_files_that_can_have_the_session_are_read(desk: Path) -> None:
 
 def test_a_verdict_without_a_bundle_is_judged_by_given_rules(desk: Path) -> None:
     """With its session, or else by a search; another session and other rules do not give it."""
-    wanted = next(each for each in verdicts(desk) if each["session_id"] == "s2")
+    wanted = next(each for each in bundle_lines(desk / "bundle") if each["session_id"] == "s2")
     line = ("verify", "--verdict", wanted["id"], "--archive", "archive", "--rules", "desk.yaml")
     for more in ((), ("--session", "s2")):
         checked = run(*line, *more, "--format", "json")
@@ -103,7 +99,7 @@ def test_a_verdict_that_the_events_do_not_give_fails(desk: Path) -> None:
     """An unknown id does not pass. An erased session cannot be checked, and the others of its file can."""
     unknown = run("verify", "bundle", "--verdict", "0" * 32, "--archive", "archive")
     assert (unknown.exit_code, "TRL421" in unknown.stdout) == (1, True)
-    wanted = next(each for each in verdicts(desk) if each["session_id"] == "s0")
+    wanted = next(each for each in bundle_lines(desk / "bundle") if each["session_id"] == "s0")
     line = ("verify", "bundle", "--verdict", wanted["id"], "--archive", "archive", "--key", "key.pub")
     assert run("erase", "archive", "--session", "c0", "--reason", "asked", "--key", "key").exit_code == 0
     assert run(*line).exit_code == 0

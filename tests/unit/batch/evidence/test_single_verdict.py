@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import polars as pl
@@ -16,6 +15,7 @@ from tracline.batch.verification.verify import VerificationRequest, verify
 from tracline.rules.packs.load import pack_text
 
 from ....support.event_rows import PACK, START, call, result, session, user, write
+from ....support.evidence.bundle_lines import bundle_lines
 from ..test_as_judged import archive as judged_archive
 
 pytestmark = pytest.mark.slow
@@ -24,14 +24,9 @@ NS = 10**9
 HOUR = 3600 * NS
 
 
-def verdicts(bundle: Path) -> list[dict]:
-    """Return the verdicts of a bundle."""
-    return list(map(json.loads, (bundle / "verdicts.jsonl").read_bytes().splitlines()))
-
-
 def check_all(bundle: Path, archive: Path) -> int:
     """Check each verdict by itself, and return their number."""
-    found = verdicts(bundle)
+    found = bundle_lines(bundle)
     for each in found:
         request = VerificationRequest(verdict=WantedVerdict(each["id"], (str(archive),)))
         check = verify(bundle, request).checks[-1]
@@ -48,7 +43,7 @@ def test_verdicts_as_judged(tmp_path: Path) -> None:
     archive = judged_archive(tmp_path / "live", (rows, "aaabbbb" + "ab"))
     audit_as_judged(archive, tmp_path / "bundle", AuditOptions())
     assert check_all(tmp_path / "bundle", archive) >= 2
-    for each in verdicts(tmp_path / "bundle"):
+    for each in bundle_lines(tmp_path / "bundle"):
         wanted = WantedVerdict(each["id"], (str(archive),))
         for session_id in (each["session_id"], None):
             check = archived_verdict_check(wanted, session_id, None, AuditOptions())
@@ -63,7 +58,7 @@ def test_verdicts_of_a_night(tmp_path: Path) -> None:
     write(archive / "1.parquet", session("a", user("no!"), start=START + HOUR // 2, end=False))
     options = night_options([str(archive)], AuditOptions(as_of=START + HOUR), START - HOUR)
     audit(archive, pack_text(PACK), tmp_path / "bundle", options)
-    assert [each["verdict"] for each in verdicts(tmp_path / "bundle")] == ["unmet"]
+    assert [each["verdict"] for each in bundle_lines(tmp_path / "bundle")] == ["unmet"]
     assert check_all(tmp_path / "bundle", archive) == 1
     plain = AuditOptions(as_of=START + HOUR)
     audit(archive, pack_text(PACK), tmp_path / "plain", plain)
