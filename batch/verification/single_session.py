@@ -1,4 +1,4 @@
-"""The rows of a single session of an archive, in an archive of their own."""
+"""The rows of a single session of an archive, in an archive of their copy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SCHEMA = {**EVENT_SCHEMA, RULES_COLUMN: pl.String(), _PATH: pl.String()}
 
 
 @dataclass(frozen=True, slots=True)
-class SessionPlace:
+class SessionKey:
     """The id of a session, and the time at which the occurrence began; None for all occurrences."""
 
     session_id: str
@@ -49,7 +49,7 @@ class SessionExtract:
 
 
 def extract_session(
-    archive: Sequence[str], place: SessionPlace, scratch: Path, options: AuditOptions, *, as_judged: bool
+    archive: Sequence[str], place: SessionKey, scratch: Path, options: AuditOptions, *, as_judged: bool
 ) -> SessionExtract:
     """Copy the rows of a session from the files that can have them; `scratch` is an empty folder.
 
@@ -72,17 +72,17 @@ def extract_session(
         if not as_judged and _is_open(rows, as_of - round(options.idle_s * NS)):
             later = _rows(_near(parts, began + 1, as_of), place.session_id, as_of)
             rows = pl.concat([rows, later.filter(time > began)])
-    own = scratch / "archive"
-    (own / "day").mkdir(parents=True)
+    copy = scratch / "archive"
+    (copy / "day").mkdir(parents=True)
     if len(rows):
-        rows.drop(_PATH).write_parquet(own / "day" / "session.parquet", compression="lz4")
+        rows.drop(_PATH).write_parquet(copy / "day" / "session.parquet", compression="lz4")
     for root in dict.fromkeys(part.path.parent.parent for part in parts) if as_judged else ():
         if (root / RULE_SETS).is_dir():
-            shutil.copytree(root / RULE_SETS, own / RULE_SETS, dirs_exist_ok=True)
+            shutil.copytree(root / RULE_SETS, copy / RULE_SETS, dirs_exist_ok=True)
     names = {str(part.path): part.name for part in parts}
     files = tuple(sorted(names[path] for path in rows[_PATH].unique()))
     judging = replace(options, as_of=None if as_judged else as_of, previous_as_of=None, files=None)
-    return SessionExtract(own, files if are_ready else (), len(rows), judging)
+    return SessionExtract(copy, files if are_ready else (), len(rows), judging)
 
 
 def _last(parts: Sequence[SourceFile]) -> int:

@@ -24,7 +24,7 @@ from .attested import AttestedBundle
 from .checks import BundleCheck, CheckResult, failed, not_checked, passed
 from .derived import run_checker
 from .reperformed import audit_options
-from .single_session import SessionExtract, SessionPlace, extract_session
+from .single_session import SessionExtract, SessionKey, extract_session
 
 _UNMADE = "the events of the archive do not give this verdict"
 
@@ -59,7 +59,7 @@ def stated_verdict_check(
         options = replace(options, as_of=last)
     rules = None if as_judged else RuleSet((bundle_rules(bundle.folder)[_key(record)],), {})
     with tempfile.TemporaryDirectory() as scratch:
-        place = SessionPlace(record.session_id, parse_time(record.occurrence))
+        place = SessionKey(record.session_id, parse_time(record.occurrence))
         found = extract_session(wanted.archive, place, Path(scratch), options, as_judged=as_judged)
         if not found.rows:
             return _missing(wanted.archive)
@@ -83,9 +83,9 @@ def archived_verdict_check(
             record = _found(wanted.archive, rules, Path(scratch) / "whole", wanted.id, options)
             if record is None:
                 return failed("verdict", "TRL461", _UNMADE)
-            place = SessionPlace(record.session_id, parse_time(record.occurrence))
+            place = SessionKey(record.session_id, parse_time(record.occurrence))
         else:
-            place = SessionPlace(session_id, None)
+            place = SessionKey(session_id, None)
         found = extract_session(wanted.archive, place, Path(scratch), options, as_judged=as_judged)
         return _judged(found, rules, Path(scratch), wanted.id) if found.rows else _missing(wanted.archive)
 
@@ -123,13 +123,13 @@ def _judged(
     found: SessionExtract, rules: RuleSet | None, scratch: Path, id: str, stated: VerdictRecord | None = None
 ) -> BundleCheck:
     """Audit the rows of a session, look for the verdict, and have the checker derive it."""
-    own = scratch / "bundle"
-    record = _found(found.archive, rules, own, id, found.options)
+    audited = scratch / "bundle"
+    record = _found(found.archive, rules, audited, id, found.options)
     if record is None:
         return failed("verdict", "TRL461", _UNMADE, found.files)
     if stated is not None and record_line(record) != record_line(stated):
         return failed("verdict", "TRL461", f"{_UNMADE} with the stated witness and fields", found.files)
-    if run_checker(own).returncode:
+    if run_checker(audited).returncode:
         return failed("verdict", "TRL460", "the checker does not derive it from its certificate", found.files)
     rows = (
         f"{counted(found.rows, 'row')}, in {counted(len(found.files), 'file')}" if found.files else "its rows"
