@@ -1,4 +1,4 @@
-"""The rows of a single session of an archive, in an archive of their copy."""
+"""The rows of a single session of an archive, copied into a small archive."""
 
 from __future__ import annotations
 
