@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from ...rules.model.fields import KIND_NOUNS
@@ -13,10 +12,8 @@ from ...rules.model.printer import path_text, predicate_text, scalar_text
 from .archive_events import ArchiveEvents
 from .conditions import Context, PlacedCondition
 from .needs import Need, Place, Shape, field_of, place_text, values_at
-from .spelling import misspelt_path
+from .spelling import misspelt_path, similar
 
-SIMILAR = 0.6
-"""The ratio of `difflib` from which a path is worth a suggestion where another one never exists."""
 _LENGTHS = frozenset({"length", "len", "size", "count"})
 _NOUNS = {**KIND_NOUNS, "tool_call": "calls", "tool_result": "results"}
 
@@ -68,9 +65,9 @@ def _instead(text: str, known: Sequence[str]) -> str | None:
         for path in known
         if path.startswith(f"{parent}.")
     )
-    similar = get_close_matches(name, names, n=1, cutoff=SIMILAR)
-    if similar:
-        return f"did you mean `{parent}.{similar[0]}`?"
+    near = similar(name, names)
+    if near is not None:
+        return f"did you mean `{parent}.{near}`?"
     return f"there is {quoted([f'{parent}.{each}' for each in names])}" if names else None
 
 
