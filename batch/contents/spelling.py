@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher, get_close_matches
-from os.path import commonprefix
+from itertools import takewhile
 
 LETTERS_MIN = 4
 """Letters of a word below which another word is no misspelling of it: `on` and `off`."""
@@ -21,6 +21,8 @@ GENERIC = frozenset({"id", "ids", "name", "type", "code", "number", "no", "key",
 
 _OF = frozenset("oaft")
 """Letters of `of`, `at` and `for`, which some abbreviations have."""
+_NO_LITERAL = re.compile(r"\(\?[a-z]+\)|\\.")
+_NAME = re.compile(r"[^\W\d][\w-]*")
 _STEP = re.compile(r"\.?[^.\[]+|\[[^\]]*\]")
 _INDEX = re.compile(r"\[[0-9]+\]")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_A-Za-z]+")
@@ -44,11 +46,39 @@ def misspelt_path(path: str, known: Collection[str]) -> str | None:
     return (get_close_matches(path, near, n=1, cutoff=0) or [None])[0]
 
 
+def names_beside(path: str, known: Collection[str]) -> tuple[str, list[str]]:
+    """Return the path above a path, and the names that known paths have there."""
+    parent, _, _ = _INDEX.sub("[*]", path).rpartition(".")
+    below = (each.removeprefix(f"{parent}.") for each in known if each.startswith(f"{parent}."))
+    return parent, list(dict.fromkeys(each.split(".")[0].split("[")[0] for each in below))
+
+
+def part_beside(path: str, known: Collection[str]) -> str | None:
+    """Return the known path beside a path that has all words of its name, or that lacks some of them."""
+    parent, names = names_beside(path, known)
+    name = path.rpartition(".")[2]
+    near = similar(name, [each for each in names if is_part(name, each)])
+    return None if near is None else f"{parent}.{near}"
+
+
 def _are_near(steps: Sequence[str], others: Sequence[str]) -> bool:
     pairs = zip(steps, others, strict=False)
     return len(steps) == len(others) and all(
         left == right or _is_misspelling(left, right) for left, right in pairs
     )
+
+
+def meant_by(pattern: str, known: Mapping[str, int]) -> str | None:
+    """Return the most frequent known name of which a pattern likely misspells some words in a row."""
+    found = _NAME.search(_NO_LITERAL.sub("", pattern))
+    words = _words(found[0]) if found else []
+    near = [each for each in known if words and _has_near_words(words, _words(each))]
+    return max(near, key=lambda each: (known[each], each), default=None)
+
+
+def _has_near_words(words: Sequence[str], name: Sequence[str]) -> bool:
+    count = len(words)
+    return any(_are_near_words(words, name[at : at + count]) for at in range(len(name) - count + 1))
 
 
 def similar(name: str, known: Collection[str]) -> str | None:
@@ -72,7 +102,7 @@ _PART, _SHORT, _COMMON, _GENERIC_PART, _LETTERS = range(5)
 
 
 def _likeness(name: str, known: str) -> Iterator[tuple[int, int, float]]:
-    """Yield how alike two names are, the least first: the kind of likeness, words that differ, and letters."""
+    """Yield how alike two names are, less for more: the kind of likeness, words that differ, and letters."""
     left, right = _words(name), _words(known)
     ratio = -SequenceMatcher(None, name, known).ratio()
     common = [word for word in left if any(_is_same_word(word, each) for each in right)]
@@ -91,7 +121,7 @@ def _is_same_word(left: str, right: str) -> bool:
     """Return whether two words are near, one begins the other, or they begin alike: `state`, `status`."""
     shorter, longer = sorted((left, right), key=len)
     is_beginning = len(shorter) >= PREFIX_MIN and longer.startswith(shorter)
-    shared = len(commonprefix((left, right)))
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))
     return _is_near(left, right) or is_beginning or (shared >= LETTERS_MIN and shared * 3 >= len(shorter) * 2)
 
 
@@ -124,6 +154,10 @@ def _is_misspelling(name: str, known: str) -> bool:
     left, right = _words(name), _words(known)
     if not left or "".join(left) == "".join(right):
         return bool(left)
+    return _are_near_words(left, right)
+
+
+def _are_near_words(left: Sequence[str], right: Sequence[str]) -> bool:
     return len(left) == len(right) and all(map(_is_near, left, right))
 
 

@@ -111,7 +111,7 @@ def _answer_of(begin: Formula) -> _Answered | None:
         return None
     shift = int(others[0].op is Op.PREVIOUS and _is_single(others[0]))
     inner = others[0].args[0] if shift else others[0]
-    return _Answered(present[0], *inner.args, shift) if inner.op is Op.SINCE else None
+    return _Answered(present[0], inner.args[0], inner.args[1], shift) if inner.op is Op.SINCE else None
 
 
 def _never(begin: Formula, past: RunPast, at: int) -> str | None:
