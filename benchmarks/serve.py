@@ -1,10 +1,10 @@
-"""The cost of `tracline serve`, OTLP bytes to verdicts: `python benchmarks/serve.py [EVENTS] [REQUESTS]`.
+"""The cost of `tracline serve`, OTLP bytes to verdicts.
 
-Sends the simulated support desk's conversations (GenAI spans, a trace a turn) through the pipeline of one
-process, in requests of 512 spans as SDKs send them, several conversations at a time, and in rounds of one
-request or of so many: a round takes the requests that came while the last one ran. Prints spans per second
-of processor time, all threads together, the ratio to bare parsing of the same bytes with upb, and the share
-of each part of the main thread.
+`PYTHONPATH=. python benchmarks/serve.py [EVENTS] [REQUESTS]` sends the simulated support desk's conversations
+(GenAI spans, a trace a turn) through the pipeline of one process, in requests of 512 spans as SDKs send them,
+several conversations at a time, and in rounds of one request or of so many: a round takes the requests that
+came while the last one ran. Prints spans per second of processor time, all threads together, the ratio to
+bare parsing of the same bytes with upb, and the share of each part of the main thread.
 """
 
 from __future__ import annotations

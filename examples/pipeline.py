@@ -27,7 +27,7 @@ import click
 from ..rules.packs.load import shipped_packs
 from ..schemas.records.verdict_record import VerdictRecord, decode_verdict
 from ..schemas.time import NS, parse_time
-from ..schemas.verdict import Verdict
+from ..schemas.verdict import BREACHES
 from .local_kafka import Broker, missing
 from .pipeline_bot import PAST, SPIKE_BREAK, BotReport, Breach, past_archive, talk
 
@@ -39,7 +39,6 @@ PARTITIONS = 4
 WAIT_S = 120.0
 POLL_S = 0.1
 PROCESSES = ("rekey", "monitor", "archive", "alerts")
-BROKEN = (Verdict.VIOLATED, Verdict.UNMET)
 TRACLINE = Path(sys.executable).with_name("tracline")
 
 
@@ -250,7 +249,7 @@ def _audited(run: PipelineRun, archive: Path, packs: tuple[str, ...]) -> list[Ve
 
 def _report_breaches(sent: BotReport, live: list[VerdictRecord]) -> bool:
     """Report the planted breaches that were found, and return whether these are all."""
-    broken = (verdict for verdict in live if verdict.verdict in BROKEN)
+    broken = (verdict for verdict in live if verdict.verdict in BREACHES)
     found = frozenset[Breach]((row.pack, row.rule, row.session_id) for row in broken)
     extra = len(found - sent.breaks)
     click.echo(

@@ -1,8 +1,8 @@
 """The boundary around code that reads or judges what others sent: an error there ends nothing.
 
-Whatever an input makes the code raise, the caller gets a `Broken` and goes on with the next input. Nothing is
-lost: the caller makes a dead letter of the input, which names the error. No other module may catch all
-exceptions and go on.
+Whatever an input makes the code raise, the caller gets a `Broken` and continues with the next input. Nothing
+is lost: the caller makes a dead letter of the input, which names the error. Other modules that catch all
+exceptions raise an error again or end the process.
 """
 
 from __future__ import annotations

@@ -21,6 +21,10 @@ class Verdict(StrEnum):
     UNJUDGED = "unjudged"
 
 
+BREACHES = (Verdict.VIOLATED, Verdict.UNMET)
+"""The verdicts that break a rule."""
+
+
 class Severity(StrEnum):
     """The severity of a violation, least first."""
 

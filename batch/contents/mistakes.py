@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ...rules.model.predicate import Condition, Leaf, Path, Predicate, Test, compared_text, leaves
 from ...rules.model.printer import predicate_text
+from ...rules.model.problem import counted
 from ...schemas.event import Kind
 from .archive_events import ArchiveEvents, Beginnings, Probe
 from .asked import Compared, Required, is_choice, texts_in
@@ -15,7 +16,6 @@ from .needs import Need, Shape, compared_texts, field_of, needs, place_text
 from .spelling import meant_by, misspelt, part_beside
 from .wording import (
     Mistake,
-    counted,
     errors_are_texts,
     missing,
     never_equal,

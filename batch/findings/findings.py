@@ -27,7 +27,7 @@ from ...rules.model.rule import Rule, RuleSet
 from ...rules.packs.selection import select_rules
 from ...schemas.records.verdict_record import VerdictRecord, WitnessEvent, WitnessHistory
 from ...schemas.time import rfc3339
-from ...schemas.verdict import Verdict
+from ...schemas.verdict import BREACHES, Verdict
 from ..evidence.bundle import VERDICTS, read_verdicts
 from ..prepare.buckets import until
 from ..prepare.prepare import prepare
@@ -44,7 +44,6 @@ CONTEXT = 2
 BETWEEN_MAX = 8
 """Events that are shown between the first that the sentence names and the verdict, the last ones."""
 
-_FINDINGS = (Verdict.VIOLATED, Verdict.UNMET)
 _SHOWN = (
     *("seq", "event_id", "time", "kind", "agent", "nested", "history", "late", "content"),
     *("text", "tool", "call_id", "args", "result", "error"),
@@ -123,7 +122,7 @@ def choose(bundle: Path, wanted: Wanted) -> Chosen:
         nonlocal count
         for record in _records(bundle):
             is_chosen = chosen is None or (record.pack, record.rule) in chosen
-            if record.verdict in _FINDINGS and is_chosen:
+            if record.verdict in BREACHES and is_chosen:
                 count += 1
                 yield record
 

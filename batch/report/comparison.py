@@ -15,9 +15,9 @@ import msgspec
 from ...rules.engine.records import RecordKey, record_key
 from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.records.violation_rate import ViolationRate, rate_of
+from ...schemas.verdict import BREACHES
 from ..evidence.bundle import SUMMARY, VERDICTS, read_verdicts
 from .damage import damages
-from .page import BREACHES
 
 POPULATION = ("files", "rows", "events", "sessions", "open_sessions", "gaps", "rejected", "duplicates")
 """The compared counts of the population."""

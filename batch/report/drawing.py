@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from ...schemas.verdict import BREACHES
 from .figures import DayRate
 
 WIDTH = 720
@@ -20,8 +21,6 @@ BREACHES_NAMED_MAX = 5
 """Verdicts of a run that are named; all are drawn."""
 BARS_HEIGHT = 28
 BAR = 5
-
-_BREACHES = ("violated", "unmet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +98,7 @@ def breaches(run: Mapping[str, Any]) -> list[tuple[int, str]]:
     return [
         (run["steps"][each["step"] - 1], each["verdict"])
         for each in run["verdicts"]
-        if each["verdict"] in _BREACHES and each["sentence"] is not None
+        if each["verdict"] in BREACHES and each["sentence"] is not None
     ]
 
 

@@ -11,9 +11,9 @@ import msgspec
 
 from ...schemas.display import visible
 from ...schemas.records.verdict_record import VerdictRecord
+from ...schemas.verdict import BREACHES
 from ..evidence.bundle import SUMMARY, VERDICTS, read_verdicts
 from .damage import damages
-from .page import BREACHES
 
 COLUMNS = (
     *("severity", "pack", "rule", "title", "verdict", "agent", "session_id", "occurrence", "slice"),

@@ -21,7 +21,7 @@ from ...rules.model.rule import Rule
 from ...schemas.display import visible
 from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.time import UNDATED
-from ...schemas.verdict import Severity, Verdict
+from ...schemas.verdict import BREACHES, Severity
 from ..evidence.bundle import SUMMARY, VERDICTS, read_verdicts
 from ..findings.bundle_rules import RuleKey, bundle_rules
 from ..findings.inputs import INPUTS, SOURCE
@@ -53,9 +53,6 @@ ROW_SIZE = 150
 """Characters of a row of a table beside the name."""
 
 FOLDER = Path(__file__).parent
-
-BREACHES = (Verdict.VIOLATED, Verdict.UNMET)
-"""The verdicts that break a rule."""
 
 _Place = tuple[str, str]
 
@@ -111,12 +108,18 @@ def _environment() -> Environment:
     made.filters["shown"] = visible
     made.filters["name"] = _name
     made.filters["number"] = "{:,}".format
+    made.filters["counted"] = _counted
     return made
 
 
 def _name(text: str) -> str:
     """Return a name that an archive gives, cut if it is long."""
     return visible(text if len(text) <= NAME_MAX else text[:NAME_MAX] + "…")
+
+
+def _counted(count: int, single: str, several: str) -> str:
+    """Return a number with its words."""
+    return f"{count:,} {single if count == 1 else several}"
 
 
 def _context(bundle: Path, rules: Mapping[RuleKey, Rule]) -> dict[str, Any]:

@@ -170,8 +170,9 @@ def events_of(outputs: Iterable[Output], offset: int, at: int) -> Iterator[Recor
 
 def print_load(load: Load) -> None:
     """Print the medians of a load, and their ratios to parsing."""
-    sizes = [len(to_otlp(trace).SerializeToString()) for trace in load.requests[:POLL]]
-    size = sum(sizes) / sum(map(len, load.requests[:POLL]))
+    measured = load.requests[WARM * POLL :]
+    sizes = [len(to_otlp(trace).SerializeToString()) for trace in measured]
+    size = sum(sizes) / sum(map(len, measured))
     parse, *parts = [median(each[WARM:]) * 1e6 for each in load.seconds.values()]
     names = [*load.seconds][1:]
     shown = [f"{name} {us:.0f} us ({us / parse:.0f}x)" for name, us in zip(names, parts, strict=True)]

@@ -1,4 +1,4 @@
-"""`compare`: whether two rules or formulas give the same verdicts, else a shortest session where they differ.
+"""`compare`: the comparison of two rules or formulas, and a shortest session on which they differ.
 
 Two rules are equal where every possible session gives the same verdict after every event and the same reading
 at its close. Possible are the events that the propositions allow; for formulas without predicates all are.
@@ -7,13 +7,13 @@ Sessions are those in which everything was captured.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from types import MappingProxyType
 
 from ...schemas.verdict import Recover, Verdict
 from ..compiler.compile import compile_formula, compile_rule
-from ..compiler.limits import Work
 from ..language.parse import parse_formula
 from ..lint.satisfiability import satisfiable_with_steps
 from ..model.digest import predicate_key
@@ -29,10 +29,13 @@ from ..model.machine import (
 )
 from ..model.predicate import And, Predicate
 from ..model.rule import Rule
-from .walk import Labels, PairedEvent, paired_events, possible_events, shortest, stepped
+from .walk import Labels, PairedEvent, paired_events, possible_events, shortest, stepped, too_large
 
 Comparable = Rule | Formula | str
 """A rule, a formula or its text."""
+
+SEARCH_STEPS_MAX = 4_000_000
+"""Evaluated leaves in the search for propositions that exclude each other."""
 
 _WORDS = {
     VIOLATED: "violated",
@@ -195,13 +198,10 @@ class Comparison:
         for labels in session:
             states, outputs = self._step(states, by_labels[labels])
         if _recorded(outputs[0]) != _recorded(outputs[1]):
-            step, answers = (
-                len(session),
-                tuple(_WORDS.get(output & VERDICT_MASK, "pending") for output in outputs),
-            )
+            step, left, right = len(session), _output_word(outputs[0]), _output_word(outputs[1])
         else:
-            step, answers = None, tuple(_closing_words(self._closing(states)))
-        return Difference(session, step, answers[0], answers[1], self._breaks())
+            step, (left, right) = None, map(_closing_word, self._closing(states))
+        return Difference(session, step, left, right, self._breaks())
 
     def applies_elsewhere(self) -> tuple[Labels, ...] | None:
         """Return a shortest session to which exactly one of the rules applies, or None."""
@@ -247,8 +247,12 @@ def _recorded(output: int) -> int:
     return 0 if verdict in _FINAL else verdict
 
 
-def _closing_words(closings: Iterable[Verdict | None]) -> Iterable[str]:
-    return ("nothing pending" if end is None else end.value for end in closings)
+def _output_word(output: int) -> str:
+    return _WORDS.get(output & VERDICT_MASK, "pending")
+
+
+def _closing_word(closing: Verdict | None) -> str:
+    return "nothing pending" if closing is None else closing.value
 
 
 def _reader(side: Side, shown: Mapping[str, str]) -> Callable[[frozenset[str]], int | None]:
@@ -269,19 +273,19 @@ def _reader(side: Side, shown: Mapping[str, str]) -> Callable[[frozenset[str]], 
 def _exclusions(predicates: Mapping[str, Sequence[Predicate]], rules: str) -> dict[str, frozenset[str]]:
     """Return for each proposition those that are never true of the same event, by their predicates.
 
-    A proposition without a predicate, or with another on each side, excludes none.
+    A proposition without a predicate, or with another on each side, excludes none. Two whose search gives up
+    fit.
     """
-    work = Work(rules)
     known = {name: found[0] for name, found in predicates.items() if len(found) == 1}
-    return {
-        first: frozenset(second for second in known if not _fit(sorted({first, second}), known, work))
-        for first in known
-    }
-
-
-def _fit(propositions: Sequence[str], known: Mapping[str, Predicate], work: Work) -> bool:
-    """Return whether some event satisfies these propositions, also where the search gives up."""
-    wanted = [known[name] for name in propositions]
-    answer, steps = satisfiable_with_steps(wanted[0] if len(wanted) == 1 else And(tuple(wanted)))
-    work.spend(steps)
-    return answer
+    found: dict[str, set[str]] = {name: set() for name in known}
+    spent = 0
+    for first, second in combinations_with_replacement(sorted(known), 2):
+        wanted = known[first], known[second]
+        fits, steps = satisfiable_with_steps(wanted[0] if first == second else And(wanted))
+        spent += steps
+        if spent > SEARCH_STEPS_MAX:
+            raise too_large(rules, f"steps of the search for possible events, {SEARCH_STEPS_MAX:,}")
+        if not fits:
+            found[first].add(second)
+            found[second].add(first)
+    return {name: frozenset(excluded) for name, excluded in found.items()}

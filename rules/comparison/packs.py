@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from ...schemas.verdict import Unknown
 from ..model.digest import predicate_key, rule_digest
-from ..model.formula import names
+from ..model.formula import TRUE, Formula, evaluate_kleene, names
 from ..model.rule import Rule, RuleSet
 from .compare import Comparison, Difference, Naming, Side, common_names, side_of
 from .walk import Labels
+
+STEPS_NAMES_MAX = 8
+"""Names in the `steps` of two rules whose values, unknown among them, are all tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +54,17 @@ def compare_packs(left: RuleSet, right: RuleSet) -> list[RuleComparison]:
     """
     by_name = _by_name(left.rules, right.rules), _by_name(right.rules, left.rules)
     found = list(by_name[0]) + [name for name in by_name[1] if name not in by_name[0]]
-    return [_compared(name, by_name[0].get(name), by_name[1].get(name)) for name in found]
+    pairs = ((name, by_name[0].get(name), by_name[1].get(name)) for name in found)
+    return [
+        compare_rules(name, first, second) if first and second else RuleComparison(name, first, second)
+        for name, first, second in pairs
+    ]
 
 
 def _by_name(rules: Sequence[Rule], others: Sequence[Rule]) -> dict[str, Rule]:
     """Return rules by id, or by `PACK/ID` where several packs of a side use the id."""
     counts = Counter(rule.id for rule in rules) | Counter(rule.id for rule in others)
     return {rule.id if counts[rule.id] == 1 else f"{rule.pack}/{rule.id}": rule for rule in rules}
-
-
-def _compared(name: str, left: Rule | None, right: Rule | None) -> RuleComparison:
-    if left is None or right is None:
-        return RuleComparison(name, left, right)
-    return compare_rules(name, left, right)
 
 
 def compare_rules(name: str, left: Rule, right: Rule) -> RuleComparison:
@@ -109,17 +111,57 @@ def _changed_predicates(left: Side, right: Side) -> Iterator[str]:
 def _asks_otherwise(left: Rule, right: Rule, naming: Naming) -> bool:
     """Return whether what was not captured makes the rules unjudged at other events.
 
-    A rule that stops is unjudged wherever a proposition that it names is unknown, needed or not.
+    A rule that stops is unjudged wherever a proposition that it names is unknown, needed or not, and where
+    its `steps` is.
     """
     if left.unknown is not right.unknown:
         return True
     if left.unknown is not Unknown.STOP:
         return False
-    return _asked(left, naming.left) != _asked(right, naming.right)
+    asked = _Asked.of(left, naming.left), _Asked.of(right, naming.right)
+    if asked[0].names != asked[1].names:
+        return True
+    return asked[0] != asked[1] and _counts_otherwise(*asked)
 
 
-def _asked(rule: Rule, common: Mapping[str, str]) -> Collection[str]:
-    """Return the common names of the propositions that a rule names."""
-    roots = (rule.formula, rule.applies_to, rule.steps, *rule.transitions.values())
-    found = {name for root in roots if root is not None for name in names(root)}
-    return {common.get(name, name) for name in found - rule.transitions.keys()}
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The `steps` of a rule that stops, and the common names of propositions there and in its formulas."""
+
+    steps: Formula
+    in_steps: Mapping[str, str]
+    required: frozenset[str]
+
+    @staticmethod
+    def of(rule: Rule, common: Mapping[str, str]) -> _Asked:
+        """Return what a rule asks for."""
+        roots = (rule.formula, rule.applies_to, *rule.transitions.values())
+        found = {name for root in roots if root is not None for name in names(root)} - rule.transitions.keys()
+        steps = rule.steps or TRUE
+        in_steps = {name: common.get(name, name) for name in names(steps)}
+        return _Asked(steps, in_steps, frozenset(common.get(name, name) for name in found))
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Return the common names of all propositions that the rule names."""
+        return self.required.union(self.in_steps.values())
+
+    def counts(self, event: Mapping[str, bool | None]) -> bool | None:
+        """Return whether the rule steps at an event, and None where it is unjudged there."""
+        counts = evaluate_kleene(self.steps, {name: event[shown] for name, shown in self.in_steps.items()})
+        is_known = all(event.get(name, True) is not None for name in self.required)
+        return None if counts and not is_known else counts
+
+
+def _counts_otherwise(left: _Asked, right: _Asked) -> bool:
+    """Return whether two rules are unjudged at other events because of their `steps`.
+
+    With more than `STEPS_NAMES_MAX` names, `steps` that are written otherwise count as other ones.
+    """
+    asked = sorted({*left.in_steps.values(), *right.in_steps.values()})
+    if len(asked) > STEPS_NAMES_MAX:
+        return True
+    events = (
+        dict(zip(asked, values, strict=True)) for values in product((True, False, None), repeat=len(asked))
+    )
+    return any(left.counts(event) is not right.counts(event) for event in events)

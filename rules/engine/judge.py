@@ -18,7 +18,7 @@ from ..model.rule import Rule, RuleSet
 from . import kernel, kernel_loop
 from .closing import become_unjudged, close_sessions
 from .kernel import I32, I64, Findings, LetterTable, Memory, Program
-from .letters import LabelWords, label_words, letters
+from .letters import LabelWords, label_words, letters, unjudged_word
 from .sessions import Clock, Cut, Mask, Order, Sessions, in_order, numbers, occurrences_of, value_codes
 from .witness import TrailProgram, lay_out_trails
 
@@ -201,32 +201,28 @@ def read_labels(compiled: CompiledRules, labels: pl.DataFrame) -> tuple[LabelWor
     words, codes = label_words(labels, compiled.labeler.words)
     table = letters(compiled.program, compiled.rules, compiled.machines, compiled.propositions, words)
     over = labels["seq"].to_numpy() > kernel.EVENTS_MAX
-    if over.any():
-        return _with_unjudged_word(compiled.program, words, table, codes, over)
-    return words, codes, table
+    if not over.any():
+        return words, codes, table
+    codes = np.where(over, np.int32(len(words.true)), codes)
+    word, row = unjudged_word(compiled.program, words)
+    words = LabelWords(np.vstack([words.true, word.true]), np.vstack([words.unknown, word.unknown]))
+    return words, codes, _joined(table, row)
+
+
+def _joined(table: LetterTable, known: LetterTable) -> LetterTable:
+    """Return a table with the rows of another one, in which nothing is unknown."""
+    return replace(
+        table,
+        letters=np.vstack([table.letters, known.letters]),
+        choice=np.vstack([table.choice, known.choice]),
+        stand_in=np.vstack([table.stand_in, known.stand_in]),
+    )
 
 
 def label_columns(compiled: CompiledRules) -> list[str]:
     """Return the names of the labeler's columns."""
     words = [f"{letter}{word}" for letter in "tu" for word in range(compiled.labeler.words)]
     return words + [f"{letter}{key}" for letter in ("s", "su") for key in range(compiled.program.keys)]
-
-
-def _with_unjudged_word(
-    program: Program, words: LabelWords, table: LetterTable, codes: I32, which: Mask
-) -> tuple[LabelWords, I32, LetterTable]:
-    """Return words, codes and letters that give the events of a mask a word which no rule can judge."""
-    empty = np.zeros((1, words.true.shape[1]), dtype=np.uint64)
-    extended = LabelWords(np.vstack([words.true, empty]), np.vstack([words.unknown, empty]))
-    code = np.int32(len(words.true))
-    none = np.zeros((1, program.columns), dtype=np.int32)
-    letters = replace(
-        table,
-        letters=np.vstack([table.letters, program.unknown[None, :]]),
-        choice=np.vstack([table.choice, none]),
-        stand_in=np.vstack([table.stand_in, none]),
-    )
-    return extended, np.where(which, code, codes), letters
 
 
 def _slices(rows: pl.DataFrame, slots: I32, keys: int) -> tuple[I32, I64]:

@@ -164,6 +164,12 @@ def _seen(
     return sees, (unknown | is_open) & sees
 
 
+def unjudged_word(program: Program, words: LabelWords) -> tuple[LabelWords, LetterTable]:
+    """Return a word that no rule can judge: that of events above `EVENTS_MAX`, as wide as these words."""
+    empty = np.zeros((1, words.true.shape[1]), dtype=np.uint64)
+    return LabelWords(empty, empty), kernel.known_letters(program.unknown[None, :])
+
+
 def required_propositions(rule: Rule) -> frozenset[str]:
     """Return the propositions that must be known where the rule steps: all but those of `steps` alone."""
     formulas = (rule.formula, rule.applies_to, *rule.transitions.values())

@@ -10,8 +10,7 @@ import polars as pl
 from ..engine import kernel
 from ..engine.judge import CompiledRules
 from ..engine.kernel import I32, I64, U8, LetterTable
-from ..engine.letters import Choices, LabelWords, label_words, letters
-from ..engine.trail_loop import UNREADABLE
+from ..engine.letters import Choices, LabelWords, label_words, letters, unjudged_word
 from ..engine.witness import trail_letters
 from ..labels.few import REMEMBERED_MAX, RememberedRows
 
@@ -50,7 +49,7 @@ class WordLetters:
         over = labels["seq"].to_numpy() > kernel.EVENTS_MAX
         if over.any():
             codes = np.where(over, np.int32(len(rows)), codes)
-            rows = np.vstack([rows, self._unjudged()])
+            rows = np.vstack([rows, self._rows(*unjudged_word(self._compiled.program, words))])
         columns = self._compiled.program.columns
         letters = np.ascontiguousarray(rows[:, :columns])
         choice, *trail = np.split(np.ascontiguousarray(rows[:, columns:]).view(np.int32), 3, axis=1)
@@ -63,16 +62,11 @@ class WordLetters:
         compiled, program = self._compiled, self._compiled.program
         chosen = LabelWords(words.true[places], words.unknown[places])
         rules = compiled.rules, compiled.machines, compiled.propositions
-        table = letters(program, *rules, chosen, self._choices)
-        trail = trail_letters(compiled.trails, program, chosen, table, range(program.columns))
-        return _joined(table.letters, table.choice, *trail)
+        return self._rows(chosen, letters(program, *rules, chosen, self._choices))
 
-    def _unjudged(self) -> U8:
-        """Return the row of a word that no rule can judge."""
-        letters = self._compiled.program.unknown[None, :]
-        none = np.zeros(letters.shape, np.int32)
-        return _joined(letters, none, np.full(letters.shape, UNREADABLE, np.int32), none)
-
-
-def _joined(letters: U8, *numbers: I32) -> U8:
-    return np.hstack([np.ascontiguousarray(part).view(np.uint8) for part in (letters, *numbers)])
+    def _rows(self, words: LabelWords, table: LetterTable) -> U8:
+        """Return the rows of words with this letter table."""
+        compiled, program = self._compiled, self._compiled.program
+        trail = trail_letters(compiled.trails, program, words, table, range(program.columns))
+        parts = (table.letters, table.choice, *trail)
+        return np.hstack([np.ascontiguousarray(part).view(np.uint8) for part in parts])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -157,3 +157,25 @@ def evaluate_boolean(formula: Formula, true: Collection[str]) -> bool:
             return next(values) == next(values)
         case _:
             raise AssertionError(f"`{formula.op.value}` is not Boolean")
+
+
+def evaluate_kleene(formula: Formula, values: Mapping[str, bool | None]) -> bool | None:
+    """Return the value of a Boolean formula where those of its propositions may be unknown (None).
+
+    The connectives have the tables of Kleene's strong logic: `p or not p` is unknown where p is.
+    """
+    if formula.op is Op.PROP:
+        return values[formula.name]
+    parts = [evaluate_kleene(arg, values) for arg in formula.args]
+    match formula.op, parts:
+        case Op.NOT, [p]:
+            return None if p is None else not p
+        case ((Op.AND | Op.OR), _):
+            decisive = formula.op is Op.OR
+            return decisive if decisive in parts else None if None in parts else not decisive
+        case Op.IMPLIES, [p, q]:
+            return True if p is False or q is True else None if None in parts else False
+        case Op.IFF, [p, q]:
+            return None if None in parts else p is q
+        case _:
+            return evaluate_boolean(formula, ())

@@ -46,7 +46,7 @@ from .wire_loops import (
     TRUTH,
 )
 
-_OWN = frozenset(keys.SESSION + keys.SESSION_NAMES.index(name) for name in CONVERSATIONS)
+_CONVERSATIONS = frozenset(keys.SESSION + keys.SESSION_NAMES.index(name) for name in CONVERSATIONS)
 _MODELS = frozenset({keys.INPUT, keys.OUTPUT, keys.REQUEST_MODEL, keys.RESPONSE_MODEL})
 """Slots that make a span without an operation a model's."""
 _ANSWERED = frozenset({keys.INPUT, keys.OUTPUT, keys.FINISH_REASONS, keys.OUTPUT_TOKENS})
@@ -113,7 +113,7 @@ def _read(
         nested=_truth(data, found.get(keys.IS_NESTED)),
         call=role.call,
         error=error,
-        own_conversation=session_slot in _OWN,
+        own_conversation=session_slot in _CONVERSATIONS,
         response_id=role.response_id,
         lacks=role.lacks,
     )

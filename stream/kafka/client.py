@@ -19,7 +19,7 @@ from ..group.topic_loss import Loss
 from .assignment import join
 from .compacted import read_compacted
 from .preflight import LISTEN_S, require_listener
-from .settings import RECONNECT_MS_MAX, KafkaSettings, connecting, producing
+from .settings import KafkaSettings, consuming, producing
 from .topic_identity import TopicIdentities
 from .transactions import Transactions
 
@@ -212,12 +212,4 @@ class KafkaClient:
 def consumer_in_no_group(settings: KafkaSettings, process: str, **limits: Any) -> Any:
     """Return a consumer of committed records to which partitions are assigned."""
     require_listener(settings, LISTEN_S)
-    return KafkaConsumer(
-        **connecting(settings, process),
-        isolation_level="read_committed",
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-        allow_auto_create_topics=False,
-        reconnect_backoff_max_ms=RECONNECT_MS_MAX,
-        **limits,
-    )
+    return KafkaConsumer(**{**consuming(settings, process), "group_id": None}, **limits)

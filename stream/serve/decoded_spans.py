@@ -1,7 +1,7 @@
 """The spans that the receivers decoded, until their content is read.
 
-A span waits for its session as the request that it came in. It is in memory still when its content is read,
-unless the process has restarted, and then it is not decoded again.
+A span waits for its session as the request that it came in. Serve decodes the span again only after a
+restart, or where too many spans came since.
 """
 
 from __future__ import annotations

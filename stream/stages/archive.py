@@ -148,12 +148,12 @@ class ArchiveStage:
         """
         assert not self.is_due(buffer), "what is due is archived first"
         progress, counts = buffer.progress, ArchiveCounts()
-        letters: list[DeadLetter] = []
+        dead_letters: list[DeadLetter] = []
         batches: list[JudgedBatch] = []
         for record in records:
             counts.taken += 1
             if isinstance(record.content, InputFlaw):
-                letters.append(self._dead_letter(record, record.content))
+                dead_letters.append(self._dead_letter(record, record.content))
                 progress = replace(progress, next=record.offset + 1, is_cut=True)
             else:
                 after = _gathered(progress, record, record.content)
@@ -164,8 +164,8 @@ class ArchiveStage:
                 progress = after
             if self._is_due(buffer, progress):
                 break
-        counts.dead_letters = [letter.code for letter in letters]
-        return StageResult(tuple(letters), ChunkWrites(progress, tuple(batches)), counts)
+        counts.dead_letters = [dead_letter.code for dead_letter in dead_letters]
+        return StageResult(tuple(dead_letters), ChunkWrites(progress, tuple(batches)), counts)
 
     def is_due(self, buffer: ChunkBuffer) -> bool:
         """Return whether the buffer is to be archived now."""

@@ -21,6 +21,7 @@ from tracline.schemas.frames.events import EVENT_SCHEMA
 from tracline.schemas.time import NS, rfc3339
 
 from ..support.checker import derived
+from ..support.evidence.bundle_lines import bundle_lines
 
 PACK = """
 pack: shop
@@ -167,11 +168,6 @@ def expected(sessions: list[Session], rules: tuple[Rule, ...]) -> Counter[Verdic
     return found
 
 
-def verdicts(bundle: Path) -> list[dict]:
-    """Return the lines of a bundle."""
-    return [json.loads(line) for line in (bundle / "verdicts.jsonl").read_text().splitlines()]
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_an_audit_finds_what_the_rules_mean(seed: int, pack: Path, tmp_path: Path) -> None:
     """All verdicts on 60 random sessions of shuffled rows, satisfied and held ones too, are as meant."""
@@ -181,7 +177,7 @@ def test_an_audit_finds_what_the_rules_mean(seed: int, pack: Path, tmp_path: Pat
     outcome = audit(archive, rules, tmp_path / "bundle", AuditOptions(satisfied=True, idle_s=IDLE_S))
     found = Counter(
         (v["session_id"], v["seq"], v["rule"], v["slice"], v["verdict"])
-        for v in verdicts(tmp_path / "bundle")
+        for v in bundle_lines(tmp_path / "bundle")
     )
     wanted = expected(sessions, rules.rules)
     assert found == wanted
@@ -249,7 +245,7 @@ def test_verdict_ids_are_the_documented_digest(pack: Path, tmp_path: Path) -> No
     archive = write(tmp_path / "archive", random_archive(2, 30), Random(1), files=1)
     rules = stopping(load_packs([pack]))
     audit(archive, rules, tmp_path / "bundle", AuditOptions(satisfied=True))
-    found = verdicts(tmp_path / "bundle")
+    found = bundle_lines(tmp_path / "bundle")
     digests = {rule.id: rule_digest(rule) for rule in rules.rules}
     for verdict in found:
         named = ("pack", "rule", "rule_digest", "session_id", "occurrence", "slice", "event_id", "verdict")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from tracline.batch.prepare.options import AuditOptions
 from tracline.rules.packs.load import load_packs
 
 from ..support.checker import derived
+from ..support.evidence.bundle_lines import bundle_lines
 
 RECORDINGS = Path(__file__).parents[1] / "frameworks" / "recordings"
 LOGS = os.environ.get("RECORDED_LOGS")
@@ -25,7 +25,7 @@ def test_recorded_verdicts_follow_from_their_certificates(tmp_path: Path) -> Non
     rules = load_packs(["customer-service", "privacy", "tool-hygiene"])
     for source in sources:
         audit(source, rules, tmp_path / "bundle", AuditOptions())
-        lines = map(json.loads, (tmp_path / "bundle" / "verdicts.jsonl").read_bytes().splitlines())
+        lines = bundle_lines(tmp_path / "bundle")
         count = sum(line["verdict"] in ("violated", "unmet") for line in lines)
         assert derived(tmp_path / "bundle") == (count, 0), source
         assert count > 10 or source != RECORDINGS

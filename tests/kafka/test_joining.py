@@ -7,7 +7,7 @@ import time
 from contextlib import closing, suppress
 
 import pytest
-from aiokafka import AIOKafkaConsumer
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.errors import IllegalStateError, KafkaError
 from faust.types import TP
 from tracline.stream.group.client import Assignment
@@ -62,17 +62,18 @@ def test_who_waits_long_for_a_partition_takes_over(topics: KafkaSettings) -> Non
 
 async def take_over(kafka: KafkaSettings) -> None:
     """Of two consumers of one partition the one that has it reads, and ends after a while."""
-    consumers = [consumer_of(kafka), consumer_of(kafka)]
+    assigned = asyncio.Event()
+    consumers = [consumer_of(kafka, assigned), consumer_of(kafka, assigned)]
     for consumer in consumers:
         await consumer.start()
         stay(consumer)
     limit = time.monotonic() + 4 * IDLE_S
     while time.monotonic() < limit:
-        at_work = await reader_of(consumers)
+        at_work = await reader_of(consumers, assigned)
     waiting = next(consumer for consumer in consumers if consumer is not at_work)
     assert not waiting.assignment()
     await at_work.stop()
-    assert await reader_of([waiting]) is waiting
+    assert await reader_of([waiting], assigned) is waiting
     await waiting.stop()
 
 
@@ -89,10 +90,11 @@ async def go_on_without(kafka: KafkaSettings, monkeypatch: pytest.MonkeyPatch) -
     async def breaks() -> None:
         raise ZeroDivisionError
 
-    consumer = consumer_of(kafka)
+    assigned = asyncio.Event()
+    consumer = consumer_of(kafka, assigned)
     assert refusal_of(consumer) is None
     await consumer.start()
-    await reader_of([consumer])
+    await reader_of([consumer], assigned)
     assert refusal_of(consumer) is None
     coordinator = consumer._coordinator
     with monkeypatch.context() as broken:
@@ -117,9 +119,10 @@ async def seek(kafka: KafkaSettings) -> None:
         if consumer.assignment() == {place}:
             raise IllegalStateError
 
-    consumer = consumer_of(kafka)
+    assigned = asyncio.Event()
+    consumer = consumer_of(kafka, assigned)
     await consumer.start()
-    await reader_of([consumer])
+    await reader_of([consumer], assigned)
     gone, here = TP(kafka.topic(Topic.EVENTS), 0), TP(kafka.topic(Topic.ALERTS), 0)
     await sought(look_for(gone), consumer, [gone])
     with pytest.raises(IllegalStateError):
@@ -127,21 +130,37 @@ async def seek(kafka: KafkaSettings) -> None:
     await consumer.stop()
 
 
-async def reader_of(consumers: list[AIOKafkaConsumer]) -> AIOKafkaConsumer:
+async def reader_of(consumers: list[AIOKafkaConsumer], assigned: asyncio.Event) -> AIOKafkaConsumer:
     """The consumer that has the partition, once it has read from it."""
     while not (having := [consumer for consumer in consumers if consumer.assignment()]):
-        await asyncio.sleep(0.05)
+        assigned.clear()
+        await assigned.wait()
     await having[0].getmany(timeout_ms=100)
     return having[0]
 
 
-def consumer_of(kafka: KafkaSettings) -> AIOKafkaConsumer:
+class Assigned(ConsumerRebalanceListener):
+    """A listener that sets an event when its consumer's partitions are assigned."""
+
+    def __init__(self, assigned: asyncio.Event) -> None:
+        self._assigned = assigned
+
+    async def on_partitions_revoked(self, _partitions: list[TopicPartition]) -> None:
+        """Do nothing."""
+
+    async def on_partitions_assigned(self, _partitions: list[TopicPartition]) -> None:
+        """Set the event."""
+        self._assigned.set()
+
+
+def consumer_of(kafka: KafkaSettings, assigned: asyncio.Event) -> AIOKafkaConsumer:
     """A consumer of a topic of one partition, which is taken for one that hangs when it does not read."""
-    return AIOKafkaConsumer(
-        kafka.topic(Topic.ALERTS),
+    consumer = AIOKafkaConsumer(
         bootstrap_servers=list(kafka.bootstrap_servers),
         group_id=kafka.group("test"),
         session_timeout_ms=round(float(TIMEOUT_S) * 1000),
         heartbeat_interval_ms=200,
         max_poll_interval_ms=round(IDLE_S * 1000),
     )
+    consumer.subscribe([kafka.topic(Topic.ALERTS)], listener=Assigned(assigned))
+    return consumer

@@ -17,6 +17,7 @@ from tracline.rules.packs.load import pack_text
 from tracline.schemas.time import NS
 
 from ..support.event_rows import PACK, START, call, result, session, user, write
+from ..support.evidence.bundle_lines import bundle_lines
 
 RULES = pack_text(PACK)
 HOUR = 3600 * NS
@@ -62,15 +63,10 @@ def write_archive(folder: Path, random: Random) -> None:
         write(folder / f"events-{number}.parquet", part)
 
 
-def lines(bundle: Path, name: str = "verdicts.jsonl") -> list[dict]:
-    """Return the lines of a file of a bundle."""
-    return [json.loads(line) for line in (bundle / name).read_text().splitlines()]
-
-
 def closed_verdicts(bundle: Path) -> list[dict]:
     """Return the verdicts of a bundle on sessions that are closed."""
-    is_open = {(each["session_id"], each["occurrence"]) for each in lines(bundle, "open.jsonl")}
-    return [each for each in lines(bundle) if (each["session_id"], each["occurrence"]) not in is_open]
+    is_open = {(each["session_id"], each["occurrence"]) for each in bundle_lines(bundle, "open.jsonl")}
+    return [each for each in bundle_lines(bundle) if (each["session_id"], each["occurrence"]) not in is_open]
 
 
 def nightly(archive: Path, out: Path, ends: Sequence[int]) -> list[Path]:
@@ -97,13 +93,13 @@ def test_the_nights_together_are_one_audit(seed: int, tmp_path: Path) -> None:
     ends = sorted(random.sample(range(START, START + 6 * DAY), 4))
     nights = nightly(archive, tmp_path, ends)
     audit(str(archive), RULES, tmp_path / "whole", AuditOptions(as_of=ends[-1], idle_s=IDLE / NS))
-    found = [each for night in nights for each in lines(night)]
+    found = [each for night in nights for each in bundle_lines(night)]
     assert len(found) >= 10
     assert len({each["id"] for each in found}) == len(found)
     assert sorted(found, key=lambda each: each["id"]) == sorted(
         closed_verdicts(tmp_path / "whole"), key=lambda each: each["id"]
     )
-    assert lines(nights[-1], "open.jsonl") == lines(tmp_path / "whole", "open.jsonl")
+    assert bundle_lines(nights[-1], "open.jsonl") == bundle_lines(tmp_path / "whole", "open.jsonl")
     sessions = [
         json.loads((night / "summary.json").read_text())["population"]["sessions"] for night in nights
     ]
@@ -121,9 +117,9 @@ def test_a_night_is_re_performed_without_the_previous_bundle(seed: int, tmp_path
     for night, begin, end in zip(nightly(archive, tmp_path, ends)[1:], ends, ends[1:], strict=False):
         alone = night_options([str(archive)], AuditOptions(as_of=end, idle_s=IDLE / NS), begin)
         audit(str(archive), RULES, tmp_path / "again", alone)
-        only = tmp_path / "only"
+        only = tmp_path / f"only-{end}"
         only.mkdir()
-        for each in lines(night, "inputs.jsonl"):
+        for each in bundle_lines(night, "inputs.jsonl"):
             (only / each["name"]).write_bytes((archive / each["name"]).read_bytes())
         given = AuditOptions(as_of=end, previous_as_of=begin, idle_s=IDLE / NS, threads=2)
         if any(only.iterdir()):
@@ -132,17 +128,14 @@ def test_a_night_is_re_performed_without_the_previous_bundle(seed: int, tmp_path
             assert (tmp_path / "again" / name).read_bytes() == (night / name).read_bytes(), name
             if any(only.iterdir()):
                 assert (tmp_path / "of-these" / name).read_bytes() == (night / name).read_bytes(), name
-        for each in only.iterdir():
-            each.unlink()
-        only.rmdir()
 
 
 def test_a_quiet_day_is_a_bundle_without_a_session(tmp_path: Path) -> None:
     """No session closed; the bundle has no verdict."""
     write(tmp_path / "archive" / "events.parquet", session("a", user("no!")))
     _, quiet = nightly(tmp_path / "archive", tmp_path, (START + DAY, START + 2 * DAY))
-    assert lines(quiet) == []
-    assert lines(quiet, "inputs.jsonl") == []
+    assert bundle_lines(quiet) == []
+    assert bundle_lines(quiet, "inputs.jsonl") == []
     assert json.loads((quiet / "summary.json").read_text())["population"]["sessions"] == 0
 
 

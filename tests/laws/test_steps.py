@@ -93,15 +93,15 @@ def test_a_dropped_step_of_the_alerts_changes_nothing(seed: int) -> None:
     alerts: list[Alert] = []
     place = 0
     while place < len(records):
-        some = records[place : place + random.randint(1, 30)]
+        polled = records[place : place + random.randint(1, 30)]
         before = deepcopy(state)
-        result = stage.step(state, some)
+        result = stage.step(state, polled)
         assert state == before, "the step leaves the state as it is"
         if random.random() < 0.3:
             continue
         state.apply(result.writes)
         alerts += [output for output in result.outputs if isinstance(output, Alert)]
-        place += len(some)
+        place += len(polled)
     assert alerts == [output for output in whole.outputs if isinstance(output, Alert)]
     assert alerts
 

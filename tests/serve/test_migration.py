@@ -49,7 +49,7 @@ def stored(folder: Path, text: str) -> None:
 
 
 def schema(folder: Path) -> list[tuple[str, str, str]]:
-    """The columns of all tables of a store: table, column, type."""
+    """Return the columns of all tables of a store: table, column, type."""
     query = (
         "SELECT t.name, c.name, c.type FROM sqlite_master t, pragma_table_info(t.name) c ORDER BY 1, c.cid"
     )
@@ -57,7 +57,7 @@ def schema(folder: Path) -> list[tuple[str, str, str]]:
         return db.execute(query).fetchall()
 
 
-def test_a_store_of_version_1_is_gone_on_with(pack: Path, tmp_path: Path) -> None:
+def test_serve_continues_a_store_of_version_1(pack: Path, tmp_path: Path) -> None:
     """Its tables become those of a new one, and the conversation is judged whole, once."""
     state = tmp_path / "old" / "state"
     stored(state, STORED.read_text())
@@ -72,7 +72,7 @@ def test_a_store_of_version_1_is_gone_on_with(pack: Path, tmp_path: Path) -> Non
     assert schema(state) == schema(tmp_path / "new" / "state")
 
 
-def test_a_store_of_version_2_is_gone_on_with(pack: Path, tmp_path: Path) -> None:
+def test_serve_continues_a_store_of_version_2(pack: Path, tmp_path: Path) -> None:
     """Its sessions, whose states are whole in their rows, continue, and every event is judged once."""
     state = tmp_path / "old" / "state"
     stored(state, zstandard.decompress(STORED_2.read_bytes()).decode())

@@ -67,7 +67,6 @@ def on_the_console(live: Live) -> dict[Rule, ViolationRate]:
 def in_metrics(live: Live) -> dict[Rule, Counter[str]]:
     """Return `tracline_rule_sessions_total` of each rule with sessions, by what it counts."""
     registry = CollectorRegistry()
-    registry = CollectorRegistry()
     metrics = JudgingMetrics(registry, [(rule.pack, rule.id) for rule in live.compiled.rules])
     for batch in live.batches:
         metrics.count(batch.outputs)

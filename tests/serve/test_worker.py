@@ -298,7 +298,7 @@ class Broken(dict):
 
     def get(self, *_: object) -> object:
         """Break."""
-        raise ZeroDivisionError("never told")
+        raise ZeroDivisionError("a secret")
 
     __getitem__ = __contains__ = __iter__ = get
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ....schemas.records.violation_rate import rate_of
+from ....schemas.verdict import BREACHES
 from ...options import Command, note, out_option
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _found(bundle: Path) -> frozenset[RuleBreach]:
     return frozenset(
         (record.pack, record.rule, record.session_id)
         for record in read_verdicts(bundle / VERDICTS)
-        if record.verdict in ("violated", "unmet")
+        if record.verdict in BREACHES
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ....rules.model.problem import RuleError
+from ....schemas.verdict import BREACHES
 from ...error import command_error
 from ...options import Command, note
 from ...source import audit_options
@@ -60,7 +61,7 @@ def command(bundle: Path, verdict: str, kind: str, folder: Path, add: bool, arch
     from ....batch.findings.inputs import bundle_input
 
     (record,) = choose(bundle, Wanted(verdict=verdict)).records
-    if record.verdict not in ("violated", "unmet"):
+    if record.verdict not in BREACHES:
         hint = "take a violated or unmet verdict"
         raise command_error("TRL609", str(bundle), f"verdict {verdict} is {record.verdict}", hint)
     document = _document(folder, record) if add else None

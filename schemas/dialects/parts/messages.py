@@ -288,9 +288,11 @@ def _plain_message(value: dict[str, Value]) -> Message | None:
     if role is None or not isinstance(found, list) or len(value) != 2 + ("finish_reason" in value):
         return None
     parts = plain_parts(found)
-    if parts is None or (role is Role.TOOL and not parts[2]):
+    if parts is None:
         return None
     texts, calls, results = parts
+    if role is Role.TOOL and not results:
+        return None
     text = "\n".join(texts) if texts and role is not Role.TOOL else None
     return Message(role, text, tuple(calls), tuple(results))
 

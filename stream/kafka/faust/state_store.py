@@ -12,10 +12,11 @@ import os
 import shutil
 import struct
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from ....schemas.attempt import attempt
 from ....schemas.time import NS
 from ...error import StreamError
 from ...messages.codec import partition_of
@@ -167,9 +168,8 @@ class DiskPartitionStore:
 
     def discard(self) -> None:
         """Release it, and delete its files."""
-        with suppress(Exception):
-            # The files that it could not write are deleted next.
-            self._base.close()
+        # An error ends nothing: the files that it could not write are deleted next.
+        attempt(self._base.close)
         with _disk_errors(self._path):
             shutil.rmtree(self._path)
 

@@ -38,7 +38,7 @@ def signed_bundle(
 ) -> Path:
     """Audit the events of `folder/archive` into `folder/NAME`, signed by these key files of the folder."""
     archive = write(folder / "archive" / "events.parquet", events()).parent
-    signers = tuple(KeySigner.of(folder / name, None) for name in keys)
+    signers = tuple(KeySigner.of(folder / key, None) for key in keys)
     before = None if previous is None else read_previous(previous)
     attesting = Attesting(signers, before, clock=lambda: START)
     audit(archive, pack_text(PACK), folder / name, options or AuditOptions(), attesting=attesting)

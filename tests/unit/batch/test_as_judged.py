@@ -38,6 +38,7 @@ from tracline.stream.stages.schedule import MonitorState
 
 from ...support.checker import refusal
 from ...support.event_rows import PACK, START, call, result, session, user, write
+from ...support.evidence.bundle_lines import bundle_lines
 from ...support.taking_buffer import TakingBuffer
 
 pytestmark = pytest.mark.slow
@@ -66,24 +67,19 @@ def archive(root: Path, *parts: tuple[list[dict], str], times: int = 1) -> Path:
     return root
 
 
-def verdicts(bundle: Path) -> list[dict[str, Any]]:
-    """The records of a bundle."""
-    return [json.loads(line) for line in (bundle / "verdicts.jsonl").read_text().splitlines()]
-
-
 def judged(root: Path, **options: Any) -> list[tuple[str, int, str, str]]:
     """Session, place, rule and verdict of what an audit as judged finds."""
     bundle = root.with_name("bundle")
     audit_as_judged(root, bundle, AuditOptions(**options))
     assert refusal(bundle) is None
-    return [(v["session_id"], v["seq"], v["rule"], v["verdict"]) for v in verdicts(bundle)]
+    return [(v["session_id"], v["seq"], v["rule"], v["verdict"]) for v in bundle_lines(bundle)]
 
 
 def plain(root: Path, name: str, rows: Sequence[dict], rules: Any) -> list[dict[str, Any]]:
     """Return what an ordinary audit of these rows finds."""
     write(root / name / "archive" / "events.parquet", rows)
     audit(root / name / "archive", rules, root / name / "bundle", AuditOptions())
-    return verdicts(root / name / "bundle")
+    return bundle_lines(root / name / "bundle")
 
 
 ROWS = [
@@ -99,7 +95,7 @@ def test_one_set_that_judged_all_is_an_ordinary_audit(tmp_path: Path) -> None:
     )
     write(tmp_path / "plain" / "events.parquet", ROWS)
     plain_audit = audit(tmp_path / "plain", OLD, tmp_path / "other", AuditOptions(satisfied=True))
-    assert len(verdicts(tmp_path / "bundle")) > 4
+    assert len(bundle_lines(tmp_path / "bundle")) > 4
     for name in ("verdicts.jsonl", "verdicts.parquet"):
         assert (tmp_path / "bundle" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
     summary = dict(found.summary)
@@ -123,7 +119,7 @@ def test_occurrences_that_finished_under_their_rules(tmp_path: Path) -> None:
     second_session = session("t", user("now?"), start=START + NS)
     live = archive(tmp_path / "live", (first, "aaaa"), (second_session, "bb"), (second, "bbbb"))
     audit_as_judged(live, tmp_path / "bundle", AuditOptions())
-    found = {verdict["id"] for verdict in verdicts(tmp_path / "bundle")}
+    found = {verdict["id"] for verdict in bundle_lines(tmp_path / "bundle")}
     old = plain(tmp_path, "old", first, OLD)
     new = plain(tmp_path, "new", [*second, *second_session], NEW)
     assert found == {verdict["id"] for verdict in [*old, *new]}
@@ -160,7 +156,7 @@ def test_segments_are_drawn_with_the_rules_of_their_set(tmp_path: Path) -> None:
     mixed = session("mixed", user("a"), user("b"), user("c"), user("d"))
     rows = (torn, "aabbb"), (clean, "b" * len(clean)), (mixed, "aabbb")
     judged(archive(tmp_path / "archive", *rows))
-    lines = [json.loads(line) for line in (tmp_path / "bundle" / "sessions.jsonl").read_text().splitlines()]
+    lines = bundle_lines(tmp_path / "bundle", "sessions.jsonl")
     found = {(line["session_id"], line["why"], line["events"][0]["seq"]): line["rules"] for line in lines}
     assert set(found) == {("torn", "worst", 3), ("clean", "sample", 1)}
     assert {run["rule"] for run in found["clean", "sample", 1]} >= {"paid-twice"}
@@ -223,7 +219,7 @@ def test_a_summary_adds_the_rules_of_all_sets_up(tmp_path: Path) -> None:
     assert found["rules"]["calm"]["by_agent"]["bot"]["violations"] == 3
     assert set(found["rules"]) == {"answered", "calm", "gives-up", "paid-once", "paid-twice"}
     assert [(record["digest"], record["events"]) for record in found["rule_sets"]] == [(A, 2), (B, 1)]
-    latest = {record["rule_digest"] for record in verdicts(tmp_path / "bundle") if record["seq"] == 2}
+    latest = {record["rule_digest"] for record in bundle_lines(tmp_path / "bundle") if record["seq"] == 2}
     assert latest == {found["rules"]["calm"]["rule_digest"]}
 
 
@@ -260,7 +256,7 @@ def test_an_archive_that_was_copied_without_its_manifest_is_judged_alike(tmp_pat
     (live / "rules" / f"{'0' * 64}.json").write_text("[7]")
     found = audit_as_judged(live, tmp_path / "bundle", AuditOptions())
     assert [
-        (v["session_id"], v["seq"], v["rule"], v["verdict"]) for v in verdicts(tmp_path / "bundle")
+        (v["session_id"], v["seq"], v["rule"], v["verdict"]) for v in bundle_lines(tmp_path / "bundle")
     ] == whole
     assert {reject.file for reject in found.population.rejects} == {
         "rules/more.json",
@@ -369,7 +365,7 @@ def test_an_audit_as_judged_finds_what_was_found_live(tmp_path: Path, finish: bo
     audit_as_judged(tmp_path / "live", tmp_path / "bundle", AuditOptions())
     found = {
         record["id"]: (record["session_id"], record["rule"], record["verdict"])
-        for record in verdicts(tmp_path / "bundle")
+        for record in bundle_lines(tmp_path / "bundle")
     }
     assert found == live
     counts = Counter(live.values())

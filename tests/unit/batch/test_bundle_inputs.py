@@ -13,6 +13,7 @@ from tracline.batch.prepare.options import AuditOptions
 from tracline.rules.packs.load import pack_text
 
 from ...support.event_rows import PACK, session, user, write
+from ...support.evidence.bundle_lines import bundle_lines
 
 RULES = pack_text(PACK)
 TIMES = ("2026-02-17T12:00:00.000000000Z", "2026-02-17T12:00:02.000000000Z")
@@ -21,7 +22,7 @@ TIMES = ("2026-02-17T12:00:00.000000000Z", "2026-02-17T12:00:02.000000000Z")
 def inputs(source: Path, bundle: Path) -> list[dict[str, Any]]:
     """Return the lines of an audit's inputs."""
     audit(source, RULES, bundle, AuditOptions())
-    return [json.loads(line) for line in (bundle / "inputs.jsonl").read_text().splitlines()]
+    return bundle_lines(bundle, "inputs.jsonl")
 
 
 @pytest.mark.parametrize("statistics", [True, False])

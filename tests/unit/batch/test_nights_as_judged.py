@@ -13,7 +13,8 @@ from tracline.batch.prepare.options import AuditOptions
 from tracline.schemas.time import NS
 
 from ...support.event_rows import START, call, result, session, user
-from .test_as_judged import archive, verdicts
+from ...support.evidence.bundle_lines import bundle_lines
+from .test_as_judged import archive
 
 pytestmark = pytest.mark.slow
 
@@ -32,8 +33,8 @@ def test_nights_as_judged_are_one_audit_as_judged(tmp_path: Path) -> None:
     for number, (begin, end) in enumerate(pairwise([START - NS, *ends])):
         options = night_options([str(root)], AuditOptions(as_of=end, satisfied=True), begin, as_judged=True)
         audit_as_judged(root, tmp_path / f"night-{number}", options)
-        found += verdicts(tmp_path / f"night-{number}")
+        found += bundle_lines(tmp_path / f"night-{number}")
     audit_as_judged(root, tmp_path / "whole", AuditOptions(as_of=ends[-1], satisfied=True))
-    closed = [each for each in verdicts(tmp_path / "whole") if each["session_id"] != "u"]
+    closed = [each for each in bundle_lines(tmp_path / "whole") if each["session_id"] != "u"]
     assert {each["session_id"] for each in closed} == {"s", "t", "v"}
     assert sorted(found, key=lambda each: each["id"]) == sorted(closed, key=lambda each: each["id"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from random import Random
 
@@ -18,13 +17,9 @@ from tracline.schemas.time import rfc3339
 
 from ...differential.test_audit_order import archive_of
 from ...support.event_rows import PACK, session, user, write
+from ...support.evidence.bundle_lines import bundle_lines
 
 RULES = pack_text(PACK)
-
-
-def lines(bundle: Path) -> list[dict]:
-    """Return the open sessions of a bundle."""
-    return [json.loads(line) for line in (bundle / "open.jsonl").read_text().splitlines()]
 
 
 @pytest.mark.parametrize("disordered_max", [-1, 1])
@@ -45,7 +40,10 @@ def test_each_open_session_has_the_files_with_its_rows(
     keys = rows.with_columns(pl.col("occurrence").to_physical()).select("session_id", "occurrence", "file")
     for session_id, occurrence, file in keys.iter_rows():
         files.setdefault((session_id, rfc3339(occurrence)), set()).add(file)
-    found = {(line["session_id"], line["occurrence"]): line["files"] for line in lines(tmp_path / "bundle")}
+    found = {
+        (line["session_id"], line["occurrence"]): line["files"]
+        for line in bundle_lines(tmp_path / "bundle", "open.jsonl")
+    }
     assert len(found) == outcome.summary["population"]["open_sessions"] > 3
     assert found == {key: sorted(files[key]) for key in found}
     assert list(found) == sorted(found)

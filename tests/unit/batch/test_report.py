@@ -129,7 +129,9 @@ def test_the_page_has_what_was_audited_before_what_was_found(folder: Path) -> No
     worst = page[page.index('id="worst"') : page.index('id="sample"')]
     ids = re.findall(r'class="id">(\w+)<', worst)
     assert ids == ["worse", "bad", "long", "mild"]
-    assert "is not drawn" in worst
+    assert "too long and is not drawn" in worst
+    assert f"more than {EVENTS_DRAWN_MAX} events" in worst
+    assert " 0 events" not in worst
     assert "violated at event 1" in worst
     assert page.count("<svg") >= 9
 
@@ -170,6 +172,22 @@ def test_a_summary_without_a_count_is_an_error(folder: Path) -> None:
         (bundle / "summary.json").write_text(json.dumps({**summary, "population": value}))
         done = run("report", bundle)
         assert (done.exit_code, done.stderr.count("TRL424")) == (2, 1)
+
+
+def test_the_page_has_the_likely_mistakes_and_the_silent_agents(folder: Path) -> None:
+    """Those of the summary: a misspelt condition hides violations, and so does an agent that stopped."""
+    bundle = audited(folder)
+    summary = json.loads((bundle / "summary.json").read_text())
+    mistake = {"pack": "desk", "proposition": "pay", "rules": ["paid-once"], "condition": 'tool == "pai"'}
+    summary["likely_mistakes"] = [{**mistake, "reason": "no such tool", "suggestion": None}]
+    silent = {"agent": "bot", "last_day": "2026-02-17", "silent_days": 1, "sessions_expected": 12}
+    summary["population"]["silent_agents"] = [silent]
+    (bundle / "summary.json").write_text(json.dumps(summary))
+    assert run("report", bundle).exit_code == 0
+    page = (bundle / "report.html").read_text("utf-8")
+    assert "1 condition of a rule is likely a mistake" in page
+    assert "<code>desk/pay</code>: <code>tool == &#34;pai&#34;</code>: no such tool" in page
+    assert "<b>bot</b> fell silent after 2026-02-17: it has no session on the last 1 whole day;" in page
 
 
 def test_an_empty_archive_has_a_report(tmp_path: Path) -> None:

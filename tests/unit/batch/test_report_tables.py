@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner, Result
 from tracline.batch.report.comparison import compare_bundles
 from tracline.cli import tracline
 
 from ...support.event_rows import PACK, call, result, session, user, write
+from ...support.evidence.bundle_lines import bundle_lines
 
 
 def run(*words: str | Path) -> Result:
@@ -36,7 +35,7 @@ def test_the_table_has_a_row_for_each_violation(tmp_path: Path) -> None:
     bundle = audited(tmp_path / "a", rows)
     done = run("report", bundle, "--csv")
     found = list(csv.DictReader(io.StringIO(done.stdout)))
-    records = [json.loads(line) for line in (bundle / "verdicts.jsonl").read_text().splitlines()]
+    records = bundle_lines(bundle)
     wanted = [record for record in records if record["verdict"] in ("violated", "unmet")]
     assert [row["id"] for row in found] == [record["id"] for record in wanted]
     assert {row["session_id"] for row in found} == {"'=1+1", "'+s"}
@@ -75,17 +74,13 @@ def test_a_bundle_beside_itself_has_no_change(tmp_path: Path) -> None:
     assert all(before == now for before, now in found.population.values())
 
 
-@pytest.mark.parametrize("words", [["--csv"], ["--compare"]])
-def test_damaged_bundles_are_errors(tmp_path: Path, words: list[str]) -> None:
-    """TRL424, naming the damaged bundle; the two options exclude each damaged."""
+def test_damaged_bundles_are_errors(tmp_path: Path) -> None:
+    """The error is TRL424 and names the damaged bundle; the two options exclude each other."""
     bundle = audited(tmp_path / "a", session("bad", user("no!")))
     damaged = audited(tmp_path / "b", session("bad", user("no!")))
     (damaged / "verdicts.jsonl").write_text("{}\n")
-    done = (
-        run("report", bundle, "--compare", damaged)
-        if "--compare" in words
-        else run("report", damaged, *words)
-    )
-    assert done.exit_code == 2
-    assert f"{damaged}: TRL424" in done.stderr
+    for words in ((damaged, "--csv"), (bundle, "--compare", damaged)):
+        done = run("report", *words)
+        assert done.exit_code == 2
+        assert f"{damaged}: TRL424" in done.stderr
     assert run("report", bundle, "--csv", "--compare", bundle).exit_code == 2

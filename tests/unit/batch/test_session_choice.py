@@ -20,6 +20,7 @@ from tracline.schemas.time import parse_time
 from tracline.schemas.verdict import Severity
 
 from ...support.event_rows import PACK, call, result, session, user, write
+from ...support.evidence.bundle_lines import bundle_lines
 
 pytestmark = pytest.mark.slow
 
@@ -80,7 +81,7 @@ def test_the_worst_and_the_least_numbers_are_chosen(archive: Path, tmp_path: Pat
     ]
     broken_ids = {name for name, _ in broken}
     clean = sorted((number(name, time, seed), name) for name, time in places if name not in broken_ids)
-    lines = [json.loads(line) for line in (bundle / "sessions.jsonl").read_text().splitlines()]
+    lines = bundle_lines(bundle, "sessions.jsonl")
     chosen = {
         why: {line["session_id"] for line in lines if line["why"] == why} for why in ("worst", "sample")
     }
@@ -99,7 +100,7 @@ def test_a_window_has_its_own_sample(archive: Path, tmp_path: Path) -> None:
     """Sessions with an event in the window are drawn, however few."""
     since = DAY * 20_100
     audit(archive, pack_text(PACK), tmp_path / "bundle", AuditOptions(since=since))
-    lines = [json.loads(line) for line in (tmp_path / "bundle" / "sessions.jsonl").read_text().splitlines()]
+    lines = bundle_lines(tmp_path / "bundle", "sessions.jsonl")
     assert sum(line["why"] == "sample" for line in lines) == 6
     assert all(parse_time(line["occurrence"]) >= since for line in lines)
 

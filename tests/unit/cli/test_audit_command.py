@@ -18,6 +18,7 @@ from tracline.batch.prepare.options import ALLOCATOR, allocator_settings
 from tracline.cli import COMMANDS, main, tracline
 
 from ...support.event_rows import PACK, START, call, session, user, write
+from ...support.evidence.bundle_lines import bundle_lines
 
 HOSTILE = "evil\x1b[31m\u202e\x9b\x07<b>&\x00"
 
@@ -132,7 +133,7 @@ def test_sarif_names_each_finding_by_its_rule(place: Path) -> None:
     assert log["version"] == "2.1.0"
     [sarif_run] = log["runs"]
     rules = sarif_run["tool"]["driver"]["rules"]
-    lines = [json.loads(line) for line in (place / "bundle" / "verdicts.jsonl").read_text().splitlines()]
+    lines = bundle_lines(place / "bundle")
     assert [rule["id"] for rule in rules] == ["answered", "calm", "paid-once", "gives-up"]
     assert [r["partialFingerprints"]["traclineVerdict/v1"] for r in sarif_run["results"]] == [
         v["id"] for v in lines

@@ -14,6 +14,7 @@ from tracline.rules.packs.load import load_packs, pack_text
 from tracline.rules.packs.yaml_document import read_document
 
 from ...support.event_rows import call, result, session, user, write
+from ...support.evidence.bundle_lines import bundle_lines
 
 PACK = """\
 pack: desk
@@ -59,7 +60,7 @@ def desk(tmp_path: Path) -> Path:
 
 def verdict(desk: Path, session_id: str, rule: str) -> str:
     """Return the id of the verdict of a rule in a session."""
-    lines = map(json.loads, (desk / "bundle" / "verdicts.jsonl").read_text().splitlines())
+    lines = bundle_lines(desk / "bundle")
     return next(line["id"] for line in lines if (line["session_id"], line["rule"]) == (session_id, rule))
 
 

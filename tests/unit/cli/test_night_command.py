@@ -13,6 +13,7 @@ from tracline.archive.writer import archive_writer
 from tracline.cli import tracline
 
 from ...support.event_rows import PACK, call, session, user, write
+from ...support.evidence.bundle_lines import bundle_lines
 
 NS = 10**9
 HOUR = 3600 * NS
@@ -60,7 +61,7 @@ def after(place: Path, number: int, *more: str) -> Result:
 
 def lines(place: Path, number: int, name: str) -> list[dict]:
     """Return the lines of a file of a night's bundle."""
-    return [json.loads(line) for line in (place / NAMES[number] / name).read_text().splitlines()]
+    return bundle_lines(place / NAMES[number], name)
 
 
 def test_a_series_of_nights(place: Path) -> None:

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from tracline.cli import tracline
 
 from ...support.event_rows import PACK, START, call, result, session, user, write
+from ...support.evidence.bundle_lines import bundle_lines
 
 DUMP = Path(__file__).parents[2] / "frameworks" / "recordings" / "openai-openinference" / "otlp"
 COLUMNS = [
@@ -74,7 +75,7 @@ def audited(source: Path, folder: Path) -> list[tuple]:
         "-q",
     ]
     assert CliRunner().invoke(tracline, words).exit_code == 0
-    found = map(json.loads, (folder / "bundle" / "verdicts.jsonl").read_text().splitlines())
+    found = bundle_lines(folder / "bundle")
     return [tuple(event[name] for name in ("session_id", "occurrence", "seq", "event_id")) for event in found]
 
 

@@ -12,6 +12,7 @@ from tracline.batch.findings.findings import FINDINGS_MAX
 from tracline.cli import tracline
 
 from ...support.event_rows import PACK, call, session, user, write
+from ...support.evidence.bundle_lines import bundle_lines
 from ..batch.test_as_judged import ROWS, archive
 
 pytestmark = pytest.mark.slow
@@ -239,7 +240,7 @@ def test_an_unjudged_rule_states_what_was_unknown(tmp_path: Path) -> None:
     rows = session("s", user("hi"), user(None, content="absent"))
     write(tmp_path / "archive" / "events.parquet", rows)
     bundle = audited(tmp_path, tmp_path / "archive", PACK)
-    record, *_ = map(json.loads, (bundle / "verdicts.jsonl").read_text().splitlines())
+    record, *_ = bundle_lines(bundle)
     assert record["verdict"] == "unjudged"
     (found,) = shown(bundle, "--verdict", record["id"])
     assert found["sentence"].startswith("The rule is unjudged from event 2 on: ")

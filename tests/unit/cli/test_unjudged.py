@@ -20,6 +20,7 @@ from tracline.schemas.span import Span
 from tracline.stream.ingest.request import Encoding
 
 from ...support.dialect_spans import chat
+from ...support.evidence.bundle_lines import bundle_lines
 from ...support.otlp_spans import START
 from ...support.processes.live import wire
 
@@ -83,7 +84,7 @@ def reasons(place: Path) -> dict[str, list[dict[str, Any]]]:
 
 def records(place: Path) -> list[dict[str, Any]]:
     """The lines of the bundle."""
-    return [json.loads(line) for line in (place / "bundle" / "verdicts.jsonl").read_text().splitlines()]
+    return bundle_lines(place / "bundle")
 
 
 @pytest.mark.slow

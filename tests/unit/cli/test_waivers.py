@@ -12,6 +12,7 @@ from tracline.cli import tracline
 from tracline.rules.model.problem import RuleError
 
 from ...support.event_rows import PACK, call, session, user, write
+from ...support.evidence.bundle_lines import bundle_lines
 
 RULE_WAIVER = "waivers: [{{rule: desk/calm, {where}, reason: a test, by: ann, until: {until}}}]\n"
 DIGITS = "0" * 32
@@ -41,7 +42,7 @@ def waive(place: Path, text: str) -> tuple[str, str]:
 
 def verdicts(place: Path, out: str = "bundle") -> list[dict]:
     """Return the verdicts of a bundle."""
-    return [json.loads(line) for line in (place / out / "verdicts.jsonl").read_text().splitlines()]
+    return bundle_lines(place / out)
 
 
 def test_waived_findings_stay_and_are_listed(place: Path) -> None:
@@ -56,7 +57,7 @@ def test_waived_findings_stay_and_are_listed(place: Path) -> None:
     report = (place / "bundle" / "report.html").read_text()
     assert "2 verdicts are waived" in report
     assert "a test" in report
-    waived = [json.loads(line) for line in (place / "bundle" / "waived.jsonl").read_text().splitlines()]
+    waived = bundle_lines(place / "bundle", "waived.jsonl")
     shouted = [each for each in verdicts(place) if each["rule"] == "calm" and each["agent"] == "bot"]
     assert [each["id"] for each in shouted] == [each["id"] for each in waived]
     assert waived[0] == {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tracline.rules import Rule, RuleError, RuleSet, compare
+from tracline.rules.comparison import compare as comparison
 from tracline.rules.comparison.packs import RuleComparison, compare_packs
 from tracline.rules.language.parse import parse_predicate
 from tracline.rules.lint.satisfiability import is_satisfiable
@@ -106,6 +107,13 @@ def test_too_many_events_are_an_error() -> None:
         compare(f"always ({wide})", f"always ({other_names})")
 
 
+def test_too_long_a_search_for_events_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the code and the hint of a comparison, not those of a rule that cannot be compiled."""
+    monkeypatch.setattr(comparison, "SEARCH_STEPS_MAX", 10)
+    with pytest.raises(RuleError, match=r"TRL303 desk/asked .* too large to compare: .* possible events, 10"):
+        compare(rule("always (pay -> once said)"), rule("always (pay -> once late)"))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "changed"),
     [
@@ -152,3 +160,20 @@ def test_a_rule_that_stops_asks_for_what_it_names() -> None:
     longer = stop.replace("always (pay ->", "always (pay and (late or not late) ->")
     assert changes(stop, longer)["one"].changes == ("unknown",)
     assert changes(PACK, longer.replace(" unknown: stop,", ""))["one"].status == "same"
+
+
+@pytest.mark.parametrize(
+    ("steps", "rewritten", "changed"),
+    [
+        ("call or said", "said or call", ()),
+        ("call or said", "call or (said and not call)", ("unknown",)),
+        ("said and not call", "not call and said", ()),
+        ("said", "said and (pay or not pay)", ()),
+    ],
+)
+def test_steps_that_are_unknown_at_other_events_are_a_change(
+    steps: str, rewritten: str, changed: tuple[str, ...]
+) -> None:
+    """A rule that stops is unjudged where its `steps` is unknown, which the rewriting can change."""
+    packs = [PACK.replace("steps: call", f"unknown: stop, steps: {text}") for text in (steps, rewritten)]
+    assert changes(*packs)["three"].changes == changed

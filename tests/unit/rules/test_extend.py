@@ -6,7 +6,6 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -25,6 +24,7 @@ from tracline.stream.messages.codec import Activation, decode, encode
 from tracline.stream.process.trial import require_trial
 
 from ...support.event_rows import call, result, session, user, write
+from ...support.evidence.bundle_lines import bundle_lines
 
 BASE = """\
 pack: base
@@ -94,7 +94,7 @@ def test_an_audit_by_a_pack_that_replaces_nothing_finds_what_its_parent_finds(
     base: Path, tmp_path: Path
 ) -> None:
     """Verdicts are the same except for the pack's name and the ids, which hash it."""
-    found = [verdicts(audited(tmp_path, file)) for file in (base / "base.yaml", written(base, ""))]
+    found = [bundle_lines(audited(tmp_path, file)) for file in (base / "base.yaml", written(base, ""))]
     assert {verdict["pack"] for verdict in found[1]} == {"shop"}
     assert {verdict["id"] for verdict in found[0]}.isdisjoint(verdict["id"] for verdict in found[1])
     for verdict in (*found[0], *found[1]):
@@ -293,11 +293,6 @@ def audited(folder: Path, pack: Path | list[Path]) -> Path:
     ]
     audit(write(folder / "rows.parquet", rows), load_packs(pack), folder / "bundle", AuditOptions())
     return folder / "bundle"
-
-
-def verdicts(bundle: Path) -> list[dict[str, Any]]:
-    """Return the records of a bundle."""
-    return [json.loads(line) for line in (bundle / "verdicts.jsonl").read_text().splitlines()]
 
 
 @pytest.fixture

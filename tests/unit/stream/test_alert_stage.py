@@ -74,7 +74,7 @@ def test_messages_made_again_change_nothing() -> None:
 
 @pytest.mark.slow
 def test_a_restart_anywhere_gives_the_same_alerts() -> None:
-    """Stopped and gone on with from its state, at 40 places, the process raises and resolves the same."""
+    """Restarted from its state at 40 places, the process raises and resolves the same alerts."""
     read, random = records(messages()), Random(5)
     expected = alerts(fresh(), read)
     cuts = sorted(random.sample(range(len(read)), 40))

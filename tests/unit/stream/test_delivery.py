@@ -187,7 +187,7 @@ def test_there_is_room_for_so_many_and_no_more() -> None:
 
 @pytest.mark.slow
 def test_a_round_of_work_is_short() -> None:
-    """However much is refused, a round has so many requests; the next one goes on with what is left."""
+    """A round sends a limited number of requests, also where many are refused; the next sends the rest."""
     desk = Desk(Taking(refuses={f"rule-{number}" for number in range(PENDING_MAX)}))
     for number in range(PENDING_MAX):
         desk.delivery.offer(replace(FIRING, rule=f"rule-{number}"))

@@ -220,7 +220,7 @@ def test_only_the_last_message_of_a_batch_carries_the_time(done: Work) -> None:
 
 
 def test_changed_numbers_of_partitions_are_refused(done: Work) -> None:
-    """State of topics with other numbers of partitions is not gone on with."""
+    """The stage refuses state of topics with another number of partitions."""
     topics = Topics()
     topics.write(topics.begin().take(done.records))
     for sources, partitions in ((SOURCES + 1, PARTITIONS), (SOURCES, PARTITIONS + 1)):

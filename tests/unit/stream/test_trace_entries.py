@@ -147,7 +147,7 @@ def of_version_1(records: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-def test_state_of_version_1_is_gone_on_with() -> None:
+def test_state_of_version_1_is_continued() -> None:
     """A rekeyer that finds it sends what the one before would have sent, and writes behind it."""
     done: Work = work(range(10))
     half = len(done.records) // 2

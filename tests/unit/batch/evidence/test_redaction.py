@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import shutil
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -13,7 +14,9 @@ import polars as pl
 import pytest
 from tracline.archive.error import SourceError
 from tracline.batch.attestation.attest import Attesting
+from tracline.batch.attestation.envelope import signed_envelope
 from tracline.batch.attestation.signers import KeySigner
+from tracline.batch.attestation.statement import statement
 from tracline.batch.audit.audit import audit
 from tracline.batch.evidence.files import bundle_files
 from tracline.batch.prepare.options import AuditOptions
@@ -28,6 +31,7 @@ from tracline.rules.packs.load import pack_text
 
 from ....support.checker import derived
 from ....support.event_rows import call, result, session, user, write
+from ....support.evidence.bundle_lines import bundle_lines
 from ....support.evidence.signed_bundles import make_key, public
 
 PACK = """
@@ -81,21 +85,18 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def lines(bundle: Path, name: str) -> list[Any]:
-    """Return the lines of a file."""
-    return list(map(json.loads, (bundle / name).read_bytes().splitlines()))
-
-
 def secrets_of(bundle: Path) -> set[str]:
     """Return all that a redaction must not leave, read from the files by hand."""
-    verdicts = lines(bundle, "verdicts.jsonl")
-    certified = [line for line in lines(bundle, "certificates.jsonl") if line["kind"] == "session"]
+    verdicts = bundle_lines(bundle)
+    certified = [line for line in bundle_lines(bundle, "certificates.jsonl") if line["kind"] == "session"]
     found = {line["id"] for line in verdicts} | {line["event_id"] for line in verdicts}
     found |= {event[1] for line in certified for event in line["events"]}
     found |= {value for line in certified for values in line["values"] for value in values}
-    found |= {event["event_id"] for line in lines(bundle, "sessions.jsonl") for event in line["events"]}
-    found |= {line["name"] for line in lines(bundle, "inputs.jsonl")}
-    found |= {line[name] for line in lines(bundle, "waived.jsonl") for name in ("id", "reason", "by")}
+    found |= {
+        event["event_id"] for line in bundle_lines(bundle, "sessions.jsonl") for event in line["events"]
+    }
+    found |= {line["name"] for line in bundle_lines(bundle, "inputs.jsonl")}
+    found |= {line[name] for line in bundle_lines(bundle, "waived.jsonl") for name in ("id", "reason", "by")}
     return found | {"yes please", "no never!", "order-zeta", "order-alpha", "files-of-anna"}
 
 
@@ -131,23 +132,27 @@ def test_a_redacted_bundle_is_verified(desk: Path, name: str) -> None:
 
 def test_equal_values_stay_equal(desk: Path) -> None:
     """An order has one replacement in all sessions; equal texts of different events have different ones."""
-    before, after = (lines(desk / name, "verdicts.jsonl") for name in ("bundle", "redacted"))
+    before, after = (bundle_lines(desk / name) for name in ("bundle", "redacted"))
     slices = {line["slice"] for line in after if line["slice"]}
     assert len(slices) == len({line["slice"] for line in before if line["slice"]}) == 2
     assert {len(text) for text in slices} == {34}
-    texts = [event["text"] for line in lines(desk / "redacted", "sessions.jsonl") for event in line["events"]]
+    texts = [
+        event["text"]
+        for line in bundle_lines(desk / "redacted", "sessions.jsonl")
+        for event in line["events"]
+    ]
     shown = [text for text in texts if text is not None]
     assert len(shown) == len(set(shown)) == 3
 
 
 def test_lines_are_sorted_by_what_they_have(desk: Path) -> None:
     """The order of the new lines is that of their new keys, so that it shows nothing of the old ones."""
-    found = lines(desk / "sessionless", "verdicts.jsonl")
+    found = bundle_lines(desk / "sessionless")
     keys = [
         (each["session_id"], each["occurrence"], each["seq"], each["pack"], each["rule"]) for each in found
     ]
     assert keys == sorted(keys)
-    names = [line["session_id"] for line in lines(desk / "sessionless", "sessions.jsonl")]
+    names = [line["session_id"] for line in bundle_lines(desk / "sessionless", "sessions.jsonl")]
     assert names == sorted(names)
 
 
@@ -156,7 +161,7 @@ def test_the_replacement_is_as_documented(desk: Path) -> None:
     value = "order-zeta"
     s = hmac.digest(SECRET.secret, b'["slice","order-zeta"]', sha256)
     expected = "r:" + hmac.digest(s, value.encode(), sha256).hex()[:32]
-    assert expected in {line["slice"] for line in lines(desk / "redacted", "verdicts.jsonl")}
+    assert expected in {line["slice"] for line in bundle_lines(desk / "redacted")}
 
 
 def test_a_value_is_revealed_alone(desk: Path) -> None:
@@ -216,13 +221,8 @@ def test_a_false_revelation_fails(desk: Path, change: Callable[[dict[str, str]],
 
 def test_an_unclassed_field_stops_the_redaction(desk: Path, tmp_path: Path) -> None:
     """A field or file of a later version could have a text; nothing is written then."""
-    from shutil import copytree
-
-    from tracline.batch.attestation.envelope import signed_envelope
-    from tracline.batch.attestation.statement import statement
-
     for name, content in (("open.jsonl", None), ("notes.txt", b"hello")):
-        bundle = copytree(desk / "bundle", tmp_path / name)
+        bundle = shutil.copytree(desk / "bundle", tmp_path / name)
         new = (
             b'{"comment":"a text","files":[],"occurrence":"x","session_id":"s"}\n'
             if content is None
@@ -234,14 +234,12 @@ def test_an_unclassed_field_stops_the_redaction(desk: Path, tmp_path: Path) -> N
         with pytest.raises(SourceError) as caught:
             redact(bundle, tmp_path / "out", SECRET, (), sessions=False)
         assert caught.value.code == "TRL462"
-        assert sorted(path.name for path in tmp_path.iterdir() if path.name.endswith("out")) == []
+        assert [path.name for path in tmp_path.iterdir() if path.name.endswith("out")] == []
 
 
 def test_only_an_intact_original_is_redacted(desk: Path, tmp_path: Path) -> None:
     """A changed bundle, a redacted one, and the bundle itself as the output are refused."""
-    from shutil import copytree
-
-    changed = copytree(desk / "bundle", tmp_path / "bundle")
+    changed = shutil.copytree(desk / "bundle", tmp_path / "bundle")
     (changed / "summary.json").write_text("{}")
     for bundle, out in (
         (changed, tmp_path / "out"),
@@ -264,8 +262,8 @@ def test_a_short_secret_is_refused(tmp_path: Path) -> None:
 
 def test_waived_verdicts_stay_counted(desk: Path) -> None:
     """A line of a waived verdict names its new id; the file of waivers, which people wrote, is left out."""
-    (waived,) = lines(desk / "redacted", "waived.jsonl")
-    (found,) = [line for line in lines(desk / "redacted", "verdicts.jsonl") if line["id"] == waived["id"]]
+    (waived,) = bundle_lines(desk / "redacted", "waived.jsonl")
+    (found,) = [line for line in bundle_lines(desk / "redacted") if line["id"] == waived["id"]]
     assert (found["rule"], found["verdict"], waived["until"]) == ("paid-once", "violated", "2099-12-31")
     assert (desk / "bundle" / "waivers.yaml").exists()
     assert not (desk / "redacted" / "waivers.yaml").exists()
