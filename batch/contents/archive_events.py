@@ -142,11 +142,10 @@ class ArchiveEvents:
         has_error = pl.col("error").is_not_null()
         is_text = pl.col("result").str.starts_with(ERROR_TEXT).fill_null(False) & ~has_error
         counts = has_error.sum().alias("errors"), is_text.sum().alias("texts")
+        is_result, tools = pl.col("kind") == Kind.TOOL_RESULT.value, pl.col("tool").cast(pl.String)
         found: dict[str | None, Failures] = {}
-        for events in self._passes():
-            results = events.filter(pl.col("kind") == Kind.TOOL_RESULT.value)
-            counted = results.group_by(pl.col("tool").cast(pl.String)).agg(*counts)
-            for tool, errors, texts in counted.collect(engine="streaming").iter_rows():
+        for counted in self._each(lambda events: events.filter(is_result).group_by(tools).agg(*counts)):
+            for tool, errors, texts in counted.iter_rows():
                 before = found.get(tool, Failures(0, 0))
                 found[tool] = Failures(before.errors + errors, before.texts + texts)
         return found
