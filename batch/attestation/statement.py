@@ -18,7 +18,7 @@ from ...rules.model.digest import SEMANTICS
 from ...schemas.time import rfc3339
 from ..evidence.bundle import SUMMARY, VERDICTS
 from ..evidence.files import bundle_files, digests, file_digest
-from ..findings.inputs import INPUTS, read_inputs
+from ..findings.audited_archive import INPUTS, read_inputs
 from ..findings.waiving import read_waived
 from ..prepare.options import AuditOptions
 from .chain import PreviousBundle

@@ -72,9 +72,9 @@ def _in_other_field(archive: ArchiveEvents, context: Context, place: Place) -> s
     """Return the path of the same name in the results, of a path in the arguments, or the other way."""
     if not isinstance(place, Path) or len(place.steps) != 1 or place.field not in _OTHER_FIELD:
         return None
-    other = _OTHER_FIELD[place.field]
-    known = archive.paths(context, other)
-    parent, names = names_beside(path_text(Path(other, place.steps)), known)
+    field = _OTHER_FIELD[place.field]
+    known = archive.paths(context, field)
+    parent, names = names_beside(path_text(Path(field, place.steps)), known)
     name = str(place.steps[0])
     near = name if name in names else contained(name, names)
     return None if near is None else f"did you mean `{parent}.{near}`?"

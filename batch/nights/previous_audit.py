@@ -12,7 +12,7 @@ import msgspec
 from ...archive.error import SourceError
 from ...schemas.time import parse_time
 from ..evidence.bundle import OPEN_SESSIONS, SUMMARY
-from ..findings.inputs import SOURCE, BundleSource, InputFile, read_inputs
+from ..findings.audited_archive import SOURCE, BundleSource, InputFile, read_inputs
 from ..prepare.options import AuditOptions
 
 

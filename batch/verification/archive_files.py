@@ -12,7 +12,7 @@ from ...rules.model.problem import counted
 from ..attestation.keys import TrustedKey
 from ..attestation.tombstones import Tombstone, read_tombstones
 from ..evidence.files import file_digest
-from ..findings.inputs import InputFile, read_inputs
+from ..findings.audited_archive import InputFile, read_inputs
 from ..sources.discover import Population, discover
 from .attested import AttestedBundle, signature_check
 from .checks import BundleCheck, CheckResult, failed, not_checked, passed

@@ -21,8 +21,8 @@ from ...schemas.verdict import Verdict
 from ..attestation.statement import input_totals, tool
 from ..evidence.bundle import RULES, SUMMARY, VERDICTS, read_verdicts
 from ..evidence.certificates import CERTIFICATES
+from ..findings.audited_archive import INPUTS
 from ..findings.bundle_rules import bundle_rules
-from ..findings.inputs import INPUTS
 from ..findings.waiving import WAIVED, WAIVERS, Waiving, read_waived
 from ..report.page import REPORT, report_html
 from ..waivers.waiver_file import read_waivers

@@ -22,7 +22,7 @@ from ..audit.audit import audit
 from ..evidence.bundle import RULES, SUMMARY, TYPED_VERDICTS, VERDICTS, is_typed_alike
 from ..evidence.certificates import CERTIFICATES
 from ..evidence.files import file_digest
-from ..findings.inputs import read_inputs
+from ..findings.audited_archive import read_inputs
 from ..findings.waiving import WAIVERS
 from ..nights.night_options import night_options
 from ..prepare.options import AuditOptions

@@ -137,8 +137,8 @@ def _unanswered(answered: _Answered, past: RunPast, asked: int, at: int) -> str 
     if came is None or came <= asked:
         place = f"the last {question} (event {past.seqs[asked]})"
         instead = past.first_false(answered.lasting, asked, min(at, len(past.seqs) - 2))
-        other = "" if instead is None else f"; {_event(answered.lasting, past, instead)} came instead"
-        return f"came too early: no {answer} came since {place}{seen(past.rule)}{other}"
+        reply = "" if instead is None else f"; {_event(answered.lasting, past, instead)} came instead"
+        return f"came too early: no {answer} came since {place}{seen(past.rule)}{reply}"
     between = past.first_false(answered.lasting, asked, came - answered.shift)
     if between is None or between == came:
         return None

@@ -31,7 +31,7 @@ rules:
 """
 
 
-def says(text: str) -> dict:
+def replied(text: str) -> dict:
     """A message of the agent."""
     return {"kind": "assistant", "text": text}
 
@@ -120,7 +120,15 @@ rules:
 
 def test_a_later_question_without_a_yes_is_shown(tmp_path: Path) -> None:
     """The sentence names the last question and its answer, and all events from there on are shown."""
-    steps = [says("Go?"), user("yes"), user("or not"), says("Now?"), user("hm"), call("look"), call("act")]
+    steps = [
+        replied("Go?"),
+        user("yes"),
+        user("or not"),
+        replied("Now?"),
+        user("hm"),
+        call("look"),
+        call("act"),
+    ]
     write(tmp_path / "archive" / "events.parquet", session("s", *steps))
     (found,) = shown(audited(tmp_path, tmp_path / "archive", ASKED), "--rule", "agreed")
     assert found["sentence"] == (
@@ -133,7 +141,7 @@ def test_a_later_question_without_a_yes_is_shown(tmp_path: Path) -> None:
 def test_events_between_that_the_rule_reads_are_shown(tmp_path: Path) -> None:
     """The events between those that the sentence names, at which something of the rule is true, are shown."""
     looks = [call(f"look{at}", f"c{at}") for at in range(6)]
-    steps = [says("Go?"), user("hm"), user("well"), *looks, call("act")]
+    steps = [replied("Go?"), user("hm"), user("well"), *looks, call("act")]
     write(tmp_path / "archive" / "events.parquet", session("s", *steps))
     (found,) = shown(audited(tmp_path, tmp_path / "archive", ASKED), "--rule", "agreed")
     assert [event["seq"] for event in found["events"]] == [1, 2, 3, 8, 9, 10]

@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import Thread
 
 import polars as pl
+import pytest
 from tracline.archive.manifest import ManifestSource
 from tracline.archive.writer import archive_writer
 from tracline.examples.nightly import nightly
@@ -95,6 +96,7 @@ def run(place: Path, day: str, *more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(line, check=False, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_two_nights(tmp_path: Path) -> None:
     """Findings exit 1 and are posted and mailed without texts; the second night chains to the first."""
     (tmp_path / "desk.yaml").write_text(PACK)
