@@ -18,7 +18,8 @@ from ..span_content import Role, SpanContent, SpanRole, ToolCall, ToolResult
 from .span import PlainSpan
 
 _MODELS = otel.MODEL_OPERATIONS - otel.OTHER_OPERATIONS
-_CHAT, _TOOL = SpanRole.CHAT, SpanRole.TOOL
+_CHAT, _TOOL, _USER, _ASSISTANT = SpanRole.CHAT, SpanRole.TOOL, Role.USER, Role.ASSISTANT
+"""Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
 
 
 def input_text(span: PlainSpan) -> str | None:
@@ -36,9 +37,9 @@ def chat_content(span: PlainSpan, asked: str, memory: InputMemory) -> SpanConten
     `memory` is that of the input of an earlier call, and becomes that of this one.
     """
     error, written = _error(span), span.texts.get(otel.OUTPUT_MESSAGES)
-    first, second = remembered(asked, memory, Role.USER), EMPTY
+    first, second = remembered(asked, memory, _USER), EMPTY
     if written is not None:
-        answered = own_output(_CHAT, joined(written, listed(written, Role.ASSISTANT)))
+        answered = own_output(_CHAT, joined(written, listed(written, _ASSISTANT)))
         second = answered if error is None or answered is not ABSENT else EMPTY
     return SpanContent(
         role=_CHAT,

@@ -7,7 +7,7 @@ convention, a lost attribute or anything else that the decoder would report is n
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 from google.protobuf.message import DecodeError
@@ -29,7 +29,7 @@ from ..otlp.single import places_in, resource_of, scope_of
 from ..otlp.wire import varint
 from ..span import Value
 
-CACHED_MAX, _CACHED_BYTES_MAX = 8_192, 127
+CACHED_MAX, _SMALL = 8_192, 127
 """The number of cached attributes and statuses, and the bytes of one: most are on all spans of a process."""
 _TRACE, _SPAN = b"\n\x10", b"\x12\x08"
 """Tags and sizes of the ids, which come first."""
@@ -96,29 +96,25 @@ def _fields(data: bytes, at: int, stop: int) -> tuple[list[_Pair], bool] | None:
     status: bytes | None = None
     at += 28
     while at < stop:
-        tag, size = data[at], data[at + 1]
-        begin = at + 2
-        if tag in _FIXED:
-            at += 9
-            continue
-        if tag == _FLAGS and size == 1:
-            at += 6
-            continue
-        if size > 127:
+        start, tag, size, begin = at, data[at], data[at + 1], at + 2
+        if size > _SMALL and tag not in _FIXED:
             size, begin = varint(data, at + 1)
         at = begin + size
         if tag == _ATTRIBUTE:
             field = data[begin:at]
-            pair = _cached_pair(field) if size <= _CACHED_BYTES_MAX else _pair(field)
+            pair = _cached_pair(field) if size <= _SMALL else _pair(field)
             if pair is None:
                 return None
             pairs.append(pair)
+        elif tag in _FIXED:
+            # What was taken for a size is the first byte of a time.
+            at = start + 9
+        elif tag == _FLAGS and size == 1:
+            at = begin + 4
         elif tag == _KIND:
             at = begin
-        elif tag == _STATUS and status is None:
+        elif tag == _STATUS and status is None and size <= _SMALL:
             status = data[begin:at]
-            if size > _CACHED_BYTES_MAX:
-                return None
         elif tag != _PARENT and not (tag == _NAME and data[begin:at].isascii()):
             return None
     return (pairs, _has_failed(status or b"")) if at == stop else None
@@ -153,42 +149,61 @@ def _whole(pairs: list[_Pair], failed: bool, scope: str, resource: bytes) -> Pla
 
 def _pair(field: bytes) -> _Pair | None:
     """Return an attribute in protobuf; None where its span is not plain."""
-    size, begin = varint(field, 1)
-    at = begin + size
-    if field[0] == _KEY and field[at] == _VALUE:
-        inner, at = varint(field, at + 1)
-        if inner == len(field) - at and field[at] == _TEXT:
-            inner, at = varint(field, at + 1)
-            if inner == len(field) - at:
-                return _named(str(field[begin : begin + size], "utf-8"), str(field[at:], "utf-8"))
+    at = 2 + field[1]
+    if field[0] == _KEY and field[1] <= _SMALL and field[at] == _VALUE:
+        name = field[2:at]
+        size, at = varint(field, at + 1)
+        if size == len(field) - at and field[at] == _TEXT:
+            size, at = varint(field, at + 1)
+            if size == len(field) - at:
+                return _named(_use_of(name), str(field[at:], "utf-8"))
     pair = KeyValue.FromString(field)
+    if len(pair.key) > _SMALL:
+        return None
     try:
         value = value_of_protobuf(pair.value)
     except Unreadable:
         return None
-    return _named(pair.key, value) if isinstance(value, str) else _other(pair.key, value)
+    use = _use_of(pair.key.encode())
+    return _named(use, value) if isinstance(value, str) else _other(use, value)
 
 
 _cached_pair = lru_cache(maxsize=CACHED_MAX)(_pair)
 
 
-def _named(name: str, text: str) -> _Pair | None:
+class _Use(NamedTuple):
+    """An attribute's name, and the use of attributes of that name in a span."""
+
+    name: str
+    is_odd: bool
+    is_slot: bool
+    is_further: bool
+    is_more: bool
+
+
+@lru_cache(maxsize=CACHED_MAX)
+def _use_of(written: bytes) -> _Use:
+    """Return the use of attributes by the bytes of their name; raise ValueError where these are no text."""
+    name = written.decode()
+    is_odd = not name or name in _ODD or name.startswith(MESSAGES)
+    is_further = is_plain(name)
+    return _Use(name, is_odd, name in SLOTS, is_further, not (name in _KNOWN or is_further))
+
+
+def _named(use: _Use, text: str) -> _Pair | None:
     """Return an attribute with a text."""
-    if not name or name in _ODD or name.startswith(MESSAGES):
+    name, is_odd, is_slot, is_further, is_more = use
+    if is_odd:
         return None
-    is_short = max(len(text), len(name)) <= ATTRIBUTE_CHARS_MAX and is_plain(name)
-    return name, text if name in SLOTS else None, text if is_short else None, _is_more(name)
+    is_short = is_further and len(text) <= ATTRIBUTE_CHARS_MAX
+    return name, text if is_slot else None, text if is_short else None, is_more
 
 
-def _other(name: str, value: Value) -> _Pair | None:
+def _other(use: _Use, value: Value) -> _Pair | None:
     """Return an attribute with a value that is no text."""
-    if name in SLOTS or _named(name, "") is None:
+    if use.is_odd or use.is_slot:
         return None
-    return name, None, dict(plain_attributes({name: value})).get(name), _is_more(name)
-
-
-def _is_more(name: str) -> bool:
-    return not (name in _KNOWN or is_plain(name))
+    return use.name, None, dict(plain_attributes({use.name: value})).get(use.name), use.is_more
 
 
 def _resource_attributes(resource: bytes) -> tuple[tuple[str, str], ...]:
