@@ -18,6 +18,7 @@ from ...rules.model.digest import rule_set_digest
 from ...rules.model.rule import RuleSet
 from ...schemas.time import NS
 from ..attestation.attest import UNSIGNED, Attesting, attest
+from ..contents.archive_events import by_tool
 from ..contents.never_true import RuleMistakes, names_never_true, rule_mistakes
 from ..evidence import bundle
 from ..evidence.output_folder import staged
@@ -93,7 +94,7 @@ def audit(
         examples = draft.write_verdicts(compiled.rules)
         tally.reject(named(archive), population)
         content = summary(compiled.rules, compiled.digests, tally, population, options)
-        content |= _rule_mistakes(compiled, tally, parts, options)
+        content |= _rule_mistakes(compiled, tally, parts, options, auditing.by_tool)
         if rule_set.selection:
             content["selection"] = {option: list(words) for option, words in rule_set.selection.items()}
         bundle.write_rules(work / bundle.RULES, rule_set.sources)
@@ -124,24 +125,32 @@ def read_parts(
 
 
 def _rule_mistakes(
-    compiled: CompiledRules, tally: AuditTally, parts: Sequence[SourceFile], options: AuditOptions
+    compiled: CompiledRules,
+    tally: AuditTally,
+    parts: Sequence[SourceFile],
+    options: AuditOptions,
+    labelled: Sequence[pl.DataFrame],
 ) -> dict[str, Any]:
     """Return the entries of the summary on propositions that are never true, and on likely mistakes."""
     if not tally.events:
         return asdict(RuleMistakes())
     names = names_never_true(compiled.labeler.propositions, tally.true, tally.unknown)
-    return asdict(rule_mistakes(parts, compiled.rules, names, options.as_of))
+    return asdict(rule_mistakes(parts, compiled.rules, names, options.as_of, labelled=labelled))
 
 
 @dataclass(frozen=True, slots=True)
 class _Auditing:
-    """An audit in progress: its rules, its bundle and counts so far, and its progress."""
+    """An audit in progress: its rules, its bundle and counts so far, and its progress.
+
+    `by_tool` counts the events by tool and kind, if all are sorted; else the columns are read again.
+    """
 
     compiled: CompiledRules
     draft: BundleDraft
     tally: AuditTally
     on_progress: OnProgress
     opened: list[OpenedIn] = field(default_factory=list["OpenedIn"])
+    by_tool: list[pl.DataFrame] = field(default_factory=list[pl.DataFrame])
 
     @property
     def options(self) -> AuditOptions:
@@ -168,7 +177,13 @@ class _Auditing:
         """Judge all sessions, sorted."""
         scratch, columns = self.draft.scratch, self.draft.choice.columns
         batches = sorted_parts(parts, self.compiled, scratch, self.options, self.on_progress, columns)
-        self._add_all(batches, parts)
+        self._add_all(self._with_tools(batches), parts)
+
+    def _with_tools(self, batches: Iterable[Judged]) -> Iterator[Judged]:
+        """Yield the buckets, and count their events by tool: reading them again costs small files a sixth."""
+        for judged in batches:
+            self.by_tool.append(by_tool(judged.labelled))
+            yield judged
 
     def _judge_in_order(self, passes: Sequence[spill.Pass], found: RowOrder) -> None:
         """Judge the sessions in order."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import polars as pl
 
@@ -109,17 +109,20 @@ def _last(path: str) -> str:
 
 @dataclass(frozen=True)
 class ArchiveEvents:
-    """The events of files up to a time."""
+    """The events of files up to a time.
+
+    `labelled` has the number of rows of all these events by tool and kind, in parts, if they are known.
+    """
 
     parts: Sequence[SourceFile]
     as_of: int | None
+    labelled: Sequence[pl.DataFrame] = ()
 
     @cached_property
     def tools(self) -> Mapping[str, Counter[str]]:
         """Return the number of events of each kind by tool."""
         counted: dict[str, Counter[str]] = {}
-        is_named = pl.col("tool").is_not_null()
-        for named in self._each(lambda events: events.filter(is_named).group_by("tool", "kind").len()):
+        for named in self.labelled or self._each(by_tool):
             for tool, kind, count in named.iter_rows():
                 counted.setdefault(tool, Counter())[kind] += count
         return counted
@@ -218,6 +221,14 @@ class ArchiveEvents:
             with reading(each.parts):
                 found = query(until(each.frame, self.as_of)).collect(engine="streaming")
             yield found
+
+
+Events = TypeVar("Events", pl.LazyFrame, pl.DataFrame)
+
+
+def by_tool(events: Events) -> Events:
+    """Return the number of events of each tool and kind."""
+    return events.filter(pl.col("tool").is_not_null()).group_by("tool", "kind").len()
 
 
 def _paths(name: str, documents: Iterable[str]) -> list[str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from ...rules.model.predicate import Predicate
@@ -78,13 +79,14 @@ def rule_mistakes(
     never_true: Iterable[tuple[str, str]],
     as_of: int | None,
     only: frozenset[tuple[str, str]] | None = None,
+    labelled: Sequence[pl.DataFrame] = (),
 ) -> RuleMistakes:
     """Explain the propositions `never_true` (pack, name), and find the likely mistakes in the others.
 
-    The events are those up to `as_of`, of which there is at least one. Propositions that are not in `only`
-    have no entries, nor then have rules.
+    The events are those up to `as_of`, of which there is at least one; `labelled` is as in `ArchiveEvents`.
+    Propositions that are not in `only` have no entries, nor then have rules.
     """
-    archive, never = ArchiveEvents(parts, as_of), list(dict.fromkeys(never_true))
+    archive, never = ArchiveEvents(parts, as_of, labelled), list(dict.fromkeys(never_true))
     listed = {each.name: each for each in _propositions(rules) if only is None or each.name in only}
     keyed = [] if only is not None else [(rule, _required(rule, never)) for rule in rules if rule.for_each]
     conditions = [condition for each in listed.values() for condition in each.conditions]

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from pathlib import Path
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -17,7 +16,7 @@ from ...archive.error import SourceError
 from ...schemas.chat.reading import ChatReading
 from ...schemas.time import parse_time, rfc3339
 from ..evidence.bundle import IN_EVERY_BUNDLE
-from ..evidence.canonical_json import canonical_line
+from ..evidence.canonical_json import canonical_line, canonical_line_of_integers
 from ..prepare.options import AuditOptions
 from ..sources.discover import Population, SourceFile, Sources, discover, each_source, named
 from ..sources.file_extent import FileExtent
@@ -103,10 +102,11 @@ def write_inputs(
         previous_as_of=None if options.previous_as_of is None else rfc3339(options.previous_as_of),
         waivers_at=None if waivers_at is None else rfc3339(waivers_at),
     )
-    (work / SOURCE).write_bytes(_line(source))
+    (work / SOURCE).write_bytes(canonical_line(msgspec.to_builtins(source)))
     read = {_input(file, population.extent_of(file.name)) for file in population.inputs}
     found = sorted(read, key=lambda file: (file.name, file.sha256))
-    (work / INPUTS).write_bytes(b"".join(map(_line, found)))
+    lines = (canonical_line_of_integers(msgspec.to_builtins(file)) for file in found)
+    (work / INPUTS).write_bytes(b"".join(lines))
 
 
 def _input(file: SourceFile, extent: FileExtent) -> InputFile:
@@ -120,11 +120,6 @@ def _digest(file: SourceFile) -> tuple[str, int]:
     with file.path.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()
         return digest, opened.tell()
-
-
-def _line(content: BundleSource | InputFile) -> bytes:
-    fields: Any = msgspec.to_builtins(content)
-    return canonical_line(fields)
 
 
 def bundle_input(bundle: Path, archive: str | None, options: AuditOptions) -> BundleInput:

@@ -66,7 +66,7 @@ def null_count(part: SourceFile, found: Footer, name: str) -> int:
 def footer(part: SourceFile) -> Footer:
     """Return the facts of a Parquet file's footer. Raises SourceError if the file is damaged."""
     try:
-        status = part.path.stat()
+        status = os.stat(part.path)
         return footer_of(part.path, status.st_size, status.st_mtime_ns)
     except (OSError, ValueError, pl.exceptions.PolarsError):
         raise _damaged(part) from None

@@ -20,11 +20,12 @@ from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.report import choice
 from tracline.rules.engine import kernel
 from tracline.rules.model.rule import RuleSet
-from tracline.rules.packs.load import load_packs
+from tracline.rules.packs.load import load_packs, pack_text
 from tracline.schemas.frames.events import EVENT_SCHEMA
 from tracline.schemas.time import NS
 
 from ..support.checker import refusal
+from ..support.event_rows import call, session, user, write
 from .test_audit import DAY, PACK, ROW, random_event
 
 HOUR = 3600 * NS
@@ -280,3 +281,26 @@ def test_many_small_files_are_sorted(tmp_path: Path, rules: RuleSet, monkeypatch
     found = audit(archive.folder, rules, tmp_path / "in order", AuditOptions())
     assert found.rows_in_order == archive.in_order
     equal_bundles(tmp_path / "sorted", tmp_path / "in order")
+
+
+def test_misspelt_tools_are_counted_alike_with_and_without_a_sort(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sorted audit counts the calls of tools by its labels, the other one reads the columns again."""
+    (tmp_path / "archive").mkdir()
+    rows = [row for number in range(5) for row in session(f"s{number}", user("hi"), call("refund"))]
+    write(tmp_path / "archive" / "a.parquet", rows)
+    rules = pack_text("""
+pack: desk
+propositions:
+  paid: kind == "tool_call" and tool == "refunt"
+rules:
+  - {id: unpaid, formula: always not paid}
+""")
+    by_labels = audit(tmp_path / "archive", rules, tmp_path / "sorted", AuditOptions())
+    monkeypatch.setattr(auditing, "FILE_ROWS_MIN", 0)
+    monkeypatch.setattr(spill, "BUCKET_ROWS", 1)
+    read_again = audit(tmp_path / "archive", rules, tmp_path / "in order", AuditOptions())
+    assert (by_labels.rows_in_order, read_again.rows_in_order) == (0, len(rows))
+    assert by_labels.summary["never_true"] == read_again.summary["never_true"]
+    assert by_labels.summary["never_true"][0]["suggestion"] == "did you mean `refund`, 5 calls?"
