@@ -13,7 +13,7 @@ from ...schemas.event import Content, Kind
 from ...schemas.instrumentations.lacks import Diagnosed, Instrumentations
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
-from ..sources.discover import Population, SourceFile, discover
+from ..sources.discover import Population, SourceFile, Sources, discover, named
 from ..sources.event_files import reading, scan
 from ..sources.file_format import FileFormat
 from ..sources.span_files import requests
@@ -26,7 +26,7 @@ _EVENT = ("kind", "content", "session_id", "trace_id", "call_id")
 
 
 def diagnose(
-    source: str | Path, scratch: Path, population: Population, options: AuditOptions | None = None
+    source: Sources, scratch: Path, population: Population, options: AuditOptions | None = None
 ) -> list[Diagnosed]:
     """Return the instrumentations of the spans in a source, by scope and version.
 
@@ -36,7 +36,9 @@ def diagnose(
     spans = [part for part in discover(source, Population()) if part.format is FileFormat.SPANS]
     if not spans:
         hint = "choose OTLP dumps instead of chat logs or an archive, or a running `tracline serve`"
-        raise SourceError("TRL411", str(source), "contains no spans, which name their instrumentation", hint)
+        raise SourceError(
+            "TRL411", named(source), "contains no spans, which name their instrumentation", hint
+        )
     found = Instrumentations()
     senders = _senders(spans, found)
     for part in prepare(source, scratch, population, options):
@@ -46,7 +48,7 @@ def diagnose(
     found.log_records = population.log_records.content > 0
     if senders.is_empty() and not population.rejected:
         hint = "choose a dump of a time in which agents were active"
-        raise SourceError("TRL411", str(source), "contains requests without any span", hint)
+        raise SourceError("TRL411", named(source), "contains requests without any span", hint)
     return found.diagnosed()
 
 

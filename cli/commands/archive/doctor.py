@@ -12,7 +12,7 @@ import click
 
 from ...options import Command, format_option, token_option
 from ...rejected import report_rejected
-from ...source import allow_rejected_option, audit_options
+from ...source import allow_rejected_option, audit_options, sources_argument
 from ...terminal import clean, plain_console
 
 if TYPE_CHECKING:
@@ -24,21 +24,24 @@ VERSION_WIDTH = 20
 
 
 @click.command("doctor", cls=Command)
-@click.argument("source")
+@sources_argument("source", "SOURCE")
 @token_option("The bearer token of the running `tracline serve`.")
 @allow_rejected_option()
 @format_option("table", "json")
-def command(source: str, token: str | None, allow_rejected: int, format: str) -> None:
+def command(source: tuple[str, ...], token: str | None, allow_rejected: int, format: str) -> None:
     """List the instrumentations that sent spans, what each lacks, and the settings that add it.
 
-    SOURCE is a file, a folder or a quoted glob of OpenTelemetry span dumps, or the address of a running
-    `tracline serve`, such as http://127.0.0.1:4318, which reports the spans since its start. Exits 1 if an
-    instrumentation lacks something. docs/spans.md explains each lack.
+    SOURCE is a file, a folder or a quoted glob of OpenTelemetry span dumps, or several of them, or the
+    address of a running `tracline serve`, such as http://127.0.0.1:4318, which reports the spans since its
+    start. Exits 1 if an instrumentation lacks something. docs/spans.md explains each lack.
     """
-    if source.startswith(ADDRESSES):
+    addresses = [each for each in source if each.startswith(ADDRESSES)]
+    if addresses:
+        if len(source) > 1:
+            raise click.UsageError("The address of a running `tracline serve` is asked alone.")
         from ...doctor_client import ask_doctor
 
-        found = ask_doctor(source, token)
+        found = ask_doctor(addresses[0], token)
         _write(found, format)
     else:
         found = _of_files(source, format, allow_rejected)
@@ -46,7 +49,7 @@ def command(source: str, token: str | None, allow_rejected: int, format: str) ->
         click.get_current_context().exit(1)
 
 
-def _of_files(source: str, format: str, allow_rejected: int) -> list[Diagnosed]:
+def _of_files(source: tuple[str, ...], format: str, allow_rejected: int) -> list[Diagnosed]:
     """Write and return the instrumentations of dumps. Raises CommandError if there are too many rejects."""
     from ....batch.sources.discover import Population
     from ....batch.survey.doctor import diagnose

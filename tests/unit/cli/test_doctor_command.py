@@ -197,3 +197,15 @@ def test_every_code_is_documented() -> None:
     text = SPANS_MD.read_text()
     for lack in Lack:
         assert f"| `{lack}` |" in text
+
+
+def test_several_dumps_are_one_source(tmp_path: Path) -> None:
+    """The spans of all of them count; an address beside a file is an error of usage."""
+    scope = {"name": "pydantic-ai", "version": "2.0"}
+    first = dump(tmp_path / "a.json", span(0, scope, **CHAT | CONTENT))
+    second = dump(tmp_path / "b.json", span(1, scope, **CHAT | CONTENT))
+    (found,) = json.loads(run(first, str(second), "--format", "json").stdout)
+    assert found["spans"] == 2
+    refused = run(first, "http://127.0.0.1:4318")
+    assert refused.exit_code == 2
+    assert "asked alone" in refused.stderr

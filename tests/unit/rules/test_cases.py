@@ -240,3 +240,14 @@ def test_a_proposition_with_examples_needs_a_condition() -> None:
     text = "pack: x\npropositions:\n  p: {true: [a]}\nrules: [{id: r, formula: always not p}]\n"
     (problem,) = problems(text)
     assert (problem.code, problem.message) == ("TRL210", "missing field `is` in the proposition `p`")
+
+
+@pytest.mark.parametrize("examples", ["violated: []", "violated: [[[]], []]", "holds: []"])
+def test_an_example_without_steps_is_named_as_such(examples: str) -> None:
+    """The message is on the empty list, and not on the forms of an example."""
+    text = (
+        f"pack: p\npropositions: {{a: late}}\nrules:\n  - {{id: r, formula: a, examples: {{{examples}}}}}\n"
+    )
+    with pytest.raises(RuleError) as refused:
+        pack_text(text)
+    assert [problem.message for problem in refused.value.problems] == ["an example has no steps"]

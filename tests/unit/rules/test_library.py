@@ -99,6 +99,8 @@ EXAMPLES: dict[tuple[str, str], tuple[list[str], list[str]]] = {
             "Do you want me to send it there?",
             "Can I cancel it now?",
             "May we use the card on file?",
+            "To proceed I need your yes. Shall I go ahead? It takes just a moment.",
+            "Please confirm the new address, then hold on for a moment while I proceed.",
         ],
         [
             "Which order is it about?",
@@ -107,6 +109,8 @@ EXAMPLES: dict[tuple[str, str], tuple[list[str], list[str]]] = {
             "Hi! How can I help you today?",
             "May I have your order number?",
             "What can we do for you?",
+            "To proceed with the change, I'll search for flights. Please hold on for a moment.",
+            "I'll now proceed with your cancellation. One moment.",
         ],
     ),
     ("customer-service", "needs_answer"): (
