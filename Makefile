@@ -92,7 +92,7 @@ generated: setup ## rewrite the generated files: the grammar's parse table, the 
 
 lock: setup ## write constraints.txt and the image's part of it again: newest versions in bounds, with hashes
 	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras \
-	  --extra stream --extra timestamp --extra test --extra lock --all-build-deps --allow-unsafe --no-annotate \
+	  --extra pdf --extra stream --extra timestamp --extra test --extra lock --all-build-deps --allow-unsafe --no-annotate \
 	  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
 	  --output-file constraints.txt pyproject.toml
 	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --generate-hashes --strip-extras \
