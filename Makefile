@@ -4,6 +4,7 @@ PYTHON ?= $(shell python3.11 -c 'print("python3.11")' 2>/dev/null || echo python
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+LOOPS := $(shell grep -rlE '^@(njit|compiled)$$' --include='*.py' schemas rules archive batch stream)
 KAFKA := .kafka
 COLLECTOR := .collector
 WORKERS ?= 3
@@ -14,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo pipeline check lint types fast test kafka soak kills bench exhaustive generated lock clean pictures test-collector test-frameworks
+.PHONY: help setup demo pipeline check lint types fast test loops kafka soak kills bench exhaustive generated lock clean pictures test-collector test-frameworks
 
 help: ## show these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,10 +52,16 @@ types: setup
 fast: setup
 	$(BIN)/python -m pytest $(FAST_TESTS) -m "not slow and not exhaustive"
 
-test: setup ## every test, with the time each folder took against its budget, by WORKERS=3 processes: under 10 minutes
+test: setup loops ## every test, with the time each folder took against its budget, by WORKERS=3 processes: under 10 minutes
 	-@$(MAKE) --no-print-directory kafka
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not alone and not exhaustive and not collector and not frameworks"
 	$(BIN)/python -m pytest $$(grep -rl --include='test_*.py' 'mark\.alone' tests) -m alone
+
+loops: $(VENV)/.loops ## compile the product's loops, once for all processes of a test run
+
+$(VENV)/.loops: $(LOOPS) | $(READY)
+	$(BIN)/python -m tests.simulation.compile_loops
+	@touch $@
 
 kafka: $(KAFKA)/.ready ## fetch Apache Kafka's jars for tests/kafka, with Maven
 

@@ -66,12 +66,17 @@ def _without(root: Path, entry: ManifestEntry, session_id: str) -> RowErasure | 
     path = root / entry.file
     if not path.is_file():
         raise _refused(root, f"lists {entry.file}, which does not exist", "restore the file")
-    is_erased = pl.col("session_id") == session_id
+    is_erased = pl.col("session_id").eq_missing(pl.lit(session_id))
     rows = pl.scan_parquet(path, hive_partitioning=False)
-    count: Any = rows.select(is_erased.sum()).collect().item()
-    if not count:
-        return None
-    rest = rows.filter(~is_erased).collect()
+    try:
+        count: Any = rows.select(is_erased.sum()).collect().item()
+        if not count:
+            return None
+        rest = rows.filter(~is_erased).collect()
+    except pl.exceptions.PolarsError:
+        raise _refused(
+            root, f"lists {entry.file}, which cannot be read as Parquet", "restore the file"
+        ) from None
     temporary = _temporary(root, entry.file)
     with disk_errors(temporary):
         write_rows(temporary, rest)

@@ -135,6 +135,7 @@ def audit(folder: Path, out: Path) -> dict:
     return {
         **clock.result,
         "events": outcome.summary["population"]["events"],
+        "sessions": outcome.summary["population"]["sessions"],
         "findings": sum(breaches.values()),
         "verdicts": sum(1 for _ in (out / "verdicts.jsonl").open("rb")),
         "in_order": outcome.rows_in_order,

@@ -1,10 +1,11 @@
 """The memory and the cost of audits of very many events.
 
 `PYTHONPATH=. python benchmarks/large_audit.py [EVENTS [FOLDER]]` (3,000,000 by default, which shows little;
-100,000,000 take 7.5 GB of disk) writes 1,000,000 synthetic events, and copies of them with other session ids
-and later times. It audits a tenth of the files, three tenths and all, each in a separate process, and prints
-the processor time an event, the peak memory, and the rows that needed no sort. The archive is written to
-FOLDER, a temporary folder by default, and is deleted at the end.
+100,000,000 take 7.7 GB of disk) writes 1,000,000 synthetic events, and copies of them with other session ids
+and later times: texts and event ids repeat, sessions do not. It audits a tenth of the files, three tenths and
+all, each in a separate process, and prints the processor time an event, the wall-clock time over it, the peak
+memory, and the rows that needed no sort. The archive is written to FOLDER, a temporary folder by default, and
+is deleted at the end.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def main() -> None:
         base, archive = Path(folder) / "base", Path(folder) / "archive"
         write(base, BASE_EVENTS)
         repeat(base, archive, -(-count // BASE_EVENTS))
-        print("events | verdicts | rows in order | us of processors an event | MB at most")
+        names = ("events", "sessions", "verdicts", "rows in order", "us of processors an event")
+        print(*names, "wall over it", "MB at most", sep=" | ")
         for share in SHARES:
             print(audited(archive, share, Path(folder)), flush=True)
 
@@ -38,12 +40,14 @@ def main() -> None:
 def repeat(base: Path, archive: Path, copies: int) -> None:
     """Write an archive that repeats the files of another with other sessions and times."""
     archive.mkdir()
-    for number in range(copies):
-        for file in sorted(base.iterdir()):
+    for file in sorted(base.iterdir()):
+        rows = pl.read_parquet(file)
+        for number in range(copies):
             later = pl.col("time", "occurrence") + number * SPAN
             name = pl.format("copy-{}-{}", pl.lit(f"{number:05d}"), "session_id").alias("session_id")
-            rows = pl.read_parquet(file).with_columns(name, later)
-            rows.write_parquet(archive / f"{number:05d}-{file.name}", row_group_size=ROW_GROUP)
+            path = archive / f"{number:05d}-{file.name}"
+            # Level 1 takes four fifths of the time of the default level, and 3 % more disk.
+            rows.with_columns(name, later).write_parquet(path, compression_level=1, row_group_size=ROW_GROUP)
 
 
 def audited(archive: Path, share: float, folder: Path) -> str:
@@ -58,9 +62,11 @@ def audited(archive: Path, share: float, folder: Path) -> str:
     return " | ".join(
         (
             f"{found['events']:,}",
+            f"{found['sessions']:,}",
             f"{found['verdicts']:,}",
             f"{found['in_order']:,}",
             f"{each:.2f}",
+            f"{found['wall_s'] / found['cpu_s']:.2f}",
             f"{found['peak_mb']:,.0f}",
         )
     )

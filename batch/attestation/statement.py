@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -18,7 +18,7 @@ from ...rules.model.digest import SEMANTICS
 from ...schemas.time import rfc3339
 from ..evidence.bundle import SUMMARY, VERDICTS
 from ..evidence.files import bundle_files, digests, file_digest
-from ..findings.inputs import INPUTS, InputFile
+from ..findings.audited_archive import INPUTS, read_inputs
 from ..findings.waiving import read_waived
 from ..prepare.options import AuditOptions
 from .chain import PreviousBundle
@@ -69,7 +69,7 @@ def audit_predicate(
         "parameters": _parameters(options, as_judged=as_judged),
         "rules": _rules(rule_sets.values()),
         "rule_sets": sorted(rule_sets),
-        "inputs": _inputs(bundle / INPUTS),
+        "inputs": input_totals(bundle),
         "population": summary["population"],
         "verdicts": {**_verdicts(bundle / VERDICTS), "waived": sum(1 for _ in read_waived(bundle))},
         "previous": None if previous is None else {"sha256": previous.sha256, "as_of": previous.as_of},
@@ -123,16 +123,15 @@ def _rules(rule_sets: Iterable[CompiledRules]) -> list[dict[str, str]]:
     return [dict(zip(names, each, strict=True)) for each in sorted(found)]
 
 
-def _inputs(path: Path) -> dict[str, Any]:
+def input_totals(bundle: Path) -> dict[str, Any]:
     """Return the totals of the files that the audit read, and the digest of their list."""
-    with path.open("rb") as lines:
-        files: Sequence[InputFile] = [msgspec.json.decode(line, type=InputFile) for line in lines]
+    files = list(read_inputs(bundle))
     return {
         "files": len(files),
         "rows": sum(file.rows for file in files),
         "first_time": min((file.first_time for file in files if file.first_time), default=None),
         "last_time": max((file.last_time for file in files if file.last_time), default=None),
-        "sha256": file_digest(path),
+        "sha256": file_digest(bundle / INPUTS),
     }
 
 

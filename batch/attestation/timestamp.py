@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
+from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,7 +72,7 @@ class TimestampAuthority:
         try:
             with urllib.request.urlopen(query, timeout=SECONDS_MAX) as response:
                 return response.read(BYTES_MAX)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, HTTPException) as error:
             hint = "check the address, or audit without --timestamp"
             raise self._failed(f"does not answer: {type(error).__name__}", hint) from error
 

@@ -145,8 +145,8 @@ def _rule_sets(
     for digest, uses in found.items():
         rule_set = read_rule_set(roots, digest)
         events, first = sum(count for count, _, _ in uses), min(time for _, time, _ in uses)
-        files = tuple(part for _, _, part in uses)
-        sets.append(ArchivedRuleSet(digest, rule_set, compile_rule_set(rule_set), events, first, files))
+        named_in = tuple(part for _, _, part in uses)
+        sets.append(ArchivedRuleSet(digest, rule_set, compile_rule_set(rule_set), events, first, named_in))
     return sorted(sets, key=lambda archived: (archived.first, archived.digest))
 
 

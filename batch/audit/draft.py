@@ -20,8 +20,8 @@ from ..evidence import bundle
 from ..evidence.canonical_json import write_canonical
 from ..evidence.certificates import CERTIFICATES, Certificates, SessionPlace
 from ..evidence.sorted_lines import SortedLines
+from ..findings.audited_archive import write_inputs
 from ..findings.bundle_rules import RuleKey
-from ..findings.inputs import write_inputs
 from ..findings.waiving import WaivedCounts, Waiving
 from ..prepare.ahead import behind
 from ..prepare.options import AuditOptions

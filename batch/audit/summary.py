@@ -152,7 +152,7 @@ def summary(
 ) -> Any:
     """Return the content of `summary.json` for canonical JSON."""
     agents, models, unjudged = _capped(tally, 0), _capped(tally, 2), reasons_by_rule(tally.unjudged)
-    keys = rule_keys(rules)
+    keys, totals = rule_keys(rules), sum(tally.counts.values(), _zeros(len(rules)))
     return {
         "population": {
             **_population(tally, population),
@@ -171,7 +171,7 @@ def summary(
                 "severity": rule.severity.value,
                 "rule_digest": digests[number],
                 **_metadata(rule),
-                **_named(sum(tally.counts.values(), _zeros(len(rules)))[:, number]),
+                **_named(totals[:, number]),
                 CROWDED: tally.crowded[number],
                 "unjudged": unjudged.get(number, []),
                 "by_agent": _split(tally, number, 0, agents),

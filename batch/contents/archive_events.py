@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -85,9 +85,9 @@ class ArchiveEvents:
     def tools(self) -> Mapping[str, Counter[str]]:
         """Return the number of events of each kind by tool."""
         counted: dict[str, Counter[str]] = {}
-        for events in self._passes():
-            named = events.filter(pl.col("tool").is_not_null()).group_by("tool", "kind").len()
-            for tool, kind, count in named.collect(engine="streaming").iter_rows():
+        is_named = pl.col("tool").is_not_null()
+        for named in self._each(lambda events: events.filter(is_named).group_by("tool", "kind").len()):
+            for tool, kind, count in named.iter_rows():
                 counted.setdefault(tool, Counter())[kind] += count
         return counted
 
@@ -106,17 +106,17 @@ class ArchiveEvents:
     def names(self, name: str) -> Counter[str]:
         """Return the number of events with each value of a text field, of the most frequent values."""
         counted = Counter[str]()
-        for events in self._passes():
-            found = events.filter(pl.col(name).is_not_null()).group_by(pl.col(name).cast(pl.String)).len()
-            counted.update(dict(found.collect(engine="streaming").iter_rows()))
+        is_named, text = pl.col(name).is_not_null(), pl.col(name).cast(pl.String)
+        for found in self._each(lambda events: events.filter(is_named).group_by(text).len()):
+            counted.update(dict(found.iter_rows()))
         return Counter(dict(sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:NAMES_MAX]))
 
     def beginnings(self) -> Iterator[Beginnings]:
         """Yield the beginnings of one pass, then of two, and so on."""
-        found = Beginnings()
-        for events in islice(self._passes(), PROBED_PASSES):
-            rows = events.select(pl.col("tool", "kind", *TEXT_FIELDS).cast(pl.String)).head(PROBED_ROWS)
-            found.add(rows.collect())
+        found, columns = Beginnings(), pl.col("tool", "kind", *TEXT_FIELDS).cast(pl.String)
+        firsts = self._each(lambda events: events.select(columns).head(PROBED_ROWS))
+        for rows in islice(firsts, PROBED_PASSES):
+            found.add(rows)
             yield found
 
     def never(self, probes: Sequence[Probe]) -> list[bool]:
@@ -124,19 +124,29 @@ class ArchiveEvents:
         by_context: dict[Context, list[int]] = {}
         for number, probe in enumerate(probes):
             by_context.setdefault(probe.context, []).append(number)
-        is_true, is_false = set[int](), set[int]()
+        never = set[int]()
         for context, numbers in by_context.items():
-            plan = LabelPlan([probes[number].predicate for number in numbers])
-            answers = {number: plan.predicate(probes[number].predicate) for number in numbers}
-            found = [answer.any().alias(f"t{number}") for number, answer in answers.items()]
-            found += [(~answer).any().alias(f"f{number}") for number, answer in answers.items()]
-            for events in self._passes():
-                chosen = events.filter(pl.col("kind") != Kind.END.value, *_filters(context))
-                rows = plan.apply(chosen.select(sorted(plan.fields))).select(found)
-                flags = rows.collect(engine="streaming").row(0, named=True)
-                is_true |= {number for number in numbers if flags[f"t{number}"]}
-                is_false |= {number for number in numbers if flags[f"f{number}"]}
-        return [number in is_false - is_true for number in range(len(probes))]
+            answers = self._answers(context, [probes[number].predicate for number in numbers])
+            never |= {number for number, seen in zip(numbers, answers, strict=True) if seen == {False}}
+        return [number in never for number in range(len(probes))]
+
+    def _answers(self, context: Context, predicates: Sequence[Predicate]) -> list[set[bool]]:
+        """Return of each predicate which truth values it has at the events of a context."""
+        plan = LabelPlan(predicates)
+        answers = list(map(plan.predicate, predicates))
+        flags = [flag for answer in answers for flag in ((~answer).any(), answer.any())]
+        named = [flag.alias(str(number)) for number, flag in enumerate(flags)]
+        is_inside = [pl.col("kind") != Kind.END.value, *_filters(context)]
+
+        def flagged(events: pl.LazyFrame) -> pl.LazyFrame:
+            return plan.apply(events.filter(*is_inside).select(sorted(plan.fields))).select(named)
+
+        seen = [set[bool]() for _ in predicates]
+        for rows in self._each(flagged):
+            for number, flag in enumerate(rows.row(0)):
+                if flag:
+                    seen[number // 2].add(number % 2 == 1)
+        return seen
 
     def paths(self, context: Context, name: str) -> list[str]:
         """Return the paths of a field in a sample of the events of a context."""
@@ -147,18 +157,20 @@ class ArchiveEvents:
         if name not in CONTENT_FIELDS:
             return []
         place = pl.struct("session_id", "occurrence", "seq").hash(0).alias("place")
-        found: list[pl.DataFrame] = []
-        for events in self._passes():
+
+        def sampled(events: pl.LazyFrame) -> pl.LazyFrame:
             chosen = events.filter(pl.col(name).is_not_null(), *_filters(context))
-            sample = chosen.select(pl.col(name).alias("content"), place).bottom_k(CONTENTS_READ, by="place")
-            found.append(sample.collect(engine="streaming"))
-        contents = pl.concat(found).sort("place", "content").head(CONTENTS_READ)
+            return chosen.select(pl.col(name).alias("content"), place).bottom_k(CONTENTS_READ, by="place")
+
+        contents = pl.concat(self._each(sampled)).sort("place", "content").head(CONTENTS_READ)
         return contents["content"].to_list()
 
-    def _passes(self) -> Iterator[pl.LazyFrame]:
+    def _each(self, query: Callable[[pl.LazyFrame], pl.LazyFrame]) -> Iterator[pl.DataFrame]:
+        """Yield the result of a query for each pass."""
         for each in passes(self.parts):
             with reading(each.parts):
-                yield until(each.frame, self.as_of)
+                found = query(until(each.frame, self.as_of)).collect(engine="streaming")
+            yield found
 
 
 def _paths(name: str, documents: Iterable[str]) -> list[str]:

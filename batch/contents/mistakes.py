@@ -6,19 +6,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...rules.model.predicate import Condition, Leaf, Test, compared_text
+from ...rules.model.problem import counted
 from .archive_events import ArchiveEvents, Beginnings
 from .asked import Compared, Required, texts_in
 from .conditions import TOOL, PlacedCondition
 from .needs import Need, Shape, compared_texts, field_of, needs
 from .spelling import misspelt
-from .wording import Mistake, counted, missing, never_equal, never_of_shape, unknown_name
+from .wording import Mistake, missing, never_equal, never_of_shape, unknown_name
 
 VALUES_MAX = 30
 """Different values of a path beyond which a value that never occurs is not compared with them."""
 NAMES = frozenset({"agent", "model", "service", "error"})
 """The fields whose values are names, beside `tool`."""
-
-
 _OTHERS = (Shape.VALUE, Shape.LIST)
 
 

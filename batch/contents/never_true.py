@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ...rules.model.predicate import Predicate
 from ...rules.model.printer import path_text, predicate_text
+from ...rules.model.problem import counted
 from ...rules.model.rule import Rule
 from ..sources.discover import SourceFile
 from .archive_events import SEARCHED_FIELDS, ArchiveEvents, has_bit
@@ -24,7 +25,7 @@ from .conditions import TOOL, Context, PlacedCondition, allowed, placed
 from .mistakes import ArchiveMistakes, KeyPaths
 from .needs import Need, Shape
 from .spelling import contained, misspelt
-from .wording import Mistake, counted, quoted
+from .wording import Mistake, quoted
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,11 +119,6 @@ def quoted(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names[:3]) + more
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 call`, `1,200 calls`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def _of_list(leaf: Leaf, need: Need) -> str | None:
     """Return how to write a comparison of a list."""
     if leaf.path != need.place or leaf.against is not None:

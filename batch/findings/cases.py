@@ -11,8 +11,8 @@ from ...schemas.case_events import case_fields
 from ...schemas.event import Kind
 from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.verdict import Verdict
+from .audited_archive import BundleInput
 from .findings import session_events
-from .inputs import BundleInput
 
 
 def case_of(source: BundleInput, record: VerdictRecord, scratch: Path) -> list[dict[str, Any]]:

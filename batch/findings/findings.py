@@ -34,8 +34,8 @@ from ..prepare.prepare import prepare
 from ..prepare.spill import passes
 from ..sources.discover import Population, named
 from ..sources.event_files import reading
+from .audited_archive import BundleInput
 from .bundle_rules import RuleKey, bundle_rules
-from .inputs import BundleInput
 
 FINDINGS_MAX = 20
 """Findings that are shown if neither a sample nor a verdict is asked for."""

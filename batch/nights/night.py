@@ -1,8 +1,8 @@
 """A night: the files and the rows that an audit needs which continues a previous one.
 
 It covers the sessions that closed after the previous audit's time and not after its own. It reads the files
-with a row after the previous time, and those with rows of a session that was open then. Which these are
-follows from the rows alone; the previous bundle only spares opening the others.
+with a row between the two times, and those with rows of a session that was open at the first. Which these
+are follows from the rows up to the second time alone; the previous bundle only spares opening the others.
 """
 
 from __future__ import annotations
@@ -38,17 +38,22 @@ class Night:
     files: tuple[SourceFile, ...]
 
 
-def files_of_night(parts: Sequence[SourceFile], previous: int, idle: int | None) -> list[SourceFile]:
-    """Return the files of events with a row after a time, or with one of a session that was open then.
+def files_of_night(
+    parts: Sequence[SourceFile], previous: int, as_of: int, idle: int | None
+) -> list[SourceFile]:
+    """Return the files of events with a row between two times, or with one of a session open at the first.
 
-    `parts` have at least these files, and all rows of such sessions.
+    `parts` have at least these files, and all rows of such sessions. Later rows do not matter, so the files
+    are the same once the archive has grown.
     """
     found = closings(parts, previous)
     was_open = found.filter(~is_closed(previous, idle)).select(SESSION)
     needed: list[SourceFile] = []
     for part in parts:
         for one_pass in passes([part]):
-            rows = one_pass.frame.select(*SESSION, is_later=pl.col("time").to_physical() > previous)
+            rows = until(one_pass.frame, as_of).select(
+                *SESSION, is_later=pl.col("time").to_physical() > previous
+            )
             with reading([part]):
                 read = rows.unique().collect(engine="streaming")
             if read["is_later"].any() or len(read.join(was_open, on=SESSION, how="semi")):

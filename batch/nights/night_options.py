@@ -46,7 +46,8 @@ def night_options(
         elif previous is None or not previous.is_done(part.name, part.path.stat().st_size):
             events.append(part)
     idle = None if as_judged else round(options.idle_s * NS)
-    needed = files_of_night(events, previous_as_of, idle)
+    assert options.as_of is not None, "a night ends at a time"
+    needed = files_of_night(events, previous_as_of, options.as_of, idle)
     files |= {part.name for part in needed}
     return replace(options, previous_as_of=previous_as_of, files=frozenset(files))
 

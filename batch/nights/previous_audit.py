@@ -12,10 +12,8 @@ import msgspec
 from ...archive.error import SourceError
 from ...schemas.time import parse_time
 from ..evidence.bundle import OPEN_SESSIONS, SUMMARY
-from ..findings.inputs import INPUTS, SOURCE, BundleSource, InputFile
+from ..findings.audited_archive import SOURCE, BundleSource, InputFile, read_inputs
 from ..prepare.options import AuditOptions
-
-_DECODE_INPUT = msgspec.json.Decoder(InputFile).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +58,7 @@ def read_previous_audit(folder: Path) -> PreviousAudit:
         source = msgspec.json.decode((folder / SOURCE).read_bytes(), type=BundleSource)
         summary: Any = msgspec.json.decode((folder / SUMMARY).read_bytes())
         watermark = parse_time(summary["population"]["watermark"])
-        inputs = {file.name: file for file in map(_DECODE_INPUT, _lines(folder / INPUTS))}
+        inputs = {file.name: file for file in read_inputs(folder)}
         open_lines: list[Any] = [msgspec.json.decode(line) for line in _lines(folder / OPEN_SESSIONS)]
         open_files = frozenset(name for line in open_lines for name in line["files"])
     except (OSError, msgspec.MsgspecError, LookupError, TypeError) as error:

@@ -43,7 +43,9 @@ def prepare(
     """
     options = options or AuditOptions()
     ready: list[SourceFile] = []
-    found = discover(source, population, options.files)
+    # The gaps of a night are the same once the archive has grown.
+    gaps_until = None if options.previous_as_of is None else options.as_of
+    found = discover(source, population, options.files, gaps_until=gaps_until)
     chats = [part for part in found if part.format is FileFormat.CHAT]
     known = shared_ids(chats, options.zone, options.chat)
     for frame in chat_frames(chats, population, known, options.zone, options.chat):

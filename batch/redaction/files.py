@@ -19,7 +19,7 @@ from ..evidence.canonical_json import canonical_line
 from ..evidence.certificates import CERTIFICATES, SessionPlace
 from ..evidence.files import bundle_files
 from ..evidence.sorted_lines import SortedLines
-from ..findings.inputs import INPUTS, SOURCE
+from ..findings.audited_archive import INPUTS, SOURCE
 from ..findings.waiving import WAIVED, WAIVERS
 from ..report.drawn import SESSIONS
 from ..report.page import REPORT

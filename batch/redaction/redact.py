@@ -14,7 +14,7 @@ from ..attestation.signers import Signer
 from ..attestation.statement import statement, tool
 from ..evidence.bundle import SCRATCH, TYPED_VERDICTS, VERDICTS, staged, typed_writer
 from ..evidence.files import file_digest
-from ..findings.inputs import INPUTS
+from ..findings.audited_archive import INPUTS
 from ..report.page import write_report
 from ..verification.attested import AttestedBundle, digests_check, files_check, read_attested
 from ..verification.checks import CheckResult

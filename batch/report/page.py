@@ -24,8 +24,8 @@ from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.time import UNDATED
 from ...schemas.verdict import BREACHES, Severity
 from ..evidence.bundle import SUMMARY, VERDICTS, read_verdicts
+from ..findings.audited_archive import INPUTS, SOURCE
 from ..findings.bundle_rules import RuleKey, bundle_rules
-from ..findings.inputs import INPUTS, SOURCE
 from ..findings.waiving import read_waived
 from .choice import EVENTS_DRAWN_MAX
 from .damage import damages

@@ -154,7 +154,7 @@ def named(sources: Sources) -> str:
 
 
 IsDone = Callable[[str, int], bool]
-"""Returns whether a file of that name and size need not be read again."""
+"""Called with the name and the size of a file; it returns true if the file need not be read again."""
 
 
 def discover(
@@ -162,6 +162,7 @@ def discover(
     population: Population,
     only: frozenset[str] | None = None,
     is_done: IsDone | None = None,
+    gaps_until: int | None = None,
 ) -> tuple[SourceFile, ...]:
     """Return the files of a source (a file, a folder with its subfolders, or a glob), ordered by name.
 
@@ -174,12 +175,14 @@ def discover(
     manifest may list none, and an empty JSON file is a dump without spans. Raises SourceError if there is
     nothing to read, or a file of the manifest is missing or has another size.
 
-    With `only`, no file of another name is opened. Of a live archive, files of judged
-    events that `is_done` are not opened either.
+    With `only`, no file of another name is opened. Files of a live archive that are done by `is_done` are not
+    opened either. Its gaps are counted up to its rows at `gaps_until`.
     """
     files = _files(source, population)
     given = [Path(part) for part in each_source(source)]
-    found = _listed(files, population, whole=all(path.is_dir() for path in given), is_done=is_done)
+    found = _listed(
+        files, population, whole=all(path.is_dir() for path in given), is_done=is_done, gaps_until=gaps_until
+    )
     if only is not None:
         found = [(path, name) for path, name in found if name in only]
     parts: list[SourceFile] = []
@@ -210,7 +213,12 @@ def discover(
 
 
 def _listed(
-    found: list[tuple[Path, str]], population: Population, *, whole: bool, is_done: IsDone | None
+    found: list[tuple[Path, str]],
+    population: Population,
+    *,
+    whole: bool,
+    is_done: IsDone | None,
+    gaps_until: int | None,
 ) -> list[tuple[Path, str]]:
     """Return the files without the manifests, and reject files of archives that no manifest lists.
 
@@ -224,6 +232,7 @@ def _listed(
     for root, prefix in roots.items():
         manifest = read_manifest(root)
         unfinished |= manifest.unfinished
+        population.gaps += gaps(manifest, gaps_until)
         _count(manifest, prefix, population)
         for entry in manifest.entries:
             if Path(entry.file).name not in manifest.unfinished:
@@ -253,8 +262,7 @@ def _listed(
 
 
 def _count(manifest: Manifest, prefix: str, population: Population) -> None:
-    """Add the gaps, the spans and the watermark of an archive to the population."""
-    population.gaps += gaps(manifest)
+    """Add the spans and the watermark of an archive to the population."""
     for origin, spans in manifest.spans.items():
         population.spans_in(f"{prefix}{MANIFEST}: {origin.sha256}").add(spans)
     for watermark in manifest.watermarks.values():

@@ -20,7 +20,7 @@ from ...rules.lint.suggest import (
 from ...rules.model.rule import Rule, RuleSet
 from ...rules.packs.inheritance import condition_node, section_entries
 from ...rules.packs.load import documents_of, load_packs, pack_text, shipped_packs
-from ...rules.packs.yaml_document import ScalarNode
+from ...rules.packs.yaml.document import ScalarNode
 from ...schemas.display import visible
 from ...schemas.records.violation_rate import rate_of
 from ..audit.audit import AuditResult, audit

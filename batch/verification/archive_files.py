@@ -7,16 +7,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from ...archive.manifest import TOMBSTONES
+from ...rules.model.problem import counted
 from ..attestation.keys import TrustedKey
 from ..attestation.tombstones import Tombstone, read_tombstones
 from ..evidence.files import file_digest
-from ..findings.inputs import INPUTS, InputFile
+from ..findings.audited_archive import InputFile, read_inputs
 from ..sources.discover import Population, discover
 from .attested import AttestedBundle, signature_check
-from .checks import BundleCheck, CheckResult, failed, passed
+from .checks import BundleCheck, CheckResult, failed, not_checked, passed
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,31 +32,35 @@ def compare_archive(
     """Compare the files of an archive with those that the audit read.
 
     A file that differs is erased, and not changed, if tombstones of the archive lead from the audited digest
-    to its own; with keys, these have signed the tombstones.
+    to its own. Anybody can write an unsigned tombstone, so without keys that check is not made.
     """
-    with (bundle.folder / INPUTS).open("rb") as lines:
-        inputs = [msgspec.json.decode(line, type=InputFile) for line in lines]
+    inputs = list(read_inputs(bundle.folder))
     present = {file.name: file.path for file in discover(tuple(archive), Population())}
     if bundle.is_redacted:
         return ArchiveComparison(_digests_present(inputs, present.values()))
     expected = {file.name: file.sha256 for file in inputs}
     if missing := expected.keys() - present.keys():
-        return ArchiveComparison(failed("archive", "TRL461", f"{len(missing)} files are missing", missing))
+        what = f"{counted(len(missing), 'file')} missing"
+        return ArchiveComparison(failed("archive", "TRL461", what, missing))
     digests = {name: file_digest(present[name]) for name in expected}
     differing = {name for name, digest in expected.items() if digests[name] != digest}
     tombstones = _tombstones(archive) if differing else []
     after = {before: digest for each in tombstones for before, digest in each.after.items()}
     changed = {name for name in differing if not _leads(expected[name], digests[name], after)}
     if changed:
-        what = f"{len(changed)} files differ from those that were audited"
+        what = f"{counted(len(changed), 'file')} changed since the audit"
         return ArchiveComparison(failed("archive", "TRL461", what, changed))
     if differing:
         return ArchiveComparison(
             _erased(tombstones, keys, differing, len(expected)), tuple(sorted(differing))
         )
     further = len(present) - len(expected)
-    newer = f"; {further} further files are newer" if further else ""
-    return ArchiveComparison(passed("archive", f"{len(expected)} files are those that were audited{newer}"))
+    rest = f"; {counted(further, 'further file')} not audited" if further else ""
+    return ArchiveComparison(passed("archive", f"{_audited(len(expected))}{rest}"))
+
+
+def _audited(files: int) -> str:
+    return f"{counted(files, 'file')} unchanged since the audit"
 
 
 def _tombstones(archive: Sequence[str]) -> list[Tombstone]:
@@ -81,20 +84,20 @@ def _erased(
     tombstones: Sequence[Tombstone], keys: Sequence[TrustedKey], erased: Collection[str], files: int
 ) -> BundleCheck:
     """Return the check of an archive from which rows were erased."""
-    for each in tombstones if keys else ():
+    rows = f"erased: rows of {counted(len(erased), 'file')}"
+    if not keys:
+        return not_checked("archive", f"{rows}; whose tombstones state it is not checked: --key PUBLIC")
+    for each in tombstones:
         signed = signature_check(each.envelope, keys)
         if signed.result is CheckResult.FAILED:
             return failed("archive", "TRL461", f"a tombstone cannot be trusted: {signed.detail}", erased)
-    trust = "signed tombstones state it" if keys else "tombstones state it, their signatures are not checked"
-    rest = files - len(erased)
-    return passed(
-        "archive", f"erased: rows of {len(erased)} files, {trust}; {rest} files are those that were audited"
-    )
+    return passed("archive", f"{rows}, signed tombstones state it; {_audited(files - len(erased))}")
 
 
 def _digests_present(expected: Sequence[InputFile], present: Iterable[Path]) -> BundleCheck:
     """Compare the digests of files whose names are replaced."""
     found = Counter(map(file_digest, present))
     if missing := Counter(file.sha256 for file in expected) - found:
-        return failed("archive", "TRL461", f"{missing.total()} files are missing or differ")
-    return passed("archive", f"{len(expected)} files are those that were audited, whatever their names")
+        what = f"{counted(missing.total(), 'file')} missing or changed"
+        return failed("archive", "TRL461", what)
+    return passed("archive", f"{_audited(len(expected))}, whatever their names")

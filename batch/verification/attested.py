@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from ...archive.error import SourceError
+from ...rules.model.problem import counted
 from ..attestation.envelope import ATTESTATION, Envelope, EnvelopeError, decode_envelope
 from ..attestation.keys import TrustedKey
 from ..attestation.statement import PREDICATE_TYPE, STATEMENT_TYPE, UNATTESTED
@@ -68,14 +69,17 @@ def files_check(bundle: AttestedBundle) -> BundleCheck:
     """Compare the names of the files: the folder has the subjects and nothing else."""
     present = set(bundle_files(bundle.folder)) - UNATTESTED
     attested = set(bundle.subjects)
-    odd = {name for name in present & attested if not is_regular(bundle.folder / name)}
+    odd = {name for name in bundle_files(bundle.folder) if not is_regular(bundle.folder / name)}
     if missing := attested - present:
-        return failed("files", "TRL456", f"{len(missing)} of the attested files are missing", missing)
+        what = f"{counted(len(missing), 'attested file')} missing"
+        return failed("files", "TRL456", what, missing)
     if added := present - attested:
-        return failed("files", "TRL456", f"{len(added)} files are not attested", added)
+        what = f"{counted(len(added), 'file')} not attested"
+        return failed("files", "TRL456", what, added)
     if odd:
-        return failed("files", "TRL456", f"{len(odd)} files are links", odd)
-    return passed("files", f"the folder has the {len(attested)} attested files and no other")
+        what = f"not a regular file: {counted(len(odd), 'link or special file')}"
+        return failed("files", "TRL456", what, odd)
+    return passed("files", f"the folder has {counted(len(attested), 'attested file')} and no other")
 
 
 def digests_check(bundle: AttestedBundle) -> BundleCheck:
@@ -83,19 +87,23 @@ def digests_check(bundle: AttestedBundle) -> BundleCheck:
     present = [name for name in bundle.subjects if is_regular(bundle.folder / name)]
     changed = [name for name in present if file_digest(bundle.folder / name) != bundle.subjects[name]]
     if changed:
-        return failed("digests", "TRL456", f"{len(changed)} files differ from the attested ones", changed)
-    return passed("digests", f"{len(present)} files have the attested digests")
+        what = f"{counted(len(changed), 'file')} changed since the attestation"
+        return failed("digests", "TRL456", what, changed)
+    return passed("digests", f"{counted(len(present), 'file')} unchanged since the attestation")
 
 
 def format_check(bundle: AttestedBundle) -> BundleCheck:
     """Check that JSON is canonical, and that the typed verdicts are those of the lines."""
-    names = [name for name in bundle.subjects if name.endswith((".json", ".jsonl"))]
+    documents = [name for name in bundle.subjects if name.endswith((".json", ".jsonl"))]
+    # Opening a pipe would block.
+    names = [name for name in documents if is_regular(bundle.folder / name)]
     changed = [name for name in names if not _is_canonical(bundle.folder / name)]
     if changed:
         return failed("format", "TRL454", "JSON is not in canonical form", changed)
     if not is_typed_alike(bundle.folder / TYPED_VERDICTS, bundle.folder / VERDICTS):
         return failed("format", "TRL454", f"the rows differ from {VERDICTS}", [TYPED_VERDICTS])
-    return passed("format", f"{len(names)} files are canonical JSON, and {TYPED_VERDICTS} has their rows")
+    what = f"canonical JSON in {counted(len(names), 'file')}; {TYPED_VERDICTS} has the rows of {VERDICTS}"
+    return passed("format", what)
 
 
 def _is_canonical(path: Path) -> bool:

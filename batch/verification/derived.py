@@ -13,14 +13,17 @@ from pathlib import Path
 import msgspec
 
 from ...rules.engine.records import record_line
-from ...rules.model.digest import verdict_id
+from ...rules.model.digest import SEMANTICS, verdict_id
+from ...rules.model.problem import counted
 from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.time import parse_time
 from ...schemas.verdict import Verdict
-from ..attestation.statement import tool
-from ..evidence.bundle import SUMMARY, VERDICTS, read_verdicts
+from ..attestation.statement import input_totals, tool
+from ..evidence.bundle import RULES, SUMMARY, VERDICTS, read_verdicts
 from ..evidence.certificates import CERTIFICATES
-from ..findings.waiving import WAIVED, WAIVERS, Waiving
+from ..findings.audited_archive import INPUTS
+from ..findings.bundle_rules import bundle_rules
+from ..findings.waiving import WAIVED, WAIVERS, Waiving, read_waived
 from ..report.page import REPORT, report_html
 from ..waivers.waiver_file import read_waivers
 from .attested import AttestedBundle
@@ -40,7 +43,7 @@ def ids_check(bundle: AttestedBundle) -> BundleCheck:
         count += 1
         if record.id != _id_of(record):
             return failed("ids", "TRL460", f"line {count} has another id than its verdict", [VERDICTS])
-    return passed("ids", f"{count} ids are the digests of their verdicts")
+    return passed("ids", f"digests of their verdicts: {counted(count, 'id')}")
 
 
 def _records(bundle: AttestedBundle) -> Iterator[VerdictRecord]:
@@ -124,18 +127,38 @@ def _attested_counts(bundle: AttestedBundle, counts: Counter[str], rules: int) -
     stated = bundle.predicate["verdicts"]
     if any(stated[name] != counts[name] for name in ("violated", "unmet", "unjudged")):
         return failed("summary", "TRL460", "the attestation states other numbers of verdicts", [VERDICTS])
+    if stated["waived"] != sum(1 for _ in read_waived(bundle.folder)):
+        return failed(
+            "summary", "TRL460", "the attestation states another number of waived verdicts", [WAIVED]
+        )
     summary = msgspec.json.decode((bundle.folder / SUMMARY).read_bytes())
     if summary["population"] != bundle.predicate["population"]:
         return failed("summary", "TRL460", "the attestation states another population", [SUMMARY])
-    return passed(
-        "summary", f"violations, unmet verdicts and their sessions of {rules} rules are those listed"
-    )
+    if input_totals(bundle.folder) != bundle.predicate["inputs"]:
+        return failed("summary", "TRL460", "the attestation states other inputs", [INPUTS])
+    if not _has_attested_rules(bundle):
+        return failed("summary", "TRL460", "the attestation states other rules", [RULES])
+    return passed("summary", f"the counts of {counted(rules, 'rule')} are those of {VERDICTS}")
+
+
+def _has_attested_rules(bundle: AttestedBundle) -> bool:
+    """Return whether the packs in a bundle give each attested rule, and each verdict is of one of these."""
+    rules = bundle.predicate["rules"]
+    attested = {(rule["pack"], rule["id"], rule["rule_digest"]): rule["severity"] for rule in rules}
+    if any((each.pack, each.rule, each.rule_digest) not in attested for each in _records(bundle)):
+        return False
+    if bundle.predicate["tool"]["semantics"] != SEMANTICS:
+        return True  # the digests are of other semantics
+    found = {key: rule.severity.value for key, rule in bundle_rules(bundle.folder).items()}
+    return attested.items() <= found.items()
 
 
 def waivers_check(bundle: AttestedBundle) -> BundleCheck:
     """Match the verdicts with the waivers in the bundle again, and compare the waived ones."""
     if bundle.predicate["waivers_at"] is None:
-        return not_checked("waivers", "no verdict is waived")
+        if odd := [name for name in (WAIVERS, WAIVED) if (bundle.folder / name).exists()]:
+            return failed("waivers", "TRL460", "the attestation states no time of waivers", odd)
+        return not_checked("waivers", "the audit has no waivers")
     if bundle.is_redacted:
         return not_checked("waivers", "the waivers of a redacted bundle name other texts")
     at = parse_time(bundle.predicate["waivers_at"])
@@ -148,9 +171,10 @@ def waivers_check(bundle: AttestedBundle) -> BundleCheck:
         is_same = (Path(scratch) / WAIVED).read_bytes() == (bundle.folder / WAIVED).read_bytes()
     if not is_same:
         return failed("waivers", "TRL460", "other verdicts are waived than the waivers cover", [WAIVED])
-    lapsed = f", {len(counts.expired)} waivers had expired" if counts.expired else ""
+    lapsed = f"; {counted(len(counts.expired), 'waiver')} expired before" if counts.expired else ""
     waived = bundle.predicate["verdicts"]["waived"]
-    return passed("waivers", f"the waivers in force cover the {waived} waived verdicts and no others{lapsed}")
+    what = f"the waivers in force cover the {counted(waived, 'waived verdict')} and no others{lapsed}"
+    return passed("waivers", what)
 
 
 def report_check(bundle: AttestedBundle) -> BundleCheck:

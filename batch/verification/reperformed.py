@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from ...rules.model.problem import counted
 from ...rules.packs.load import load_packs
 from ...rules.packs.selection import select_rules
 from ...schemas.chat.reading import ChatReading
@@ -21,10 +22,13 @@ from ..audit.audit import audit
 from ..evidence.bundle import RULES, SUMMARY, TYPED_VERDICTS, VERDICTS, is_typed_alike
 from ..evidence.certificates import CERTIFICATES
 from ..evidence.files import file_digest
-from ..findings.inputs import INPUTS, InputFile
+from ..findings.audited_archive import read_inputs
 from ..findings.waiving import WAIVERS
+from ..nights.night_options import night_options
 from ..prepare.options import AuditOptions
+from ..prepare.prepare import prepare
 from ..report.page import REPORT
+from ..sources.discover import Population
 from ..waivers.waiver_file import read_waivers
 from .attested import AttestedBundle
 from .checks import BundleCheck, failed, not_checked, passed
@@ -34,13 +38,24 @@ EXACT = (VERDICTS, SUMMARY, CERTIFICATES)
 
 
 def rerun_check(bundle: AttestedBundle, archive: Sequence[str], threads: int) -> BundleCheck:
-    """Audit the archive again by the rules in the bundle, and compare the results."""
+    """Audit the archive again by the rules in the bundle, and compare the results.
+
+    A night reads some files of the archive. Which ones it must read follows from the archive alone.
+    """
     if bundle.is_redacted:
         return not_checked("rerun", "a redacted bundle has other texts than an audit")
-    options = replace(audit_options(bundle.predicate["parameters"], threads), **_given(bundle))
+    parameters = bundle.predicate["parameters"]
+    options = replace(audit_options(parameters, threads), **_waivers(bundle))
+    if options.previous_as_of is not None:
+        audited = frozenset(file.name for file in read_inputs(bundle.folder))
+        needed = _files_of_night(archive, options, as_judged=parameters["as_judged"])
+        if left_out := _begun(archive, needed - audited, options):
+            what = f"{counted(len(left_out), 'file')} of the night not audited"
+            return failed("rerun", "TRL461", what, left_out)
+        options = replace(options, files=audited)
     with tempfile.TemporaryDirectory() as scratch:
         again = Path(scratch) / "bundle"
-        if bundle.predicate["parameters"]["as_judged"]:
+        if parameters["as_judged"]:
             audit_as_judged(tuple(archive), again, options)
         else:
             summary = msgspec.json.decode((bundle.folder / SUMMARY).read_bytes())
@@ -60,18 +75,32 @@ def rerun_check(bundle: AttestedBundle, archive: Sequence[str], threads: int) ->
     return passed("rerun", "an audit of this archive by these rules writes the same verdicts")
 
 
-def _given(bundle: AttestedBundle) -> dict[str, Any]:
-    """Return the waivers of a bundle, and the files that it names where it is a night's."""
-    given: dict[str, Any] = {}
-    if bundle.predicate["waivers_at"] is not None:
-        text = (bundle.folder / WAIVERS).read_bytes()
-        at = _time(bundle.predicate["waivers_at"])
-        given = {"waivers": read_waivers(text, WAIVERS), "waivers_at": at}
-    if bundle.predicate["parameters"]["previous_as_of"] is not None:
-        with (bundle.folder / INPUTS).open("rb") as lines:
-            names = (msgspec.json.decode(line, type=InputFile).name for line in lines)
-            given["files"] = frozenset(names)
-    return given
+def _waivers(bundle: AttestedBundle) -> dict[str, Any]:
+    """Return the options of an audit on its waivers."""
+    if bundle.predicate["waivers_at"] is None:
+        return {}
+    text = (bundle.folder / WAIVERS).read_bytes()
+    return {"waivers": read_waivers(text, WAIVERS), "waivers_at": _time(bundle.predicate["waivers_at"])}
+
+
+def _files_of_night(archive: Sequence[str], options: AuditOptions, *, as_judged: bool) -> frozenset[str]:
+    """Return the names of the files that a night must read."""
+    assert options.previous_as_of is not None, "it is a night"
+    files = night_options(archive, options, options.previous_as_of, as_judged=as_judged).files
+    assert files is not None, "a night names its files"
+    return files
+
+
+def _begun(archive: Sequence[str], files: frozenset[str], options: AuditOptions) -> set[str]:
+    """Return the files with a row up to the end of a night; the others came later, as dumps do."""
+    if not files:
+        return set()
+    population = Population()
+    with tempfile.TemporaryDirectory() as scratch:
+        prepare(tuple(archive), Path(scratch), population, replace(options, files=files))
+    assert options.as_of is not None, "a night ends at a time"
+    firsts = {name: population.extent_of(name).first for name in files}
+    return {name for name, first in firsts.items() if first is None or first <= options.as_of}
 
 
 def _is_same(left: Path, right: Path) -> bool:

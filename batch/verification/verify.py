@@ -100,7 +100,7 @@ def checks(bundle: AttestedBundle, request: VerificationRequest) -> Iterator[Bun
     yield guarded("format", "TRL454", lambda: format_check(bundle))
     yield _signature(bundle, request)
     yield guarded("timestamp", "TRL459", lambda: timestamp_check(bundle, request.authorities))
-    yield previous_check(bundle, request.previous, request.keys)
+    yield guarded("previous", "TRL458", lambda: previous_check(bundle, request.previous, request.keys))
     yield derived("ids", ids_check)
     yield derived("certificates", certificates_check)
     yield derived("summary", summary_check)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from ...rules.model.problem import Problem, RuleError, by_location, did_you_mean
-from ...rules.packs.yaml_document import (
+from ...rules.packs.yaml.document import (
     Document,
     MappingNode,
     ScalarNode,

@@ -27,7 +27,7 @@ RULES = 20
 BUDGET_S = 60.0
 """The processor time that the naive modules may take."""
 GROWTH = 4
-"""How much longer they take on a trace twice as long."""
+"""The limit of the ratio of times on a trace and on a half of it."""
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from ...rules.model.digest import rule_digest
 from ...rules.model.problem import Location
 from ...rules.packs.inheritance import stored_documents
 from ...rules.packs.load import Packs, read_packs
-from ...rules.packs.yaml_document import MappingNode, ScalarNode, data
+from ...rules.packs.yaml.document import MappingNode, ScalarNode, data
 
 
 @dataclass(frozen=True, slots=True)

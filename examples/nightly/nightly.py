@@ -17,11 +17,11 @@ import os
 import smtplib
 import subprocess
 import sys
-import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from email.message import EmailMessage
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +45,8 @@ def main(args: Sequence[str] | None = None) -> int:
     code = subprocess.run(audit_command(given, day, out), check=False).returncode
     try:
         deliver(given, day, out, code)
-    except (OSError, smtplib.SMTPException, urllib.error.URLError) as error:
-        # The address of a webhook is a secret, and the error may have it.
+    except (OSError, ValueError, smtplib.SMTPException, HTTPException) as error:
+        # The address of a webhook is a secret, and the error may have it: that of a malformed one does.
         print(f"the message was not delivered: {type(error).__name__}", file=sys.stderr)
         return 2
     return code
@@ -118,9 +118,9 @@ def message_of(day: date, out: Path, code: int) -> dict[str, Any]:
     population = {
         name: content["population"][name] for name in ("sessions", "open_sessions", "gaps", "rejected")
     }
-    sessions = f"{population['sessions']} sessions"
+    sessions = counted(population["sessions"], "session")
     names = ", ".join(rule["rule"] for rule in rules[:3])
-    found = f"{len(rules)} rules are broken: {names}" if rules else "no rule is broken"
+    found = f"{counted(len(rules), 'broken rule')}: {names}" if rules else "no broken rule"
     return {
         "text": f"tracline: {day}, {sessions}: {found}",
         "exit_code": code,
@@ -130,6 +130,11 @@ def message_of(day: date, out: Path, code: int) -> dict[str, Any]:
         "rules": rules[:RULES_MAX],
         "waived": _line_count(out / "waived.jsonl"),
     }
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _broken(rules: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -13,7 +13,7 @@ from ..model.problem import Location, Problem, Snippet, by_location
 from ..model.rule import Rule, RuleSet
 from ..packs.inheritance import overrides
 from ..packs.load import documents_of, resolve_with_library
-from ..packs.yaml_document import Document, MappingNode, ScalarNode
+from ..packs.yaml.document import Document, MappingNode, ScalarNode
 from .finite_trace import finite_trace_warnings
 from .inherited import outdated_examples, widened_propositions
 from .lengths import length_paths

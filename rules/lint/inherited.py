@@ -13,7 +13,7 @@ from ..model.problem import Problem, counted
 from ..model.rule import Rule
 from ..packs.examples.label_examples import run_examples
 from ..packs.inheritance import overrides, pack_name, references, section_entries
-from ..packs.yaml_document import Document, ScalarNode
+from ..packs.yaml.document import Document, ScalarNode
 from .satisfiability import KIND, is_satisfiable, jointly_satisfiable
 
 

@@ -8,7 +8,7 @@ from ..model.predicate import Path, all_conditions, read_paths
 from ..model.printer import path_text
 from ..model.problem import Problem, listed
 from ..model.rule import Rule
-from ..packs.yaml_document import Document
+from ..packs.yaml.document import Document
 
 _LENGTH = "length"
 

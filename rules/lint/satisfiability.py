@@ -37,7 +37,7 @@ from ..model.predicate import (
 )
 from ..model.problem import Problem, listed
 from ..model.rule import Rule
-from ..packs.yaml_document import Document
+from ..packs.yaml.document import Document
 
 STEPS_MAX = 200_000
 """Evaluated leaves after which a predicate counts as satisfiable."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..model.problem import Problem, did_you_mean
 from ..model.rule import Rule
 from ..packs.inheritance import section_entries
-from ..packs.yaml_document import Document
+from ..packs.yaml.document import Document
 
 
 def unused_names(rules: list[Rule], document: Document) -> Iterator[Problem]:

@@ -15,7 +15,7 @@ from ..model.fields import FIELDS, KIND_NOUNS
 from ..model.predicate import Condition, Path, Predicate, leaves
 from ..model.problem import Problem, listed
 from ..model.rule import Rule
-from ..packs.yaml_document import Document
+from ..packs.yaml.document import Document
 from .satisfiability import KIND, MISSING, ValueClass, evaluate_leaf, evaluate_predicate, value_classes
 
 EVALUATIONS_MAX = 20_000

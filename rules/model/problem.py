@@ -205,8 +205,8 @@ def listed(ids: list[str]) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return the number with its noun: `1 rule`, `2 rules`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    """Return the number with its noun: `1 rule`, `1,200 rules`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from ..model.predicate import Predicate, event_paths, leaves
 from ..model.rule import EventsExample, PropositionExample
 from .inheritance import condition_node
 from .validate import KeyPath
-from .yaml_document import Document, MappingNode, ScalarNode, SequenceNode, YamlNode, data
+from .yaml.document import Document, MappingNode, ScalarNode, SequenceNode, YamlNode, data
 
 KINDS = ("violated", "holds")
 """The kinds of a rule's examples."""

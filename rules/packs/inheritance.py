@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ...schemas.verdict import Severity
 from ..model.problem import Problem, RuleError, did_you_mean
-from .yaml_document import Document, MappingNode, ScalarNode, SequenceNode, YamlNode, data
+from .yaml.document import Document, MappingNode, ScalarNode, SequenceNode, YamlNode, data
 
 SECTIONS = ("propositions", "operators", "transitions")
 """The sections whose entries replace inherited ones of the same name."""

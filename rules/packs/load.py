@@ -24,7 +24,7 @@ from .inheritance import (
 )
 from .resolve import ResolvedPack, Scope, resolve, unresolved
 from .uses import share
-from .yaml_document import TEXT_CHARACTERS_MAX, Document, read_document
+from .yaml.document import TEXT_CHARACTERS_MAX, Document, read_document
 
 LIBRARY = Path(__file__).parents[1] / "library"
 """The packs that ship with the product; a pack's name is its file's stem."""

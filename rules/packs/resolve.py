@@ -17,7 +17,7 @@ from .inheritance import condition_node, operator_name
 from .rule_fields import applies_to_fault, for_each_fault, slice_paths, steps_fault
 from .transitions import transition_faults, used_transitions
 from .validate import SHAPES, KeyPath, ValidatedRule, validate
-from .yaml_document import Document, MappingNode, ScalarNode, SequenceNode, YamlNode, data
+from .yaml.document import Document, MappingNode, ScalarNode, SequenceNode, YamlNode, data
 
 LIBRARY_PREFIX = "tracline_"
 """The reserved prefix of the operator library's transition bits."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..model.problem import Problem
 from .inheritance import SECTIONS, PackReference, operator_name, pack_name, section_entries
-from .yaml_document import Document, MappingNode, ScalarNode, YamlNode, data
+from .yaml.document import Document, MappingNode, ScalarNode, YamlNode, data
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from .pack_file import (
     read_proposition,
     required_names,
 )
-from .yaml_document import Data, Document, MappingNode, data
+from .yaml.document import Data, Document, MappingNode, data
 
 KeyPath = tuple[str | int, ...]
 """The keys and indices from a document's root to a value."""

@@ -13,6 +13,7 @@ import rfc8785
 from ...schemas.display import visible
 from ...schemas.time import parse_time, rfc3339
 from ..error import StreamError
+from .capture_outage import CAPTURE
 
 VERSION = 1
 """Version of the record."""
@@ -22,13 +23,6 @@ VALUE_CHARS_MAX = 120
 
 UNKNOWN = "unknown"
 """The agent of sessions without an agent's name."""
-
-
-CAPTURE = ("tracline", "content-capture")
-"""The pack and id of alerts that the content of sessions is not captured; no rule has them."""
-
-CAPTURE_SEVERITY = "high"
-"""The severity of alerts of `CAPTURE`: without content, rules judge nothing."""
 
 
 class AlertKind(StrEnum):

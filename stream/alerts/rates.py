@@ -18,7 +18,7 @@ import msgspec
 from ...predict.detector import Tolerated
 from ...predict.gamma import quantile
 from ..error import StreamError
-from .sessions import RateKey, TickCounts
+from .session_counts import RateKey, TickCounts
 
 VERSION = 1
 """Version of the file of rates."""

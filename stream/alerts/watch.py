@@ -13,7 +13,7 @@ from ...predict.detector import Alarm, DetectorSettings, DetectorState, step
 from ...schemas.records.session_status import StatusChange
 from .overlay import Overlay, OverlayWrites
 from .rates import Tolerance
-from .sessions import CounterState, CounterWrites, RateKey, SessionCounter, TickCounts
+from .session_counts import CounterState, CounterWrites, RateKey, SessionCounter, TickCounts
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ import msgspec
 
 from ...predict.detector import DetectorState
 from ..error import StreamError
-from .sessions import Cohort, CountedSession, Occurrence, RateKey, SessionRule
+from .session_counts import Cohort, CountedSession, Occurrence, RateKey, SessionRule
 from .watch import WatchState, WatchWrites
 
 VERSION = 1

@@ -15,7 +15,7 @@ import msgspec
 from ...schemas.chat.find import InputFlaw
 from ...schemas.records.dead_letter import DeadLetter
 from ..alerts import alert as alerts
-from ..alerts.sessions import RateKey
+from ..alerts.session_counts import RateKey
 from ..alerts.watch_state import read_watch, write_watch
 from ..error import StreamError
 from ..messages.codec import Damaged, VerdictsMessage, decode_verdicts

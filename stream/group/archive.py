@@ -32,7 +32,7 @@ from .archive_records import read_judged
 from .client import ClientRecord, GroupClient, OutgoingRecord
 from .inputs import Inputs, place_of
 from .process import BatchLimits, GoingOn, GroupDriver
-from .topic_loss import Loss
+from .recreated_topics import Loss
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from kafka.structs import TopicPartition
 from ..error import StreamError
 from ..process.kafka_metrics import KafkaMetrics
 from .client import ClientRecord, GroupClient
-from .topic_loss import Loss, read_error
+from .recreated_topics import Loss, read_error
 
 CHECK_S = 5.0
 """Seconds between two checks of the topics that a process reads."""

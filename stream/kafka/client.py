@@ -15,7 +15,7 @@ from kafka.errors import KafkaError, UnknownTopicOrPartitionError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from ..group.client import Assignment, ClientRecord, OutgoingRecord
-from ..group.topic_loss import Loss
+from ..group.recreated_topics import Loss
 from .assignment import join
 from .compacted import read_compacted
 from .preflight import LISTEN_S, require_listener

@@ -14,8 +14,8 @@ from kafka.structs import TopicPartition
 
 from ..group.client import Assignment, ClientRecord, OutgoingRecord
 from ..group.fencing import FENCED, fenced_error
+from ..group.recreated_topics import Loss, loss_of
 from ..group.state import Latest
-from ..group.topic_loss import Loss, loss_of
 from .broker import MemoryBroker, MemoryTransaction
 
 

@@ -16,9 +16,10 @@ from ...predict.detector import AlarmState, DetectorSettings
 from ...schemas.chat.find import InputFlaw
 from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.records.session_status import StatusChange
-from ..alerts.alert import CAPTURE, CAPTURE_SEVERITY, Alert, value
+from ..alerts.alert import Alert, value
+from ..alerts.capture_outage import CAPTURE, CAPTURE_SEVERITY
 from ..alerts.rates import Tolerance
-from ..alerts.sessions import RateKey
+from ..alerts.session_counts import RateKey
 from ..alerts.watch import AlarmChange, Watch, WatchState, WatchWrites
 from ..messages.codec import VerdictsMessage
 from .result import StageResult

@@ -27,11 +27,11 @@ from tracline.rules.model.predicate_limits import REGEX_CHARS_MAX
 from tracline.rules.model.printer import to_text
 from tracline.rules.model.problem import RuleError, Snippet
 from tracline.rules.model.rule import Rule, RuleSet
-from tracline.rules.packs import yaml_document as document
 from tracline.rules.packs.examples.event_examples import run_propositions
 from tracline.rules.packs.examples.label_examples import run_examples
 from tracline.rules.packs.inheritance import PARENTS_MAX
 from tracline.rules.packs.load import REFERRED_MAX, pack_text, read_packs
+from tracline.rules.packs.yaml import document as document
 from tracline.rules.reference.slow_stepper import SteppedEvent, judge_slowly
 from tracline.schemas.verdict import Unknown
 

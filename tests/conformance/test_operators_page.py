@@ -11,7 +11,7 @@ from tracline.cli import tracline
 from tracline.rules.language.parse import parse_formula
 from tracline.rules.model.problem import RuleError
 from tracline.rules.packs.load import LIBRARY, OPERATORS_FILE, pack_text
-from tracline.rules.packs.yaml_document import data, read_document
+from tracline.rules.packs.yaml.document import data, read_document
 
 PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
 

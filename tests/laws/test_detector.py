@@ -23,7 +23,7 @@ from tracline.predict.detector import (
     log_e,
     step,
 )
-from tracline.stream.alerts.sessions import RateKey
+from tracline.stream.alerts.session_counts import RateKey
 from tracline.stream.alerts.watch_state import RateState, encode, rate_name, read_watch
 
 Numbers = NDArray[Any]

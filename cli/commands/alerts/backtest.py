@@ -13,7 +13,7 @@ from ....schemas.time import rfc3339
 from ...options import Command, Instant, format_option, rules_option
 from ...source import allow_rejected_option, chat_options, sources_argument, timezone_option
 from ...terminal import clean, plain_console
-from ..audit.failing import read_rates
+from ..audit.tolerated_rates import read_rates
 from .group import TICK_S, StatusHistory, note_unlearned, read_history
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def alarms(found: BacktestResult) -> list[tuple[AlarmChange, AlarmChange | None]
 
 def as_data(found: BacktestResult) -> dict[str, Any]:
     """Return the result as plain data, with cleaned names of agents."""
-    from ....stream.alerts.alert import CAPTURE
+    from ....stream.alerts.capture_outage import CAPTURE
 
     return {
         "since": rfc3339(found.since),
@@ -193,7 +193,7 @@ def print_alarms(found: BacktestResult) -> None:
     """Print the alarms and a summary."""
     from rich.text import Text
 
-    from ....stream.alerts.alert import CAPTURE
+    from ....stream.alerts.capture_outage import CAPTURE
 
     console = plain_console()
     pairs = alarms(found)

@@ -68,7 +68,7 @@ def command(
     what broke the rule, and the events of the witness (marked `>`) and those near them, with the propositions
     that were true there. The events come from the audited archive, which must be unchanged.
     """
-    from ....batch.findings.inputs import is_bundle
+    from ....batch.findings.audited_archive import is_bundle
 
     bundles = [Path(each) for each in source if is_bundle(each)]
     if bundles:

@@ -67,8 +67,8 @@ def show_findings(
     bundle: Path, wanted: FindingOptions, selection: RuleSelection, options: AuditOptions, format: str
 ) -> None:
     """Write findings of a bundle with their events."""
+    from ....batch.findings.audited_archive import bundle_input
     from ....batch.findings.findings import Wanted, choose, findings
-    from ....batch.findings.inputs import bundle_input
 
     words = selection.select, selection.ignore
     chosen = choose(bundle, Wanted(wanted.rule, wanted.verdict, wanted.sample, wanted.seed, *words))

@@ -28,6 +28,7 @@ from .failing import FailingOptions, failing_options, failing_rules
 from .judging import JudgingOptions, judging_options
 from .night import NightOptions, night_options
 from .output import write_results
+from .tolerated_rates import notes_on_history
 
 if TYPE_CHECKING:
     from ....batch.attestation.attest import Attesting
@@ -98,9 +99,6 @@ def command(
     if code:
         click.get_current_context().exit(code)
     if rates is not None:
-        # Polars, which this imports, reads its allocator's settings then: they are set by now.
-        from .learned import notes_on_history
-
         for key, reason in accepted.items():
             note(quoted(f"{key}: {reason}"))
         for text in notes_on_history(rates, result.summary, failing.severity, judging.since, judging.until):

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ....predict.binomial import lower_limit
-from ....schemas.records.violation_rate import rate_of
 from ....schemas.verdict import Severity
-from ...error import coded_error
 from ...options import grouped_options, note
 from ...terminal import quoted
+from .tolerated_rates import described, is_tolerated, read_rates
 
 if TYPE_CHECKING:
-    from ....stream.alerts.rates import Rates, RuleRates
-
-CONFIDENCE = 0.95
-"""The confidence of the lower limit of a rate: it exceeds the true rate in at most one of twenty audits."""
-
+    from ....stream.alerts.rates import Rates
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -83,22 +77,11 @@ def failing_options() -> Callable[[F], F]:
     )
 
 
-def read_rates(path: Path) -> Rates:
-    """Return the rates in a file. Raises CommandError (TRL762) if they are damaged, and OSError."""
-    from ....stream.alerts.rates import decode
-    from ....stream.error import StreamError
-
-    try:
-        return decode(path.read_bytes())
-    except StreamError as error:
-        raise coded_error(error.code, str(path), str(error), error.hint) from error
-
-
 def _accepted_rules(summary: Mapping[str, Any], fail_on: Severity, rates: Rates | None) -> dict[str, str]:
     """Return why broken rules do not make the audit fail, by the rules' names in the summary.
 
-    With `rates` a rule fails only where the lower limit of an agent's
-    rate exceeds the tolerated one. A rule that the rates lack tolerates nothing.
+    With `rates` a rule fails only where the lower limit of an agent's rate exceeds the tolerated one. A rule
+    that the rates lack tolerates nothing.
     """
     tolerated = {} if rates is None else {(rule.pack, rule.rule): rule for rule in rates.rules}
     found: dict[str, str] = {}
@@ -108,8 +91,8 @@ def _accepted_rules(summary: Mapping[str, Any], fail_on: Severity, rates: Rates 
         known = tolerated.get((rule["pack"], rule["id"]))
         if Severity(rule["severity"]).rank < fail_on.rank:
             found[key] = f"below --fail-on {fail_on.value}"
-        elif known is not None and not any(limit > rate for _, limit, rate in _limits(rule, known)):
-            found[key] = f"within the tolerated rate{_described(rule, known)}"
+        elif known is not None and is_tolerated(rule, known):
+            found[key] = f"within the tolerated rate{described(rule, known)}"
     return found
 
 
@@ -120,22 +103,3 @@ def failing_rules(summary: Mapping[str, Any], accepted: Mapping[str, str]) -> li
         for key, rule in summary["rules"].items()
         if rule["violations"] + rule["unmet"] and key not in accepted
     ]
-
-
-def _limits(rule: Mapping[str, Any], known: RuleRates) -> Iterator[tuple[str, float, float]]:
-    """Yield each agent that broke the rule, the lower limit of its rate, and the tolerated rate."""
-    for agent, counts in rule["by_agent"].items():
-        rate = rate_of(counts)
-        if rate.violating:
-            # With all sessions in which the rule was not judged to the end, the rate is least.
-            limit = lower_limit(rate.violating, rate.sessions, CONFIDENCE)
-            yield agent, limit, known.agents.get(agent, known.rest).tolerated
-
-
-def _described(rule: Mapping[str, Any], known: RuleRates) -> str:
-    """Return the agent's rate that is nearest to its tolerated one, in words."""
-    limits = sorted(_limits(rule, known), key=lambda found: found[1] - found[2])
-    if not limits:
-        return ""
-    _, limit, tolerated = limits[-1]
-    return f": at least {limit:.2%} of the sessions, {tolerated:.2%} tolerated"

@@ -24,9 +24,10 @@ def command(archive: Path, session: str, reason: str, signing: SigningOptions) -
     changed. Bundles of earlier audits are not changed.
     """
     from ....batch.attestation.tombstones import erase_session
+    from ....rules.model.problem import counted
 
     signers = signing.signers()
     if not signers:
         raise click.UsageError("a tombstone is signed: give --key.")
     erased = erase_session(archive, session, reason, signers, time.time_ns)
-    click.echo(f"erased {erased.rows:,} rows from {erased.files:,} files")
+    click.echo(f"erased {counted(erased.rows, 'row')} from {counted(erased.files, 'file')}")

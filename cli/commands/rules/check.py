@@ -14,7 +14,7 @@ from ...terminal import clean, quoted
 
 if TYPE_CHECKING:
     from ....rules.model.problem import Problem
-    from ....rules.packs.yaml_document import Document
+    from ....rules.packs.yaml.document import Document
 
 
 @click.command(cls=Command)

@@ -17,7 +17,7 @@ from ...terminal import quoted
 from .example_events import case_text
 
 if TYPE_CHECKING:
-    from ....rules.packs.yaml_document import Document
+    from ....rules.packs.yaml.document import Document
     from ....schemas.records.verdict_record import VerdictRecord
 
 CASES = "cases"
@@ -56,9 +56,9 @@ def command(bundle: Path, verdict: str, kind: str, folder: Path, add: bool, arch
     \b
         tracline example bundle 4c18b1e2f0a94d3c8f1e2a7b6c5d4e3f --as holds --to rules --add
     """
+    from ....batch.findings.audited_archive import bundle_input
     from ....batch.findings.cases import case_of
     from ....batch.findings.findings import Wanted, choose
-    from ....batch.findings.inputs import bundle_input
 
     (record,) = choose(bundle, Wanted(verdict=verdict)).records
     if record.verdict not in BREACHES:

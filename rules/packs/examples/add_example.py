@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 from ...model.rule import Examples, Rule, RuleSet
-from ..yaml_document import Document, MappingNode, ScalarNode, SequenceNode, YamlNode, data
+from ..yaml.document import Document, MappingNode, ScalarNode, SequenceNode, YamlNode, data
 
 
 def example_line(path: str) -> str:

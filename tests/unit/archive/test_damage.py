@@ -11,12 +11,21 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 from tracline.archive.error import SourceError
+from tracline.batch.contents.never_true import rule_mistakes
 from tracline.batch.prepare.prepare import prepare
 from tracline.batch.sources.discover import Population, SourceFile
 from tracline.batch.sources.event_files import reading, scan
 from tracline.batch.sources.file_format import FileFormat
+from tracline.rules.packs.load import pack_text
 
 ROWS = 400
+PACK = """
+pack: desk
+propositions:
+  asked: tool == "refund" and args.b == "x"
+rules:
+  - {id: never-asked, formula: always not asked}
+"""
 
 
 def log(**columns: Any) -> pl.DataFrame:
@@ -84,6 +93,16 @@ def test_a_damaged_page_names_its_file(tmp_path: Path) -> None:
     damaged(source / "torn.parquet", "text")
     with pytest.raises(SourceError, match=r"torn\.parquet: TRL401 cannot be read as Parquet"):
         prepared(tmp_path)
+
+
+def test_a_damaged_page_of_a_column_that_no_rule_reads_names_its_file(tmp_path: Path) -> None:
+    """The search for likely mistakes reads beginnings of more columns than the rules."""
+    called = {"kind": ["tool_call"] * ROWS, "tool": ["refund"] * ROWS, "args": ['{"a": 1}'] * ROWS}
+    log(**called, service=["shop"] * ROWS).write_parquet(tmp_path / "torn.parquet")
+    part = SourceFile(damaged(tmp_path / "torn.parquet", "service"), "torn.parquet", FileFormat.PARQUET)
+    rules = pack_text(PACK).rules
+    with pytest.raises(SourceError, match=r"torn\.parquet: TRL401 cannot be read as Parquet"):
+        rule_mistakes([part], rules, [("desk", "asked")], None)
 
 
 def test_a_damaged_page_of_what_is_checked_rejects_the_file(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from tracline.batch.report.choice import EVENTS_DRAWN_MAX
 from tracline.batch.report.drawn import TEXT_MAX
 from tracline.batch.report.figures import interval, wilson
+from tracline.batch.report.page import SENTENCE_MAX
 from tracline.cli import tracline
 from tracline.schemas.records.violation_rate import ViolationRate
 
@@ -201,7 +202,7 @@ def test_an_empty_archive_has_a_report(tmp_path: Path) -> None:
 def full_session(events: list[dict]) -> dict:
     """Return as many events as are drawn, each with a text, and twenty runs of a rule that breaks at each."""
     seqs = range(1, EVENTS_DRAWN_MAX + 1)
-    broken = {"verdict": "violated", "residual": "a", "sentence": "ü" * 5000}
+    broken = {"verdict": "violated", "residual": "a", "sentence": "ü" * (SENTENCE_MAX + 1)}
     node = {
         "node": "0",
         "formula": "a",
@@ -223,6 +224,7 @@ def full_session(events: list[dict]) -> dict:
     return {"events": long, "rules": [run] * 20}
 
 
+@pytest.mark.slow
 def test_the_page_stays_below_three_megabytes(folder: Path) -> None:
     """With more rules, agents, models and days than are shown, long names, and sessions full of verdicts."""
     bundle = audited(folder, "--with-text")
@@ -235,7 +237,9 @@ def test_the_page_stays_below_three_megabytes(folder: Path) -> None:
     summary["rules"] = {f"rule{at:03}": large for at in range(150)}
     (bundle / "summary.json").write_text(json.dumps(summary))
     full = [{**line, **full_session(line["events"])} for line in drawn(bundle) if line["events"]]
-    (bundle / "sessions.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in full))
+    (bundle / "sessions.jsonl").write_text(
+        "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in full)
+    )
     assert run("report", bundle).exit_code == 0
     page = (bundle / "report.html").read_bytes()
     assert 1_500_000 < len(page) < 3_000_000

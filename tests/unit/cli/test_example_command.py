@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from tracline.cli import tracline
 from tracline.rules.packs.examples.add_example import adds_only, with_example
 from tracline.rules.packs.load import load_packs, pack_text
-from tracline.rules.packs.yaml_document import read_document
+from tracline.rules.packs.yaml.document import read_document
 
 from ...support.event_rows import call, result, session, user, write
 from ...support.evidence.bundle_lines import bundle_lines

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from tracline.cli import tracline
 from tracline.cli.render import sarif as sarif_module
 from tracline.stream.alerts.rates import RuleRates, default_rates, encode, fit
-from tracline.stream.alerts.sessions import RateKey, TickCounts
+from tracline.stream.alerts.session_counts import RateKey, TickCounts
 
 from ...support.event_rows import call, session, user, write
 from ...support.json_schema import violations

@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import Thread
 
 import polars as pl
+import pytest
 from tracline.archive.manifest import ManifestSource
 from tracline.archive.writer import archive_writer
 from tracline.examples.nightly import nightly
@@ -95,6 +96,7 @@ def run(place: Path, day: str, *more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(line, check=False, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_two_nights(tmp_path: Path) -> None:
     """Findings exit 1 and are posted and mailed without texts; the second night chains to the first."""
     (tmp_path / "desk.yaml").write_text(PACK)
@@ -117,9 +119,13 @@ def test_two_nights(tmp_path: Path) -> None:
         refused = run(tmp_path, "2026-02-19", *hook)
         assert refused.returncode == 2
         assert "hidden" not in refused.stdout + refused.stderr
+        (tmp_path / "webhook").write_text("127.0.0.1/hidden\n")
+        archive(tmp_path, 3, "fine")
+        malformed = run(tmp_path, "2026-02-20", *hook)
+        assert (malformed.returncode, malformed.stderr) == (2, "the message was not delivered: ValueError\n")
     messages = [json.loads(body) for body in POSTED]
     assert [each["exit_code"] for each in messages] == [1, 0, 2, 0]
-    assert messages[0]["text"] == "tracline: 2026-02-17, 1 sessions: 1 rules are broken: calm"
+    assert messages[0]["text"] == "tracline: 2026-02-17, 1 session: 1 broken rule: calm"
     assert messages[0]["rules"] == [
         {"rule": "calm", "severity": "high", "violations": 1, "unmet": 0, "sessions_violating": 1}
     ]
@@ -127,7 +133,12 @@ def test_two_nights(tmp_path: Path) -> None:
     assert "report.html" in MAILED[0]
     assert not any("secret words" in text for text in (*MAILED, *map(bytes.decode, POSTED)))
     bundles = tmp_path / "bundles"
-    assert sorted(path.name for path in bundles.iterdir()) == ["2026-02-17", "2026-02-18", "2026-02-19"]
+    assert sorted(path.name for path in bundles.iterdir()) == [
+        "2026-02-17",
+        "2026-02-18",
+        "2026-02-19",
+        "2026-02-20",
+    ]
     verified = [
         COMMAND,
         "verify",

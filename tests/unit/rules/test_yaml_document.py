@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tracline.rules.model.problem import RuleError
-from tracline.rules.packs.yaml_document import (
+from tracline.rules.packs.yaml.document import (
     ALIASES_MAX,
     DEPTH_MAX,
     NODES_MAX,
@@ -14,7 +14,7 @@ from tracline.rules.packs.yaml_document import (
     data,
     read_document,
 )
-from tracline.rules.packs.yaml_repair import REPAIRS_MAX
+from tracline.rules.packs.yaml.repair import REPAIRS_MAX
 
 STYLES = r"""plain: one two
 several: one

@@ -16,7 +16,7 @@ from tracline.stream.alerts.rates import (
     settle,
     tolerance,
 )
-from tracline.stream.alerts.sessions import RateKey, TickCounts
+from tracline.stream.alerts.session_counts import RateKey, TickCounts
 from tracline.stream.error import StreamError
 
 KEY = RateKey("desk", "confirm", "bot")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 from tracline.archive.error import SourceError
+from tracline.batch.attestation.envelope import signed_envelope
+from tracline.batch.attestation.signers import KeySigner
 from tracline.batch.prepare.options import AuditOptions
+from tracline.batch.redaction.redact import redact
+from tracline.batch.redaction.secret import RedactionSecret
 from tracline.batch.verification.attested import read_attested
 from tracline.batch.verification.verify import VerificationRequest, verify
 from tracline.schemas.time import NS
@@ -54,6 +59,25 @@ def test_another_bundle_before_is_found(chain: Path) -> None:
     assert previous_check(tuesday, tuesday, "old") == "TRL458"
     assert previous_check(tuesday, chain / "archive", "old") == "TRL458"
     assert previous_check(chain / "monday", tuesday, "old") == "TRL458"
+
+
+def test_a_redacted_bundle_before_is_trusted_by_its_signature_only(chain: Path) -> None:
+    """Anybody can write a bundle that states that it is a redacted copy."""
+    tuesday = signed_bundle(chain, "old", previous=chain / "monday", name="tuesday")
+    signers = (KeySigner.of(chain / "old", None),)
+    redact(chain / "monday", chain / "public", RedactionSecret(bytes(32)), signers, sessions=False)
+    assert previous_check(tuesday, chain / "public", "old") == "passed"
+    assert previous_check(tuesday, chain / "public") == "not_checked"
+
+
+def test_a_damaged_bundle_before_fails(chain: Path) -> None:
+    """A statement without its members is no reason to stop."""
+    tuesday = signed_bundle(chain, "old", previous=chain / "monday", name="tuesday")
+    shutil.copytree(chain / "monday", chain / "odd")
+    statement = read_attested(chain / "odd").envelope.statement
+    statement["predicate"]["redaction"] = "none"
+    (chain / "odd" / "attestation.json").write_bytes(signed_envelope(statement, ()).encoded())
+    assert previous_check(tuesday, chain / "odd") == "TRL458"
 
 
 def test_a_new_key_begins_with_both_signatures(chain: Path) -> None:

@@ -105,16 +105,24 @@ def test_a_file_without_rows_stays(desk: Path) -> None:
 
 def test_verification_reports_erased_files(desk: Path) -> None:
     """The audited archive counts as erased, not as changed, also after several erasures."""
-    assert archive_check(desk, "key") == ("passed", "2 files are those that were audited")
+    assert archive_check(desk, "key") == ("passed", "2 files unchanged since the audit")
     erase(desk, "anna")
     result, detail = archive_check(desk, "key")
     assert result == "passed"
     assert detail.startswith("erased: rows of 2 files, signed tombstones state it")
     erase(desk, "carl")
-    assert archive_check(desk)[1].startswith("erased: rows of 2 files, tombstones state it")
-    request = VerificationRequest((), (str(desk / "archive"),), rerun=True)
+    request = VerificationRequest((public(desk),), (str(desk / "archive"),), rerun=True)
     found = verify(desk / "bundle", request)
-    assert (found.checks[-1].result.value, found.exit_code) == ("not_checked", 2)
+    rerun = found.checks[-1]
+    assert (rerun.result.value, rerun.detail) == ("not_checked", "rows of the archive are erased")
+    assert found.exit_code == 2
+
+
+def test_without_a_key_an_erasure_is_not_checked(desk: Path) -> None:
+    """Anybody could have changed the files and written tombstones that lead to them."""
+    erase(desk, "anna")
+    result, detail = archive_check(desk)
+    assert (result, detail.split(";")[0]) == ("not_checked", "erased: rows of 2 files")
 
 
 def test_a_change_beside_an_erasure_is_found(desk: Path) -> None:
@@ -125,7 +133,7 @@ def test_a_change_beside_an_erasure_is_found(desk: Path) -> None:
     assert archive_check(desk, "key")[1].startswith("TRL461 a tombstone cannot be trusted: TRL457")
     tombstones = desk / "archive" / "tombstones.jsonl"
     tombstones.unlink()
-    assert archive_check(desk, "key")[1].startswith("TRL461 2 files differ")
+    assert archive_check(desk, "key")[1].startswith("TRL461 2 files changed since the audit")
     shutil.rmtree(desk / "archive")
     copied.rename(desk / "archive")
     erase(desk, "anna")
@@ -135,7 +143,7 @@ def test_a_change_beside_an_erasure_is_found(desk: Path) -> None:
     text = (desk / "archive" / "manifest.jsonl").read_text()
     shutil.copy(desk / "more" / entry.file, desk / "archive" / entry.file)
     (desk / "archive" / "manifest.jsonl").write_text(text + (desk / "more" / "manifest.jsonl").read_text())
-    assert archive_check(desk, "key")[1].startswith("TRL461 1 files differ")
+    assert archive_check(desk, "key")[1].startswith("TRL461 1 file changed since the audit")
 
 
 def test_the_tombstone_names_no_session(desk: Path) -> None:
@@ -165,9 +173,9 @@ def test_a_crash_before_the_manifest_changes_nothing(desk: Path) -> None:
     with pytest.raises(CrashedError), erasing(desk / "archive", "anna"):
         raise CrashedError
     assert rows_of(desk / "archive").equals(before)
-    assert archive_check(desk)[1] == "2 files are those that were audited"
+    assert archive_check(desk)[1] == "2 files unchanged since the audit"
     erase(desk, "anna")
-    assert archive_check(desk)[0] == "passed"
+    assert archive_check(desk, "key")[0] == "passed"
 
 
 def test_a_crash_behind_the_manifest_is_finished_by_the_next_erasure(desk: Path) -> None:
@@ -200,3 +208,15 @@ def test_only_a_session_of_an_archive_is_erased(desk: Path, tmp_path: Path) -> N
     with pytest.raises(SourceError) as caught, erasing(tmp_path / "logs", "anna"):
         pass
     assert caught.value.code == "TRL465"
+
+
+def test_an_archive_with_a_damaged_file_loses_nothing(desk: Path) -> None:
+    """The error names the file, and no other file has changed."""
+    archive = desk / "archive"
+    last = archive / read_manifest(archive).entries[-1].file
+    last.write_bytes(b"\xff" * last.stat().st_size)
+    before = {path: path.read_bytes() for path in archive.rglob("*.parquet")}
+    with pytest.raises(SourceError, match="cannot be read as Parquet") as caught:
+        erase(desk, "anna")
+    assert caught.value.code == "TRL465"
+    assert {path: path.read_bytes() for path in archive.rglob("*.parquet")} == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from base64 import b64decode, b64encode
 from collections.abc import Callable
@@ -267,6 +268,48 @@ def test_claims_that_the_files_do_not_bear_out_are_found(signed: Path, bundle: P
     assert fault(bundle, signed) == "TRL460"
 
 
+@pytest.mark.parametrize("member", ["rows", "files", "sha256", "last_time"])
+def test_other_inputs_than_those_listed_are_found(signed: Path, bundle: Path, member: str) -> None:
+    """The attested inputs are the totals of `inputs.jsonl`."""
+    restated(bundle, signed, lambda statement: statement["predicate"]["inputs"].update({member: None}))
+    assert fault(bundle, signed) == "TRL460"
+
+
+@pytest.mark.parametrize("member", ["severity", "rule_digest", "id"])
+def test_other_rules_than_those_of_the_packs_are_found(signed: Path, bundle: Path, member: str) -> None:
+    """The attested rules are those in `rules/`."""
+    restated(bundle, signed, lambda statement: statement["predicate"]["rules"][0].update({member: "low"}))
+    assert fault(bundle, signed) == "TRL460"
+
+
+def test_another_text_of_a_rule_is_found(signed: Path, bundle: Path) -> None:
+    """The packs in the bundle are those of the verdicts, even where their holder signs others."""
+    [pack] = (bundle / "rules").glob("*.yaml")
+    text = pack.read_text()
+    changed = text.replace("always", "eventually", 1)
+    assert changed != text
+    resigned(bundle, signed, f"rules/{pack.name}", changed.encode())
+    assert fault(bundle, signed) == "TRL460"
+
+
+def test_waived_verdicts_without_a_time_of_waivers_are_found(signed: Path, bundle: Path) -> None:
+    """Readers of a bundle take the verdicts in `waived.jsonl` as accepted."""
+    [waived, *_] = (json.loads(line) for line in (bundle / "verdicts.jsonl").read_bytes().splitlines())
+    line = {"by": "b", "id": waived["id"], "reason": "r", "until": "2099-01-01", "waiver": 1}
+    resigned(bundle, signed, "waived.jsonl", rfc8785.dumps(line) + b"\n")
+    restated(bundle, signed, lambda statement: statement["predicate"]["verdicts"].update(waived=1))
+    failed = {name for name, result in results(bundle).items() if result == "failed"}
+    assert "waivers" in failed
+
+
+def test_a_pipe_is_no_file_of_a_bundle(signed: Path, bundle: Path) -> None:
+    """Nothing waits for its content."""
+    (bundle / "open.jsonl").unlink()
+    os.mkfifo(bundle / "open.jsonl")
+    assert fault(bundle, signed) == "TRL456"
+    assert results(bundle)["format"] == "passed"
+
+
 def resigned(bundle: Path, signed: Path, name: str, content: bytes) -> None:
     """Replace a file, and sign a statement with its new digest."""
     (bundle / name).write_bytes(content)
@@ -302,7 +345,7 @@ def test_an_archive_with_another_byte_is_found(signed: Path, bundle: Path, tmp_p
     write(archive / "events.parquet", session("a", user("hello"), user("no!")))
     found = verify(bundle, VerificationRequest(**asked))
     details = {check.check: check.detail for check in found.checks if check.result is CheckResult.FAILED}
-    assert details["archive"].startswith("TRL461 1 files differ")
+    assert details["archive"].startswith("TRL461 1 file changed since the audit")
     assert details["rerun"].startswith("TRL461")
 
 

@@ -5,9 +5,7 @@ the agent named then. A tick is *settled* when all its sessions have violated th
 closed, or `settle_ticks` after its end. A violation after that counts as overdue and in no rate, so the
 violations of a tick are always of its own sessions. A session that becomes unjudged without having violated
 stays in its tick: the counts are of certain violations, among all sessions that the rule may apply to.
-
-`CAPTURE` counts like a rule. It applies to every session with a rule, and a session violates it in which a
-rule becomes unjudged because content is missing. So an outage of content capture raises an alert of its own.
+An outage of content capture counts like a rule (`capture_outage.py`).
 """
 
 from __future__ import annotations
@@ -19,7 +17,8 @@ from typing import NamedTuple, TypeAlias
 
 from ...schemas.records.session_status import SessionStatus, StatusChange
 from ...schemas.time import NS
-from .alert import CAPTURE, UNKNOWN, value
+from .alert import UNKNOWN, value
+from .capture_outage import counted_statuses
 from .overlay import Overlay, OverlayWrites
 
 SESSIONS_MAX = 1_000_000
@@ -325,14 +324,6 @@ class SessionCounter:
                 break
             self.sessions.delete(first)
             self.dropped += 1
-
-
-def counted_statuses(status: StatusChange) -> Iterator[tuple[tuple[str, str], SessionStatus]]:
-    """Yield the rules that a status counts for, `CAPTURE` last, each with its status; none for a close."""
-    if status.pack is None or status.rule is None:
-        return
-    yield (status.pack, status.rule), status.status
-    yield CAPTURE, SessionStatus.APPLIED if status.missing is None else SessionStatus.VIOLATED
 
 
 def agent_label(agent: str | None) -> str:

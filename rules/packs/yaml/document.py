@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from ..model.problem import Location, Problem, RuleError, location_in
-from .yaml_alignment import alignment
-from .yaml_repair import REPAIRS_MAX, Repair, indent_of, quoted, repair
+from ...model.problem import Location, Problem, RuleError, location_in
+from .alignment import alignment
+from .repair import REPAIRS_MAX, Repair, indent_of, quoted, repair
 
 TEXT_CHARACTERS_MAX = 1_000_000
 NODES_MAX = 50_000

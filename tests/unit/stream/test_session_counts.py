@@ -9,10 +9,10 @@ import pytest
 from tracline.predict.detector import AlarmState, DetectorSettings
 from tracline.schemas.records.session_status import SessionStatus, StatusChange
 from tracline.schemas.time import NS
-from tracline.stream.alerts import sessions
-from tracline.stream.alerts.alert import CAPTURE
+from tracline.stream.alerts import session_counts as sessions
+from tracline.stream.alerts.capture_outage import CAPTURE
 from tracline.stream.alerts.rates import Rate, Rates, RuleRates, tolerance
-from tracline.stream.alerts.sessions import RateKey, SessionCounter, TickCounts
+from tracline.stream.alerts.session_counts import RateKey, SessionCounter, TickCounts
 from tracline.stream.alerts.watch import AlarmChange, Watch, WatchState
 from tracline.stream.alerts.watch_state import read_watch, write_watch
 from tracline.stream.error import StreamError

@@ -164,7 +164,7 @@ def _exists(path: str) -> bool:
 def _check(bundle: Path, paths: tuple[str, ...]) -> None:
     """Compare the files of the archive with those that the audit read; further files are newer."""
     try:
-        expected = {file.name: file for file in _inputs(bundle)}
+        expected = {file.name: file for file in read_inputs(bundle)}
     except msgspec.MsgspecError:
         raise _damaged(bundle, INPUTS) from None
     present = {file.name: file for file in discover(paths, Population())}
@@ -176,7 +176,8 @@ def _check(bundle: Path, paths: tuple[str, ...]) -> None:
             raise _changed(named(paths), name, "differs from the file that the audit read")
 
 
-def _inputs(bundle: Path) -> Iterator[InputFile]:
+def read_inputs(bundle: Path) -> Iterator[InputFile]:
+    """Yield the files that the audit of a bundle read, in the order of their names."""
     with (bundle / INPUTS).open("rb") as lines:
         for line in lines:
             yield msgspec.json.decode(line, type=InputFile)
