@@ -137,9 +137,9 @@ def _name(text: str) -> str:
     return visible(text if len(text) <= NAME_MAX else text[:NAME_MAX] + "…")
 
 
-def _counted(count: int, single: str, several: str) -> str:
+def _counted(value: Any, single: str, several: str) -> str:
     """Return a number with its words."""
-    return f"{count:,} {single if count == 1 else several}"
+    return f"{value:,} {single if value == 1 else several}"
 
 
 def _context(bundle: Path, rules: Mapping[RuleKey, Rule]) -> dict[str, Any]:

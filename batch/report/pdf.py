@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from contextlib import redirect_stdout
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,10 +46,9 @@ def _weasyprint() -> ModuleType:
     try:
         # It prints a notice where a library is missing.
         with redirect_stdout(io.StringIO()):
-            import weasyprint
+            return import_module("weasyprint")
     except ModuleNotFoundError as error:
         what = f"cannot be written: the package {error.name} is not installed"
         raise SourceError("TRL425", "report.pdf", what, EXTRA_HINT) from error
     except OSError as error:
         raise SourceError("TRL425", "report.pdf", f"cannot be written: {error}", LIBRARIES_HINT) from error
-    return weasyprint

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import sys
 from pathlib import Path
 
@@ -44,17 +43,14 @@ def test_without_the_libraries_the_error_names_them(
     bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """TRL425 with the Debian packages, and not what the import prints."""
-    real = builtins.__import__
-
-    def without_pango(name: str, *more: object) -> object:
-        if name != "weasyprint":
-            return real(name, *more)  # pyright: ignore[reportArgumentType]
-        print("WeasyPrint could not import some external libraries")
-        raise OSError("cannot load library 'libpango-1.0-0'")
-
-    monkeypatch.setattr(builtins, "__import__", without_pango)
+    (tmp_path / "fake").mkdir()
+    lines = ("print('WeasyPrint cannot import')", "raise OSError('cannot load library libpango-1.0-0')")
+    (tmp_path / "fake" / "weasyprint.py").write_text("\n".join(lines))
+    monkeypatch.syspath_prepend(tmp_path / "fake")
+    monkeypatch.delitem(sys.modules, "weasyprint", raising=False)
     done = run("report", bundle, "--pdf", tmp_path / "report.pdf")
     assert (done.exit_code, done.stdout) == (2, "")
+    assert "cannot load library libpango-1.0-0" in done.stderr
     assert "apt-get install libpango-1.0-0" in done.stderr
 
 
