@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo pipeline check lint types fast test loops kafka soak kills bench exhaustive generated lock clean test-collector test-frameworks test-storm
+.PHONY: help setup demo pipeline check lint types fast test loops kafka soak kills bench exhaustive generated lock clean pictures test-collector test-frameworks test-storm
 
 help: ## show these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -101,13 +101,16 @@ exhaustive: setup ## the differential sets that are too large for every day
 bench: setup ## the measurements in benchmarks/, one after another; EVENTS=10000000 for their full size
 	@for bench in $$(grep -lr __main__ benchmarks --include=*.py | sort); do echo "== $$bench"; PYTHONPATH=. $(BIN)/python $$bench $(EVENTS) || exit; done
 
+pictures: setup ## take the pictures of the README with Chromium: the demo's report, and the console
+	$(BIN)/python -m tests.browser.pictures
+
 generated: setup ## rewrite the generated files: the grammar's parse table, the packs' JSON Schema
 	$(BIN)/python -c 'from tracline.rules.language import syntax; from tracline.rules.packs import json_schema; syntax.TABLE_FILE.write_text(syntax.table()); \
 	  json_schema.SCHEMA_FILE.write_text(json_schema.json_schema())'
 
 lock: setup ## write constraints.txt and the image's part of it again: newest versions in bounds, with hashes
 	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras \
-	  --extra predict --extra stream --extra timestamp --extra test --extra lock --all-build-deps --allow-unsafe --no-annotate \
+	  --extra pdf --extra predict --extra stream --extra timestamp --extra test --extra lock --all-build-deps --allow-unsafe --no-annotate \
 	  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
 	  --output-file constraints.txt pyproject.toml
 	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --generate-hashes --strip-extras \

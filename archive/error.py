@@ -19,6 +19,7 @@ CODES: dict[str, str] = {
     "TRL422": "an unknown rule of the packs, for `tracline explain`",
     "TRL423": "a step that an explained session does not have",
     "TRL424": "a bundle that cannot be reported",
+    "TRL425": "a report that cannot be written as PDF",
     "TRL440": "a bundle that cannot be a baseline",
     "TRL441": "an audit as of a time up to which its archive is not complete",
     "TRL442": "a bundle that cannot be the previous one of a nightly audit",

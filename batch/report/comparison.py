@@ -22,7 +22,7 @@ from .damage import damages
 POPULATION = ("files", "rows", "events", "sessions", "open_sessions", "gaps", "rejected", "duplicates")
 """The compared counts of the population."""
 LISTED_MAX = 20
-"""New, and vanished, violations that a comparison lists; the others are counted."""
+"""New, and vanished, violations that a comparison lists, the most severe ones; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class ComparedRule:
 
 @dataclass(frozen=True, slots=True)
 class ChangedBundle:
-    """The changes from one bundle to another; `new` and `vanished` list the first violations of each."""
+    """The changes from one bundle to another; `new` and `vanished` list the most severe violations."""
 
     population: Mapping[str, tuple[int, int]]
     rules: tuple[ComparedRule, ...]
@@ -68,8 +68,8 @@ def compare_bundles(before: Path, now: Path) -> ChangedBundle:
     listed: dict[str, list[VerdictRecord]] = {"new": [], "vanished": []}
     for change, record in _changes(before, now):
         counts[change][record.pack, record.rule] += 1
-        if len(listed[change]) < LISTED_MAX:
-            listed[change].append(record)
+        # Sorting is stable: of one severity the first ones in the bundle's order stay.
+        listed[change] = sorted([*listed[change], record], key=_severest)[:LISTED_MAX]
     rules = [
         _rule(old_rules.get(name), new_rules.get(name), counts["new"][name], counts["vanished"][name])
         for name in dict.fromkeys([*new_rules, *old_rules])
@@ -80,6 +80,10 @@ def compare_bundles(before: Path, now: Path) -> ChangedBundle:
         new=tuple(listed["new"]),
         vanished=tuple(listed["vanished"]),
     )
+
+
+def _severest(record: VerdictRecord) -> int:
+    return -record.severity.rank
 
 
 def _population(summary: Mapping[str, Any]) -> dict[str, int]:

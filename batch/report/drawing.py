@@ -19,8 +19,10 @@ RUNS_DRAWN_MAX = 6
 """Runs of rules that a timeline has: those with verdicts come first."""
 BREACHES_NAMED_MAX = 5
 """Verdicts of a run that are named; all are drawn."""
-BARS_HEIGHT = 28
-BAR = 5
+BARS_HEIGHT = 36
+"""The height of the bars of a trend; a full bar is the highest rate that is possible on a day."""
+BARS_WIDTH, BAR_MIN, BAR_MAX = 280, 4, 12
+"""The width that the bars of a few days have together, and the least and largest width of a bar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,17 +187,19 @@ class Trend:
 
 
 def trend(days: Sequence[DayRate]) -> Trend:
-    """Return the bars of a rule's days; a full bar is a rate of 100 %."""
+    """Return the bars of a rule's days."""
     certain: list[str] = []
     possible: list[str] = []
+    bar = max(BAR_MIN, min(BAR_MAX, BARS_WIDTH // max(len(days), 1)))
+    top = max((each.rate.high or 0.0 for each in days), default=0.0) or 1.0
     for place, each in enumerate(days):
-        low, high = each.rate.low or 0.0, each.rate.high or 0.0
-        x, y = place * (BAR + 1), BARS_HEIGHT * (1 - low)
+        low, high = (each.rate.low or 0.0) / top, (each.rate.high or 0.0) / top
+        x, y = place * (bar + 1), BARS_HEIGHT * (1 - low)
         if low:
-            certain.append(f"M{x} {BARS_HEIGHT}V{y:.4g}h{BAR}V{BARS_HEIGHT}z")
+            certain.append(f"M{x} {BARS_HEIGHT}V{y:.4g}h{bar}V{BARS_HEIGHT}z")
         if high > low:
-            possible.append(f"M{x} {y:.4g}V{BARS_HEIGHT * (1 - high):.4g}h{BAR}V{y:.4g}z")
+            possible.append(f"M{x} {y:.4g}V{BARS_HEIGHT * (1 - high):.4g}h{bar}V{y:.4g}z")
     worst = max(days, key=lambda each: (each.rate.low or 0.0, each.day), default=None)
     words = "no day" if worst is None else f"{len(days)} days; the highest rate on {worst.day}: "
-    words += "" if worst is None else worst.rate.described
-    return Trend(max(len(days) * (BAR + 1), 1), BARS_HEIGHT, "".join(certain), "".join(possible), words)
+    words += "" if worst is None else f"{worst.rate.described}; a full bar is {top:.1%}"
+    return Trend(max(len(days) * (bar + 1), 1), BARS_HEIGHT, "".join(certain), "".join(possible), words)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -87,12 +88,31 @@ def write_report(bundle: Path, rules: Mapping[RuleKey, Rule] | None = None) -> N
 
 def report_html(bundle: Path, rules: Mapping[RuleKey, Rule] | None = None) -> str:
     """Return the page."""
-    style = Markup((FOLDER / "report.css").read_text(encoding="utf-8"))
+    return _page(bundle, rules, Markup())
+
+
+def printed_html(bundle: Path) -> str:
+    """Return the page for a printer that does not apply the styles of a page to its drawings.
+
+    Each drawing has the styles of drawings, with the colours of paper.
+    """
+    paper = dict(re.findall(r"--(\w+): ([^;]+);", _style("report.css")))
+    style = re.sub(r"var\(--(\w+)\)", lambda name: paper[name[1]], _style("drawings.css"))
+    return _page(bundle, None, Markup("<style>") + Markup(style) + Markup("</style>"))
+
+
+def _style(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def _page(bundle: Path, rules: Mapping[RuleKey, Rule] | None, svg_style: Markup) -> str:
+    """Return the page; `svg_style` stands in each drawing."""
+    style = Markup(_style("report.css") + _style("drawings.css"))
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
     template = _environment().get_template("report.html")
     with damages(bundle):
         context = _context(bundle, bundle_rules(bundle) if rules is None else rules)
-        return template.render(style=style, style_digest=digest, **context)
+        return template.render(style=style, style_digest=digest, svg_style=svg_style, **context)
 
 
 @cache
@@ -117,9 +137,9 @@ def _name(text: str) -> str:
     return visible(text if len(text) <= NAME_MAX else text[:NAME_MAX] + "…")
 
 
-def _counted(count: int, single: str, several: str) -> str:
+def _counted(value: Any, single: str, several: str) -> str:
     """Return a number with its words."""
-    return f"{count:,} {single if count == 1 else several}"
+    return f"{value:,} {single if value == 1 else several}"
 
 
 def _context(bundle: Path, rules: Mapping[RuleKey, Rule]) -> dict[str, Any]:

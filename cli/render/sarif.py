@@ -11,8 +11,9 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
+from itertools import chain, islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...rules.model.rule import Precision
 from ...schemas.records.verdict_record import VerdictRecord
@@ -44,19 +45,27 @@ TEXT_CHARACTERS_MAX = 1_024
 _UNJUDGED_RANK = -1
 
 
+class ComparedBaseline(NamedTuple):
+    """The findings of a baseline: whether it has one, by id, and those that vanished since."""
+
+    has: Callable[[str], bool]
+    vanished: Callable[[], Iterator[VerdictRecord]]
+
+
 def sarif(
     summary: dict[str, Any],
     read: Callable[[], Iterator[VerdictRecord]],
     places: Mapping[str, RulePlace],
     min_severity: Severity = Severity.INFO,
     waived: Mapping[str, WaivedVerdict] = MappingProxyType({}),
-    is_known: Callable[[str], bool] | None = None,
+    baseline: ComparedBaseline | None = None,
 ) -> Iterator[str]:
     """Yield a SARIF log of one run. Only violated, unmet and unjudged verdicts are results.
 
     `read` reads the verdicts from the beginning. `places` are those of the rules, by their names in the
     summary. Of too many results the most severe are in the log, and a notification counts the others. Waived
-    verdicts, by id, are suppressed; with `is_known`, results have their state against the baseline.
+    verdicts, by id, are suppressed. With a baseline, results have their state against it, and its findings
+    that vanished are results, too, as far as these rules have them.
     """
     rules = {
         key: rule
@@ -65,10 +74,15 @@ def sarif(
     }
     index = {(rule["pack"], rule["id"]): (place, key) for place, (key, rule) in enumerate(rules.items())}
 
-    def results() -> Iterator[VerdictRecord]:
-        return (found for found in read() if found.verdict in MESSAGES and (found.pack, found.rule) in index)
+    def is_result(found: VerdictRecord) -> bool:
+        return found.verdict in MESSAGES and (found.pack, found.rule) in index
 
-    room, left_out = _room(results())
+    def absent() -> Iterator[VerdictRecord]:
+        return iter(()) if baseline is None else filter(is_result, baseline.vanished())
+
+    room, left_out = _room(filter(is_result, read()))
+    absent_room = RESULTS_MAX - room.total()
+    left_out += max(0, sum(1 for _ in absent()) - absent_room)
     descriptors = [_rule(key, rule, places[key]) for key, rule in rules.items()]
     driver = {"name": "tracline", "version": version("tracline"), "rules": descriptors}
     yield "{"
@@ -81,11 +95,15 @@ def sarif(
     listed = (
         _result(found, rules, places, *index[found.pack, found.rule])
         | _suppressed(waived.get(found.id))
-        | _baseline_state(found, is_known)
-        for found in results()
+        | _baseline_state(found, baseline)
+        for found in filter(is_result, read())
         if _takes(room, found)
     )
-    yield from array("results", listed, indent="    ")
+    gone = (
+        _result(found, rules, places, *index[found.pack, found.rule]) | {"baselineState": "absent"}
+        for found in islice(absent(), absent_room)
+    )
+    yield from array("results", chain(listed, gone), indent="    ")
     yield "  }]"
     yield "}"
 
@@ -98,9 +116,11 @@ def _suppressed(waived: WaivedVerdict | None) -> dict[str, Any]:
     return {"suppressions": [{"kind": "external", "status": "accepted", "justification": text}]}
 
 
-def _baseline_state(found: VerdictRecord, is_known: Callable[[str], bool] | None) -> dict[str, Any]:
+def _baseline_state(found: VerdictRecord, baseline: ComparedBaseline | None) -> dict[str, Any]:
     """Return the state of a result against the baseline, if there is one."""
-    return {} if is_known is None else {"baselineState": "unchanged" if is_known(found.id) else "new"}
+    if baseline is None:
+        return {}
+    return {"baselineState": "unchanged" if baseline.has(found.id) else "new"}
 
 
 def _rank(verdict: VerdictRecord) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from string import ascii_letters
+from typing import NamedTuple
 
 from ...rules.engine.judge import CompiledRules
 from ...rules.engine.status import event_labels
+from ...rules.explanation.deciding import DecidingParts
 from ...rules.explanation.rule_status import Status
 from ...rules.explanation.timeline import RunExplanation, explanations
 from ...rules.model.printer import to_text
@@ -29,12 +31,20 @@ class RulePart:
     text: str
 
 
+class ShownStatus(NamedTuple):
+    """The status of a part, by its letter; `is_breaking` marks a violated part that breaks the rule there."""
+
+    letter: str
+    status: Status
+    is_breaking: bool
+
+
 @dataclass(frozen=True, slots=True)
 class SliceStatuses:
     """The statuses of the parts from an event on, in one slice; `is_worth` marks a step worth a look."""
 
     slice: str | None
-    statuses: tuple[tuple[str, Status], ...]
+    statuses: tuple[ShownStatus, ...]
     is_worth: bool
 
 
@@ -72,8 +82,17 @@ def followed_rule(
 def _statuses(run: RunExplanation) -> Iterator[tuple[int, SliceStatuses]]:
     """Yield the `seq` of each step of a run, with the statuses from it on."""
     worth, parts = set(run.status.worth()), run.status.parts
+    deciding = DecidingParts(run.status)
     for number, step in enumerate(run.steps, start=1):
+        breaking = deciding.breaking(number)
         statuses = tuple(
-            (letter, part.status(number, number)) for letter, part in zip(ascii_letters, parts, strict=False)
+            ShownStatus(letter, status, status is Status.VIOLATED and _has_any(part.node, breaking))
+            for letter, part in zip(ascii_letters, parts, strict=False)
+            for status in (part.status(number, number),)
         )
         yield step.seq, SliceStatuses(run.slice, statuses, number in worth)
+
+
+def _has_any(node: str, nodes: Iterable[str]) -> bool:
+    """Return whether one of the nodes is this one or below it."""
+    return any(each == node or each.startswith(f"{node}.") for each in nodes)

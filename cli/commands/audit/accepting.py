@@ -38,7 +38,11 @@ class AcceptingOptions:
         """Return the findings of the baseline. Raises SourceError (TRL440) if it is no bundle."""
         from ....batch.findings.baseline import read_baseline
 
-        return None if self.baseline is None else read_baseline(self.baseline)
+        if self.baseline is None:
+            return None
+        known = read_baseline(self.baseline)
+        click.get_current_context().call_on_close(known.close)
+        return known
 
     @property
     def audit_options(self) -> dict[str, Any]:

@@ -59,13 +59,13 @@ def _chunks(
     if format == "sarif":
         from ....batch.findings.waiving import read_waived
         from ...render.rule_places import rule_places
-        from ...render.sarif import sarif
+        from ...render.sarif import ComparedBaseline, sarif
 
         places = rule_places(packs, out, result.summary)
-        is_known = None if known is None else known.has
+        compared = None if known is None else ComparedBaseline(known.has, partial(known.vanished, out))
         waived = {each.id: each for each in read_waived(out)}
         verdicts = partial(read_verdicts, out / VERDICTS)
-        return sarif(result.summary, verdicts, places, min_severity, waived, is_known)
+        return sarif(result.summary, verdicts, places, min_severity, waived, compared)
     from ...render.json import json_text, lines
 
     verdicts = read_verdicts(out / VERDICTS)

@@ -1,4 +1,4 @@
-"""`tracline report`: draw the report of a bundle again, list its findings, or compare it with another."""
+"""`tracline report`: draw a bundle's report again or as PDF, list its findings, or compare two bundles."""
 
 from __future__ import annotations
 
@@ -22,7 +22,13 @@ _BUNDLE = click.Path(exists=True, file_okay=False, path_type=Path)
     metavar="OTHER",
     help="Show instead what changed since the bundle OTHER: population, rates, violations.",
 )
-def command(bundle: Path, as_csv: bool, earlier: Path | None) -> None:
+@click.option(
+    "--pdf",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the report as PDF to this file instead, outside of the bundle; requires the extra `pdf`.",
+)
+def command(bundle: Path, as_csv: bool, earlier: Path | None, pdf: Path | None) -> None:
     """Draw report.html of BUNDLE again, from the other files of the bundle alone.
 
     The report is a single page without scripts that opens from disk: what was audited, the rate of each rule
@@ -30,8 +36,9 @@ def command(bundle: Path, as_csv: bool, earlier: Path | None) -> None:
     audit. The same bundle and version of tracline give the same bytes. Where the attestation states other
     bytes, as for a bundle of another version, nothing is written.
     """
-    if as_csv and earlier is not None:
-        raise click.UsageError("--csv and --compare exclude each other.")
+    given = [name for name, value in (("csv", as_csv), ("compare", earlier), ("pdf", pdf)) if value]
+    if len(given) > 1:
+        raise click.UsageError(f"--{given[0]} and --{given[1]} exclude each other.")
     if as_csv:
         from ....batch.report.findings_table import write_findings
 
@@ -42,6 +49,11 @@ def command(bundle: Path, as_csv: bool, earlier: Path | None) -> None:
 
         for line in comparison_lines(compare_bundles(earlier, bundle)):
             click.echo(line)
+    elif pdf is not None:
+        from ....batch.report.pdf import write_pdf
+
+        write_pdf(bundle, pdf)
+        click.echo(pdf)
     else:
         from ....batch.report.page import REPORT
         from ....batch.verification.redrawn import redraw_report

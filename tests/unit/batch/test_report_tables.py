@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 
 from click.testing import CliRunner, Result
-from tracline.batch.report.comparison import compare_bundles
+from tracline.batch.report.comparison import LISTED_MAX, compare_bundles
 from tracline.cli import tracline
 
 from ...support.event_rows import PACK, call, result, session, user, write
@@ -84,3 +84,13 @@ def test_damaged_bundles_are_errors(tmp_path: Path) -> None:
         assert done.exit_code == 2
         assert f"{damaged}: TRL424" in done.stderr
     assert run("report", bundle, "--csv", "--compare", bundle).exit_code == 2
+
+
+def test_a_comparison_lists_the_most_severe_violations(tmp_path: Path) -> None:
+    """A severe one is listed although many milder ones come before it in the bundle."""
+    before = audited(tmp_path / "before", session("same", user("a")))
+    mild = [row for at in range(LISTED_MAX) for row in session(f"a{at}", call("pay"))]
+    now = audited(tmp_path / "now", [*mild, *session("b", user("no!"))])
+    found = compare_bundles(before, now)
+    assert (found.new[0].session_id, len(found.new)) == ("b", LISTED_MAX)
+    assert sum(rule.new for rule in found.rules) == LISTED_MAX + 1

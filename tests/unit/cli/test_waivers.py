@@ -13,6 +13,8 @@ from tracline.rules.model.problem import RuleError
 
 from ...support.event_rows import PACK, call, session, user, write
 from ...support.evidence.bundle_lines import bundle_lines
+from ...support.json_schema import violations
+from .test_exports import SCHEMA
 
 RULE_WAIVER = "waivers: [{{rule: desk/calm, {where}, reason: a test, by: ann, until: {until}}}]\n"
 DIGITS = "0" * 32
@@ -154,6 +156,25 @@ def test_sarif_suppresses_waived_findings_and_marks_known_ones(place: Path) -> N
     new = {each["id"] for each in verdicts(place) if each["session_id"] == "d"}
     assert {name for name, each in by_id.items() if each["baselineState"] == "new"} == new
     assert all(each["baselineState"] in ("new", "unchanged") for each in results)
+
+
+@pytest.mark.parametrize("out", ["after", "before"])
+def test_sarif_has_the_vanished_findings_of_the_baseline(place: Path, out: str) -> None:
+    """They are `absent`, also where the new bundle replaces the baseline, but for those of removed rules."""
+    write(place / "archive" / "more.parquet", session("d", user("no!")))
+    assert audit(place, out="before").exit_code == 0
+    gone = {each["id"] for each in verdicts(place, "before") if each["session_id"] == "d"}
+    (place / "archive" / "more.parquet").unlink()
+    (place / "desk.yaml").write_text(PACK.replace("{id: answered", "{id: responded"))
+    found = audit(place, "--baseline", str(place / "before"), "--format", "sarif", out=out)
+    log = json.loads(found.stdout)
+    assert list(violations(log, SCHEMA, SCHEMA)) == []
+    results = log["runs"][0]["results"]
+    absent = [each for each in results if each["baselineState"] == "absent"]
+    assert {each["partialFingerprints"]["traclineVerdict/v1"] for each in absent} == gone
+    assert results[-len(absent) :] == absent
+    assert {each["ruleId"] for each in absent} == {"calm"}
+    assert "new" in {each["baselineState"] for each in results if each["ruleId"] == "responded"}
 
 
 def test_known_findings_do_not_make_an_audit_fail(place: Path) -> None:

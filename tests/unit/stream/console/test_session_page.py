@@ -84,6 +84,16 @@ def test_a_followed_rule_has_the_status_of_its_parts_at_each_event(store: Path) 
     assert "rule-parts" not in get(console, "/sessions/s").text
 
 
+def test_the_parts_that_break_a_rule_are_marked_where_they_break_it(store: Path) -> None:
+    """Parts that are false where nothing asks for them are not marked, nor is the rule before its breach."""
+    console = app(fill(store, DESK, [session("s", user("hi"), call(), user("no?"))]))
+    text = get(console, "/sessions/s?rule=desk/answered").text
+    text = text[text.index('<ol class="events"') :]
+    marked = re.findall(r'class="part violated( breaks)?" title="(\w):', text)
+    assert [letter for mark, letter in marked if mark] == [*"abd"]
+    assert text.count("violated and breaks the rule") == 3
+
+
 def test_the_parts_of_an_open_session_are_open(store: Path) -> None:
     """Coming events decide, so an unanswered call is open and not violated."""
     console = app(fill(store, DESK, [session("s", user("hi"), call(), end=False)]))
