@@ -8,7 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from ..support.event_rows import PACK, call, session, user, write
+
+pytestmark = pytest.mark.slow
 
 PAGE = Path(__file__).parents[2] / "docs" / "alerts.md"
 [RECIPE] = re.findall(r"^```sh recipe\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
