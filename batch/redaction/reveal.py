@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ...archive.error import SourceError
+from ...rules.model.problem import counted
 from ..verification.attested import AttestedBundle, read_attested
 from ..verification.checks import BundleCheck, failed, passed
 from .files import walk
@@ -88,4 +89,4 @@ def reveal_check(bundle: AttestedBundle, revealed: Iterable[bytes]) -> BundleChe
             return failed("reveal", "TRL464", f"the value in line {count} does not give its replacement")
         if (each.field, each.replacement) not in present:
             return failed("reveal", "TRL464", f"the replacement in line {count} is not in the bundle")
-    return passed("reveal", f"{count} revealed values are those of the bundle")
+    return passed("reveal", f"{counted(count, 'revealed value')} of the bundle")

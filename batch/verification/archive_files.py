@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...archive.manifest import TOMBSTONES
@@ -40,7 +40,7 @@ def compare_archive(
     inputs = list(read_inputs(bundle.folder))
     present = {file.name: file.path for file in discover(tuple(archive), Population(), only)}
     if bundle.is_redacted:
-        return ArchiveComparison(_digests_present(inputs, present.values()))
+        return _unnamed(inputs, present.values(), _tombstones(archive), keys)
     expected = {file.name: file.sha256 for file in inputs if only is None or file.name in only}
     if only is not None and (added := only - expected.keys()):
         what = f"{counted(len(added), 'file')} not audited"
@@ -51,7 +51,7 @@ def compare_archive(
     digests = {name: file_digest(present[name]) for name in expected}
     differing = {name for name, digest in expected.items() if digests[name] != digest}
     tombstones = _tombstones(archive) if differing else []
-    after = {before: digest for each in tombstones for before, digest in each.after.items()}
+    after = _after(tombstones)
     changed = {name for name in differing if not _leads(expected[name], digests[name], after)}
     if changed:
         what = f"{counted(len(changed), 'file')} changed since the audit"
@@ -73,6 +73,11 @@ def _tombstones(archive: Sequence[str]) -> list[Tombstone]:
     """Return the tombstones of all archives in the given folders."""
     paths = [path for source in archive for path in sorted(Path(source).rglob(TOMBSTONES))]
     return [each for path in paths for each in read_tombstones(path)]
+
+
+def _after(tombstones: Iterable[Tombstone]) -> dict[str, str]:
+    """Return the digests of files after an erasure by those before it."""
+    return {before: digest for each in tombstones for before, digest in each.after.items()}
 
 
 def _leads(before: str, digest: str, after: Mapping[str, str]) -> bool:
@@ -100,10 +105,23 @@ def _erased(
     return passed("archive", f"{rows}, signed tombstones state it; {_audited(files - len(erased))}")
 
 
-def _digests_present(expected: Sequence[InputFile], present: Iterable[Path]) -> BundleCheck:
-    """Compare the digests of files whose names are replaced."""
+def _unnamed(
+    expected: Sequence[InputFile],
+    present: Iterable[Path],
+    tombstones: Sequence[Tombstone],
+    keys: Sequence[TrustedKey],
+) -> ArchiveComparison:
+    """Compare the digests of files whose names are replaced; tombstones account for missing ones."""
     found = Counter(map(file_digest, present))
-    if missing := Counter(file.sha256 for file in expected) - found:
-        what = f"{counted(missing.total(), 'file')} missing or changed"
-        return failed("archive", "TRL461", what)
-    return passed("archive", f"{_audited(len(expected))}, whatever their names")
+    missing = Counter(file.sha256 for file in expected) - found
+    after = _after(tombstones)
+    rest = [digest for digest in missing.elements() if not any(_leads(digest, each, after) for each in found)]
+    if rest:
+        return ArchiveComparison(
+            failed("archive", "TRL461", f"{counted(len(rest), 'file')} missing or changed")
+        )
+    if erased := sorted(missing):
+        # The check names files, and their names are replaced.
+        check = replace(_erased(tombstones, keys, erased, len(expected)), files=())
+        return ArchiveComparison(check, tuple(erased))
+    return ArchiveComparison(passed("archive", f"{_audited(len(expected))}, whatever their names"))

@@ -17,6 +17,8 @@ from tracline.batch.attestation.signers import KeySigner
 from tracline.batch.attestation.tombstones import erase_session, read_tombstones
 from tracline.batch.audit.audit import audit
 from tracline.batch.prepare.options import AuditOptions
+from tracline.batch.redaction.redact import redact
+from tracline.batch.redaction.secret import RedactionSecret
 from tracline.batch.verification.verify import VerificationRequest, verify
 from tracline.rules.packs.load import pack_text
 
@@ -116,6 +118,20 @@ def test_verification_reports_erased_files(desk: Path) -> None:
     rerun = found.checks[-1]
     assert (rerun.result.value, rerun.detail) == ("not_checked", "rows of the archive are erased")
     assert found.exit_code == 2
+
+
+def test_an_erasure_is_reported_for_a_redacted_bundle_too(desk: Path) -> None:
+    """The digests of the inputs stay, so tombstones lead from them; another change is found."""
+    signers = (KeySigner.of(desk / "key", None),)
+    redact(desk / "bundle", desk / "public", RedactionSecret(bytes(32)), signers, sessions=False)
+    erase(desk, "anna")
+    (desk / "bundle").rename(desk / "original")
+    (desk / "public").rename(desk / "bundle")
+    result, detail = archive_check(desk, "key")
+    assert (result, detail.split(",")[0]) == ("passed", "erased: rows of 2 files")
+    assert archive_check(desk)[0] == "not_checked"
+    (desk / "archive" / "tombstones.jsonl").unlink()
+    assert archive_check(desk, "key")[1] == "TRL461 2 files missing or changed"
 
 
 def test_without_a_key_an_erasure_is_not_checked(desk: Path) -> None:
