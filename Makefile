@@ -52,7 +52,7 @@ types: setup
 fast: setup
 	$(BIN)/python -m pytest $(FAST_TESTS) -m "not slow and not exhaustive"
 
-test: setup loops ## every test, with the time each folder took against its budget, by WORKERS=3 processes: under 10 minutes
+test: setup loops ## every test, with the time each folder took against its budget, by WORKERS=3 processes
 	-@$(MAKE) --no-print-directory kafka
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not alone and not exhaustive and not collector and not frameworks and not storm"
 	$(BIN)/python -m pytest $$(grep -rl --include='test_*.py' 'mark\.alone' tests) -m alone

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, reduce
+from operator import and_, or_
 from random import Random
 from typing import Any
 
@@ -146,13 +147,18 @@ def _shown(truths: Sequence[Any], start: int) -> list[Any]:
     """
     # 64 words at a time: there are as many of each prefix of that length, or more.
     blocks = [truth[start - 1].view(np.uint64).reshape(4**DEPTH, -1) for truth in truths]
-    possible = np.any([(block != 0).any(axis=1) for block in blocks], axis=0)
-    certain = np.all([(block == ALL_TRUE).all(axis=1) for block in blocks], axis=0)
+    columns = [column for block in blocks for column in block.T]
+    possible, certain = reduce(or_, columns) != 0, reduce(and_, columns) == ALL_TRUE
     shown: list[Any] = []
     for _ in range(DEPTH, start - 1, -1):
         shown.insert(0, np.where(possible, 2 * certain, 1))
-        possible, certain = possible.reshape(-1, 4).any(axis=1), certain.reshape(-1, 4).all(axis=1)
+        possible, certain = _of_shorter(possible, or_), _of_shorter(certain, and_)
     return shown
+
+
+def _of_shorter(found: Any, join: Callable[[Any, Any], Any]) -> Any:
+    """Join what was found for the four prefixes that continue each shorter one."""
+    return reduce(join, (found[letter::4] for letter in range(4)))
 
 
 def _some_of(words: Words, random: Random) -> tuple[Words, list[list[frozenset[str]]]]:
