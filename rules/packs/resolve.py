@@ -12,8 +12,9 @@ from ..model.formula import Formula, names
 from ..model.predicate import Path, Predicate
 from ..model.problem import Problem, RuleError, Snippet, by_location, did_you_mean
 from ..model.rule import Examples, ExampleSession, Precision, PropositionExample, Rule, SliceKey
-from .example_events import KINDS, events_examples, proposition_examples
+from .example_events import KINDS, events_examples
 from .inheritance import condition_node, operator_name
+from .proposition_examples import proposition_examples
 from .rule_fields import applies_to_fault, for_each_fault, slice_paths, steps_fault
 from .transitions import transition_faults, used_transitions
 from .validate import NO_STEPS, SHAPES, KeyPath, ValidatedRule, validate
