@@ -12,7 +12,7 @@ from ...rules.model.predicate import Leaf, Path, Scalar, compared_text
 from ...rules.model.printer import path_text, predicate_text, scalar_text
 from .archive_events import ArchiveEvents
 from .conditions import Context, PlacedCondition
-from .needs import Need, Place, Shape, field_of, place_text, values_at
+from .needs import Need, ReadPlace, Shape, field_of, place_text, values_at
 from .spelling import misspelt_path
 
 SIMILAR = 0.6
@@ -42,7 +42,7 @@ def unknown_name(field: str, name: str, near: str, count: str) -> Mistake:
 
 
 def missing(
-    archive: ArchiveEvents, context: Context, place: Place, known: Sequence[str], is_likely: bool
+    archive: ArchiveEvents, context: Context, place: ReadPlace, known: Sequence[str], is_likely: bool
 ) -> Mistake:
     """Return the mistake of a place that never exists, where these paths do."""
     text = place_text(place)
@@ -99,7 +99,7 @@ def never_of_shape(archive: ArchiveEvents, placed: PlacedCondition, need: Need, 
     )
 
 
-def never_equal(place: Place, operand: Scalar, near: str) -> Mistake:
+def never_equal(place: ReadPlace, operand: Scalar, near: str) -> Mistake:
     """Return the mistake of a value of which only a similar one occurs."""
     reason = f"`{place_text(place)}` never has the value {scalar_text(compared_text(operand))}"
     return Mistake(reason, f"did you mean {scalar_text(near)}?", True)
