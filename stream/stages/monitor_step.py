@@ -14,7 +14,7 @@ from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS, NS_MIN
 from ..error import StreamError
-from ..messages.codec import Activation, CandidateBatch, Damaged, Message, RuleTexts, decode
+from ..messages.codec import Activation, CandidateBatch, Damaged, EventsMessage, RuleTexts, decode
 from ..messages.monitor_state import (
     FORGOTTEN,
     PartitionState,
@@ -286,7 +286,7 @@ class MonitorStep:
         return _NEVER if due is None else due
 
     def _activated(
-        self, number: int, facts: PartitionState, message: Message
+        self, number: int, facts: PartitionState, message: EventsMessage
     ) -> tuple[RuleSetJudge, RuleTexts] | None:
         """Return the rule set that comes into force with this message, and its texts.
 
@@ -343,7 +343,7 @@ class MonitorStep:
         return [*writes, *((key, None) for key in (*deleted, *lost))]
 
 
-def advanced(facts: PartitionState, message: Message, offset: int) -> PartitionState:
+def advanced(facts: PartitionState, message: EventsMessage, offset: int) -> PartitionState:
     """Return the facts after a message; the watermark is the least over all sources and never falls.
 
     It advances by steps, so that the candidates of many small messages are judged together.
