@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo pipeline check lint types fast test loops kafka soak kills bench exhaustive generated lock clean test-collector test-frameworks
+.PHONY: help setup demo pipeline check lint types fast test loops kafka soak kills bench exhaustive generated lock clean test-collector test-frameworks test-storm
 
 help: ## show these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,7 +54,7 @@ fast: setup
 
 test: setup loops ## every test, with the time each folder took against its budget, by WORKERS=3 processes: under 10 minutes
 	-@$(MAKE) --no-print-directory kafka
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not alone and not exhaustive and not collector and not frameworks"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not alone and not exhaustive and not collector and not frameworks and not storm"
 	$(BIN)/python -m pytest $$(grep -rl --include='test_*.py' 'mark\.alone' tests) -m alone
 
 loops: $(VENV)/.loops ## compile the product's loops, once for all processes of a test run
@@ -81,6 +81,14 @@ $(COLLECTOR)/otelcol: tests/collector/builder.yaml
 	go run go.opentelemetry.io/collector/cmd/builder@v0.158.0 --config $<
 	@touch $@
 
+test-storm: setup .storm/.ready ## the probabilities of chains against the model checker Storm, which PyPI has (GPL)
+	$(BIN)/python -m pytest tests/storm -m storm -s
+
+.storm/.ready:
+	$(PYTHON) -m venv .storm
+	.storm/bin/python -m pip install --quiet stormpy==2.0.0
+	@touch $@
+
 soak: setup ## the pipeline under simulated faults: SEEDS=2000, FROM=1
 	SIMULATION_SEEDS=$(or $(SEEDS),2000) SIMULATION_FROM=$(or $(FROM),1) $(BIN)/python -m pytest tests/simulation -s
 
@@ -99,7 +107,7 @@ generated: setup ## rewrite the generated files: the grammar's parse table, the 
 
 lock: setup ## write constraints.txt and the image's part of it again: newest versions in bounds, with hashes
 	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras \
-	  --extra stream --extra timestamp --extra test --extra lock --all-build-deps --allow-unsafe --no-annotate \
+	  --extra predict --extra stream --extra timestamp --extra test --extra lock --all-build-deps --allow-unsafe --no-annotate \
 	  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
 	  --output-file constraints.txt pyproject.toml
 	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --generate-hashes --strip-extras \
@@ -108,5 +116,5 @@ lock: setup ## write constraints.txt and the image's part of it again: newest ve
 	  --output-file docker/requirements.txt pyproject.toml
 
 clean: ## remove .venv, caches and what the demo made
-	rm -rf $(VENV) $(KAFKA) $(COLLECTOR) .frameworks build dist tracline-demo *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(KAFKA) $(COLLECTOR) .frameworks .storm build dist tracline-demo *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

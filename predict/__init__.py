@@ -1,1 +1,28 @@
-"""The detection of risen rates, and the distributions that it needs; pure."""
+"""Prediction: detectors of risen rates, estimates from counts, and the probabilities of Markov chains. Pure.
+
+The names below are the Python API. Each is imported on first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .error import PredictError
+    from .estimation.sample_size import pac_local
+    from .estimation.smoothing import laplace
+
+__all__ = ["PredictError", "laplace", "pac_local"]
+
+_MODULES = {
+    "PredictError": ".error",
+    "laplace": ".estimation.smoothing",
+    "pac_local": ".estimation.sample_size",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name], __name__), name)

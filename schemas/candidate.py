@@ -92,10 +92,10 @@ class Candidate(
     @property
     def chars(self) -> int:
         """Return the number of characters in the texts of its claims and in its attributes."""
-        texts = sum(map(chars_of_claim, self.claims))
-        if self.history is not None:
-            texts += self.history.chars
-        return texts + sum(len(name) + len(value) for name, value in self.attributes.items())
+        chars = 0 if self.history is None else self.history.chars
+        for claim in self.claims:
+            chars += chars_of_claim(claim)
+        return chars + sum(map(len, self.attributes)) + sum(map(len, self.attributes.values()))
 
     @property
     def has_claims(self) -> bool:
@@ -149,8 +149,11 @@ class Candidate(
 
 def chars_of_claim(claim: Claim) -> int:
     """Return the number of characters in the texts of a claim."""
-    texts = (claim.text, claim.tool, claim.call_id, claim.args, claim.result, claim.error)
-    return sum(map(len, filter(None, texts)))
+    chars = 0
+    for text in (claim.text, claim.tool, claim.call_id, claim.args, claim.result, claim.error):
+        if text:
+            chars += len(text)
+    return chars
 
 
 def role_key(role: SpanRole, trace_id: str, span_id: str) -> str:

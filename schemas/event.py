@@ -31,6 +31,10 @@ class Kind(StrEnum):
     END = "end"
 
 
+_MESSAGES, _CALL, _RESULT = (Kind.USER, Kind.ASSISTANT), Kind.TOOL_CALL, Kind.TOOL_RESULT
+"""Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
+
+
 class Content(StrEnum):
     """The state of an event's content."""
 
@@ -85,11 +89,11 @@ def event_content(
     and result; a message its text; `unknown` and `end` have none. Errors, times, agents and provenance are no
     content.
     """
-    if kind == Kind.TOOL_CALL:
+    if kind in _MESSAGES:
+        return [text]
+    if kind == _CALL:
         return [call_id, tool, None if args is None else canonical_text(args)]
-    if kind == Kind.TOOL_RESULT:
-        return [call_id, tool, result]
-    return [text] if kind in (Kind.USER, Kind.ASSISTANT) else []
+    return [call_id, tool, result] if kind == _RESULT else []
 
 
 class EventLike(Protocol):

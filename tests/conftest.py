@@ -35,11 +35,12 @@ BUDGETS_S = {
     "kafka": 360,
     "collector": 240,
     "frameworks": 120,
+    "storm": 120,
     "simulation": 50,
 }
 """Seconds that a folder's tests may take, added up: those of the processor, or all in folders that wait."""
 
-WAITING = ("kafka", "serve", "browser", "docker", "collector", "frameworks")
+WAITING = ("kafka", "serve", "browser", "docker", "collector", "frameworks", "storm")
 """Folders whose tests mostly wait for other processes."""
 PROCESSOR_S = "processor_s"
 LONG = (

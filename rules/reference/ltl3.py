@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain, combinations, product
+from typing import NamedTuple
 
 from ...schemas.verdict import Verdict
 from ..model.formula import BOOLEAN, PAST, Formula, Op, has_future, names, walk
@@ -160,8 +161,7 @@ def subsets(items: Collection[str]) -> Iterable[frozenset[str]]:
 # --- Progression (TRAC, Table 1), as a disjunction of conjunctions ----------------------------------
 
 
-@dataclass(frozen=True)
-class Demand:
+class Demand(NamedTuple):
     """A demand that a formula be true (or, with `wanted` false, be false) at the next event.
 
     A `strong` demand fails where no event follows, a weak one does not.
@@ -284,8 +284,7 @@ Graph = dict[Node, list[tuple[Clause, Node]]]
 """The edges of each node: the promises postponed, and the node after one more event."""
 
 
-@dataclass(frozen=True)
-class InstanceState:
+class InstanceState(NamedTuple):
     """An instance after some events: the residual of the rule, that of its negation, and the history."""
 
     residual: frozenset[Clause]

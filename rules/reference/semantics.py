@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 from ...schemas.verdict import Recover, Verdict
 from ..model.formula import FUTURE, PAST, Formula, Op, has_future, has_past, names
@@ -145,9 +146,15 @@ def invariant_body(formula: Formula, transitions: Transitions = NO_TRANSITIONS) 
     An invariant has a past operator (a transition bit counts as one) and no future operator except at most an
     outermost unbounded `always`. Its body lacks one outermost unbounded `always` or `historically`.
     """
+    return _body(formula, frozenset(transitions))
+
+
+@lru_cache(maxsize=256)
+def _body(formula: Formula, bits: frozenset[str]) -> Formula | None:
+    """Return the body of an invariant, where these names are transition bits."""
     strippable = formula.op in (Op.ALWAYS, Op.HISTORICALLY) and formula.bounds is None
     inside = formula.args[0] if strippable else formula
-    looks_back = has_past(formula) or not names(formula).isdisjoint(transitions)
+    looks_back = has_past(formula) or not names(formula).isdisjoint(bits)
     if not looks_back or has_future(inside):
         return None
     return inside
@@ -166,8 +173,7 @@ class Judgement:
     recorded: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """A rule's run over a session so far, which `advance` continues and `close` ends.
 
     `instance` is the pending instance (after a restart the one that begins at the next event), `start` the

@@ -17,7 +17,7 @@ from . import langfuse as observations
 from .names import scopes
 from .parts.answer_ids import response_of
 from .parts.message_parts import marked_if_cut
-from .parts.reading import ABSENT, DialectReading, Half, own_output, worst
+from .parts.reading import ABSENT, EMPTY, DialectReading, own_output, worst
 from .parts.tool_runs import marked_if_failed, marked_in
 from .session_key import session_of
 from .span_facts import END, NESTED, agent_of, attributes_of, error_of, service_of, truth_of
@@ -25,10 +25,8 @@ from .span_facts import END, NESTED, agent_of, attributes_of, error_of, service_
 _ALL = (vercel.read, openinference.read, openllmetry.read, observations.read, mastra.read, genai.read)
 """In order of preference: spans of the other conventions also have GenAI's attributes."""
 _GENAI = (genai.read,)
-_MARKS = frozenset({*openllmetry.MARKS, *observations.MARKS, vercel.MARK, openinference.MARK, mastra.MARK})
+MARKS = frozenset({*openllmetry.MARKS, *observations.MARKS, vercel.MARK, openinference.MARK, mastra.MARK})
 """Attributes of which a span of another convention has at least one, or else `openinference.MESSAGES`."""
-_EMPTY = Half(())
-"""The output of a model that failed before it answered."""
 
 
 def read_content(span: Span) -> SpanContent:
@@ -59,7 +57,7 @@ def read_claimed_content(span: Span) -> SpanContent:
 def _claimed(span: Span, found: DialectReading) -> SpanContent:
     error = error_of(span)
     is_whole = not (span.dropped_attributes or span.dropped_events)
-    output = _EMPTY if error is not None and found.output is ABSENT and is_whole else found.output
+    output = EMPTY if error is not None and found.output is ABSENT and is_whole else found.output
     return SpanContent(
         role=found.role,
         input=found.input.messages,
@@ -76,7 +74,7 @@ def _claimed(span: Span, found: DialectReading) -> SpanContent:
 def _readers_of(span: Span) -> Sequence[Callable[[Span], DialectReading | None]]:
     """Return the readers of the conventions that a span may follow."""
     for name in span.attributes:
-        if name in _MARKS or name.startswith(openinference.MESSAGES):
+        if name in MARKS or name.startswith(openinference.MESSAGES):
             return _ALL
     return _GENAI
 

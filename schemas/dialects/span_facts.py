@@ -129,7 +129,7 @@ def truth_of(value: Value) -> bool | None:
 def attributes_of(span: Span) -> dict[str, str]:
     """Return the name of the span's scope, its other plain attributes as text, then its resource's."""
     found = {otel.SCOPE_NAME: span.scope} if span.scope and _is_short(span.scope) else {}
-    for key, value in chain(_plain(span.attributes), _plain(span.resource)):
+    for key, value in chain(plain_attributes(span.attributes), plain_attributes(span.resource)):
         if key not in found:
             found[key] = value
             if len(found) == ATTRIBUTES_MAX:
@@ -137,9 +137,10 @@ def attributes_of(span: Span) -> dict[str, str]:
     return found
 
 
-def _plain(attributes: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
+def plain_attributes(attributes: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
+    """Yield the attributes that are neither a column's nor content, as text."""
     for key, value in attributes.items():
-        if len(key) > ATTRIBUTE_CHARS_MAX or not _is_plain(key):
+        if len(key) > ATTRIBUTE_CHARS_MAX or not is_plain(key):
             continue
         if isinstance(value, str):
             if _is_short(value):
@@ -154,7 +155,7 @@ def _plain(attributes: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
 
 
 @lru_cache(maxsize=NAMES_CACHED_MAX)
-def _is_plain(key: str) -> bool:
+def is_plain(key: str) -> bool:
     """Return whether an attribute is neither a column's nor content, by its name."""
     return bool(key) and key not in _LEFT_OUT and not key.startswith(_CONTENT_PREFIXES) and _is_short(key)
 

@@ -29,8 +29,8 @@ def single_request(resource: bytes, scope: bytes, span: bytes) -> bytes:
 def decode_single(request: bytes) -> Span:
     """Return the only span of a request, as `decode_protobuf` does; raise ValueError where it has not one."""
     try:
-        resource, scope, content = _cut(request)
-        attributes, name = _resource(resource), _scope(scope)
+        resource, scope, content = [request[slice(*place)] for place in places_in(request)]
+        attributes, name = resource_of(resource), scope_of(scope)
         message = Message.FromString(content)
     except (DecodeError, ValueError):
         (span,) = decode_protobuf(request).spans
@@ -41,16 +41,19 @@ def decode_single(request: bytes) -> Span:
     return span
 
 
-def _cut(request: bytes) -> tuple[bytes, bytes, bytes]:
-    """Return resource, scope and span of a request as `single_request` writes it; else raise ValueError."""
-    inner = _field(request, 0, _FIRST)
-    _, stop = resource = _field(request, inner[0], _FIRST)
-    scope_spans = _field(request, stop, _SECOND)
-    _, stop = scope = _field(request, scope_spans[0], _FIRST)
-    span = _field(request, stop, _SECOND)
-    if not inner[1] == scope_spans[1] == span[1] == len(request):
+def places_in(request: bytes) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+    """Return the offsets of resource, scope and span in a request as `single_request` writes it.
+
+    Raises ValueError for any other request.
+    """
+    inner, end = _field(request, 0, _FIRST)
+    resource = _field(request, inner, _FIRST)
+    scope_spans, stop = _field(request, resource[1], _SECOND)
+    scope = _field(request, scope_spans, _FIRST)
+    span = _field(request, scope[1], _SECOND)
+    if not end == stop == span[1] == len(request):
         raise ValueError("has other fields")
-    return request[slice(*resource)], request[slice(*scope)], request[slice(*span)]
+    return resource, scope, span
 
 
 def _field(data: bytes, at: int, tag: int) -> tuple[int, int]:
@@ -61,7 +64,8 @@ def _field(data: bytes, at: int, tag: int) -> tuple[int, int]:
     return begin, begin + size
 
 
-def _resource(data: bytes) -> dict[str, Value]:
+def resource_of(data: bytes) -> dict[str, Value]:
+    """Return the attributes of a resource in protobuf; spans of one resource share them."""
     return _cached_resource(data) if len(data) <= CACHED_BYTES_MAX else _read_resource(data)
 
 
@@ -70,7 +74,8 @@ def _read_resource(data: bytes) -> dict[str, Value]:
     return from_protobuf(pairs, len(pairs), str, Decoding())
 
 
-def _scope(data: bytes) -> tuple[str, str]:
+def scope_of(data: bytes) -> tuple[str, str]:
+    """Return the name and the version of an instrumentation scope in protobuf."""
     return _cached_scope(data) if len(data) <= CACHED_BYTES_MAX else _read_scope(data)
 
 

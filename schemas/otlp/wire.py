@@ -49,6 +49,8 @@ def fields_of(data: bytes, start: int, end: int) -> Iterator[WireField]:
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
     """Return the number at an offset and the offset of its end; raise ValueError where there is none."""
+    if at < len(data) and data[at] < 128:
+        return data[at], at + 1
     value = shift = 0
     while at < len(data) and shift < 70:
         byte = data[at]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from itertools import count
+from typing import TypeAlias
 
 import msgspec
 import orjson
@@ -18,6 +18,11 @@ from ..span_content import INPUT, OUTPUT, Message, Role, SpanContent, SpanRole, 
 
 _DIGEST_BYTES = 16
 _MODEL_OR_AGENT = (SpanRole.CHAT, SpanRole.AGENT)
+_INSTRUCTION, _USER, _ASSISTANT, _CAPTURED = Role.INSTRUCTION, Role.USER, Role.ASSISTANT, Content.CAPTURED
+_KIND_USER, _KIND_ASSISTANT = Kind.USER, Kind.ASSISTANT
+_KIND_CALL, _KIND_RESULT = Kind.TOOL_CALL, Kind.TOOL_RESULT
+"""Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
+_NO_CALL = OpenCall(0, None, None, None, nested=False)
 
 
 class ClaimMemory(msgspec.Struct):
@@ -49,8 +54,12 @@ class ClaimMemory(msgspec.Struct):
         is_continued = count > 0 and inputs[:count] == self.messages
         new = inputs[count:] if is_continued else inputs
         asked: set[str | None] = self.asked if is_continued else set()
-        asked.update(call.call_id for message in new for call in message.calls)
-        are_known = all(not r.call_id or r.call_id in asked for message in new for r in message.results)
+        results: list[ToolResult] = []
+        for message in new:
+            results += message.results
+            for call in message.calls:
+                asked.add(call.call_id)
+        are_known = all(not result.call_id or result.call_id in asked for result in results)
         if not (is_continued and are_known):
             self.claims, self.key, self.answered, self.last = [], "", False, -1
             self.open_calls, self.digest = OpenCalls(), _Digest()
@@ -80,20 +89,22 @@ class _Digest:
     def add(self, claims: Sequence[Claim]) -> None:
         """Add claims behind those that were added before."""
         if claims:
-            fields = [
-                [c.kind, c.key, c.place, c.rank, c.tool, c.call_id, c.args, c.result, c.error] for c in claims
-            ]
-            written = orjson.dumps(fields)[1:-1]
+            written = _fields_of(claims)
             self._hash.update(written if self._is_empty else b"," + written)
             self._is_empty = False
 
     def with_(self, claims: Sequence[Claim]) -> str:
         """Return the digest of the list with these claims at its end, 32 hex digits."""
-        whole = _Digest()
-        whole._hash, whole._is_empty = self._hash.copy(), self._is_empty
-        whole.add(claims)
-        whole._hash.update(b"]")
-        return whole._hash.hexdigest()
+        whole = self._hash.copy()
+        written = _fields_of(claims)
+        whole.update(written + b"]" if self._is_empty or not written else b"," + written + b"]")
+        return whole.hexdigest()
+
+
+def _fields_of(claims: Sequence[Claim]) -> bytes:
+    """Return the fields of claims that a digest is made of."""
+    fields = [[c.kind, c.key, c.place, c.rank, c.tool, c.call_id, c.args, c.result, c.error] for c in claims]
+    return orjson.dumps(fields)[1:-1]
 
 
 def claims_of(content: SpanContent, start: int, end: int) -> tuple[tuple[Claim, ...], str]:
@@ -131,17 +142,6 @@ def half_of(claim: Claim, inputs: int) -> str:
     return INPUT if claim.place < inputs else OUTPUT
 
 
-class _Shared(msgspec.Struct, frozen=True):
-    """The fields of `Claim` that all claims of one message share."""
-
-    time: int
-    place: int
-    past: bool
-    key: str
-    answered: bool
-    error: str | None
-
-
 def _ask(memory: ClaimMemory, content: SpanContent, start: int) -> None:
     """Add the claims of the input of a model's call, or of an agent's, to the remembered ones."""
     if not (content.input and content.role in _MODEL_OR_AGENT):
@@ -149,22 +149,24 @@ def _ask(memory: ClaimMemory, content: SpanContent, start: int) -> None:
     new, known = memory.begin(content.input), len(memory.claims)
     first = len(content.input) - len(new)
     for place, message in enumerate(new, first):
-        if message.role is Role.ASSISTANT:
+        if message.role is _ASSISTANT:
             memory.last = place
+    claims, last, calls = memory.claims, memory.last, memory.open_calls
+    key, answered = memory.key, memory.answered
     for place, message in enumerate(new, first):
-        if message.role is not Role.INSTRUCTION:
-            memory.key = _key(memory.key, message)
-            shared = _Shared(start, place, place <= memory.last, memory.key, memory.answered, None)
-            memory.claims.extend(_message(message, shared, memory.open_calls))
-            memory.answered = memory.answered or message.role is Role.ASSISTANT
-    memory.digest.add(memory.claims[known:])
+        if message.role is not _INSTRUCTION:
+            key = _key(key, message)
+            _add(claims, message, calls, (start, place, place <= last, key, answered, None))
+            answered = answered or message.role is _ASSISTANT
+    memory.key, memory.answered = key, answered
+    memory.digest.add(claims[known:])
 
 
 def _behind_input(memory: ClaimMemory, content: SpanContent, start: int, end: int) -> list[Claim]:
     """Return the claims of a span but those of the input of a model's call, or of an agent's."""
     claims: list[Claim] = []
     if content.role in _MODEL_OR_AGENT:
-        claims.extend(_answered(memory, content, start, end))
+        _answer(claims, memory, content, start, end)
     elif content.role is SpanRole.TOOL:
         claims.extend(_run(content, start, end))
     if content.ends:
@@ -172,86 +174,58 @@ def _behind_input(memory: ClaimMemory, content: SpanContent, start: int, end: in
     return claims
 
 
-def _answered(memory: ClaimMemory, content: SpanContent, start: int, end: int) -> Iterator[Claim]:
-    """Yield the claims of the output of a model's call, or of an agent's, behind those of its input."""
+def _answer(claims: list[Claim], memory: ClaimMemory, content: SpanContent, start: int, end: int) -> None:
+    """Add the claims of the output of a model's call, or of an agent's, behind those of its input."""
     inputs, outputs = len(content.input or ()), content.output or ()
-    key, answered, calls = (
-        ("", False, OpenCalls()) if not inputs else (memory.key, memory.answered, OpenCalls())
-    )
-    if inputs and any(message.results for message in outputs):
-        calls = deepcopy(memory.open_calls)
-    if content.input is None and content.role is SpanRole.CHAT:
+    key, answered = (memory.key, memory.answered) if inputs else ("", False)
+    calls = None
+    if any(message.results for message in outputs):
+        calls = deepcopy(memory.open_calls) if inputs else OpenCalls()
+    is_chat = content.role is SpanRole.CHAT
+    if content.input is None and is_chat:
         # It sorts before the outputs, which begin at 0, also where start and end are one time.
-        yield Claim(Kind.UNKNOWN, start, content=content.content, place=-1)
+        claims.append(Claim(Kind.UNKNOWN, start, content=content.content, place=-1))
     for place, message in enumerate(outputs, inputs):
-        if message.role is not Role.INSTRUCTION:
+        if message.role is not _INSTRUCTION:
             key = _key(key, message)
-            shared = _Shared(end, place, False, key, answered, content.error)
-            yield from _message(message, shared, calls)
-            answered = answered or message.role is Role.ASSISTANT
-    if content.output is None and content.role is SpanRole.CHAT:
-        yield Claim(Kind.UNKNOWN, end, content=content.content, place=inputs)
+            _add(claims, message, calls, (end, place, False, key, answered, content.error))
+            answered = answered or message.role is _ASSISTANT
+    if content.output is None and is_chat:
+        claims.append(Claim(Kind.UNKNOWN, end, content=content.content, place=inputs))
 
 
-def _message(message: Message, shared: _Shared, calls: OpenCalls) -> Iterator[Claim]:
-    """Yield the claims of one message; a result carries tool and arguments of the call that it answers."""
-    ranks = count()
-    if message.role is Role.USER and (message.text is not None or not message.results):
-        yield _claim(Kind.USER, shared, next(ranks), message.content, text=message.text)
-    is_hidden = message.content is not Content.CAPTURED
-    if message.role is Role.ASSISTANT and (
-        message.text or is_hidden or not (message.calls or message.results)
-    ):
-        yield _claim(Kind.ASSISTANT, shared, next(ranks), message.content, text=message.text)
-    for call in message.calls:
-        calls.add(OpenCall(shared.place, call.call_id, call.tool, call.args, nested=False))
-        fields = {"tool": call.tool, "call_id": call.call_id, "args": call.args}
-        yield _claim(Kind.TOOL_CALL, shared, next(ranks), call.content, **fields)
-    for result in message.results:
-        open_call = calls.answer(result.call_id, result.tool, strict=True)
-        of_call = open_call or OpenCall(0, None, None, None, nested=False)
-        yield _claim(
-            Kind.TOOL_RESULT,
-            shared,
-            next(ranks),
-            result.content,
-            tool=result.tool if result.tool is not None else of_call.tool,
-            call_id=result.call_id if result.call_id is not None else of_call.call_id,
-            args=of_call.args,
-            result=result.result,
-            error=result.error,
-        )
+_Shared: TypeAlias = tuple[int, int, bool, str, bool, str | None]
+"""The fields of `Claim` that all claims of one message share: time, place, past, key, answered and error."""
 
 
-def _claim(
-    kind: Kind,
-    shared: _Shared,
-    rank: int,
-    content: Content,
-    *,
-    text: str | None = None,
-    tool: str | None = None,
-    call_id: str | None = None,
-    args: str | None = None,
-    result: str | None = None,
-    error: str | None = None,
-) -> Claim:
-    return Claim(
-        kind,
-        shared.time,
-        text,
-        tool,
-        call_id,
-        args,
-        result,
-        error or shared.error,
-        content,
-        shared.place,
-        rank,
-        shared.past,
-        f"{shared.key}.{rank}",
-        shared.answered,
+def _add(claims: list[Claim], message: Message, calls: OpenCalls | None, shared: _Shared) -> None:
+    """Add the claims of one message; a result carries tool and arguments of the call that it answers.
+
+    `calls` are the open calls before the message, and then those behind it; None where no result needs them.
+    """
+    time, place, past, key, answered, error = shared
+    role, text, content = message.role, message.text, message.content
+    is_user = role is _USER and (text is not None or not message.results)
+    is_assistant = role is _ASSISTANT and (
+        text or content is not _CAPTURED or not (message.calls or message.results)
     )
+    first = 0
+    if is_user or is_assistant:
+        kind, first = _KIND_USER if is_user else _KIND_ASSISTANT, 1
+        behind = content, place, 0, past, f"{key}.0", answered
+        claims.append(Claim(kind, time, text, None, None, None, None, error, *behind))
+    for rank, call in enumerate(message.calls, first):
+        if calls is not None:
+            calls.add(OpenCall(place, call.call_id, call.tool, call.args, nested=False))
+        behind = error, call.content, place, rank, past, f"{key}.{rank}", answered
+        claims.append(Claim(_KIND_CALL, time, None, call.tool, call.call_id, call.args, None, *behind))
+    for rank, result in enumerate(message.results, first + len(message.calls)):
+        assert calls is not None
+        of_call = calls.answer(result.call_id, result.tool, strict=True) or _NO_CALL
+        tool = of_call.tool if result.tool is None else result.tool
+        call_id = of_call.call_id if result.call_id is None else result.call_id
+        behind = result.error or error, result.content, place, rank, past, f"{key}.{rank}", answered
+        claims.append(Claim(_KIND_RESULT, time, None, tool, call_id, of_call.args, result.result, *behind))
 
 
 def _run(content: SpanContent, start: int, end: int) -> Iterator[Claim]:

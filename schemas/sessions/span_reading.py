@@ -21,6 +21,8 @@ from ..dialects.parts.remembered import InputMemory, RememberedText
 from ..dialects.span_facts import service_of
 from ..event import Content
 from ..otlp.single import decode_single
+from ..plain.content import chat_content, input_text, tool_content
+from ..plain.span import plain_span
 from ..span import Span, Value
 from ..span_content import SpanContent, SpanRole, ToolCall
 from ..time import NS_MAX
@@ -156,18 +158,21 @@ class SessionMemory(msgspec.Struct):
     @property
     def chars(self) -> int:
         """Return the characters of the remembered inputs."""
-        return sum(len(conversation.inputs.text) for conversation in self.conversations)
+        return sum([len(conversation.inputs.text) for conversation in self.conversations])
 
-    def of(self, span: Span) -> ConversationMemory:
-        """Return the memory of the call that a span's input repeats, else of the oldest one, or a new one."""
-        texts = [value for name in _INPUTS if isinstance(value := span.attributes.get(name), str)]
-        found = next((c for c in self.conversations if any(map(c.inputs.is_in, texts))), None)
+    def of(self, texts: Sequence[str]) -> ConversationMemory:
+        """Return the memory of the call that a span's inputs repeat, else of the oldest one, or a new one."""
+        found = None
+        for conversation in self.conversations:
+            if any(conversation.inputs.is_in(text) for text in texts):
+                found = conversation
+                break
         if found is None and len(self.conversations) == CONVERSATIONS_MAX:
             found = self.conversations[-1]
         if found is None:
             found = ConversationMemory()
         elif texts:
-            self.conversations.remove(found)
+            self.conversations = [each for each in self.conversations if each is not found]
         if texts:
             self.conversations.insert(0, found)
         return found
@@ -200,26 +205,25 @@ def read_span(
 
 
 def claimed_content(
-    request: bytes, memory: SessionMemory | None = None, span: Span | None = None
+    request: bytes, memory: SessionMemory | None = None
 ) -> tuple[SpanContent, ClaimMemory | None]:
-    """Return what claims are made of in the only span of a request, and the memory for these claims.
-
-    `span` is that span where it is decoded already.
-    """
-    span = decode_single(request) if span is None else _copied(span)
+    """Return what claims are made of in the only span of a request, and the memory for these claims."""
+    plain = plain_span(request)
+    if plain is not None and (asked := input_text(plain)) is not None:
+        of_call = ConversationMemory() if memory is None else memory.of([asked])
+        content = chat_content(plain, asked, of_call.inputs)
+        return content, None if memory is None else of_call.claims
+    if plain is not None and (run := tool_content(plain)) is not None:
+        return run, None
+    span = decode_single(request)
     if memory is None:
         return read_claimed_content(span), None
-    remembered = memory.of(span)
     attributes = cast("dict[str, Value]", span.attributes)
-    for name in _INPUTS:
-        if isinstance(text := attributes.get(name), str):
-            attributes[name] = RememberedText(text, remembered.inputs)
+    texts = {name: text for name in _INPUTS if isinstance(text := attributes.get(name), str)}
+    remembered = memory.of([*texts.values()])
+    for name, text in texts.items():
+        attributes[name] = RememberedText(text, remembered.inputs)
     return read_claimed_content(span), remembered.claims
-
-
-def _copied(span: Span) -> Span:
-    """Return a span whose attributes can be replaced while the given one stays."""
-    return msgspec.structs.replace(span, attributes={**span.attributes})
 
 
 def join_records(reading: SpanReading, records: Iterable[LogRecord], *, is_cut: bool = False) -> SpanReading:

@@ -40,7 +40,6 @@ from ..stages.resolve import ReceivedSpans, SourceState, SourceTimes, SourceWrit
 from ..stages.unread import UnreadCandidates
 from .archiving import ArchiveSink, StoreArchiver, StoreIntervals
 from .changes import StoreChanges
-from .decoded_spans import DecodedSpans
 from .request_queue import RETRY_DISK_S, RETRY_QUEUE_S, RETRY_STOPPING_S, Arrival, RequestQueue, refuse
 from .rows import add_outputs
 from .store import Store, StoredRequest, is_of_the_disk
@@ -96,7 +95,7 @@ class Pipeline:
         self._archiver = StoreArchiver(store, runtime.archive, intervals or StoreIntervals(), runtime.now)
         self._sessions = StoreSessions(store, round(settings.idle_s * NS))
         self._stage = RekeyStage(settings, _NAMES, PROCESS, "request")
-        self._unread, self._decoded = UnreadCandidates(PROCESS), DecodedSpans()
+        self._unread = UnreadCandidates(PROCESS)
         self._traces = StoreTraces(store)
         self._source = _stored_source(store, self._traces)
         self._arrived_at: dict[Input, int] = dict.fromkeys(_INPUTS.values(), runtime.now())
@@ -235,10 +234,8 @@ class Pipeline:
         writes = result.writes[SOURCE]
         batch.times, batch.traces = writes.times, self._traces.rows(writes.traces)
         resolved, watermark = _add_resolved(batch, result), writes.times.watermark
-        self._decoded.add(batch.spans)
         released = CandidateBatch(SOURCE, 1, NO_RECORD, watermark, resolved, topic=_NAMES[Topic.SPANS])
-        candidates, letters = self._unread.read(released, now, self._decoded.by_request)
-        self._decoded.forget(resolved)
+        candidates, letters = self._unread.read(released, now)
         batch.dead_letters += letters
         touched = self._sessions.touched((candidate.session_id for candidate in candidates), watermark)
         judged = self._judge.step(touched, candidates, watermark, self._sessions.take)

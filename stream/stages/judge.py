@@ -236,8 +236,9 @@ def _add(states: Mapping[str, SessionState], candidates: Iterable[Candidate]) ->
     poison: list[Poison] = []
     for candidate in candidates:
         name, session = candidate.session_id, states[candidate.session_id].session
-        if len(session.held) < HELD_MAX and session.held.chars + candidate.chars <= HELD_CHARS_MAX:
-            session.add(candidate)
+        chars = candidate.chars
+        if len(session.held) < HELD_MAX and session.held.chars + chars <= HELD_CHARS_MAX:
+            session.add(candidate, chars)
         else:
             text = f"{len(session.held)} spans of its session wait already"
             poison.append(Poison(name, ((candidate.trace_id, candidate.span_id),), text, "session-held"))

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from types import MappingProxyType
 
 from ...schemas.attempt import Broken, attempt
 from ...schemas.candidate import Candidate
 from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.sessions.resolve import whole_candidate
 from ...schemas.sessions.span_reading import SessionMemory
-from ...schemas.span import Span
 from ..error import PROCESS_ERRORS
 from ..messages.codec import CandidateBatch
 
@@ -32,13 +29,10 @@ class UnreadCandidates:
         self._memories: dict[str, SessionMemory] = {}
         self._chars = 0
 
-    def read(
-        self, batch: CandidateBatch, time: int, spans: Mapping[bytes, Span] = MappingProxyType({})
-    ) -> tuple[list[Candidate], list[DeadLetter]]:
+    def read(self, batch: CandidateBatch, time: int) -> tuple[list[Candidate], list[DeadLetter]]:
         """Return the candidates of a batch that have claims, and dead letters of those that cannot be read.
 
-        A dead letter names the record that the span came in; `time` is that of the batch's record. `spans`
-        has decoded spans by their requests.
+        A dead letter names the record that the span came in; `time` is that of the batch's record.
         """
         candidates = [*batch.candidates]
         letters: list[DeadLetter] = []
@@ -47,7 +41,7 @@ class UnreadCandidates:
             candidate = candidates[place]
             if not candidate.request:
                 continue
-            whole = attempt(partial(self._whole, candidate, spans.get(candidate.request)), PROCESS_ERRORS)
+            whole = attempt(partial(self._whole, candidate), PROCESS_ERRORS)
             if isinstance(whole, Broken):
                 letters.append(self._dead_letter(batch, candidate, time, whole.reason))
             else:
@@ -55,11 +49,11 @@ class UnreadCandidates:
         # A candidate that cannot be read has no claims either.
         return [candidate for candidate in candidates if candidate.has_claims], letters
 
-    def _whole(self, candidate: Candidate, span: Span | None) -> Candidate:
+    def _whole(self, candidate: Candidate) -> Candidate:
         """Return a candidate with its claims; the memory of its session becomes the latest."""
         memory = self._memories.pop(candidate.session_id, None) or SessionMemory()
         self._chars -= memory.chars
-        whole = whole_candidate(candidate, memory, span)
+        whole = whole_candidate(candidate, memory)
         self._memories[candidate.session_id] = memory
         self._chars += memory.chars
         while len(self._memories) > MEMORIES_MAX or self._chars > CHARS_MAX:

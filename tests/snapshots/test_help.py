@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 from tracline.cli import COMMANDS, tracline
 from tracline.cli.commands.alerts import group as alerts
+from tracline.cli.commands.predict import group as predict
 from tracline.cli.commands.stream import group as stream
 
 Snapshot = Callable[[str, str], None]
@@ -32,6 +33,14 @@ def test_help_of_each_command_of_the_pipeline(name: str, snapshot: Snapshot) -> 
     result = CliRunner().invoke(tracline, ["stream", name, "--help"], prog_name="tracline")
     assert result.exit_code == 0
     snapshot(f"help/stream-{name}.txt", result.stdout)
+
+
+@pytest.mark.parametrize("name", predict.COMMANDS)
+def test_help_of_each_command_of_prediction(name: str, snapshot: Snapshot) -> None:
+    """`tracline predict COMMAND --help` does, too."""
+    result = CliRunner().invoke(tracline, ["predict", name, "--help"], prog_name="tracline")
+    assert result.exit_code == 0
+    snapshot(f"help/predict-{name}.txt", result.stdout)
 
 
 @pytest.mark.parametrize("name", alerts.COMMANDS)

@@ -87,7 +87,7 @@ def listed(value: Value, speaker: Role) -> Half:
         if value.lstrip()[:1] not in ("[", "{", '"'):
             return ABSENT if value in ("", "null") else _half([value], speaker)
         if isinstance(value, RememberedText):
-            return _remembered(value, value.memory, speaker)
+            return remembered(value, value.memory, speaker)
     try:
         opened = parsed(value) if isinstance(value, str) else value
     except ValueError:
@@ -102,8 +102,8 @@ def listed(value: Value, speaker: Role) -> Half:
     return _half(opened if isinstance(opened, list) else [opened], speaker)
 
 
-def _remembered(text: str, memory: InputMemory, speaker: Role) -> Half:
-    """Return the messages of a text, of which only those behind the remembered ones are read."""
+def remembered(text: str, memory: InputMemory, speaker: Role) -> Half:
+    """Return the messages of a text like `listed`; only those behind the remembered ones are read."""
     rest = memory.rest_of(text, speaker)
     before, known = ((), 0) if rest is None else (memory.messages, memory.count)
     text = str(text)
@@ -114,8 +114,8 @@ def _remembered(text: str, memory: InputMemory, speaker: Role) -> Half:
     if not _have_roles(opened) or known + len(opened) > MESSAGES_MAX:
         memory.remember("", None, 0, speaker)
         return listed(text, speaker)
-    read = (_read(item, speaker) for item in opened)
-    messages = (*before, *(message for message in read if message is not None))
+    read = [_read(item, speaker) for item in opened]
+    messages = (*before, *[message for message in read if message is not None])
     memory.remember(text, messages, known + len(opened), speaker)
     return Half(messages)
 
@@ -302,8 +302,8 @@ def _half(found: list[Value], speaker: Role) -> Half:
         return TRUNCATED
     # Later inputs repeat an output, but these are remembered as they begin.
     read = _read if speaker is Role.ASSISTANT else message_of
-    messages = (read(item, speaker) for item in found)
-    return Half(tuple(message for message in messages if message is not None))
+    messages = [read(item, speaker) for item in found]
+    return Half(tuple([message for message in messages if message is not None]))
 
 
 def _unwrapped(value: dict[str, Value]) -> tuple[dict[str, Value], Role | None]:

@@ -22,6 +22,8 @@ class Half(msgspec.Struct, frozen=True):
 ABSENT = Half(None, Content.ABSENT)
 TRUNCATED = Half(None, Content.TRUNCATED)
 REDACTED = Half(None, Content.REDACTED)
+EMPTY = Half(())
+"""The output of a model that failed before it answered."""
 
 
 class DialectReading(msgspec.Struct, frozen=True):

@@ -102,9 +102,9 @@ class HeldCandidates:
         """Return the candidates."""
         return self.candidates.values()
 
-    def put(self, key: str, candidate: Candidate) -> None:
-        """Add a candidate, in the place of one with that key."""
-        chars = candidate.chars
+    def put(self, key: str, candidate: Candidate, chars: int | None = None) -> None:
+        """Add a candidate in the place of one with that key; `chars` are its characters if known."""
+        chars = candidate.chars if chars is None else chars
         self.chars += chars - self._chars.get(key, 0)
         self.candidates[key], self._chars[key], self._recent[key] = candidate, chars, None
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from tracline.archive import error as batch_error
 from tracline.cli import error as cli_error
+from tracline.predict import error as predict_error
 from tracline.rules.model.problem import CODES
 from tracline.rules.packs.load import shipped_packs
 from tracline.stream import error as stream_error
@@ -272,7 +273,7 @@ def test_an_installed_tracline_is_complete() -> None:
 
 def test_each_code_means_one_thing() -> None:
     """No two errors share a code, and a test names each code."""
-    tables = [CODES, batch_error.CODES, stream_error.CODES, cli_error.CODES]
+    tables = [CODES, batch_error.CODES, predict_error.CODES, stream_error.CODES, cli_error.CODES]
     codes = [code for table in tables for code in table]
     assert len(codes) == len(set(codes))
     tests = "".join(path.read_text(encoding="utf-8") for path in TESTS)

@@ -1,0 +1,43 @@
+"""`tracline predict`: what sessions will likely do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ...error import CommandError, command_error
+from ...lazy import LazyGroup
+from ...terminal import quoted
+
+COMMANDS = {
+    "solve": ("predict.solve", "Solve a Markov chain in PRISM's or Storm's formats."),
+}
+"""The module of each command, which exports it as `command`, and its line in the help."""
+
+
+class PredictGroup(LazyGroup):
+    """The group of the commands of prediction, which turns its errors into messages."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, and report a missing package too."""
+        from ....predict.error import PredictError
+
+        try:
+            return super().invoke(ctx)
+        except PredictError as error:
+            raise CommandError("\n".join(map(quoted, str(error).splitlines()))) from error
+        except ModuleNotFoundError as error:
+            if (error.name or "").split(".")[0] != "scipy":
+                raise
+            hint = "install tracline with its extra `predict`: pip install '.[predict]' in a clone"
+            where = f"tracline predict {ctx.invoked_subcommand or ''}".rstrip()
+            raise command_error("TRL620", where, "the package scipy is not installed", hint) from error
+
+
+@click.group("predict", cls=PredictGroup, table=COMMANDS)
+def command() -> None:
+    """Compute what will likely happen.
+
+    Needs the package scipy, which the extra `predict` installs.
+    """

@@ -1,0 +1,202 @@
+"""Plain spans are read from their bytes, and as the dialects read any span."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import product
+from pkgutil import iter_modules
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from opentelemetry.proto.trace.v1.trace_pb2 import Status, TracesData
+from tracline.schemas.dialects import names
+from tracline.schemas.dialects.names import opentelemetry_1_41 as otel
+from tracline.schemas.dialects.names import scopes
+from tracline.schemas.otlp.decoded import Unreadable
+from tracline.schemas.plain.content import input_text, tool_content
+from tracline.schemas.plain.span import plain_span
+from tracline.schemas.sessions import span_reading
+from tracline.schemas.sessions.span_reading import claimed_content
+from tracline.schemas.span import Span, Value
+from tracline.schemas.span_content import SpanContent
+
+from benchmarks.desk_spans import desk_spans
+
+from ..support.conversations.agent_spans import spans
+from ..support.conversations.recordings import FOLDER, requests_of
+from ..support.conversations.recordings import names as recordings
+from ..support.conversations.scripts import random_session
+from ..support.conversations.span_plan import Dialect, Manner
+from ..support.otlp_messages import REQUESTS
+from ..support.otlp_requests import to_otlp
+from .test_single import as_sent_on
+
+PLAIN_RECORDINGS = frozenset(
+    [
+        *("agent-framework", "anthropic-openllmetry", "langgraph-openllmetry", "litellm"),
+        *("openai-agents-openllmetry", "openai-openllmetry", "openai-openllmetry-responses"),
+        *("openai-opentelemetry", "openai-opentelemetry-default", "openai-opentelemetry-events"),
+        *("pydantic-ai-2", "pydantic-ai-5", "semantic-kernel", "vercel-ai-7"),
+    ]
+)
+"""Recordings with plain spans."""
+CHAT = {
+    otel.OPERATION: "chat",
+    otel.INPUT_MESSAGES: '[{"role": "user", "parts": [{"type": "text", "content": "é"}]}]',
+    otel.OUTPUT_MESSAGES: '[{"role": "assistant", "parts": [{"type": "text", "content": "b"}]}]',
+}
+TOOL = {
+    otel.OPERATION: "execute_tool",
+    otel.TOOL_NAME: "f",
+    otel.TOOL_CALL_ID: "c",
+    otel.TOOL_ARGUMENTS: '{"a": 1}',
+    otel.TOOL_RESULT: "r",
+}
+VALUES: tuple[Value, ...] = (
+    *("", "x", "{}", "[1]", '"q"', "[REDACTED]", '{"a": ', '[{"role": "tool", "parts": []}]', "é" * 1_001),
+    *(None, 7, True, 1.5, ["a"], {"role": "user"}, b"a"),
+)
+
+
+def every_name() -> list[str]:
+    """Return all attribute names that the dialects know, and names of further kinds."""
+    found = {"x", "gen_ai.completion.0.content", "gen_ai.completion.x", "llm.output_messages.0.message.role"}
+    for module in iter_modules(names.__path__, f"{names.__name__}."):
+        values: list[object] = [*vars(__import__(module.name, fromlist=["x"])).values()]
+        for value in values:
+            each: Iterable[object] = value if isinstance(value, (tuple, frozenset)) else [value]
+            found.update(name for name in each if isinstance(name, str) and 0 < len(name) < 100)
+    return sorted(found)
+
+
+def request(attributes: dict[str, Value], status: int = 0, scope: str = "s") -> bytes:
+    """Return a request of one span with these attributes."""
+    span = Span("5e" * 16, "a1" * 8, "b2" * 8, "n", 1, 2, attributes, failed=status == 2, scope=scope)
+    return as_sent_on(to_otlp([span]).SerializeToString())[0]
+
+
+def is_plain(request: bytes) -> bool:
+    """Return whether a span is read as a plain one."""
+    span = plain_span(request)
+    return span is not None and (input_text(span) is not None or tool_content(span) is not None)
+
+
+def ordinary(request: bytes) -> SpanContent | str:
+    """Return what the dialects read of a span, or the error of it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(span_reading, "plain_span", lambda _request: None)  # pyright: ignore[reportUnknownLambdaType]
+        return read(request)
+
+
+def read(request: bytes) -> SpanContent | str:
+    """Return what is read of a span, or the error of it."""
+    try:
+        return claimed_content(request)[0]
+    except (ValueError, Unreadable) as error:
+        return repr(error)
+
+
+def check(requests: Iterable[bytes]) -> Counter[bool]:
+    """Assert that spans are read as by the dialects; return how many are plain and how many are not."""
+    counts = Counter[bool]()
+    for each in requests:
+        counts[is_plain(each)] += 1
+        assert repr(read(each)) == repr(ordinary(each)), each.hex()
+    return counts
+
+
+def small() -> Iterator[bytes]:
+    """Yield calls of models and runs of tools with any attribute changed or added, failed and not."""
+    failed = {name: text for name, text in CHAT.items() if name != otel.OUTPUT_MESSAGES}
+    silent = {name: text for name, text in TOOL.items() if name != otel.TOOL_RESULT}
+    for base, name, value in product((CHAT, TOOL), every_name(), VALUES):
+        yield request({**base, name: value})
+    for base, name, value in product((failed, silent), every_name(), VALUES[1:10:3]):
+        yield from (request({**base, name: value}, status) for status in (0, 2))
+    every_scope = [name for name in vars(scopes).values() if isinstance(name, str)]
+    for base, scope in product((CHAT, TOOL, failed, silent), (*every_scope, *scopes.ADK, *scopes.TEXT_PARTS)):
+        yield from (request(base, status, scope) for status in (0, 2))
+
+
+def test_small_spans_are_read_alike() -> None:
+    """All spans with one attribute more than plain ones; most of them are plain, and many are not."""
+    counts = check(small())
+    assert min(counts.values()) > sum(counts.values()) / 10
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+def test_conversations_are_read_alike(dialect: Dialect) -> None:
+    """Spans of all dialects; those of OpenTelemetry's conventions are plain."""
+    sent = [span for seed in range(6) for span in spans(random_session(seed), Manner(dialect=dialect))]
+    counts = check(each for span in sent for each in as_sent_on(to_otlp([span]).SerializeToString()))
+    assert counts[True] > 0 or dialect is not Dialect.GENAI
+
+
+@pytest.mark.parametrize("name", recordings())
+def test_recordings_are_read_alike(name: str) -> None:
+    """Spans as instrumentations wrote them."""
+    sent = requests_of(FOLDER / name / "otlp" / "requests.pb.zst")
+    counts = check(each for body in sent for each in as_sent_on(body))
+    print(f"{name}: {counts[True]} of {counts.total()} spans are plain")
+    assert (counts[True] > 0) is (name in PLAIN_RECORDINGS)
+
+
+def test_the_spans_of_the_desk_are_plain() -> None:
+    """Of the spans with claims at least 95 % are."""
+    sent = [each for span in desk_spans(600) for each in as_sent_on(to_otlp([span]).SerializeToString())]
+    counts = check(each for each in sent if isinstance(found := ordinary(each), SpanContent) and found.call)
+    counts += check(each for each in sent if isinstance(found := ordinary(each), SpanContent) and found.input)
+    assert counts[True] > 100
+    assert counts[True] >= 0.95 * counts.total()
+
+
+@pytest.mark.parametrize("base", [CHAT, TOOL])
+def test_damaged_spans_are_read_alike(base: dict[str, Value]) -> None:
+    """Cut and changed at every place."""
+    whole = request({**base, "n": 3, "m": True}, 2)
+    random = Random(len(whole))
+    damaged = [whole[:size] for size in range(len(whole))]
+    for place in (*range(len(whole)), *(random.randrange(len(whole)) for _ in range(300))):
+        changed = bytearray(whole)
+        changed[place] ^= 1 << random.randrange(8)
+        damaged.append(bytes(changed))
+    counts = check([whole, whole + whole, *damaged])
+    assert min(counts[True], counts[False]) > 50
+
+
+def test_repeated_fields_are_read_alike() -> None:
+    """Of a span, its parts appended to it; two statuses are one with the fields of both."""
+    trace = TracesData.FromString(request(dict(CHAT)))
+    scope = trace.resource_spans[0].scope_spans[0]
+    span = scope.spans[0].SerializeToString()
+    more = [
+        span[:18],
+        span[18:28],
+        b"\x2a\x01\xff",
+        b"\x2a\x00",
+        b"\x7a\x02\x18\x02",
+        b"\x7a\x00",
+        b"\x0a\x00",
+    ]
+    more += [b"\x85\x01" + bytes(4), b"\x85\x01", b"\x50\x01", b"\x30\x81\x01", b"\x39" + bytes(8), b"\x39"]
+    more += [Status(message="é", code=Status.STATUS_CODE_ERROR).SerializeToString(), b"\x4a\x00", b"\x0a\x00"]
+    made = [
+        b"\x0a" + _sized(b"\x0a\x00\x12" + _sized(b"\x0a\x00\x12" + _sized(span + first + second)))
+        for first, second in product(more, more)
+    ]
+    assert check(made)[True] > 0
+
+
+def _sized(data: bytes) -> bytes:
+    size = len(data)
+    assert size < 1 << 14
+    return (bytes([size]) if size < 128 else bytes([size & 127 | 128, size >> 7])) + data
+
+
+@given(REQUESTS)
+@settings(max_examples=60)
+def test_any_span_is_read_alike(sent: TracesData) -> None:
+    """Spans of any values."""
+    check(as_sent_on(sent.SerializeToString()))

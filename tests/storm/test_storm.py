@@ -1,0 +1,167 @@
+"""Storm, an independent model checker, gives the same probabilities; only `make test-storm` runs it."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tracline.predict.explicit.chain import ExplicitChain, Transition, explicit_chain
+from tracline.predict.explicit.drn import to_drn
+from tracline.predict.explicit.intervals import reach_bounds
+from tracline.predict.explicit.prism import to_prism
+from tracline.predict.explicit.solution import violating
+from tracline.predict.explicit.solve import reach, reach_within
+from tracline.predict.explicit.transitions import to_lab, to_tra
+
+from ..differential.exact_chains import reach_exactly
+from ..differential.test_explicit_chains import random_rows
+
+pytestmark = [pytest.mark.storm, pytest.mark.slow]
+
+PYTHON = Path(__file__).parents[2] / ".storm" / "bin" / "python"
+CHAINS = 200
+LEAST_END = 1e-9
+"""Storm's intervals have no lower end of 0."""
+
+FORMULAS = {
+    "always (p -> next q)": 'G ((!"p") | (X "q"))',
+    "always not p": 'G (!"p")',
+    "always (p -> next[2] q)": 'G ((!"p") | (X (X "q")))',
+    "not p weak_until q": '((!"p") U "q") | (G (!"p"))',
+    "always (p -> (next q or next next q))": 'G ((!"p") | (X "q") | (X (X "q")))',
+}
+"""Safety formulas, for which a violation has a bad prefix, in tracline's and Storm's words."""
+
+
+def task(model: str, wanted: str, values: str = "double") -> dict[str, str]:
+    """Return a task for `answers.py`, of a model in Storm's direct encoding."""
+    return {"model": model, "suffix": ".drn", "property": wanted, "values": values}
+
+
+def asked(tasks: Sequence[dict[str, str]]) -> list[list[str]]:
+    """Return Storm's answers."""
+    lines = "\n".join(map(json.dumps, tasks))
+    script = str(Path(__file__).parent / "answers.py")
+    done = subprocess.run([PYTHON, script], input=lines, capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
+
+
+def labelled(seed: int) -> tuple[list[list[Fraction]], ExplicitChain]:
+    """Return rows and their chain, whose states have random labels among `goal`, `p` and `q`."""
+    rng = random.Random(seed)
+    states = rng.randrange(2, 8)
+    rows = [list(row) for row in random_rows(rng, states)]
+    # Storm reads no label of no state.
+    labels = {
+        name: sorted({rng.randrange(states), *(s for s in range(states) if rng.random() < 0.3)})
+        for name in ("goal", "p", "q")
+    }
+    transitions = [
+        Transition(1, s, t, float(share), float(share))
+        for s, row in enumerate(rows)
+        for t, share in enumerate(row)
+        if share
+    ]
+    return rows, explicit_chain("chain", states, transitions, labels, 0)
+
+
+CASES = [labelled(seed) for seed in range(CHAINS)]
+
+
+def test_exact_answers_are_equal() -> None:
+    """On rational chains Storm's exact engine and our oracle are equal; the product is within 1e-12."""
+    tasks = [
+        {
+            "model": to_drn(chain).replace("double", "rational"),
+            "suffix": ".drn",
+            "property": 'P=? [F "goal"]',
+            "values": "exact",
+        }
+        for _, chain in CASES
+    ]
+    states = 0
+    for (rows, chain), answers in zip(CASES, asked(tasks), strict=True):
+        goal = chain.mask(chain.labels["goal"])
+        exact = reach_exactly(rows, goal.tolist())
+        assert [Fraction(answer) for answer in answers] == exact
+        assert reach(chain, goal) == pytest.approx(list(map(float, exact)), abs=1e-12)
+        states += len(exact)
+    print(f"{states} exact probabilities of {CHAINS} chains")
+    assert states > 800
+
+
+@pytest.mark.parametrize("suffix", [".prism", ".tra", ".drn"])
+def test_bounded_answers_of_each_format(suffix: str) -> None:
+    """Storm reads each file that tracline writes, and agrees on 0 to 5 steps."""
+    write = {".prism": to_prism, ".tra": to_tra, ".drn": to_drn}[suffix]
+    # A module of PRISM has only the states that its initial one reaches.
+    cases = [chain for _, chain in CASES if suffix != ".prism" or _reaches_all(chain)]
+    tasks = [
+        {**task(write(chain), f'P=? [F<={number % 6} "goal"]'), "labels": to_lab(chain), "suffix": suffix}
+        for number, chain in enumerate(cases)
+    ]
+    for number, (chain, answers) in enumerate(zip(cases, asked(tasks), strict=True)):
+        found = sorted(reach_within(chain, chain.mask(chain.labels["goal"]), number % 6))
+        assert found == pytest.approx(sorted(map(float, answers)), abs=1e-9)
+    print(f"{len(cases)} chains as {suffix}")
+    assert len(cases) > 40
+
+
+def _reaches_all(chain: ExplicitChain) -> bool:
+    """Return whether the initial state reaches all states."""
+    return all(
+        reach(chain, chain.mask(np.array([state])))[chain.initial] > 0 for state in range(chain.states)
+    )
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_formulas(formula: str) -> None:
+    """The probability of a bad prefix is 1 minus Storm's probability of the formula."""
+    tasks = [
+        {
+            "model": to_drn(chain),
+            "suffix": ".drn",
+            "property": f"P=? [{FORMULAS[formula]}]",
+            "values": "double",
+        }
+        for _, chain in CASES
+    ]
+    for (_, chain), answers in zip(CASES, asked(tasks), strict=True):
+        expected = [1 - float(answer) for answer in answers]
+        assert violating(chain, formula, None, "chain").low == pytest.approx(expected, abs=1e-6)
+
+
+def intervals(seed: int) -> ExplicitChain:
+    """Return a chain of intervals around a chain's probabilities, without lower ends of 0."""
+    rng = random.Random(seed)
+    chain = labelled(seed)[1]
+    transitions: list[Transition] = []
+    for state in range(chain.states):
+        entries = range(chain.starts[state], chain.starts[state + 1])
+        for at in entries:
+            share, width = chain.low[at], rng.choice((0, 0.05, 0.2))
+            low, high = max(LEAST_END, share - width), min(1.0, share + width)
+            if len(entries) == 1:
+                low = high = 1.0
+            transitions.append(Transition(1, state, int(chain.targets[at]), low, high))
+    return explicit_chain("chain", chain.states, transitions, {"goal": chain.labels["goal"].tolist()}, 0)
+
+
+def test_intervals() -> None:
+    """Storm's interval engine agrees on the least and the greatest probability."""
+    chains = [chain for chain in map(intervals, range(CHAINS)) if chain.has_intervals]
+    tasks = [
+        task(to_drn(chain), 'P=? [F "goal"]', values) for chain in chains for values in ("least", "greatest")
+    ]
+    answers = asked(tasks)
+    for number, chain in enumerate(chains):
+        for end, found in enumerate(reach_bounds(chain, chain.mask(chain.labels["goal"]))):
+            assert found == pytest.approx(list(map(float, answers[2 * number + end])), abs=1e-5)
+    print(f"{len(chains)} chains of intervals")
+    assert len(chains) > 150
