@@ -23,7 +23,7 @@ from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, compile
 from ...rules.engine.sessions import Clock, in_segments, occurrences_of, segments_of
 from ...rules.model.rule import Rule, RuleSet
 from ...schemas.event import Kind
-from ...schemas.time import rfc3339
+from ...schemas.time import NS_MIN, rfc3339
 from ..attestation.attest import UNSIGNED, Attesting, attest
 from ..contents.never_true import RuleMistakes, names_never_true, rule_mistakes
 from ..evidence import bundle
@@ -38,7 +38,7 @@ from .draft import BundleDraft
 from .open_sessions import OpenedIn, open_sessions
 from .summary import COUNTS, AuditTally, summary
 
-_NO_TIME = -(1 << 63)
+_CLOSES_NOTHING = NS_MIN
 """A last time that closes no session: in a live archive every close has a row."""
 _NO_RULES = RuleSet((), {})
 
@@ -179,7 +179,7 @@ def _population(
 ) -> tuple[AuditTally, OpenedIn]:
     """Count the judged events and sessions, each once, independently of the rules, and return open ones."""
     parts = list(dict.fromkeys(part for rule_set in sets for part in rule_set.parts))
-    clock = Clock(last=_NO_TIME, idle=0, since=options.since, until=options.until)
+    clock = Clock(last=_CLOSES_NOTHING, idle=0, since=options.since, until=options.until)
     nothing = compile_rule_set(_NO_RULES)
     counted = AuditTally(0)
     folder = scratch / "population"
@@ -201,7 +201,7 @@ def _judged_batches(
 ) -> Iterator[Judged]:
     """Label and judge the segments of a rule set, in no particular order."""
     options, columns = draft.options, draft.choice.columns
-    clock = Clock(last=_NO_TIME, idle=0, since=options.since, until=options.until)
+    clock = Clock(last=_CLOSES_NOTHING, idle=0, since=options.since, until=options.until)
 
     def work(rows: pl.DataFrame) -> Judged:
         # Rows after `as_of` must not look like events of another set, so they are removed after the cut.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ...rules.model.predicate import Scalar, compared_text
 from .archive_events import Beginnings, Probe
 from .conditions import Context
-from .needs import Need, Place, Shape, equals, field_of, place_text, shapes, text_of, values_at
+from .needs import Need, ReadPlace, Shape, equals, field_of, place_text, shapes, text_of, values_at
 from .spelling import misspelt, misspelt_path, part_beside
 
 CHOICES_MAX = 8
@@ -57,7 +57,7 @@ class Compared(NamedTuple):
     """A text that a condition compares with what is at a place, in the events of a context."""
 
     context: Context
-    place: Place
+    place: ReadPlace
     operand: Scalar
 
     @property
@@ -83,7 +83,7 @@ class Compared(NamedTuple):
         return texts_in(self.place, beginnings.documents(self.context, field_of(self.place)))
 
 
-def texts_in(place: Place, documents: Iterable[str]) -> Counter[str]:
+def texts_in(place: ReadPlace, documents: Iterable[str]) -> Counter[str]:
     """Return how often there is each text and Boolean at a place in JSON documents."""
     found = (text_of(value) for document in documents for value in values_at(place, document))
     return Counter(text for text in found if text is not None)

@@ -35,7 +35,7 @@ from ...rules.model.predicate import (
 )
 from ...rules.model.printer import elements_text, path_text
 
-Place: TypeAlias = Path | Elements
+ReadPlace: TypeAlias = Path | Elements
 """A path of the event, or a path in the elements of a list."""
 
 _NUMBER = re.compile(NUMBER)
@@ -57,7 +57,7 @@ class Shape(Enum):
 class Need:
     """A shape that some event must have at a place, so that a condition that reads it has a purpose."""
 
-    place: Place
+    place: ReadPlace
     shape: Shape
 
     @property
@@ -68,12 +68,12 @@ class Need:
         return Quantified(Quantifier.ANY, self.place, _shape_at(Path(ELEMENT), self.shape))
 
 
-def field_of(place: Place) -> str:
+def field_of(place: ReadPlace) -> str:
     """Return the field of the event in which a place is."""
     return place.field if isinstance(place, Path) else place.list.field
 
 
-def place_text(place: Place) -> str:
+def place_text(place: ReadPlace) -> str:
     """Return a place as rules write it."""
     return path_text(place) if isinstance(place, Path) else elements_text(place)
 
@@ -132,7 +132,7 @@ def _list_needs(elements: Elements, where: Predicate | None) -> Iterator[Need]:
             yield from _leaf_needs(leaf, place)
 
 
-def _leaf_needs(leaf: Leaf, place: Place) -> Iterator[Need]:
+def _leaf_needs(leaf: Leaf, place: ReadPlace) -> Iterator[Need]:
     if leaf.test is Test.IS_NULL:
         yield from _needs_at(place, Shape.VALUE)
     elif leaf.test in (Test.MATCHES, Test.CONTAINS, Test.STARTS_WITH):
@@ -151,7 +151,7 @@ def _compared_shape(leaf: Leaf) -> Shape:
     return Shape.SCALAR
 
 
-def _needs_at(place: Place, shape: Shape) -> Iterator[Need]:
+def _needs_at(place: ReadPlace, shape: Shape) -> Iterator[Need]:
     """Yield the need of a shape, if the place is in JSON or is an attribute."""
     name = field_of(place)
     if name in _JSON:
@@ -160,11 +160,11 @@ def _needs_at(place: Place, shape: Shape) -> Iterator[Need]:
         yield Need(place, Shape.VALUE)
 
 
-def _has_steps(place: Place) -> bool:
+def _has_steps(place: ReadPlace) -> bool:
     return isinstance(place, Elements) or bool(place.steps)
 
 
-def compared_texts(condition: Condition) -> Iterator[tuple[Place, Scalar]]:
+def compared_texts(condition: Condition) -> Iterator[tuple[ReadPlace, Scalar]]:
     """Yield the words and Booleans with which a condition asks whether content is equal, and the places."""
     match condition:
         case Leaf(Path("args" | "result") as path, Test.EQ | Test.NE | Test.IN, values):
@@ -179,7 +179,7 @@ def compared_texts(condition: Condition) -> Iterator[tuple[Place, Scalar]]:
             return
 
 
-def equals(place: Place, operand: Scalar) -> Predicate:
+def equals(place: ReadPlace, operand: Scalar) -> Predicate:
     """Return the condition that an event with this value at a place meets."""
     if isinstance(place, Path):
         return Leaf(place, Test.EQ, (operand,))
@@ -199,7 +199,7 @@ def text_of(value: Any) -> str | None:
     return None
 
 
-def values_at(place: Place, document: str) -> list[Any]:
+def values_at(place: ReadPlace, document: str) -> list[Any]:
     """Return what is at a place in the JSON of its field; text that is no JSON is a value of its own."""
     if field_of(place) not in _JSON:
         return [document]

@@ -11,7 +11,7 @@ from ...rules.model.predicate import Leaf, Path, Scalar, compared_text
 from ...rules.model.printer import path_text, predicate_text, scalar_text
 from .archive_events import ArchiveEvents, Holder
 from .conditions import Context, PlacedCondition
-from .needs import Need, Place, Shape, field_of, place_text, values_at
+from .needs import Need, ReadPlace, Shape, field_of, place_text, values_at
 from .spelling import contained, misspelt_path, names_beside, similar
 
 _OTHER_FIELD = {"args": "result", "result": "args"}
@@ -40,7 +40,7 @@ def unknown_name(field: str, name: str, near: str, count: str) -> Mistake:
 
 
 def missing(
-    archive: ArchiveEvents, context: Context, place: Place, known: Sequence[str], is_likely: bool
+    archive: ArchiveEvents, context: Context, place: ReadPlace, known: Sequence[str], is_likely: bool
 ) -> Mistake:
     """Return the mistake of a place that never exists, where these paths do."""
     text = place_text(place)
@@ -68,7 +68,7 @@ def _most_similar(text: str, known: Sequence[str]) -> str | None:
     return None
 
 
-def _in_other_field(archive: ArchiveEvents, context: Context, place: Place) -> str | None:
+def _in_other_field(archive: ArchiveEvents, context: Context, place: ReadPlace) -> str | None:
     """Return the path of the same name in the results, of a path in the arguments, or the other way."""
     if not isinstance(place, Path) or len(place.steps) != 1 or place.field not in _OTHER_FIELD:
         return None
@@ -111,7 +111,7 @@ def never_of_shape(archive: ArchiveEvents, placed: PlacedCondition, need: Need, 
     )
 
 
-def never_equal(place: Place, operand: Scalar, suggestion: str) -> Mistake:
+def never_equal(place: ReadPlace, operand: Scalar, suggestion: str) -> Mistake:
     """Return the mistake of a value that never occurs at a place."""
     reason = f"`{place_text(place)}` never has the value {scalar_text(compared_text(operand))}"
     return Mistake(reason, suggestion, True)

@@ -43,10 +43,10 @@ _OBJECT: Any = dict
 _ARRAY: Any = list
 """The types of JSON's containers as the decoder returns them; a test of `type` is the fastest."""
 
-Decoded: TypeAlias = Any
+DecodedJson: TypeAlias = Any
 """A JSON value; None where there is none, or null."""
 Column: TypeAlias = list[Any]
-Rows: TypeAlias = Sequence[int]
+RowNumbers: TypeAlias = Sequence[int]
 Opened: TypeAlias = Mapping[str, Sequence[bool]]
 """By field, where it is open: its value is not wholly known."""
 
@@ -67,7 +67,7 @@ class PlainEvents:
     def __init__(self, events: pl.DataFrame) -> None:
         self._events = events
         self._columns: dict[str, Column] = {}
-        self._decoded: dict[str | None, Decoded] = {None: None}
+        self._decoded: dict[str | None, DecodedJson] = {None: None}
 
     def column(self, name: str) -> Column:
         """Return the values of a column."""
@@ -75,12 +75,12 @@ class PlainEvents:
             self._columns[name] = self._events.get_column(name).to_list()
         return self._columns[name]
 
-    def values(self, name: str, rows: Rows) -> Column:
+    def values(self, name: str, rows: RowNumbers) -> Column:
         """Return the values of a column on these rows."""
         column = self.column(name)
         return [column[row] for row in rows]
 
-    def decoded(self, path: Path, rows: Rows) -> list[Decoded]:
+    def decoded(self, path: Path, rows: RowNumbers) -> list[DecodedJson]:
         """Return the JSON values at a path on these rows."""
         documents, known = self.values(path.field, rows), self._decoded
         for document in documents:
@@ -96,7 +96,7 @@ class PlainEvents:
         return values
 
 
-def decoded(document: str) -> Decoded:
+def decoded(document: str) -> DecodedJson:
     """Return the value of a JSON text, None where `json_values.at_path` finds nothing in it."""
     try:
         value = loaded(document)
@@ -106,7 +106,7 @@ def decoded(document: str) -> Decoded:
     return None if is_deep else value
 
 
-def text_of(value: Decoded) -> str | None:
+def text_of(value: DecodedJson) -> str | None:
     """Return a value as the text that `json_values.at_path` returns."""
     if value is None or type(value) is str:
         return value
@@ -116,21 +116,21 @@ def text_of(value: Decoded) -> str | None:
     return written(value) if _HAS_DOUBLE.search(data) else data.decode()
 
 
-def _item(value: Decoded, place: int) -> Decoded:
+def _item(value: DecodedJson, place: int) -> DecodedJson:
     return value[place] if type(value) is _ARRAY and place < len(value) else None
 
 
-def _depth(value: Decoded) -> int:
+def _depth(value: DecodedJson) -> int:
     if isinstance(value, dict):
         return 1 + max(map(_depth, cast("dict[str, Any]", value).values()), default=0)
     return 1 + max(map(_depth, cast("list[Any]", value)), default=0) if isinstance(value, list) else 0
 
 
-def _is_container(value: Decoded) -> bool:
+def _is_container(value: DecodedJson) -> bool:
     return type(value) is _OBJECT or type(value) is _ARRAY
 
 
-def _is_vast(value: Decoded) -> bool:
+def _is_vast(value: DecodedJson) -> bool:
     """Return whether a value is a number whose digits are lost, or holds one."""
     if isinstance(value, dict | list):
         held = cast("list[Any]", value.values() if isinstance(value, dict) else value)
@@ -138,7 +138,7 @@ def _is_vast(value: Decoded) -> bool:
     return type(value) is float and abs(value) >= VAST_MIN
 
 
-def _whole(document: str | None, value: Decoded) -> str | None:
+def _whole(document: str | None, value: DecodedJson) -> str | None:
     """Return the value of a whole JSON field as text; a JSON string is decoded."""
     if document == "null":
         return None
@@ -157,7 +157,7 @@ class PlainLeaf:
         # An audit, which labels no few events, compiles no pattern here.
         return None if self._leaf.test is Test.IS_NULL else _test(self._leaf.test, self._leaf.operands)
 
-    def answers(self, events: PlainEvents, rows: Rows, opened: Opened) -> list[int]:
+    def answers(self, events: PlainEvents, rows: RowNumbers, opened: Opened) -> list[int]:
         """Return the code of the answer on each of these rows."""
         test, name, holds = self._leaf.test, self._leaf.path.field, self._holds
         values = self._operands(events, rows)
@@ -179,7 +179,7 @@ class PlainLeaf:
             codes.append(UNKNOWN if is_unknown else TRUE if answer else FALSE)
         return codes
 
-    def _operands(self, events: PlainEvents, rows: Rows) -> Sequence[str | None]:
+    def _operands(self, events: PlainEvents, rows: RowNumbers) -> Sequence[str | None]:
         """Return the texts that the condition tests. A whole object or array is searched, not compared."""
         path, test = self._leaf.path, self._leaf.test
         if path.field not in JSON_FIELDS:
@@ -291,7 +291,9 @@ class PlainSlices:
         assert all(map(is_plain, key.paths))
         self._key = key
 
-    def slices(self, events: PlainEvents, rows: Rows, opened: Opened) -> tuple[list[str | None], list[bool]]:
+    def slices(
+        self, events: PlainEvents, rows: RowNumbers, opened: Opened
+    ) -> tuple[list[str | None], list[bool]]:
         """Return the value on each of these rows, and whether it is unknown, as `slices.slice_columns`."""
         opens = [opened.get(path.field) for path in self._key.paths]
         lost = [[False] * len(rows) if each is None else [each[row] for row in rows] for each in opens]
@@ -311,7 +313,7 @@ class PlainSlices:
         return values, unknown
 
     def _scalars(
-        self, path: Path, events: PlainEvents, rows: Rows
+        self, path: Path, events: PlainEvents, rows: RowNumbers
     ) -> tuple[Sequence[str | None], Sequence[bool]]:
         """Return the scalars at a path as text, and where the slice is unknown for what is there."""
         if path.field not in JSON_FIELDS:
@@ -324,7 +326,7 @@ class PlainSlices:
         return [_whole(*pair) for pair in zip(documents, found, strict=True)], list(map(_is_container, found))
 
     def _tuples(
-        self, events: PlainEvents, rows: Rows, opens: Sequence[Sequence[bool]]
+        self, events: PlainEvents, rows: RowNumbers, opens: Sequence[Sequence[bool]]
     ) -> tuple[list[str | None], list[bool]]:
         members = [self._members(path, events, rows) for path in self._key.paths]
         values: list[str | None] = []
@@ -339,7 +341,9 @@ class PlainSlices:
             values.append(None if is_none else tuple_text((*texts, *(is_json for _, is_json, *_ in each))))
         return values, unknown
 
-    def _members(self, path: Path, events: PlainEvents, rows: Rows) -> list[tuple[str | None, bool, bool]]:
+    def _members(
+        self, path: Path, events: PlainEvents, rows: RowNumbers
+    ) -> list[tuple[str | None, bool, bool]]:
         """Return each member's text, whether that is JSON and not a string, and whether digits are lost."""
         texts = events.values(path.field, rows)
         if path.field not in JSON_FIELDS:

@@ -24,7 +24,7 @@ _HALVES = (INPUT, OUTPUT)
 _AGENT, _TOOL, _OTHER = SpanRole.AGENT, SpanRole.TOOL, SpanRole.OTHER
 """Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
 _MODEL_OR_AGENT = (SpanRole.CHAT, _AGENT)
-Run: TypeAlias = tuple[ToolCall, str | None]
+CallRun: TypeAlias = tuple[ToolCall, str | None]
 Chains: TypeAlias = "Sequence[tuple[SpanReading, Sequence[SpanReading]]]"
 """Spans, each with its ancestors, nearest first."""
 _Enclosed: TypeAlias = "list[tuple[SpanReading, Sequence[SpanReading], Sequence[SpanReading]]]"
@@ -40,7 +40,7 @@ class Coverage(msgspec.Struct, frozen=True):
     """
 
     keys: frozenset[str] = frozenset()
-    runs: Mapping[str, Run] = {}
+    runs: Mapping[str, CallRun] = {}
     helpers: frozenset[str] = frozenset()
 
     def halves(self, key: str) -> tuple[str, ...]:
@@ -199,9 +199,9 @@ def _repeated(same: Sequence[SpanReading], keys: set[str]) -> Iterator[str]:
         yield from (half_key(call.key, half) for call in uncovered if first and call.key != first.key)
 
 
-def _runs(enclosed: _Enclosed) -> dict[str, Run]:
+def _runs(enclosed: _Enclosed) -> dict[str, CallRun]:
     """Return the runs of tools that other spans complete: spans of the same run, and what started it."""
-    known: dict[str, Run] = {}
+    known: dict[str, CallRun] = {}
     for reading, above, enclosing in enclosed:
         if reading.content.role is not SpanRole.TOOL or reading.content.call is None:
             continue

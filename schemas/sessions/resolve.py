@@ -10,7 +10,7 @@ from ..candidate import Candidate, Claim
 from ..chat.find import InputFlaw
 from ..span_content import INPUT, SpanContent, SpanRole, ToolCall
 from .claims import claims_of, half_of, parted_claims
-from .coverage import Coverage, Run, completed_call, covers
+from .coverage import CallRun, Coverage, completed_call, covers
 from .late_ends import end_inside
 from .span_reading import SessionMemory, SpanReading, claimed_content
 from .trace import Trace
@@ -90,7 +90,7 @@ def whole_candidate(candidate: Candidate, memory: SessionMemory | None = None) -
 
 
 def _claims(
-    content: SpanContent, times: tuple[int, int], without: tuple[str, ...], run: Run | None
+    content: SpanContent, times: tuple[int, int], without: tuple[str, ...], run: CallRun | None
 ) -> tuple[tuple[Claim, ...], str]:
     """Return the claims of a span that other spans do not make, and the digest of all its claims.
 

@@ -76,7 +76,7 @@ class Activation(msgspec.Struct, frozen=True, tag_field="type", tag="activation"
     supersedes: list[str] = []
 
 
-Message: TypeAlias = CandidateBatch | Tick | Activation
+EventsMessage: TypeAlias = CandidateBatch | Tick | Activation
 
 
 class Mark(msgspec.Struct, frozen=True, order=True, array_like=True):
@@ -143,7 +143,7 @@ class Damaged(Exception):
 
 _HINT = "write and read the topic with one release: stop the other one, or use new topics"
 _ENCODER = msgspec.msgpack.Encoder()
-_MESSAGE = msgspec.msgpack.Decoder(Message)
+_MESSAGE = msgspec.msgpack.Decoder(EventsMessage)
 _JUDGED = msgspec.msgpack.Decoder(JudgedBatch)
 _VERDICTS = msgspec.json.Decoder(_VerdictsJson)
 _VERSIONED = msgspec.json.Decoder(_Versioned)
@@ -157,12 +157,12 @@ def partition_of(session_id: str, partitions: int) -> int:
     return crc32c(session_id.encode("utf-8", "surrogatepass")) % partitions
 
 
-def encode(message: Message | JudgedBatch) -> bytes:
+def encode(message: EventsMessage | JudgedBatch) -> bytes:
     """Return a message of `tracline.events` or `tracline.judged` as bytes."""
     return (_UNREAD_HEAD if isinstance(message, CandidateBatch) else _HEAD) + _ENCODER.encode(message)
 
 
-def decode(data: bytes) -> Message:
+def decode(data: bytes) -> EventsMessage:
     """Return a message of `tracline.events`. Raises Damaged, or StreamError for another release's."""
     if data.startswith(_UNREAD_HEAD):
         data = _HEAD + data[len(_HEAD) :]

@@ -42,7 +42,7 @@ from .schedule import MonitorState, Write
 from .session_cache import SessionCache
 from .unread import UnreadCandidates
 
-Place: TypeAlias = tuple[int, int]
+MessagePlace: TypeAlias = tuple[int, int]
 """The partition and the offset of a message."""
 Writes: TypeAlias = Mapping[int, Sequence[Write]]
 """The writes of a step in their order, by partition."""
@@ -110,7 +110,7 @@ class MonitorStage:
         self,
         state: MonitorState,
         records: Sequence[Record],
-        superseding: Mapping[Place, RuleTexts] | None = None,
+        superseding: Mapping[MessagePlace, RuleTexts] | None = None,
     ) -> MonitorResult:
         """Judge messages; for activations, `superseding` may have the packs that come into force instead.
 
@@ -127,7 +127,7 @@ class MonitorStage:
         self,
         state: MonitorState,
         records: Sequence[Record],
-        superseding: Mapping[Place, RuleTexts],
+        superseding: Mapping[MessagePlace, RuleTexts],
         *,
         is_separate: bool,
     ) -> MonitorResult:

@@ -12,9 +12,9 @@ from ...rules.model.problem import RuleError
 from ...schemas.candidate import Candidate
 from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.settings import SessionSettings
-from ...schemas.time import NS
+from ...schemas.time import NS, NS_MIN
 from ..error import StreamError
-from ..messages.codec import Activation, CandidateBatch, Damaged, Message, RuleTexts, decode
+from ..messages.codec import Activation, CandidateBatch, Damaged, EventsMessage, RuleTexts, decode
 from ..messages.monitor_state import (
     FORGOTTEN,
     PartitionState,
@@ -42,7 +42,6 @@ from .unread import UnreadCandidates
 
 STEP_NS = NS // 2
 """The smallest step of a partition's watermark: judging one event takes almost as long as a hundred."""
-_NO_TIME = -(1 << 63)
 _NEVER = 1 << 63
 
 
@@ -179,7 +178,7 @@ class MonitorStep:
     ) -> None:
         """Add the candidates of a message to their sessions, and advance those that are due."""
         facts, until = changed.facts, message.watermark
-        until = _NO_TIME if until is None else until
+        until = NS_MIN if until is None else until
         names = {candidate.session_id for candidate in candidates}
         fresh = {name for name in names if not self._has(changed, name, message.record.offset)}
         unfinished = set(facts.unfinished.values())
@@ -190,7 +189,7 @@ class MonitorStep:
         if facts.active is None:
             hint = "activate one with `tracline stream activate PACK...`, or start with --rules"
             raise StreamError("TRL742", "no rule set is in force", hint)
-        for chosen, watermark in ((waiting, _NO_TIME), (going, until)):
+        for chosen, watermark in ((waiting, NS_MIN), (going, until)):
             if chosen:
                 added = [each for each in candidates if each.session_id in fresh & chosen]
                 self._step_sessions(message, facts.active, chosen, added, watermark)
@@ -287,7 +286,7 @@ class MonitorStep:
         return _NEVER if due is None else due
 
     def _activated(
-        self, number: int, facts: PartitionState, message: Message
+        self, number: int, facts: PartitionState, message: EventsMessage
     ) -> tuple[RuleSetJudge, RuleTexts] | None:
         """Return the rule set that comes into force with this message, and its texts.
 
@@ -344,7 +343,7 @@ class MonitorStep:
         return [*writes, *((key, None) for key in (*deleted, *lost))]
 
 
-def advanced(facts: PartitionState, message: Message, offset: int) -> PartitionState:
+def advanced(facts: PartitionState, message: EventsMessage, offset: int) -> PartitionState:
     """Return the facts after a message; the watermark is the least over all sources and never falls.
 
     It advances by steps, so that the candidates of many small messages are judged together.

@@ -29,8 +29,8 @@ from tracline.schemas.time import NS
 from tracline.stream.messages.codec import (
     Activation,
     CandidateBatch,
+    EventsMessage,
     Mark,
-    Message,
     Tick,
     decode_judged,
     decode_verdicts,
@@ -105,7 +105,7 @@ def candidate(random: Random, session_id: str, second: float, key: str) -> Candi
     return Candidate(session_id, SpanRole.CHAT, time, time + 2, claims, "t", key, key)
 
 
-def messages(seed: int) -> Iterator[tuple[int, Message | bytes]]:
+def messages(seed: int) -> Iterator[tuple[int, EventsMessage | bytes]]:
     """Yield messages with their partitions: batches of two sources, ticks, activations, damaged records."""
     random, second = Random(seed), 0.0
     for number in range(random.randint(4, 24)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tracline.batch.contents.needs import Need, Place, Shape, equals, shapes, text_of, values_at
+from tracline.batch.contents.needs import Need, ReadPlace, Shape, equals, shapes, text_of, values_at
 from tracline.rules.model.predicate import Elements, Path
 
 from ..support.truth.predicate_answers import answers
@@ -20,7 +20,9 @@ places = st.builds(Path, st.sampled_from(["args", "result"]), steps) | st.builds
 
 @settings(max_examples=60)
 @given(st.lists(places, min_size=1, max_size=4, unique=True), st.lists(list_events, min_size=5, max_size=20))
-def test_the_shapes_at_a_place_are_those_that_conditions_find(found: list[Place], rows: list[Event]) -> None:
+def test_the_shapes_at_a_place_are_those_that_conditions_find(
+    found: list[ReadPlace], rows: list[Event]
+) -> None:
     """A sample of contents shows exactly the shapes and texts that a search of all events finds."""
     events: list[Event] = [{**row, "kind": "tool_result", "content": "captured"} for row in rows]
     needed = [Need(place, shape) for place in found for shape in Shape]
@@ -40,6 +42,6 @@ def _has(need: Need, event: Event) -> bool:
     return any(need.shape in shapes(value) for value in _values(need.place, event))
 
 
-def _values(place: Place, event: Event) -> list[object]:
+def _values(place: ReadPlace, event: Event) -> list[object]:
     document = event[place.field if isinstance(place, Path) else place.list.field]
     return [] if document is None else values_at(place, document)

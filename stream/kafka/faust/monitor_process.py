@@ -29,7 +29,7 @@ from ...messages.topics import Topic
 from ...process.faultpoints import MonitorFault, fault_point
 from ...process.monitor_metrics import MonitorMetrics
 from ...process.trial import RuleTrials
-from ...stages.monitor import MonitorStage, Place
+from ...stages.monitor import MessagePlace, MonitorStage
 from ...stages.monitor_step import MonitorOptions
 from ...stages.schedule import MonitorState
 from ..assignment import group_refusal
@@ -249,7 +249,7 @@ class MonitorProcess:
         """Judge messages together, and make their outputs and then the state durable."""
         fault_point(MonitorFault.RECEIVED)
         records = [self._record(message) for message in messages]
-        going_on, superseding = dict(self._next), dict[Place, RuleTexts]()
+        going_on, superseding = dict(self._next), dict[MessagePlace, RuleTexts]()
         for message, record in zip(messages, records, strict=True):
             await self._check_place(message, going_on[record.partition])
             if record.offset >= going_on[record.partition]:

@@ -24,7 +24,7 @@ from tracline.stream.kafka.care.create_topics import create
 from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.rekey_process import DEAD_LETTER_CODES, SENDS, rekey_client, rekey_over
 from tracline.stream.kafka.settings import KafkaSettings
-from tracline.stream.messages.codec import CandidateBatch, Message, decode
+from tracline.stream.messages.codec import CandidateBatch, EventsMessage, decode
 from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.rekey_metrics import RekeyMetrics
@@ -100,7 +100,7 @@ def read(kafka: KafkaSettings, topic: Topic) -> list[Any]:
     return [record.value for record in read_records(kafka, kafka.topic(topic))]
 
 
-def messages(kafka: KafkaSettings) -> list[Message]:
+def messages(kafka: KafkaSettings) -> list[EventsMessage]:
     """The messages for the monitor."""
     return [decode(value) for value in read(kafka, Topic.EVENTS)]
 

@@ -29,7 +29,7 @@ from tracline.schemas.event import Kind
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span_content import SpanRole
 from tracline.schemas.time import NS
-from tracline.stream.messages.codec import Activation, CandidateBatch, Message, decode_verdicts, encode
+from tracline.stream.messages.codec import Activation, CandidateBatch, EventsMessage, decode_verdicts, encode
 from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages.monitor import MonitorStage
@@ -299,7 +299,7 @@ def candidate(session_id: str, second: int, kind: Kind, **more: Any) -> Candidat
     )
 
 
-def live_messages() -> list[Message]:
+def live_messages() -> list[EventsMessage]:
     """Sessions of which one is over before the rules change twice, one goes on through that, one begins."""
 
     def batch(until: int, *candidates: Candidate) -> CandidateBatch:

@@ -88,6 +88,8 @@ def module(path: str) -> Module:
             continue
         if isinstance(node, ast.ClassDef):
             found.classes.append((node.name, node.lineno))
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias":
+            found.classes.append((ast.unparse(node.target), node.lineno))
         if "body" in node._fields:
             found.docstrings.extend(_docstrings(node))
         name = _name(node)
@@ -130,11 +132,11 @@ def product() -> list[str]:
 
 
 def types() -> Iterator[Hit]:
-    """Yield the definitions of every class name that the product defines more than once."""
+    """Yield the definitions of every name of a class or `TypeAlias` that the product defines more than once."""
     found: dict[str, list[Hit]] = defaultdict(list)
     for path in product():
         for name, line in module(path).classes:
-            found[name].append(Hit(name, path, line, f"class {name}"))
+            found[name].append(Hit(name, path, line, f"type {name}"))
     for hits in found.values():
         if len(hits) > 1:
             yield from hits

@@ -12,7 +12,7 @@ from tracline.schemas.records.dead_letter import decode_dead_letter
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span_content import SpanRole
 from tracline.schemas.time import NS
-from tracline.stream.messages.codec import CandidateBatch, Message, decode_verdicts, encode
+from tracline.stream.messages.codec import CandidateBatch, EventsMessage, decode_verdicts, encode
 from tracline.stream.messages.record import Output, Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages.judge import Outputs
@@ -45,7 +45,7 @@ def batch(until: int, *candidates: Candidate, source: int = 0, sources: int = 1)
     return CandidateBatch(source, sources, 0, START + until * NS, list(candidates))
 
 
-def record(offset: int, message: Message | bytes, partition: int = 0) -> Record:
+def record(offset: int, message: EventsMessage | bytes, partition: int = 0) -> Record:
     """Return a record of the events' topic."""
     value = message if isinstance(message, bytes) else encode(message)
     return Record(partition, offset, START, value, Topic.EVENTS)
@@ -95,7 +95,7 @@ class Monitor:
         self.state.apply(result.writes)
         return result
 
-    def take(self, offset: int, message: Message | bytes, writes: int | None = None) -> Taken:
+    def take(self, offset: int, message: EventsMessage | bytes, writes: int | None = None) -> Taken:
         """Step a message, and write all of the result, or as many writes as a crash leaves."""
         result = self.stage.step(self.state, [record(offset, message)])
         (counted,) = result.metrics.messages

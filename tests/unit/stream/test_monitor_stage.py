@@ -14,7 +14,7 @@ from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
 from tracline.stream.messages.codec import (
     CandidateBatch,
-    Message,
+    EventsMessage,
     Tick,
     decode_judged,
     decode_verdicts,
@@ -248,7 +248,7 @@ def test_a_record_that_is_no_message_is_put_aside(data: bytes) -> None:
     ],
     ids=["more of nothing", "no source", "no time that there is"],
 )
-def test_a_message_that_makes_no_sense_stops_nothing(message: Message) -> None:
+def test_a_message_that_makes_no_sense_stops_nothing(message: EventsMessage) -> None:
     """The stage reads the valid part of it, and judges the next one."""
     monitor = Monitor()
     monitor.take(0, message)
