@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .error import CommandError, command_error, package_error
+from .error import CommandError, command_error
+from .missing_package import package_error
 
 if TYPE_CHECKING:
     from ..schemas.instrumentations.lacks import Diagnosed

@@ -27,6 +27,7 @@ from ...schemas.time import rfc3339
 from ..attestation.attest import UNSIGNED, Attesting, attest
 from ..contents.never_true import RuleMistakes, names_never_true, rule_mistakes
 from ..evidence import bundle
+from ..evidence.output_folder import staged
 from ..findings.bundle_rules import keyed
 from ..prepare.buckets import labelled, until
 from ..prepare.options import AuditOptions
@@ -68,7 +69,7 @@ def audit_as_judged(
     event does not name its rule set, TRL408 if the archive lacks one, and RuleError if one cannot be read.
     """
     started, population = attesting.begin(), Population()
-    with bundle.staged(out) as work:
+    with staged(out) as work:
         scratch = work / bundle.SCRATCH
         parts, tonight = read_parts(archive, scratch, population, options, as_judged=True)
         sets = _rule_sets(archive, parts, parts if tonight is None else tonight.files)

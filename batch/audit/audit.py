@@ -20,6 +20,7 @@ from ...schemas.time import NS
 from ..attestation.attest import UNSIGNED, Attesting, attest
 from ..contents.never_true import RuleMistakes, names_never_true, rule_mistakes
 from ..evidence import bundle
+from ..evidence.output_folder import staged
 from ..findings.bundle_rules import keyed
 from ..findings.waiving import WaivedCounts
 from ..nights.night import Night, night_of
@@ -28,7 +29,7 @@ from ..prepare.ahead import behind
 from ..prepare.buckets import Buckets, label_passes, labelled
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
-from ..sources.discover import Population, SourceFile, Sources, named
+from ..sources.discover import Population, Reject, SourceFile, Sources, named
 from ..sources.event_files import row_count
 from .draft import BundleDraft, Examples
 from .in_order import disordered, judge_in_order
@@ -80,7 +81,7 @@ def audit(
     started = attesting.begin()
     compiled = compile_rule_set(rule_set)
     population = Population()
-    with bundle.staged(out) as work:
+    with staged(out) as work:
         tally = AuditTally(len(compiled.rules))
         draft = BundleDraft.begin(work, out, archive, population, options, {None: compiled})
         parts, tonight = read_parts(archive, draft.scratch, population, options)
@@ -115,6 +116,10 @@ def read_parts(
         # A later watermark would be that of an archive that has grown.
         population.watermark = min(population.watermark, options.as_of)
     tonight = night_of(parts, scratch / "night", options, as_judged=as_judged)
+    for session_id, began in tonight.resumed.iter_rows():
+        place = f"session {session_id} of {began:%Y-%m-%dT%H:%M:%SZ}"
+        text = "goes on after it was idle for so long that it closed"
+        population.reject(Reject(named(archive), place, "session-resumed", text))
     return tonight.parts, tonight
 
 

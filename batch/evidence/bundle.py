@@ -1,9 +1,7 @@
-"""The bundle of an audit: a folder of files that is written atomically."""
+"""The bundle of an audit: the names of its files, and its verdicts."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -17,7 +15,6 @@ import pyarrow as pa  # pyright: ignore[reportMissingTypeStubs]
 import pyarrow.json as pa_json  # pyright: ignore[reportMissingTypeStubs]
 import pyarrow.parquet as pq  # pyright: ignore[reportMissingTypeStubs]
 
-from ...archive.error import SourceError
 from ...rules.labels.missing import MISSING_TYPE
 from ...schemas.frames.events import TIME
 from ...schemas.records.verdict_record import VerdictRecord, decode_verdict
@@ -61,40 +58,6 @@ VERDICT_SCHEMA: dict[str, Any] = {
     "witness": _WITNESS,
 }
 """The columns of `verdicts.parquet`: the fields of the JSON lines in this order, with typed times."""
-
-
-@contextmanager
-def staged(out: Path) -> Generator[Path]:
-    """Yield a folder for a new bundle, which replaces the bundle `out` at the end.
-
-    It has an empty folder `SCRATCH`, which the caller deletes. Raises SourceError (TRL406) if `out` contains
-    anything else. An exception leaves `out` unchanged.
-    """
-    if out.exists() and not _is_replaceable(out):
-        hint = "choose a folder that does not exist, is empty, or contains a bundle"
-        raise SourceError("TRL406", str(out), "exists and is not a bundle", hint)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-    try:
-        (work / SCRATCH).mkdir()
-        yield work
-        work.chmod(0o755)
-        if out.exists():
-            former = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-            out.replace(former)
-            work.replace(out)
-            shutil.rmtree(former)
-        else:
-            work.replace(out)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-
-
-def _is_replaceable(out: Path) -> bool:
-    if not out.is_dir():
-        return False
-    names = {path.name for path in out.iterdir()}
-    return not names or names >= IN_EVERY_BUNDLE
 
 
 def read_verdicts(path: Path) -> Iterator[VerdictRecord]:

@@ -12,8 +12,9 @@ from ...archive.error import SourceError
 from ..attestation.envelope import ATTESTATION, signed_envelope
 from ..attestation.signers import Signer
 from ..attestation.statement import statement, tool
-from ..evidence.bundle import SCRATCH, TYPED_VERDICTS, VERDICTS, staged, typed_writer
+from ..evidence.bundle import SCRATCH, TYPED_VERDICTS, VERDICTS, typed_writer
 from ..evidence.files import file_digest
+from ..evidence.output_folder import staged
 from ..findings.audited_archive import INPUTS
 from ..report.page import write_report
 from ..verification.attested import AttestedBundle, digests_check, files_check, read_attested

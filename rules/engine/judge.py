@@ -151,13 +151,9 @@ def judge_sessions(
     inside = _inside(clock, labelled, order)
     rated = ~labelled["history"].to_numpy()[order.rows]
     satisfactions = np.zeros(memory.state.shape, dtype=np.int32)
-    parts = [
-        _counted(found, inside, rated, satisfactions, satisfied)
-        for found in kernel.judge(compiled.program, table, rows, memory)
-    ]
-    closing = np.flatnonzero(~sessions.open).astype(np.int32)
-    closed, unsettled = close_sessions(compiled.program, memory, closing, held=satisfied)
-    unsettled = become_unjudged(memory, unsettled)
+    found = kernel.judge(compiled.program, table, rows, memory)
+    parts = [_counted(part, inside, rated, satisfactions, satisfied) for part in found]
+    closed, unsettled = _closed(compiled.program, memory, sessions, inside, held=satisfied)
     return Judged(
         labelled=labelled,
         order=order,
@@ -169,10 +165,20 @@ def judge_sessions(
         slices=slices,
         slice_places=slice_places,
         memory=memory,
-        found=kernel.in_judged_order(kernel.join([*parts, unsettled.take(inside[unsettled.stamps])])),
-        closed=closed.take(inside[closed.stamps]),
+        found=kernel.in_judged_order(kernel.join([*parts, unsettled])),
+        closed=closed,
         satisfactions=satisfactions,
     )
+
+
+def _closed(
+    program: Program, memory: Memory, sessions: Sessions, inside: Mask, *, held: bool
+) -> tuple[Findings, Findings]:
+    """Return the closing verdicts in the window, and the rules there that become unjudged at a close."""
+    closing = np.flatnonzero(~sessions.open).astype(np.int32)
+    closed, unsettled = close_sessions(program, memory, closing, held=held)
+    unsettled = become_unjudged(memory, unsettled)
+    return closed.take(inside[closed.stamps]), unsettled.take(inside[unsettled.stamps])
 
 
 def _inside(clock: Clock, labelled: pl.DataFrame, order: Order) -> Mask:

@@ -227,22 +227,15 @@ def lay_out(
     `TABLE_ENTRIES_MAX` entries.
     """
     follows = [False] * len(machines) if follows is None else follows
-    entries = sum((len(machine.next) + 1) * (len(machine.next[0]) + 2) for machine in machines)
-    if entries > TABLE_ENTRIES_MAX:
-        message = f"the rules are too large together: {entries} table entries, more than {TABLE_ENTRIES_MAX}"
-        raise RuleError((Problem("TRL302", message, "judge by some of the packs at a time", None),))
-    rank = [(-1 if key is None else key, bool(steps)) for key, steps in zip(keys, stepped, strict=True)]
-    order = sorted(range(len(machines)), key=lambda i: (rank[i], i))
-    tables: list[U32] = []
-    closings: list[U8] = []
+    _check_entries(machines)
+    order = _column_order(keys, stepped)
+    parts: list[tuple[U32, U8, U8]] = []
     offsets = [0]
-    outputs: list[U8] = []
     for i in order:
-        table, closing, output = _rows_of(machines[i], offsets[-1], follows[i])
-        tables.append(table)
-        closings.append(closing)
-        outputs.append(output)
-        offsets.append(offsets[-1] + len(table))
+        parts.append(_rows_of(machines[i], offsets[-1], follows[i]))
+        offsets.append(offsets[-1] + len(parts[-1][0]))
+    nothing = np.empty(0, np.uint32), np.empty(0, np.uint8), np.empty(0, np.uint8)
+    table, closing, outputs = map(np.concatenate, zip(nothing, *parts, strict=True))
     following = np.array([follows[i] for i in order], dtype=np.bool_)
     widths = np.array([len(machines[i].next[0]) + 2 for i in order], dtype=np.uint32) + following
     states = np.array([len(machines[i].next) for i in order], dtype=np.uint32)
@@ -258,16 +251,30 @@ def lay_out(
         unsliced=unsliced,
         groups=column_keys,
         group_columns=bounds.astype(np.int32),
-        table=np.concatenate(tables) if tables else np.empty(0, dtype=np.uint32),
-        closing=np.concatenate(closings) if closings else np.empty(0, dtype=np.uint8),
+        table=table,
+        closing=closing,
         start=start,
         dead=(start + states * widths).astype(np.uint32),
         skip=(widths - 2).astype(np.uint8),
         unknown=(widths - 1).astype(np.uint8),
         follow=np.where(following, widths - 3, NEVER_FOLLOWS).astype(np.uint8),
         followed=(start + (states + 1) * widths).astype(np.uint32),
-        outputs=np.concatenate(outputs) if outputs else np.empty(0, dtype=np.uint8),
+        outputs=outputs,
     )
+
+
+def _column_order(keys: Sequence[int | None], stepped: Sequence[bool]) -> list[int]:
+    """Return the rules by column: those without a key first, and of each key those without `steps`."""
+    rank = [(-1 if key is None else key, bool(steps)) for key, steps in zip(keys, stepped, strict=True)]
+    return sorted(range(len(rank)), key=lambda i: (rank[i], i))
+
+
+def _check_entries(machines: Sequence[Machine]) -> None:
+    """Raise RuleError (TRL302) if the tables of the machines together hold too many entries."""
+    entries = sum((len(machine.next) + 1) * (len(machine.next[0]) + 2) for machine in machines)
+    if entries > TABLE_ENTRIES_MAX:
+        message = f"the rules are too large together: {entries} table entries, more than {TABLE_ENTRIES_MAX}"
+        raise RuleError((Problem("TRL302", message, "judge by some of the packs at a time", None),))
 
 
 def _rows_of(machine: Machine, offset: int, follows: bool) -> tuple[U32, U8, U8]:

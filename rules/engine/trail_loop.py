@@ -45,8 +45,8 @@ def replay(runs: Any, rows: Any, tables: Any, trails: Any, out: Any) -> Any:
     """Step each run's trail over its rows, and write a witness at each place where one is asked for.
 
     Such a place may also be that of the run's last event before these rows, if there are none. Return the
-    number of events written. The arrays are in the order of `witness.TrailRuns`, `witness.TrailRows`,
-    `witness.TrailProgram` and `witness.Explanations`.
+    number of events written. The arrays are in the order of `witness.TrailRuns`, `TrailRows`, `TrailProgram`
+    and `Explanations`.
     """
     begins, ends, columns, slices, offsets, bounds, asked = runs
     codes, letters, words, row_slices = rows
@@ -57,10 +57,8 @@ def replay(runs: Any, rows: Any, tables: Any, trails: Any, out: Any) -> Any:
         first, count = t + AT_BITS, bits[c]
         past = first + count + CHANGES_SIZE
         for place in range(begins[r], ends[r]):
-            letter = letters[codes[place], c]
-            if letter == SKIPPED:
-                continue
-            if key >= 0 and row_slices[place, key] != NO_SLICE and row_slices[place, key] != slices[r]:
+            letter, member = letters[codes[place], c], row_slices[place, key] if key >= 0 else NO_SLICE
+            if letter == SKIPPED or (member != NO_SLICE and member != slices[r]):
                 continue
             if letter == UNREADABLE:
                 break
@@ -69,25 +67,32 @@ def replay(runs: Any, rows: Any, tables: Any, trails: Any, out: Any) -> Any:
             entry = (first_entry[c] + trails[t + AT_STATE] * width[c] + letter) * ENTRY_SIZE
             now, before = entries[entry + VALUES], trails[t + AT_VALUES]
             if now != before and now != UNWATCHED:
-                new, old = first_value[c] + now * count, first_value[c] + before * count
                 for i in range(count):
-                    if values[new + i] != values[old + i]:
+                    if (
+                        values[first_value[c] + now * count + i]
+                        != values[first_value[c] + before * count + i]
+                    ):
                         delay = delays[first_delay[c] + i]
                         trails[first + i] = trails[past + delay - 1] if delay else place
                 trails[t + AT_VALUES] = now
-            for i in range(depths[c] - 1, 0, -1):
-                trails[past + i] = trails[past + i - 1]
-            trails[past] = place
+            _push(place, past, depths[c], trails)
             trails[t + AT_STATE], trails[t + AT_EFFECT] = entries[entry + TARGET], entries[entry + EFFECT]
             trails[t + AT_WORD], trails[t + AT_RESIDUAL] = words[codes[place], c], entries[entry + RESIDUAL]
             trails[t + AT_DECIDING] = entries[entry + DECIDING]
             while a < bounds[r + 1] and asked[a] == place:
                 used = _explain(a, t, count, trails, out, used)
                 a += 1
-        while a < bounds[r + 1]:
-            used = _explain(a, t, count, trails, out, used)
-            a += 1
+        for at in range(a, bounds[r + 1]):
+            used = _explain(at, t, count, trails, out, used)
     return used
+
+
+@njit
+def _push(place: Any, past: Any, depth: Any, trails: Any) -> Any:
+    """Put a place before the last places of a trail, of which it has `depth`."""
+    for i in range(depth - 1, 0, -1):
+        trails[past + i] = trails[past + i - 1]
+    trails[past] = place
 
 
 @njit

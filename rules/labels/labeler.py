@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 import polars as pl
 
 from ...schemas.frames.events import EVENT_SCHEMA
+from ..model.path_limits import path_problems
 from ..model.predicate import Path, Predicate
-from ..model.predicate_limits import path_problems, problems
+from ..model.predicate_limits import problems
 from ..model.problem import RuleError
 from ..model.rule import RuleSet, SliceKey
 from .few import WORD_BITS, FewLabels

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from ..model.predicate_limits import regex_problems
+from ..model.regex_limits import regex_problems
 from .scatter import on_rows
 
 NON_ASCII_LETTER = r"[\w&&[^\x00-\x7F]]"

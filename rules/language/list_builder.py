@@ -24,6 +24,8 @@ from ..model.predicate import (
     Test,
     is_number,
 )
+from .literal_builder import build_value
+from .path_builder import compared_path, read_path, read_step
 from .syntax import SyntaxNode, nodes, tokens
 
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ def build_contained(builder: PredicateBuilder, node: SyntaxNode) -> Predicate:
         hint = f"write `any({builder.word(right)}, . == ...)`, or compare it with a number"
         builder.report("TRL137", f"`{builder.word(left)}` cannot be looked up in a list", hint, left)
         return Literal(True)
-    path, known = builder.path(left)
+    path, known = read_path(builder, left)
     if known is not None and known.type in (FieldType.CHOICE, FieldType.FLAG):
         hint = f"compare it with words, `{known.name} == ...`"
         builder.report("TRL135", f"`in` of a list does not apply to field `{known.name}`", hint, left)
@@ -100,7 +102,7 @@ def _number(builder: PredicateBuilder, node: SyntaxNode) -> Path | Tally | None:
     """Return what the number of a list is compared with: a field, or the number of a list."""
     if node.data == "tally":
         return _tally(builder, node)
-    path = builder.compared_path(node)
+    path = compared_path(builder, node)
     if path is None:
         message = f"`{builder.word(node)}` cannot be compared with the number of a list"
         builder.report("TRL133", message, "compare with a number, or with a field such as `args.total`", node)
@@ -109,7 +111,7 @@ def _number(builder: PredicateBuilder, node: SyntaxNode) -> Path | Tally | None:
 
 def _literal(builder: PredicateBuilder, test: Test, left: SyntaxNode, child: Token | SyntaxNode) -> Scalar:
     before = len(builder.problems)
-    value = builder.value(test, None, child, True)
+    value = build_value(builder, test, None, child, True)
     if not is_number(value) and len(builder.problems) == before:
         hint = f"compare it with a number, such as `{builder.word(left)} > 0`"
         builder.report("TRL133", f"`{builder.word(left)}` is a number", hint, child)
@@ -145,7 +147,7 @@ def _summed(builder: PredicateBuilder, elements: SyntaxNode, more: list[SyntaxNo
         builder.report("TRL137", "`sum` adds one number of each element", hint, node)
         return ()
     builder.lists.append(builder.word(elements))
-    path, _ = builder.path(inner)
+    path, _ = read_path(builder, inner)
     builder.lists.pop()
     return path.steps
 
@@ -156,7 +158,7 @@ def _elements(builder: PredicateBuilder, node: SyntaxNode, *, of_event: bool = F
     Inside a condition on elements it is a list of the element, or with `of_event` one of the event, too.
     """
     place, *each = nodes(node)
-    path, known = builder.path(place)
+    path, known = read_path(builder, place)
     word = builder.word(node)
     if known is not None and known.type is not FieldType.JSON:
         _report_no_list(builder, place, known)
@@ -166,7 +168,7 @@ def _elements(builder: PredicateBuilder, node: SyntaxNode, *, of_event: bool = F
     if len(each) > 1:
         hint = 'write a condition in the other, `any(args.flights, any(.legs, .cabin == "first"))`'
         builder.report("TRL137", f"`{word}` names the elements of several lists", hint, node)
-    steps = tuple(builder.step(step) for step in nodes(each[0])) if each else ()
+    steps = tuple(read_step(builder, step) for step in nodes(each[0])) if each else ()
     return Elements(path, steps) if known is not None else _NO_LIST
 
 

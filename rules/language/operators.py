@@ -9,7 +9,8 @@ from lark import Token
 
 from ..model.formula import TRUE
 from ..model.problem import Problem, RuleError, Snippet
-from .formula_builder import FormulaBuilder, Operator
+from .formula_builder import FormulaBuilder
+from .operator_calls import Operator
 from .syntax import SyntaxNode, parse_tree, span, tokens
 
 

@@ -8,7 +8,8 @@ from ..model.formula import Formula
 from ..model.keywords import NAME, RESERVED
 from ..model.predicate import Path, Predicate
 from ..model.problem import RuleError, Snippet
-from .formula_builder import FormulaBuilder, Operator
+from .formula_builder import FormulaBuilder
+from .operator_calls import Operator
 from .predicate_builder import build_path, build_predicate
 from .syntax import parse_tree
 

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import json
-import math
-import re
 from dataclasses import dataclass, field, replace
 
 from lark import Token
 
-from ..model.fields import ELEMENT_FIELD, FIELDS, EventField, FieldType
+from ..model.fields import EventField, FieldType
 from ..model.predicate import ELEMENT, And, Leaf, Literal, Not, Or, Path, Predicate, Scalar, Test
-from ..model.predicate_limits import path_problems, regex_problems, size_problems
-from ..model.problem import Problem, RuleError, Snippet, did_you_mean
+from ..model.predicate_limits import size_problems
+from ..model.problem import Problem, RuleError, Snippet
 from .list_builder import FLIPPED, build_contained, build_measured, build_quantified
+from .literal_builder import ORDER, SEARCH, build_value
+from .path_builder import check_scope, compared_path, read_path
 from .syntax import SyntaxNode, nodes, span, tokens
-
-_ORDER = frozenset({Test.LT, Test.LE, Test.GT, Test.GE})
-_SEARCH = frozenset({Test.MATCHES, Test.CONTAINS, Test.STARTS_WITH})
-_INTEGER_MAX = 2**63 - 1
-_DIGITS_MAX = 25
-"""Digits of a number that are read: numbers with more are beyond every limit."""
-LARGEST_INTEGER = "the largest integer is 9223372036854775807; write a larger number as a double, `1e19`"
-TIMES = "times and durations cannot be expressed yet: rules are about events and their order"
-_TIME_WORDS = frozenset({"time", "timestamp", "date", "day", "hour", "duration", "elapsed", "now"})
-INSIDE_LIST = "write it in a condition on a list, `any(args.items, .price > 3)`"
-OUTSIDE_LIST = 'move this condition out of the parentheses, `kind == "tool_call" and any(...)`'
-LARGEST_NUMBER = "the largest number is 1.7976931348623157e308"
 
 
 def build_predicate(snippet: Snippet, tree: SyntaxNode) -> Predicate:
@@ -45,7 +33,7 @@ def build_predicate(snippet: Snippet, tree: SyntaxNode) -> Predicate:
 def build_path(snippet: Snippet, tree: SyntaxNode) -> Path:
     """Build the path of a tree. Raises RuleError if there is no such field or step."""
     builder = PredicateBuilder(snippet)
-    path, _ = builder.path(tree)
+    path, _ = read_path(builder, tree)
     if builder.problems:
         raise RuleError(builder.problems)
     return path
@@ -84,35 +72,6 @@ class PredicateBuilder:
             case _:
                 return self._condition(node)
 
-    def path(self, node: SyntaxNode) -> tuple[Path, EventField | None]:
-        """Build the path of a node and return it with its field, if that is known."""
-        name, steps = tokens(node)[0], nodes(node)
-        keys = tuple(self.step(step) for step in steps)
-        known = FIELDS.get(name)
-        if node.data == "element":
-            name, known, keys = ELEMENT, ELEMENT_FIELD, (*([name[1:]] if name != "." else []), *keys)
-            if not self.lists:
-                self.report("TRL136", f"`{self.word(node)}` is a part of an element", INSIDE_LIST, node)
-        elif known is None and self.lists:
-            message = f"`{self.word(node)}` is no field, and a part of the element begins with a dot"
-            self.report("TRL136", message, self._element_hint(node), node)
-        elif known is None:
-            hint = TIMES if name.casefold() in _TIME_WORDS else did_you_mean(name, FIELDS)
-            self.report("TRL130", f"unknown field `{name}`", hint, name)
-        elif known.type is FieldType.MAP:
-            if len(keys) != 1 or isinstance(keys[0], int):
-                hint = 'write `attributes["tenant"]`'
-                self.report("TRL131", "`attributes` requires the name of one attribute", hint, node)
-        elif steps and known.type is not FieldType.JSON:
-            hint = f"use `{name}` itself; only `args`, `result` and `attributes` have parts"
-            if keys[0] in ("length", "len", "size"):
-                hint = f"a length cannot be expressed yet; `{name} matches /(?s)^.{{500}}/` is 500 characters"
-            self.report("TRL131", f"field `{name}` has no parts", hint, steps[0])
-        path = Path(str(name), keys)
-        for problem in path_problems(path):
-            self.report(problem.code, problem.message, problem.hint, node)
-        return path, known
-
     def word(self, node: SyntaxNode | Token) -> str:
         """Return the text of a node."""
         return self.snippet.text[slice(*span(node))]
@@ -121,20 +80,13 @@ class PredicateBuilder:
         """Add a problem with a node or token."""
         self.problems.append(self.snippet.problem(code, message, hint, *span(at)))
 
-    def step(self, node: SyntaxNode) -> str | int:
-        """Return the key or index of a step into JSON."""
-        (token,) = tokens(node)
-        if token.type == "INT":
-            return int(token.lstrip("0")[:_DIGITS_MAX] or "0")
-        return self._string(token) if token.type == "STRING" else str(token)
-
     def _bare_field(self, node: SyntaxNode) -> Predicate:
         word, (place,) = self.word(node), nodes(node)
         if place.data == "tally":
             self.report("TRL134", f"`{word}` is a number", f"compare it, such as `{word} > 0`", node)
             return Literal(True)
-        path, known = self.path(place)
-        self._check_scope(place)
+        path, known = read_path(self, place)
+        check_scope(self, place)
         if known and known.type is not FieldType.FLAG:
             hint = f"compare it, such as `{word} is not null`"
             if known.type is FieldType.JSON and path.steps:
@@ -145,18 +97,18 @@ class PredicateBuilder:
     def _condition(self, node: SyntaxNode) -> Predicate:
         """Build a condition from a path, a test and its literals."""
         left = nodes(node)[0]
-        path, known = self.path(left)
+        path, known = read_path(self, left)
         test = _test_of(node)
         negated = any(token.type == "NOT" for token in tokens(node))
         fits = known is None or self._supports(node, known, test)
         against = self._against(node, known)
         if against is None or against.field != ELEMENT:
-            self._check_scope(left)
+            check_scope(self, left)
         elif path.field != ELEMENT:
             return Leaf(against, FLIPPED[test], against=path)
         if against is not None:
             return Leaf(path, test, against=against)
-        values = [self.value(test, known, child, fits) for child in _values_of(node)]
+        values = [build_value(self, test, known, child, fits) for child in _values_of(node)]
         leaf = (
             _flag(path, test, values)
             if known and known.type is FieldType.FLAG
@@ -169,29 +121,7 @@ class PredicateBuilder:
         if node.data != "compare" or (known and known.type in (FieldType.CHOICE, FieldType.FLAG)):
             return None
         (value,) = _values_of(node)
-        return None if isinstance(value, Token) else self.compared_path(value)
-
-    def compared_path(self, node: SyntaxNode) -> Path | None:
-        """Return the path of a node if it is a field that can be on the right of a comparison."""
-        known = ELEMENT_FIELD if node.data == "element" else FIELDS.get(tokens(node)[0])
-        if known is None or known.type in (FieldType.CHOICE, FieldType.FLAG):
-            return None
-        return self.path(node)[0]
-
-    def _check_scope(self, place: SyntaxNode) -> None:
-        """Report a condition on the event inside a condition on the elements of a list."""
-        if self.lists and place.data != "element" and tokens(place)[0] in FIELDS:
-            message = f"`{self.word(place)}` is a field of the event, not of the element"
-            self.report("TRL136", message, f"{self._element_hint(place)}, or {OUTSIDE_LIST}", place)
-
-    def _element_hint(self, place: SyntaxNode) -> str:
-        """Return how to write a part of the element that a path without a dot seems to mean."""
-        word, name = self.word(place), str(tokens(place)[0])
-        inner = self.lists[-1].partition("[")[0]
-        if word.startswith(f"{inner}."):
-            return f"write `{word.removeprefix(inner)}`"
-        is_element = name != word and inner.rpartition(".")[2].startswith(name.removesuffix("y"))
-        return f"write `{word.removeprefix(name)}`" if is_element else f"write `.{word}`"
+        return None if isinstance(value, Token) else compared_path(self, value)
 
     def _supports(self, node: SyntaxNode, known: EventField, test: Test) -> bool:
         """Return whether the test applies to the field; report the problem if not."""
@@ -199,7 +129,7 @@ class PredicateBuilder:
         if test is Test.IS_NULL and not known.nullable and known.type is not FieldType.MAP:
             hint = 'test for a value, such as `kind == "user"`' if name == "kind" else "remove this condition"
             self.report("TRL135", f"field `{name}` is never null", hint, node)
-        elif known.type is FieldType.CHOICE and test in _ORDER | _SEARCH:
+        elif known.type is FieldType.CHOICE and test in ORDER | SEARCH:
             hint = f"compare with `==`, `!=` or `in`: `{name} in {json.dumps(known.choices[:2])}`"
             self.report(
                 "TRL135",
@@ -213,77 +143,6 @@ class PredicateBuilder:
         else:
             return True
         return False
-
-    def value(self, test: Test, known: EventField | None, child: SyntaxNode | Token, fits: bool) -> Scalar:
-        """Return the value of one literal, of a type that the test and the field can compare."""
-        if not isinstance(child, Token):
-            word = self.word(child)
-            instead = {"none": "is null", "nil": "is null", "true": "true", "false": "false"}.get(
-                word.lower()
-            )
-            hint = f"write `{instead}`" if instead else f'write a string in double quotes, `"{word}"`'
-            message = f"`{word}` is not a literal"
-            if word.split(".")[0].split("[")[0] in FIELDS:
-                message, hint = (
-                    f"`{word}` is a field, not a literal",
-                    "compare with a string, number, true or false",
-                )
-            self.report("TRL133", message, hint, child)
-            return ""
-        if child.type == "REGEX":
-            pattern = re.sub(r"\\(.)", lambda m: "/" if m[1] == "/" else m[0], child[1:-1])
-            for problem in regex_problems(pattern):
-                self.report(problem.code, problem.message, problem.hint, child)
-            return pattern
-        if child.type == "NULL":
-            self.report("TRL133", "null cannot be compared", "write `is null` or `is not null`", child)
-            return ""
-        value = self._literal(child)
-        if fits:
-            self._check_type(test, known, child, value)
-        return value
-
-    def _literal(self, token: Token) -> Scalar:
-        if token.type == "STRING":
-            return self._string(token)
-        if token.type in ("TRUE", "FALSE"):
-            return token.type == "TRUE"
-        whole = token.lstrip("-").isdigit()
-        value = int(token[:_DIGITS_MAX]) if whole else float(token)
-        if abs(value) > _INTEGER_MAX if whole else not math.isfinite(value):
-            hint = LARGEST_INTEGER if whole else LARGEST_NUMBER
-            self.report("TRL152", "the number is too large", hint, token)
-            return 0
-        return value
-
-    def _string(self, token: Token) -> str:
-        try:
-            text = str(json.loads(token, strict=False))
-            text.encode("utf-8")
-        except ValueError:
-            hint = 'write `\\\\` for a backslash; other escapes are `\\"` `\\n` `\\t` `\\u00e9`'
-            self.report("TRL115", "invalid escape in the string", hint, token)
-            return ""
-        return text
-
-    def _check_type(self, test: Test, known: EventField | None, token: Token, value: Scalar) -> None:
-        """Check that the test and the field accept the literal's type."""
-        field_type = known.type if known else FieldType.JSON
-        if test is Test.MATCHES:
-            plain = re.sub(r"([/\\])", r"\\\1", value) if isinstance(value, str) else str(token)
-            self.report("TRL133", "`matches` requires a regular expression", f"write `/{plain}/`", token)
-        elif test in _SEARCH and not isinstance(value, str):
-            self.report("TRL133", f"`{test.value}` requires a string", f'write `"{token}"`', token)
-        elif field_type is FieldType.FLAG and not isinstance(value, bool):
-            name = known.name if known else ""
-            self.report("TRL133", f"field `{name}` is a Boolean", "write it alone, or `not` before it", token)
-        elif field_type is FieldType.CHOICE and known and value not in known.choices:
-            hint = did_you_mean(str(value), known.choices)
-            self.report("TRL132", f"field `{known.name}` never has the value {token}", hint, token)
-        elif field_type is FieldType.TEXT and known and not isinstance(value, str):
-            self.report("TRL133", f"field `{known.name}` is text", f'write `"{token}"`', token)
-        elif test in _ORDER and isinstance(value, bool):
-            self.report("TRL133", "Booleans have no order", "compare them with `==`", token)
 
 
 def _test_of(node: SyntaxNode) -> Test:

@@ -29,7 +29,9 @@ def parse_tree(snippet: Snippet, start: str) -> SyntaxNode:
     """
     text = snippet.text
     if not text.strip():
-        raise RuleError([snippet.problem("TRL101", "the expression is empty", EXAMPLES[start], 0, 0)])
+        from .errors.syntax_errors import empty_expression
+
+        raise RuleError([empty_expression(snippet, start)])
     if (too_long := text_problem(snippet)) is not None:
         raise RuleError([too_long])
     try:

@@ -26,6 +26,7 @@ from ..process.faultpoints import AlertFault, fault_point
 from ..stages.alert import PROCESS, AlertsCounts, AlertStage
 from ..stages.result import StageResult
 from .alerts_state import EncodedAlertsResult, encoded, new_state, read_state, read_verdicts
+from .changed_topics import counted_marks_error
 from .client import ClientRecord, GroupClient
 from .inputs import Inputs
 from .process import POLL_S, BatchLimits
@@ -161,8 +162,7 @@ class AlertsDriver(TransactionalDriver[EncodedAlertsResult]):
             return
         judged = {number: offset + 1 for number, offset in repeated.items()}
         if (loss := self._client.find_loss(self._names[Topic.EVENTS], judged)) is not None:
-            hint = "its new verdicts would be dropped as repeats: let the alerts begin with an empty state"
-            raise StreamError("TRL766", loss.what, hint)
+            raise counted_marks_error(loss)
 
     def between(self, commit: Callable[[EncodedAlertsResult], None]) -> None:
         """Deliver what is due, and commit the offset of the alerts that every receiver took."""

@@ -31,6 +31,7 @@ from ..stages.alert import (
     VerdictsRecord,
 )
 from ..stages.result import StageResult
+from .changed_topics import changed_counts
 
 CODE = "TRL731"
 """The code of dead letters: a record that is no message of verdicts."""
@@ -72,7 +73,8 @@ def read_state(records: Mapping[str, bytes], partitions: int, stage: AlertStage)
         if name.startswith(_PARTITION):
             number = _read(name.removeprefix(_PARTITION).encode(), int)
             if number not in state.progress:
-                raise _fewer_partitions(stage.topic, partitions)
+                what = f"{stage.topic} had more partitions than its {partitions} when the state was written"
+                raise changed_counts(what)
             state.progress[number] = _read(data, PartitionProgress)
         elif name.startswith(_ALERT):
             key = RateKey(*_read(name.removeprefix(_ALERT).encode(), tuple[str, str, str]))
@@ -118,9 +120,3 @@ def _read(data: bytes, type_: Any) -> Any:
     except msgspec.MsgspecError:
         hint = "run the release that wrote it, or let the alerts begin with an empty state"
         raise StreamError("TRL761", "a record of the alerts' state is damaged", hint) from None
-
-
-def _fewer_partitions(topic: str, partitions: int) -> StreamError:
-    what = f"{topic} had more partitions than its {partitions} when the state was written"
-    hint = "sessions would change their partition: begin with new topics and a new state"
-    return StreamError("TRL732", what, hint)

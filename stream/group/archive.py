@@ -22,17 +22,16 @@ from kafka.structs import TopicPartition
 from ...archive.chunk import ArchiveCheckpoint, Chunk
 from ...archive.shared_writer import LiveArchive
 from ...schemas.records.dead_letter import DeadLetter, encode_dead_letter
-from ..error import StreamError
 from ..messages.record import Record
 from ..messages.topics import Topic
 from ..process.archive_metrics import ArchiveMetrics
 from ..process.faultpoints import ArchiveFault, fault_point
 from ..stages.archive import ArchiveStage, ChunkBuffer, ChunkLimits, JudgedRecord, chunk_of, resumed, too_many
 from .archive_records import read_judged
+from .changed_topics import archived_error, archived_marks_error
 from .client import ClientRecord, GroupClient, OutgoingRecord
 from .inputs import Inputs, place_of
 from .process import BatchLimits, GoingOn, GroupDriver
-from .recreated_topics import Loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ class ManifestPolicy:
         limits: ChunkLimits,
     ) -> None:
         self.driver = ArchiveDriver(names[Topic.JUDGED], runtime.metrics)
-        self.inputs = Inputs(client, runtime.metrics.kafka, runtime.report, _archive_error)
+        self.inputs = Inputs(client, runtime.metrics.kafka, runtime.report, archived_error)
         self.commits = 0
         self._topic, self._names = names[Topic.JUDGED], names
         self._client, self._archive, self._runtime = client, archive, runtime
@@ -182,8 +181,7 @@ class ManifestPolicy:
         """
         judged = {} if mark is None else {number: mark[0] + 1}
         if (loss := self._client.find_loss(self._names[Topic.EVENTS], judged)) is not None:
-            hint = f"what is judged of it would be dropped as repeats of {self._topic}: choose another prefix"
-            raise StreamError("TRL751", loss.what, hint)
+            raise archived_marks_error(loss, self._topic)
         self._runtime.metrics.repeats.inc(count)
 
     def _archive_ready(self) -> bool:
@@ -248,11 +246,3 @@ class ManifestPolicy:
 
 def _record(record: ClientRecord) -> Record:
     return Record(record.partition, record.offset, record.timestamp * 1_000_000, record.value or b"")
-
-
-def _archive_error(loss: Loss) -> StreamError:
-    """Return the error (TRL751) that a topic is not the one that was archived."""
-    hint = "the archive is of the old topic: begin with a new archive folder"
-    if not loss.is_recreated:
-        hint = f"nothing is changed: start again once all brokers are back. Else {hint}"
-    return StreamError("TRL751", loss.what, hint)

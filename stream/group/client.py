@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from kafka.errors import KafkaError
 from kafka.structs import TopicPartition
 
-from .recreated_topics import Loss
+from .changed_topics import Loss
 
 
 class ClientRecord(Protocol):

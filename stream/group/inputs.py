@@ -8,8 +8,8 @@ from kafka.structs import TopicPartition
 
 from ..error import StreamError
 from ..process.kafka_metrics import KafkaMetrics
+from .changed_topics import Loss, read_error
 from .client import ClientRecord, GroupClient
-from .recreated_topics import Loss, read_error
 
 CHECK_S = 5.0
 """Seconds between two checks of the topics that a process reads."""

@@ -13,7 +13,6 @@ from kafka.structs import TopicPartition
 
 from ...schemas.chat.find import InputFlaw
 from ...schemas.time import NS
-from ..error import StreamError
 from ..ingest.limits import ReceiverLimits
 from ..messages.record import Input, Record
 from ..messages.topics import Topic
@@ -22,6 +21,7 @@ from ..process.faultpoints import RekeyFault, fault_point
 from ..process.rekey_metrics import RekeyMetrics
 from ..process.unread import UnreadNotice
 from ..stages.rekey import SIGNALS, RekeyCounts, SourceRequest
+from .changed_topics import changed_counts, unequal_counts
 from .client import ClientRecord, GroupClient
 from .inputs import Inputs, place_of
 from .process import BatchLimits
@@ -193,12 +193,9 @@ class RekeyDriver(TransactionalDriver[EncodedRekeyResult]):
                 f"{spans} had {before.sources} partitions and {events} {before.partitions}, "
                 f"and they have {found[0]} and {found[1]}"
             )
-            hint = "sessions would change their partition: begin with new topics and a new state"
-            raise StreamError("TRL732", what, hint)
+            raise changed_counts(what)
         if self._reads_logs and (count := self._client.partitions(logs)) != found[0]:
-            what = f"{spans} has {found[0]} partitions and {logs} {count}"
-            hint = f"delete {logs} and make it again with: tracline stream topics --create"
-            raise StreamError("TRL732", what, hint)
+            raise unequal_counts(spans, found[0], logs, count)
 
     def _input(self, place: TopicPartition) -> Input:
         return Input(self._topics[place.topic], place.partition)

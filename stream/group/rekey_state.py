@@ -20,6 +20,7 @@ from ..messages.record import Output
 from ..messages.topics import Topic
 from ..messages.trace_state import DAMAGES, EntrySizes, decode_trace, next_entry
 from ..stages.resolve import SourceState, SourceTimes, SourceWrites
+from .changed_topics import changed_counts
 
 STATE_VERSION = 4
 """The version of the records.
@@ -126,8 +127,7 @@ def read_source(records: Mapping[str, bytes], counts: TopicCounts) -> AssignedSo
             f"the topics had {facts.sources} partitions of spans and {facts.partitions} of events, "
             f"and have {counts.sources} and {counts.partitions}"
         )
-        hint = "sessions would change their partition: begin with new topics and a new state"
-        raise StreamError("TRL732", what, hint)
+        raise changed_counts(what)
     traces: dict[str, OpenTrace] = {}
     stored: dict[str, StoredTrace] = {}
     try:

@@ -14,8 +14,8 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError, UnknownTopicOrPartitionError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
+from ..group.changed_topics import Loss
 from ..group.client import Assignment, ClientRecord, OutgoingRecord
-from ..group.recreated_topics import Loss
 from .assignment import join
 from .compacted import read_compacted
 from .preflight import LISTEN_S, require_listener

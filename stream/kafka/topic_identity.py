@@ -15,7 +15,7 @@ from kafka import KafkaAdminClient, errors
 from kafka.errors import KafkaError
 from kafka.structs import TopicPartition
 
-from ..group.recreated_topics import Loss, loss_of
+from ..group.changed_topics import Loss, loss_of
 from .lag import LATEST
 from .preflight import LISTEN_S, require_listener
 from .settings import KafkaSettings, connecting

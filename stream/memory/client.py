@@ -12,9 +12,9 @@ from typing import Any
 from kafka.errors import IllegalStateError, KafkaError, KafkaTimeoutError, UnknownTopicOrPartitionError
 from kafka.structs import TopicPartition
 
+from ..group.changed_topics import Loss, loss_of
 from ..group.client import Assignment, ClientRecord, OutgoingRecord
 from ..group.fencing import FENCED, fenced_error
-from ..group.recreated_topics import Loss, loss_of
 from ..group.state import Latest
 from .broker import MemoryBroker, MemoryTransaction
 

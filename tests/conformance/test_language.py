@@ -19,13 +19,13 @@ from tracline.rules.labels.labeler import Labeler
 from tracline.rules.language.expression_limits import BOUND_MAX, DEPTH_MAX, NODES_MAX, TEXT_CHARS_MAX
 from tracline.rules.language.operators import parse_operators
 from tracline.rules.language.parse import parse_formula, parse_predicate
-from tracline.rules.model import predicate_limits as label_limits
+from tracline.rules.model import path_limits, predicate_limits
 from tracline.rules.model.formula import evaluate_boolean
 from tracline.rules.model.keywords import RESERVED
 from tracline.rules.model.machine import APPLIES
-from tracline.rules.model.predicate_limits import REGEX_CHARS_MAX
 from tracline.rules.model.printer import to_text
 from tracline.rules.model.problem import RuleError, Snippet
+from tracline.rules.model.regex_limits import REGEX_CHARS_MAX
 from tracline.rules.model.rule import Rule, RuleSet
 from tracline.rules.packs.examples.event_examples import run_propositions
 from tracline.rules.packs.examples.label_examples import run_examples
@@ -227,14 +227,14 @@ def test_the_limits_of_predicates_are_those_of_the_engine() -> None:
     """The table has every limit of predicates and slices with its value."""
     values = [int(cell.replace(",", "")) for _, cell in _table("limit of a predicate", "value")[2:]]
     assert values == [
-        label_limits.LEAVES_MAX,
-        label_limits.MEMBERS_MAX,
-        label_limits.LITERAL_CHARS_MAX,
+        predicate_limits.LEAVES_MAX,
+        predicate_limits.MEMBERS_MAX,
+        predicate_limits.LITERAL_CHARS_MAX,
         REGEX_CHARS_MAX,
-        label_limits.PATH_STEPS_MAX,
-        label_limits.LISTS_MAX,
-        label_limits.KEY_CHARS_MAX,
-        label_limits.SLICE_PATHS_MAX,
+        path_limits.PATH_STEPS_MAX,
+        predicate_limits.LISTS_MAX,
+        path_limits.KEY_CHARS_MAX,
+        predicate_limits.SLICE_PATHS_MAX,
     ]
 
 

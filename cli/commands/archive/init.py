@@ -10,6 +10,7 @@ import click
 
 from ...error import command_error
 from ...options import Command, note
+from ...output_file import require_new
 from ...rejected import report_rejected
 from ...source import (
     allow_rejected_option,
@@ -54,10 +55,8 @@ def command(source: tuple[str, ...], out: Path, force: bool, timezone: str, allo
     from ....batch.survey.starter import counted_today, draft, found_today, judge_draft, pack_text_of
     from ....batch.survey.usage import usage
 
-    if out.exists() and not force:
-        raise command_error(
-            "TRL607", str(out), "file exists", "choose another file, or use --force to replace it"
-        )
+    if not force:
+        require_new(out, what="file exists", hint="choose another file, or use --force to replace it")
     options = audit_options(timezone)
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)

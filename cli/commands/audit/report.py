@@ -33,7 +33,8 @@ def command(bundle: Path, as_csv: bool, earlier: Path | None, pdf: Path | None) 
 
     The report is a single page without scripts that opens from disk: what was audited, the rate of each rule
     with its interval, the worst sessions and a sample of clean ones as timelines, and how to re-perform the
-    audit. The same bundle and version of tracline give the same bytes.
+    audit. The same bundle and version of tracline give the same bytes. Where the attestation states other
+    bytes, as for a bundle of another version, nothing is written.
     """
     given = [name for name, value in (("csv", as_csv), ("compare", earlier), ("pdf", pdf)) if value]
     if len(given) > 1:
@@ -54,7 +55,8 @@ def command(bundle: Path, as_csv: bool, earlier: Path | None, pdf: Path | None) 
         write_pdf(bundle, pdf)
         click.echo(pdf)
     else:
-        from ....batch.report.page import REPORT, write_report
+        from ....batch.report.page import REPORT
+        from ....batch.verification.redrawn import redraw_report
 
-        write_report(bundle)
+        redraw_report(bundle)
         click.echo(bundle / REPORT)

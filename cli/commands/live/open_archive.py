@@ -6,7 +6,8 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from ...error import coded_error, package_error
+from ...error import coded_error
+from ...missing_package import package_error
 from ...options import note, notes
 from ...rejected import report_rejected
 from ...source import audit_options, named

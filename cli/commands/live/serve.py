@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from ...error import live_error
+from ...missing_package import live_error
 from ...options import Command, Several, archive_option, notes, rules_option, token_option
 from ...source import timezone_option
 

@@ -12,6 +12,7 @@ from ....rules.model.problem import RuleError
 from ....schemas.verdict import BREACHES
 from ...error import command_error
 from ...options import Command, note
+from ...output_file import require_new
 from ...source import audit_options
 from ...terminal import quoted
 from .example_events import case_text
@@ -102,8 +103,7 @@ def _document(folder: Path, record: VerdictRecord) -> Document:
 def _write(path: Path, text: str) -> None:
     """Write the case; an equal one may be there. Raises CommandError (TRL607) if another one is."""
     path.parent.mkdir(exist_ok=True)
-    if path.exists() and path.read_text("utf-8") != text:
-        raise command_error("TRL607", str(path), "exists with other events", "move it away")
+    require_new(path, what="exists with other events", hint="move it away", text=text)
     path.write_text(text, encoding="utf-8")
 
 

@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 import click
 
-from ...error import CommandError, coded_error, live_error
+from ...error import CommandError, coded_error
 from ...lazy import LazyGroup
+from ...missing_package import live_error
 
 COMMANDS = {
     "topics": ("stream.topics", "Create or check the topics."),

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import click
 
-from ...error import live_error
+from ...missing_package import live_error
 from ...options import Command, Several
 from ...settings import session_settings
 from ...signals import stop_event

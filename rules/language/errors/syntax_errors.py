@@ -41,6 +41,11 @@ def diagnose(snippet: Snippet, start: str, at: int | None) -> Problem:
     return failure.problem("TRL109", f"unexpected {quoted(failure.here)}", EXAMPLES[start])
 
 
+def empty_expression(snippet: Snippet, start: str) -> Problem:
+    """Return the problem of an empty text."""
+    return snippet.problem("TRL101", "the expression is empty", EXAMPLES[start], 0, 0)
+
+
 def _non_ascii_name(failure: ParseFailure) -> Problem | None:
     """Check for a word with letters other than a to z."""
     if failure.here.kind != "word" or failure.here.text.isascii():

@@ -12,7 +12,7 @@ from faust.types import TP
 from kafka.errors import KafkaError
 
 from ...error import StreamError
-from ...group.recreated_topics import Loss
+from ...group.changed_topics import Loss
 from ...messages.topics import Topic
 from ..settings import KafkaSettings
 from ..topic_checks import require

@@ -18,8 +18,8 @@ from tracline.rules.model.predicate import (
     Quantifier,
 )
 from tracline.rules.model.predicate import Test as Ask
-from tracline.rules.model.predicate_limits import REGEX_CHARS_MAX, regex_problems
 from tracline.rules.model.problem import RuleError
+from tracline.rules.model.regex_limits import REGEX_CHARS_MAX, regex_problems
 from tracline.rules.model.rule import Rule, RuleSet, SliceKey
 
 from ...support.truth.predicate_answers import evaluate

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 
 import pytest
-from tracline.rules.language.formula_builder import Operator
+from tracline.rules.language.operator_calls import Operator
 from tracline.rules.language.operators import parse_operators
 from tracline.rules.language.parse import parse_formula, parse_name, parse_path, parse_predicate
 from tracline.rules.model.problem import CODES, Problem, RuleError, Snippet, did_you_mean, location_in, render
