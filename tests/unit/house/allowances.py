@@ -132,7 +132,7 @@ def product() -> list[str]:
 
 
 def types() -> Iterator[Hit]:
-    """Yield the definitions of every name of a class or `TypeAlias` that the product defines more than once."""
+    """Yield each definition of a name of a class or `TypeAlias` that the product has several times."""
     found: dict[str, list[Hit]] = defaultdict(list)
     for path in product():
         for name, line in module(path).classes:
