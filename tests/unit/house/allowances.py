@@ -132,7 +132,7 @@ def product() -> list[str]:
 
 
 def types() -> Iterator[Hit]:
-    """Yield the definitions of every name of a class or `TypeAlias` that the product defines more than once."""
+    """Yield the definitions of every type name that the product defines more than once, of aliases too."""
     found: dict[str, list[Hit]] = defaultdict(list)
     for path in product():
         for name, line in module(path).classes:
