@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -66,7 +66,8 @@ class Manifest:
 
     `watermarks` are those of live sources, in nanoseconds since the epoch: the archive contains everything
     that a source judged up to there. `unfinished` are names of files of a range that may be incomplete.
-    `spans` are those of imported dumps, including dumps without a readable span.
+    `spans` are those of imported dumps, including dumps without a readable span. `marks` are all watermarks
+    of each source in their order, each with the number of entries before it.
     """
 
     entries: tuple[ManifestEntry, ...] = ()
@@ -74,6 +75,19 @@ class Manifest:
     watermarks: Mapping[ManifestSource, int] = field(default_factory=dict[ManifestSource, int])
     unfinished: frozenset[str] = frozenset()
     spans: Mapping[ManifestSource, SpanCensus] = field(default_factory=dict[ManifestSource, SpanCensus])
+    marks: Mapping[ManifestSource, Sequence[tuple[int, int]]] = field(
+        default_factory=dict[ManifestSource, Sequence[tuple[int, int]]]
+    )
+
+    def listed_until(self, time: int) -> Iterator[ManifestEntry]:
+        """Yield the entries of live sources that were listed before their source stated that time."""
+        stated = {
+            source: next((listed for watermark, listed in marks if watermark >= time), 0)
+            for source, marks in self.marks.items()
+        }
+        for number, entry in enumerate(self.entries):
+            if number < stated.get(entry.source, 0):
+                yield entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +166,7 @@ def read_manifest(root: Path) -> Manifest:
     watermarks: dict[ManifestSource, int] = {}
     unfinished: dict[ManifestSource, str] = {}
     spans: dict[ManifestSource, SpanCensus] = {}
+    marks: dict[ManifestSource, list[tuple[int, int]]] = {}
     for number, line in enumerate(data.split(b"\n")[:-1], start=1):
         match parse_line(line, f"{root / MANIFEST}:{number}"):
             case ManifestEntry() as entry:
@@ -167,12 +182,14 @@ def read_manifest(root: Path) -> Manifest:
                 unfinished.pop(source, None)
                 if watermark is not None:
                     watermarks[source] = watermark
+                    marks.setdefault(source, []).append((watermark, len(entries)))
             case SpansCounted(source, census):
                 spans[source] = census
             case source, watermark:
                 watermarks[source] = watermark
+                marks.setdefault(source, []).append((watermark, len(entries)))
     listed, incomplete = tuple(entries.values()), frozenset(unfinished.values())
-    return Manifest(listed, tuple(finished), watermarks, incomplete, spans)
+    return Manifest(listed, tuple(finished), watermarks, incomplete, spans, marks)
 
 
 def parse_line(line: bytes, where: str) -> ManifestLine:

@@ -13,12 +13,13 @@ from tracline.schemas.time import NS
 
 from tests.support.conversations.agent_spans import spans
 from tests.support.conversations.scripts import START_NS, later
+from tests.support.conversations.span_plan import Manner
 
 AT_ONCE = 50
 """The number of concurrent conversations."""
 
 
-def desk_spans(wanted: int, at_once: int = AT_ONCE) -> list[Span]:
+def desk_spans(wanted: int, at_once: int = AT_ONCE, manner: Manner | None = None) -> list[Span]:
     """Return at least that many spans, in the order of their ends; a conversation begins each second."""
     sessions = map(support_session, conversations(Desk(sessions=wanted)))
     every: list[Span] = []
@@ -28,7 +29,10 @@ def desk_spans(wanted: int, at_once: int = AT_ONCE) -> list[Span]:
             later(session, begins + place * NS - session.lines[0].time)
             for place, session in enumerate(islice(sessions, at_once))
         ]
-        every += sorted((span for session in together for span in spans(session)), key=lambda span: span.end)
+        every += sorted(
+            (span for session in together for span in spans(session, manner or Manner())),
+            key=lambda span: span.end,
+        )
         begins = every[-1].end
     return every
 

@@ -29,7 +29,7 @@ from ..prepare.ahead import behind
 from ..prepare.buckets import Buckets, label_passes, labelled
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
-from ..sources.discover import Population, SourceFile, Sources, named
+from ..sources.discover import Population, Reject, SourceFile, Sources, named
 from ..sources.event_files import row_count
 from .draft import BundleDraft, Examples
 from .in_order import disordered, judge_in_order
@@ -116,6 +116,10 @@ def read_parts(
         # A later watermark would be that of an archive that has grown.
         population.watermark = min(population.watermark, options.as_of)
     tonight = night_of(parts, scratch / "night", options, as_judged=as_judged)
+    for session_id, began in tonight.resumed.iter_rows():
+        place = f"session {session_id} of {began:%Y-%m-%dT%H:%M:%SZ}"
+        text = "goes on after it was idle for so long that it closed"
+        population.reject(Reject(named(archive), place, "session-resumed", text))
     return tonight.parts, tonight
 
 

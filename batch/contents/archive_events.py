@@ -20,7 +20,7 @@ from ..prepare.spill import passes
 from ..sources.discover import SourceFile
 from ..sources.event_files import reading
 from .conditions import Allowed, Context
-from .json_paths import PathCounter
+from .json_paths import PathCounter, paths_of
 
 CONTENTS_READ = 200
 """Contents with the least hashes that are read for the paths and values that a message suggests."""
@@ -32,6 +32,9 @@ PROBED_CONTENTS = 40
 """Events of each tool and kind among them whose contents are read."""
 NAMES_MAX = 1_000
 """Different values of a field, such as the names of agents, that are compared with misspelt ones."""
+
+ERROR_TEXT = "Error"
+"""The beginning of a result that reports an error as text."""
 
 CONTENT_FIELDS = ("args", "result")
 TEXT_FIELDS = (*CONTENT_FIELDS, "call_id", "agent", "model", "service")
@@ -45,6 +48,21 @@ class Probe(NamedTuple):
 
     context: Context
     predicate: Predicate
+
+
+class Failures(NamedTuple):
+    """The number of results that have an error, and of others that begin with `ERROR_TEXT`."""
+
+    errors: int
+    texts: int
+
+
+class Holder(NamedTuple):
+    """A path that has a value, in the events of a tool and a kind."""
+
+    path: str
+    tool: str | None
+    kind: str
 
 
 @dataclass
@@ -72,6 +90,21 @@ class Beginnings:
     def paths(self, context: Context, name: str) -> list[str]:
         """Return the paths of a field in the events of a context."""
         return _paths(name, self.documents(context, name)) if name in CONTENT_FIELDS else []
+
+    def holder(self, text: str, key: str) -> Holder | None:
+        """Return the path that most often has a text as its value, one that ends in `key` first."""
+        counted = Counter[Holder]()
+        for (tool, kind), found in self._documents.items():
+            for name in CONTENT_FIELDS:
+                for document in found.get(name, ()):
+                    if text in document:
+                        counted.update(Holder(path, tool, kind) for path in paths_of(text, name, document))
+        ranked = sorted(counted, key=lambda each: (_last(each.path) != key, -counted[each], each.path))
+        return ranked[0] if ranked else None
+
+
+def _last(path: str) -> str:
+    return path.rpartition(".")[2].removesuffix("[*]")
 
 
 @dataclass(frozen=True)
@@ -102,6 +135,20 @@ class ArchiveEvents:
             return context.kinds is None or bool(context.kinds)
         kinds = (self.tools[tool] for tool in context.tools & self.tools.keys())
         return any(context.kinds is None or context.kinds & found.keys() for found in kinds)
+
+    @cached_property
+    def failures(self) -> Mapping[str | None, Failures]:
+        """Return the failures that the results of each tool report."""
+        has_error = pl.col("error").is_not_null()
+        is_text = pl.col("result").str.starts_with(ERROR_TEXT).fill_null(False) & ~has_error
+        counts = has_error.sum().alias("errors"), is_text.sum().alias("texts")
+        is_result, tools = pl.col("kind") == Kind.TOOL_RESULT.value, pl.col("tool").cast(pl.String)
+        found: dict[str | None, Failures] = {}
+        for counted in self._each(lambda events: events.filter(is_result).group_by(tools).agg(*counts)):
+            for tool, errors, texts in counted.iter_rows():
+                before = found.get(tool, Failures(0, 0))
+                found[tool] = Failures(before.errors + errors, before.texts + texts)
+        return found
 
     def names(self, name: str) -> Counter[str]:
         """Return the number of events with each value of a text field, of the most frequent values."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -9,7 +10,12 @@ from ...rules.model.predicate import Scalar, compared_text
 from .archive_events import Beginnings, Probe
 from .conditions import Context
 from .needs import Need, ReadPlace, Shape, equals, field_of, place_text, shapes, text_of, values_at
-from .spelling import misspelt, misspelt_path
+from .spelling import misspelt, misspelt_path, part_beside
+
+CHOICES_MAX = 8
+"""Different values of a place that is a choice among a few."""
+CHOSEN_MIN = 20
+"""Values of such a place from which another value that never occurs is a likely mistake."""
 
 
 class Required(NamedTuple):
@@ -36,6 +42,11 @@ class Required(NamedTuple):
         known = beginnings.paths(self.context, field_of(place))
         return misspelt_path(place_text(place), known) is not None
 
+    def is_part(self, beginnings: Beginnings) -> bool:
+        """Return whether the beginnings have a path beside it with the words of its name, or some of them."""
+        known = beginnings.paths(self.context, field_of(self.need.place))
+        return part_beside(place_text(self.need.place), known) is not None
+
     @property
     def probe(self) -> Probe:
         """Return the search for the shape."""
@@ -58,20 +69,26 @@ class Compared(NamedTuple):
         """Return whether the beginnings of the archive have the text at the place."""
         return self.text in self._values(beginnings)
 
-    def is_misspelt(self, beginnings: Beginnings) -> bool:
-        """Return whether the beginnings of the archive have a similar text at the place."""
-        return misspelt(self.text, self._values(beginnings)) is not None
+    def is_suspect(self, beginnings: Beginnings) -> bool:
+        """Return whether the beginnings have a similar text at the place, or often one of a few others."""
+        values = self._values(beginnings)
+        return misspelt(self.text, values) is not None or is_choice(values)
 
     @property
     def probe(self) -> Probe:
         """Return the search for the text."""
         return Probe(self.context, equals(self.place, self.operand))
 
-    def _values(self, beginnings: Beginnings) -> frozenset[str]:
+    def _values(self, beginnings: Beginnings) -> Counter[str]:
         return texts_in(self.place, beginnings.documents(self.context, field_of(self.place)))
 
 
-def texts_in(place: ReadPlace, documents: Iterable[str]) -> frozenset[str]:
-    """Return the texts and Booleans at a place in JSON documents."""
+def texts_in(place: ReadPlace, documents: Iterable[str]) -> Counter[str]:
+    """Return how often there is each text and Boolean at a place in JSON documents."""
     found = (text_of(value) for document in documents for value in values_at(place, document))
-    return frozenset(text for text in found if text is not None)
+    return Counter(text for text in found if text is not None)
+
+
+def is_choice(values: Counter[str]) -> bool:
+    """Return whether values at a place are a choice among a few, so that another one is remarkable."""
+    return 0 < len(values) <= CHOICES_MAX and values.total() >= CHOSEN_MIN

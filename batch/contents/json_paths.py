@@ -182,3 +182,21 @@ def _usages(path: str, place: _Place, keys: int | None) -> Iterator[PathUsage]:
         yield from _usages(path + ANY_KEY, place.by_id, len(place.ids))
     if place.elements is not None:
         yield from _usages(path + _ELEMENT, place.elements, keys)
+
+
+def paths_of(text: str, name: str, document: str) -> Iterator[str]:
+    """Yield the paths in a field's JSON at which the value is a text, with `[*]` for any element."""
+    try:
+        todo: list[tuple[str, Any, int]] = [(name, orjson.loads(document), 0)]
+    except orjson.JSONDecodeError:
+        return
+    while todo:
+        path, value, depth = todo.pop()
+        if value == text:
+            yield path
+        elif depth < _DEPTH_MAX and isinstance(value, dict):
+            members = cast("dict[str, Any]", value)
+            named = ((path_text(Path(path, (key,))), member) for key, member in members.items())
+            todo += [(below, member, depth + 1) for below, member in named]
+        elif depth < _DEPTH_MAX and isinstance(value, list):
+            todo += [(f"{path}{_ELEMENT}", member, depth + 1) for member in cast("list[Any]", value)]

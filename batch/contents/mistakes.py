@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ...rules.model.predicate import Condition, Leaf, Test, compared_text
+from ...rules.model.predicate import Condition, Leaf, Path, Predicate, Test, compared_text, leaves
+from ...rules.model.printer import predicate_text
 from ...rules.model.problem import counted
-from .archive_events import ArchiveEvents, Beginnings
-from .asked import Compared, Required, texts_in
-from .conditions import TOOL, PlacedCondition
-from .needs import Need, Shape, compared_texts, field_of, needs
-from .spelling import misspelt
-from .wording import Mistake, missing, never_equal, never_of_shape, unknown_name
+from ...schemas.event import Kind
+from .archive_events import ArchiveEvents, Beginnings, Probe
+from .asked import Compared, Required, is_choice, texts_in
+from .conditions import TOOL, Context, PlacedCondition
+from .needs import Need, Shape, compared_texts, field_of, needs, place_text
+from .spelling import meant_by, misspelt, part_beside
+from .wording import (
+    Mistake,
+    errors_are_texts,
+    missing,
+    never_equal,
+    never_of_shape,
+    no_tool_meets,
+    unknown_name,
+    value_instead,
+)
 
 VALUES_MAX = 30
 """Different values of a path beyond which a value that never occurs is not compared with them."""
 NAMES = frozenset({"agent", "model", "service", "error"})
 """The fields whose values are names, beside `tool`."""
+
+_PARTS = (Test.MATCHES, Test.CONTAINS, Test.STARTS_WITH)
+_ERROR = Path("error")
 _OTHERS = (Shape.VALUE, Shape.LIST)
 
 
@@ -36,6 +50,7 @@ class ArchiveMistakes:
     ) -> None:
         self._archive = archive
         self._names: dict[str, Mapping[str, int]] = {}
+        self._beginnings = Beginnings()
         required, compared = dict[Required, bool](), dict[Compared, None]()
         for condition, context, decides in conditions:
             if archive.has(context):
@@ -70,6 +85,28 @@ class ArchiveMistakes:
         known = self._archive.paths(context, field_of(place))
         return missing(self._archive, context, place, known, decides)
 
+    def of_key(self, required: Required, *, decides: bool) -> Mistake:
+        """Return the mistake of a path of a `for_each`, of which another is enough unless it `decides`.
+
+        It is likely, too, if the path has the words of one that exists, or some of them.
+        """
+        known = self._archive.paths(required.context, field_of(required.need.place))
+        is_part = part_beside(place_text(required.need.place), known) is not None
+        return self.of_place(required, decides=decides or is_part)
+
+    def of_errors(self, predicate: Predicate, context: Context) -> Iterator[Mistake]:
+        """Yield the mistake of a predicate that asks for `error` where results report errors as text only."""
+        conditions = list(leaves(predicate))
+        # A condition on lists or numbers may be on the result.
+        reads_result = any(not isinstance(each, Leaf) or each.path.field == "result" for each in conditions)
+        if reads_result or not any(map(is_error_test, conditions)) or not self._archive.has(context):
+            return
+        failures = self._archive.failures
+        found = [failures[tool] for tool in failures if context.has(tool, Kind.TOOL_RESULT)]
+        texts = sum(each.texts for each in found)
+        if texts and not any(each.errors for each in found):
+            yield errors_are_texts(self._archive, context, texts)
+
     def _of_need(self, condition: PlacedCondition, need: Need) -> Mistake | None:
         """Return the mistake in what a condition reads at a place."""
         required = Required(condition.context, need)
@@ -83,6 +120,7 @@ class ArchiveMistakes:
 
     def _names_of(self, condition: Condition) -> Iterator[Mistake]:
         """Yield the misspelt names of tools, agents and the like."""
+        yield from self._pattern_of(condition)
         if not isinstance(condition, Leaf) or not _is_test(condition, Test.EQ, Test.NE, Test.IN):
             return
         known = self._known_names(condition.path.field)
@@ -92,6 +130,16 @@ class ArchiveMistakes:
             if near is not None:
                 noun = "call" if condition.path == TOOL else "event"
                 yield unknown_name(condition.path.field, name, near, counted(known[near], noun))
+
+    def _pattern_of(self, condition: Condition) -> Iterator[Mistake]:
+        """Yield the mistake in a pattern, or a part of a name, that no tool has."""
+        if not isinstance(condition, Leaf) or condition.path != TOOL or not _is_test(condition, *_PARTS):
+            return
+        known = self._archive.calls
+        if known and self._archive.never([Probe(Context(), condition)])[0]:
+            near = meant_by(str(condition.operands[0]), known)
+            count = "" if near is None else counted(known[near], "call")
+            yield no_tool_meets(predicate_text(condition), near, count)
 
     def _known_names(self, field: str) -> Mapping[str, int]:
         if field == TOOL.field:
@@ -106,9 +154,12 @@ class ArchiveMistakes:
             return
         known = texts_in(compared.place, self._archive.sample(compared.context, field_of(compared.place)))
         named = {compared_text(operand) for _, operand in compared_texts(condition.condition)}
-        near = misspelt(compared.text, known - named) if len(known) <= VALUES_MAX else None
-        if near is not None:
-            yield never_equal(compared.place, compared.operand, near)
+        near = misspelt(compared.text, known.keys() - named) if len(known) <= VALUES_MAX else None
+        if near is None and not is_choice(known):
+            return
+        key = place_text(compared.place).rpartition(".")[2]
+        holder = None if near is not None else self._beginnings.holder(compared.text, key)
+        yield never_equal(compared.place, compared.operand, value_instead(near, holder, known.keys()))
 
     def _searched(
         self, required: Mapping[Required, bool], compared: Sequence[Compared], keys: Sequence[KeyPaths]
@@ -123,19 +174,31 @@ class ArchiveMistakes:
             *compared,
             *(each for key in keys for each in key.paths),
         ]
-        beginnings = Beginnings()
         for beginnings in self._archive.beginnings() if left else ():
+            self._beginnings = beginnings
             left = [each for each in left if not each.is_in(beginnings)]
             if not left:
                 return frozenset()
         lacking = [key.paths for key in keys if key.joint or all(each in left for each in key.paths)]
         strict = {each for each, is_strict in required.items() if is_strict}.union(*lacking)
-        left = [each for each in left if each in strict or each.is_misspelt(beginnings)]
+        alternatives = frozenset(each for key in keys for each in key.paths)
+        left = [each for each in left if each in strict or self._is_suspect(each, alternatives)]
         # Whether there is another value decides what a message states.
         others = [each.of_shape(shape) for each in left if isinstance(each, Required) for shape in _OTHERS]
         left = [*dict.fromkeys([*left, *others])]
         never = self._archive.never([each.probe for each in left])
         return frozenset(each for each, is_never in zip(left, never, strict=True) if is_never)
+
+    def _is_suspect(self, asked: Required | Compared, keys: Collection[Required]) -> bool:
+        """Return whether something that the beginnings lack is a mistake if the whole archive lacks it."""
+        if isinstance(asked, Compared):
+            return asked.is_suspect(self._beginnings)
+        return asked.is_misspelt(self._beginnings) or (asked in keys and asked.is_part(self._beginnings))
+
+
+def is_error_test(condition: Condition) -> bool:
+    """Return whether a condition asks for the error of an event."""
+    return isinstance(condition, Leaf) and condition.path == _ERROR
 
 
 def _is_test(condition: Condition, *tests: Test) -> bool:

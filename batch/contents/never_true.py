@@ -22,7 +22,7 @@ from ..sources.discover import SourceFile
 from .archive_events import SEARCHED_FIELDS, ArchiveEvents, has_bit
 from .asked import Required
 from .conditions import TOOL, Context, PlacedCondition, allowed, placed
-from .mistakes import ArchiveMistakes, KeyPaths
+from .mistakes import ArchiveMistakes, KeyPaths, is_error_test
 from .needs import Need, Shape
 from .spelling import contained, misspelt
 from .wording import Mistake, quoted
@@ -123,6 +123,7 @@ def _explained(proposition: _Proposition, mistakes: ArchiveMistakes, archive: Ar
     else:
         deciding = (each for each in proposition.conditions if each.decides)
         found = next((mistake for each in deciding for mistake in mistakes.of(each)), None)
+        found = found or next(_of_errors(proposition, mistakes), None)
     reason, suggestion = ("no event matches", None) if found is None else (found.reason, found.suggestion)
     return NeverTrue(*proposition.name, proposition.rules, reason, suggestion)
 
@@ -142,6 +143,10 @@ def _not_called(names: Sequence[str], archive: ArchiveEvents) -> Mistake:
 
 def _likely(proposition: _Proposition, mistakes: ArchiveMistakes) -> Iterator[LikelyMistake]:
     """Yield the likely mistakes in the conditions of a proposition that is true somewhere."""
+    for mistake in _of_errors(proposition, mistakes):
+        asked = next(each.condition for each in proposition.conditions if is_error_test(each.condition))
+        pair = mistake.reason, mistake.suggestion
+        yield LikelyMistake(*proposition.name, proposition.rules, predicate_text(asked), *pair)
     seen = set[str]()
     for condition in proposition.conditions:
         for mistake in mistakes.of(condition):
@@ -150,6 +155,11 @@ def _likely(proposition: _Proposition, mistakes: ArchiveMistakes) -> Iterator[Li
                 text = predicate_text(condition.condition)
                 pair = mistake.reason, mistake.suggestion
                 yield LikelyMistake(*proposition.name, proposition.rules, text, *pair)
+
+
+def _of_errors(proposition: _Proposition, mistakes: ArchiveMistakes) -> Iterator[Mistake]:
+    context = Context().narrowed(proposition.predicate, truth=True)
+    return mistakes.of_errors(proposition.predicate, context)
 
 
 def _required(rule: Rule, never: Sequence[tuple[str, str]]) -> KeyPaths:
@@ -174,8 +184,8 @@ def _of_keys(keyed: Iterable[tuple[Rule, KeyPaths]], mistakes: ArchiveMistakes) 
     for rule, (joint, paths) in keyed:
         lacks = [each for each in paths if mistakes.lacks(each)]
         for each in lacks:
-            # Of alternatives, one that never exists is a mistake only where it is misspelt.
-            mistake = mistakes.of_place(each, decides=joint or lacks == [*paths])
+            # Of alternatives, one that never exists is a mistake only where another is likely meant.
+            mistake = mistakes.of_key(each, decides=joint or lacks == [*paths])
             if mistake.is_likely:
                 found.setdefault((rule.pack, _key_text(rule), mistake), {})[rule.id] = None
     for (pack, text, mistake), rules in found.items():

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from ...rules.model.fields import KIND_NOUNS
 from ...rules.model.predicate import Leaf, Path, Scalar, compared_text
 from ...rules.model.printer import path_text, predicate_text, scalar_text
-from .archive_events import ArchiveEvents
+from .archive_events import ArchiveEvents, Holder
 from .conditions import Context, PlacedCondition
 from .needs import Need, ReadPlace, Shape, field_of, place_text, values_at
-from .spelling import misspelt_path
+from .spelling import contained, misspelt_path, names_beside, similar
 
-SIMILAR = 0.6
-"""The ratio of `difflib` from which a path is worth a suggestion where another one never exists."""
+_OTHER_FIELD = {"args": "result", "result": "args"}
 _LENGTHS = frozenset({"length", "len", "size", "count"})
 _NOUNS = {**KIND_NOUNS, "tool_call": "calls", "tool_result": "results"}
 
@@ -57,20 +55,34 @@ def missing(
         if list(known) == [place.field]:
             hint = f'they are texts, which `{place.field} contains "..."` searches'
             return Mistake(reason, hint, is_likely)
-    return Mistake(reason, _instead(text, known), is_likely)
+    found = _most_similar(text, known) or _in_other_field(archive, context, place) or _there(text, known)
+    return Mistake(reason, found, is_likely)
 
 
-def _instead(text: str, known: Sequence[str]) -> str | None:
-    """Return the path beside which a path is missing that is most similar, else those that there are."""
-    parent, _, name = text.rpartition(".")
-    names = dict.fromkeys(
-        path.removeprefix(f"{parent}.").split(".")[0].split("[")[0]
-        for path in known
-        if path.startswith(f"{parent}.")
-    )
-    similar = get_close_matches(name, names, n=1, cutoff=SIMILAR)
-    if similar:
-        return f"did you mean `{parent}.{similar[0]}`?"
+def _most_similar(text: str, known: Sequence[str]) -> str | None:
+    """Return the path beside a missing one that is most similar to it, None if none is."""
+    parent, names = names_beside(text, known)
+    near = similar(text.rpartition(".")[2], names)
+    if near is not None:
+        return f"did you mean `{parent}.{near}`?"
+    return None
+
+
+def _in_other_field(archive: ArchiveEvents, context: Context, place: ReadPlace) -> str | None:
+    """Return the path of the same name in the results, of a path in the arguments, or the other way."""
+    if not isinstance(place, Path) or len(place.steps) != 1 or place.field not in _OTHER_FIELD:
+        return None
+    field = _OTHER_FIELD[place.field]
+    known = archive.paths(context, field)
+    parent, names = names_beside(path_text(Path(field, place.steps)), known)
+    name = str(place.steps[0])
+    near = name if name in names else contained(name, names)
+    return None if near is None else f"did you mean `{parent}.{near}`?"
+
+
+def _there(text: str, known: Sequence[str]) -> str | None:
+    """Return the paths beside a missing one."""
+    parent, names = names_beside(text, known)
     return f"there is {quoted([f'{parent}.{each}' for each in names])}" if names else None
 
 
@@ -99,10 +111,39 @@ def never_of_shape(archive: ArchiveEvents, placed: PlacedCondition, need: Need, 
     )
 
 
-def never_equal(place: ReadPlace, operand: Scalar, near: str) -> Mistake:
-    """Return the mistake of a value of which only a similar one occurs."""
+def never_equal(place: ReadPlace, operand: Scalar, suggestion: str) -> Mistake:
+    """Return the mistake of a value that never occurs at a place."""
     reason = f"`{place_text(place)}` never has the value {scalar_text(compared_text(operand))}"
-    return Mistake(reason, f"did you mean {scalar_text(near)}?", True)
+    return Mistake(reason, suggestion, True)
+
+
+def value_instead(near: str | None, holder: Holder | None, known: Collection[str]) -> str:
+    """Return what may be meant by a value that never occurs: a similar one, or the place that has it."""
+    if near is not None:
+        return f"did you mean {scalar_text(near)}?"
+    if holder is not None:
+        noun = _NOUNS.get(holder.kind, "events")
+        events = f"the {noun}" if holder.tool is None else f"the {noun} of `{holder.tool}`"
+        return f"`{holder.path}` in {events} has it"
+    listed = [scalar_text(each) for each in sorted(known)]
+    more = f" and {len(listed) - 5} more" if len(listed) > 5 else ""
+    return f"its values are {', '.join(listed[:5])}{more}"
+
+
+def no_tool_meets(text: str, near: str | None, count: str) -> Mistake:
+    """Return the mistake of a pattern for names of tools that matches none."""
+    suggestion = None if near is None else f"did you mean `{near}`, {count}?"
+    return Mistake(f"no tool meets `{text}`", suggestion, True)
+
+
+def errors_are_texts(archive: ArchiveEvents, context: Context, texts: int) -> Mistake:
+    """Return the mistake of asking for `error` where results report errors as text only."""
+    begin = "1 of them begins" if texts == 1 else f"{texts:,} of them begin"
+    return Mistake(
+        f"`error` is null in all of {events_of(archive, context)}, but {begin} with `Error`",
+        'add `not result starts with "Error"` for success, or `result starts with "Error"` for failure',
+        True,
+    )
 
 
 def events_of(archive: ArchiveEvents, context: Context) -> str:

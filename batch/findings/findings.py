@@ -41,6 +41,8 @@ FINDINGS_MAX = 20
 """Findings that are shown if neither a sample nor a verdict is asked for."""
 CONTEXT = 2
 """Events that are shown before and after each event of a witness."""
+BETWEEN_MAX = 8
+"""Events that are shown between the first that the sentence names and the verdict, the last ones."""
 
 _SHOWN = (
     *("seq", "event_id", "time", "kind", "agent", "nested", "history", "late", "content"),
@@ -237,6 +239,8 @@ def _finding(
     labels = compiled.labeler.label_few(events, keep=("seq",))
     sentence = explain_breach(rule, record, _past(compiled, labels, record))
     near = {at for seq in named for at in range(seq - CONTEXT, seq + CONTEXT + 1)} | events_of(sentence)
+    near |= set(_seen_between(labels, min(events_of(sentence), default=record.seq), record.seq))
+    near |= {at + 1 for at in near if at + 2 in near}
     shown = events["seq"].is_in(sorted(near))
     return Finding(
         record=record,
@@ -246,6 +250,13 @@ def _finding(
         events=tuple(_events(record, compiled.labeler, events.filter(shown), labels.filter(shown))),
         length=len(events),
     )
+
+
+def _seen_between(labels: pl.DataFrame, first: int, last: int) -> list[int]:
+    """Return the last events between two at which a proposition of the rule is true."""
+    true = pl.any_horizontal(pl.col("^t[0-9]+$") != 0)
+    between = labels.filter(true & pl.col("seq").is_between(first, last, closed="none"))
+    return between["seq"].tail(BETWEEN_MAX).to_list()
 
 
 def _past(compiled: CompiledRules, labels: pl.DataFrame, record: VerdictRecord) -> RunPast | None:

@@ -30,11 +30,13 @@ from .closings import SESSION, closed_between, closings, is_closed
 class Night:
     """The rows of the sessions that a night covers, in files of their own.
 
-    `open` are the sessions that stay open, and `files` those to look into for their rows.
+    `open` are the sessions that stay open, and `files` those to look into for their rows. `resumed` are the
+    sessions that closed in a silence and went on in this night: what came after the silence is in no night.
     """
 
     parts: tuple[SourceFile, ...]
     open: pl.DataFrame
+    resumed: pl.DataFrame
     files: tuple[SourceFile, ...]
 
 
@@ -46,8 +48,10 @@ def files_of_night(
     `parts` have at least these files, and all rows of such sessions. Later rows do not matter, so the files
     are the same once the archive has grown.
     """
-    found = closings(parts, previous)
-    was_open = found.filter(~is_closed(previous, idle)).select(SESSION)
+    found = closings(parts, previous, idle, unread_until=previous)
+    # A late row can be older than the beginning of its session, and than the idle time.
+    begins_later = pl.col("occurrence").to_physical() > previous
+    was_open = found.filter(~is_closed(previous, idle) | begins_later).select(SESSION)
     needed: list[SourceFile] = []
     for part in parts:
         for one_pass in passes([part]):
@@ -67,24 +71,30 @@ def night_of(
 ) -> Night:
     """Write the rows of the sessions that a night covers to `scratch`, an empty folder of the caller.
 
-    A covered session that closed only because an open one follows it gets an `end` row.
+    A covered session that closed only because an open one follows it gets an `end` row. Of a session that was
+    silent for longer than the idle time only what came before the silence is judged.
     """
     assert options.as_of is not None, "a night ends at a time"
     assert options.previous_as_of is not None, "a night begins at a time"
     idle = None if as_judged else round(options.idle_s * NS)
-    found = closings(parts, options.as_of)
-    covered, is_open = closed_between(found, options.previous_as_of, options.as_of, idle)
+    previous = options.previous_as_of
+    found = closings(parts, options.as_of, idle, unread_until=previous)
+    covered, is_open = closed_between(found, previous, options.as_of, idle)
+    resumed = found.filter(pl.col("resumed") > previous).select(SESSION)
     scratch.mkdir()
     more = {RULES_COLUMN: pl.String()} if as_judged else None
-    sessions = covered.lazy().select(SESSION)
+    sessions = covered.lazy().select(*SESSION, "resumed")
     written: list[SourceFile] = []
     for one_pass in passes(parts, more) if len(covered) else ():
-        rows = until(one_pass.frame, options.as_of).join(sessions, SESSION, "semi", maintain_order="left")
+        rows = until(one_pass.frame, options.as_of).join(sessions, SESSION, maintain_order="left")
+        rows = rows.filter(~(pl.col("time").to_physical() >= pl.col("resumed")).fill_null(False)).drop(
+            "resumed"
+        )
         with reading(one_pass.parts):
             written += _written(scratch, len(written), rows.collect(engine="streaming"))
     if not as_judged:
         written += _written(scratch, len(written), _ends(written, covered))
-    return Night(tuple(written), is_open.select(SESSION), tuple(parts))
+    return Night(tuple(written), is_open.select(SESSION), resumed, tuple(parts))
 
 
 def _written(folder: Path, number: int, rows: pl.DataFrame) -> list[SourceFile]:

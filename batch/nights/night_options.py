@@ -32,7 +32,7 @@ def night_options(
     previous audit does not fit.
     """
     population = Population()
-    found = discover(archive, population, is_done=None if previous is None else previous.is_done)
+    found = discover(archive, population, files_done=None if previous is None else previous.files_done)
     options = replace(options, as_of=_end(archive, population.watermark, options.as_of))
     if previous is not None:
         previous.check(options)

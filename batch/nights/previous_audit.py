@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from ...archive.error import SourceError
+from ...archive.manifest import Manifest
 from ...schemas.time import parse_time
 from ..evidence.bundle import OPEN_SESSIONS, SUMMARY
 from ..findings.audited_archive import SOURCE, BundleSource, InputFile, read_inputs
@@ -36,6 +37,19 @@ class PreviousAudit:
             return False
         last = None if known.last_time is None else parse_time(known.last_time)
         return last is None or last <= self.as_of
+
+    def files_done(self, manifest: Manifest, prefix: str) -> frozenset[str]:
+        """Return the files of a live archive that are done, those of earlier nights too.
+
+        This audit saw the files that were listed before the archive was complete up to its time.
+        """
+        live = [entry for entry in manifest.entries if entry.source in manifest.watermarks]
+        done = {prefix + entry.file for entry in live if self.is_done(prefix + entry.file, entry.bytes)}
+        for entry in manifest.listed_until(self.as_of):
+            name, last = prefix + entry.file, parse_time(entry.last_time)
+            if last is not None and last <= self.as_of and name not in self.inputs:
+                done.add(name)
+        return frozenset(done)
 
     def check(self, options: AuditOptions) -> None:
         """Raise SourceError (TRL442) if sessions of this audit close otherwise than those of this bundle."""

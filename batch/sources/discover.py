@@ -153,15 +153,15 @@ def named(sources: Sources) -> str:
     return ", ".join(map(str, each_source(sources)))
 
 
-IsDone = Callable[[str, int], bool]
-"""Called with the name and the size of a file; it returns true if the file need not be read again."""
+FilesDone = Callable[[Manifest, str], Container[str]]
+"""Returns the names of a live archive's files that need not be read again, each with a prefix."""
 
 
 def discover(
     source: Sources,
     population: Population,
     only: frozenset[str] | None = None,
-    is_done: IsDone | None = None,
+    files_done: FilesDone | None = None,
     gaps_until: int | None = None,
 ) -> tuple[SourceFile, ...]:
     """Return the files of a source (a file, a folder with its subfolders, or a glob), ordered by name.
@@ -175,13 +175,17 @@ def discover(
     manifest may list none, and an empty JSON file is a dump without spans. Raises SourceError if there is
     nothing to read, or a file of the manifest is missing or has another size.
 
-    With `only`, no file of another name is opened. Files of a live archive that are done by `is_done` are not
-    opened either. Its gaps are counted up to its rows at `gaps_until`.
+    With `only`, no file of another name is opened. Files of a live archive in `files_done` are not opened
+    either. Its gaps are counted up to its rows at `gaps_until`.
     """
     files = _files(source, population)
     given = [Path(part) for part in each_source(source)]
     found = _listed(
-        files, population, whole=all(path.is_dir() for path in given), is_done=is_done, gaps_until=gaps_until
+        files,
+        population,
+        whole=all(path.is_dir() for path in given),
+        files_done=files_done,
+        gaps_until=gaps_until,
     )
     if only is not None:
         found = [(path, name) for path, name in found if name in only]
@@ -217,7 +221,7 @@ def _listed(
     population: Population,
     *,
     whole: bool,
-    is_done: IsDone | None,
+    files_done: FilesDone | None,
     gaps_until: int | None,
 ) -> list[tuple[Path, str]]:
     """Return the files without the manifests, and reject files of archives that no manifest lists.
@@ -234,12 +238,12 @@ def _listed(
         unfinished |= manifest.unfinished
         population.gaps += gaps(manifest, gaps_until)
         _count(manifest, prefix, population)
+        done_names = () if files_done is None else files_done(manifest, prefix)
         for entry in manifest.entries:
             if Path(entry.file).name not in manifest.unfinished:
                 _require_whole(root, entry)
                 listed[root / entry.file] = prefix + entry.file
-                is_live = entry.source in manifest.watermarks
-                if is_live and is_done is not None and is_done(prefix + entry.file, entry.bytes):
+                if prefix + entry.file in done_names:
                     done.add(root / entry.file)
     files: list[tuple[Path, str]] = []
     late = listed.keys() - {path for path, _ in found} if whole else ()

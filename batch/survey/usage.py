@@ -12,6 +12,7 @@ from typing import TypeAlias
 import polars as pl
 
 from ...schemas.event import Kind
+from ..contents.archive_events import ERROR_TEXT
 from ..contents.json_paths import PathCounter, PathUsage
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
@@ -104,7 +105,7 @@ def usage(source: Sources, scratch: Path, options: AuditOptions) -> SourceUsage:
 
 def _rows(events: pl.LazyFrame) -> pl.LazyFrame:
     """Return the events without `end` rows, with the counted columns."""
-    result = pl.col("result").str.starts_with("Error").fill_null(False)
+    result = pl.col("result").str.starts_with(ERROR_TEXT).fill_null(False)
     return events.filter(pl.col("kind") != Kind.END.value).select(
         pl.col("kind").cast(pl.String),
         "agent",

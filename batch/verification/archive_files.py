@@ -27,18 +27,24 @@ class ArchiveComparison:
 
 
 def compare_archive(
-    bundle: AttestedBundle, archive: Sequence[str], keys: Sequence[TrustedKey]
+    bundle: AttestedBundle,
+    archive: Sequence[str],
+    keys: Sequence[TrustedKey],
+    only: frozenset[str] | None = None,
 ) -> ArchiveComparison:
-    """Compare the files of an archive with those that the audit read.
+    """Compare the files of an archive, or only those of these names, with those that the audit read.
 
     A file that differs is erased, and not changed, if tombstones of the archive lead from the audited digest
     to its own. Anybody can write an unsigned tombstone, so without keys that check is not made.
     """
     inputs = list(read_inputs(bundle.folder))
-    present = {file.name: file.path for file in discover(tuple(archive), Population())}
+    present = {file.name: file.path for file in discover(tuple(archive), Population(), only)}
     if bundle.is_redacted:
         return ArchiveComparison(_digests_present(inputs, present.values()))
-    expected = {file.name: file.sha256 for file in inputs}
+    expected = {file.name: file.sha256 for file in inputs if only is None or file.name in only}
+    if only is not None and (added := only - expected.keys()):
+        what = f"{counted(len(added), 'file')} not audited"
+        return ArchiveComparison(failed("archive", "TRL461", what, added))
     if missing := expected.keys() - present.keys():
         what = f"{counted(len(missing), 'file')} missing"
         return ArchiveComparison(failed("archive", "TRL461", what, missing))

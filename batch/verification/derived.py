@@ -71,14 +71,15 @@ def checker_path() -> Path:
     return Path(found.origin)
 
 
+def run_checker(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the checker on a bundle, in a process of its own."""
+    command = [sys.executable, "-I", "-X", "utf8", checker_path(), folder]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
 def certificates_check(bundle: AttestedBundle) -> BundleCheck:
     """Run the checker, which derives the violated and unmet verdicts from the certificates."""
-    done = subprocess.run(
-        [sys.executable, "-I", "-X", "utf8", checker_path(), bundle.folder],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_checker(bundle.folder)
     if done.returncode:
         what = "the checker refuses them" if done.returncode == 1 else "the checker cannot read them"
         return failed("certificates", "TRL460", what, [CERTIFICATES])

@@ -24,7 +24,14 @@ from .checks import BundleCheck, CheckResult, guarded, not_checked
 from .derived import certificates_check, ids_check, report_check, summary_check, waivers_check
 from .previous import previous_check
 from .reperformed import rerun_check
+from .single_verdict import WantedVerdict, stated_verdict_check
 from .stamped import timestamp_check
+
+_OF_ALL_VERDICTS = (
+    *("format", "timestamp", "previous", "ids", "certificates"),
+    *("summary", "waivers", "report", "archive", "rerun"),
+)
+"""The checks that are not made with a single verdict."""
 
 FurtherCheck = Callable[[AttestedBundle], BundleCheck]
 """A check of a bundle that a flag asks for."""
@@ -35,7 +42,8 @@ class VerificationRequest:
     """The flags of a verification: trusted keys, the archive, whether to audit again, the previous bundle.
 
     `authorities` are the certificates of trusted timestamp authorities.
-    `further` are checks that flags ask for, by name; they are made last.
+    `further` are checks that flags ask for, by name; they are made last. With `verdict`, that verdict is
+    checked, and of all others only those of the attestation.
     """
 
     keys: tuple[TrustedKey, ...] = ()
@@ -45,10 +53,13 @@ class VerificationRequest:
     threads: int = 1
     authorities: tuple[Certificate, ...] = ()
     further: Mapping[str, FurtherCheck] = field(default_factory=dict[str, "FurtherCheck"])
+    verdict: WantedVerdict | None = None
 
     @property
     def asked(self) -> frozenset[str]:
         """Return the checks that a flag asks for."""
+        if self.verdict is not None:
+            return frozenset({"verdict", *(("signature",) if self.keys else ())})
         flags = {
             "signature": self.keys,
             "timestamp": self.authorities,
@@ -61,9 +72,9 @@ class VerificationRequest:
 
 @dataclass(frozen=True, slots=True)
 class BundleVerification:
-    """The checks of a bundle. `asked` are those that a flag asked for."""
+    """The checks of a bundle, or of a verdict without one. `asked` are those that a flag asked for."""
 
-    bundle: Path
+    bundle: Path | None
     checks: tuple[BundleCheck, ...]
     asked: frozenset[str]
 
@@ -78,7 +89,8 @@ class BundleVerification:
     def as_json(self) -> dict[str, Any]:
         """Return the verification as data."""
         checks = [asdict(each) for each in self.checks]
-        return {"bundle": str(self.bundle), "ok": self.exit_code == 0, "checks": checks}
+        bundle = None if self.bundle is None else str(self.bundle)
+        return {"bundle": bundle, "ok": self.exit_code == 0, "checks": checks}
 
 
 def verify(bundle: Path, request: VerificationRequest) -> BundleVerification:
@@ -97,6 +109,9 @@ def checks(bundle: AttestedBundle, request: VerificationRequest) -> Iterator[Bun
 
     yield guarded("files", "TRL456", lambda: files_check(bundle))
     yield guarded("digests", "TRL456", lambda: digests_check(bundle))
+    if request.verdict is not None:
+        yield from _single(bundle, request, request.verdict)
+        return
     yield guarded("format", "TRL454", lambda: format_check(bundle))
     yield _signature(bundle, request)
     yield guarded("timestamp", "TRL459", lambda: timestamp_check(bundle, request.authorities))
@@ -109,6 +124,16 @@ def checks(bundle: AttestedBundle, request: VerificationRequest) -> Iterator[Bun
     yield from _against_archive(bundle, request)
     for name, make in request.further.items():
         yield guarded(name, "TRL464", partial(make, bundle))
+
+
+def _single(
+    bundle: AttestedBundle, request: VerificationRequest, wanted: WantedVerdict
+) -> Iterator[BundleCheck]:
+    """Yield the checks of a single verdict after those of the files."""
+    yield _signature(bundle, request)
+    for name in _OF_ALL_VERDICTS:
+        yield not_checked(name, "not asked for: --verdict checks a single verdict")
+    yield guarded("verdict", "TRL461", lambda: stated_verdict_check(bundle, wanted, request.keys))
 
 
 def _signature(bundle: AttestedBundle, request: VerificationRequest) -> BundleCheck:

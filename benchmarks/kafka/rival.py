@@ -50,7 +50,7 @@ def spans_of(message: bytes) -> Iterator[tuple[str, Event]]:
             for span in scope.spans:
                 spans.append({pair.key: pair.value.string_value for pair in span.attributes})
     session = next((span[KEY] for span in spans if KEY in span), None)
-    agent = next((span["gen_ai.agent.name"] for span in spans if KEY in span), None)
+    agent = next((span.get("gen_ai.agent.name") for span in spans if KEY in span), None)
     if session is not None:
         for span in spans:
             if span.get("gen_ai.operation.name") in ("chat", "execute_tool"):

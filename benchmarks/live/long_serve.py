@@ -67,7 +67,7 @@ class Run:
         """Work on a request with the next spans of each session."""
         chosen = self.spans[self.place : self.place + count]
         self.place, self.now = self.place + count, max(span.end for span in chosen)
-        sent = [_of(span, number, name) for number, name in enumerate(self.names) for span in chosen]
+        sent = [span_of(span, number, name) for number, name in enumerate(self.names) for span in chosen]
         body = to_otlp(sent).SerializeToString()
         self.store.accept([ExportRequest(body, Encoding.PROTOBUF, decode(b"", Encoding.PROTOBUF), self.now)])
         self.pipeline.begin()
@@ -120,7 +120,7 @@ def session_spans(events: int) -> Iterator[Span]:
             return
 
 
-def _of(span: Span, number: int, session_id: str) -> Span:
+def span_of(span: Span, number: int, session_id: str) -> Span:
     """Return a span as that of another session."""
     trace_id = f"{number + 1:08x}{span.trace_id[8:]}"
     attributes = {**span.attributes, otel.CONVERSATION: session_id}

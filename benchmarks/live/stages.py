@@ -55,18 +55,24 @@ Result = TypeVar("Result")
 
 @dataclass
 class Load:
-    """The requests of a load, and what its polls cost: seconds a span, by part."""
+    """The requests of a load, and what its polls cost: seconds a span of processor and by the clock, by part.
+
+    `watch` gets the bodies of each poll and what the monitor sends; its time is that of no part.
+    """
 
     name: str
     requests: Sequence[Sequence[Span]]
     seconds: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
+    clock: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
     count: int = 0
+    watch: Callable[[Sequence[bytes], Sequence[Output]], None] | None = None
 
     def timed(self, part: str, run: Callable[[], Result]) -> Result:
         """Run a part of a poll, and note what it costs a span."""
-        begun = time.process_time()
+        begun, clock = time.process_time(), time.perf_counter()
         result = run()
         self.seconds.setdefault(part, []).append((time.process_time() - begun) / self.count)
+        self.clock.setdefault(part, []).append((time.perf_counter() - clock) / self.count)
         return result
 
 
@@ -147,6 +153,8 @@ def polls(load: Load, rules: RuleTexts, profiler: cProfile.Profile | None) -> It
             else:
                 table[key] = value
         state.apply(result.writes)
+        if load.watch is not None:
+            load.watch(bodies, result.outputs)
         yield True
 
 

@@ -45,7 +45,9 @@ def print_table(result: AuditResult, out: Path) -> None:
         for key in broken:
             if "precision" in rules[key]:
                 console.print(Text(f"{clean(key)}: {clean(Precision(**rules[key]['precision']).described)}"))
-        console.print(Group(*_examples(console, result, broken)), crop=False)
+        with_examples = [key for key in broken if result.examples.get(key)]
+        if with_examples:
+            console.print(Group(*_examples(console, result, with_examples)), crop=False)
         console.print()
     for key in broken:
         if rules[key].get("waived"):
@@ -157,16 +159,16 @@ def _number(count: int) -> str:
     return f"{count:,}" if count else "·"
 
 
-def _examples(console: Console, result: AuditResult, broken: list[str]) -> Iterator[Text]:
+def _examples(console: Console, result: AuditResult, keys: list[str]) -> Iterator[Text]:
     """Yield the lines of the first examples; ids are whole, so that they can be copied."""
     yield Text("First examples", style="bold")
-    for key in broken:
+    for key in keys:
         rule = result.summary["rules"][key]
         yield Text.assemble((clean(key), STYLES[rule["severity"]]), ": ", quoted(rule["title"]))
         about = [quoted(rule[name]) for name in ("policy", "owner") if name in rule]
         if about:
             yield Text(f"  {'; '.join(about)}", style="dim")
-        rows = [_example(found) for found in result.examples.get(key, [])]
+        rows = [_example(found) for found in result.examples[key]]
         yield from aligned(rows, console.width, indent=2)
 
 

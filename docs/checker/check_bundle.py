@@ -229,9 +229,9 @@ def derive(rule, pack, head, session):
 
 
 def certified(folder, shown):
-    """Return the verdicts that follow, by place and identity, the rules, the head and the end."""
+    """Return the verdicts that follow, by place and identity, rules, head, end, number of session lines."""
     with (folder / "certificates.jsonl").open(encoding="utf-8", newline="\n") as lines:
-        head, line, rules, found, last = JSON.decode(next(lines, "")), None, {}, {}, ()
+        head, line, rules, found, last, count = JSON.decode(next(lines, "")), None, {}, {}, (), 0
         require(head["version"] == "tracline-certificates/1", "an unknown version of certificates")
         for text in lines:
             line = JSON.decode(text)
@@ -242,19 +242,19 @@ def certified(folder, shown):
             elif line["kind"] == "session":
                 place, seqs = (line["session_id"], line["occurrence"]), [event[0] for event in line["events"]]
                 require(seqs == sorted(set(seqs)) and last < (*place, *seqs[:1]), f"{place}: unordered")
-                last, verdicts = (*place, *seqs[-1:]), found.setdefault(place, {})
+                last, verdicts, count = (*place, *seqs[-1:]), found.setdefault(place, {}), count + 1
                 sets = head["rule_sets"] or {None: [(*named, "", key) for *named, key in rules]}
                 for *names, _, key in sets[line["rule_set"]]:
                     for value, event, *verdict in derive(rules[*names, key], names[0], head, line):
                         verdicts[*names, key, *place, value, event[1], verdict[0]] = event[0]
                         shown[verdict[1]] += 1
-    return found, rules, head, line
+    return found, rules, head, line, count
 
 
 def check(folder):
     """Print what was checked of a bundle."""
     shown, listed, ids = [0, 0], {}, set()
-    found, rules, head, end = certified(folder, shown)
+    found, rules, head, end, count = certified(folder, shown)
     names = ("pack", "rule", "rule_digest", "session_id", "occurrence", "slice", "event_id", "verdict")
     with (folder / "verdicts.jsonl").open(encoding="utf-8", newline="\n") as lines:
         for line in map(JSON.decode, lines):
@@ -269,10 +269,10 @@ def check(folder):
         differ = stated - verdicts.items() if is_cut else stated ^ verdicts.items()
         require(not differ, f"session {place}: verdicts do not follow, or are missing: {differ}")
     left_out = [len(verdicts) for place, verdicts in listed.items() if place not in found]
-    counts = {"sessions": len(left_out), "verdicts": sum(left_out)}
-    require(end["left_out"] == counts, f"{counts} have no certificate, the end states {end['left_out']}")
+    totals = {"kind": "end", "left_out": {"sessions": len(left_out), "verdicts": sum(left_out)}}
+    totals |= {"sessions": count, "verdicts": sum(map(len, listed.values())) - sum(left_out)}
     is_named = [digest(["tracline-rule-set/1", m]) == key for key, m in head["rule_sets"].items()]
-    require(all(is_named), "a rule set has another digest")
+    require(end == totals and all(is_named), f"the end is not {totals}, or a rule set has another digest")
     print(f"passed       {len(rules)} rules have their digests, and verdicts their ids")
     print(f"passed       {sum(shown)} verdicts follow, {shown[0]} of them by the table only")
     print(f"not checked  {sum(left_out)} verdicts left out, {sum(i[:2] == 'r:' for i in ids)} redacted ids")

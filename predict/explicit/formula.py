@@ -77,13 +77,13 @@ def label_states(chain: ExplicitChain, name: str, where: str) -> I64:
 def _joint(chain: ExplicitChain, after: I64) -> ExplicitChain:
     """Return the product's chain, with `after[q, s]` the machine's state after reading state `s` in `q`."""
     states = len(after)
-    entries = np.diff(chain.starts)
+    entries: I64 = np.diff(chain.starts)
     # Rows are ordered by the chain's state, then by the machine's.
     rows = np.repeat(np.arange(chain.states), states)
     starts = np.zeros(len(rows) + 1, dtype=np.int64)
     np.cumsum(entries[rows], out=starts[1:])
     offsets: I64 = chain.starts[rows] - starts[:-1]
-    order = np.repeat(offsets, entries[rows]) + np.arange(starts[-1])
+    order = np.repeat(offsets, entries[rows]) + np.arange(int(starts[-1]))
     machine = np.repeat(np.tile(np.arange(states), chain.states), entries[rows])
     targets = chain.targets[order]
     return ExplicitChain(

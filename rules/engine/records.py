@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import starmap
 from typing import Any, NamedTuple, Protocol
@@ -15,8 +15,6 @@ from ...schemas.instrumentations.missing import Missing
 from ...schemas.records.verdict_record import (
     VerdictRecord,
     Witness,
-    WitnessEvent,
-    WitnessHistory,
     encode_verdict,
 )
 from ...schemas.verdict import Verdict
@@ -28,7 +26,7 @@ from .kernel import I32, Findings
 from .sessions import Mask
 from .status import is_unjudged
 from .witness import (
-    RunWitness,
+    Explanations,
     TrailRows,
     TrailRuns,
     before_events,
@@ -74,8 +72,7 @@ def records(compiled: CompiledRules, judged: Judged) -> Iterator[VerdictRecord]:
         explained = part.take(has_witnesses(part))
         runs = _runs(compiled, judged, explained)
         memory = before_events(compiled.trails, runs)
-        witnessed = witnesses(compiled.trails, replay(compiled.trails, rows, runs, memory))
-        yield from records_of(compiled, part, witnessed, source)
+        yield from records_of(compiled, part, replay(compiled.trails, rows, runs, memory), source)
 
 
 def marked(closed: Findings) -> Findings:
@@ -210,20 +207,16 @@ class JudgedEvents:
 
 
 def records_of(
-    compiled: CompiledRules, found: Findings, explained: Iterable[RunWitness], source: EventSource
+    compiled: CompiledRules, found: Findings, explained: Explanations, source: EventSource
 ) -> Iterator[VerdictRecord]:
     """Yield a record for each finding; `explained` has the witnesses of those that have one, in order."""
-    rest = iter(explained)
+    rest = witnesses(compiled.trails, explained, source.ids)
     shown = [next(rest) if has_witness else None for has_witness in has_witnesses(found).tolist()]
     events = source.events(found.stamps.tolist())
-    places = list({place for witness in shown if witness is not None for place in _places(witness)})
-    ids = dict(zip(places, source.ids(places), strict=True))
     numbers = compiled.program.order[found.columns].tolist()
     values = source.slice_values(found)
-    findings = zip(numbers, found.kinds.tolist(), values, events, shown, strict=True)
-    for number, kind, value, event, witness in findings:
-        explanation = None if witness is None else _named(witness, ids)
-        yield _record(compiled, number, kind, value, event, explanation)
+    for finding in zip(numbers, found.kinds.tolist(), values, events, shown, strict=True):
+        yield _record(compiled, *finding)
 
 
 def has_witnesses(found: Findings) -> Mask:
@@ -274,28 +267,6 @@ def _record(
 def _missing(kind: int, event: RecordEvent) -> Missing | None:
     """Return what an unjudged rule lacked at the event; None where nothing was lacking."""
     return missing_of(event.missing) if is_unknown(kind, event.seq) else None
-
-
-def _places(witness: RunWitness) -> Iterator[int]:
-    """Yield the places of the events that a witness names."""
-    for event in witness.events:
-        yield event.place
-    for bit in witness.history:
-        if bit.place is not None:
-            yield bit.place
-
-
-def _named(witness: RunWitness, ids: Mapping[int, tuple[str, int]]) -> Witness:
-    """Return a witness with the events' ids and `seq` instead of their places."""
-    events: list[WitnessEvent] = []
-    for place, true, residual in witness.events:
-        event_id, seq = ids[place]
-        events.append(WitnessEvent(event_id, residual, seq, true))
-    history: list[WitnessHistory] = []
-    for formula, value, place in witness.history:
-        event_id, seq = (None, None) if place is None else ids[place]
-        history.append(WitnessHistory(event_id, formula, seq, value))
-    return Witness(tuple(events), tuple(history), witness.truncated)
 
 
 def is_unknown(kind: int, seq: int) -> bool:

@@ -7,13 +7,14 @@ nothing, so a witness here begins after the residual last equalled the rule.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...schemas.records.verdict_record import Witness, WitnessEvent, WitnessHistory
 from ..model.machine import Machine
 from ..model.rule import Rule
 from . import trail_loop
@@ -32,33 +33,8 @@ from .trail_table import TrailTable, trail_table
 
 Array: TypeAlias = NDArray[Any]
 
-
-class RunWitnessEvent(NamedTuple):
-    """An event that changed the residual: its place, its true propositions, the new residual."""
-
-    place: int
-    true: tuple[str, ...]
-    residual: str
-
-
-class HistoryBit(NamedTuple):
-    """A past formula that decided a verdict, its value, and the place of the event that last changed it.
-
-    `place` is None where no event changed the value. Before the first event `once p` is false and
-    `historically p` true, so the first event can change either.
-    """
-
-    formula: str
-    value: bool
-    place: int | None
-
-
-class RunWitness(NamedTuple):
-    """The explanation of a verdict: events in order, the verdict's event last, and the deciding history."""
-
-    events: tuple[RunWitnessEvent, ...]
-    history: tuple[HistoryBit, ...] = ()
-    truncated: bool = False
+IdsOf: TypeAlias = Callable[[Sequence[int]], Iterable[tuple[str, int]]]
+"""Returns the ids and the `seq` of the events at places in judged order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +194,7 @@ def replay(trails: TrailProgram, rows: TrailRows, runs: TrailRuns, memory: I64) 
     bits_max = max((len(table.bits) for table in trails.tables), default=0)
     heads = np.empty((asked, HEAD_SIZE), dtype=np.int64)
     events = np.empty((asked * WITNESS_EVENTS_MAX, CHANGE_SIZE), dtype=np.int64)
-    changed_at = np.empty((asked, bits_max), dtype=np.int64)
+    changed_at = np.full((asked, bits_max), -1, dtype=np.int64)
     used = trail_loop.replay(
         (runs.begins, runs.ends, runs.columns, runs.slices, runs.offsets, runs.bounds, runs.asked),
         (rows.codes, rows.letters, rows.words, rows.slices),
@@ -230,28 +206,32 @@ def replay(trails: TrailProgram, rows: TrailRows, runs: TrailRuns, memory: I64) 
     return Explanations(columns, heads, events[:used], changed_at)
 
 
-def witnesses(trails: TrailProgram, found: Explanations) -> Iterator[RunWitness]:
-    """Yield the witnesses of the explanations, in their order."""
-    names: dict[tuple[int, int], tuple[str, ...]] = {}
+def witnesses(trails: TrailProgram, found: Explanations, ids_of: IdsOf) -> Iterator[Witness]:
+    """Yield the witnesses of the explanations, in their order; `ids_of` names their events."""
+    sizes = len(found.events), found.changed_at.shape[1]
+    distinct, numbers = np.unique(
+        np.concatenate([found.events[:, 0], found.changed_at.ravel()]), return_inverse=True
+    )
+    absent = int(np.searchsorted(distinct, 0))
+    ids: list[Any] = [*[(None, None)] * absent, *ids_of(distinct[absent:].tolist())]
     # Flat lists of numbers: the garbage collector visits every list of a list of lists.
-    places, words, residuals = _lists(found.events)
+    at, changed = numbers[: sizes[0]].tolist(), numbers[sizes[0] :].tolist()
+    _, words, residuals = _lists(found.events)
     firsts, counts, truncated, values, deciding = _lists(found.heads)
-    width: int = found.changed_at.shape[1]
-    changed_at: list[int] = found.changed_at.ravel().tolist()
-    columns: list[int] = found.columns.tolist()
-    for i, column in enumerate(columns):
-        table, first, shown = trails.tables[column], firsts[i], list[RunWitnessEvent]()
-        for j in range(first, first + counts[i]):
+    names: dict[tuple[int, int], tuple[str, ...]] = {}
+    for i, column in enumerate(cast("list[int]", found.columns.tolist())):
+        table, shown = trails.tables[column], list[WitnessEvent]()
+        for j in range(firsts[i], firsts[i] + counts[i]):
             true = names.get((column, words[j]))
             if true is None:
                 true = names[column, words[j]] = _true(trails.names[column], words[j])
-            shown.append(RunWitnessEvent(places[j], true, table.residuals[residuals[j]]))
-        history: list[HistoryBit] = []
+            event_id, seq = ids[at[j]]
+            shown.append(WitnessEvent(event_id, table.residuals[residuals[j]], seq, true))
+        history: list[WitnessHistory] = []
         for bit in table.deciding[deciding[i]]:
-            place = changed_at[i * width + bit]
-            value = bool(table.values[values[i], bit])
-            history.append(HistoryBit(table.bits[bit], value, None if place < 0 else place))
-        yield RunWitness(tuple(shown), tuple(history), bool(truncated[i]))
+            event_id, seq = ids[changed[i * sizes[1] + bit]]
+            history.append(WitnessHistory(event_id, table.bits[bit], seq, bool(table.values[values[i], bit])))
+        yield Witness(tuple(shown), tuple(history), bool(truncated[i]))
 
 
 def _lists(rows: I64) -> list[list[int]]:

@@ -14,7 +14,8 @@ TOOLS_MAX = 3
 NAMES_MAX = 6
 """Propositions that a sentence lists."""
 
-_EVENTS = re.compile(r"\b[Ee]vent (\d+)")
+_EVENTS = re.compile(r"\b[Ee]vents? (\d+(?:(?:, | and )\d+)*)")
+_NUMBER = re.compile(r"\d+")
 _KINDS = {
     "user": "user message",
     "assistant": "assistant message",
@@ -58,8 +59,8 @@ def event_phrase(rule: Rule, seq: int, names: Sequence[str]) -> str:
 
 
 def events_of(sentence: str) -> set[int]:
-    """Return the `seq` of the events that a sentence names as `event_phrase` does."""
-    return {int(seq) for seq in _EVENTS.findall(sentence)}
+    """Return the `seq` of the events that a sentence names: `event 3`, `events 3, 5 and 8`."""
+    return {int(seq) for seqs in _EVENTS.findall(sentence) for seq in _NUMBER.findall(seqs)}
 
 
 def _single_noun(predicate: Predicate | None) -> str:

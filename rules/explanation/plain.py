@@ -16,7 +16,7 @@ from ..model.printer import to_text
 from ..model.rule import Rule
 from .nouns import NAMES_MAX, any_noun, event_phrase
 from .past import RunPast
-from .reasons import seen, why_false
+from .reasons import seen, times_true, why_false
 
 _TIMES = {1: "more than once", 2: "more than twice"}
 
@@ -39,7 +39,7 @@ def plain_violation(
         return _excluded(rule, last, decisive, subject)
     if len(present) < len(decisive):
         return None
-    sentence = _conditional(rule, body, witness, subject) if body.op is Op.IMPLIES else None
+    sentence = _conditional(rule, body, witness, subject, past) if body.op is Op.IMPLIES else None
     if sentence is not None or past is None:
         return sentence
     at = len(past.seqs) - 1
@@ -60,15 +60,22 @@ def _excluded(rule: Rule, last: WitnessEvent, decisive: Sequence[str], subject: 
     return f"{subject} came without {' and without '.join(missing)}."
 
 
-def _conditional(rule: Rule, body: Formula, witness: Witness, subject: str) -> str | None:
-    """Return the sentence on `p -> q`, where the witness suffices for the condition q on the past."""
+def _conditional(
+    rule: Rule, body: Formula, witness: Witness, subject: str, past: RunPast | None
+) -> str | None:
+    """Return the sentence on `p -> q`, where the witness suffices for the condition q on the past.
+
+    With the past it names the events that are too many.
+    """
     required = body.args[1]
     missing = _missing(rule, required)
     if missing is not None:
         return f"{subject} came too early: no {missing} came before it{seen(rule)}."
     if required.op is Op.AT_MOST and required.bounds is not None and required.bounds[1]:
-        times = _TIMES.get(required.bounds[1], f"more than {required.bounds[1]} times")
-        return f"{subject} came too often: `{to_text(required.args[0])}` was true {times} by then."
+        counted = f"{subject} came too often: `{to_text(required.args[0])}` was true"
+        if past is not None:
+            return f"{counted} {times_true(required.args[0], past)}."
+        return f"{counted} {_TIMES.get(required.bounds[1], f'more than {required.bounds[1]} times')} by then."
     return _after(rule, required, witness, subject)
 
 

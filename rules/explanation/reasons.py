@@ -6,11 +6,15 @@ Each claim of a sentence is checked on these events, so there is none where it w
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from ..model.formula import Formula, Op
+from ..model.formula import Formula, Op, walk
 from ..model.rule import Rule
-from .nouns import any_noun, event_phrase, joined
+from .nouns import any_noun, event_phrase, events_of, joined
 from .past import RunPast
+
+TIMES_NAMED_MAX = 10
+"""Events that a sentence names of those that were too many."""
 
 
 def why_false(part: Formula, past: RunPast, at: int) -> str | None:
@@ -26,7 +30,7 @@ def why_false(part: Formula, past: RunPast, at: int) -> str | None:
             reasons = (why_false(arg, past, at) for arg in part.args if not past.truth(arg)[at])
             return next((reason for reason in reasons if reason is not None), None)
         case Op.SINCE:
-            return _not_since(part.args[0], part.args[1], past, at)
+            return _not_since(part, past, at)
         case _:
             return None
 
@@ -58,17 +62,56 @@ def _event(part: Formula, past: RunPast, at: int) -> str:
     return event_phrase(past.rule, past.seqs[at], past.names_at(part, at))
 
 
-def _not_since(lasting: Formula, begin: Formula, past: RunPast, at: int) -> str | None:
-    """Return why `lasting since begin` is false: it never began, or an event ended it."""
+def _not_since(part: Formula, past: RunPast, at: int) -> str | None:
+    """Return why `lasting since begin` is false: it never began, or an event ended it.
+
+    The reason names the last event that decided: where a question came after the last answer that counted,
+    that is what became of the question.
+    """
+    lasting, begin = part.args
     begun = past.last(begin, at)
     if begun is None:
         return _never(begin, past, at)
     ended = past.first_false(lasting, begun, at)
     if ended is None or ended == len(past.seqs) - 1:
         return None
-    return (
-        f"came too late: {_event(lasting, past, ended)} ended what {_event(begin, past, begun)} had allowed"
-    )
+    answered = _answer_of(begin)
+    asked = None if answered is None else past.last(answered.question, at)
+    if answered is not None and asked is not None and asked > begun:
+        reason = _unanswered(answered, past, asked, at)
+        if reason is None or _is_last(reason, part, past, at):
+            return reason
+    ending, allowing = _event(lasting, past, ended), _event(begin, past, begun)
+    reason = f"came too late: {ending} ended what {allowing} had allowed"
+    return reason if _is_last(reason, part, past, at) else None
+
+
+def _is_last(reason: str, part: Formula, past: RunPast, at: int) -> bool:
+    """Return whether no `since` in a part changes from the last event that a reason names to the verdict."""
+    places = [past.seqs.index(seq) for seq in events_of(reason)]
+    named, end = max(places), min(at, len(past.seqs) - 2)
+    truths = (past.truth(node)[named : end + 1] for node in walk(part) if node.op is Op.SINCE)
+    return all((truth == truth[0]).all() for truth in truths)
+
+
+class _Answered(NamedTuple):
+    """The condition `answer and (lasting since question)`, in which `shift` is 1 for `previous (...)`."""
+
+    answer: Formula
+    lasting: Formula
+    question: Formula
+    shift: int
+
+
+def _answer_of(begin: Formula) -> _Answered | None:
+    """Return a condition as an answer to a question, None where it has another shape."""
+    present = [arg for arg in begin.args if arg.op is Op.PROP]
+    others = [arg for arg in begin.args if arg.op is not Op.PROP]
+    if begin.op is not Op.AND or len(present) != 1 or len(others) != 1:
+        return None
+    shift = int(others[0].op is Op.PREVIOUS and _is_single(others[0]))
+    inner = others[0].args[0] if shift else others[0]
+    return _Answered(present[0], inner.args[0], inner.args[1], shift) if inner.op is Op.SINCE else None
 
 
 def _never(begin: Formula, past: RunPast, at: int) -> str | None:
@@ -76,34 +119,43 @@ def _never(begin: Formula, past: RunPast, at: int) -> str | None:
     noun = any_noun(past.rule, begin)
     if noun is not None:
         return f"came too early: no {noun} came before it{seen(past.rule)}"
-    present = [arg for arg in begin.args if arg.op is Op.PROP]
-    others = [arg for arg in begin.args if arg.op is not Op.PROP]
-    if begin.op is not Op.AND or len(present) != 1 or len(others) != 1:
+    answered = _answer_of(begin)
+    if answered is None:
         return None
-    shift = int(others[0].op is Op.PREVIOUS and _is_single(others[0]))
-    inner = others[0].args[0] if shift else others[0]
-    answer = any_noun(past.rule, present[0])
-    question = any_noun(past.rule, inner.args[1]) if inner.op is Op.SINCE else None
-    if answer is None or question is None:
-        return None
-    asked, answered = past.last(inner.args[1], at), past.last(present[0], at)
-    if asked is None:
+    question, asked = any_noun(past.rule, answered.question), past.last(answered.question, at)
+    if question is not None and any_noun(past.rule, answered.answer) is not None and asked is None:
         return f"came too early: no {question} came before it{seen(past.rule)}"
-    if asked == len(past.seqs) - 1:
+    return None if asked is None else _unanswered(answered, past, asked, at)
+
+
+def _unanswered(answered: _Answered, past: RunPast, asked: int, at: int) -> str | None:
+    """Return why no event up to a place answers the last question, which came at place `asked`."""
+    answer, question = any_noun(past.rule, answered.answer), any_noun(past.rule, answered.question)
+    if answer is None or question is None or asked == len(past.seqs) - 1:
         return None
-    if answered is None or answered <= asked:
+    came = past.last(answered.answer, at)
+    if came is None or came <= asked:
         place = f"the last {question} (event {past.seqs[asked]})"
-        return f"came too early: no {answer} came since {place}{seen(past.rule)}"
-    between = past.first_false(inner.args[0], asked, answered - shift)
-    if between is None or between == answered:
+        instead = past.first_false(answered.lasting, asked, min(at, len(past.seqs) - 2))
+        reply = "" if instead is None else f"; {_event(answered.lasting, past, instead)} came instead"
+        return f"came too early: no {answer} came since {place}{seen(past.rule)}{reply}"
+    between = past.first_false(answered.lasting, asked, came - answered.shift)
+    if between is None or between == came:
         return None
-    ends = f"{_event(inner.args[1], past, asked)} and {_event(present[0], past, answered)}"
-    return f"came too early: {_event(inner.args[0], past, between)} came between {ends}"
+    ends = f"{_event(answered.question, past, asked)} and {_event(answered.answer, past, came)}"
+    return f"came too early: {_event(answered.lasting, past, between)} came between {ends}"
 
 
 def seen(rule: Rule) -> str:
     """Return the words by which a sentence is about the events that the rule sees only."""
     return "" if rule.steps is None else ", of the events that the rule sees"
+
+
+def times_true(part: Formula, past: RunPast) -> str:
+    """Return how often a part without future operators was true by the last event, and where last."""
+    seqs = [str(seq) for seq, true in zip(past.seqs, past.truth(part).tolist(), strict=True) if true]
+    last = "at events" if len(seqs) <= TIMES_NAMED_MAX else f"the last {TIMES_NAMED_MAX} times at events"
+    return f"{len(seqs):,} times by then, {last} {joined(seqs[-TIMES_NAMED_MAX:])}"
 
 
 def _since(part: Formula, past: RunPast, at: int) -> str | None:

@@ -25,7 +25,7 @@ from ..engine.kernel_loop import NO_SLICE
 from ..engine.records import has_witnesses, marked, records_of
 from ..engine.sessions import Mask, changes, in_order
 from ..engine.status import first_breaches, unjudged_findings
-from ..engine.witness import TrailRows, TrailRuns, replay, witnesses
+from ..engine.witness import TrailRows, TrailRuns, replay
 from .batch_slices import BatchSlices, ClassPlace
 from .carried import Carried
 from .carried_slices import CarriedSlices, SteppedSlice, slice_name
@@ -220,7 +220,7 @@ class _Continuation:
             np.concatenate([no_slices, self._row_slices]),
         )
         explained = replay(trails, rows, self._runs(both.take(has_witnesses(both))), self._memory.trails)
-        records = list(records_of(compiled, both, witnesses(trails, explained), events))
+        records = list(records_of(compiled, both, explained, events))
         for i in self._in_order_of_values(both):
             yield batches[order[i]], records[i]
 

@@ -80,9 +80,9 @@ class Precision:
 
     @property
     def described(self) -> str:
-        """Return the precision in words: `precision 0.44 on 139 messages (44% of them right; ...)`."""
-        meaning = f"{self.value:.0%} of them right; neither what it misses nor the findings are measured"
-        return f"precision {self.value:g} on {self.n:,} {self.of} ({meaning})"
+        """Return in words the precision and what it is of, which is not the findings."""
+        reading = f"precision of its reading of texts, not of its findings: {self.value:g}"
+        return f"{reading}, on {self.n:,} {self.of}; what it misses is not measured"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from .inheritance import condition_node, operator_name
 from .proposition_examples import proposition_examples
 from .rule_fields import applies_to_fault, for_each_fault, slice_paths, steps_fault
 from .transitions import transition_faults, used_transitions
-from .validate import SHAPES, KeyPath, ValidatedRule, validate
+from .validate import NO_STEPS, SHAPES, KeyPath, ValidatedRule, validate
 from .yaml.document import Document, MappingNode, ScalarNode, SequenceNode, YamlNode, data
 
 LIBRARY_PREFIX = "tracline_"
@@ -308,7 +308,8 @@ class _Resolver:
         """Return the steps of one session, each the names of its true propositions."""
         steps = node.items if isinstance(node, SequenceNode) else ()
         if not steps or not all(isinstance(step, SequenceNode) for step in steps):
-            self.report(*SHAPES["holds"], node)
+            is_empty = isinstance(node, SequenceNode) and not steps
+            self.report(*(NO_STEPS if is_empty else SHAPES["holds"]), node)
             return None
         return tuple(frozenset(self.step(step)) for step in steps)
 

@@ -192,6 +192,12 @@ SHAPES = {
 }
 """The fields that accept several forms: the code, message and hint for any other value."""
 
+NO_STEPS = (
+    "TRL240",
+    "an example has no steps",
+    "write `[[]]` for a session of one event at which nothing is true, or leave the field out for no example",
+)
+
 PROPOSITION_SHAPE = (
     "TRL240",
     "an example of a proposition is neither a text nor an event",

@@ -10,7 +10,8 @@ from ..instrumentations.missing import Missing, with_setting
 from ..verdict import Severity, Verdict
 
 
-class WitnessEvent(msgspec.Struct, frozen=True):
+# Records hold no cycles, so the garbage collector need not visit them.
+class WitnessEvent(msgspec.Struct, frozen=True, gc=False):
     """An event that changed the residual: its true propositions, and the residual after it."""
 
     event_id: str
@@ -19,7 +20,7 @@ class WitnessEvent(msgspec.Struct, frozen=True):
     true: tuple[str, ...]
 
 
-class WitnessHistory(msgspec.Struct, frozen=True):
+class WitnessHistory(msgspec.Struct, frozen=True, gc=False):
     """A past formula that decided the verdict, its value, and the event that last changed it (None: none)."""
 
     event_id: str | None
@@ -28,7 +29,7 @@ class WitnessHistory(msgspec.Struct, frozen=True):
     value: bool
 
 
-class Witness(msgspec.Struct, frozen=True):
+class Witness(msgspec.Struct, frozen=True, gc=False):
     """The explanation of a verdict: events in order, the verdict's event last, and the deciding history.
 
     `truncated` states that events between the first ones and the last one are left out.
@@ -42,7 +43,7 @@ class Witness(msgspec.Struct, frozen=True):
 NoField: TypeAlias = msgspec.UnsetType
 
 
-class VerdictRecord(msgspec.Struct, frozen=True, kw_only=True):
+class VerdictRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A verdict of a rule on an event of a session, as docs/bundle.md describes it.
 
     Times are RFC 3339 texts with nine digits. Only unjudged records have `missing`, which lines of early

@@ -108,9 +108,14 @@ def tolerance(rates: Rates) -> Tolerance:
     return Tolerance(rates.tick_s, settle_ticks, tolerated)
 
 
+def default_rate() -> Rate:
+    """Return the rate of a rule of which nothing is known."""
+    return fit([], MEAN_PRIOR)
+
+
 def default_rates(tick_s: int, idle_s: float) -> Rates:
     """Return the prior rates: violations may come until a session is idle for `idle_s`, and closes."""
-    return Rates(VERSION, tick_s, math.ceil(idle_s / tick_s) + 1, fit([], MEAN_PRIOR), ())
+    return Rates(VERSION, tick_s, math.ceil(idle_s / tick_s) + 1, default_rate(), ())
 
 
 def rates_of(

@@ -149,3 +149,59 @@ def test_nights_of_other_settings_do_not_follow(tmp_path: Path) -> None:
         night_options(source, AuditOptions(as_of=START + 2 * DAY, idle_s=60.0), previous.as_of, previous)
     with pytest.raises(SourceError, match="TRL442"):
         night_options(source, AuditOptions(as_of=START, idle_s=IDLE / NS), previous.as_of, previous)
+
+
+def gaps_of(random: Random, name: str) -> list[dict]:
+    """Return an occurrence with gaps longer than the idle time, as of an archive with another setting."""
+    rows = session(name, *random.choices(EVENTS, k=random.randrange(2, 6)), end=False)
+    time = START
+    for row in rows:
+        row["time"] = time
+        time += random.choice((HOUR // 2, 3 * HOUR, DAY))
+    return rows
+
+
+def until_silence(rows: list[dict]) -> list[dict]:
+    """Return the events before the first gap longer than the idle time."""
+    found = rows[:1]
+    for row in rows[1:]:
+        if row["time"] - found[-1]["time"] > IDLE:
+            break
+        found.append(row)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_session_that_goes_on_after_its_close_stands_in_one_night(seed: int, tmp_path: Path) -> None:
+    """The nights are one audit of what came before each silence; what came after it is rejected by name."""
+    random = Random(seed)
+    archive = tmp_path / "archive"
+    sessions = [gaps_of(random, f"s{number}") for number in range(12)]
+    rows = sorted((row for each in sessions for row in each), key=lambda row: row["time"])
+    files: dict[int, list[dict]] = {}
+    for row in rows:
+        files.setdefault(row["time"] // (6 * HOUR), []).append(row)
+    for number, part in files.items():
+        write(archive / f"events-{number}.parquet", part)
+    ends = sorted(random.sample(range(START, START + 6 * DAY), 4))
+    nights = nightly(archive, tmp_path, ends)
+    found = [each for night in nights for each in bundle_lines(night)]
+    write(tmp_path / "cut" / "events.parquet", [row for each in sessions for row in until_silence(each)])
+    audit(str(tmp_path / "cut"), RULES, tmp_path / "whole", AuditOptions(as_of=ends[-1], idle_s=IDLE / NS))
+    assert len(found) >= 5
+    assert sorted(found, key=lambda each: each["id"]) == sorted(
+        closed_verdicts(tmp_path / "whole"), key=lambda each: each["id"]
+    )
+    populations = [json.loads((night / "summary.json").read_text())["population"] for night in nights]
+    rejected = sum(each["rejected_by_reason"].get("session-resumed", 0) for each in populations)
+    resumed = [
+        each
+        for each in sessions
+        if [row for row in each[len(until_silence(each)) :] if row["time"] <= ends[-1]]
+    ]
+    assert rejected >= len(resumed) > 0
+    for night, begin, end in zip(nights[1:], ends, ends[1:], strict=False):
+        alone = night_options([str(archive)], AuditOptions(as_of=end, idle_s=IDLE / NS), begin)
+        audit(str(archive), RULES, tmp_path / "again", alone)
+        for name in SAME:
+            assert (tmp_path / "again" / name).read_bytes() == (night / name).read_bytes(), name

@@ -28,13 +28,17 @@ PLACE = r"[Ee]vent (\d+)(?: \(([`pqr, ]+)\))?"
 
 EARLY = re.compile(rf"{PLACE} came too early: no event with `(\w)` came before it\.")
 SINCE = re.compile(
-    rf"{PLACE} came too early: no event with `(\w)` came since the last event with `(\w)` \(event (\d+)\)\."
+    rf"{PLACE} came too early: no event with `(\w)` came since the last event with `(\w)` \(event (\d+)\)"
+    rf"(?:; {PLACE} came instead)?\."
 )
 BETWEEN = re.compile(rf"{PLACE} came too early: {PLACE} came between {PLACE} and {PLACE}\.")
 LATE = re.compile(rf"{PLACE} came too late: {PLACE} ended what {PLACE} had allowed\.")
 RIGHT = re.compile(rf"{PLACE} came right after {PLACE}\.")
 AFTER = re.compile(
     rf"{PLACE} came after (.*?)(?:, with no event with `(\w)` since(?: the first)?|, which excludes it)?\."
+)
+OFTEN = re.compile(
+    rf"{PLACE} came too often: `(\w)` was true (\d+) times by then, at events ([\d, ]+) and (\d+)\."
 )
 EXCLUDED = re.compile(rf"The rule excludes {PLACE}\.")
 WITHOUT = re.compile(rf"{PLACE} came without `(\w)`(?: and without `(\w)`)?\.")
@@ -53,11 +57,14 @@ def is_early(_: Formula, word: Word, found: re.Match[str]) -> bool:
 
 
 def is_since(_: Formula, word: Word, found: re.Match[str]) -> bool:
-    """Return whether the last q came where the sentence has it, and no p after it."""
+    """Return whether the last q came where the sentence has it, and no p after it, but the event instead."""
     last, end = int(found[5]), int(found[1])
+    instead = last + 1 if found[6] is None else int(found[6])
     after = word[last : end - 1]
     return (
-        last < end and found[4] in word[last - 1] and not any({found[3], found[4]} & true for true in after)
+        last < instead <= end
+        and found[4] in word[last - 1]
+        and not any({found[3], found[4]} & true for true in after)
     )
 
 
@@ -74,6 +81,17 @@ def is_late(formula: Formula, word: Word, found: re.Match[str]) -> bool:
     return began < ended < end and all(allowed[began - 1 : ended - 1]) and not any(allowed[ended - 1 :])
 
 
+def is_last(formula: Formula, word: Word, sentence: str) -> bool:
+    """Return whether no `since` of the rule changes between the last event that the sentence names and p's.
+
+    Where one did, a later event than those named decided: the sentence would blame the wrong one.
+    """
+    seqs = [int(seq) for seq, _ in re.findall(PLACE, sentence)]
+    places = range(max(seq for seq in seqs if seq < seqs[0]), seqs[0])
+    parts = [part for part in walk(formula) if part.op is Op.SINCE]
+    return all(len({holds(part, word, at) for at in places}) == 1 for part in parts)
+
+
 def is_right_after(_: Formula, __: Word, found: re.Match[str]) -> bool:
     """Return whether the events are neighbours."""
     return int(found[3]) == int(found[1]) - 1
@@ -85,6 +103,13 @@ def is_after(_: Formula, word: Word, found: re.Match[str]) -> bool:
     since = word[places[0] : int(found[1]) - 1]
     is_free = found[4] is None or not any(found[4] in true for true in since)
     return is_free and places == sorted(places) and places[-1] < int(found[1])
+
+
+def is_often(_: Formula, word: Word, found: re.Match[str]) -> bool:
+    """Return whether the sentence counts and names every event with the proposition."""
+    named = [*map(int, found[5].split(", ")), int(found[6])]
+    true = [at for at in range(1, int(found[1]) + 1) if found[3] in word[at - 1]]
+    return named == true and int(found[4]) == len(true)
 
 
 def is_true_there(_: Formula, __: Word, found: re.Match[str]) -> bool:
@@ -123,6 +148,7 @@ CLAIMS: dict[re.Pattern[str], Callable[[Formula, Word, re.Match[str]], bool]] = 
     LATE: is_late,
     RIGHT: is_right_after,
     AFTER: is_after,
+    OFTEN: is_often,
     EXCLUDED: is_true_there,
     WITHOUT: is_without,
     WITHIN: is_within,
@@ -172,6 +198,8 @@ CASES = (
         ("always (p -> previous (true since (q and previous (not p since r))))", "pqr", [SINCE, BETWEEN]),
         ("always (p -> not previous (not r since q))", "pqr", [AFTER]),
         ("always (p -> not previous (not r since (q and previous (not r since q))))", "pqr", [AFTER]),
+        ("always (p -> at_most[1] p)", "pq", [OFTEN]),
+        ("always (p -> at_most[2] q)", "pq", [OFTEN]),
         ("always not (p and previous p)", "pq", [RIGHT]),
         ("always not (p and previous q)", "pq", [RIGHT]),
         ("always not p", "pq", [EXCLUDED]),
@@ -184,6 +212,22 @@ CASES = (
         ("always (p -> next (not r until q))", "pqr", [TURNS, OPEN]),
     ],
 )
+
+
+ASKED = "always (p -> previous (not (q and not r) since (r and previous (not q since p))))"
+"""A rule in which p asks, q speaks and r agrees; p also is what requires the answer."""
+
+
+def test_a_sentence_names_what_decided_last() -> None:
+    """Where a later question got no yes, the sentence blames its answer, over words of five events."""
+    words = list(product(LETTERS, repeat=5))
+    check(ASKED, Random(11).sample(words, WORDS_MAX), [SINCE, BETWEEN, LATE])
+
+
+@pytest.mark.slow
+def test_every_sentence_names_what_decided_last() -> None:
+    """The same over all words of five events."""
+    check(ASKED, product(LETTERS, repeat=5), [SINCE, BETWEEN, LATE])
 
 
 @pytest.mark.parametrize(*CASES)
@@ -211,6 +255,8 @@ def check(rule: str, words: Iterable[Word], shapes: list[re.Pattern[str]]) -> No
         found = pattern.fullmatch(sentence)
         assert found
         assert CLAIMS[pattern](formula, word, found), (rule, word, sentence)
+        if pattern in (LATE, SINCE, BETWEEN):
+            assert is_last(formula, word, sentence), (rule, word, sentence)
         for seq, true in re.findall(PLACE, sentence):
             assert set(re.findall(r"`(\w)`", true)) <= word[int(seq) - 1], (word, sentence)
     assert set(shapes) <= set(counts), {pattern.pattern: count for pattern, count in counts.items()}

@@ -95,7 +95,10 @@ def read_history(
 def note_unlearned(learned: StatusHistory) -> None:
     """State on standard error that rates are learned from nothing, if that is so."""
     if not learned.statuses:
-        note("warning: no session to learn rates from: every rate is the default one")
+        from ....stream.alerts.rates import default_rate
+
+        default = f"alarms tolerate the default rate, {default_rate().tolerated:.1%}, in every rule"
+        note(f"warning: no session to learn rates from: {default}")
 
 
 @click.group("alerts", cls=LazyGroup, table=COMMANDS)

@@ -53,6 +53,8 @@ def command(
     history = read_history(archive, rules, timezone, allow_rejected)
     learned = history if until is None else history.before(until)
     note_unlearned(learned)
+    if not learned.statuses:
+        note("`tracline audit --tolerate` refuses rates that were learned from no session")
     rates = learn_rates(learned.statuses, tick_s, history.idle_s)
     out.write_bytes(encode(rates))
     note(f"{out}: {sum(len(rule.agents) for rule in rates.rules):,} rates of {len(rates.rules):,} rules")

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ....schemas.verdict import Severity
-from ...options import grouped_options, note
-from ...terminal import quoted
+from ...error import coded_error
+from ...options import grouped_options
 from .tolerated_rates import described, is_tolerated, read_rates
 
 if TYPE_CHECKING:
     from ....stream.alerts.rates import Rates
+
+_UNLEARNED_HINT = "learn rates with `tracline alerts rates` from logs with times, or leave --tolerate out"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,12 +41,16 @@ class FailingOptions:
         return Severity.INFO if self.fail_on is None else Severity(self.fail_on)
 
     def rates(self) -> Rates | None:
-        """Return the tolerated rates. Raises CommandError (TRL762) if they are damaged, and OSError."""
+        """Return the tolerated rates, which are those of at least one rule.
+
+        Raises CommandError (TRL762) if they are damaged or of no rule, and OSError.
+        """
         if self.tolerate is None:
             return None
         rates = read_rates(self.tolerate)
         if not rates.rules:
-            note(f"{quoted(str(self.tolerate))}: no rule has a tolerated rate, so every broken rule fails")
+            what = "no rule has a tolerated rate: the rates were learned from no session with times"
+            raise coded_error("TRL762", str(self.tolerate), what, _UNLEARNED_HINT)
         return rates
 
     def accepted(self, summary: Mapping[str, Any], rates: Rates | None) -> dict[str, str]:

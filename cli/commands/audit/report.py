@@ -27,7 +27,8 @@ def command(bundle: Path, as_csv: bool, earlier: Path | None) -> None:
 
     The report is a single page without scripts that opens from disk: what was audited, the rate of each rule
     with its interval, the worst sessions and a sample of clean ones as timelines, and how to re-perform the
-    audit. The same bundle and version of tracline give the same bytes.
+    audit. The same bundle and version of tracline give the same bytes. Where the attestation states other
+    bytes, as for a bundle of another version, nothing is written.
     """
     if as_csv and earlier is not None:
         raise click.UsageError("--csv and --compare exclude each other.")
@@ -42,7 +43,8 @@ def command(bundle: Path, as_csv: bool, earlier: Path | None) -> None:
         for line in comparison_lines(compare_bundles(earlier, bundle)):
             click.echo(line)
     else:
-        from ....batch.report.page import REPORT, write_report
+        from ....batch.report.page import REPORT
+        from ....batch.verification.redrawn import redraw_report
 
-        write_report(bundle)
+        redraw_report(bundle)
         click.echo(bundle / REPORT)

@@ -10,20 +10,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ...options import Command, format_option
+from ...options import Command, RuleSelection, format_option, selected_rules_options
+from ...source import audit_options
 from ...terminal import quoted
 from .signing import key_path_option
 
 if TYPE_CHECKING:
     from ....batch.verification.attested import AttestedBundle
     from ....batch.verification.checks import BundleCheck
+    from ....batch.verification.single_verdict import WantedVerdict
     from ....batch.verification.verify import BundleVerification
 
 _WORDS = {"passed": "passed", "failed": "FAILED", "not_checked": "not checked"}
 
 
 @click.command("verify", cls=Command)
-@click.argument("bundle", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("bundle", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @key_path_option("Check that this public key has signed the bundle; can be repeated.")
 @click.option(
     "--archive", multiple=True, metavar="ARCHIVE", help="Compare the files of the archive; can be repeated."
@@ -47,18 +49,31 @@ _WORDS = {"passed": "passed", "failed": "FAILED", "not_checked": "not checked"}
     metavar="FILE",
     help="Check the revealed values of a redacted bundle.",
 )
+@click.option("--verdict", metavar="ID", help="Judge only the session of this verdict, from the archive.")
+@click.option(
+    "--session",
+    metavar="ID",
+    help="The session of the verdict, without BUNDLE; else all are judged to find it.",
+)
+@selected_rules_options(required=False)
 @format_option("table", "json")
 def command(
-    bundle: Path,
+    bundle: Path | None,
     key: tuple[Path, ...],
     archive: tuple[str, ...],
     rerun: bool,
     previous: Path | None,
     tsa: Path | None,
     reveal: Path | None,
+    verdict: str | None,
+    session: str | None,
+    selection: RuleSelection,
     format: str,
 ) -> None:
     """Check BUNDLE: its files, its signature, and what its verdicts follow from.
+
+    With --verdict only one session is judged, in seconds: by the rules in BUNDLE, or without one by --rules,
+    or else by those that judged it live, which an archive of tracline has.
 
     Each check passed, failed or was not made. The exit code is 0 if none failed and all were made that an
     option asks for, 1 if one failed, and 2 if one that an option asks for could not be made, or if the bundle
@@ -67,10 +82,23 @@ def command(
     from ....batch.attestation.keys import read_public
     from ....batch.attestation.timestamp import read_certificates
     from ....batch.redaction.reveal import reveal_check
+    from ....batch.verification.single_verdict import WantedVerdict
     from ....batch.verification.verify import VerificationRequest, verify
 
-    if rerun and not archive:
-        raise click.UsageError("--rerun requires --archive.")
+    if (rerun or verdict is not None) and not archive:
+        raise click.UsageError(f"{'--rerun' if rerun else '--verdict'} requires --archive.")
+    if verdict is None and (bundle is None or session is not None or selection.is_given):
+        raise click.UsageError(
+            "BUNDLE is missing." if bundle is None else "--session and --rules need --verdict."
+        )
+    if bundle is not None and (session is not None or selection.is_given):
+        raise click.UsageError("BUNDLE has the session and the rules: leave out --session and --rules.")
+    threads = os.cpu_count() or 1
+    wanted = None if verdict is None else WantedVerdict(verdict, archive, threads)
+    if bundle is None:
+        assert wanted is not None, "the options are checked"
+        _finish(_archived(wanted, session, selection), format)
+        return
     keys = tuple(map(read_public, key))
     further: dict[str, Callable[[AttestedBundle], BundleCheck]] = {}
     if reveal is not None:
@@ -80,11 +108,26 @@ def command(
         archive=archive,
         rerun=rerun,
         previous=previous,
-        threads=os.cpu_count() or 1,
+        threads=threads,
         authorities=() if tsa is None else tuple(read_certificates(tsa)),
         further=further,
+        verdict=wanted,
     )
-    found = verify(bundle, request)
+    _finish(verify(bundle, request), format)
+
+
+def _archived(wanted: WantedVerdict, session: str | None, selection: RuleSelection) -> BundleVerification:
+    """Check a verdict without a bundle."""
+    from ....batch.verification.single_verdict import archived_verdict_check
+    from ....batch.verification.verify import BundleVerification
+
+    rules = selection.load() if selection.is_given else None
+    check = archived_verdict_check(wanted, session, rules, audit_options("UTC"))
+    return BundleVerification(None, (check,), frozenset({"verdict"}))
+
+
+def _finish(found: BundleVerification, format: str) -> None:
+    """Print the checks, and exit with their code."""
     _print(found, format)
     if found.exit_code:
         click.get_current_context().exit(found.exit_code)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 from tracline.rules.engine import kernel, kernel_loop
 from tracline.rules.engine.kernel import I64
 from tracline.rules.engine.witness import (
-    RunWitness,
+    Explanations,
     TrailProgram,
     TrailRows,
     TrailRuns,
@@ -21,6 +22,34 @@ from tracline.rules.engine.witness import (
 )
 from tracline.rules.model.machine import Machine
 from tracline.rules.model.rule import Rule
+
+
+class RunWitnessEvent(NamedTuple):
+    """An event that changed the residual: its place, its true propositions, the new residual."""
+
+    place: int
+    true: tuple[str, ...]
+    residual: str
+
+
+class HistoryBit(NamedTuple):
+    """A past formula that decided a verdict, its value, and the place of the event that last changed it.
+
+    `place` is None where no event changed the value. Before the first event `once p` is false and
+    `historically p` true, so the first event can change either.
+    """
+
+    formula: str
+    value: bool
+    place: int | None
+
+
+class RunWitness(NamedTuple):
+    """The explanation of a verdict by places: events in order, the verdict's last, and deciding history."""
+
+    events: tuple[RunWitnessEvent, ...]
+    history: tuple[HistoryBit, ...] = ()
+    truncated: bool = False
 
 
 def trails_of(rule: Rule, machine: Machine) -> TrailProgram:
@@ -51,7 +80,7 @@ def replayed(
         asked = sorted(index for index in set(at) if begin <= index < end)
         runs = _run(trails, begin, end, asked)
         memory = before_events(trails, runs) if memory is None else memory
-        explained = witnesses(trails, replay(trails, _rows(trails, words), runs, memory))
+        explained = _witnesses(trails, replay(trails, _rows(trails, words), runs, memory))
         found.update(zip(asked, explained, strict=True))
     return found
 
@@ -74,11 +103,19 @@ def replayed_apart(
         asked=np.repeat(begins[:-1], list(map(len, at))) + np.array(list(chain(*at)), dtype=np.int64),
     )
     rows = _rows(trails, [machine.word(true) for word in words for true in word])
-    explained = witnesses(trails, replay(trails, rows, runs, before_events(trails, runs)))
+    explained = _witnesses(trails, replay(trails, rows, runs, before_events(trails, runs)))
     return [
         {index: _moved(next(explained), -begin) for index in indices}
         for begin, indices in zip(begins.tolist(), at, strict=False)
     ]
+
+
+def _witnesses(trails: TrailProgram, found: Explanations) -> Iterator[RunWitness]:
+    """Yield the witnesses with the places of their events, which stand in for their `seq`."""
+    for each in witnesses(trails, found, lambda places: ((str(place), place) for place in places)):
+        events = tuple(RunWitnessEvent(event.seq, event.true, event.residual) for event in each.events)
+        history = tuple(HistoryBit(bit.formula, bit.value, bit.seq) for bit in each.history)
+        yield RunWitness(events, history, each.truncated)
 
 
 def _moved(witness: RunWitness, by: int) -> RunWitness:

@@ -79,7 +79,19 @@ def emptied_session(lines: Lines) -> Lines:
     return [*lines[:at], emptied, *lines[at + 1 : -1], json.dumps(end) + "\n"]
 
 
+def other_total(name: str) -> Callable[[Lines], Lines]:
+    """Return a change of a total that the end states."""
+
+    def change_end(lines: Lines) -> Lines:
+        end = json.loads(lines[-1])
+        return [*lines[:-1], json.dumps({**end, name: end[name] + 1}) + "\n"]
+
+    return change_end
+
+
 CERTIFICATES_CHANGES = [
+    other_total("sessions"),
+    other_total("verdicts"),
     second_content,
     content_apart,
     repeated_session,

@@ -184,6 +184,7 @@ def test_the_page_has_the_likely_mistakes_and_the_silent_agents(folder: Path) ->
     silent = {"agent": "bot", "last_day": "2026-02-17", "silent_days": 1, "sessions_expected": 12}
     summary["population"]["silent_agents"] = [silent]
     (bundle / "summary.json").write_text(json.dumps(summary))
+    (bundle / "attestation.json").unlink()
     assert run("report", bundle).exit_code == 0
     page = (bundle / "report.html").read_text("utf-8")
     assert "1 condition of a rule is likely a mistake" in page
@@ -240,6 +241,7 @@ def test_the_page_stays_below_three_megabytes(folder: Path) -> None:
     (bundle / "sessions.jsonl").write_text(
         "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in full)
     )
+    (bundle / "attestation.json").unlink()
     assert run("report", bundle).exit_code == 0
     page = (bundle / "report.html").read_bytes()
     assert 1_500_000 < len(page) < 3_000_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tracline.batch.contents.spelling import contained, misspelt, misspelt_path
+from tracline.batch.contents.spelling import contained, is_part, misspelt, misspelt_path, similar
 
 MISSPELT = [
     ("cancel_reservatoin", "cancel_reservation"),
@@ -14,6 +14,7 @@ MISSPELT = [
     ("get_ordr", "get_order"),
     ("bussiness", "business"),
     ("order2_detials", "order2_details"),
+    ("first_nam", "first_name"),
     ("größe", "Größe"),
 ]
 DIFFERENT = [
@@ -67,3 +68,34 @@ def test_a_name_contained_in_one_other_name() -> None:
     assert contained("mcp_shop_get_order", ["get_order"]) == "get_order"
     assert contained("refund", ["issue_refund", "create_refund"]) is None
     assert contained("refund", ["", "think"]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "expected"),
+    [
+        ("birth_date", ["first_name", "last_name", "dob"], "dob"),
+        ("dob", ["first_name", "birth_date"], "birth_date"),
+        ("reservation", ["destination", "reservation_id", "user_id"], "reservation_id"),
+        ("cabin_class", ["class_action", "cabin"], "cabin"),
+        ("payments", ["passengers", "payment_methods"], "payment_methods"),
+        ("qty", ["quit", "quantity"], "quantity"),
+        ("zip_code", ["promo_code", "zip"], "zip"),
+        ("state", ["stage_id", "status"], "status"),
+        ("id", ["reservation_id", "cabin"], "reservation_id"),
+        ("id", ["reservation_id", "user_id"], None),
+        ("order_id", ["reservation_id"], None),
+        ("insurance", ["cabin", "nights"], None),
+    ],
+)
+def test_words_count_more_than_letters(name: str, known: list[str], expected: str | None) -> None:
+    """A name with the words of the other comes before one with similar letters; an abbreviation, too."""
+    assert similar(name, known) == expected
+    assert similar(name, known[::-1]) == expected
+
+
+def test_generic_words_alone_are_no_part() -> None:
+    """All words of one name are in the other, and not only `id` or `name`."""
+    assert is_part("reservation", "reservation_id")
+    assert is_part("reservation_id", "reservation")
+    assert not is_part("id", "reservation_id")
+    assert not is_part("order_id", "reservation_id")

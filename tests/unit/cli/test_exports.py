@@ -227,14 +227,16 @@ def test_a_tolerated_rate_fails_only_above_its_interval(desk: Path) -> None:
     )
 
 
-def test_rates_of_no_rule_are_noted(desk: Path) -> None:
-    """Such a file, learned from sessions without times, tolerates nothing."""
+def test_rates_of_no_rule_are_refused(desk: Path) -> None:
+    """Such a file, learned from sessions without times, is an error with a remedy, and no audit is done."""
     rates(desk, 1, 200)
     learned = json.loads((desk / "rates.json").read_text())
     (desk / "rates.json").write_text(json.dumps({**learned, "rules": []}))
-    line = ["audit", "archive", "--rules", "our packs/desk.yaml", "--out", "bundle"]
-    found = CliRunner().invoke(tracline, [*line, "--fail-on", "high", "--tolerate", "rates.json"])
-    assert "rates.json: no rule has a tolerated rate, so every broken rule fails" in found.stderr
+    found = audit("--fail-on", "high", "--tolerate", "rates.json")
+    assert found.exit_code == 2
+    assert "rates.json: TRL762 no rule has a tolerated rate" in found.stderr
+    assert "from logs with times" in found.stderr
+    assert not (desk / "bundle").exists()
 
 
 def test_a_rule_without_a_tolerated_rate_tolerates_nothing(desk: Path) -> None:

@@ -14,6 +14,7 @@ from tracline.cli import tracline
 
 from ...support.event_rows import PACK, call, session, user, write
 from ...support.evidence.bundle_lines import bundle_lines
+from ...support.evidence.opened_files import opened_files
 
 NS = 10**9
 HOUR = 3600 * NS
@@ -98,6 +99,42 @@ def test_a_series_of_nights(place: Path) -> None:
     ]
     checks = json.loads(CliRunner().invoke(tracline, verified).stdout)["checks"]
     assert {each["check"]: each["result"] for each in checks}["rerun"] == "passed", checks
+
+
+def test_a_file_is_opened_again_only_where_an_open_session_has_rows_in_it(place: Path) -> None:
+    """Of all files of earlier nights, in every night, only those in `open.jsonl` are opened."""
+    assert first(place).exit_code == 0
+    long = session("b", user("no!"), call("pay"), start=DAYS[2] - NS, end=False)
+    append(place, 1, session("c", user("no!"), start=DAYS[1] + HOUR), mark=DAYS[1] + 2 * HOUR)
+    append(place, 2, long[:1], mark=DAYS[2])
+    with opened_files(place / "archive") as opened:
+        assert after(place, 2).exit_code == 0
+    new = {Path(each["name"]).name for each in bundle_lines(place / NAMES[2], "inputs.jsonl")}
+    assert len(new) == 2
+    assert {name for name in opened if name.endswith(".parquet")} == new
+    [still_open] = bundle_lines(place / NAMES[2], "open.jsonl")
+    append(place, 3, long[1:], mark=DAYS[3])
+    with opened_files(place / "archive") as opened:
+        assert after(place, 3).exit_code == 0
+    known = {path.name for path in (place / "archive").rglob("*.parquet")}
+    assert len(known) == 4
+    read = {Path(each["name"]).name for each in bundle_lines(place / NAMES[3], "inputs.jsonl")}
+    assert {Path(name).name for name in still_open["files"]} < read
+    assert len(read) == 2
+    assert {name for name in opened if name.endswith(".parquet")} == read
+
+
+def test_after_a_quiet_night_no_finished_file_is_opened(place: Path) -> None:
+    """The archive states which files it had when it was complete up to the end of the night before."""
+    assert first(place).exit_code == 0
+    append(place, 1, [], mark=DAYS[2])
+    assert after(place, 2).exit_code == 0
+    append(place, 2, session("c", user("no!"), start=DAYS[2] + HOUR), mark=DAYS[3])
+    with opened_files(place / "archive") as opened:
+        assert after(place, 3).exit_code == 0
+    read = {Path(each["name"]).name for each in bundle_lines(place / NAMES[3], "inputs.jsonl")}
+    assert len(read) == 1
+    assert {name for name in opened if name.endswith(".parquet")} == read
 
 
 def test_a_night_is_not_longer_than_the_archive_is_complete(place: Path) -> None:

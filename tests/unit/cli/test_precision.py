@@ -31,10 +31,10 @@ def test_the_precision_stands_beside_the_rate(tmp_path: Path) -> None:
     write(tmp_path / "archive" / "events.parquet", session("loud", user("what!")))
     line = ["audit", str(tmp_path / "archive"), "--rules", str(tmp_path / "desk.yaml")]
     line += ["--out", str(tmp_path / "out")]
-    words = "precision 0.44 on 139 marked messages (44% of them right; "
-    words += "neither what it misses nor the findings are measured)"
+    words = "precision of its reading of texts, not of its findings: 0.44, on 139 marked messages; "
+    words += "what it misses is not measured"
     assert f"calm: {words}" in " ".join(CliRunner().invoke(tracline, line).stdout.split())
-    assert "Neither what it misses" in (tmp_path / "out" / "report.html").read_text()
+    assert "not of its findings: 0.44" in (tmp_path / "out" / "report.html").read_text()
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["rules"]["calm"]["precision"] == {"value": 0.44, "n": 139, "of": "marked messages"}
     suites = ElementTree.fromstring(CliRunner().invoke(tracline, [*line, "--format", "junit"]).stdout)

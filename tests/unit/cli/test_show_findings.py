@@ -31,6 +31,11 @@ rules:
 """
 
 
+def replied(text: str) -> dict:
+    """A message of the agent."""
+    return {"kind": "assistant", "text": text}
+
+
 def run(*words: str | Path) -> Result:
     """Run the command with these words."""
     return CliRunner().invoke(tracline, list(map(str, words)))
@@ -93,6 +98,62 @@ def test_a_finding_has_its_events_the_witness_and_a_sentence(tmp_path: Path) -> 
     assert found["sentence"] in " ".join(table.split())
     assert "> 3 tool_call" in table
     assert "(5 events left out)" in table
+
+
+ASKED = """
+pack: asked
+version: 1
+propositions:
+  asks: kind == "assistant" and text contains "?"
+  speaks: kind == "user"
+  agrees: kind == "user" and text contains "yes"
+  acts: kind == "tool_call" and tool == "act"
+  fails: kind == "tool_call" and tool == "fail"
+rules:
+  - id: agreed
+    title: Agreed to
+    formula: >-
+      acts -> previous (not (speaks and not agrees) since (agrees and previous (not speaks since asks)))
+  - {id: fails, title: Fails at most twice, formula: "fails -> at_most[2] fails"}
+"""
+
+
+def test_a_later_question_without_a_yes_is_shown(tmp_path: Path) -> None:
+    """The sentence names the last question and its answer, and all events from there on are shown."""
+    steps = [
+        replied("Go?"),
+        user("yes"),
+        user("or not"),
+        replied("Now?"),
+        user("hm"),
+        call("look"),
+        call("act"),
+    ]
+    write(tmp_path / "archive" / "events.parquet", session("s", *steps))
+    (found,) = shown(audited(tmp_path, tmp_path / "archive", ASKED), "--rule", "agreed")
+    assert found["sentence"] == (
+        "The `act` call at event 7 (`acts`) came too early: no user message with `agrees` came since the "
+        "last assistant message with `asks` (event 4); the user message at event 5 (`speaks`) came instead."
+    )
+    assert {4, 5, 6, 7} <= {event["seq"] for event in found["events"]}
+
+
+def test_events_between_that_the_rule_reads_are_shown(tmp_path: Path) -> None:
+    """The events between those that the sentence names, at which something of the rule is true, are shown."""
+    looks = [call(f"look{at}", f"c{at}") for at in range(6)]
+    steps = [replied("Go?"), user("hm"), user("well"), *looks, call("act")]
+    write(tmp_path / "archive" / "events.parquet", session("s", *steps))
+    (found,) = shown(audited(tmp_path, tmp_path / "archive", ASKED), "--rule", "agreed")
+    assert [event["seq"] for event in found["events"]] == [1, 2, 3, 8, 9, 10]
+
+
+def test_events_that_are_too_many_are_named_and_shown(tmp_path: Path) -> None:
+    """Each event that counts is in the sentence and among the events."""
+    steps = [step for at in range(3) for step in (call("fail", f"f{at}"), *(user("hm"),) * 5)]
+    write(tmp_path / "archive" / "events.parquet", session("s", *steps))
+    (found,) = shown(audited(tmp_path, tmp_path / "archive", ASKED), "--rule", "fails")
+    assert found["sentence"].endswith("`fails` was true 3 times by then, at events 1, 7 and 13.")
+    assert {1, 7, 13} <= {event["seq"] for event in found["events"]}
 
 
 def test_the_rules_of_the_demo_are_explained(demo: Path) -> None:

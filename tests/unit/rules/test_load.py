@@ -414,3 +414,12 @@ def test_a_valid_pack_loads_no_diagnosis() -> None:
 def test_the_json_schema_is_current() -> None:
     """The schema file for editors is generated from the current models."""
     assert SCHEMA_FILE.read_text("utf-8") == json_schema(), "run make generated"
+
+
+@pytest.mark.parametrize("examples", ["violated: []", "violated: [[[]], []]", "holds: []"])
+def test_an_example_without_steps_is_named_as_such(examples: str) -> None:
+    """The message is on the empty list, and not on the forms of an example."""
+    text = SMALL + f"rules:\n  - {{id: r, formula: a, examples: {{{examples}}}}}\n"
+    with pytest.raises(RuleError) as refused:
+        pack_text(text)
+    assert [problem.message for problem in refused.value.problems] == ["an example has no steps"]

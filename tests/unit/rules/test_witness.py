@@ -2,11 +2,10 @@
 
 from tracline.rules.compiler.compile import compile_rule
 from tracline.rules.engine.trail_loop import WITNESS_EVENTS_MAX
-from tracline.rules.engine.witness import RunWitness
 from tracline.rules.language.parse import parse_formula, parse_predicate
 from tracline.rules.model.rule import Rule
 
-from ...support.truth.table_witness import table_witnesses
+from ...support.truth.table_witness import RunWitness, table_witnesses
 
 
 def rule(text: str, **transitions: str) -> Rule:
