@@ -49,7 +49,7 @@ class DroppedClaim:
 
 _ClaimKey: TypeAlias = tuple[str, Kind, int | None, int]
 """A claim's span, kind and place: no span has two with the same."""
-_Found: TypeAlias = tuple[DropReason, Claim, str, Candidate, str | None]
+_FoundClaim: TypeAlias = tuple[DropReason, Claim, str, Candidate, str | None]
 """A dropped claim, with its span's key and, where it is known by then, the event."""
 
 
@@ -62,7 +62,7 @@ class ClaimLog:
     """
 
     session_id: str
-    _found: list[_Found] = field(default_factory=list["_Found"])
+    _found: list[_FoundClaim] = field(default_factory=list["_FoundClaim"])
     _known: dict[_ClaimKey, str | None] = field(default_factory=dict[_ClaimKey, "str | None"])
     _first: dict[str, str] = field(default_factory=dict[str, str])
     _messages: dict[str, str] = field(default_factory=dict[str, str])
@@ -151,7 +151,7 @@ class ClaimLog:
         return min(near, key=lambda timed: abs(timed[0] - claim.time))[1]
 
 
-def _order(found: _Found) -> tuple[int, str, int, Kind, int]:
+def _order(found: _FoundClaim) -> tuple[int, str, int, Kind, int]:
     _, claim, key, _, _ = found
     return claim.time, key, claim.place or 0, claim.kind, claim.rank
 

@@ -132,7 +132,7 @@ def product() -> list[str]:
 
 
 def types() -> Iterator[Hit]:
-    """Yield each definition of a name of a class or `TypeAlias` that the product has several times."""
+    """Yield the definitions of every type name that the product defines more than once, of aliases too."""
     found: dict[str, list[Hit]] = defaultdict(list)
     for path in product():
         for name, line in module(path).classes:
