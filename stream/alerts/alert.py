@@ -48,7 +48,8 @@ class Alert:
     An alert on the capture of content has the pack and id of `CAPTURE`, and sessions with missing content
     count as violating. `starts` and `ends` are event time in nanoseconds, `ends` None while the alert fires.
     `observed` is the rate since the likely change, of `violating` in `applicable` sessions; `tolerated` is
-    the tolerated rate.
+    the tolerated rate. `verdicts` has the ids of the newest violations when the alert was raised, the newest
+    first: none over history, and none where content is missing.
     """
 
     pack: str
@@ -62,6 +63,7 @@ class Alert:
     violating: int
     applicable: int
     service: str | None = None
+    verdicts: tuple[str, ...] = ()
 
     @property
     def kind(self) -> AlertKind:
@@ -103,6 +105,7 @@ def record(alert: Alert) -> dict[str, object]:
         "observed": alert.observed,
         "violating": alert.violating,
         "applicable": alert.applicable,
+        "verdicts": list(alert.verdicts),
     }
 
 
@@ -130,6 +133,8 @@ def decode(data: bytes) -> Alert:
             violating=int(fields["violating"]),
             applicable=int(fields["applicable"]),
             service=None if fields["service"] is None else str(fields["service"]),
+            # Records of early releases name no verdicts.
+            verdicts=tuple(map(str, fields.get("verdicts", ()))),
         )
     except (ValueError, TypeError, KeyError):
         hint = "only `tracline stream alerts` may write to it: stop other writers, or use a new topic"

@@ -2,7 +2,7 @@
 
 The state has the records of `alerts/watch_state.py`. Beside them `partition` and a number have the progress
 in that partition, `alert` and a JSON array of pack, rule and agent the alert that fires, `severity` and an
-array of pack and rule its severity.
+array of pack and rule its severity, and `verdicts` and the same array its newest violations.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from ..stages.alert import (
     AlertStage,
     AlertsWrites,
     PartitionProgress,
+    RecentVerdict,
     VerdictsRecord,
 )
 from ..stages.result import StageResult
@@ -36,7 +37,7 @@ from .changed_topics import changed_counts
 CODE = "TRL731"
 """The code of dead letters: a record that is no message of verdicts."""
 
-_PARTITION, _ALERT, _SEVERITY = "partition ", "alert ", "severity "
+_PARTITION, _ALERT, _SEVERITY, _VERDICTS = "partition ", "alert ", "severity ", "verdicts "
 
 EncodedAlertsResult: TypeAlias = StageResult[Output, AlertsWrites | None, AlertsCounts]
 """A result as records; the writes are None where no state changes."""
@@ -82,6 +83,9 @@ def read_state(records: Mapping[str, bytes], partitions: int, stage: AlertStage)
         elif name.startswith(_SEVERITY):
             rule = _read(name.removeprefix(_SEVERITY).encode(), tuple[str, str])
             state.severities[rule] = _read(data, str)
+        elif name.startswith(_VERDICTS):
+            rule = _read(name.removeprefix(_VERDICTS).encode(), tuple[str, str])
+            state.verdicts[rule] = _read(data, tuple[RecentVerdict, ...])
         else:
             watched[name] = data
     state.watch = read_watch(watched, stage.tolerance.tick_s)
@@ -109,6 +113,8 @@ def _state_records(state: AlertsState, writes: AlertsWrites) -> dict[str, bytes 
         records[f"{_PARTITION}{number}"] = encode(progress)
     for rule, severity in writes.severities.items():
         records[_SEVERITY + encode(rule).decode()] = encode(severity)
+    for rule, verdicts in writes.verdicts.items():
+        records[_VERDICTS + encode(rule).decode()] = encode(verdicts)
     for key, alert in writes.firing.items():
         records[_ALERT + encode(key).decode()] = None if alert is None else alerts.encode(alert)
     return records | write_watch(state.watch, writes.watch)

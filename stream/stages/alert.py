@@ -16,10 +16,12 @@ from ...predict.detector import AlarmState, DetectorSettings
 from ...schemas.chat.find import InputFlaw
 from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.records.session_status import StatusChange
+from ...schemas.records.verdict_record import VerdictRecord
+from ...schemas.verdict import BREACHES
 from ..alerts.alert import Alert, value
 from ..alerts.capture_outage import CAPTURE, CAPTURE_SEVERITY
 from ..alerts.rates import Tolerance
-from ..alerts.session_counts import RateKey
+from ..alerts.session_counts import OTHER_AGENTS, RateKey
 from ..alerts.watch import AlarmChange, Watch, WatchState, WatchWrites
 from ..messages.codec import VerdictsMessage
 from .result import StageResult
@@ -27,6 +29,10 @@ from .result import StageResult
 PROCESS = "alerts"
 UNKNOWN_SEVERITY = "medium"
 """The severity of an alert where no status named the rule's."""
+VERDICTS_NAMED = 5
+"""Violations that an alert names."""
+VERDICTS_REMEMBERED = 16
+"""Violations of a rule that the state has, of all agents."""
 
 
 class PartitionProgress(msgspec.Struct, frozen=True, array_like=True):
@@ -40,6 +46,13 @@ class PartitionProgress(msgspec.Struct, frozen=True, array_like=True):
     def mark(self) -> tuple[int, int]:
         """Return offset and index of the last mark."""
         return self.offset, self.index
+
+
+class RecentVerdict(msgspec.Struct, frozen=True, array_like=True):
+    """A violation that an alert may name: its agent as alerts have it, and its id."""
+
+    agent: str
+    id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +73,7 @@ class AlertsWrites:
     watch: WatchWrites
     progress: dict[int, PartitionProgress]
     severities: dict[tuple[str, str], str]
+    verdicts: dict[tuple[str, str], tuple[RecentVerdict, ...]]
     firing: dict[RateKey, Alert | None]
 
 
@@ -67,13 +81,16 @@ class AlertsWrites:
 class AlertsState:
     """The state of the stage between two steps; only `apply` changes it.
 
-    `progress` has every partition of the topic. `severities` are by pack and rule, `firing` are the alerts
-    that fire.
+    `progress` has every partition of the topic. `severities` are by pack and rule, and so are `verdicts`, the
+    newest violations. `firing` are the alerts that fire.
     """
 
     progress: dict[int, PartitionProgress]
     watch: WatchState = field(default_factory=WatchState)
     severities: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    verdicts: dict[tuple[str, str], tuple[RecentVerdict, ...]] = field(
+        default_factory=dict[tuple[str, str], tuple[RecentVerdict, ...]]
+    )
     firing: dict[RateKey, Alert] = field(default_factory=dict[RateKey, Alert])
 
     @property
@@ -91,6 +108,7 @@ class AlertsState:
         self.watch.apply(writes.watch)
         self.progress |= writes.progress
         self.severities |= writes.severities
+        self.verdicts |= writes.verdicts
         for key, alert in writes.firing.items():
             if alert is None:
                 self.firing.pop(key, None)
@@ -152,12 +170,13 @@ class _AlertStep:
         self._progress = dict(state.progress)
         self._advanced: set[int] = set()
         self._severities: dict[tuple[str, str], str] = {}
+        self._verdicts: dict[tuple[str, str], tuple[RecentVerdict, ...]] = {}
         self._firing: dict[RateKey, Alert | None] = {}
 
     def writes(self) -> AlertsWrites:
         """Return the changes."""
         progress = {number: self._progress[number] for number in sorted(self._advanced)}
-        return AlertsWrites(self._watch.writes(), progress, self._severities, self._firing)
+        return AlertsWrites(self._watch.writes(), progress, self._severities, self._verdicts, self._firing)
 
     def take(self, partition: int, message: VerdictsMessage) -> list[Alert]:
         """Return the alerts that change with a message."""
@@ -167,6 +186,9 @@ class _AlertStep:
             self.counts.repeats += 1
             self.counts.repeated[partition] = last.offset
             return []
+        for verdict in message.verdicts:
+            if verdict.verdict in BREACHES and not verdict.history:
+                self._remember(verdict)
         for status in message.statuses:
             self._count(status)
         if progress.watermark is None:
@@ -183,6 +205,22 @@ class _AlertStep:
             if self._severity(rule) != status.severity:
                 self._severities[rule] = status.severity
         self._watch.add(status)
+
+    def _remember(self, verdict: VerdictRecord) -> None:
+        """Remember a violation as the newest one of its rule."""
+        rule = (verdict.pack, verdict.rule)
+        newest = RecentVerdict(value(verdict.agent), verdict.id)
+        self._verdicts[rule] = (newest, *self._recent(rule))[:VERDICTS_REMEMBERED]
+
+    def _recent(self, rule: tuple[str, str]) -> tuple[RecentVerdict, ...]:
+        return self._verdicts.get(rule) or self._state.verdicts.get(rule, ())
+
+    def _named(self, key: RateKey) -> tuple[str, ...]:
+        """Return the ids that an alert of a rule and agent names."""
+        recent = self._recent((key.pack, key.rule))
+        if key.agent != OTHER_AGENTS:
+            recent = tuple(each for each in recent if each.agent == value(key.agent))
+        return tuple(each.id for each in recent[:VERDICTS_NAMED])
 
     def _severity(self, rule: tuple[str, str]) -> str | None:
         if rule == CAPTURE:
@@ -204,6 +242,7 @@ class _AlertStep:
                 observed=alarm.observed,
                 violating=alarm.violating,
                 applicable=alarm.applicable,
+                verdicts=self._named(key),
             )
             self._firing[key] = alert
             self.counts.raised += 1

@@ -5,6 +5,7 @@ Which sessions violate is drawn here from a seed, so what must be alerted is kno
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
@@ -12,7 +13,9 @@ from typing import Any
 
 from tracline.predict.detector import DetectorSettings
 from tracline.schemas.records.session_status import SessionStatus, StatusChange
-from tracline.schemas.time import NS
+from tracline.schemas.records.verdict_record import VerdictRecord
+from tracline.schemas.time import NS, rfc3339
+from tracline.schemas.verdict import Severity, Verdict
 from tracline.stream.alerts.alert import Alert, AlertStatus
 from tracline.stream.alerts.rates import Tolerance, default_rates, tolerance
 from tracline.stream.messages.codec import Mark, VerdictsMessage, verdict_messages
@@ -62,7 +65,8 @@ def messages(seed: int = 1) -> list[Sent]:
         for partition, statuses in by_partition.items():
             watermark = BEGAN + (tick + 1) * TICK_S * NS
             mark = Mark(partition, offsets[partition], 0)
-            data = verdict_messages(VerdictsMessage(mark, watermark, [], statuses), LIMIT_BYTES)
+            verdicts = [_verdict(status) for status in statuses if status.status is SessionStatus.VIOLATED]
+            data = verdict_messages(VerdictsMessage(mark, watermark, verdicts, statuses), LIMIT_BYTES)
             sent += [Sent(partition, value) for value in data]
             offsets[partition] += 1 + random.randrange(3)
     return sent
@@ -78,6 +82,29 @@ def _session(session: str, agent: str, tick: int, is_violating: bool) -> Iterato
         yield StatusChange(SessionStatus.VIOLATED, **about, **rule, time=time + NS)
     none = dict.fromkeys(rule)
     yield StatusChange(SessionStatus.CLOSED, **about, **none, time=time + 2 * NS)
+
+
+def _verdict(status: StatusChange) -> VerdictRecord:
+    """The record of the verdict behind a violation."""
+    assert status.pack is not None
+    assert status.rule is not None
+    return VerdictRecord(
+        agent=status.agent,
+        event_id="0" * 64,
+        history=False,
+        id=hashlib.sha256(status.session_id.encode()).hexdigest(),
+        late=False,
+        occurrence=rfc3339(status.occurrence),
+        pack=status.pack,
+        rule=status.rule,
+        rule_digest="0" * 64,
+        seq=2,
+        session_id=status.session_id,
+        severity=Severity.HIGH,
+        slice=None,
+        time=rfc3339(status.time),
+        verdict=Verdict.VIOLATED,
+    )
 
 
 def records(sent: list[Sent]) -> list[Record]:

@@ -18,6 +18,7 @@ from tracline.stream.error import StreamError
 from tracline.stream.messages.codec import Mark, VerdictsMessage, decode_verdicts, verdict_messages
 from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
+from tracline.stream.stages.alert import VERDICTS_NAMED
 
 from ...support.alerting import Alerting
 from ...support.conversations.alert_messages import (
@@ -62,6 +63,21 @@ def test_a_spike_is_one_alert() -> None:
     assert resolved.id == fired.id
     assert resolved.ends is not None
     assert last < resolved.ends < last + 15 * TICK_S * NS
+
+
+@pytest.mark.slow
+def test_an_alert_names_the_newest_violations() -> None:
+    """Up to five of the agent's, the newest first; the resolved alert names the same ones."""
+    alerting, seen, raised = fresh(), list[str](), list[Alert]()
+    for record in records(messages()):
+        if not raised:
+            found = decode_verdicts(record.value).verdicts
+            seen += [verdict.id for verdict in found if verdict.agent == WRONG]
+        raised += alerting.step([record]).alerts
+    fired, resolved = raised
+    assert fired.verdicts == tuple(reversed(seen[-VERDICTS_NAMED:]))
+    assert len(fired.verdicts) == VERDICTS_NAMED
+    assert resolved.verdicts == fired.verdicts
 
 
 @pytest.mark.slow
