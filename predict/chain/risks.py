@@ -1,0 +1,27 @@
+"""Risks of a rule by context and horizon."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+F64 = NDArray[np.float64]
+
+EVER = None
+"""The horizon that reaches to the session's end."""
+
+
+@dataclass(frozen=True, slots=True)
+class RiskTable:
+    """The probability of a verdict against the agent within each horizon, after each context.
+
+    `horizons` ascend, with `EVER` last. `values[context, horizon]` is NaN where there is no risk, because the
+    rule stopped. `next_probabilities[context, next]` has a column per symbol and one for `end`, and its rows
+    add up to 1.
+    """
+
+    horizons: tuple[int | None, ...]
+    values: F64
+    next_probabilities: F64
