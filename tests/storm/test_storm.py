@@ -20,7 +20,7 @@ from tracline.predict.explicit.solve import reach, reach_within
 from tracline.predict.explicit.transitions import to_lab, to_tra
 
 from ..differential.exact_chains import reach_exactly
-from ..differential.test_explicit_chains import random_rows
+from ..differential.test_explicit_chains import chain_of, random_rows
 
 pytestmark = [pytest.mark.storm, pytest.mark.slow]
 
@@ -62,13 +62,7 @@ def labelled(seed: int) -> tuple[list[list[Fraction]], ExplicitChain]:
         name: sorted({rng.randrange(states), *(s for s in range(states) if rng.random() < 0.3)})
         for name in ("goal", "p", "q")
     }
-    transitions = [
-        Transition(1, s, t, float(share), float(share))
-        for s, row in enumerate(rows)
-        for t, share in enumerate(row)
-        if share
-    ]
-    return rows, explicit_chain("chain", states, transitions, labels, 0)
+    return rows, chain_of(rows, labels)
 
 
 CASES = [labelled(seed) for seed in range(CHAINS)]
