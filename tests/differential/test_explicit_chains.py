@@ -63,7 +63,7 @@ def chain_of(rows: Rows, labels: dict[str, list[int]] | None = None) -> Explicit
 
 
 def test_probabilities_are_those_of_rational_arithmetic() -> None:
-    """Chains of up to seven states, of which two are targets, ever and within 0 to 6 steps."""
+    """Random chains of up to seven states with one or two random targets, ever and within 0 to 6 steps."""
     rng = random.Random(1)
     compared = 0
     for _ in range(CHAINS):
