@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from .event import Content, Event, Kind, end_event
 from .time import NS, parse_time, rfc3339
-from .tolerant_json import json_text
+from .tolerant_json import text_or_json
 
 SESSION = "example"
 """The session id of the events of a case."""
@@ -67,8 +67,8 @@ def case_event(fields: object) -> Event:
         text=_text(values, "text"),
         tool=_text(values, "tool"),
         call_id=_text(values, "call_id"),
-        args=_document(values.get("args")),
-        result=_document(values.get("result")),
+        args=text_or_json(values.get("args")),
+        result=text_or_json(values.get("result")),
         error=_text(values, "error"),
         content=_content(values.get("content")),
         attributes=_attributes(values.get("attributes")),
@@ -120,10 +120,6 @@ def _text(values: Mapping[str, Any], name: str) -> str | None:
     if value is not None and not isinstance(value, str):
         raise UnreadableEvent(f"has a `{name}` that is no text")
     return value
-
-
-def _document(value: object) -> str | None:
-    return value if value is None or isinstance(value, str) else json_text(value)
 
 
 def _flag(values: Mapping[str, Any], name: str) -> bool:

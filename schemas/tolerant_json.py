@@ -68,6 +68,11 @@ def json_text(value: object) -> str:
     return orjson.dumps(value, option=_STRICT).decode()
 
 
+def text_or_json(value: object) -> str | None:
+    """Return a text as it is, None for null, and any other value as `json_text` does."""
+    return value if value is None or isinstance(value, str) else json_text(value)
+
+
 def _integer(digits: str) -> int | float | NotJson:
     if len(digits) <= 20:
         value = int(digits)

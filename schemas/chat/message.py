@@ -12,7 +12,7 @@ from typing import cast
 from ..event import Content, Event, Kind
 from ..open_calls import OpenCalls
 from ..time import EVENT_TIME_MIN, parse_time
-from ..tolerant_json import encode, json_text
+from ..tolerant_json import encode, json_text, text_or_json
 from .find import is_object
 
 ATTRIBUTES_MAX = 64
@@ -122,7 +122,7 @@ def call_of(call: object, message: Mapping[str, object]) -> Event:
         nested=nested,
         tool=tool,
         call_id=name_of(call.get("id", call.get("call_id"))),
-        args=None if key is None else _json(inner[key]),
+        args=None if key is None else text_or_json(inner[key]),
         content=Content.ABSENT if key is None else Content.CAPTURED,
         attributes=attributes,
     )
@@ -159,7 +159,7 @@ def returned(content: object) -> str | None:
     """Return what a tool returned: text as it is, text parts a line each, any other value as JSON text."""
     parts = cast("list[object]", content) if isinstance(content, list) else []
     are_texts = [is_object(part) and isinstance(part.get("text"), str) and "type" in part for part in parts]
-    return _text(parts) if are_texts and all(are_texts) else _json(cast("object", content))
+    return _text(parts) if are_texts and all(are_texts) else text_or_json(cast("object", content))
 
 
 def flagged_error(message: Mapping[str, object]) -> str | None:
@@ -225,7 +225,3 @@ def name_of(value: object) -> str | None:
             "chat-id", f"has an id or a name that is no text of up to {ID_CHARS_MAX} characters"
         )
     return value
-
-
-def _json(value: object) -> str | None:
-    return value if value is None or isinstance(value, str) else json_text(value)

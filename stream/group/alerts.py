@@ -27,7 +27,7 @@ from ..stages.alert import PROCESS, AlertsCounts, AlertStage
 from ..stages.result import StageResult
 from .alerts_state import EncodedAlertsResult, encoded, new_state, read_state, read_verdicts
 from .changed_topics import counted_marks_error
-from .client import ClientRecord, GroupClient
+from .client import ClientRecord, GroupClient, record_of
 from .inputs import Inputs
 from .process import POLL_S, BatchLimits
 from .transactional import TransactionalDriver, TransactionFaults
@@ -99,7 +99,7 @@ class AlertsDriver(TransactionalDriver[EncodedAlertsResult]):
             try:
                 alert = decode(record.value or b"")
             except StreamError as error:
-                self._refused.append(_refused(_record(record), self._alerts.topic, error))
+                self._refused.append(_refused(record_of(record), self._alerts.topic, error))
                 self._undelivered.append((record.offset, None))
                 continue
             self._delivery.offer(alert)
@@ -144,7 +144,7 @@ class AlertsDriver(TransactionalDriver[EncodedAlertsResult]):
 
         Raises StreamError (TRL766) where messages were dropped for marks of other events.
         """
-        read = [read_verdicts(_record(record)) for record in records]
+        read = [read_verdicts(record_of(record)) for record in records]
         result = self._runtime.stage.step(self._state, read)
         self._compare_marks(result.metrics.repeated)
         return encoded(self._state, result)
@@ -214,7 +214,3 @@ def _refused(record: Record, topic: str, error: StreamError) -> EncodedAlertsRes
     at = PROCESS, topic, record.partition, offset, record.time
     dead_letter = DeadLetter(*at, "record", error.code, str(error), digest.hex())
     return StageResult((dead_letter_output(dead_letter),), None, AlertsCounts(dead_letters=[error.code]))
-
-
-def _record(record: ClientRecord) -> Record:
-    return Record(record.partition, record.offset, record.timestamp * 1_000_000, record.value or b"")

@@ -18,7 +18,7 @@ from ..alerts import alert as alerts
 from ..alerts.session_counts import RateKey
 from ..alerts.watch_state import read_watch, write_watch
 from ..error import StreamError
-from ..messages.codec import Damaged, VerdictsMessage, decode_verdicts
+from ..messages.codec import DAMAGED_CODE, Damaged, VerdictsMessage, decode_verdicts
 from ..messages.record import Output, Record, dead_letter_output
 from ..messages.topics import Topic
 from ..stages.alert import (
@@ -33,9 +33,6 @@ from ..stages.alert import (
 )
 from ..stages.result import StageResult
 from .changed_topics import changed_counts
-
-CODE = "TRL731"
-"""The code of dead letters: a record that is no message of verdicts."""
 
 _PARTITION, _ALERT, _SEVERITY, _VERDICTS = "partition ", "alert ", "severity ", "verdicts "
 
@@ -52,7 +49,7 @@ def read_verdicts(record: Record) -> VerdictsRecord:
     try:
         content = decode_verdicts(record.value)
     except Damaged as error:
-        content = InputFlaw("record", CODE, str(error))
+        content = InputFlaw("record", DAMAGED_CODE, str(error))
     offset, digest = record.origin
     return VerdictsRecord(record.partition, offset, record.time, digest.hex(), content)
 

@@ -22,14 +22,13 @@ from kafka.structs import TopicPartition
 from ...archive.chunk import ArchiveCheckpoint, Chunk
 from ...archive.shared_writer import LiveArchive
 from ...schemas.records.dead_letter import DeadLetter, encode_dead_letter
-from ..messages.record import Record
 from ..messages.topics import Topic
 from ..process.archive_metrics import ArchiveMetrics
 from ..process.faultpoints import ArchiveFault, fault_point
 from ..stages.archive import ArchiveStage, ChunkBuffer, ChunkLimits, JudgedRecord, chunk_of, resumed, too_many
 from .archive_records import read_judged
 from .changed_topics import archived_error, archived_marks_error
-from .client import ClientRecord, GroupClient, OutgoingRecord
+from .client import ClientRecord, GroupClient, OutgoingRecord, record_of
 from .inputs import Inputs, place_of
 from .process import BatchLimits, GoingOn, GroupDriver
 
@@ -157,7 +156,7 @@ class ManifestPolicy:
             if buffer.is_ready:
                 self._archive_one(place.partition)
             return False
-        return self._step(place, buffer, [read_judged(_record(record)) for record in records])
+        return self._step(place, buffer, [read_judged(record_of(record)) for record in records])
 
     def _step(self, place: TopicPartition, buffer: ChunkBuffer, records: Sequence[JudgedRecord]) -> bool:
         """Step records, and archive the buffer whenever it is due; return False as `carry`."""
@@ -242,7 +241,3 @@ class ManifestPolicy:
         watermarks = [buffer.progress.watermark for buffer in self._open.values()]
         known = [watermark for watermark in watermarks if watermark is not None]
         metrics.progress.watermark(min(known, default=None))
-
-
-def _record(record: ClientRecord) -> Record:
-    return Record(record.partition, record.offset, record.timestamp * 1_000_000, record.value or b"")

@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 
 from ...schemas.chat.find import InputFlaw
-from ..messages.codec import Damaged, JudgedBatch, decode_judged
+from ..messages.codec import DAMAGED_CODE, Damaged, JudgedBatch, decode_judged
 from ..messages.record import Record
 from ..stages.archive import JudgedRecord
-
-CODE = "TRL731"
-"""The code of dead letters: a record that is no message of judged events."""
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _TIMES = range(-(1 << 63), 1 << 63)
@@ -27,7 +24,7 @@ def read_judged(record: Record) -> JudgedRecord:
     try:
         content = _judged(record)
     except Damaged as error:
-        content = InputFlaw("record", CODE, str(error))
+        content = InputFlaw("record", DAMAGED_CODE, str(error))
     offset, digest = record.origin
     size = len(record.value)
     return JudgedRecord(record.partition, offset, record.time, size, digest.hex(), content)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from kafka.errors import KafkaError
 from kafka.structs import TopicPartition
 
+from ..messages.record import Record
 from .changed_topics import Loss
 
 
@@ -30,6 +31,11 @@ class ClientRecord(Protocol):
     def key(self) -> bytes | None: ...  # noqa: D102
     @property
     def value(self) -> bytes | None: ...  # noqa: D102
+
+
+def record_of(record: ClientRecord) -> Record:
+    """Return a record of the client as the stages read it."""
+    return Record(record.partition, record.offset, record.timestamp * 1_000_000, record.value or b"")
 
 
 class OutgoingRecord(NamedTuple):

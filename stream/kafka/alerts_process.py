@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..group.alerts import AlertsDriver, AlertsRuntime
-from ..group.alerts_state import CODE
 from ..group.client import GroupClient
 from ..group.inputs import Inputs
 from ..group.process import GroupProcess
 from ..group.transactional import TransactionalPolicy
+from ..messages.codec import DAMAGED_CODE
 from ..messages.topics import Topic
 from ..stages.alert import PROCESS
 from .assignment import group_refusal
@@ -26,7 +26,7 @@ from .topics import look
 
 SENDS = (Topic.ALERTS, Topic.ALERTS_STATE, Topic.DEAD_LETTER)
 """The topics that the process writes."""
-DEAD_LETTER_CODES = (CODE, "TRL764")
+DEAD_LETTER_CODES = (DAMAGED_CODE, "TRL764")
 """The codes of its dead letters."""
 REFUSALS_MAX = 5
 """Consecutive refusals by Kafka, for reasons that waiting does not mend, after which the process ends."""

@@ -7,9 +7,9 @@ from typing import Any
 
 from ...archive.shared_writer import LiveArchive
 from ..group.archive import ArchiveRuntime, ManifestPolicy
-from ..group.archive_records import CODE
 from ..group.client import GroupClient
 from ..group.process import GroupProcess
+from ..messages.codec import DAMAGED_CODE
 from ..messages.topics import Topic
 from ..stages.archive import ChunkLimits
 from .assignment import group_refusal
@@ -20,7 +20,7 @@ from .topic_checks import require
 from .topics import look
 
 PROCESS = "archive"
-DEAD_LETTER_CODES = (CODE,)
+DEAD_LETTER_CODES = (DAMAGED_CODE,)
 """The codes of the archiver's dead letters."""
 
 

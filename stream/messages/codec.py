@@ -11,7 +11,7 @@ drop the outputs that a restarted monitor repeats.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 from crc32c import crc32c
@@ -20,6 +20,7 @@ from ...archive.chunk import RuleTexts
 from ...schemas.attempt import Broken, attempt
 from ...schemas.candidate import Candidate
 from ...schemas.event import Event
+from ...schemas.paged.grouping import grouped
 from ...schemas.records.session_status import StatusChange, decode_status, encode_status
 from ...schemas.records.verdict_record import VerdictRecord, decode_verdict, encode_verdict
 from ...schemas.sessions.resolve import whole_candidate
@@ -28,13 +29,13 @@ from ..error import PROCESS_ERRORS, StreamError
 
 VERSION = 1
 """Version of the messages; a process refuses all others."""
+DAMAGED_CODE = "TRL731"
+"""The code of dead letters: a record that is no message of its topic."""
 UNREAD_VERSION = 2
 """Version of the messages of `tracline.events` with candidates whose content nobody has read.
 
 Version 1 is read as well: there each candidate has its claims.
 """
-
-T = TypeVar("T")
 
 Time: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 """Nanoseconds since the epoch, within 64 bits."""
@@ -232,9 +233,9 @@ def _by_session(sessions: Iterable[list[bytes]], bytes_max: int) -> Iterator[tup
         if size <= bytes_max:
             small.append((session, size))
             continue
-        cut = list(_grouped(((data, len(data)) for data in session), bytes_max))
+        cut = list(grouped(((data, len(data)) for data in session), bytes_max))
         yield from ((group, number < len(cut) - 1) for number, group in enumerate(cut))
-    for together in _grouped(small, bytes_max):
+    for together in grouped(small, bytes_max):
         yield [data for session in together for data in session], False
 
 
@@ -247,7 +248,7 @@ def judged_messages(judged: JudgedBatch, bytes_max: int) -> list[bytes]:
     encoded = (
         (_ENCODER.encode(event), number) for event, number in zip(judged.events, judged.sets, strict=True)
     )
-    groups = list(_grouped(((pair, len(pair[0])) for pair in encoded), bytes_max))
+    groups = list(grouped(((pair, len(pair[0])) for pair in encoded), bytes_max))
     if judged.activated or not groups:
         groups.insert(0, [])
     return [
@@ -277,7 +278,7 @@ def verdict_messages(message: VerdictsMessage, bytes_max: int) -> list[bytes]:
         *((True, encode_status(status)) for status in message.statuses),
         *((False, encode_verdict(verdict)) for verdict in message.verdicts),
     ]
-    groups = list(_grouped(((pair, len(pair[1])) for pair in encoded), bytes_max)) or [[]]
+    groups = list(grouped(((pair, len(pair[1])) for pair in encoded), bytes_max)) or [[]]
     return [
         _JSON.encode(
             _VerdictsJson(
@@ -292,20 +293,6 @@ def verdict_messages(message: VerdictsMessage, bytes_max: int) -> list[bytes]:
         )
         for index, group in enumerate(groups)
     ]
-
-
-def _grouped(sized: Iterable[tuple[T, int]], bytes_max: int) -> Iterator[list[T]]:
-    """Yield values in their order, grouped so that the sizes of a group stay within the limit if they can."""
-    group: list[T] = []
-    used = 0
-    for value, size in sized:
-        if group and used + size > bytes_max:
-            yield group
-            group, used = [], 0
-        group.append(value)
-        used += size
-    if group:
-        yield group
 
 
 def decode_verdicts(data: bytes) -> VerdictsMessage:

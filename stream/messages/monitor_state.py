@@ -21,6 +21,7 @@ import msgspec
 import zstandard
 
 from ...schemas.paged.page import PagePlace
+from ...schemas.time import NS_MAX
 from ..error import StreamError
 from .session_state import SessionState, decode, encode_with_places, store_pages
 
@@ -35,7 +36,6 @@ From version 3 on the number of pages follows, and their places.
 _PAGES = struct.Struct(">H")
 _PAGE = struct.Struct(">qHI")
 _UNCOMPRESSED, _ZSTD = 0, 1
-_NEVER = (1 << 63) - 1
 PACKED_FROM_BYTES = 1_024
 """States of this size or more are compressed with zstd."""
 STATE_BYTES_MAX = 256 << 20
@@ -152,7 +152,7 @@ def encode_session(state: SessionState, offset: int, due: int, bytes_max: int) -
     if len(data) > bytes_max:
         chunks = [data[begin : begin + bytes_max] for begin in range(0, len(data), bytes_max)]
         data = b""
-    head = _HEAD.pack(SESSION_VERSION, offset, min(due, _NEVER), packing, len(chunks))
+    head = _HEAD.pack(SESSION_VERSION, offset, min(due, NS_MAX), packing, len(chunks))
     head += b"".join([_PAGES.pack(len(places)), *(_PAGE.pack(*place) for place in places)])
     return SessionRecords(head + data, chunks, new)
 

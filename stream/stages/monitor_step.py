@@ -13,7 +13,7 @@ from ...rules.model.problem import RuleError
 from ...schemas.candidate import Candidate
 from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.settings import SessionSettings
-from ...schemas.time import NS, NS_MIN
+from ...schemas.time import NS, NS_MAX, NS_MIN
 from ..error import StreamError
 from ..messages.codec import Activation, CandidateBatch, Damaged, EventsMessage, decode
 from ..messages.monitor_state import (
@@ -43,7 +43,8 @@ from .unread import UnreadCandidates
 
 STEP_NS = NS // 2
 """The smallest step of a partition's watermark: judging one event takes almost as long as a hundred."""
-_NEVER = 1 << 63
+_NOT_DUE = NS_MAX + 1
+"""The due time of a session without one, later than every time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +285,7 @@ class MonitorStep:
 
     def _due_of(self, session_id: str) -> int:
         due = self._sessions[session_id].session.due
-        return _NEVER if due is None else due
+        return _NOT_DUE if due is None else due
 
     def _activated(
         self, number: int, facts: PartitionState, message: EventsMessage

@@ -5,11 +5,12 @@ A page has candidates that came one after another. It is needed until none of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from ...candidate import Candidate
+from ...paged.grouping import grouped
 from ...paged.page import PAGE_BYTES_MAX, StatePage
 
 RECENT_CHARS_MAX = 4 << 10
@@ -128,7 +129,8 @@ class HeldCandidates:
         pages = [page for page in self.pages if self._waiting(page)]
         chars = {key: self._chars[key] for key in self._recent}
         if sum(chars.values()) > RECENT_CHARS_MAX:
-            pages += [HeldPage.of({key: self.candidates[key] for key in keys}) for keys in _groups(chars)]
+            groups = grouped(chars.items(), PAGE_BYTES_MAX)
+            pages += [HeldPage.of({key: self.candidates[key] for key in keys}) for keys in groups]
             self._recent = {}
         self.pages = tuple(pages)
 
@@ -140,17 +142,3 @@ class HeldCandidates:
             for place, (key, candidate) in enumerate(page.content.items())
             if waiting.get(key) is candidate
         ]
-
-
-def _groups(chars: Mapping[str, int]) -> Iterator[Sequence[str]]:
-    """Yield the keys in groups of at most `PAGE_BYTES_MAX` characters, or of one key."""
-    group: list[str] = []
-    used = 0
-    for key, added in chars.items():
-        if group and used + added > PAGE_BYTES_MAX:
-            yield group
-            group, used = [], 0
-        group.append(key)
-        used += added
-    if group:
-        yield group
