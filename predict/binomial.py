@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
+from .continued_fraction import nonzero
+
 _STEPS = 100
 _SUMMANDS_MAX = 10_000
-_TINY = 1e-300
 
 
 def lower_limit(successes: int, trials: int, confidence: float) -> float:
@@ -49,20 +50,16 @@ def at_least(successes: int, trials: int, rate: float) -> float:
 
 def _beta(x: float, a: float, b: float) -> float:
     scale = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
-    c, d = 1.0, 1 / _off_zero(1 - (a + b) * x / (a + 1))
+    c, d = 1.0, 1 / nonzero(1 - (a + b) * x / (a + 1))
     fraction = d
     for m in range(1, _SUMMANDS_MAX):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         before = fraction
         for coefficient in (even, odd):
-            d = 1 / _off_zero(1 + coefficient * d)
-            c = _off_zero(1 + coefficient / c)
+            d = 1 / nonzero(1 + coefficient * d)
+            c = nonzero(1 + coefficient / c)
             fraction *= c * d
         if abs(fraction - before) <= 1e-14 * abs(fraction):
             break
     return math.exp(scale) * fraction / a
-
-
-def _off_zero(value: float) -> float:
-    return value if abs(value) > _TINY else _TINY

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 
+from .continued_fraction import TINY, nonzero
+
 SHAPE_MAX = 1e6
 """The greatest shape used: at larger ones the deviation is below a thousandth of the mean."""
 
 _SUMMANDS_MAX = 10_000
 _STEPS = 64
-_TINY = 1e-300
 
 
 def quantile(probability: float, shape: float, mean: float) -> float:
@@ -58,19 +59,14 @@ def _series(x: float, shape: float) -> float:
 
 def _fraction(x: float, shape: float) -> float:
     b = x + 1 - shape
-    c, d = 1 / _TINY, 1 / b
+    c, d = 1 / TINY, 1 / b
     result = d
     for n in range(1, _SUMMANDS_MAX):
         a = n * (shape - n)
         b += 2
-        d = 1 / (_nonzero(a * d + b))
-        c = _nonzero(b + a / c)
+        d = 1 / (nonzero(a * d + b))
+        c = nonzero(b + a / c)
         result *= c * d
         if abs(c * d - 1) < 1e-16:
             break
     return result
-
-
-def _nonzero(value: float) -> float:
-    """Return the value, or a tiny one instead of 0, since Lentz's method divides by it."""
-    return value if abs(value) > _TINY else _TINY

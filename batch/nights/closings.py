@@ -87,6 +87,13 @@ def _is_longer(first: pl.Expr, last: pl.Expr, idle: int) -> pl.Expr:
     return pl.max_horizontal(last, NS_MIN + idle) - idle > first
 
 
+def before_silences(rows: pl.LazyFrame, found: pl.DataFrame) -> pl.LazyFrame:
+    """Return the rows of some sessions in their order, up to the first silence of each, from `closings`."""
+    sessions = found.lazy().select(*SESSION, "resumed")
+    is_after = (pl.col("time").to_physical() >= pl.col("resumed")).fill_null(False)
+    return rows.join(sessions, SESSION, maintain_order="left").filter(~is_after).drop("resumed")
+
+
 def is_closed(at: int, idle: int | None) -> pl.Expr:
     """Return whether a session of `closings` has closed at a time; without `idle` only rows close one."""
     rows = pl.min_horizontal("ended", "followed") <= at

@@ -23,7 +23,7 @@ from ..prepare.spill import passes
 from ..sources.discover import SourceFile
 from ..sources.event_files import reading
 from ..sources.file_format import FileFormat
-from .closings import SESSION, closed_between, closings, is_closed
+from .closings import SESSION, before_silences, closed_between, closings, is_closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +83,9 @@ def night_of(
     resumed = found.filter(pl.col("resumed") > previous).select(SESSION)
     scratch.mkdir()
     more = {RULES_COLUMN: pl.String()} if as_judged else None
-    sessions = covered.lazy().select(*SESSION, "resumed")
     written: list[SourceFile] = []
     for one_pass in passes(parts, more) if len(covered) else ():
-        rows = until(one_pass.frame, options.as_of).join(sessions, SESSION, maintain_order="left")
-        rows = rows.filter(~(pl.col("time").to_physical() >= pl.col("resumed")).fill_null(False)).drop(
-            "resumed"
-        )
+        rows = before_silences(until(one_pass.frame, options.as_of), covered)
         with reading(one_pass.parts):
             written += _written(scratch, len(written), rows.collect(engine="streaming"))
     if not as_judged:

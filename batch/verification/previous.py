@@ -17,8 +17,8 @@ def previous_check(bundle: AttestedBundle, folder: Path | None, keys: Sequence[T
     """Compare the attestation of the previous bundle with the one that the statement names.
 
     With keys, the previous bundle must be signed by them, and its keys must have signed this one too: a key
-    is replaced by a statement that both have signed. Without keys, nobody vouches
-    that a redacted previous bundle is a copy of the one that the statement names.
+    is replaced by a statement that both have signed. Without keys, nobody vouches that a redacted previous
+    bundle is a copy of the one that the statement names.
     """
     named = bundle.predicate["previous"]
     if folder is None:

@@ -14,6 +14,7 @@ from ...archive.writer import RULES_COLUMN
 from ...schemas.event import Kind
 from ...schemas.frames.events import EVENT_SCHEMA
 from ...schemas.time import NS
+from ..nights.closings import before_silences, closings
 from ..prepare.buckets import until
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import is_ready, prepare
@@ -74,8 +75,11 @@ def extract_session(
             rows = pl.concat([rows, later.filter(time > began)])
     copy = scratch / "archive"
     (copy / "day").mkdir(parents=True)
+    session = SourceFile(copy / "day" / "session.parquet", "session.parquet", FileFormat.PARQUET)
     if len(rows):
-        rows.drop(_PATH).write_parquet(copy / "day" / "session.parquet", compression="lz4")
+        if options.previous_as_of is not None and not as_judged:
+            rows = _of_night(rows, session, as_of, options)
+        rows.drop(_PATH).write_parquet(session.path, compression="lz4")
     for root in dict.fromkeys(part.path.parent.parent for part in parts) if as_judged else ():
         if (root / RULE_SETS).is_dir():
             shutil.copytree(root / RULE_SETS, copy / RULE_SETS, dirs_exist_ok=True)
@@ -83,6 +87,14 @@ def extract_session(
     files = tuple(sorted(names[path] for path in rows[_PATH].unique()))
     judging = replace(options, as_of=None if as_judged else as_of, previous_as_of=None, files=None)
     return SessionExtract(copy, files if are_ready else (), len(rows), judging)
+
+
+def _of_night(rows: pl.DataFrame, session: SourceFile, as_of: int, options: AuditOptions) -> pl.DataFrame:
+    """Return the rows that a night judges: a silence closes a session. `session` is a file for them."""
+    assert options.previous_as_of is not None, "a night begins at a time"
+    rows.drop(_PATH).write_parquet(session.path)
+    found = closings([session], as_of, round(options.idle_s * NS), unread_until=options.previous_as_of)
+    return before_silences(rows.lazy(), found).collect()
 
 
 def _last(parts: Sequence[SourceFile]) -> int:

@@ -10,9 +10,9 @@ def laplace(
 ) -> list[list[float]]:
     """Return the rows P(i, j) = (n_ij + alpha) / (n_i + k_i alpha) over the k_i valid successors of i.
 
-    `counts` has a row a state with the transitions to each state; `valid` says which transitions there can
-    be, all of them by default. A row without any successor stays where it is. Raises ValueError for counts of
-    a transition that cannot be, a negative number, or rows of another length.
+    `counts` has a row a state with the transitions to each state; `valid` has the transitions that can occur,
+    all of them by default. A state without any successor stays where it is. Raises ValueError for counts of a
+    transition that cannot occur, for negative numbers, and for rows of unequal lengths.
     """
     size = len(counts)
     rows = [[True] * size] * size if valid is None else valid
@@ -26,7 +26,7 @@ def _row(state: int, counts: Sequence[int], alpha: float, valid: Sequence[bool])
         raise ValueError(f"state {state} has a negative count, or a count of a transition that is not valid")
     total = sum(counts) + alpha * sum(valid)
     if total == 0:
-        return [float(other == state) for other in range(len(counts))]
+        return [float(target == state) for target in range(len(counts))]
     return [
         (count + alpha) / total if is_valid else 0.0 for count, is_valid in zip(counts, valid, strict=True)
     ]

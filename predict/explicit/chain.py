@@ -19,6 +19,8 @@ STATES_MAX = 1_000_000
 """The most states of a chain, and of its product with the machine of a formula."""
 SUM_TOLERANCE = 1e-9
 """The most by which a row's probabilities may miss 1."""
+_DIGITS_MAX = 18
+"""Digits of a state's number that are read: longer numbers exceed every limit."""
 
 
 class Transition(NamedTuple):
@@ -69,6 +71,14 @@ class ExplicitChain:
         found[states] = True
         return found
 
+    def names_by_state(self) -> dict[int, list[str]]:
+        """Return the labels of each state that has any; `init` comes first, on the initial state alone."""
+        found = {self.initial: ["init"]}
+        for name in sorted(set(self.labels) - {"init"}):
+            for state in self.labels[name].tolist():
+                found.setdefault(state, []).append(name)
+        return found
+
 
 def explicit_chain(
     where: str,
@@ -106,6 +116,16 @@ def explicit_chain(
     )
     _check_sums(where, chain, {each.source: each.line for each in reversed(found)})
     return chain
+
+
+def state_number(word: str) -> int | None:
+    """Return the number of a state; None for a word that is no whole number."""
+    return int(word.lstrip("0")[:_DIGITS_MAX] or "0") if word.isdecimal() else None
+
+
+def initial_of(labels: Mapping[str, list[int]]) -> int:
+    """Return the first state with the label `init`, else 0."""
+    return next(iter(labels.get("init", ())), 0)
 
 
 def _check(where: str, states: int, found: list[Transition]) -> None:

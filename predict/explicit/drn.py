@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..error import PredictError
-from .chain import ExplicitChain, Transition, explicit_chain
+from .chain import ExplicitChain, Transition, explicit_chain, initial_of, state_number
 from .transitions import number_of
 
 _HINT = (
@@ -42,8 +42,7 @@ def read_drn(text: str, where: str) -> ExplicitChain:
             found.states += 1
         else:
             found.transitions.append(_transition(line, number, found.states - 1, where))
-    initial = found.labels.get("init", [0])[0]
-    return explicit_chain(where, found.states, found.transitions, found.labels, initial)
+    return explicit_chain(where, found.states, found.transitions, found.labels, initial_of(found.labels))
 
 
 def to_drn(chain: ExplicitChain) -> str:
@@ -56,10 +55,7 @@ def to_drn(chain: ExplicitChain) -> str:
 
 def _model(chain: ExplicitChain) -> Iterator[str]:
     """Yield the lines of the states and their transitions."""
-    names: dict[int, list[str]] = {chain.initial: ["init"]}
-    for name in sorted(set(chain.labels) - {"init"}):
-        for state in chain.labels[name].tolist():
-            names.setdefault(state, []).append(name)
+    names = chain.names_by_state()
     targets, low, high = chain.targets.tolist(), chain.low.tolist(), chain.high.tolist()
     for state in range(chain.states):
         yield " ".join(["state", str(state), *names.get(state, [])])
@@ -71,10 +67,11 @@ def _model(chain: ExplicitChain) -> Iterator[str]:
 
 def _transition(line: str, number: int, source: int, where: str) -> Transition:
     """Return the transition `TARGET : NUMBER` or `TARGET : [LOW, HIGH]`."""
-    target, _, share = (part.strip() for part in line.partition(":"))
+    word, _, share = (part.strip() for part in line.partition(":"))
+    target = state_number(word)
     ends = share[1:-1].split(",") if share.startswith("[") and share.endswith("]") else [share, share]
     numbers = [number_of(end.strip()) for end in ends]
-    if source < 0 or not target.isdecimal() or len(numbers) != 2 or None in numbers:
+    if source < 0 or target is None or len(numbers) != 2 or None in numbers:
         raise PredictError("TRL807", f"{where}:{number}", "neither a state nor a transition", _HINT)
     low, high = (each for each in numbers if each is not None)
-    return Transition(number, source, int(target), low, high)
+    return Transition(number, source, target, low, high)

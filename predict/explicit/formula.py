@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...rules.model.machine import STAYS_VIOLATED, VERDICT_MASK, Machine
+from ...rules.model.problem import did_you_mean
 from ..error import PredictError
 from .chain import I64, STATES_MAX, ExplicitChain, Mask
 
@@ -68,8 +69,6 @@ def label_states(chain: ExplicitChain, name: str, where: str) -> I64:
         and int(name[1:]) < chain.states
     ):
         return np.array([int(name[1:])])
-    from ...rules.model.problem import did_you_mean
-
     names = chain.labels or [f"s{state}" for state in range(min(chain.states, 10))]
     raise PredictError("TRL809", where, f"no state has the label `{name}`", did_you_mean(name, names))
 

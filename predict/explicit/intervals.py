@@ -16,8 +16,8 @@ from .solve import can_reach, reach_of_rows
 
 _BETTER = 1e-12
 """The least improvement for which a row chooses again."""
-_TINY = 1e-12
-"""Probabilities up to this one are taken as 0 where only that matters: they are rounding."""
+_ROUNDING = 1e-12
+"""Differences of probabilities up to this one are taken as 0; numbers of a file are not, however small."""
 _ROUNDS_MAX = 10_000
 
 
@@ -46,8 +46,9 @@ class _Rows:
         self._starts, self._targets, self._sources = chain.starts, chain.targets, chain.sources
         least = np.add.reduceat(chain.low, chain.starts[:-1])[self._sources] - chain.low
         most = np.add.reduceat(chain.high, chain.starts[:-1])[self._sources] - chain.high
-        self._low = np.maximum(chain.low, 1 - most)
-        self._high = np.maximum(self._low, np.minimum(chain.high, 1 - least))
+        self._low = np.maximum(chain.low, _rounded(1 - most))
+        slack = _rounded(1 - least - self._low)
+        self._high = np.maximum(self._low, np.minimum(chain.high, self._low + slack))
 
     def least(self, targets: Mask) -> F64:
         """Return the least probability of reaching a target from each state."""
@@ -57,7 +58,7 @@ class _Rows:
 
     def greatest(self, targets: Mask) -> F64:
         """Return the greatest probability of reaching a target from each state."""
-        used = self._high > _TINY
+        used = self._high > 0
         possible = can_reach(self._sources[used], self._targets[used], targets)
         distance = _distances(self._sources[used], self._targets[used], targets)
         return self._best(targets, ~possible, self.choose(distance), -1.0)
@@ -80,9 +81,9 @@ class _Rows:
         while True:
             stays = (
                 np.add.reduceat(np.where(inside[self._targets], self._high, 0.0), self._starts[:-1])
-                >= 1 - _TINY
+                >= 1 - _ROUNDING
             )
-            leaves = np.bincount(self._sources, weights=(self._low > _TINY) & ~inside[self._targets]) > 0
+            leaves = np.bincount(self._sources, weights=(self._low > 0) & ~inside[self._targets]) > 0
             smaller = inside & stays & ~leaves
             if (smaller == inside).all():
                 return inside
@@ -96,12 +97,17 @@ class _Rows:
         before -= np.repeat(before[self._starts[:-1]], np.diff(self._starts))
         left = (1 - np.add.reduceat(self._low, self._starts[:-1]))[self._sources]
         shares = self._low.copy()
-        shares[order] += np.clip(left - before, 0.0, room)
-        return np.where(shares > _TINY, shares, 0.0)
+        shares[order] += np.minimum(_rounded(left - before), room)
+        return shares
 
     def expected(self, shares: F64, values: F64) -> F64:
         """Return the expected value after one step from each state."""
         return np.add.reduceat(shares * values[self._targets], self._starts[:-1])
+
+
+def _rounded(differences: F64) -> F64:
+    """Return differences without those that rounding may have made."""
+    return np.where(differences > _ROUNDING, differences, 0.0)
 
 
 def _distances(sources: I64, targets: I64, goal: Mask) -> F64:

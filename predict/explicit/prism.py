@@ -7,7 +7,7 @@ from functools import lru_cache
 from lark import Lark, Token, Tree, UnexpectedInput
 
 from ..error import PredictError
-from .chain import ExplicitChain, Transition, explicit_chain
+from .chain import ExplicitChain, Transition, explicit_chain, state_number
 
 _GRAMMAR = r"""
 start: "dtmc" "module" NAME variable command* "endmodule" label*
@@ -73,8 +73,8 @@ class _Reader:
     def chain(self) -> ExplicitChain:
         """Return the chain."""
         variable, *parts = self._parts
-        name, first, last, initial = _tokens(variable)
-        self._variable = name.value
+        word, first, last, initial = _tokens(variable)
+        self._variable = word.value
         if self._integer(first) != 0:
             raise self._error(first, "the states do not begin with 0")
         states = self._integer(last) + 1
@@ -86,7 +86,10 @@ class _Reader:
                 transitions += self._command(part)
             else:
                 label, *names = _tokens(part)
-                labels[label.value.strip('"')] = [self._state(*pair, states) for pair in _pairs(names)]
+                name = label.value.strip('"')
+                if name in labels:
+                    raise self._error(label, f"a second label `{name}`")
+                labels[name] = [self._state(*pair, states) for pair in _pairs(names)]
         return explicit_chain(self._where, states, transitions, labels, self._integer(initial))
 
     def _command(self, command: Tree[Token]) -> list[Transition]:
@@ -120,9 +123,10 @@ class _Reader:
             raise self._error(number, f"there is no state {number}")
 
     def _integer(self, token: Token) -> int:
-        if not token.value.isdigit():
+        number = state_number(token.value)
+        if number is None:
             raise self._error(token, f"`{token}` is not a whole number")
-        return int(token)
+        return number
 
     def _error(self, token: Token, what: str) -> PredictError:
         return PredictError("TRL807", f"{self._where}:{token.line}", what, _HINT)

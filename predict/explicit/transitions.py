@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..error import PredictError
-from .chain import ExplicitChain, Transition, explicit_chain
+from .chain import ExplicitChain, Transition, explicit_chain, initial_of, state_number
 
 _TRA_HINT = "write a transition a line: its state, the next state and the probability, as in `0 1 0.25`"
 _LAB_HINT = "declare labels between #DECLARATION and #END, then write a state a line: `0 init`"
@@ -21,8 +21,7 @@ def read_tra(text: str, where: str, labels: str | None = None, labels_where: str
         raise PredictError("TRL807", where, "no transitions", _TRA_HINT)
     states = 1 + max(max(each.source, each.target) for each in transitions)
     named: Mapping[str, list[int]] = {} if labels is None else _labels(labels, labels_where, states)
-    initial = named.get("init", [0])[0]
-    return explicit_chain(where, states, transitions, named, initial)
+    return explicit_chain(where, states, transitions, named, initial_of(named))
 
 
 def to_tra(chain: ExplicitChain) -> str:
@@ -34,13 +33,9 @@ def to_tra(chain: ExplicitChain) -> str:
 
 def to_lab(chain: ExplicitChain) -> str:
     """Return the labels of a chain as a `.lab` file; `init` is the initial state."""
-    by_state: dict[int, list[str]] = {chain.initial: ["init"]}
-    names = sorted(set(chain.labels) - {"init"})
-    for name in names:
-        for state in chain.labels[name].tolist():
-            by_state.setdefault(state, []).append(name)
-    lines = [f"{state} {' '.join(found)}" for state, found in sorted(by_state.items())]
-    return "\n".join(["#DECLARATION", " ".join(["init", *names]), "#END", *lines, ""])
+    declared = ["init", *sorted(set(chain.labels) - {"init"})]
+    lines = [f"{state} {' '.join(names)}" for state, names in sorted(chain.names_by_state().items())]
+    return "\n".join(["#DECLARATION", " ".join(declared), "#END", *lines, ""])
 
 
 def _transitions(text: str, where: str) -> Iterator[Transition]:
@@ -49,12 +44,13 @@ def _transitions(text: str, where: str) -> Iterator[Transition]:
         words = line.split()
         if not words or (number == 1 and words == ["dtmc"]):
             continue
-        if len(words) != 3 or not (words[0].isdecimal() and words[1].isdecimal()):
+        source, target = (state_number(word) for word in words[:2]) if len(words) == 3 else (None, None)
+        if source is None or target is None:
             raise PredictError("TRL807", f"{where}:{number}", "not a transition", _TRA_HINT)
         share = number_of(words[2])
         if share is None:
             raise PredictError("TRL807", f"{where}:{number}", "not a probability", _TRA_HINT)
-        yield Transition(number, int(words[0]), int(words[1]), share, share)
+        yield Transition(number, source, target, share, share)
 
 
 def number_of(word: str) -> float | None:
@@ -79,15 +75,16 @@ def _labels(text: str, where: str, states: int) -> Mapping[str, list[int]]:
         elif not is_declared:
             found |= {name: [] for name in words}
         else:
-            state, *names = words
-            if not state.isdecimal() or int(state) >= states:
+            word, *names = words
+            state = state_number(word)
+            if state is None or state >= states:
                 raise PredictError("TRL807", f"{where}:{number}", "no state of the chain", _LAB_HINT)
             for name in names:
                 if name not in found:
                     raise PredictError(
                         "TRL807", f"{where}:{number}", "a label without a declaration", _LAB_HINT
                     )
-                found[name].append(int(state))
+                found[name].append(state)
     if not is_declared:
         raise PredictError("TRL807", where, "no line #END", _LAB_HINT)
     return found

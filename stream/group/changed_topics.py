@@ -66,5 +66,5 @@ def changed_counts(what: str) -> StreamError:
 
 def unequal_counts(spans: str, count: int, logs: str, logs_count: int) -> StreamError:
     """Return the error (TRL732) that the topic of log records has another number of partitions than spans."""
-    hint = f"delete {logs} and make it again with: tracline stream topics --create"
+    hint = f"delete {logs} and create it again with: tracline stream topics --create"
     return StreamError("TRL732", f"{spans} has {count} partitions and {logs} {logs_count}", hint)

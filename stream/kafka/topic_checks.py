@@ -65,10 +65,8 @@ def uneven(found: Mapping[Topic, FoundTopic], settings: KafkaSettings) -> list[T
         what = f"has {has} partitions, {why}"
         hint = "a number of partitions cannot change: choose another prefix, or recreate the topics"
         if spec.optional:
-            hint = (
-                "a record must come to the partition of its span: delete this topic and make it again with: "
-            )
-            hint += "tracline stream topics --create"
+            hint = "a record must come to the partition of its span: delete this topic and create it again "
+            hint += "with: tracline stream topics --create"
         flaws.append(TopicFlaw(settings.topic(spec.topic), what, hint))
     return flaws
 

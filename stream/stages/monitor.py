@@ -148,8 +148,8 @@ class MonitorStage:
         """
         record, judged, watermark = message.record, message.judged, message.watermark
         yield from _dead_letters(self._options.events_topic, record, message.flaws)
-        for letter in message.span_letters:
-            yield dead_letter_output(letter)
+        for dead_letter in message.span_dead_letters:
+            yield dead_letter_output(dead_letter)
         if message.is_skipped:
             return
         bytes_max, mark = self._options.bytes_max, Mark(record.partition, record.offset, 0)
@@ -176,5 +176,6 @@ def _dead_letters(topic: str, record: Record, flaws: Iterable[tuple[str, str, st
 
 
 def _counted(message: StepMessage) -> JudgedMessage:
-    codes = (*(code for _, code, _ in message.flaws), *(letter.code for letter in message.span_letters))
+    flaws = [code for _, code, _ in message.flaws]
+    codes = (*flaws, *(dead_letter.code for dead_letter in message.span_dead_letters))
     return JudgedMessage(message.record, message.judged, codes, message.watermark, message.is_repeat)

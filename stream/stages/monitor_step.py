@@ -69,7 +69,7 @@ class StepMessage(msgspec.Struct):
     """A message of a step; `judged` is complete once the step has judged its `batches`.
 
     `watermark` is that of the partition after the message. `flaws` are the place, code and reason of dead
-    letters of the message, `span_letters` are those of spans. A message that `is_skipped` is a repeat or
+    letters of the message, `span_dead_letters` are those of spans. A message that `is_skipped` is a repeat or
     damaged; `activated` has packs by their digest.
     """
 
@@ -80,7 +80,7 @@ class StepMessage(msgspec.Struct):
     is_tick: bool = False
     activated: dict[str, RuleTexts] = {}
     flaws: list[tuple[str, str, str]] = []
-    span_letters: list[DeadLetter] = []
+    span_dead_letters: list[DeadLetter] = []
     batches: list[AssembledBatch] = []
     judged: Outputs = msgspec.field(default_factory=Outputs)
 
@@ -163,7 +163,7 @@ class MonitorStep:
         message.watermark, message.is_tick = facts.watermark, not isinstance(content, CandidateBatch)
         candidates: list[Candidate] = []
         if isinstance(content, CandidateBatch):
-            candidates, message.span_letters = self._unread.read(content, record.time)
+            candidates, message.span_dead_letters = self._unread.read(content, record.time)
         self._add_candidates(message, changed, candidates)
 
     def finish(self) -> list[StepMessage]:

@@ -35,7 +35,7 @@ class UnreadCandidates:
         A dead letter names the record that the span came in; `time` is that of the batch's record.
         """
         candidates = [*batch.candidates]
-        letters: list[DeadLetter] = []
+        dead_letters: list[DeadLetter] = []
         # Rekeyers release by trace; in the order of time, a call follows those that it repeats.
         for place in sorted(range(len(candidates)), key=lambda place: candidates[place].start):
             candidate = candidates[place]
@@ -43,11 +43,11 @@ class UnreadCandidates:
                 continue
             whole = attempt(partial(self._whole, candidate), PROCESS_ERRORS)
             if isinstance(whole, Broken):
-                letters.append(self._dead_letter(batch, candidate, time, whole.reason))
+                dead_letters.append(self._dead_letter(batch, candidate, time, whole.reason))
             else:
                 candidates[place] = whole
         # A candidate that cannot be read has no claims either.
-        return [candidate for candidate in candidates if candidate.has_claims], letters
+        return [candidate for candidate in candidates if candidate.has_claims], dead_letters
 
     def _whole(self, candidate: Candidate) -> Candidate:
         """Return a candidate with its claims; the memory of its session becomes the latest."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -14,6 +13,8 @@ from typing import Literal
 from urllib.parse import quote
 
 from playwright.sync_api import Browser, sync_playwright
+
+from ..support.evidence.bundle_lines import bundle_lines
 
 TRACLINE = Path(sys.executable).with_name("tracline")
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
@@ -56,8 +57,7 @@ def opened(archive: Path) -> Iterator[str]:
 
 def followed_session(bundle: Path) -> str:
     """Return the path of the page that follows the rule through the shortest session that breaks it."""
-    lines = map(json.loads, (bundle / "verdicts.jsonl").read_text("utf-8").splitlines())
-    found = [each for each in lines if f"{each['pack']}/{each['rule']}" == RULE]
+    found = [each for each in bundle_lines(bundle) if f"{each['pack']}/{each['rule']}" == RULE]
     least = min(found, key=lambda each: (each["seq"], each["session_id"]))
     query = f"occurrence={quote(least['occurrence'])}&verdict={least['id']}&rule={RULE}"
     return f"/sessions/{least['session_id']}?{query}#e{max(1, least['seq'] - 2)}"

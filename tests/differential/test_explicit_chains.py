@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -46,7 +46,7 @@ def random_rows(rng: random.Random, states: int) -> Rows:
         for _ in range(8):
             few = rng.random() < 0.5
             shares[rng.randrange(min(states, 3)) if few else rng.randrange(states)] += Fraction(1, 8)
-        absorbing = [Fraction(int(other == state)) for other in range(states)]
+        absorbing = [Fraction(int(target == state)) for target in range(states)]
         rows.append(absorbing if rng.random() < 0.2 else shares)
     return rows
 
@@ -63,7 +63,7 @@ def chain_of(rows: Rows, labels: dict[str, list[int]] | None = None) -> Explicit
 
 
 def test_probabilities_are_those_of_rational_arithmetic() -> None:
-    """Chains of up to seven states, every set of two targets, ever and within 0 to 6 steps."""
+    """Random chains of up to seven states with one or two random targets, ever and within 0 to 6 steps."""
     rng = random.Random(1)
     compared = 0
     for _ in range(CHAINS):
@@ -104,6 +104,10 @@ def vertices(row: list[tuple[int, Fraction, Fraction]]) -> Iterator[dict[int, Fr
         yield shares
 
 
+Corners = Sequence[Iterable[tuple[tuple[int, Fraction], ...]]]
+"""For each state the corners of its row, as the targets and their shares."""
+
+
 def interval_rows(rng: random.Random, states: int) -> list[list[tuple[int, Fraction, Fraction]]]:
     """Return rows of two or three intervals around a distribution; some ends are 0 or 1."""
     rows: list[list[tuple[int, Fraction, Fraction]]] = []
@@ -129,7 +133,7 @@ def test_bounds_are_those_of_all_choices() -> None:
         corners = [{tuple(sorted(each.items())) for each in vertices(row)} for row in rows]
         found = [
             reach_exactly(
-                [[dict(row).get(other, Fraction(0)) for other in range(4)] for row in choice], targets
+                [[dict(row).get(target, Fraction(0)) for target in range(4)] for row in choice], targets
             )
             for choice in itertools.product(*corners)
         ]
@@ -145,10 +149,41 @@ def test_bounds_are_those_of_all_choices() -> None:
             values = [float(each[state]) for each in found]
             assert least[state] == pytest.approx(min(values), abs=1e-9)
             assert greatest[state] == pytest.approx(max(values), abs=1e-9)
-        low, high = reach_bounds_within(chain, np.array(targets), 200)
-        assert (low <= least + 1e-9).all()
-        assert (high <= greatest + 1e-9).all()
+        for choose, found_bounds in zip(
+            (min, max), reach_bounds_within(chain, np.array(targets), 5), strict=True
+        ):
+            exact = within_exactly(corners, targets, 5, choose)
+            assert found_bounds == pytest.approx(list(map(float, exact)), abs=1e-12)
     assert solved > 2_000
+
+
+def within_exactly(
+    corners: Corners, targets: list[bool], steps: int, choose: Callable[[Iterable[Fraction]], Fraction]
+) -> list[Fraction]:
+    """Return the least or greatest probability of a target within so many steps, over all corners."""
+    values = [Fraction(int(is_target)) for is_target in targets]
+    for _ in range(steps):
+        values = [
+            Fraction(1)
+            if is_target
+            else choose(sum((p * values[t] for t, p in corner), Fraction(0)) for corner in row)
+            for is_target, row in zip(targets, corners, strict=True)
+        ]
+    return values
+
+
+def test_numbers_of_a_file_are_no_rounding() -> None:
+    """A chance of 1e-13 in each step reaches a target almost surely, a chance of 0 never."""
+    for share, expected in ((1e-13, 1.0), (0.0, 0.0)):
+        transitions = [
+            Transition(1, 0, 0, 1 - share, 1 - share),
+            Transition(2, 0, 1, share, share),
+            Transition(3, 2, 0, 0.4, 0.5),
+            Transition(4, 2, 1, 0.5, 0.6),
+        ]
+        chain = explicit_chain("chain", 3, transitions, {}, 0)
+        least, greatest = reach_bounds(chain, np.array([False, True, False]))
+        assert [least[0], greatest[0]] == [expected, expected]
 
 
 LABELS: tuple[Label, ...] = (frozenset(), frozenset({"p"}), frozenset({"q"}), frozenset({"p", "q"}))
@@ -208,7 +243,7 @@ def violation_ever(meaning: Meaning, rows: Rows, labels: list[Label]) -> list[Fr
         state, run = waiting.pop(0)
         after = {number(target, run): share for target, share in enumerate(rows[state]) if share}
         found.append((run.final is Verdict.VIOLATED, after))
-    matrix = [[after.get(other, Fraction(0)) for other in range(len(found))] for _, after in found]
+    matrix = [[after.get(target, Fraction(0)) for target in range(len(found))] for _, after in found]
     values = reach_exactly(matrix, [is_violated for is_violated, _ in found])
     return [values[first] for first in firsts]
 

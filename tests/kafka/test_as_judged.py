@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from tracline.stream.kafka.care.activate import activate
 from tracline.stream.kafka.settings import KafkaSettings
 
 from ..support.conversations.keyed import PARTITIONS, work
+from ..support.evidence.bundle_lines import bundle_lines
 from ..support.processes.stage import running
 from ..support.truth.conversations import PACK, write_pack
 from ..support.truth.judging import SESSIONS, Listener, messages, send
@@ -55,8 +55,8 @@ def test_the_archive_holds_what_was_found_live(
         archiver.until("tracline_kafka_lag", lambda lags: len(lags) == PARTITIONS and max(lags) <= 1)
         assert archiver.stop() == 0
     found = audit_as_judged(archive, tmp_path / "bundle", AuditOptions(threads=2))
-    lines = (tmp_path / "bundle" / "verdicts.jsonl").read_text().splitlines()
-    assert {json.loads(line)["id"] for line in lines} == set(received.ids)
+    lines = bundle_lines(tmp_path / "bundle")
+    assert {line["id"] for line in lines} == set(received.ids)
     assert len(lines) > 50
     assert len(found.summary["rule_sets"]) == 2
     assert found.summary["rule_sets"][0]["events"] > 20

@@ -81,7 +81,7 @@ def test_a_damaged_file_of_the_monitor_is_reported_at_its_start(
             for store in (data / topics.group("monitor")).iterdir():
                 damage(store, files)
             with monitor(topics, tmp_path / "second", case, *flags) as stage:
-                assert_reported(stage, "TRL743", data, hint="which is made again from Kafka")
+                assert_reported(stage, "TRL743", data, hint="which is restored from Kafka")
             shutil.rmtree(data)
             shutil.copytree(copy, data)
         shutil.rmtree(data)

@@ -131,7 +131,7 @@ async def seek(kafka: KafkaSettings) -> None:
 
 
 async def reader_of(consumers: list[AIOKafkaConsumer], assigned: asyncio.Event) -> AIOKafkaConsumer:
-    """The consumer that has the partition, once it has read from it."""
+    """Return the consumer that has the partition, once it has read from it."""
     while not (having := [consumer for consumer in consumers if consumer.assignment()]):
         assigned.clear()
         await assigned.wait()
@@ -154,7 +154,7 @@ class Assigned(ConsumerRebalanceListener):
 
 
 def consumer_of(kafka: KafkaSettings, assigned: asyncio.Event) -> AIOKafkaConsumer:
-    """A consumer of a topic of one partition, which is taken for one that hangs when it does not read."""
+    """Return a consumer of a topic of one partition, which the client takes to hang if it does not read."""
     consumer = AIOKafkaConsumer(
         bootstrap_servers=list(kafka.bootstrap_servers),
         group_id=kafka.group("test"),

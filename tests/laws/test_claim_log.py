@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -32,6 +31,7 @@ from tracline.schemas.sessions.trace import Trace
 
 from ..support.conversations.agent_spans import spans
 from ..support.conversations.span_plan import Dialect
+from ..support.evidence.bundle_lines import bundle_lines
 from .test_arrival import SPANS
 from .test_dialects import MANNERS, RANDOM, SUPPORT
 
@@ -131,13 +131,12 @@ def readings_in(source: Path) -> Iterator[SpanReading]:
 
 
 def judged(source: Path, folder: Path) -> list[Place]:
-    """Every event that an audit judges, in its order, by a rule that every event breaks."""
+    """Return every event that an audit judges, in its order, by a rule that every event breaks."""
     rules = pack_text("{pack: every, version: 1, rules: [{id: event, formula: always false}]}")
     audit(source, rules, folder / "bundle", AuditOptions())
-    lines = (folder / "bundle" / "verdicts.jsonl").read_text().splitlines()
-    return [place(json.loads(line)) for line in lines]
+    return list(map(place, bundle_lines(folder / "bundle")))
 
 
 def place(event: Mapping[str, Any]) -> Place:
-    """Which event it is, and where it stands."""
+    """Return the event's id and its place."""
     return event["session_id"], event["occurrence"], event["seq"], event["event_id"]

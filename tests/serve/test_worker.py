@@ -31,6 +31,7 @@ from tracline.stream.ingest.request import Busy, Encoding, ExportRequest
 from ..support.conversations.days import HOURS, day, json_lines, manner, protobuf
 from ..support.conversations.scripts import START_NS, random_session
 from ..support.conversations.span_plan import Keys, Manner
+from ..support.evidence.bundle_lines import bundle_lines
 from ..support.processes.live import IDLE_S, Live, Sent, audited, places_of, schedule, wire
 from ..support.truth.conversations import (
     PACK,
@@ -209,8 +210,7 @@ def test_changed_rules_judge_from_the_next_event_on(live: Live, pack: Path, tmp_
     for rule_set in (load_packs([pack]), load_packs([changed])):
         write_rule_set(tmp_path / "archive", rule_set_digest(rule_set), rule_set.sources)
     audit_as_judged(tmp_path / "archive", tmp_path / "bundle", AuditOptions())
-    lines = (tmp_path / "bundle" / "verdicts.jsonl").read_bytes().splitlines()
-    assert {record["id"]: record for record in map(orjson.loads, lines)} == live.records
+    assert {record["id"]: record for record in bundle_lines(tmp_path / "bundle")} == live.records
 
 
 FIRST = "  - {id: a-new-one, formula: always (failed -> eventually answer)}\n"

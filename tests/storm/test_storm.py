@@ -20,7 +20,7 @@ from tracline.predict.explicit.solve import reach, reach_within
 from tracline.predict.explicit.transitions import to_lab, to_tra
 
 from ..differential.exact_chains import reach_exactly
-from ..differential.test_explicit_chains import random_rows
+from ..differential.test_explicit_chains import chain_of, random_rows
 
 pytestmark = [pytest.mark.storm, pytest.mark.slow]
 
@@ -62,13 +62,7 @@ def labelled(seed: int) -> tuple[list[list[Fraction]], ExplicitChain]:
         name: sorted({rng.randrange(states), *(s for s in range(states) if rng.random() < 0.3)})
         for name in ("goal", "p", "q")
     }
-    transitions = [
-        Transition(1, s, t, float(share), float(share))
-        for s, row in enumerate(rows)
-        for t, share in enumerate(row)
-        if share
-    ]
-    return rows, explicit_chain("chain", states, transitions, labels, 0)
+    return rows, chain_of(rows, labels)
 
 
 CASES = [labelled(seed) for seed in range(CHAINS)]
@@ -76,15 +70,8 @@ CASES = [labelled(seed) for seed in range(CHAINS)]
 
 def test_exact_answers_are_equal() -> None:
     """On rational chains Storm's exact engine and our oracle are equal; the product is within 1e-12."""
-    tasks = [
-        {
-            "model": to_drn(chain).replace("double", "rational"),
-            "suffix": ".drn",
-            "property": 'P=? [F "goal"]',
-            "values": "exact",
-        }
-        for _, chain in CASES
-    ]
+    models = [to_drn(chain).replace("double", "rational") for _, chain in CASES]
+    tasks = [task(model, 'P=? [F "goal"]', "exact") for model in models]
     states = 0
     for (rows, chain), answers in zip(CASES, asked(tasks), strict=True):
         goal = chain.mask(chain.labels["goal"])
@@ -123,15 +110,7 @@ def _reaches_all(chain: ExplicitChain) -> bool:
 @pytest.mark.parametrize("formula", FORMULAS)
 def test_formulas(formula: str) -> None:
     """The probability of a bad prefix is 1 minus Storm's probability of the formula."""
-    tasks = [
-        {
-            "model": to_drn(chain),
-            "suffix": ".drn",
-            "property": f"P=? [{FORMULAS[formula]}]",
-            "values": "double",
-        }
-        for _, chain in CASES
-    ]
+    tasks = [task(to_drn(chain), f"P=? [{FORMULAS[formula]}]") for _, chain in CASES]
     for (_, chain), answers in zip(CASES, asked(tasks), strict=True):
         expected = [1 - float(answer) for answer in answers]
         assert violating(chain, formula, None, "chain").low == pytest.approx(expected, abs=1e-6)

@@ -43,11 +43,11 @@ class ReplayOutcome(StrEnum):
     """The outcome of sending a record again."""
 
     REPLAYED = "replayed"
-    """It stands at the end of its partition, once more."""
+    """The record is at the end of its partition once more."""
     GONE = "gone"
     """Kafka has deleted it: the topic keeps records for a time."""
     OTHER = "other"
-    """Another record stands at its place: the topic was recreated."""
+    """Another record is at its place: the topic was recreated."""
     REFUSED = "refused"
     """Records of its topic are not sent again, nor are rules that come into force."""
 
@@ -84,7 +84,7 @@ class DeadLetterFilter:
     numbers: tuple[int, int] | None = None
 
     def has(self, record: DeadLetterRecord) -> bool:
-        """Return whether the dead letter is record of them."""
+        """Return whether the choice includes a dead letter."""
         first, last = self.numbers or (record.number, record.number)
         return (
             self.code in (None, record.letter.code)
@@ -158,7 +158,7 @@ def replay(
 def _again(
     consumer: Any, producer: Any, topics: Iterable[str], place: RecordPlace, sha256: str
 ) -> ReplayOutcome:
-    """Send one record again, if it is there and the one that is meant."""
+    """Send the record at a place again, if its digest is still the given one."""
     if place.topic not in topics:
         return ReplayOutcome.REFUSED
     record = _record(consumer, place)
@@ -181,7 +181,7 @@ def _again(
 
 
 def _activates(value: bytes) -> bool:
-    """Return whether it is a message that brings rules into force."""
+    """Return whether a record is a message that activates rules."""
     try:
         return isinstance(decode(value), Activation)
     except (Damaged, StreamError):

@@ -198,7 +198,7 @@ def _disk_errors(path: Path) -> Generator[None]:
             raise
         hint = "make room on the disk and start again: nothing is lost"
         if not any(text in str(error).lower() for text in _FULL):
-            hint = f"delete {path}, which is made again from Kafka, or choose another data_folder"
+            hint = f"delete {path}, which is restored from Kafka, or choose another data_folder"
         raise StreamError("TRL743", f"{path} cannot be used: {error}", hint) from None
 
 

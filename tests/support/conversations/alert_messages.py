@@ -85,7 +85,7 @@ def _session(session: str, agent: str, tick: int, is_violating: bool) -> Iterato
 
 
 def _verdict(status: StatusChange) -> VerdictRecord:
-    """The record of the verdict behind a violation."""
+    """Return the record of the verdict behind a violation."""
     assert status.pack is not None
     assert status.rule is not None
     return VerdictRecord(

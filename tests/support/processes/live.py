@@ -34,6 +34,7 @@ from tracline.stream.serve.store import Store, open_store
 from tracline.stream.stages.judge import SessionJudge
 from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
+from ..evidence.bundle_lines import bundle_lines
 from ..otlp_requests import to_otlp, to_otlp_json
 from ..truth.conversations import Place, PlayedSession
 
@@ -217,8 +218,7 @@ def places_of(events: pl.DataFrame) -> Counter[Place]:
 
 
 def audited(source: Path, pack: Path | Sequence[str], out: Path, as_of: int | None = None) -> dict[str, dict]:
-    """The records of an audit, by id; it must reject nothing."""
+    """Return the records of an audit by id; it must reject nothing."""
     outcome = audit(source, load_packs(pack), out, AuditOptions(idle_s=IDLE_S, as_of=as_of))
     assert not outcome.population.rejected.total()
-    records = [orjson.loads(line) for line in (out / "verdicts.jsonl").read_bytes().splitlines()]
-    return {record["id"]: record for record in records}
+    return {record["id"]: record for record in bundle_lines(out)}

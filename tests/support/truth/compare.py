@@ -30,6 +30,8 @@ from tracline.batch.sources.discover import Population
 from tracline.rules.model.rule import RuleSet
 from tracline.rules.packs.load import load_packs
 
+from ..evidence.bundle_lines import bundle_lines
+
 PACKS = ("customer-service", "tool-hygiene", "privacy")
 FOUND = ("violated", "unmet")
 Event = Mapping[str, Any]
@@ -45,8 +47,7 @@ def read(source: Path, scratch: Path) -> tuple[list[Event], list[Verdict]]:
         frame = pl.read_parquet(part.path)
         events += frame.select(name for name in frame.columns if name != "attributes").iter_rows(named=True)
     audit(source, _rules(), scratch / "bundle", AuditOptions())
-    lines = (scratch / "bundle" / "verdicts.jsonl").read_text().splitlines()
-    return events, [json.loads(line) for line in lines]
+    return events, bundle_lines(scratch / "bundle")
 
 
 @cache

@@ -19,7 +19,7 @@ def run(*words: str | Path) -> Result:
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:
-    """The bundle of an audit."""
+    """Return the bundle of an audit."""
     write(tmp_path / "archive" / "events.parquet", session("bad", user("no!")))
     (tmp_path / "desk.yaml").write_text(PACK)
     words = ("audit", tmp_path / "archive", "--rules", tmp_path / "desk.yaml", "--out", tmp_path / "bundle")

@@ -15,6 +15,7 @@ from tracline.rules.lint.suggest import TOOL_PATTERNS, Tool, tools_named
 from tracline.rules.packs.load import load_packs
 
 from ...support.event_rows import session, user, write
+from ...support.evidence.bundle_lines import bundle_lines
 
 pytestmark = pytest.mark.slow
 
@@ -63,9 +64,8 @@ def audited(source: Path, pack: Path | str) -> Path:
 
 
 def found(source: Path, pack: Path | str) -> set[tuple[str, str, str, str]]:
-    """Session, rule, event and verdict of what an audit of the source finds."""
-    lines = (audited(source, pack) / "verdicts.jsonl").read_text().splitlines()
-    rows = [json.loads(line) for line in lines]
+    """Return session, rule, event and verdict of what an audit of the source finds."""
+    rows = bundle_lines(audited(source, pack))
     return {(row["session_id"], row["rule"], row["event_id"], row["verdict"]) for row in rows}
 
 

@@ -32,7 +32,7 @@ rules:
 
 
 def replied(text: str) -> dict:
-    """A message of the agent."""
+    """Return a message of the agent."""
     return {"kind": "assistant", "text": text}
 
 

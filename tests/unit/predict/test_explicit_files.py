@@ -112,9 +112,17 @@ def test_transitions_without_the_first_line_and_labels() -> None:
     assert chain.labels == {}
 
 
+def test_an_initial_label_of_no_state() -> None:
+    """State 0 is the initial one where `init` is declared and no state has it."""
+    assert read_tra("0 1 1\n", "m", "#DECLARATION\ninit\n#END\n", "l").initial == 0
+
+
 LAB = "#DECLARATION\ninit\n#END\n"
 MISTAKES = {
     "no such state of prism": (lambda: read_prism(PRISM.replace("(s'=2);", "(s'=3);"), "m"), "m:5: TRL807"),
+    "a label twice": (lambda: read_prism(PRISM + 'label "none" = s=0;', "m"), "m:11: TRL807"),
+    "a state of 5,000 digits": (lambda: read_tra(f"0 {'9' * 5000} 1\n", "m"), "m: TRL810"),
+    "the same in prism": (lambda: read_prism(PRISM.replace("..2", f"..{'9' * 5000}"), "m"), "m: TRL810"),
     "another variable": (lambda: read_prism(PRISM.replace("[] s=1", "[] t=1"), "m"), "m:6: TRL807"),
     "a fraction of a state": (lambda: read_prism(PRISM.replace("0..2", "0..2.5"), "m"), "m:3: TRL807"),
     "states from 1": (lambda: read_prism(PRISM.replace("0..2", "1..2"), "m"), "m:3: TRL807"),

@@ -15,6 +15,8 @@ from tracline.batch.prepare.prepare import prepare
 from tracline.batch.sources.discover import Population
 from tracline.rules.packs.load import load_packs
 
+from ...support.evidence.bundle_lines import bundle_lines
+
 pytestmark = pytest.mark.slow
 
 MILLISECOND = 1_000_000
@@ -76,8 +78,7 @@ def found(folder: Path, spans: list[dict[str, Any]], language: str) -> tuple[pl.
     events.mkdir()
     parts = prepare(folder, events, Population())
     audit(folder, load_packs(["tool-hygiene"]), folder.with_suffix(".bundle"), AuditOptions())
-    lines = folder.with_suffix(".bundle").joinpath("verdicts.jsonl").read_text().splitlines()
-    records = [json.loads(line) for line in lines]
+    records = bundle_lines(folder.with_suffix(".bundle"))
     frame = pl.concat([pl.read_parquet(part.path) for part in parts]).filter(pl.col("kind") != "end")
     return frame, [record["rule"] for record in records if record["verdict"] == "violated"]
 

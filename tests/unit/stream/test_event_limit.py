@@ -27,6 +27,7 @@ from tracline.stream.stages.judge import HELD_CHARS_MAX, HELD_MAX, Outputs, Sess
 from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
 from ...support.event_rows import PACK, START, call, session, user, write
+from ...support.evidence.bundle_lines import bundle_lines
 
 pytestmark = pytest.mark.slow
 
@@ -40,10 +41,10 @@ def over(more: int) -> list[dict]:
 
 
 def found(tmp_path: Path, rows: list[dict]) -> list[dict]:
-    """The records of an audit of these rows."""
+    """Return the records of an audit of these rows."""
     archive = write(tmp_path / "archive" / "events.parquet", rows)
     audit(archive.parent, RULES, tmp_path / "bundle", AuditOptions())
-    return [orjson.loads(line) for line in (tmp_path / "bundle" / "verdicts.jsonl").read_bytes().splitlines()]
+    return bundle_lines(tmp_path / "bundle")
 
 
 def test_one_event_more_unjudges_every_rule_there(tmp_path: Path) -> None:

@@ -119,4 +119,4 @@ def test_a_damaged_store_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StreamError, match="cannot be used: Corruption") as caught:
         DiskPartitionStore(tmp_path / "store", lambda: NOW)
     assert caught.value.code == "TRL743"
-    assert "made again from Kafka" in caught.value.hint
+    assert "restored from Kafka" in caught.value.hint

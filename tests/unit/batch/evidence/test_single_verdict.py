@@ -65,6 +65,20 @@ def test_verdicts_of_a_night(tmp_path: Path) -> None:
     assert check_all(tmp_path / "plain", archive) == 3
 
 
+def test_verdicts_of_a_night_before_a_silence(tmp_path: Path) -> None:
+    """The night judges a session up to its first silence, and so does the check of its verdict."""
+    archive = tmp_path / "archive"
+    rows = session("a", user("well"), call(), user("so?"), result(), call(), end=False)
+    for row in rows[3:]:
+        row["time"] += 20 * NS
+    write(archive / "0.parquet", rows[:3])
+    write(archive / "1.parquet", rows[3:])
+    options = night_options([str(archive)], AuditOptions(as_of=START + HOUR, idle_s=10), START - HOUR)
+    audit(archive, pack_text(PACK), tmp_path / "bundle", options)
+    assert [(each["verdict"], each["seq"]) for each in bundle_lines(tmp_path / "bundle")] == [("unmet", 3)]
+    assert check_all(tmp_path / "bundle", archive) == 1
+
+
 def test_verdicts_of_rows_without_order(tmp_path: Path) -> None:
     """Such sources are read as a whole, because any file may have the session."""
     rows = [*session("a", user("hello"), user("no!")), *session("b", user("well"), call(), end=False)]
