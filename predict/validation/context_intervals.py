@@ -71,9 +71,9 @@ def binomial_interval(successes: I64, trials: I64, error: float | F64) -> tuple[
     hits, misses = successes.astype(np.float64), (trials - successes).astype(np.float64)
     tail = np.broadcast_to(np.asarray(error) / 2, hits.shape)
     low, high = np.zeros(len(hits)), np.ones(len(hits))
-    some, all_but = hits > 0, misses > 0
-    low[some] = cast("F64", betaincinv(hits[some], misses[some] + 1, tail[some]))
-    high[all_but] = cast("F64", betainccinv(hits[all_but] + 1, misses[all_but], tail[all_but]))
+    any_hit, any_miss = hits > 0, misses > 0
+    low[any_hit] = cast("F64", betaincinv(hits[any_hit], misses[any_hit] + 1, tail[any_hit]))
+    high[any_miss] = cast("F64", betainccinv(hits[any_miss] + 1, misses[any_miss], tail[any_miss]))
     return low, high
 
 

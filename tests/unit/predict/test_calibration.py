@@ -9,7 +9,7 @@ import pytest
 from tracline.predict.validation.calibration import Calibration, ScoreInterval, calibration
 from tracline.predict.validation.outcomes import outcomes
 
-from ...support.walks import Walk, random_sequences, visits_of, walks_of
+from ...support.chains.walks import Walk, random_sequences, visits_of, walks_of
 
 RISKS = np.array([0.1, 0.3, 0.3, 0.9, np.nan, 0.45])
 

@@ -13,7 +13,7 @@ from tracline.predict.validation.context_intervals import (
 )
 from tracline.predict.validation.fit import chain_fit
 
-from ...support.walks import Walk, random_sequences, visits_of, walks_of
+from ...support.chains.walks import Walk, random_sequences, visits_of, walks_of
 
 HORIZONS = (1, 3, None)
 

@@ -11,7 +11,7 @@ from tracline.predict.chain.walks import CLOSED, CLOSED_UNMET, CUT
 from tracline.predict.validation.outcomes import outcomes
 from tracline.predict.validation.thresholds import RiskThreshold, risk_threshold
 
-from ...support.walks import Walk, random_sequences, walks_of
+from ...support.chains.walks import Walk, random_sequences, walks_of
 
 RISKS = np.array([0.05, 0.1, 0.2, 0.3, np.nan, 0.6])
 
@@ -117,12 +117,12 @@ def test_no_session_at_all() -> None:
 
 
 def test_the_promise_holds_over_repetitions() -> None:
-    """The true share that a threshold misses is above `miss` in at most 5 % of 2,000 draws."""
+    """The true share that a threshold misses is above `miss` in at most 5 % of 600 draws."""
     # A violating session shows risk i / 20 at its one event before the verdict; each i is equally likely.
     risks = np.arange(20) / 20
     rng = np.random.default_rng(7)
     broken = 0
-    for _ in range(2_000):
+    for _ in range(600):
         sequences = [
             Walk(n, [0, int(c), 0], [False, False, True], CLOSED)
             for n, c in enumerate(rng.integers(0, 20, 60))
@@ -130,4 +130,4 @@ def test_the_promise_holds_over_repetitions() -> None:
         threshold = threshold_of(sequences, 0.2, risks).threshold
         assert threshold is not None
         broken += float((risks < threshold).mean()) > 0.2
-    assert 1 - at_least(broken, 2_000, 0.05) < 0.999
+    assert 1 - at_least(broken, 600, 0.05) < 0.999
