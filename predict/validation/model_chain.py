@@ -40,7 +40,7 @@ class ModelChain:
     def bounds(self, within: int | None) -> tuple[F64, F64]:
         """Return for each context the least and the greatest risk over all chains within the intervals.
 
-        With a horizon each event may choose a chain of its own. A context in which the rule has stopped has 0.
+        With a horizon each event may choose a chain of its own. Where the rule has stopped both are 0.
         """
         targets = self.chain.mask(self.chain.labels[LABEL])
         if within is None:

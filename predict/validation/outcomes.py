@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...rules.model.arrays import Mask
 from ..chain.contexts import I64
 from ..chain.walks import CLOSED_UNMET, CUT, Walks
-
-Mask = NDArray[np.bool_]
 
 NEVER = np.iinfo(np.int64).max
 """The distance of a verdict that does not come, and the events known after a place of a closed sequence."""
