@@ -50,11 +50,11 @@ def test_a_changed_context_is_named_and_equal_ones_rarely() -> None:
     rng = np.random.default_rng(2)
     named, found_changed = 0, 0
     shares = rng.dirichlet(np.ones(4), 21)
-    other = np.vstack([shares[:20], [[0.97, 0.01, 0.01, 0.01]]])
+    later = np.vstack([shares[:20], [[0.97, 0.01, 0.01, 0.01]]])
     shares[20] = 0.25
     for _ in range(100):
         before = np.stack([rng.multinomial(2_000, row) for row in shares])
-        after = np.stack([rng.multinomial(2_000, row) for row in other])
+        after = np.stack([rng.multinomial(2_000, row) for row in later])
         found = changed_contexts(entries(before), entries(after), 21)
         named += int(found.is_changed[:20].any())
         found_changed += int(found.is_changed[20])
