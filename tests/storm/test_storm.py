@@ -18,9 +18,11 @@ from tracline.predict.explicit.prism import to_prism
 from tracline.predict.explicit.solution import violating
 from tracline.predict.explicit.solve import reach, reach_within
 from tracline.predict.explicit.transitions import to_lab, to_tra
+from tracline.predict.validation.model_chain import model_chain
 
 from ..differential.exact_chains import reach_exactly
 from ..differential.test_explicit_chains import chain_of, random_rows
+from ..support.chains.counts import random_counted
 
 pytestmark = [pytest.mark.storm, pytest.mark.slow]
 
@@ -28,6 +30,8 @@ PYTHON = Path(__file__).parents[2] / ".storm" / "bin" / "python"
 CHAINS = 200
 LEAST_END = 1e-9
 """Storm's intervals have no lower end of 0."""
+LEAST_OF_COUNTS = 1e-3
+"""Storm iterates values: where a rarer transition is the only way out, it stops before they are reached."""
 
 FORMULAS = {
     "always (p -> next q)": 'G ((!"p") | (X "q"))',
@@ -144,3 +148,22 @@ def test_intervals() -> None:
             assert found == pytest.approx(list(map(float, answers[2 * number + end])), abs=1e-5)
     print(f"{len(chains)} chains of intervals")
     assert len(chains) > 150
+
+
+def test_interval_chains_of_counts() -> None:
+    """Storm agrees on the least and the greatest risk of rules whose rows are intervals of counts."""
+    found = [
+        model_chain(random_counted(np.random.default_rng(seed)), 0.1, LEAST_OF_COUNTS)
+        for seed in range(CHAINS)
+    ]
+    wanted = [('P=? [F "violated"]', None), ('P=? [F<=4 "violated"]', 4)]
+    cases = [(each, text, within) for each in found for text, within in wanted]
+    answers = asked(
+        [task(to_drn(each.chain), text, end) for each, text, _ in cases for end in ("least", "greatest")]
+    )
+    for number, (each, _, within) in enumerate(cases):
+        for end, bound in enumerate(each.bounds(within)):
+            expected = list(map(float, answers[2 * number + end]))[: each.contexts]
+            assert bound == pytest.approx(expected, abs=2e-5)
+    print(f"{len(found)} interval chains of counts")
+    assert len(answers) == 4 * CHAINS
