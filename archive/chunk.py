@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from ..schemas.event import Event
 
-RuleTexts = Mapping[str, str]
-"""A rule set as the text of each pack by its name."""
+RuleTexts: TypeAlias = dict[str, str]
+"""A rule set as the texts of its packs and of the packs that they extend (`RuleSet.sources`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ QUIET_KEY = "tracline.quiet"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Seconds(click.FloatRange):
+class SecondsType(click.FloatRange):
     """A number of seconds in a range; click accepts `nan`, this type rejects it."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Name = Annotated[str, Field(min_length=1)]
+NonEmpty = Annotated[str, Field(min_length=1)]
 
 
 @dataclass(frozen=True)
@@ -29,4 +29,4 @@ class SessionSettings:
     idle_s: Seconds = 3600.0
     tick_s: Seconds = 1.0
     skew_s: Seconds = 60.0
-    scope: tuple[Name, ...] = ()
+    scope: tuple[NonEmpty, ...] = ()

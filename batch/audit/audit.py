@@ -32,7 +32,7 @@ from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
 from ..sources.discover import Population, Reject, SourceFile, Sources, named
 from ..sources.event_files import row_count
-from .draft import BundleDraft, Examples
+from .draft import BundleDraft, SampleVerdicts
 from .in_order import disordered, judge_in_order
 from .late_columns import LateColumns, explained
 from .open_sessions import OpenedIn, open_in_order, open_sessions
@@ -56,7 +56,7 @@ class AuditResult:
 
     summary: Any
     population: Population
-    examples: Examples = field(default_factory=Examples)
+    examples: SampleVerdicts = field(default_factory=SampleVerdicts)
     rows_in_order: int = 0
     waived: WaivedCounts | None = None
 

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from ...rules.engine.judge import CompiledRules, Judged
 from ...rules.engine.records import RecordKey, record_line, records
-from ...rules.engine.sessions import Mask
+from ...rules.model.arrays import Mask
 from ...rules.model.rule import Rule
 from ...schemas.records.verdict_record import VerdictRecord, decode_verdict
 from ...schemas.time import rfc3339
@@ -38,7 +38,7 @@ EXAMPLES_MAX = 3
 TYPED_RECORDS = 10_000
 """Records per row group of `verdicts.parquet`."""
 
-Examples = dict[str, list[VerdictRecord]]
+SampleVerdicts = dict[str, list[VerdictRecord]]
 """The first broken sessions of each rule that has any, by the rule's name in the summary."""
 
 
@@ -103,10 +103,10 @@ class BundleDraft:
                 chosen[place].append(record)
         self.certificates.add(judged, rule_set)
 
-    def write_verdicts(self, rules: Sequence[Rule]) -> Examples:
+    def write_verdicts(self, rules: Sequence[Rule]) -> SampleVerdicts:
         """Write the files of verdicts, and return examples; waived verdicts are none."""
         keys = {(r.pack, r.id): key for key, r in zip(rule_keys(rules), rules, strict=True)}
-        examples: Examples = {}
+        examples: SampleVerdicts = {}
 
         def written(verdicts: BinaryIO) -> Iterator[list[bytes]]:
             for block in _blocks(self.lines.merged(), TYPED_RECORDS):

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from ...rules.engine.judge import CompiledRules, Judged, judge_sessions
-from ...rules.engine.kernel import I32
-from ...rules.engine.sessions import Mask, Order, Sessions
+from ...rules.engine.sessions import Order, Sessions
+from ...rules.model.arrays import I32, Mask
 from ...schemas.frames.events import TIME
 from ..prepare.ahead import ahead
 from ..prepare.buckets import OnRows, PassRows, until

@@ -10,8 +10,9 @@ import polars as pl
 
 from ...rules.engine import kernel
 from ...rules.engine.judge import CompiledRules, Judged, label_columns
-from ...rules.engine.kernel import I32, I64, Findings
+from ...rules.engine.kernel import Findings
 from ...rules.engine.sessions import Order, Sessions
+from ...rules.model.arrays import I32, I64
 from ..prepare.buckets import until, with_missing
 from ..prepare.spill import Pass
 from ..report.choice import SAMPLE_MAX, breach_weights, clean_slots

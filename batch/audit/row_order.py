@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...rules.engine.kernel import I32, I64
-from ...rules.engine.sessions import Clock, Mask, numbers
+from ...rules.engine.sessions import Clock, numbers
+from ...rules.model.arrays import I32, I64, Mask
 from ...schemas.event import Kind
 from ...schemas.time import NS
 from ..prepare.ahead import ahead

@@ -14,12 +14,13 @@ import polars as pl
 
 from ...rules.engine import kernel
 from ...rules.engine.judge import CompiledRules, Judged
-from ...rules.engine.kernel import I32, I64, Findings
+from ...rules.engine.kernel import Findings
 from ...rules.engine.kernel_loop import FOUND_UNSETTLED
 from ...rules.engine.records import is_unknown
 from ...rules.engine.sessions import numbers
 from ...rules.engine.status import applied_at, first_breaches, unjudged_findings
 from ...rules.labels.missing import MISSING
+from ...rules.model.arrays import I32, I64
 from ...schemas.event import Kind
 from ...schemas.records.session_status import SessionStatus, StatusChange
 from ...schemas.time import NS

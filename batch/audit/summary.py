@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from ...archive.writer import day_of
 from ...rules.engine import kernel, kernel_loop
 from ...rules.engine.judge import CompiledRules, Judged
-from ...rules.engine.kernel import I64
-from ...rules.engine.sessions import Mask
 from ...rules.engine.status import unjudged_findings, unmet_findings, violation_findings
+from ...rules.model.arrays import I64, Mask
 from ...rules.model.rule import Rule
 from ...schemas.records.violation_rate import rate_of
 from ...schemas.time import rfc3339
@@ -49,7 +48,6 @@ applies to them. The rate is of the applicable and possible sessions, and perhap
 CROWDED = "sessions_over_slices_max"
 """The unjudged sessions that exceed the limit of slices of a rule in one session."""
 
-Counts = NDArray[np.int64]
 
 NO_AGENT = ""
 """The agent of sessions in which no event names one."""
@@ -83,7 +81,7 @@ class AuditTally:
     duplicates: int = 0
     conflicts: int = 0
     conflicting: list[tuple[str, int, str]] = field(default_factory=list[tuple[str, int, str]])
-    counts: dict[Group, Counts] = field(default_factory=dict[Group, Counts])
+    counts: dict[Group, I64] = field(default_factory=dict[Group, I64])
     crowded: Counter[int] = field(default_factory=Counter[int])
     unjudged: Counter[Unjudged] = field(default_factory=Counter[Unjudged])
     groups: Counter[Group] = field(default_factory=Counter[Group])
@@ -219,7 +217,7 @@ def rule_keys(rules: Sequence[Rule]) -> tuple[str, ...]:
     return tuple(rule.id if shared[rule.id] == 1 else f"{rule.pack}/{rule.id}" for rule in rules)
 
 
-def _by_group(judged: Judged, groups: I64, count: int) -> Counts:
+def _by_group(judged: Judged, groups: I64, count: int) -> I64:
     """Return the `COUNTS` by group and column; `groups` has the group of each slot."""
     found, rated = judged.found, judged.rated
     violated, unmet = violation_findings(found, rated), unmet_findings(judged.closed, rated)
@@ -246,13 +244,13 @@ def _by_group(judged: Judged, groups: I64, count: int) -> Counts:
     )
 
 
-def _count(rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, ...], each: Any = None) -> Counts:
+def _count(rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, ...], each: Any = None) -> I64:
     """Return a table of how often each pair of row and column occurs (or of the sums of `each`)."""
     flat = rows.astype(np.int64) * shape[1] + columns
     return np.bincount(flat, each, minlength=shape[0] * shape[1]).reshape(shape).astype(np.int64)
 
 
-def _sums(groups: I64, marked: Mask, count: int) -> Counts:
+def _sums(groups: I64, marked: Mask, count: int) -> I64:
     """Return how many slots of each group are marked, by group and column."""
     slots, columns = np.nonzero(marked)
     return _count(groups[slots], columns, (count, *marked.shape[1:]))
@@ -298,7 +296,7 @@ def _split(
     tally: AuditTally, number: int, part: int, named: frozenset[str] | None
 ) -> dict[str, dict[str, Any]]:
     """Return one rule's counts by agent (`part` 0), day (1) or model (2), without those that are all zero."""
-    parts: dict[str, Counts] = {}
+    parts: dict[str, I64] = {}
     for group, counts in tally.counts.items():
         name = group[part] if named is None or group[part] in named else OTHERS[part]
         parts[name] = parts.get(name, 0) + counts[:, number]
@@ -312,11 +310,11 @@ def _by_name(groups: Counter[Group], part: int, named: frozenset[str] | None) ->
     return dict(sorted(sums.items()))
 
 
-def _zeros(rules: int) -> Counts:
+def _zeros(rules: int) -> I64:
     return np.zeros((len(COUNTS), rules), dtype=np.int64)
 
 
-def _named(counts: Counts) -> dict[str, Any]:
+def _named(counts: I64) -> dict[str, Any]:
     """Return the counts by name, with the bounds of the rate."""
     named: dict[str, int] = dict(zip(COUNTS, counts.tolist(), strict=True))
     return {**named, "rate": rate_of(named).as_json()}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -15,7 +15,7 @@ from ...rules.labels.few import WORD_BITS
 from ...rules.labels.guarded import LabelPlan
 from ...rules.model.predicate import Predicate
 from ...schemas.event import Kind
-from ..prepare.buckets import until
+from ..prepare.buckets import EventRows, until
 from ..prepare.spill import passes
 from ..sources.discover import SourceFile
 from ..sources.event_files import reading
@@ -223,10 +223,7 @@ class ArchiveEvents:
             yield found
 
 
-Events = TypeVar("Events", pl.LazyFrame, pl.DataFrame)
-
-
-def by_tool(events: Events) -> Events:
+def by_tool(events: EventRows) -> EventRows:
     """Return the number of events of each tool and kind."""
     return events.filter(pl.col("tool").is_not_null()).group_by("tool", "kind").len()
 

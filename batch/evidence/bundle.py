@@ -59,6 +59,9 @@ VERDICT_SCHEMA: dict[str, Any] = {
 }
 """The columns of `verdicts.parquet`: the fields of the JSON lines in this order, with typed times."""
 
+SessionName = tuple[str, str]
+"""The id and the occurrence of a session, as the lines of a bundle have them."""
+
 
 def read_verdicts(path: Path) -> Iterator[VerdictRecord]:
     """Yield the records of a file of verdicts in its order."""

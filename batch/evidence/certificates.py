@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from ...rules.engine import kernel, kernel_loop
 from ...rules.engine.judge import CompiledRules, Judged
-from ...rules.engine.kernel import I32, I64
 from ...rules.engine.letters import LabelWords
+from ...rules.model.arrays import I32, I64
 from ...rules.model.digest import rule_content, slice_key_content
 from ...rules.model.machine import Machine
 from ...rules.model.rule import Rule, SliceKey

@@ -15,25 +15,25 @@ RUN_BYTES = 1 << 22
 RUNS_OPEN_MAX = 200
 """Runs that are merged at once, each an open file."""
 
-Key = TypeVar("Key", bound=tuple[Any, ...])
+SortKey = TypeVar("SortKey", bound=tuple[Any, ...])
 
 
-class SortedLines(Generic[Key]):
+class SortedLines(Generic[SortKey]):
     """Lines that are added in any order and read in that of their keys; `folder` is for them alone.
 
     `key` makes a key of its members, which JSON can hold. Only keys and lines are stored: a record is about
     forty objects, which the garbage collector would scan repeatedly.
     """
 
-    def __init__(self, folder: Path, key: Callable[..., Key]) -> None:
+    def __init__(self, folder: Path, key: Callable[..., SortKey]) -> None:
         self._folder = folder
         self._key = key
         self._files: list[Path] = []
-        self._held: list[tuple[Key, bytes]] = []
+        self._held: list[tuple[SortKey, bytes]] = []
         self._bytes = 0
         self._count = 0
 
-    def add(self, key: Key, line: bytes) -> None:
+    def add(self, key: SortKey, line: bytes) -> None:
         """Store a line, which ends with the line's only line feed."""
         self._held.append((key, line))
         self._bytes += len(line)
@@ -41,7 +41,7 @@ class SortedLines(Generic[Key]):
             self._files.append(self._write(sorted(self._held)))
             self._held, self._bytes = [], 0
 
-    def merged(self) -> Iterator[tuple[Key, bytes]]:
+    def merged(self) -> Iterator[tuple[SortKey, bytes]]:
         """Return all keys and lines in order."""
         while len(self._files) > RUNS_OPEN_MAX:
             merged, self._files = self._files[:RUNS_OPEN_MAX], self._files[RUNS_OPEN_MAX:]
@@ -50,7 +50,7 @@ class SortedLines(Generic[Key]):
                 file.unlink()
         return heapq.merge(*map(self._read, self._files), sorted(self._held))
 
-    def _write(self, ordered: Iterable[tuple[Key, bytes]]) -> Path:
+    def _write(self, ordered: Iterable[tuple[SortKey, bytes]]) -> Path:
         """Write a run of ordered lines: for each a line with its key, then the line."""
         self._folder.mkdir(exist_ok=True)
         file = self._folder / f"run-{self._count:06d}"
@@ -61,7 +61,7 @@ class SortedLines(Generic[Key]):
                 run.write(line)
         return file
 
-    def _read(self, run: Path) -> Iterator[tuple[Key, bytes]]:
+    def _read(self, run: Path) -> Iterator[tuple[SortKey, bytes]]:
         with run.open("rb") as file:
             for key in file:
                 yield self._key(*orjson.loads(key)), file.readline()

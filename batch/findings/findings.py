@@ -28,7 +28,7 @@ from ...rules.packs.selection import select_rules
 from ...schemas.records.verdict_record import VerdictRecord, WitnessEvent, WitnessHistory
 from ...schemas.time import rfc3339
 from ...schemas.verdict import BREACHES, Verdict
-from ..evidence.bundle import VERDICTS, read_verdicts
+from ..evidence.bundle import VERDICTS, SessionName, read_verdicts
 from ..prepare.buckets import until
 from ..prepare.prepare import prepare
 from ..prepare.spill import passes
@@ -48,8 +48,6 @@ _SHOWN = (
     *("seq", "event_id", "time", "kind", "agent", "nested", "history", "late", "content"),
     *("text", "tool", "call_id", "args", "result", "error"),
 )
-
-_Place = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +203,7 @@ def _unknown_rule(bundle: Path, rule: str, known: Iterable[RuleKey]) -> SourceEr
     return SourceError("TRL421", str(bundle), f"has no rule {rule}", hint)
 
 
-def _sessions(source: BundleInput, ids: set[str], scratch: Path) -> dict[_Place, pl.DataFrame]:
+def _sessions(source: BundleInput, ids: set[str], scratch: Path) -> dict[SessionName, pl.DataFrame]:
     """Return the events of sessions by id and occurrence, in judged order."""
     options = source.options
     found: list[pl.DataFrame] = []

@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 Item = TypeVar("Item")
-Result = TypeVar("Result")
+Done = TypeVar("Done")
 
 
-def ahead(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
+def ahead(work: Callable[[Item], Done], items: Iterable[Item], threads: int) -> Iterator[Done]:
     """Yield the result for each item in order; with several threads the next result is in progress."""
     if threads == 1:
         yield from map(work, items)

@@ -130,10 +130,10 @@ def with_missing(parts: Sequence[SourceFile], frame: pl.LazyFrame, names: Sequen
     return events.hstack(more).select(*names, missing_column())
 
 
-Frame = TypeVar("Frame", pl.LazyFrame, pl.DataFrame)
+EventRows = TypeVar("EventRows", pl.LazyFrame, pl.DataFrame)
 
 
-def until(events: Frame, as_of: int | None) -> Frame:
+def until(events: EventRows, as_of: int | None) -> EventRows:
     """Select the events up to the time `as_of`."""
     return events if as_of is None else events.filter(pl.col("time").to_physical() <= as_of)
 

@@ -13,13 +13,12 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from ...rules.model.arrays import U64
 from ...schemas.chat.decode import DecodedConversation, decode, identity, origin_fields
 from ...schemas.chat.find import InputFlaw, RecordedConversation
 from ...schemas.chat.reading import AS_LOGGED, ChatReading
 from ..sources.chat_files import read_conversations
 from ..sources.discover import SourceFile
-
-U64 = NDArray[np.uint64]
 
 _SUFFIX_DIGITS = 16
 

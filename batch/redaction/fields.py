@@ -31,7 +31,7 @@ OPEN, SESSION = FieldClass.OPEN, FieldClass.SESSION_ID
 ALWAYS: Final = ("event_id", "hint", "id", "name", "path", "slice", "text")
 """The fields that every redaction replaces."""
 
-Shape = FieldClass | Mapping[str, Any] | Sequence[Any]
+FieldShape = FieldClass | Mapping[str, Any] | Sequence[Any]
 """A class, the shapes of an object's members, or a list with the shape of all elements."""
 
 
@@ -41,7 +41,7 @@ def _open(names: str) -> dict[str, FieldClass]:
 
 _WITNESS_EVENT = {**_open("seq true residual"), "event_id": FieldClass.EVENT_ID}
 _WITNESS_PAST = {**_open("seq formula value"), "event_id": FieldClass.EVENT_ID}
-VERDICT: Final[Shape] = {
+VERDICT: Final[FieldShape] = {
     **_open("agent history late missing occurrence pack reason rule rule_digest seq severity time verdict"),
     "event_id": FieldClass.EVENT_ID,
     "id": FieldClass.ID,
@@ -55,7 +55,7 @@ _RUN = {
     "verdicts": [{**_open("step verdict residual"), "sentence": FieldClass.SENTENCE}],
     "unjudged": {"seq": OPEN, "sentence": FieldClass.SENTENCE},
 }
-DRAWN_SESSION: Final[Shape] = {
+DRAWN_SESSION: Final[FieldShape] = {
     **_open("occurrence why"),
     "session_id": SESSION,
     "events": [
@@ -67,19 +67,19 @@ DRAWN_SESSION: Final[Shape] = {
     ],
     "rules": [_RUN],
 }
-CERTIFIED_SESSION: Final[Shape] = {
+CERTIFIED_SESSION: Final[FieldShape] = {
     **_open("kind occurrence rule_set closed words"),
     "session_id": SESSION,
     "values": [[FieldClass.SLICE]],
     "events": FieldClass.CERTIFIED,
 }
-OPEN_SESSION: Final[Shape] = {"session_id": SESSION, "occurrence": OPEN, "files": [FieldClass.NAME]}
-INPUT: Final[Shape] = {**_open("bytes first_time last_time rows sha256"), "name": FieldClass.NAME}
-SOURCE_FIELDS: Final[Shape] = {
+OPEN_SESSION: Final[FieldShape] = {"session_id": SESSION, "occurrence": OPEN, "files": [FieldClass.NAME]}
+INPUT: Final[FieldShape] = {**_open("bytes first_time last_time rows sha256"), "name": FieldClass.NAME}
+SOURCE_FIELDS: Final[FieldShape] = {
     **_open("as_judged as_of chat idle_s previous_as_of scope seed timezone waivers_at with_text"),
     "paths": [FieldClass.PATH],
 }
-SUMMARY_FIELDS: Final[Shape] = {
+SUMMARY_FIELDS: Final[FieldShape] = {
     **_open("never_true population rule_sets rules selection"),
     # A likely mistake may be a word of an argument's values.
     "likely_mistakes": [
@@ -90,7 +90,7 @@ SUMMARY_FIELDS: Final[Shape] = {
         }
     ],
 }
-WAIVED_VERDICT: Final[Shape] = {
+WAIVED_VERDICT: Final[FieldShape] = {
     **_open("waiver until"),
     "id": FieldClass.ID,
     # Who accepts a finding, and why, in words of their own.

@@ -32,7 +32,7 @@ from .fields import (
     SUMMARY_FIELDS,
     VERDICT,
     WAIVED_VERDICT,
-    Shape,
+    FieldShape,
 )
 from .redactor import Redactor
 
@@ -53,7 +53,7 @@ class LineKey(NamedTuple):
 class _Lines:
     """A file of lines: their shape, their key once they are redacted, and the class of the key."""
 
-    shape: Shape
+    shape: FieldShape
     key: Callable[[dict[str, Any], bytes], Any]
     kind: Callable[..., Any]
 

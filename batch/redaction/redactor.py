@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...archive.error import SourceError
-from .fields import FieldClass, Shape
+from .fields import FieldClass, FieldShape
 from .secret import RedactionSecret
 
 
@@ -38,14 +38,14 @@ class Redactor:
     sessions: bool
     on_replaced: Callable[[ReplacedValue], None] = field(default=lambda _: None)
 
-    def redacted(self, value: Any, shape: Shape, name: str) -> Any:
+    def redacted(self, value: Any, shape: FieldShape, name: str) -> Any:
         """Return the content of a file or line; `name` is the file's.
 
         Raises SourceError (TRL462) for a field without a class.
         """
         return self._redacted(value, shape, _ValuePlace(name))
 
-    def _redacted(self, value: Any, shape: Shape, place: _ValuePlace) -> Any:
+    def _redacted(self, value: Any, shape: FieldShape, place: _ValuePlace) -> Any:
         if value is None or shape is FieldClass.OPEN:
             return value
         if isinstance(shape, Mapping):

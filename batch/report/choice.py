@@ -15,9 +15,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, label_columns
-from ...rules.engine.kernel import I64
-from ...rules.engine.sessions import Mask, numbers
+from ...rules.engine.sessions import numbers
 from ...rules.engine.status import unmet_findings, violation_findings
+from ...rules.model.arrays import I64, Mask
 from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.time import rfc3339
 from .draw_numbers import draw_numbers

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...rules.engine.kernel import I64
 from ...rules.engine.kernel_loop import njit
+from ...rules.model.arrays import I64
 
 # The hash FNV-1a, and the last steps of MurmurHash3.
 _BASIS, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)

@@ -23,7 +23,7 @@ from ...schemas.display import visible
 from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.time import UNDATED
 from ...schemas.verdict import BREACHES, Severity
-from ..evidence.bundle import SUMMARY, VERDICTS, read_verdicts
+from ..evidence.bundle import SUMMARY, VERDICTS, SessionName, read_verdicts
 from ..findings.audited_archive import INPUTS, SOURCE
 from ..findings.bundle_rules import RuleKey, bundle_rules
 from ..findings.waiving import read_waived
@@ -54,8 +54,6 @@ ROW_SIZE = 150
 """Characters of a row of a table beside the name."""
 
 FOLDER = Path(__file__).parent
-
-_Place = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +208,7 @@ def _severest(each: RuleFigures) -> tuple[bool, int, int, str]:
 
 
 def _drawn(
-    sessions: Iterable[Mapping[str, Any]], found: Mapping[_Place, Sequence[VerdictRecord]]
+    sessions: Iterable[Mapping[str, Any]], found: Mapping[SessionName, Sequence[VerdictRecord]]
 ) -> Iterator[DrawnSession]:
     """Yield the sessions with their drawings; `found` are their verdicts."""
     for line in sessions:
@@ -240,9 +238,9 @@ def badness(verdicts: Sequence[VerdictRecord]) -> tuple[int, int, int]:
     return -max((verdict.severity.rank for verdict in verdicts), default=0), -len(rules), -len(verdicts)
 
 
-def _records(bundle: Path, places: set[_Place]) -> dict[_Place, list[VerdictRecord]]:
+def _records(bundle: Path, places: set[SessionName]) -> dict[SessionName, list[VerdictRecord]]:
     """Return the violated and unmet verdicts of drawn sessions."""
-    found: dict[_Place, list[VerdictRecord]] = {}
+    found: dict[SessionName, list[VerdictRecord]] = {}
     for record in read_verdicts(bundle / VERDICTS) if places else ():
         place = record.session_id, record.occurrence
         if place in places and record.verdict in BREACHES and not record.history:

@@ -18,6 +18,7 @@ from statistics import median
 import msgspec
 import numpy as np
 import polars as pl
+from tracline.archive.chunk import RuleTexts
 from tracline.examples.desk.bot import Desk, conversations
 from tracline.examples.desk.formats import event_frame
 from tracline.examples.desk.script import support_session
@@ -34,7 +35,7 @@ from tracline.schemas.sessions.pending import Traces, TracesStep
 from tracline.schemas.sessions.span_reading import read_span
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.time import NS
-from tracline.stream.messages.codec import CandidateBatch, RuleTexts, encode
+from tracline.stream.messages.codec import CandidateBatch, encode
 from tracline.stream.messages.monitor_state import encode_session
 from tracline.stream.messages.record import Record
 from tracline.stream.messages.session_state import JudgingState, SessionState

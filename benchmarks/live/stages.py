@@ -21,12 +21,12 @@ from statistics import median
 from typing import TypeVar
 
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
+from tracline.archive.chunk import RuleTexts
 from tracline.examples.desk.script import Script
 from tracline.rules.packs.load import load_packs, shipped_packs
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
-from tracline.stream.messages.codec import RuleTexts
 from tracline.stream.messages.record import Output, Record
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages.monitor import MonitorStage

@@ -8,11 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
+from ...rules.model.arrays import I32, I64
 
 START = "start"
 """The symbol before the first event of a sequence; it never follows."""

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-F64 = NDArray[np.float64]
+from ...rules.model.arrays import F64
 
 EVER = None
 """The horizon that reaches to the session's end."""

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .contexts import I32
-
-U8 = NDArray[np.uint8]
+from ...rules.model.arrays import I32, U8
 
 PENDING_STEP, VIOLATED_STEP, SATISFIED_STEP, CUT_STEP = range(4)
 """Codes of `StepTable.verdicts`; at the last the rule becomes unjudged, and the sequence is cut."""

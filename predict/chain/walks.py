@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .contexts import I32, I64
+from ...rules.model.arrays import I32, I64
 
 CUT, CLOSED, CLOSED_UNMET = range(3)
 """Codes of `Walks.endings`: the session is open or the rule became unjudged; it closed; it closed `unmet`."""

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...rules.model.arrays import I64, Mask
 from ...rules.model.machine import STAYS_VIOLATED, VERDICT_MASK, Machine
 from ...rules.model.problem import did_you_mean
 from ..error import PredictError
-from .chain import I64, STATES_MAX, ExplicitChain, Mask
+from .chain import STATES_MAX, ExplicitChain
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .chain import F64, I64, ExplicitChain, Mask
+from ...rules.model.arrays import F64, I64, Mask
+from .chain import ExplicitChain
 from .solve import can_reach, reach_of_rows
 
 _BETTER = 1e-12

@@ -9,8 +9,9 @@ import numpy as np
 
 from ...rules.compiler.compile import compile_formula
 from ...rules.language.parse import parse_formula
+from ...rules.model.arrays import F64, Mask
 from ...schemas.verdict import Recover
-from .chain import F64, ExplicitChain, Mask
+from .chain import ExplicitChain
 from .formula import label_states, product
 from .intervals import reach_bounds, reach_bounds_within
 from .solve import reach, reach_within

@@ -7,7 +7,8 @@ from scipy import sparse
 from scipy.sparse import csgraph
 from scipy.sparse.linalg import splu
 
-from .chain import F64, I64, ExplicitChain, Mask
+from ...rules.model.arrays import F64, I64, Mask
+from .chain import ExplicitChain
 
 
 def reach(chain: ExplicitChain, targets: Mask) -> F64:

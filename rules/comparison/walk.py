@@ -20,7 +20,7 @@ EVENTS_MAX = 1 << 16
 
 Labels = tuple[str, ...]
 """The propositions that are true at an event, sorted."""
-Node = TypeVar("Node", bound=Hashable)
+Vertex = TypeVar("Vertex", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,9 @@ def stepped(machine: Machine, state: int, letter: int | None) -> tuple[int, int]
 
 
 def shortest(
-    start: Node,
+    start: Vertex,
     events: Sequence[PairedEvent],
-    step: Callable[[Node, PairedEvent], tuple[Node, bool]],
+    step: Callable[[Vertex, PairedEvent], tuple[Vertex, bool]],
     rules: str,
 ) -> tuple[Labels, ...] | None:
     """Return the shortest session whose last event is of interest, or None where there is none.
@@ -81,12 +81,12 @@ def shortest(
     the walk takes more than `STEPS_MAX` steps.
     """
     # All shortest sessions to a node have its depth, so a layer needs only the best session to each node.
-    layer: dict[Node, tuple[int, tuple[Labels, ...]]] = {start: (0, ())}
+    layer: dict[Vertex, tuple[int, tuple[Labels, ...]]] = {start: (0, ())}
     known = {start}
     spent = 0
     while layer:
         found: list[tuple[int, tuple[Labels, ...]]] = []
-        following: dict[Node, tuple[int, tuple[Labels, ...]]] = {}
+        following: dict[Vertex, tuple[int, tuple[Labels, ...]]] = {}
         for node, (count, session) in layer.items():
             spent += len(events)
             if spent > STEPS_MAX:

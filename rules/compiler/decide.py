@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ..model import machine as table
 from ..model.formula import Formula
 from .emptiness import Obligations, Tableau
-from .events import Events, Value
+from .events import Events, ValueOf
 from .history import HistoryMemory
 from .limits import Work
 from .residual import Progression, Residuals
@@ -27,7 +27,7 @@ class Decider:
         self._progressions: dict[tuple[bool, ...], Progression] = {}
         self._verdicts: dict[tuple[int, HistoryMemory], int] = {}
 
-    def progressed(self, residual: int, value: Value) -> int:
+    def progressed(self, residual: int, value: ValueOf) -> int:
         """Return the residual after an event at which future-free formulas have these values."""
         self._work.spend(1 + len(self._leaves) // 4)
         key = tuple(value(leaf) for leaf in self._leaves)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .events import Events, Value
+from .events import Events, ValueOf
 from .history import HistoryMemory
 from .limits import Work, exceeded
 from .normal import NodeKind, Nodes
@@ -34,7 +34,7 @@ class Tableau:
         self._events = events
         self._work = work
         self._nonempty: dict[TableauState, bool] = {}
-        self._ways_of: dict[tuple[int, Value], tuple[TableauClause, ...]] = {}
+        self._ways_of: dict[tuple[int, ValueOf], tuple[TableauClause, ...]] = {}
         self._visited = 0
 
     def satisfiable(self, obligations: Obligations, memory: HistoryMemory) -> bool:
@@ -74,7 +74,7 @@ class Tableau:
         """Cache the decision about a state."""
         self._nonempty[state] = nonempty
 
-    def _all(self, obligations: Obligations, value: Value) -> tuple[TableauClause, ...]:
+    def _all(self, obligations: Obligations, value: ValueOf) -> tuple[TableauClause, ...]:
         clauses = _FULFILLED
         for node in obligations:
             clauses = self._product(clauses, self._ways(node, value))
@@ -82,13 +82,13 @@ class Tableau:
                 break
         return clauses
 
-    def _ways(self, node: int, value: Value) -> tuple[TableauClause, ...]:
+    def _ways(self, node: int, value: ValueOf) -> tuple[TableauClause, ...]:
         known = self._ways_of.get((node, value))
         if known is None:
             known = self._ways_of[node, value] = self._find_ways(node, value)
         return known
 
-    def _find_ways(self, node: int, value: Value) -> tuple[TableauClause, ...]:
+    def _find_ways(self, node: int, value: ValueOf) -> tuple[TableauClause, ...]:
         self._work.spend(2)
         nodes = self._nodes
         args = nodes.args[node]

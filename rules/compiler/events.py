@@ -9,7 +9,7 @@ from .history import History, HistoryMemory
 from .letters import Alphabet
 from .limits import Work
 
-Value = Callable[[Formula], bool]
+ValueOf = Callable[[Formula], bool]
 """The value of a future-free formula at one event."""
 
 
@@ -20,14 +20,14 @@ class Events:
         self._history = history
         self._work = work
         self._cost = 1 + sum(node.size for node in history.nodes)
-        self._known: dict[HistoryMemory, list[tuple[HistoryMemory, Value]]] = {}
+        self._known: dict[HistoryMemory, list[tuple[HistoryMemory, ValueOf]]] = {}
         # The values, by letter, of the formulas that the event alone decides.
         self._truths = [
             {formula: bool(letters >> letter & 1) for formula, letters in alphabet.truth.items()}
             for letter in range(len(alphabet))
         ]
 
-    def __call__(self, memory: HistoryMemory) -> list[tuple[HistoryMemory, Value]]:
+    def __call__(self, memory: HistoryMemory) -> list[tuple[HistoryMemory, ValueOf]]:
         """Return for every letter, in order, the memory after it and the values of future-free formulas."""
         events = self._known.get(memory)
         if events is None:
@@ -46,6 +46,6 @@ class Events:
                     ordered.append(after)
         return ordered
 
-    def _event(self, memory: HistoryMemory, truth: dict[Formula, bool]) -> tuple[HistoryMemory, Value]:
+    def _event(self, memory: HistoryMemory, truth: dict[Formula, bool]) -> tuple[HistoryMemory, ValueOf]:
         value = self._history.evaluator(memory, truth.get)
         return self._history.after(memory, value), value

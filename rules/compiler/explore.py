@@ -12,7 +12,7 @@ from ...schemas.verdict import Recover, Verdict
 from ..model import machine as table
 from ..model.formula import Formula, has_past, names
 from .decide import Decider
-from .events import Events, Value
+from .events import Events, ValueOf
 from .history import History, HistoryMemory
 from .limits import Work, exceeded
 from .residual import Residuals
@@ -101,7 +101,7 @@ class _Exploration:
             self._graph.states.append(state)
         return number
 
-    def _edge(self, state: MachineState, after: HistoryMemory, value: Value) -> tuple[MachineState, int]:
+    def _edge(self, state: MachineState, after: HistoryMemory, value: ValueOf) -> tuple[MachineState, int]:
         applies = table.APPLIES if value(self._subject.applies) else 0
         if state.final:
             stays = table.STAYS_VIOLATED if state.final == table.VIOLATED else table.STAYS_SATISFIED

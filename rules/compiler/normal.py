@@ -29,7 +29,7 @@ class NodeKind(Enum):
     R = "release"
 
 
-Key = tuple[NodeKind, tuple[int, ...], Formula | None, bool]
+NodeKey = tuple[NodeKind, tuple[int, ...], Formula | None, bool]
 TRUE = 0
 FALSE = 1
 
@@ -52,7 +52,7 @@ class Nodes:
         self._rule = work.rule
         self._limits = work.limits
         self._work = work
-        self._number: dict[Key, int] = {}
+        self._number: dict[NodeKey, int] = {}
         self.kind: list[NodeKind] = []
         self.args: list[tuple[int, ...]] = []
         self.leaf: list[tuple[Formula, bool] | None] = []

@@ -9,19 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .kernel import (
-    CLOSING_FOLLOWED,
-    CLOSING_HELD,
-    CLOSING_UNMET,
-    I32,
-    U8,
-    U64,
-    Findings,
-    Memory,
-    Program,
-    findings,
-    join,
-)
+from ..model.arrays import I32, U8, U64
+from .kernel import CLOSING_FOLLOWED, CLOSING_HELD, CLOSING_UNMET, Findings, Memory, Program, findings, join
 from .kernel_loop import FOUND_UNSETTLED, NO_SLICE, OUTPUT_BITS, UNBORN, UNDECIDED, chained, closing_codes
 
 

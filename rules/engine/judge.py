@@ -12,14 +12,15 @@ import polars as pl
 from ...schemas.verdict import Unknown
 from ..compiler.compile import compile_rules
 from ..labels.labeler import Labeler
+from ..model.arrays import I32, I64, Mask
 from ..model.digest import rule_digest
 from ..model.machine import Machine
 from ..model.rule import Rule, RuleSet
 from . import kernel, kernel_loop
 from .closing import become_unjudged, close_sessions
-from .kernel import I32, I64, Findings, LetterTable, Memory, Program
+from .kernel import Findings, LetterTable, Memory, Program
 from .letters import LabelWords, label_words, letters, unjudged_word
-from .sessions import Clock, Cut, Mask, Order, Sessions, in_order, numbers, occurrences_of, value_codes
+from .sessions import Clock, CutSessions, Order, Sessions, in_order, numbers, occurrences_of, value_codes
 from .witness import TrailProgram, lay_out_trails
 
 JUDGED_COLUMNS = (
@@ -118,7 +119,7 @@ def judge(
     clock: Clock,
     *,
     satisfied: bool,
-    cut: Cut = occurrences_of,
+    cut: CutSessions = occurrences_of,
 ) -> Judged:
     """Judge the whole sessions of a bucket; with `satisfied`, report each satisfaction and held closing.
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...schemas.verdict import Verdict
+from ..model.arrays import I32, I64, U8, U32, U64, Mask
 from ..model.machine import APPLIES, SATISFIED, VERDICT_MASK, VIOLATED, Machine
 from ..model.problem import Problem, RuleError
 from .kernel_loop import (
@@ -32,13 +33,6 @@ from .kernel_loop import (
     judge_sliced,
     judge_unsliced,
 )
-
-U8 = NDArray[np.uint8]
-U32 = NDArray[np.uint32]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-U64 = NDArray[np.uint64]
-Mask = NDArray[np.bool_]
 
 SLICES_MAX = 1_000
 """Slices that one rule may have in one session. Another slice makes the rule unjudged there."""

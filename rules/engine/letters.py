@@ -15,14 +15,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..labels.few import WORD_BITS
+from ..model.arrays import I32, I64, U8, U64, Mask
 from ..model.completions import Completions
 from ..model.formula import Formula, Op, names
 from ..model.machine import Machine
 from ..model.rule import Rule
 from . import kernel, kernel_loop
-from .kernel import I32, I64, U8, U64, LetterTable, Program
-
-Bits = NDArray[np.bool_]
+from .kernel import LetterTable, Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +34,11 @@ class LabelWords:
     true: U64
     unknown: U64
 
-    def holds(self, proposition: int) -> Bits:
+    def holds(self, proposition: int) -> Mask:
         """Return for each word whether the proposition is true."""
         return _bit(self.true, proposition)
 
-    def is_unknown(self, proposition: int) -> Bits:
+    def is_unknown(self, proposition: int) -> Mask:
         """Return for each word whether the proposition is unknown."""
         return _bit(self.unknown, proposition)
 
@@ -59,7 +58,7 @@ class LabelWords:
         return packed
 
 
-def _bit(words: U64, proposition: int) -> Bits:
+def _bit(words: U64, proposition: int) -> Mask:
     place, bit = divmod(proposition, WORD_BITS)
     return (words[:, place] >> np.uint64(bit)) & np.uint64(1) != 0
 
@@ -149,7 +148,7 @@ def letters(
 
 def _seen(
     steps: Formula | None, bits: Mapping[str, int], words: LabelWords, required: Sequence[int]
-) -> tuple[Bits, Bits]:
+) -> tuple[Mask, Mask]:
     """Return for each word whether a rule sees, or may see, its events, and whether their letter is unknown.
 
     It is where one of the `required` propositions is, or the value of `steps`.
@@ -177,7 +176,7 @@ def required_propositions(rule: Rule) -> frozenset[str]:
     return used - rule.transitions.keys()
 
 
-def _kleene(formula: Formula, bits: Mapping[str, int], words: LabelWords) -> tuple[Bits, Bits]:
+def _kleene(formula: Formula, bits: Mapping[str, int], words: LabelWords) -> tuple[Mask, Mask]:
     """Return for each word whether a Boolean formula is true, and whether it is unknown (strong Kleene)."""
     if formula.op is Op.PROP:
         unknown = words.is_unknown(bits[formula.name])

@@ -19,11 +19,11 @@ from ...schemas.records.verdict_record import (
 )
 from ...schemas.verdict import Verdict
 from ..labels.missing import missing_of
+from ..model.arrays import I32, Mask
 from ..model.digest import verdict_id
 from . import kernel, kernel_loop
 from .judge import CompiledRules, Judged
-from .kernel import I32, Findings
-from .sessions import Mask
+from .kernel import Findings
 from .status import is_unjudged
 from .witness import (
     Explanations,

@@ -11,9 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...schemas.event import Kind
-from .kernel import I64
-
-Mask = NDArray[np.bool_]
+from ..model.arrays import I64, Mask
 
 _END_BIT = np.uint64(31)
 _SESSION_BIT = np.uint64(32)
@@ -135,7 +133,7 @@ def _by_all_keys(codes: I64, occurrences: I64, ends: Mask, labelled: pl.DataFram
     return rows.filter(~pl.col("again"))["row"].to_numpy(), duplicates, conflicts
 
 
-Cut = Callable[[Order, pl.DataFrame, Clock], Sessions]
+CutSessions = Callable[[Order, pl.DataFrame, Clock], Sessions]
 """A function that cuts events of a frame, in judged order, into runs; each is judged with its own history."""
 
 

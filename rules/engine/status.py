@@ -12,11 +12,11 @@ import polars as pl
 from ...schemas.event import Event
 from ...schemas.frames.events import event_frame
 from ...schemas.verdict import Verdict
+from ..model.arrays import I64, Mask
 from . import kernel
 from .judge import CompiledRules, Judged, label_columns, read_labels
-from .kernel import CLOSING_UNMET, I64, Findings
+from .kernel import CLOSING_UNMET, Findings
 from .kernel_loop import FOUND_SLICES, FOUND_UNKNOWN, FOUND_UNSETTLED, FOUND_VIOLATED
-from .sessions import Mask
 from .stepper import RuleEvent, RuleRun, SliceRun, SliceStep
 
 

@@ -14,16 +14,16 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ...schemas.verdict import Verdict
-from ..compiler.events import Events, Value
+from ..compiler.events import Events, ValueOf
 from ..compiler.history import HistoryMemory, history
 from ..compiler.letters import Alphabet, alphabet, is_propositional
 from ..compiler.limits import Work
 from ..compiler.shape import antecedent, invariant_body
+from ..model.arrays import I32, I64, U8
 from ..model.formula import PAST, Formula, Op, has_future
 from ..model.machine import PENDING, STAYS_VIOLATED, VERDICT_MASK, VERDICTS, Machine
 from ..model.printer import to_text
 from ..model.rule import Rule
-from .kernel import I32, I64, U8
 from .trail_loop import APPENDS, CLEARS, UNWATCHED
 
 _State: TypeAlias = tuple[int, HistoryMemory]
@@ -134,7 +134,7 @@ class _Product:
             seen = self._seen[memory] = [self._see(after, value) for after, value in self._events(memory)]
         return seen
 
-    def _see(self, after: HistoryMemory, value: Value) -> _Seen:
+    def _see(self, after: HistoryMemory, value: ValueOf) -> _Seen:
         values = self._values.setdefault(tuple(map(value, self._bits)), len(self._values))
         parts = self._roots if self._body is None else (self._body,)
         reasons = (reason for part in parts for reason in _reasons(part, value, self._transitions))
@@ -193,7 +193,7 @@ def _future_free(formula: Formula, bits: Collection[str]) -> list[Formula]:
     return [] if is_propositional(formula, bits) else [formula]
 
 
-def _reasons(formula: Formula, value: Value, bits: Collection[str]) -> list[Formula]:
+def _reasons(formula: Formula, value: ValueOf, bits: Collection[str]) -> list[Formula]:
     """Return the outermost history bits that give a future-free formula its value."""
     if formula.op in PAST or (formula.op is Op.PROP and formula.name in bits):
         return [formula]

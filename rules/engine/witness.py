@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...schemas.records.verdict_record import Witness, WitnessEvent, WitnessHistory
+from ..model.arrays import I32, I64
 from ..model.machine import Machine
 from ..model.rule import Rule
 from . import trail_loop
-from .kernel import I32, I64, Findings, LetterTable, Program
+from .kernel import Findings, LetterTable, Program
 from .letters import LabelWords
 from .trail_loop import (
     AT_BITS,

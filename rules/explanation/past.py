@@ -9,9 +9,10 @@ from functools import cached_property
 
 import numpy as np
 
+from ..model.arrays import Mask
 from ..model.formula import BOOLEAN, PAST, Formula, Op, names
 from ..model.rule import ExampleSession, Rule
-from .rule_status import Truth, past_truth
+from .rule_status import past_truth
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,10 @@ class RunPast:
         return RunPast(self.rule, self.seqs[:count], self.trace[:count])
 
     @cached_property
-    def _basic(self) -> dict[Formula, Truth]:
+    def _basic(self) -> dict[Formula, Mask]:
         return past_truth(self.rule.formula, self.trace, self.rule.transitions)
 
-    def truth(self, formula: Formula) -> Truth:
+    def truth(self, formula: Formula) -> Mask:
         """Return at which events a part of the rule without future operators is true."""
         if formula.op is Op.PROP or formula.op in PAST:
             return self._basic[formula]

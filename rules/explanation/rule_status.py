@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +17,12 @@ from numpy.typing import NDArray
 from ...schemas.display import shortened
 from ..compiler.history import history
 from ..language.parse import parse_formula
+from ..model.arrays import I32, Mask
 from ..model.formula import PAST, Formula, Op, names, walk
 from ..model.printer import to_text
 from ..model.problem import Problem, RuleError
 from ..model.rule import ExampleSession
 
-Steps: TypeAlias = NDArray[np.int32]
-Truth: TypeAlias = NDArray[np.bool_]
 VIOLATED_END = -1
 """The end of a part that is violated; every other end is at least 0."""
 PARTS_MAX = 2_000
@@ -57,8 +55,8 @@ class PartStatus:
     node: str
     parent: str
     formula: Formula
-    ends: Steps
-    is_open: Truth
+    ends: I32
+    is_open: Mask
 
     def status(self, t0: int, t: int) -> Status:
         """Return the status at step t on the trace from t0 on; 1 <= t0 <= t <= n."""
@@ -156,7 +154,7 @@ def check_size(formula: Formula, steps: int) -> None:
 
 def past_truth(
     formula: Formula, trace: ExampleSession, transitions: Mapping[str, Formula]
-) -> dict[Formula, Truth]:
+) -> dict[Formula, Mask]:
     """Return at which steps the propositions, transition bits and past operators of a formula are true."""
     nodes = {node: None for node in walk(formula) if node.op in PAST or node.op is Op.PROP}
     asked = tuple(node for node in nodes if node.op in PAST or node.name in transitions)
@@ -180,19 +178,19 @@ def past_truth(
 class _Reading:
     """The readings of formulas over one trace of `count` steps; arrays have a place for each step, from 0."""
 
-    def __init__(self, past: Mapping[Formula, Truth], count: int) -> None:
+    def __init__(self, past: Mapping[Formula, Mask], count: int) -> None:
         self._past, self._count = past, count
         self._at = np.arange(count, dtype=np.int32)
-        self._ends: dict[Formula, Steps] = {}
-        self._readings: dict[Formula, tuple[Truth, Truth]] = {}
+        self._ends: dict[Formula, I32] = {}
+        self._readings: dict[Formula, tuple[Mask, Mask]] = {}
 
-    def ends(self, formula: Formula) -> Steps:
+    def ends(self, formula: Formula) -> I32:
         """Return the last active step of a formula for each start, as `PartStatus.ends` has them."""
         if formula not in self._ends:
             self._ends[formula] = self._last_active(formula)
         return self._ends[formula]
 
-    def _last_active(self, formula: Formula) -> Steps:
+    def _last_active(self, formula: Formula) -> I32:
         here = self._at + 1
         if formula.op in PAST or formula.op is Op.PROP:
             return self._where(self._past[formula], here)
@@ -216,7 +214,7 @@ class _Reading:
             case _:
                 return self._unary_end(formula, args[0])
 
-    def _unary_end(self, formula: Formula, arg: Truth) -> Steps:
+    def _unary_end(self, formula: Formula, arg: Mask) -> I32:
         """Return the ends of a temporal operator with one operand."""
         count, last = self._count, self._count - 1
         a, b = formula.bounds or ((1, 1) if formula.op in (Op.NEXT, Op.WEAK_NEXT) else (0, last))
@@ -228,17 +226,17 @@ class _Reading:
         first = np.append(_next(~arg), np.int32(count))[begin]
         return self._where(first > end, end + 1)
 
-    def _binary_end(self, op: Op, left: Truth, right: Truth) -> Steps:
+    def _binary_end(self, op: Op, left: Mask, right: Mask) -> I32:
         """Return the ends of an operator of the family of `until`."""
         done, is_done, is_whole = _race(op, left, right)
         if op in (Op.UNTIL, Op.STRONG_RELEASE):
             return self._where(is_done, done + 1)
         return self._where(is_done | is_whole, np.where(is_done, done + 1, self._count))
 
-    def _where(self, true: Truth, ends: NDArray[np.signedinteger]) -> Steps:
+    def _where(self, true: Mask, ends: NDArray[np.signedinteger]) -> I32:
         return np.where(true, ends, VIOLATED_END).astype(np.int32)
 
-    def weak_and_strong(self, formula: Formula) -> tuple[Truth, Truth]:
+    def weak_and_strong(self, formula: Formula) -> tuple[Mask, Mask]:
         """Return where the weak and the strong reading of a formula are true, for each start and behind all.
 
         In the weak reading every formula is true behind the last step, in the strong one none is; `not`
@@ -257,7 +255,7 @@ class _Reading:
                 )
         return self._readings[formula]
 
-    def _read(self, formula: Formula, same: Sequence[Truth], dual: Sequence[Truth], *, beyond: bool) -> Truth:
+    def _read(self, formula: Formula, same: Sequence[Mask], dual: Sequence[Mask], *, beyond: bool) -> Mask:
         """Return one reading of a formula, from that of its operands and their dual reading."""
         behind = np.array([beyond])
         match formula.op:
@@ -280,7 +278,7 @@ class _Reading:
                 return np.append(self._windowed(formula, same[0][:-1], beyond=beyond), behind)
         return np.append(read[:-1], behind)
 
-    def _windowed(self, formula: Formula, arg: Truth, *, beyond: bool) -> Truth:
+    def _windowed(self, formula: Formula, arg: Mask, *, beyond: bool) -> Mask:
         """Return a reading of a temporal operator with one operand."""
         count = self._count
         a, b = formula.bounds or ((1, 1) if formula.op in (Op.NEXT, Op.WEAK_NEXT) else (0, count))
@@ -292,13 +290,13 @@ class _Reading:
         return whole & ((end < count) | beyond)
 
 
-def _next(true: Truth) -> Steps:
+def _next(true: Mask) -> I32:
     """Return for each place the first one from there on that is true; the count where there is none."""
     places = np.where(true, np.arange(len(true), dtype=np.int32), np.int32(len(true)))
     return np.minimum.accumulate(places[::-1])[::-1]
 
 
-def _race(op: Op, left: Truth, right: Truth) -> tuple[Steps, Truth, Truth]:
+def _race(op: Op, left: Mask, right: Mask) -> tuple[I32, Mask, Mask]:
     """Return how an operator of the family of `until` goes on from each place.
 
     These are the first place at which the operand that ends it is true, where it comes in time, and where the

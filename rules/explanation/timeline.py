@@ -21,11 +21,12 @@ from ..engine.judge import CompiledRules, Judged, label_columns, read_labels
 from ..engine.letters import LabelWords
 from ..engine.status import label_runs, status_of
 from ..engine.stepper import MachineStep, RuleEvent, RuleRun
+from ..model.arrays import Mask
 from ..model.printer import to_text
 from ..model.rule import ExampleSession, Rule
 from .breach import explain_breach
 from .past import RunPast
-from .rule_status import VIOLATED_END, PartStatus, RuleStatus, Truth, assess, check_size
+from .rule_status import VIOLATED_END, PartStatus, RuleStatus, assess, check_size
 
 Sentences: TypeAlias = Mapping[tuple[str, str, str | None, int, Verdict], str]
 """The sentences on verdicts, by pack, rule, slice, `seq` and verdict."""
@@ -136,13 +137,13 @@ def pasts(compiled: CompiledRules, labels: pl.DataFrame, number: int) -> dict[st
 
 def _truths(
     compiled: CompiledRules, rule: Rule, words: LabelWords, codes: NDArray[np.int32]
-) -> dict[str, Truth]:
+) -> dict[str, Mask]:
     """Return at which events each proposition of a rule is true."""
     bits = {name: compiled.propositions[rule.pack, name] for name in rule.propositions}
     return {name: words.holds(bit)[codes] for name, bit in bits.items()}
 
 
-def _trace(truths: Mapping[str, Truth], rows: Sequence[int]) -> ExampleSession:
+def _trace(truths: Mapping[str, Mask], rows: Sequence[int]) -> ExampleSession:
     """Return the true propositions at events, by their places."""
     chosen = [(name, truth[rows].tolist()) for name, truth in truths.items()]
     return tuple(frozenset(name for name, true in chosen if true[at]) for at in range(len(rows)))

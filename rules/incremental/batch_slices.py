@@ -11,7 +11,7 @@ import polars as pl
 
 from ..engine import kernel_loop
 from ..engine.judge import CompiledRules
-from ..engine.kernel import I32, I64
+from ..model.arrays import I32, I64
 from .carried_slices import CarriedEvent, CarriedSlice, CarriedSlices, slice_name, slice_value
 from .carry_layout import SliceSlots
 from .placed_events import OccurrenceSlot

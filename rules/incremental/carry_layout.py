@@ -12,9 +12,9 @@ import numpy as np
 from ..engine import kernel
 from ..engine.closing import reported_closing
 from ..engine.judge import CompiledRules
-from ..engine.kernel import I32, I64, U8, Memory
+from ..engine.kernel import Memory
 from ..engine.kernel_loop import UNBORN
-from ..engine.sessions import Mask
+from ..model.arrays import I32, I64, U8, Mask
 from . import carry_loop
 from .carried import program_digest
 from .word_letters import WordLetters

@@ -20,12 +20,13 @@ from ...schemas.records.verdict_record import VerdictRecord
 from ..engine import kernel, kernel_loop
 from ..engine.closing import become_unjudged, close_sessions
 from ..engine.judge import label_columns
-from ..engine.kernel import I32, I64, Findings
+from ..engine.kernel import Findings
 from ..engine.kernel_loop import NO_SLICE
 from ..engine.records import has_witnesses, marked, records_of
-from ..engine.sessions import Mask, changes, in_order
+from ..engine.sessions import changes, in_order
 from ..engine.status import first_breaches, unjudged_findings
 from ..engine.witness import TrailRows, TrailRuns, replay
+from ..model.arrays import I32, I64, Mask
 from .batch_slices import BatchSlices, ClassPlace
 from .carried import Carried
 from .carried_slices import CarriedSlices, SteppedSlice, slice_name

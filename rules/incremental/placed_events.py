@@ -13,10 +13,11 @@ import polars as pl
 
 from ...schemas.event import Kind
 from ...schemas.time import rfc3339
-from ..engine.kernel import I32, I64, Findings
+from ..engine.kernel import Findings
 from ..engine.records import RecordEvent
-from ..engine.sessions import Mask, Order, changes, numbers
+from ..engine.sessions import Order, changes, numbers
 from ..labels.missing import MISSING
+from ..model.arrays import I32, I64, Mask
 from .carried import Carried
 from .carried_slices import HISTORY, LATE, CarriedEvent
 from .carry_layout import SliceSlots

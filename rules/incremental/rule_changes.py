@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...schemas.records.session_status import SessionStatus
-from ..engine.sessions import Mask
+from ..model.arrays import Mask
 
 _ORDER = (SessionStatus.APPLIED, SessionStatus.VIOLATED, SessionStatus.UNJUDGED)
 """The order of the changes of one rule in one batch; the last one that a rule had is its previous status."""

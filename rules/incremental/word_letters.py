@@ -9,10 +9,11 @@ import polars as pl
 
 from ..engine import kernel
 from ..engine.judge import CompiledRules
-from ..engine.kernel import I32, I64, U8, LetterTable
+from ..engine.kernel import LetterTable
 from ..engine.letters import Choices, LabelWords, label_words, letters, unjudged_word
 from ..engine.witness import trail_letters
 from ..labels.few import REMEMBERED_MAX, RememberedRows
+from ..model.arrays import I32, I64, U8
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,18 +14,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from ..model.arrays import U8, U64, Mask
 from ..model.predicate import And, Condition, Leaf, Literal, Not, Or, Path, Predicate, Test, leaves
 from ..model.rule import SliceKey
 from .guards import CAPTURED_FIELDS, any_of, guards, is_cheap
 from .plain import FALSE, TRUE, UNKNOWN, PlainEvents, PlainLeaf, PlainSlices, is_plain, is_plain_leaf
 from .plan import ColumnPlan, combined
 from .slices import slice_columns
-
-U8 = NDArray[np.uint8]
-U64 = NDArray[np.uint64]
-Flags = NDArray[np.bool_]
 
 WORD_BITS = 64
 """Propositions in one word of labels."""
@@ -79,7 +75,7 @@ class _RowGroup:
     answers: dict[int, pl.Expr] = field(default_factory=dict[int, pl.Expr])
     sliced: dict[int, tuple[pl.Expr, pl.Expr]] = field(default_factory=dict[int, tuple[pl.Expr, pl.Expr]])
 
-    def by_polars(self, events: pl.DataFrame, rows: Flags) -> list[pl.Series]:
+    def by_polars(self, events: pl.DataFrame, rows: Mask) -> list[pl.Series]:
         """Return the columns of `answers` as codes, and then those of `sliced`, on these rows."""
         mask = pl.Series(rows)
         frame = pl.DataFrame([events.get_column(name).filter(mask) for name in sorted(self.plan.fields)])
@@ -229,7 +225,7 @@ class FewLabels:
             bits[0, :, number], bits[1, :, number] = true, ~(true | false)
         return np.hstack([_packed(flags) for flags in bits])
 
-    def _decided(self, predicate: Predicate, answers: U8) -> tuple[Flags, Flags]:
+    def _decided(self, predicate: Predicate, answers: U8) -> tuple[Mask, Mask]:
         """Return where a predicate is true and where it is false, by Kleene's strong logic."""
         match predicate:
             case Literal(value):
@@ -284,7 +280,7 @@ def _spread(slices: _Slices, places: Sequence[int], count: int) -> _Slices:
     return values, unknown
 
 
-def _packed(flags: Flags) -> U64:
+def _packed(flags: Mask) -> U64:
     """Return the flags of each row as words: the first word holds the first 64."""
     words = [np.zeros((len(flags), 0), dtype=np.uint64)]
     for start in range(0, flags.shape[1], WORD_BITS):

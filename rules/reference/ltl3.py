@@ -17,7 +17,7 @@ from ..model.formula import BOOLEAN, PAST, Formula, Op, has_future, names, walk
 Label = Collection[str]
 Transitions = Mapping[str, Formula]
 NO_TRANSITIONS: Transitions = {}
-Truth = Callable[[Formula], bool]
+TruthOf = Callable[[Formula], bool]
 
 
 def steps(f: Formula) -> int:
@@ -25,7 +25,7 @@ def steps(f: Formula) -> int:
     return f.bounds[1] if f.bounds else 1
 
 
-def boolean(f: Formula, true: Truth) -> bool:
+def boolean(f: Formula, true: TruthOf) -> bool:
     """Return a Boolean operator's value from those of its operands."""
     match f.op, f.args:
         case Op.TRUE, _:
@@ -85,7 +85,7 @@ class PastSummary:
         """Return the memory before the first event."""
         return tuple((None,) * depth for depth in self.depth)
 
-    def now(self, memory: PastMemory, label: Label) -> Truth:
+    def now(self, memory: PastMemory, label: Label) -> TruthOf:
         """Return the truth of the parts at the next event, which has that label."""
         value = self._values(memory, label)
         return lambda f: _is_true(f, value(f))
@@ -198,7 +198,7 @@ def _least(choices: frozenset[Choice]) -> frozenset[Choice]:
     )
 
 
-def progress(f: Formula, wanted: bool, now: Truth) -> frozenset[Choice]:
+def progress(f: Formula, wanted: bool, now: TruthOf) -> frozenset[Choice]:
     """Return the ways in which `f` can be true (or false) here, given the truth of future-free subformulas.
 
     Falsity follows from truth by duality: it exchanges `and` and `or`, strong and weak.
@@ -208,7 +208,7 @@ def progress(f: Formula, wanted: bool, now: Truth) -> frozenset[Choice]:
     return _connective(f, wanted, now) if f.op in BOOLEAN else _temporal(f, wanted, now)
 
 
-def _connective(f: Formula, wanted: bool, now: Truth) -> frozenset[Choice]:
+def _connective(f: Formula, wanted: bool, now: TruthOf) -> frozenset[Choice]:
     """Return the ways of a Boolean operator."""
     all_of, any_of = (_both, _either) if wanted else (_either, _both)
 
@@ -231,7 +231,7 @@ def _connective(f: Formula, wanted: bool, now: Truth) -> frozenset[Choice]:
             raise AssertionError(f)
 
 
-def _temporal(f: Formula, wanted: bool, now: Truth) -> frozenset[Choice]:
+def _temporal(f: Formula, wanted: bool, now: TruthOf) -> frozenset[Choice]:
     """Return the ways of a future operator."""
     all_of, any_of = (_both, _either) if wanted else (_either, _both)
     strong = wanted == (f.op in (Op.NEXT, Op.EVENTUALLY, Op.UNTIL, Op.STRONG_RELEASE))
@@ -265,7 +265,7 @@ def _temporal(f: Formula, wanted: bool, now: Truth) -> frozenset[Choice]:
             raise AssertionError(f)
 
 
-def _meet(clause: Clause, now: Truth) -> frozenset[Choice]:
+def _meet(clause: Clause, now: TruthOf) -> frozenset[Choice]:
     """Return the ways to satisfy all demands of a clause here."""
     result = DONE
     for demand in clause:

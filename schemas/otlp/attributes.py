@@ -18,7 +18,7 @@ from .decoded import Decoding, Place, Unreadable
 DEPTH_MAX = 24
 """Levels of arrays and key-value lists inside an attribute's value."""
 
-Pair = TypeVar("Pair")
+Given = TypeVar("Given")
 
 
 def from_protobuf(
@@ -110,9 +110,9 @@ def plain(value: object, depth: int = 0) -> Value:
 
 
 def _one_by_one(
-    pairs: Iterable[Pair],
-    key_of: Callable[[Pair], str],
-    value_of: Callable[[Pair], Value],
+    pairs: Iterable[Given],
+    key_of: Callable[[Given], str],
+    value_of: Callable[[Given], Value],
     place: Place,
     decoding: Decoding,
 ) -> dict[str, Value]:

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
-Content = TypeVar("Content")
+PageContent = TypeVar("PageContent")
 
 LEVEL_PAGES = 4
 """Pages of one level that are merged to a page of the next one."""
@@ -31,7 +31,7 @@ class PagePlace(NamedTuple):
     crc: int
 
 
-class StatePage(Generic[Content]):
+class StatePage(Generic[PageContent]):
     """A part of a state that never changes; each kind of content has a class with its codec.
 
     `size` is that of its bytes, and `place` where they are stored by themselves, None for a page that is a
@@ -40,7 +40,7 @@ class StatePage(Generic[Content]):
 
     def __init__(self, data: bytes, place: PagePlace | None = None) -> None:
         self._data: bytes | None = data
-        self._decoded: tuple[int, Content] | None = None
+        self._decoded: tuple[int, PageContent] | None = None
         self.size, self.place = len(data), place
 
     def __eq__(self, other: object) -> bool:
@@ -51,12 +51,12 @@ class StatePage(Generic[Content]):
 
     @staticmethod
     @abstractmethod
-    def encode(level: int, content: Content) -> bytes:
+    def encode(level: int, content: PageContent) -> bytes:
         """Return the bytes of a page."""
 
     @staticmethod
     @abstractmethod
-    def decode(data: bytes) -> tuple[int, Content]:
+    def decode(data: bytes) -> tuple[int, PageContent]:
         """Return the level and the content in a page's bytes. Raises MsgspecError or IndexError."""
 
     @property
@@ -71,7 +71,7 @@ class StatePage(Generic[Content]):
         self.place, self._data = place, None
 
     @property
-    def decoded(self) -> tuple[int, Content]:
+    def decoded(self) -> tuple[int, PageContent]:
         """Return the level and the content of the page."""
         if self._decoded is None:
             assert self._data is not None
@@ -80,7 +80,7 @@ class StatePage(Generic[Content]):
                 self._data = None
         return self._decoded
 
-    def hold(self, level: int, content: Content) -> None:
+    def hold(self, level: int, content: PageContent) -> None:
         """Hold the content that the page's bytes were made of."""
         self._decoded = level, content
 
@@ -90,7 +90,7 @@ class StatePage(Generic[Content]):
         return self.decoded[0]
 
     @property
-    def content(self) -> Content:
+    def content(self) -> PageContent:
         """Return the content of the page."""
         return self.decoded[1]
 
@@ -107,7 +107,7 @@ def page_of(kind: type, stored: Any, place: PagePlace | None = None) -> StatePag
     return cast("type[StatePage[Any]]", kind)(stored, place)
 
 
-def unmerged(pages: Sequence[StatePage[Content]]) -> tuple[int, int]:
+def unmerged(pages: Sequence[StatePage[PageContent]]) -> tuple[int, int]:
     """Return how many of the pages stay as they are when a new one comes, and the level of the new one.
 
     The others are merged into it.
@@ -118,7 +118,7 @@ def unmerged(pages: Sequence[StatePage[Content]]) -> tuple[int, int]:
     return count, level
 
 
-def _is_full(pages: Sequence[StatePage[Content]], level: int) -> bool:
+def _is_full(pages: Sequence[StatePage[PageContent]], level: int) -> bool:
     """Return whether the last pages are so many of that level that they are merged with another one."""
     last = pages[-(LEVEL_PAGES - 1) :]
     if len(last) < LEVEL_PAGES - 1 or any(page.level != level for page in last):

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Hashable
 from typing import TypeVar, cast
 
-Answer = TypeVar("Answer")
+Cached = TypeVar("Cached")
 
 CACHE_FACTOR = 10
 """The time for which an answer is cached, over the time that it took: one core is busy a tenth at most."""
@@ -22,13 +22,13 @@ class AnswerCache:
         self._lock = threading.Lock()
         self._answers: dict[Hashable, tuple[float, object]] = {}
 
-    def get(self, key: Hashable, make: Callable[[], Answer]) -> tuple[Answer, bool]:
+    def get(self, key: Hashable, make: Callable[[], Cached]) -> tuple[Cached, bool]:
         """Return the answer for the key, and whether `make` computed it in this call."""
         with self._lock:
             began = self._clock()
             until, answer = self._answers.get(key, (began, None))
             if began < until:
-                return cast("Answer", answer), False
+                return cast("Cached", answer), False
             made = make()
             now = self._clock()
             self._answers.pop(key, None)

@@ -22,7 +22,7 @@ TEXT_CHARS_MAX = 200
 """Characters of a searched text; a longer one is cut."""
 
 Occurrences = tuple[tuple[str, int], ...]
-Condition = tuple[str, tuple[int | str, ...]]
+SqlCondition = tuple[str, tuple[int | str, ...]]
 """A condition in SQL, and the values of its parameters."""
 
 _BREACHES = "verdict IN ('violated', 'unmet')"
@@ -66,7 +66,7 @@ def filters_of(query: Mapping[str, str]) -> Filters:
     )
 
 
-def verdict_conditions(filters: Filters, found: Occurrences | None) -> Iterator[Condition]:
+def verdict_conditions(filters: Filters, found: Occurrences | None) -> Iterator[SqlCondition]:
     """Yield the conditions on rows of the table `verdict`; `found` are the sessions with the text."""
     if filters.severity is not None:
         yield "severity = ?", (filters.severity.value,)
@@ -80,7 +80,7 @@ def verdict_conditions(filters: Filters, found: Occurrences | None) -> Iterator[
     yield from _session_conditions(filters, found)
 
 
-def session_conditions(filters: Filters, found: Occurrences | None) -> Iterator[Condition]:
+def session_conditions(filters: Filters, found: Occurrences | None) -> Iterator[SqlCondition]:
     """Yield the conditions on the first events of sessions, rows of the table `event`.
 
     With a rule, a severity or a verdict, the session has such a verdict: one that is violated or unmet,
@@ -101,7 +101,7 @@ def session_conditions(filters: Filters, found: Occurrences | None) -> Iterator[
         )
 
 
-def _session_conditions(filters: Filters, found: Occurrences | None) -> Iterator[Condition]:
+def _session_conditions(filters: Filters, found: Occurrences | None) -> Iterator[SqlCondition]:
     if filters.session is not None:
         yield "instr(session_id, ?) > 0", (filters.session,)
     if found is not None:
@@ -109,7 +109,7 @@ def _session_conditions(filters: Filters, found: Occurrences | None) -> Iterator
         yield f"(session_id, occurrence) IN ({places})", (json.dumps(found),)
 
 
-def joined(conditions: Sequence[Condition]) -> Condition:
+def joined(conditions: Sequence[SqlCondition]) -> SqlCondition:
     """Return the conditions as one, `true` if there are none."""
     texts = [text for text, _ in conditions] or ["true"]
     return " AND ".join(texts), tuple(chain.from_iterable(values for _, values in conditions))

@@ -115,7 +115,7 @@ class Console:
         return next((r for r in self.compiled.rules if (r.pack, r.id) == (pack, rule)), None)
 
 
-Answer = Callable[[Console, sqlite3.Connection, Request], Response]
+PageAnswer = Callable[[Console, sqlite3.Connection, Request], Response]
 
 
 def routes(
@@ -135,7 +135,7 @@ def routes(
     """
     made = templates(compiled.rules, is_live=is_live)
     console = Console(store, compiled, spans_to, made, Feeds(readers, feeds_max), AnswerCache())
-    answering: dict[str, Answer] = {
+    answering: dict[str, PageAnswer] = {
         "/": _overview,
         "/rules": _rules,
         "/rules/{pack}/{rule}": _rule,
@@ -185,7 +185,7 @@ class _Guard:
         await self._app(scope, receive, guarded)
 
 
-def _answer(console: Console, page: Answer, request: Request) -> Response:
+def _answer(console: Console, page: PageAnswer, request: Request) -> Response:
     """Return the page, or the error page where the store cannot be read."""
     try:
         with queries.reading(console.store) as db:

@@ -17,7 +17,7 @@ from ...schemas.event import Event, Kind
 from ...schemas.instrumentations.census import SpanCensus
 from ...schemas.records.verdict_record import VerdictRecord, decode_verdict
 from ...schemas.verdict import Severity, Verdict
-from .filters import Condition, joined
+from .filters import SqlCondition, joined
 from .rates import SessionCounts
 
 RECORDS_COUNTED_MAX = 10_000
@@ -140,14 +140,14 @@ def latest(
     before: int | None = None,
     rule: tuple[str, str] | None = None,
     breaches: bool = False,
-    where: Iterable[Condition] = (),
+    where: Iterable[SqlCondition] = (),
 ) -> list[VerdictRow]:
     """Return verdicts, newest first: numbers above `after` and below `before`, of one rule if given.
 
     With `breaches` only `violated` and `unmet`, among the `VERDICTS_LOOKED_AT_MAX` newest numbers. `where`
     are further conditions.
     """
-    wanted: list[Condition] = [("number > ?", (after,)), *where]
+    wanted: list[SqlCondition] = [("number > ?", (after,)), *where]
     if before is not None:
         wanted.append(("number < ?", (before,)))
     if rule is not None:
@@ -214,7 +214,7 @@ _FIRST = "SELECT id, session_id, occurrence, row FROM event"
 
 
 def begun(
-    db: sqlite3.Connection, limit: int, *, before: int | None = None, where: Iterable[Condition] = ()
+    db: sqlite3.Connection, limit: int, *, before: int | None = None, where: Iterable[SqlCondition] = ()
 ) -> list[OccurrenceSummary]:
     """Return the latest occurrences, newest first, whose first event has a number below `before`.
 

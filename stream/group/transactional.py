@@ -38,7 +38,7 @@ class DeadLetterCounts(Protocol):
     def dead_letters(self) -> Sequence[str]: ...  # noqa: D102
 
 
-Result = TypeVar("Result", bound=StageResult[Output, Any, DeadLetterCounts])
+Stepped = TypeVar("Stepped", bound=StageResult[Output, Any, DeadLetterCounts])
 
 
 class TransactionMetrics(Protocol):
@@ -60,7 +60,7 @@ class TransactionFaults:
     offsets: StrEnum | None = None
 
 
-class TransactionalDriver(GroupDriver, Protocol[Result]):
+class TransactionalDriver(GroupDriver, Protocol[Stepped]):
     """The driver of a stage whose state is in a compacted topic."""
 
     state_topic: Topic
@@ -81,31 +81,31 @@ class TransactionalDriver(GroupDriver, Protocol[Result]):
         """Return where to start an input of which nothing was committed."""
         ...
 
-    def step(self, records: Sequence[ClientRecord]) -> Result:
+    def step(self, records: Sequence[ClientRecord]) -> Stepped:
         """Return the records to write for these records, those of state included, and the changes of state.
 
         The state stays as it is, also where a record raises an error.
         """
         ...
 
-    def refuse(self, record: ClientRecord, error: Exception) -> Result:
+    def refuse(self, record: ClientRecord, error: Exception) -> Stepped:
         """Return the result for a record that breaks `step`."""
         ...
 
-    def committed(self, result: Result, records: Sequence[ClientRecord]) -> None:
+    def committed(self, result: Stepped, records: Sequence[ClientRecord]) -> None:
         """Apply the changes of state of a committed result, and count it."""
 
-    def between(self, commit: Callable[[Result], None]) -> None:
+    def between(self, commit: Callable[[Stepped], None]) -> None:
         """Do what is due after every poll, with further transactions."""
 
 
-class TransactionalPolicy(Generic[Result]):
+class TransactionalPolicy(Generic[Stepped]):
     """Commits outputs, state and offsets together; isolates a record that breaks the stage."""
 
     def __init__(
         self,
         client: GroupClient,
-        driver: TransactionalDriver[Result],
+        driver: TransactionalDriver[Stepped],
         inputs: Inputs,
         metrics: TransactionMetrics,
         names: Mapping[Topic, str],
@@ -165,7 +165,7 @@ class TransactionalPolicy(Generic[Result]):
         self.driver.between(lambda result: self._commit(result, (), member))
         return True
 
-    def _commit(self, result: Result, records: Sequence[ClientRecord], member: Any) -> None:
+    def _commit(self, result: Stepped, records: Sequence[ClientRecord], member: Any) -> None:
         """Write everything in one transaction. Raises KafkaError, where nothing of it is committed."""
         faults, transactions, kafka = self.driver.faults, self._client.transactions, self._metrics.kafka
         self._fault_point(faults.stepped)
@@ -198,7 +198,7 @@ class TransactionalPolicy(Generic[Result]):
             key = None if output.key is None else output.key.encode("utf-8", "surrogatepass")
             yield OutgoingRecord(self._names[output.topic], output.partition, key, output.value)
 
-    def _count(self, result: Result, records: Sequence[ClientRecord]) -> None:
+    def _count(self, result: Stepped, records: Sequence[ClientRecord]) -> None:
         kafka = self._metrics.kafka
         kafka.transaction(TransactionOutcome.COMMITTED)
         for record in records:

@@ -28,7 +28,7 @@ CLOSE_S = 5.0
 _AWAY = ("NoBrokersAvailable", "NodeNotReadyError", "KafkaTimeoutError", "RequestTimedOutError")
 """The errors of both clients that only mean that no broker has answered yet."""
 
-Answer = TypeVar("Answer")
+Reply = TypeVar("Reply")
 
 
 class BrokerAwayError(StreamError):
@@ -188,8 +188,8 @@ class StartWait:
 
 
 def ask_when_reachable(
-    settings: KafkaSettings, process: str, wait: StartWait, ask: Callable[[Any], Answer]
-) -> Answer | None:
+    settings: KafkaSettings, process: str, wait: StartWait, ask: Callable[[Any], Reply]
+) -> Reply | None:
     """Return what `ask` returns of the admin client, once a broker answers; None where the process is to end.
 
     Raises StreamError as `administering`: TRL723 after `wait_s` where no broker answers, and at once where

@@ -14,13 +14,13 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field
 
+from ...schemas.settings import NonEmpty
 from ..error import StreamError
 from ..messages.topics import Topic
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")]
+KafkaName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")]
 """The names that Kafka allows for a topic, with room for a suffix."""
-Address = Annotated[str, Field(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^\s:/,\[\]]+):[0-9]{1,5}$")]
-Text = Annotated[str, Field(min_length=1)]
+BrokerAddress = Annotated[str, Field(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^\s:/,\[\]]+):[0-9]{1,5}$")]
 Mechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 REQUEST_ROOM_BYTES = 131_072
@@ -53,25 +53,25 @@ class KafkaSettings:
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    bootstrap_servers: tuple[Address, ...] = ("127.0.0.1:9092",)
+    bootstrap_servers: tuple[BrokerAddress, ...] = ("127.0.0.1:9092",)
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
-    ssl_ca_file: Text | None = None
-    ssl_certificate_file: Text | None = None
-    ssl_key_file: Text | None = None
-    ssl_key_password_file: Text | None = None
+    ssl_ca_file: NonEmpty | None = None
+    ssl_certificate_file: NonEmpty | None = None
+    ssl_key_file: NonEmpty | None = None
+    ssl_key_password_file: NonEmpty | None = None
     ssl_check_hostname: bool = True
     sasl_mechanism: Mechanism | None = None
-    sasl_username: Text | None = None
-    sasl_password: Text | None = field(default=None, repr=False)
-    sasl_password_file: Text | None = None
-    prefix: Name = "tracline"
-    spans_topic: Name = "otlp_spans"
-    logs_topic: Name = "otlp_logs"
+    sasl_username: NonEmpty | None = None
+    sasl_password: NonEmpty | None = field(default=None, repr=False)
+    sasl_password_file: NonEmpty | None = None
+    prefix: KafkaName = "tracline"
+    spans_topic: KafkaName = "otlp_spans"
+    logs_topic: KafkaName = "otlp_logs"
     message_bytes_max: Annotated[int, Field(ge=10_000, le=100_000_000)] = 900_000
     compression: Literal["none", "gzip", "zstd"] = "zstd"
     on_rule_change: Literal["finish", "restart"] = "finish"
     store: Literal["memory", "rocksdict"] = "memory"
-    data_folder: Text = "tracline-kafka"
+    data_folder: NonEmpty = "tracline-kafka"
 
     def topic(self, topic: Topic) -> str:
         """Return the topic's name: `spans_topic`, `logs_topic`, or `prefix.events` and its like."""

@@ -16,6 +16,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 import msgspec
 from crc32c import crc32c
 
+from ...archive.chunk import RuleTexts
 from ...schemas.attempt import Broken, attempt
 from ...schemas.candidate import Candidate
 from ...schemas.event import Event
@@ -35,8 +36,6 @@ Version 1 is read as well: there each candidate has its claims.
 
 T = TypeVar("T")
 
-RuleTexts: TypeAlias = dict[str, str]
-"""A rule set as the texts of its packs and of the packs that they extend (`RuleSet.sources`)."""
 Time: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 """Nanoseconds since the epoch, within 64 bits."""
 

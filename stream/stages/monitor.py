@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from ...archive.chunk import RuleTexts
 from ...schemas.attempt import Broken, attempt
 from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.time import NS
@@ -26,7 +27,6 @@ from ..error import PROCESS_ERRORS
 from ..messages.codec import (
     JudgedBatch,
     Mark,
-    RuleTexts,
     VerdictsMessage,
     judged_messages,
     verdict_messages,

@@ -8,13 +8,14 @@ from functools import partial
 
 import msgspec
 
+from ...archive.chunk import RuleTexts
 from ...rules.model.problem import RuleError
 from ...schemas.candidate import Candidate
 from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS, NS_MIN
 from ..error import StreamError
-from ..messages.codec import Activation, CandidateBatch, Damaged, EventsMessage, RuleTexts, decode
+from ..messages.codec import Activation, CandidateBatch, Damaged, EventsMessage, decode
 from ..messages.monitor_state import (
     FORGOTTEN,
     PartitionState,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
+from ...archive.chunk import RuleTexts
 from ...rules.engine.judge import compile_rule_set
 from ...rules.model.problem import RuleError
 from ...rules.packs.load import load_texts
 from ..error import StreamError
-from ..messages.codec import RuleTexts
 from ..messages.monitor_state import HINT, rules_key
 from .rule_set_judge import RuleSetJudge, judge_of_before
 from .schedule import MonitorState

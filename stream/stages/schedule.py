@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
-from ..messages.codec import RuleTexts, partition_of
+from ...archive.chunk import RuleTexts
+from ..messages.codec import partition_of
 from ..messages.monitor_state import (
     CHUNK,
     PAGE,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...error import file_error
-from ...options import Command, Seconds
+from ...options import Command, SecondsType
 from ...settings import session_settings
 from ...signals import stop_event
 from ..alerts.group import TICK_S
@@ -53,7 +53,7 @@ TIMEOUT_S = 10.0
 @receiver_options
 @click.option(
     "--resend-s",
-    type=Seconds(0.1, 3_600),
+    type=SecondsType(0.1, 3_600),
     default=RESEND_S,
     show_default=True,
     help="Seconds between resends of a firing alert to Alertmanager, which resolves it after four times as"

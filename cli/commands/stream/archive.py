@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ...options import Command, Seconds, archive_option
+from ...options import Command, SecondsType, archive_option
 from ...signals import stop_event
 from .process_options import ProcessOptions, process_options
 
@@ -26,7 +26,7 @@ TIMEOUT_S = 10.0
 )
 @click.option(
     "--every-s",
-    type=Seconds(0, 86_400),
+    type=SecondsType(0, 86_400),
     default=EVERY_S,
     show_default=True,
     help="Seconds of message time after which buffered events are written; each write makes a file per"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
-from ...options import Seconds, decorated, note, token_option
+from ...options import SecondsType, decorated, note, token_option
 from ...settings import kafka_settings
 from .group import broker_option
 
@@ -117,14 +117,14 @@ def _options(timeout_s: float, effect: str) -> list[Callable[[Any], Any]]:
     return [
         click.option(
             "--timeout-s",
-            type=Seconds(0.5, 600),
+            type=SecondsType(0.5, 600),
             default=timeout_s,
             show_default=True,
             help=f"Seconds of silence after which {effect}.",
         ),
         click.option(
             "--wait-s",
-            type=Seconds(0, 86_400),
+            type=SecondsType(0, 86_400),
             default=WAIT_S,
             show_default=True,
             help="Seconds to wait for an unavailable broker at start; 0 exits at once.",

@@ -18,11 +18,11 @@ from typing import Any, NoReturn
 
 from faust.types import TP
 
+from ....archive.chunk import RuleTexts
 from ....rules.model.rule import RuleSet
 from ....schemas.settings import SessionSettings
 from ...error import StreamError
 from ...group.inputs import CHECK_S
-from ...messages.codec import RuleTexts
 from ...messages.record import Output, Record
 from ...messages.superseded import activation_in, digest_of, in_force
 from ...messages.topics import Topic

@@ -16,12 +16,13 @@ import numpy as np
 import polars as pl
 from tracline.rules.engine import kernel
 from tracline.rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, judge, label_columns
-from tracline.rules.engine.kernel import EVENTS_MAX, I32, I64, Findings, may_apply
+from tracline.rules.engine.kernel import EVENTS_MAX, Findings, may_apply
 from tracline.rules.engine.kernel_loop import FOUND_UNKNOWN, FOUND_UNSETTLED
 from tracline.rules.engine.records import REASONS, records
-from tracline.rules.engine.sessions import Clock, Mask
+from tracline.rules.engine.sessions import Clock
 from tracline.rules.engine.status import first_breaches, unjudged_findings
 from tracline.rules.labels.missing import MISSING, NOTHING, missing_column
+from tracline.rules.model.arrays import I32, I64, Mask
 from tracline.schemas.event import Content, Event, Kind
 from tracline.schemas.frames.events import event_frame
 from tracline.schemas.records.session_status import SessionStatus, StatusChange

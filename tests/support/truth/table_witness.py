@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 from tracline.rules.engine import kernel, kernel_loop
-from tracline.rules.engine.kernel import I64
 from tracline.rules.engine.witness import (
     Explanations,
     TrailProgram,
@@ -20,6 +19,7 @@ from tracline.rules.engine.witness import (
     runs_of,
     witnesses,
 )
+from tracline.rules.model.arrays import I64
 from tracline.rules.model.machine import Machine
 from tracline.rules.model.rule import Rule
 

@@ -69,6 +69,7 @@ class Module(NamedTuple):
     """The parts of a module that the rules are about, without its tree."""
 
     classes: list[tuple[str, int]]
+    """The name and the line of each class, and of each alias and variable of types."""
     docstrings: list[tuple[str, int, str]]
     """The type of the node that each docstring is of, its line and its text."""
     names: dict[str, int]
@@ -88,14 +89,28 @@ def module(path: str) -> Module:
             continue
         if isinstance(node, ast.ClassDef):
             found.classes.append((node.name, node.lineno))
-        if isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias":
-            found.classes.append((ast.unparse(node.target), node.lineno))
+        if isinstance(node, ast.Assign | ast.AnnAssign) and (alias := _alias(node)):
+            found.classes.append((alias, node.lineno))
         if "body" in node._fields:
             found.docstrings.extend(_docstrings(node))
         name = _name(node)
         if name:
             found.names.setdefault(name, getattr(node, "lineno", 1))
     return found
+
+
+def _alias(node: ast.Assign | ast.AnnAssign) -> str | None:
+    """Return the name of a module's alias or variable of types: annotated, in mixed case, or of an array.
+
+    A variable of one letter stands for any type, as in other code.
+    """
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    if len(targets) != 1 or not isinstance(targets[0], ast.Name) or node.value is None or node.col_offset:
+        return None
+    name, value = targets[0].id, ast.unparse(node.value)
+    is_annotated = isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias"
+    is_mixed = re.fullmatch(r"_?[A-Z]\w*[a-z]\w*", name) is not None
+    return name if is_annotated or is_mixed or value.startswith("NDArray[") else None
 
 
 def _docstrings(node: ast.AST) -> Iterator[tuple[str, int, str]]:

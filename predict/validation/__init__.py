@@ -1,0 +1,1 @@
+"""The evidence for a chain's risks: intervals, calibration, thresholds, drift and comparison. Pure."""
