@@ -36,6 +36,7 @@ def run(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_the_recipes_verify_a_bundle(desk: Path) -> None:
     """Signature, digests and verdicts are verified with openssl, a shell and the checker."""
     signature, digests, checker = (run(recipe, desk) for recipe in RECIPES)
@@ -52,6 +53,7 @@ def test_the_recipes_verify_a_bundle(desk: Path) -> None:
     assert "files are as attested" in checker.stdout
 
 
+@pytest.mark.slow
 def test_the_recipes_refuse_a_changed_bundle(desk: Path) -> None:
     """A changed statement has no valid signature, and a changed file has another digest."""
     summary = desk / "bundle" / "summary.json"

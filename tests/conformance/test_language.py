@@ -99,6 +99,7 @@ def test_formulas_that_the_manual_calls_the_same_are_equal(block: Block) -> None
     assert len(block.lines) > 1
 
 
+@pytest.mark.slow
 @each("label")
 def test_a_condition_gets_the_value_that_the_manual_shows(block: Block) -> None:
     """The block has an event as JSON, then `predicate => true, false or unknown`."""
@@ -187,6 +188,7 @@ def test_a_verdict_gets_the_witness_that_the_manual_shows(block: Block) -> None:
     assert shown == [line for line in lines if "|" in line]
 
 
+@pytest.mark.slow
 def test_the_tables_of_comparisons_are_right() -> None:
     """Every cell of the tables under "How values compare": `yes` is true, `no` is false, none is unknown."""
     cells = 0

@@ -36,6 +36,7 @@ def test_the_page_has_the_operators_of_each_pack(name: str) -> None:
     assert [head for head, of in rows if of == name] == [*pack.get("operators", {})]
 
 
+@pytest.mark.slow
 def test_the_pack_that_uses_one_is_clean_and_its_examples_pass(tmp_path: Path) -> None:
     """`tracline check` has nothing to remark, and examples of both kinds pass."""
     (text,) = re.findall(r"^```yaml pack\n((?:(?!```).*\n)*)^```$", PAGE.read_text("utf-8"), re.MULTILINE)

@@ -18,7 +18,7 @@ from tracline.stream.kafka.settings import KafkaSettings, producing
 from tracline.stream.memory.broker import MemoryBroker
 from tracline.stream.memory.client import MemoryClient
 
-from ..support.processes.rekeying import WAIT_S, until
+from ..support.processes.rekeying import WAIT_S, delete_topic, until
 
 GROUP = "contract"
 TIMEOUT_S = 20.0
@@ -131,15 +131,7 @@ class OnKafka:
             admin.wait_for_topics([self.name(topic)])
 
     def delete(self, topic: str) -> None:
-        def is_gone() -> bool:
-            # The controller has deleted it; until the broker has learned that, it takes records for it and
-            # answers with its id, also where a topic of the same name was created since.
-            [found] = admin.describe_topics([self.name(topic)])
-            return bool(found["error_code"])
-
-        with administering(self.settings) as admin:
-            admin.delete_topics([self.name(topic)])
-            until("the broker knows that it is deleted", is_gone)
+        delete_topic(self.settings, self.name(topic))
 
     def send(self, topic: str, partition: int, *values: bytes | None, key: bytes | None = None) -> None:
         producer = KafkaProducer(**producing(self.settings, "test"))

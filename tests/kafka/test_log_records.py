@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from kafka import KafkaProducer
-from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings
 
 from ..support.conversations.keyed import source_of
@@ -28,6 +27,7 @@ from ..support.conversations.log_records import (
 from ..support.processes.rekeying import (
     WAIT_S,
     batches,
+    delete_topic,
     here,
     letters,
     make_topics,
@@ -92,8 +92,7 @@ def test_candidates_have_the_content_of_log_records(kafka: KafkaSettings, tmp_pa
 
 def test_without_the_topic_spans_are_carried_as_before(kafka: KafkaSettings) -> None:
     """The process reports once that no log records are read, and carries the spans."""
-    with administering(kafka) as admin:
-        admin.delete_topics([kafka.logs_topic])
+    delete_topic(kafka, kafka.logs_topic)
     spans, _ = recorded(RECORDINGS[0])
     with process(kafka, sessions=replace(SETTINGS, lateness_s=0)) as running:
         send(kafka, spans)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from itertools import product
 from random import Random
 
@@ -16,13 +16,15 @@ from tracline.rules.explanation.breach import explain_breach
 from tracline.rules.explanation.past import RunPast
 from tracline.rules.language.parse import parse_formula
 from tracline.rules.model.formula import Formula, Op, walk
+from tracline.rules.model.machine import Machine
+from tracline.rules.model.rule import Rule
 from tracline.rules.reference.semantics import holds
 from tracline.rules.reference.slow_witness import witnesses_slowly
 from tracline.schemas.verdict import Verdict
 
 from .test_breach import record_of, recorded, rule_of, violations
 
-Word = Sequence[frozenset[str]]
+Word = tuple[frozenset[str], ...]
 LETTERS = tuple(frozenset(letter) for letter in ("", "p", "q", "r", "pq", "pr", "qr", "pqr"))
 PLACE = r"[Ee]vent (\d+)(?: \(([`pqr, ]+)\))?"
 
@@ -158,22 +160,37 @@ CLAIMS: dict[re.Pattern[str], Callable[[Formula, Word, re.Match[str]], bool]] = 
 
 
 def sentences(text: str, words: Iterable[Word]) -> list[tuple[Word, str]]:
-    """Return every sentence on the violations of a rule over the words."""
+    """Return every sentence on the violations of a rule over the words.
+
+    Words with a common beginning share the sentences on its events.
+    """
     rule = rule_of(parse_formula(text))
     machine = compile_rule(rule)
     found: list[tuple[Word, str]] = []
+    known: dict[tuple[Word, Verdict], str] = {}
     for word in words:
-        run = MachineRun(machine)
-        for true in word:
-            run.step(true)
-        ends = dict.fromkeys(violations(machine, word), Verdict.VIOLATED)
-        if run.closing is Verdict.UNMET:
-            ends[len(word) - 1] = Verdict.UNMET
-        past = RunPast(rule, range(1, len(word) + 1), word)
-        for index, replayed in witnesses_slowly(rule, machine, word, [*ends]).items():
-            record = msgspec.structs.replace(record_of(recorded(replayed)), verdict=ends[index])
-            found.append((word, explain_breach(rule, record, past)))
+        for index, verdict in broken(machine, word).items():
+            beginning = word[: index + 1]
+            if (beginning, verdict) not in known:
+                known[beginning, verdict] = sentence(rule, machine, beginning, index, verdict)
+            found.append((word, known[beginning, verdict]))
     return found
+
+
+def broken(machine: Machine, word: Word) -> dict[int, Verdict]:
+    """Return the events that violate the rule, and the last one where it is unmet."""
+    run = MachineRun(machine)
+    for true in word:
+        run.step(true)
+    ends = dict.fromkeys(violations(machine, word), Verdict.VIOLATED)
+    return ends | {len(word) - 1: Verdict.UNMET} if run.closing is Verdict.UNMET else ends
+
+
+def sentence(rule: Rule, machine: Machine, word: Word, index: int, verdict: Verdict) -> str:
+    """Return the sentence on one event of a word."""
+    (replayed,) = witnesses_slowly(rule, machine, word, [index]).values()
+    record = msgspec.structs.replace(record_of(recorded(replayed)), verdict=verdict)
+    return explain_breach(rule, record, RunPast(rule, range(1, len(word) + 1), word))
 
 
 WORDS_MAX = 400
@@ -235,6 +252,20 @@ def test_a_plain_sentence_is_true(rule: str, letters: str, shapes: list[re.Patte
     """Every plain sentence on a rule over words of four events; each shape has at least one."""
     words = WORDS_OF[letters]
     check(rule, Random(7).sample(words, min(WORDS_MAX, len(words))), shapes)
+
+
+@pytest.mark.parametrize("rule", [ASKED, *(case[0] for case in CASES[1])])
+def test_later_events_change_no_sentence(rule: str) -> None:
+    """The sentence on an event of a word is the one on it where it is the last event."""
+    judged = rule_of(parse_formula(rule))
+    machine = compile_rule(judged)
+    later = 0
+    for word in Random(3).sample(WORDS_OF["pqr"], 100):
+        for index, verdict in broken(machine, word).items():
+            beginning = sentence(judged, machine, word[: index + 1], index, verdict)
+            assert sentence(judged, machine, word, index, verdict) == beginning
+            later += index + 1 < len(word)
+    assert later > 0 or rule == "q"
 
 
 @pytest.mark.slow

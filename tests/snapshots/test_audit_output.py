@@ -105,6 +105,7 @@ def test_the_verdicts(place: Path, snapshot: Snapshot) -> None:
     snapshot("audit-verdicts.jsonl", (place / "bundle" / "verdicts.jsonl").read_text())
 
 
+@pytest.mark.slow
 def test_the_sessions_that_are_shown(place: Path, snapshot: Snapshot) -> None:
     """The list of sessions with what rules find, and one session, on a narrow screen, too."""
     assert place.is_dir()

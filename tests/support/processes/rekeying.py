@@ -59,6 +59,17 @@ def make_topics(kafka: KafkaSettings) -> None:
         create(admin, kafka, partitions=PARTITIONS)
 
 
+def delete_topic(kafka: KafkaSettings, name: str) -> None:
+    """Delete a topic, and wait until the broker knows it.
+
+    The controller deletes it first. Until the broker learns that, it takes records for the topic and answers
+    with its id, also where a topic of the same name was created since.
+    """
+    with administering(kafka) as admin:
+        admin.delete_topics([name])
+        until("the broker knows that it is deleted", lambda: admin.describe_topics([name])[0]["error_code"])
+
+
 def send(kafka: KafkaSettings, records: Iterable[Record], *values: tuple[int, bytes | None]) -> None:
     """Send records of spans to their partitions, as a collector does; then further (partition, value)."""
     producer = KafkaProducer(

@@ -64,6 +64,7 @@ def rejected(population: Population) -> list[tuple[str, str, str]]:
     return [(reject.file, reject.position, reject.code) for reject in population.rejects]
 
 
+@pytest.mark.slow
 def test_files_that_are_not_event_parquet_are_rejected_one_by_one(tmp_path: Path) -> None:
     """Junk behind the magic, a cut-off file, a column of another type or none: each is one reject."""
     source = tmp_path / "in"

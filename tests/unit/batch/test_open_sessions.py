@@ -22,6 +22,7 @@ from ...support.evidence.bundle_lines import bundle_lines
 RULES = pack_text(PACK)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("disordered_max", [-1, 1])
 def test_each_open_session_has_the_files_with_its_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, disordered_max: int

@@ -58,6 +58,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_worst_sessions_and_a_sample_of_clean_ones_are_drawn(folder: Path) -> None:
     """Each line has the reason; a violation is never in the sample; lines are sorted and canonical."""
     bundle = audited(folder)
@@ -78,6 +79,7 @@ def test_the_worst_sessions_and_a_sample_of_clean_ones_are_drawn(folder: Path) -
     assert {run["rule"] for run in worse["rules"]} >= {"calm", "answered", "paid-once"}
 
 
+@pytest.mark.slow
 def test_the_seed_alone_decides_the_sample(folder: Path) -> None:
     """The same seed draws the same sessions, another one others; threads change no byte of the bundle."""
     first, again = audited(folder, "--threads", "1"), folder / "again"
@@ -91,6 +93,7 @@ def test_the_seed_alone_decides_the_sample(folder: Path) -> None:
     assert json.loads((reseeded / "source.json").read_text())["seed"] == 1
 
 
+@pytest.mark.slow
 def test_texts_are_in_the_bundle_on_request_only(folder: Path) -> None:
     """With `--with-text` drawn events have their first characters; else neither file has a text."""
     bundle = audited(folder)
@@ -102,6 +105,7 @@ def test_texts_are_in_the_bundle_on_request_only(folder: Path) -> None:
     assert max(map(len, texts)) == TEXT_MAX
 
 
+@pytest.mark.slow
 def test_the_page_has_no_script_and_a_strict_policy(folder: Path) -> None:
     """Texts are escaped and cleaned; the policy allows the page's own style and nothing else."""
     page = (audited(folder, "--with-text") / "report.html").read_text("utf-8")
@@ -114,6 +118,7 @@ def test_the_page_has_no_script_and_a_strict_policy(folder: Path) -> None:
     assert f"default-src 'none'; style-src 'sha256-{digest}'" in page
 
 
+@pytest.mark.slow
 def test_the_page_has_what_was_audited_before_what_was_found(folder: Path) -> None:
     """Population, rates with intervals, formula and digest, the worst session first, how to re-perform it."""
     bundle = audited(folder)
@@ -137,6 +142,7 @@ def test_the_page_has_what_was_audited_before_what_was_found(folder: Path) -> No
     assert page.count("<svg") >= 9
 
 
+@pytest.mark.slow
 def test_the_report_is_drawn_again_from_the_bundle_alone(folder: Path) -> None:
     """`tracline report` gives the same bytes, without the archive and anywhere."""
     bundle = audited(folder)
@@ -150,6 +156,7 @@ def test_the_report_is_drawn_again_from_the_bundle_alone(folder: Path) -> None:
     assert (moved / "report.html").read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sessions.jsonl", "summary.json", "source.json", "inputs.jsonl"])
 def test_a_damaged_bundle_is_an_error(folder: Path, name: str) -> None:
     """TRL424 for a missing file, a damaged one and one of another form; the report stays as it is."""
@@ -165,6 +172,7 @@ def test_a_damaged_bundle_is_an_error(folder: Path, name: str) -> None:
         (bundle / name).touch()
 
 
+@pytest.mark.slow
 def test_a_summary_without_a_count_is_an_error(folder: Path) -> None:
     """TRL424 also where a member deep in the file is missing or has another type."""
     bundle = audited(folder)
@@ -175,6 +183,7 @@ def test_a_summary_without_a_count_is_an_error(folder: Path) -> None:
         assert (done.exit_code, done.stderr.count("TRL424")) == (2, 1)
 
 
+@pytest.mark.slow
 def test_the_page_has_the_likely_mistakes_and_the_silent_agents(folder: Path) -> None:
     """Those of the summary: a misspelt condition hides violations, and so does an agent that stopped."""
     bundle = audited(folder)

@@ -6,6 +6,7 @@ import csv
 import io
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 from tracline.batch.report.comparison import LISTED_MAX, compare_bundles
 from tracline.cli import tracline
@@ -43,6 +44,7 @@ def test_the_table_has_a_row_for_each_violation(tmp_path: Path) -> None:
     assert {row["seq"] for row in found} == {"1"}
 
 
+@pytest.mark.slow
 def test_a_comparison_counts_what_is_new_and_what_vanished(tmp_path: Path) -> None:
     """Violations that both bundles have are neither, also where the rule's digest changed."""
     bad, fixed, same = (session(name, user("no!")) for name in ("bad", "fixed", "same"))
@@ -74,6 +76,7 @@ def test_a_bundle_beside_itself_has_no_change(tmp_path: Path) -> None:
     assert all(before == now for before, now in found.population.values())
 
 
+@pytest.mark.slow
 def test_damaged_bundles_are_errors(tmp_path: Path) -> None:
     """The error is TRL424 and names the damaged bundle; the two options exclude each other."""
     bundle = audited(tmp_path / "a", session("bad", user("no!")))
@@ -86,6 +89,7 @@ def test_damaged_bundles_are_errors(tmp_path: Path) -> None:
     assert run("report", bundle, "--csv", "--compare", bundle).exit_code == 2
 
 
+@pytest.mark.slow
 def test_a_comparison_lists_the_most_severe_violations(tmp_path: Path) -> None:
     """A severe one is listed although many milder ones come before it in the bundle."""
     before = audited(tmp_path / "before", session("same", user("a")))

@@ -135,6 +135,7 @@ def test_a_bundle_of_several_sources_shows_its_findings(place: Path) -> None:
     assert (missing.exit_code, "TRL420" in missing.stderr) == (2, True)
 
 
+@pytest.mark.slow
 def test_sessions_of_several_sources_are_shown_and_explained_alike(place: Path) -> None:
     """`show`, `explain` and `init` read two folders as the folder that has both."""
     (place / "both").mkdir()

@@ -47,6 +47,7 @@ def run(place: Path, *more: str) -> Result:
     return CliRunner().invoke(tracline, [*line, *more])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("severity", "code"), [("info", 1), ("medium", 1), ("high", 1), ("critical", 0), (None, 0)]
 )
@@ -57,6 +58,7 @@ def test_fail_on_compares_the_severity_of_broken_rules(place: Path, severity: st
     assert (place / "bundle" / "verdicts.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_a_window_without_sessions_is_noted(place: Path) -> None:
     """Nothing was judged then, which looks like a clean audit; without a window there is no such note."""
     found = run(place, "--since", "2099-01-01")
@@ -65,6 +67,7 @@ def test_a_window_without_sessions_is_noted(place: Path) -> None:
     assert "no session lies" not in run(place).stderr
 
 
+@pytest.mark.slow
 def test_unmet_counts_for_fail_on(place: Path) -> None:
     """A rule that is only unmet is broken as well."""
     (place / "desk.yaml").write_text(PACK.replace("severity: medium", "severity: critical"))
@@ -177,6 +180,7 @@ def test_a_rule_that_was_not_judged_has_not_passed(place: Path) -> None:
     assert "Unjudged in some sessions: calm (1 of 2: 0.0% to 50.0%)" in table
 
 
+@pytest.mark.slow
 def test_the_epoch_is_a_time(place: Path) -> None:
     """--since takes 1970-01-01T00:00:00Z, which is 0, like any other."""
     found = run(place, "--since", "1970-01-01T00:00:00Z")

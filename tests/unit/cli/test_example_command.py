@@ -92,6 +92,7 @@ def test_a_finding_becomes_a_case_that_the_rule_violates(desk: Path) -> None:
     assert "2 violated, 1 holds" in tested.output
 
 
+@pytest.mark.slow
 def test_an_unmet_obligation_takes_the_whole_session(desk: Path) -> None:
     """It is unmet at the close."""
     assert example(desk, "left", "answered", "--as", "violated", "--add").exit_code == 0

@@ -87,6 +87,7 @@ def run_of(*more: str, packs: Sequence[str] = ("our packs/desk.yaml",)) -> dict[
 # ---- SARIF
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("desk")
 def test_the_schema_finds_what_is_wrong() -> None:
     """The validator is not silent: each of these edits is a violation."""
@@ -103,6 +104,7 @@ def test_the_schema_finds_what_is_wrong() -> None:
         assert list(violations(log, SCHEMA, SCHEMA))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("desk")
 def test_every_result_is_at_the_line_of_its_rule() -> None:
     """Its file is relative to the working directory, also that of an inherited rule."""
@@ -266,6 +268,7 @@ def notes(*more: str) -> list[str]:
     return [each for each in found.stderr.splitlines() if "learned" in each]
 
 
+@pytest.mark.slow
 def test_a_short_history_of_rates_is_noted(desk: Path) -> None:
     """The note has the sessions of the history and the interval of their rate; the exit code is the same."""
     rates(desk, 0, 2)
@@ -279,6 +282,7 @@ def test_a_short_history_of_rates_is_noted(desk: Path) -> None:
     assert notes() == []
 
 
+@pytest.mark.slow
 def test_rates_of_the_audited_time_are_noted(desk: Path) -> None:
     """Rates tolerate what they were learned from; those of an earlier time have no note."""
     rates(desk, 0, 200)

@@ -204,6 +204,7 @@ def test_the_match_is_marked(shop: Path) -> None:
     assert "well >>yes<<, of course" in line
 
 
+@pytest.mark.slow
 def test_missed_texts_are_those_where_it_is_false(shop: Path) -> None:
     """Events that meet the proposition's condition on the kind and are false; --where gives another one."""
     source = _log(shop, ["yes", "sure thing", "Absolutely", "no", "oh yes"])

@@ -65,6 +65,7 @@ def lines(place: Path, number: int, name: str) -> list[dict]:
     return bundle_lines(place / NAMES[number], name)
 
 
+@pytest.mark.slow
 def test_a_series_of_nights(place: Path) -> None:
     """Each session is in the night in which it closed; finished files are not opened again."""
     assert first(place).exit_code == 0
@@ -101,6 +102,7 @@ def test_a_series_of_nights(place: Path) -> None:
     assert {each["check"]: each["result"] for each in checks}["rerun"] == "passed", checks
 
 
+@pytest.mark.slow
 def test_a_file_is_opened_again_only_where_an_open_session_has_rows_in_it(place: Path) -> None:
     """Of all files of earlier nights, in every night, only those in `open.jsonl` are opened."""
     assert first(place).exit_code == 0
@@ -124,6 +126,7 @@ def test_a_file_is_opened_again_only_where_an_open_session_has_rows_in_it(place:
     assert {name for name in opened if name.endswith(".parquet")} == read
 
 
+@pytest.mark.slow
 def test_after_a_quiet_night_no_finished_file_is_opened(place: Path) -> None:
     """The archive states which files it had when it was complete up to the end of the night before."""
     assert first(place).exit_code == 0
@@ -137,6 +140,7 @@ def test_after_a_quiet_night_no_finished_file_is_opened(place: Path) -> None:
     assert {name for name in opened if name.endswith(".parquet")} == read
 
 
+@pytest.mark.slow
 def test_a_night_is_not_longer_than_the_archive_is_complete(place: Path) -> None:
     """Rows that come later would be in no night: exit 2, and nothing is written."""
     assert first(place).exit_code == 0
@@ -149,6 +153,7 @@ def test_a_night_is_not_longer_than_the_archive_is_complete(place: Path) -> None
     assert "TRL441" in early.stderr
 
 
+@pytest.mark.slow
 def test_the_watermark_is_the_end_of_a_night_that_names_none(place: Path) -> None:
     """Without `--as-of`; an archive without a watermark needs one."""
     rules = (
@@ -168,6 +173,7 @@ def test_the_watermark_is_the_end_of_a_night_that_names_none(place: Path) -> Non
     assert "TRL441" in found.stderr
 
 
+@pytest.mark.slow
 def test_a_quiet_day(place: Path) -> None:
     """A bundle without a session, and exit 0; the next night follows it."""
     assert first(place).exit_code == 0
@@ -178,6 +184,7 @@ def test_a_quiet_day(place: Path) -> None:
     assert after(place, 3).exit_code == 0
 
 
+@pytest.mark.slow
 def test_bundles_that_no_night_can_follow(place: Path) -> None:
     """One that is as of no time, or of a time up to which its archive was not complete; and no bundle."""
     archive, rules = str(place / "archive"), ("--rules", str(place / "desk.yaml"))

@@ -25,6 +25,7 @@ rules:
 """
 
 
+@pytest.mark.slow
 def test_the_precision_stands_beside_the_rate(tmp_path: Path) -> None:
     """The table, JUnit and the summary show it; a digest does not cover it."""
     (tmp_path / "desk.yaml").write_text(PACK)

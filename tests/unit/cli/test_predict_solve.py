@@ -84,6 +84,7 @@ def test_states_without_labels_have_their_numbers(tmp_path: Path) -> None:
     assert json.loads(found.stdout.splitlines()[0])["probability"] == 1.0
 
 
+@pytest.mark.slow
 def test_wrong_arguments(model: str, tmp_path: Path) -> None:
     """Each is an error with what to do: nothing is printed on standard output."""
     (tmp_path / "m.txt").write_text("")

@@ -237,6 +237,7 @@ def test_a_reader_may_stop_reading(tmp_path: Path) -> None:
             assert process.stderr.read() == b""
 
 
+@pytest.mark.slow
 def test_a_log_without_times_shows_none(chats: Path, tmp_path: Path) -> None:
     """The list, a session, a finding, an explanation and the report name no year for it."""
     (tmp_path / "desk.yaml").write_text(PACK.replace("not angry", "not true"))

@@ -47,6 +47,7 @@ def verdicts(place: Path, out: str = "bundle") -> list[dict]:
     return bundle_lines(place / out)
 
 
+@pytest.mark.slow
 def test_waived_findings_stay_and_are_listed(place: Path) -> None:
     """No byte of verdicts and summary changes; the lines have the waiver, and the results count them."""
     assert audit(place, out="plain").exit_code == 0
@@ -89,6 +90,7 @@ def verified(place: Path) -> dict[str, str]:
     return {each["check"]: each["result"] for each in checks}
 
 
+@pytest.mark.slow
 def test_waived_findings_are_verified(place: Path) -> None:
     """The waivers in the bundle are matched again, at the attested time, and the audit is re-performed."""
     text = RULE_WAIVER.format(where="agent: bot", until="2999-01-01")
@@ -117,6 +119,7 @@ def test_waived_findings_do_not_make_an_audit_fail(place: Path, where: str, unti
     assert found.exit_code == code, found.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("as_of", "code"), [("2026-03-01T23:59:59Z", 0), ("2026-03-02", 1)])
 def test_a_waiver_is_in_force_to_the_end_of_its_day(place: Path, as_of: str, code: int) -> None:
     """The day of `--as-of` counts, not that of the clock."""
@@ -139,6 +142,7 @@ waivers:
     assert "waiver 2 matches no finding: a slip" in found.stderr
 
 
+@pytest.mark.slow
 def test_sarif_suppresses_waived_findings_and_marks_known_ones(place: Path) -> None:
     """The other results have no suppression; every result has its state against the baseline."""
     assert audit(place, out="before").exit_code == 0
@@ -158,6 +162,7 @@ def test_sarif_suppresses_waived_findings_and_marks_known_ones(place: Path) -> N
     assert all(each["baselineState"] in ("new", "unchanged") for each in results)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("out", ["after", "before"])
 def test_sarif_has_the_vanished_findings_of_the_baseline(place: Path, out: str) -> None:
     """They are `absent`, also where the new bundle replaces the baseline, but for those of removed rules."""
@@ -177,6 +182,7 @@ def test_sarif_has_the_vanished_findings_of_the_baseline(place: Path, out: str) 
     assert "new" in {each["baselineState"] for each in results if each["ruleId"] == "responded"}
 
 
+@pytest.mark.slow
 def test_known_findings_do_not_make_an_audit_fail(place: Path) -> None:
     """Exit 1 for a finding that the baseline lacks, also where the new bundle replaces the baseline."""
     assert audit(place, "--fail-on", "high").exit_code == 1
@@ -190,6 +196,7 @@ def test_known_findings_do_not_make_an_audit_fail(place: Path) -> None:
     assert "calm has changed since, so all its findings are new" in changed.stderr
 
 
+@pytest.mark.slow
 def test_junit_skips_rules_whose_findings_are_accepted(place: Path) -> None:
     """The reason is in the report."""
     text = RULE_WAIVER.format(where="from: 2026-01-01", until="2999-01-01")

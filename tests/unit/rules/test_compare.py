@@ -99,6 +99,7 @@ def test_a_formula_takes_the_names_of_the_rule() -> None:
     assert compare(rule("always not (call and said)"), "always (said -> not call)") is None
 
 
+@pytest.mark.slow
 def test_too_many_events_are_an_error() -> None:
     """Never an `equal`; the error names the rules and the limit."""
     wide = " or ".join(f"p{number}" for number in range(9))

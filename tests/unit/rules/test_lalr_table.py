@@ -43,6 +43,7 @@ def answer(parser: Any, start: str, text: str) -> tuple[object, ...]:
     return tree, spans, tokens
 
 
+@pytest.mark.slow
 def test_the_table_is_current() -> None:
     """The shipped table is that of the shipped grammar."""
     assert table() == TABLE, "run make generated"

@@ -186,6 +186,7 @@ rules: [{id: r, formula: always (p or q or s)}]
     assert many["t0"].to_list() == few["t0"].to_list() == [0b11]
 
 
+@pytest.mark.slow
 def test_a_machine_of_more_than_64_states_cannot_follow() -> None:
     """TRL304 names the remedy; with `unknown: stop` the rule compiles, and 64 states can follow."""
     rule = Rule("p", "late", "", parse_formula("always (p -> F[0,70] q)"), "", {})

@@ -58,6 +58,7 @@ def test_an_address_is_shown_as_a_browser_can_open_it(host: str, url: str) -> No
     assert TOKEN not in repr(address)
 
 
+@pytest.mark.slow
 def test_pages_of_others_are_refused() -> None:
     """A request that names another host is refused, and counted."""
     counted = metrics()

@@ -86,6 +86,7 @@ def test_rules_of_the_start_that_others_have_replaced_are_known() -> None:
     assert monitor.stage.under_other_rules(monitor.state) == [0]
 
 
+@pytest.mark.slow
 def test_labels_of_another_version_of_the_semantics_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -65,6 +65,7 @@ def test_other_files_are_no_keys(tmp_path: Path) -> None:
     assert code_of(lambda: read_public(tmp_path / "text")) == "TRL450"
 
 
+@pytest.mark.slow
 @needs_openssl
 def test_openssl_reads_the_keys_and_makes_others(tmp_path: Path) -> None:
     """The key id is the digest of what openssl writes as DER; a key of openssl signs, unless it is RSA."""

@@ -100,6 +100,7 @@ def secrets_of(bundle: Path) -> set[str]:
     return found | {"yes please", "no never!", "order-zeta", "order-alpha", "files-of-anna"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["redacted", "sessionless"])
 def test_nothing_that_can_be_guessed_stays(desk: Path, name: str) -> None:
     """No file has an id, a slice, a text or a file name of the original, nor its own digest of one."""
