@@ -12,6 +12,7 @@ from tracline.batch.prediction.tallied import labelled_sessions, tallied
 from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.sources.discover import Population
 from tracline.predict.chain.learned import Counted
+from tracline.predict.chain.walks import CUT
 from tracline.predict.counting.split import Split
 from tracline.predict.counting.tally import Tally
 from tracline.predict.counting.watched_rules import WatchedRules, watch
@@ -35,6 +36,8 @@ from ...support.event_rows import session, user, write
 from ...support.formulas import is_accepted, of_size
 
 PREDICATES = {name: parse_predicate(f'text contains "{name}"') for name in ("p", "q")}
+ARGS = {None: None, UNKNOWN_VALUE: '{"id": []}'} | {value: f'{{"id": "{value}"}}' for value in "abc"}
+"""The arguments of an event by its slice; an array is no value that can be read."""
 EVERYTHING = Split(hold_out=0.0)
 PACK = """
 pack: desk
@@ -45,8 +48,8 @@ propositions:
 rules:
   - {id: plain, severity: low, formula: always (p -> eventually q)}
   - {id: stepped, severity: low, steps: p or q, formula: 'always (p -> next q)'}
-  - {id: sliced, severity: low, for_each: call_id, formula: always (p -> eventually q)}
-  - {id: both, severity: low, for_each: call_id, steps: p or q, formula: 'not q since p'}
+  - {id: sliced, severity: low, for_each: args.id, formula: always (p -> eventually q)}
+  - {id: both, severity: low, for_each: args.id, steps: p or q, formula: 'not q since p'}
 """
 
 
@@ -71,7 +74,7 @@ def rows(sessions: Iterable[SlowSession]) -> list[dict]:
         for each in sessions
         for row in session(
             each.name,
-            *(user("".join(sorted(event.true)), call_id=event.value) for event in each.events),
+            *(user("".join(sorted(event.true)), args=ARGS[event.value]) for event in each.events),
             end=each.closed,
         )
     ]
@@ -117,16 +120,21 @@ def assert_walks(counts: Counted, expected: Sequence) -> None:
         assert (walk.places, walk.ending) == (sequence.places, sequence.ending)
 
 
-def desk(text: str = PACK) -> RuleSet:
-    """Return the rules of a pack."""
-    return load_packs([("desk.yaml", text)])
+@pytest.fixture
+def desk(tmp_path: Path) -> RuleSet:
+    """The rules of the pack."""
+    file = tmp_path / "desk.yaml"
+    file.write_text(PACK)
+    return load_packs(file)
 
 
 @pytest.mark.parametrize(("rule", "sliced"), [("stepped", False), ("sliced", True), ("both", True)])
-def test_steps_and_slices_make_their_own_sequences(tmp_path: Path, rule: str, sliced: bool) -> None:
+def test_steps_and_slices_make_their_own_sequences(
+    desk: RuleSet, tmp_path: Path, rule: str, sliced: bool
+) -> None:
     """A slice has the events without a value from the start and its own; `steps` leaves events out."""
-    rule_set, sessions = desk(), random_sessions(60, 2)
-    number = [each.id for each in rule_set.rules].index(rule)
+    sessions = random_sessions(60, 2)
+    number = [each.id for each in desk.rules].index(rule)
     seen = [
         SlowSession(
             each.name,
@@ -135,8 +143,8 @@ def test_steps_and_slices_make_their_own_sequences(tmp_path: Path, rule: str, sl
         )
         for each in sessions
     ]
-    counts = counted(sessions, rule_set, tmp_path)[number]
-    machine = compile_rule(rule_set.rules[number])
+    counts = counted(sessions, desk, tmp_path)[number]
+    machine = compile_rule(desk.rules[number])
     expected = [found for each in seen for found in slow_sequences(machine, each, sliced)]
     assert counted_transitions(counts) == transitions(expected)
     assert_walks(counts, expected)
@@ -160,10 +168,10 @@ def buckets(watched: WatchedRules, sessions: Sequence[SlowSession], folder: Path
 
 
 @pytest.mark.parametrize("hold_out", [0.0, 0.3])
-def test_counts_of_parts_add_up(tmp_path: Path, hold_out: float) -> None:
+def test_counts_of_parts_add_up(desk: RuleSet, tmp_path: Path, hold_out: float) -> None:
     """Any division of the sessions into buckets, in any order, has the counts and walks of one bucket."""
-    rule_set, sessions, random = desk(), random_sessions(60, 3), Random(3)
-    watched, split = watch(rule_set, {}), Split(hold_out, seed=7)
+    sessions, random = random_sessions(60, 3), Random(3)
+    watched, split = watch(desk, {}), Split(hold_out, seed=7)
     whole = Tally(watched, split)
     for bucket in buckets(watched, sessions, tmp_path / "whole"):
         whole.add(bucket)
@@ -180,11 +188,11 @@ def test_counts_of_parts_add_up(tmp_path: Path, hold_out: float) -> None:
 
 
 def test_threads_files_and_spilled_buckets_change_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    desk: RuleSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One file and one thread, and shuffled files with small buckets and threads, have equal counts."""
-    rule_set, sessions = desk(), random_sessions(80, 4)
-    expected = [tables(counts) for counts in counted(sessions, rule_set, tmp_path, Split(0.3, 1))]
+    sessions = random_sessions(80, 4)
+    expected = [tables(counts) for counts in counted(sessions, desk, tmp_path, Split(0.3, 1))]
     random = Random(4)
     random.shuffle(sessions)
     archive = tmp_path / "files"
@@ -194,15 +202,15 @@ def test_threads_files_and_spilled_buckets_change_nothing(
     scratch = tmp_path / "again"
     scratch.mkdir()
     options = AuditOptions(threads=3)
-    tally = tallied(archive, watch(rule_set, {}), Split(0.3, 1), scratch, options, Population())
+    tally = tallied(archive, watch(desk, {}), Split(0.3, 1), scratch, options, Population())
     assert [tables(counts) for counts in tally.counted()] == expected
 
 
-def test_hold_out_divides_the_sessions_by_their_ids(tmp_path: Path) -> None:
+def test_hold_out_divides_the_sessions_by_their_ids(desk: RuleSet, tmp_path: Path) -> None:
     """What is learned and what is walked are the sessions that the split names, and no other."""
-    rule_set, sessions, split = desk(), random_sessions(80, 5), Split(0.4, seed=3)
-    counts = counted(sessions, rule_set, tmp_path, split)[0]
-    machine = compile_rule(rule_set.rules[0])
+    sessions, split = random_sessions(80, 5), Split(0.4, seed=3)
+    counts = counted(sessions, desk, tmp_path, split)[0]
+    machine = compile_rule(desk.rules[0])
     folds = {each.name: split.of(each.name) for each in sessions}
     learned = [each for each in sessions if folds[each.name] >= 0]
     held = [each for each in sessions if folds[each.name] < 0]
@@ -213,18 +221,20 @@ def test_hold_out_divides_the_sessions_by_their_ids(tmp_path: Path) -> None:
     assert_walks(counts, [found for each in held for found in slow_sequences(machine, each, False)])
 
 
-def test_an_unknown_slice_cuts_every_sequence_of_its_session(tmp_path: Path) -> None:
+def test_an_unknown_slice_cuts_every_sequence_of_its_session(desk: RuleSet, tmp_path: Path) -> None:
     """After an event whose slice cannot be read there is no place, and no end."""
-    rule_set = desk()
-    number = [each.id for each in rule_set.rules].index("sliced")
+    number = [each.id for each in desk.rules].index("sliced")
     events = [
         SlowEvent("user:p", frozenset("p"), "a"),
         SlowEvent("user:q", frozenset("q"), "b"),
         SlowEvent("user:", frozenset(), UNKNOWN_VALUE),
         SlowEvent("user:q", frozenset("q"), "a"),
     ]
-    found = slow_sequences(compile_rule(rule_set.rules[number]), SlowSession("s", events), True)
-    assert [[place[0] for place in each.places] for each in found] == [
+    counts = counted([SlowSession("s", events)], desk, tmp_path)[number]
+    assert [[place[0] for place in walk.places] for walk in counted_walks(counts)] == [
         ["start", "user:p+own"],
         ["start", "user:q+own"],
     ]
+    assert counts.walks.endings.tolist() == [CUT, CUT]
+    expected = slow_sequences(compile_rule(desk.rules[number]), SlowSession("s", events), True)
+    assert counted_transitions(counts) == transitions(expected)
