@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...predict.counting.labelled_sessions import LabelledSessions, read_sessions
 from ...predict.counting.split import Split
-from ...predict.counting.tally import Tally
+from ...predict.counting.tally import ChainTally
 from ...predict.counting.watched_rules import WatchedRules
 from ...rules.engine.judge import JUDGED_COLUMNS
 from ...rules.engine.sessions import Clock
@@ -30,7 +30,7 @@ def tallied(
     population: Population,
     by: str | None = None,
     on_progress: OnProgress = silent,
-) -> Tally:
+) -> ChainTally:
     """Return the tally of an archive; `by` is the column that names a session's agent.
 
     `scratch` is an empty folder of the caller, which the result reads. Raises SourceError if there is nothing
@@ -38,7 +38,7 @@ def tallied(
     """
     walks = scratch / "walks"
     walks.mkdir()
-    tally = Tally(watched, split, WalkFiles(walks))
+    tally = ChainTally(watched, split, WalkFiles(walks))
     for sessions in labelled_sessions(archive, watched, scratch, options, population, by, on_progress):
         tally.add(sessions)
     return tally

@@ -1,4 +1,4 @@
-"""Counts with numbers of their own become counts whose numbers depend on nothing but the sessions."""
+"""Counts with numbers of their named become counts whose numbers depend on nothing but the sessions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..chain.contexts import Contexts, RuleCounts, SymbolSet
 from ..chain.learned import Counted
 from ..chain.walks import Walks
 from ..error import PredictError
-from .rule_steps import RowKey, RuleSteps, SymbolLetters
 from .sequence_loop import END_SYMBOL, NO_SYMBOL
+from .step_rows import RowKey, StepRows, SymbolLetters
 from .symbols import RARE, SYMBOLS_MAX, of_slice
 from .walk_parts import WalkPart, joined
 from .watched_rules import WatchedRules
@@ -54,7 +54,7 @@ def counted_rule(
     texts, letters = _texts(tally, where)
     symbols = tuple(sorted(letters))
     number = {text: place for place, text in enumerate(symbols)}
-    steps: RuleSteps = watched.steps(rule)
+    steps: StepRows = watched.steps(rule)
     table = steps.table([letters[text] for text in symbols])
     place = {key: row for row, key in enumerate(steps.rows)}
     rows = np.array([place.get(key, -1) for key in tally.rows], dtype=np.int32)
@@ -106,19 +106,19 @@ def _texts(tally: RuleTally, where: str) -> tuple[dict[int, str], dict[str, Symb
 
     Which are rare depends on their uses and then on their texts.
     """
-    own = {code: of_slice(tally.texts[code // 2], bool(code % 2)) for code in tally.uses}
-    letters = {code: tally.letters[code // 2]._replace(own=bool(code % 2)) for code in tally.uses}
-    if len(own) <= SYMBOLS_MAX:
-        return own, {text: letters[code] for code, text in own.items()}
-    rare = {code: of_slice(RARE + letters[code].text, bool(code % 2)) for code in own}
-    order = sorted(own, key=lambda code: (-tally.uses[code], own[code]))
-    kept = SYMBOLS_MAX
-    while kept >= 0 and kept + len({rare[code] for code in order[kept:]}) > SYMBOLS_MAX:
-        kept -= 1
-    if kept < 0:
+    named = {code: of_slice(tally.texts[code // 2], bool(code % 2)) for code in tally.uses}
+    letters = {code: tally.letters[code // 2]._replace(is_own=bool(code % 2)) for code in tally.uses}
+    if len(named) <= SYMBOLS_MAX:
+        return named, {text: letters[code] for code, text in named.items()}
+    rare = {code: of_slice(RARE + letters[code].text, bool(code % 2)) for code in named}
+    order = sorted(named, key=lambda code: (-tally.uses[code], named[code]))
+    whole = SYMBOLS_MAX
+    while whole >= 0 and whole + len({rare[code] for code in order[whole:]}) > SYMBOLS_MAX:
+        whole -= 1
+    if whole < 0:
         what = f"events differ for the rule in more than {SYMBOLS_MAX} ways"
         raise PredictError("TRL810", where, what, "use fewer memory formulas, or simpler ones")
-    texts = {code: own[code] if place < kept else rare[code] for place, code in enumerate(order)}
+    texts = {code: named[code] if place < whole else rare[code] for place, code in enumerate(order)}
     return texts, {text: letters[code] for code, text in texts.items()}
 
 

@@ -45,11 +45,11 @@ def walk_sequences(begin: Any, events: Any, sessions: Any, tables: Any, sizes: A
         if places + chains * (stop - first + 1) > len(out[0]) or sequences + chains > len(out[3]):
             return slot, places, sequences
         for i in range(chains):
-            own = births[i] if count else NO_SLICE
+            member = births[i] if count else NO_SLICE
             is_cut = is_open[slot] or stop < last
-            places = _walk(first, stop, own, is_cut, is_sliced, events, tables, places, sequences, out)
+            places = _walk(first, stop, member, is_cut, is_sliced, events, tables, places, sequences, out)
             out[4][sequences] = slot
-            out[5][sequences] = own
+            out[5][sequences] = member
             sequences += 1
     return len(counted), places, sequences
 
@@ -88,7 +88,7 @@ def _scan(first: Any, last: Any, events: Any, tables: Any, slices_max: Any, born
 def _walk(
     first: Any,
     stop: Any,
-    own: Any,
+    member: Any,
     is_cut: Any,
     is_sliced: Any,
     events: Any,
@@ -107,7 +107,7 @@ def _walk(
     place += 1
     for i in range(first, stop):
         code, x = codes[i], slices[i]
-        if columns[code] == NOT_SEEN or (x >= 0 and x != own):
+        if columns[code] == NOT_SEEN or (x >= 0 and x != member):
             continue
         is_own = is_sliced and x >= 0
         column = own_columns[code] if is_own else columns[code]

@@ -13,8 +13,8 @@ from ...rules.engine.kernel import SLICES_MAX
 from ...rules.engine.kernel_loop import NO_SLICE
 from ...rules.model.arrays import I32, I64, U8, Mask
 from .labelled_sessions import LabelledSessions
-from .rule_steps import RuleSteps, SymbolLetters
 from .sequence_loop import MAY_SKIP_COLUMN, NOT_SEEN, UNJUDGED_COLUMN, walk_sequences
+from .step_rows import StepRows, SymbolLetters
 from .watched_rules import WatchedRules
 
 PLACES = 1 << 18
@@ -26,7 +26,7 @@ class Sequences:
     """Sequences one after another, with places as in `Walks`.
 
     Symbols are twice the number of a text, plus one where the event carries the slice's value; they and the
-    `successors` of last places may be codes of `sequence_loop`. `rows` are rows of the rule's `RuleSteps`.
+    `successors` of last places may be codes of `sequence_loop`. `rows` are rows of the rule's `StepRows`.
     `slots` are those of the sequences, `slices` their slice slots; `events[place]` is the place of the event
     in the bucket, -1 at a start.
     """
@@ -66,7 +66,7 @@ class SymbolNumbers:
 
 
 def sequences(
-    watched: WatchedRules, rule: int, sessions: LabelledSessions, symbols: SymbolNumbers, steps: RuleSteps
+    watched: WatchedRules, rule: int, sessions: LabelledSessions, symbols: SymbolNumbers, steps: StepRows
 ) -> Iterator[Sequences]:
     """Yield the sequences of a rule in the counted sessions of a bucket, in order, some at a time.
 
@@ -94,7 +94,7 @@ def sequences(
 
 
 def _columns(
-    watched: WatchedRules, rule: int, sessions: LabelledSessions, symbols: SymbolNumbers, steps: RuleSteps
+    watched: WatchedRules, rule: int, sessions: LabelledSessions, symbols: SymbolNumbers, steps: StepRows
 ) -> tuple[I32, I32, I32, U8]:
     """Return by code the symbol, the step column, and that of an event of the slice; and marks of columns."""
     places: list[int] = sessions.word_of.tolist()
@@ -110,14 +110,14 @@ def _columns(
         if letters is not None:
             known[number] = letters
     seen = [letters for letters in found if letters is not None]
-    own = [letters._replace(own=True) for letters in seen]
-    every = steps.columns([*seen, *own] if watched.rules[rule].for_each is not None else seen)
+    slice_letters = [letters._replace(is_own=True) for letters in seen]
+    every = steps.columns([*seen, *slice_letters] if watched.rules[rule].for_each is not None else seen)
     is_seen = np.array([letters is not None for letters in found], dtype=np.bool_)
     columns, own_columns = (np.full(len(found), NOT_SEEN, dtype=np.int32) for _ in range(2))
     columns[is_seen] = every[: len(seen)]
     own_columns[is_seen] = every[-len(seen) :] if seen else every
     marks = np.zeros(int(every.max(initial=-1)) + 1, dtype=np.uint8)
-    for column, letters in zip(every.tolist(), [*seen, *own], strict=False):
+    for column, letters in zip(every.tolist(), [*seen, *slice_letters], strict=False):
         marks[column] = (0 if letters.rule else UNJUDGED_COLUMN) | (
             MAY_SKIP_COLUMN if None in letters.rule else 0
         )

@@ -20,6 +20,6 @@ def symbol_text(kind: str, true: Collection[str], unknown: Collection[str]) -> s
     return f"{kind}:" + ",".join(text for _, text in sorted(names))
 
 
-def of_slice(symbol: str, own: bool) -> str:
-    """Return the symbol of an event in a slice's sequence; `own` is true where it carries the value."""
-    return symbol + OWN if own else symbol
+def of_slice(symbol: str, is_own: bool) -> str:
+    """Return the symbol of an event in a slice's sequence; `is_own` is true where it carries the value."""
+    return symbol + OWN if is_own else symbol

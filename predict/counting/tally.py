@@ -11,17 +11,17 @@ from ..chain.learned import Counted
 from .grouped import GroupedCounts
 from .labelled_sessions import LabelledSessions
 from .numbering import RuleTally, counted_rule
-from .rule_steps import RuleSteps
 from .sequence_loop import NO_SYMBOL
 from .sequences import Sequences, SymbolNumbers, sequences
 from .split import Split
+from .step_rows import StepRows
 from .walk_parts import WalkMemory, WalkPart, WalkStore
 from .watched_rules import WatchedRules
 
 HELD_OUT = -1
 
 
-class Tally:
+class ChainTally:
     """Counts and walks so far. `sessions`, `learned` and `events` count occurrences and their events.
 
     All sessions of an id must be in one bucket. The result depends only on the sessions, not on the buckets.
@@ -31,7 +31,7 @@ class Tally:
         self.watched, self.split = watched, split
         self.sessions = self.learned = self.events = 0
         self._store: WalkStore = WalkMemory() if store is None else store
-        self._steps: list[RuleSteps] = [watched.steps(rule) for rule in range(len(watched.rules))]
+        self._steps: list[StepRows] = [watched.steps(rule) for rule in range(len(watched.rules))]
         self._symbols = {rule.pack: SymbolNumbers() for rule in watched.rules}
         self._counts = [GroupedCounts() for _ in watched.rules]
         self._uses: list[dict[int, int]] = [{} for _ in watched.rules]

@@ -13,7 +13,7 @@ from ...rules.model.predicate import Predicate
 from ...rules.model.rule import Rule, RuleSet
 from ...schemas.verdict import Unknown
 from .memory_machine import MemoryMachine, judged_as, memory_machine
-from .rule_steps import RuleSteps, SymbolLetters
+from .step_rows import StepRows, SymbolLetters
 from .symbols import symbol_text
 
 MEMORY_MAX = 4
@@ -43,12 +43,12 @@ class WatchedRules:
     memory: Mapping[str, tuple[tuple[int, MemoryMachine], ...]]
     bits: Mapping[str, Mapping[str, int]]
 
-    def steps(self, rule: int) -> RuleSteps:
+    def steps(self, rule: int) -> StepRows:
         """Return an empty step table of a rule."""
         subject = self.rules[rule]
         machines = [machine for _, machine in self.memory[subject.pack]]
         where = f"{subject.pack}/{subject.id}"
-        return RuleSteps(self.compiled.machines[rule], machines, subject.for_each is not None, where)
+        return StepRows(self.compiled.machines[rule], machines, subject.for_each is not None, where)
 
     def symbols(self, pack: str, words: LabelWords, places: Sequence[int], kinds: Sequence[str]) -> list[str]:
         """Return the pack's symbol of events with these words and kinds."""
@@ -64,16 +64,16 @@ class WatchedRules:
         letter = int(table.letters[word, column])
         if letter == program.skip[column]:
             return None
-        own: tuple[int | None, ...] = (letter,)
+        read: tuple[int | None, ...] = (letter,)
         if letter == program.unknown[column]:
-            own = ()
+            read = ()
         elif several := table.several(program, word, column):
-            own = tuple(None if each == program.skip[column] else each for each in several)
+            read = tuple(None if each == program.skip[column] else each for each in several)
         memory = tuple(
             table.several(program, word, place) or (int(table.letters[word, place]),)
             for place, _ in self.memory[self.rules[rule].pack]
         )
-        return SymbolLetters(own, memory if own else (), False)
+        return SymbolLetters(read, memory if read else (), False)
 
 
 def watch(rule_set: RuleSet, sections: Mapping[str, PackMemory]) -> WatchedRules:

@@ -49,9 +49,9 @@ def slow_sequences(machine: Machine, session: SlowSession, sliced: bool) -> list
     """Return the sequences of a session for a rule whose propositions are all known."""
     seen = [event for event in session.events if event.seen]
     cut = next((i for i, event in enumerate(seen) if event.value == UNKNOWN_VALUE), None)
-    kept, closed = seen[:cut], session.closed and cut is None
-    values = list(dict.fromkeys(event.value for event in kept if event.value is not None)) if sliced else []
-    return [_walked(machine, kept, value, closed, sliced) for value in values or [None]]
+    judged, closed = seen[:cut], session.closed and cut is None
+    values = list(dict.fromkeys(event.value for event in judged if event.value is not None)) if sliced else []
+    return [_walked(machine, judged, value, closed, sliced) for value in values or [None]]
 
 
 def _walked(
@@ -61,10 +61,10 @@ def _walked(
     for event in events:
         if sliced and event.value not in (None, value):
             continue
-        own = sliced and event.value is not None
+        is_own = sliced and event.value is not None
         state, output = machine.step(state, machine.word(event.true))
         assert output & VERDICT_MASK in (0, VIOLATED, SATISFIED, 3, 4)
-        found.places.append((event.symbol + "+own" * own, state, output & VERDICT_MASK == VIOLATED))
+        found.places.append((event.symbol + "+own" * is_own, state, output & VERDICT_MASK == VIOLATED))
     if closed:
         found.successor, found.ending = "end", "closed"
         # Events without a value close nothing.

@@ -14,7 +14,7 @@ from tracline.batch.sources.discover import Population
 from tracline.predict.chain.learned import Counted
 from tracline.predict.chain.walks import CUT
 from tracline.predict.counting.split import Split
-from tracline.predict.counting.tally import Tally
+from tracline.predict.counting.tally import ChainTally
 from tracline.predict.counting.watched_rules import WatchedRules, watch
 from tracline.rules.compiler.compile import compile_rule
 from tracline.rules.language.parse import parse_predicate
@@ -172,14 +172,14 @@ def test_counts_of_parts_add_up(desk: RuleSet, tmp_path: Path, hold_out: float) 
     """Any division of the sessions into buckets, in any order, has the counts and walks of one bucket."""
     sessions, random = random_sessions(60, 3), Random(3)
     watched, split = watch(desk, {}), Split(hold_out, seed=7)
-    whole = Tally(watched, split)
+    whole = ChainTally(watched, split)
     for bucket in buckets(watched, sessions, tmp_path / "whole"):
         whole.add(bucket)
     expected = [tables(counts) for counts in whole.counted()]
     for attempt in range(5):
         random.shuffle(sessions)
         places = sorted(random.sample(range(1, len(sessions)), 4))
-        parts = Tally(watched, split)
+        parts = ChainTally(watched, split)
         for number, (first, last) in enumerate(zip([0, *places], [*places, 60], strict=True)):
             name = f"part-{attempt}-{number}"
             for bucket in buckets(watched, sessions[first:last], tmp_path / name):

@@ -44,12 +44,12 @@ class SymbolLetters(NamedTuple):
     """The effect of a symbol on a rule: the letters that the rule and its memory formulas may read.
 
     The letter None stands for an event that the rule does not see; without any letter, the rule cannot judge
-    the event. `own` is true where the event carries the slice's value.
+    the event. `is_own` is true where the event carries the slice's value.
     """
 
     rule: tuple[int | None, ...]
     memory: tuple[tuple[int, ...], ...]
-    own: bool
+    is_own: bool
 
     @property
     def text(self) -> str:
@@ -70,7 +70,7 @@ class RowKey(NamedTuple):
     begun: bool
 
 
-class RuleSteps:
+class StepRows:
     """The step table of one rule, which grows with the symbols that it is asked for.
 
     A slice that has not begun closes with no verdict, so its rows differ from others where a close may be
@@ -161,7 +161,7 @@ class RuleSteps:
             memory = tuple(
                 tuple(sorted({*states, *before})) for states, before in zip(memory, row.memory, strict=True)
             )
-        key = RowKey(run.broken | run.unbroken, memory, row.begun or letters.own)
+        key = RowKey(run.broken | run.unbroken, memory, row.begun or letters.is_own)
         if step.is_split:
             return row, CUT_STEP
         if not step.is_recorded:
