@@ -15,11 +15,11 @@ class Actor(StrEnum):
     """The side that an event comes from."""
 
     AGENT = "agent"
-    WORLD = "world"
+    ENVIRONMENT = "environment"
 
 
 AGENT_KINDS = (Kind.ASSISTANT, Kind.TOOL_CALL)
-"""The kinds of the agent's events; customers, tools and the close are the world."""
+"""The kinds of the agent's events; customers, tools and the close are the environment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class NextSymbol:
 
 
 def actor_of(symbol: str) -> Actor:
-    """Return the side that a symbol's event comes from; rare ones, which have no kind, are the world's."""
-    return Actor.AGENT if symbol.partition(":")[0] in AGENT_KINDS else Actor.WORLD
+    """Return the side that a symbol's event comes from; rare ones, which have no kind, are the environment's."""
+    return Actor.AGENT if symbol.partition(":")[0] in AGENT_KINDS else Actor.ENVIRONMENT
 
 
 def next_symbols(graph: ChainGraph, node: int, after: F64, symbols: tuple[str, ...]) -> list[NextSymbol]:

@@ -156,12 +156,12 @@ class ExactDesk:
     def risks(self, within: int | None) -> np.ndarray:
         """Return the probability of a verdict within so many seen events, by node."""
         unseen, quiet, verdict = self._matrices
-        one, now = np.eye(len(unseen)), verdict.sum(axis=1)
+        identity, now = np.eye(len(unseen)), verdict.sum(axis=1)
         if within is None:
-            return np.linalg.solve(one - unseen - quiet, now)
+            return np.linalg.solve(identity - unseen - quiet, now)
         value = np.zeros(len(unseen))
         for _ in range(within):
-            value = np.linalg.solve(one - unseen, now + quiet @ value)
+            value = np.linalg.solve(identity - unseen, now + quiet @ value)
         return value
 
     def first_visits(self, within: int | None) -> np.ndarray:

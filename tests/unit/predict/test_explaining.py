@@ -51,11 +51,11 @@ def test_next_symbols_divide_the_risk(seed: int) -> None:
 
 
 def test_the_agent_acts_by_its_messages_and_calls() -> None:
-    """Customers, results, the close and rare symbols are the world."""
+    """Customers, results, the close and rare symbols are the environment."""
     agents = [actor_of(symbol) for symbol in ("assistant:offers", "assistant", "tool_call:refunds+own")]
-    world = [actor_of(symbol) for symbol in ("user:agrees", "tool_result", "end", "rare:3")]
+    others = [actor_of(symbol) for symbol in ("user:agrees", "tool_result", "end", "rare:3")]
     assert {*agents} == {Actor.AGENT}
-    assert {*world} == {Actor.WORLD}
+    assert {*others} == {Actor.ENVIRONMENT}
 
 
 def test_loops_do_not_hide_the_way_out() -> None:
