@@ -36,7 +36,7 @@ class NextSymbol:
 
 
 def actor_of(symbol: str) -> Actor:
-    """Return the side that a symbol's event comes from; rare ones, which have no kind, are the environment's."""
+    """Return the side that a symbol comes from; rare ones have no kind and are the environment's."""
     return Actor.AGENT if symbol.partition(":")[0] in AGENT_KINDS else Actor.ENVIRONMENT
 
 
