@@ -108,6 +108,20 @@ class Alarm:
         return self.violating / self.applicable
 
 
+@dataclass(frozen=True, slots=True)
+class DetectorTick:
+    """The counts of a tick, the mean tolerated rate of its trials, and the log e-value of each ratio.
+
+    The trials may have tolerated rates of their own: e-values of trials after one another multiply, so their
+    logarithms add up. The rates must not depend on the outcomes of the tick.
+    """
+
+    violating: int
+    applicable: int
+    tolerated: float
+    logs: tuple[float, ...]
+
+
 def step(
     state: DetectorState, violating: int, applicable: int, tolerated: Tolerated, settings: DetectorSettings
 ) -> tuple[DetectorState, Alarm | None]:
@@ -116,14 +130,21 @@ def step(
     `tolerated` may differ from tick to tick, but must not depend on the tick's own counts. A tick without
     sessions changes nothing except that it may end a stale alarm.
     """
-    assert 0 <= violating <= applicable
-    if not applicable:
-        return _silence(state, tolerated, settings)
-    logs = [log_e(violating, applicable, tolerated, ratio) for ratio in settings.ratios]
-    state = _count(state, violating, applicable, logs[0])
+    logs = tuple(log_e(violating, applicable, tolerated, ratio) for ratio in settings.ratios)
+    return step_tick(state, DetectorTick(violating, applicable, tolerated.rate, logs), settings)
+
+
+def step_tick(
+    state: DetectorState, tick: DetectorTick, settings: DetectorSettings
+) -> tuple[DetectorState, Alarm | None]:
+    """Return the state after a tick whose e-values are known, and an alarm that changes in it."""
+    assert 0 <= tick.violating <= tick.applicable
+    if not tick.applicable:
+        return _silence(state, tick.tolerated, settings)
+    state = _count(state, tick.violating, tick.applicable, tick.logs[0])
     if state.firing:
-        return _recover(state, logs[0], tolerated, settings)
-    return _watch(state, logs, tolerated, settings)
+        return _recover(state, tick.logs[0], tick.tolerated, settings)
+    return _watch(state, tick.logs, tick.tolerated, settings)
 
 
 def log_e(violating: int, applicable: int, tolerated: Tolerated, ratio: float) -> float:
@@ -167,7 +188,7 @@ def _count(state: DetectorState, violating: int, applicable: int, least: float) 
 
 
 def _watch(
-    state: DetectorState, logs: Sequence[float], tolerated: Tolerated, settings: DetectorSettings
+    state: DetectorState, logs: Sequence[float], tolerated: float, settings: DetectorSettings
 ) -> tuple[DetectorState, Alarm | None]:
     """Add evidence for an alarm, while there is none."""
     before = state.evidence if len(state.evidence) == len(logs) else (NO_EVIDENCE,) * len(logs)
@@ -179,7 +200,7 @@ def _watch(
 
 
 def _recover(
-    state: DetectorState, least: float, tolerated: Tolerated, settings: DetectorSettings
+    state: DetectorState, least: float, tolerated: float, settings: DetectorSettings
 ) -> tuple[DetectorState, Alarm | None]:
     """Add evidence that the alarm is over; once it suffices, restart from an empty state.
 
@@ -193,7 +214,7 @@ def _recover(
 
 
 def _silence(
-    state: DetectorState, tolerated: Tolerated, settings: DetectorSettings
+    state: DetectorState, tolerated: float, settings: DetectorSettings
 ) -> tuple[DetectorState, Alarm | None]:
     """Return the state after a tick without sessions."""
     if not state.firing:
@@ -203,8 +224,8 @@ def _silence(
     return DetectorState(), _alarm(AlarmState.RESOLVED, state, tolerated)
 
 
-def _alarm(kind: AlarmState, state: DetectorState, tolerated: Tolerated) -> Alarm:
-    return Alarm(kind, state.ticks, state.violating, state.applicable, tolerated.rate)
+def _alarm(kind: AlarmState, state: DetectorState, tolerated: float) -> Alarm:
+    return Alarm(kind, state.ticks, state.violating, state.applicable, tolerated)
 
 
 def _plus_one(log: float) -> float:
