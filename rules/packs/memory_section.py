@@ -9,6 +9,7 @@ from ..model.formula import Formula, has_future, has_past, names
 from ..model.predicate import Predicate
 from ..model.problem import did_you_mean
 from ..model.rule import PackMemory, Rule
+from .example_events import Report
 from .transitions import used_transitions
 from .yaml.document import Document, MappingNode, ScalarNode, SequenceNode, YamlNode
 
@@ -26,10 +27,6 @@ class PackNames:
     propositions: Mapping[str, Predicate]
     transitions: Mapping[str, Formula]
     taken: frozenset[str]
-
-
-Report = Callable[[str, str, str, YamlNode], None]
-"""Report a problem: its code, message and hint, and the node."""
 
 
 def pack_memory(
