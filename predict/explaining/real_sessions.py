@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...rules.model.arrays import I32
+from ...rules.model.arrays import I32, I64, Mask
 from ..chain.walks import CUT, Walks
 
 
@@ -17,8 +17,10 @@ def session_along(walks: Walks, symbols: I32, end: int, start: int, nexts: Seque
     """
     lengths = np.diff(walks.bounds)
     ends = np.repeat(walks.bounds[1:], lengths)
-    closed = np.repeat(walks.endings != CUT, lengths)
-    places = np.flatnonzero(walks.contexts == start)
+    is_closed: Mask = np.not_equal(walks.endings, CUT)
+    closed = np.repeat(is_closed, lengths)
+    at_start: Mask = np.equal(walks.contexts, start)
+    places: I64 = np.flatnonzero(at_start)
     for step, symbol in enumerate(nexts, 1):
         inside = places + step < ends[places]
         if symbol == end:
@@ -28,5 +30,5 @@ def session_along(walks: Walks, symbols: I32, end: int, start: int, nexts: Seque
         places = places[symbols[walks.contexts[places + step]] == symbol]
     if not len(places):
         return None
-    sequence = int(np.searchsorted(walks.bounds, places[0], side="right")) - 1
+    sequence = int(np.searchsorted(walks.bounds, int(places[0]), side="right")) - 1
     return int(walks.sessions[sequence])
