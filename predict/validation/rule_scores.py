@@ -56,8 +56,8 @@ def rule_scores(
     `learned` are the contexts that the chain learned from: those that share the error of the intervals.
     """
     found = outcomes(walks)
-    has_risk: Mask = np.logical_not(np.isnan(chain)).any(axis=1)
-    intervals = context_intervals(walks, horizons, learned, has_risk, promise.confidence)
+    without: Mask = np.isnan(chain)
+    intervals = context_intervals(walks, horizons, learned, ~without[:, 0], promise.confidence)
 
     def scores(column: int, risks: F64) -> Calibration:
         return calibration(

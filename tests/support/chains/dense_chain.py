@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 from tracline.predict.chain.contexts import FOLDS
 from tracline.predict.chain.learned import Counted
 from tracline.predict.chain.steps import VIOLATED_STEP
 from tracline.predict.explaining.chain_graph import ENDED_NODE, VIOLATED_NODE, ChainGraph
-
-KAPPAS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
 
 
 def tables(counted: Counted, folds: list[int]) -> np.ndarray:
@@ -24,7 +20,7 @@ def tables(counted: Counted, folds: list[int]) -> np.ndarray:
     return found
 
 
-def nested(counts: np.ndarray, of_symbol: float, of_row: float) -> np.ndarray:
+def nested_rows(counts: np.ndarray, of_symbol: float, of_row: float) -> np.ndarray:
     """Return the probabilities; with an infinite `of_row` the row decides nothing."""
     top = (counts.sum(axis=(0, 1)) + 0.5) / (counts.sum() + 0.5 * counts.shape[2])
     symbols = counts.sum(axis=1)
@@ -34,22 +30,9 @@ def nested(counts: np.ndarray, of_symbol: float, of_row: float) -> np.ndarray:
     return (counts + of_row * middle[:, None, :]) / (counts.sum(axis=2, keepdims=True) + of_row)
 
 
-def weights(counted: Counted, has_rows: bool = True) -> tuple[float, float]:
-    """Return the pair of weights with the best log score of the folds, each predicted by the others."""
-    every = [tables(counted, [fold]) for fold in range(FOLDS)]
-    scores: dict[tuple[float, float], float] = {}
-    for pair in product(KAPPAS, KAPPAS if has_rows else (np.inf,)):
-        rest = [sum(every) - each for each in every]
-        scores[pair] = sum(
-            float((each * np.log(nested(others, *pair))).sum())
-            for each, others in zip(every, rest, strict=True)
-        )
-    return max(scores, key=lambda pair: (scores[pair], pair))
-
-
-def dense_graph(counted: Counted, has_rows: bool = True) -> ChainGraph:
+def dense_graph(counted: Counted, of_symbol: float, of_row: float) -> ChainGraph:
     """Return the graph whose node of symbol `s` and row `q` is `s * rows + q`."""
-    probabilities = nested(tables(counted, list(range(FOLDS))), *weights(counted, has_rows))
+    probabilities = nested_rows(tables(counted, list(range(FOLDS))), of_symbol, of_row)
     width, rows = probabilities.shape[:2]
     steps = counted.steps
     targets = np.empty((rows, width), dtype=np.int64)
