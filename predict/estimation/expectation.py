@@ -63,9 +63,9 @@ class NextSymbolChain:
             table = sparse.coo_array(
                 (counts.counts, (groups[counts.contexts], counts.nexts)), (int(groups.max()) + 1, self.width)
             ).tocsr()
-            own = table[groups[size:]].toarray()
-            totals = own.sum(axis=1, keepdims=True) + level.kappa
-            found = np.divide(own + level.kappa * found, totals, out=np.zeros_like(found), where=totals > 0)
+            taken = table[groups[size:]].toarray()
+            totals = taken.sum(axis=1, keepdims=True) + level.kappa
+            found = np.divide(taken + level.kappa * found, totals, out=np.zeros_like(found), where=totals > 0)
         found *= self._can_follow[contexts.states]
         mass = found.sum(axis=1, keepdims=True)
         return np.divide(found, mass, out=np.zeros_like(found), where=mass > 0)
@@ -90,11 +90,11 @@ class NextSymbolChain:
         ).tocsr()
         totals = np.asarray(table.sum(axis=1)).reshape(-1)[groups[size:]]
         nodes = np.flatnonzero((totals > 0) | (kappa == 0))
-        own = table[groups[size:][nodes]].tocoo()
-        node = nodes[own.row]
-        place = (node // (self.width * self.rows) * self.width + own.col) * self.rows + node % self.rows
+        taken = table[groups[size:][nodes]].tocoo()
+        node = nodes[taken.row]
+        place = (node // (self.width * self.rows) * self.width + taken.col) * self.rows + node % self.rows
         shape = len(nodes), len(self._nodes)
-        matrix = sparse.coo_array((own.data.astype(np.float64), (own.row, place)), shape).tocsr()
+        matrix = sparse.coo_array((taken.data.astype(np.float64), (taken.row, place)), shape).tocsr()
         return _Correction(nodes, matrix, totals[nodes].astype(np.float64), kappa)
 
 
