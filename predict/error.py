@@ -6,7 +6,7 @@ CODES: dict[str, str] = {
     "TRL807": "a file that is not a Markov chain of a known format",
     "TRL808": "rows of a chain that are no probabilities",
     "TRL809": "a label that no state of a chain has",
-    "TRL810": "a chain or product that is too large to solve",
+    "TRL810": "a chain or product that is too large",
 }
 """The codes of prediction; a test triggers each."""
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -41,6 +41,8 @@ from .summary import AuditTally, summary
 
 FILE_ROWS_MIN = 1_000
 """Average rows of a file below which all sessions are sorted: opening a file twice takes longer."""
+
+Result = TypeVar("Result")
 
 OnProgress = Callable[[str, int, int], None]
 """Called with the current step, the rows done, and the rows in all (0 if unknown)."""
@@ -287,11 +289,11 @@ def _sorted(
 
 
 def in_threads(
-    work: Callable[[pl.DataFrame], Judged], frames: Iterator[pl.DataFrame], threads: int
-) -> Iterator[Judged]:
+    work: Callable[[pl.DataFrame], Result], frames: Iterator[pl.DataFrame], threads: int
+) -> Iterator[Result]:
     """Yield the result for each frame as it finishes; at most `threads` frames are in progress."""
     with ThreadPoolExecutor(threads) as pool:
-        running: set[Future[Judged]] = {pool.submit(work, frame) for frame in islice(frames, threads)}
+        running: set[Future[Result]] = {pool.submit(work, frame) for frame in islice(frames, threads)}
         while running:
             done, running = wait(running, return_when=FIRST_COMPLETED)
             for future in done:

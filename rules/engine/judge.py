@@ -146,7 +146,7 @@ def judge_sessions(
     labels = labelled.select("seq", *label_columns(compiled))[order.rows]
     slots = np.repeat(np.arange(len(sessions.counted), dtype=np.int32), np.diff(sessions.bounds))
     words, codes, table = read_labels(compiled, labels)
-    slices, slice_places = _slices(labels, slots, compiled.program.keys)
+    slices, slice_places = slice_slots(labels, slots, compiled.program.keys)
     memory = kernel.remember(compiled.program, len(sessions.counted), len(slice_places))
     rows = kernel.Rows(words=codes, slots=slots, stamps=np.arange(len(codes), dtype=np.int64), slices=slices)
     inside = _inside(clock, labelled, order)
@@ -232,7 +232,7 @@ def label_columns(compiled: CompiledRules) -> list[str]:
     return words + [f"{letter}{key}" for letter in ("s", "su") for key in range(compiled.program.keys)]
 
 
-def _slices(rows: pl.DataFrame, slots: I32, keys: int) -> tuple[I32, I64]:
+def slice_slots(rows: pl.DataFrame, slots: I32, keys: int) -> tuple[I32, I64]:
     """Return the slice slot of each row and key, and for each slot a row that carries its value.
 
     Each session and value has a slot.

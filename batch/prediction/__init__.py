@@ -1,0 +1,1 @@
+"""Archives as prediction reads them: counts and walks of every rule, in bounded memory."""

@@ -1,0 +1,130 @@
+"""The tally of an archive: it takes buckets of sessions in any order, and gives the counts of each rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ...rules.model.arrays import I32, I64, U64
+from ..chain.learned import Counted
+from .grouped import GroupedCounts
+from .labelled_sessions import LabelledSessions
+from .numbering import RuleTally, counted_rule
+from .sequence_loop import NO_SYMBOL
+from .sequences import Sequences, SymbolNumbers, sequences
+from .split import Split
+from .step_rows import StepRows
+from .walk_parts import WalkMemory, WalkPart, WalkStore
+from .watched_rules import WatchedRules
+
+HELD_OUT = -1
+
+
+class ChainTally:
+    """Counts and walks so far. `sessions`, `learned` and `events` count occurrences and their events.
+
+    All sessions of an id must be in one bucket. The result depends only on the sessions, not on the buckets.
+    """
+
+    def __init__(self, watched: WatchedRules, split: Split, store: WalkStore | None = None) -> None:
+        self.watched, self.split = watched, split
+        self.sessions = self.learned = self.events = 0
+        self._store: WalkStore = WalkMemory() if store is None else store
+        self._steps: list[StepRows] = [watched.steps(rule) for rule in range(len(watched.rules))]
+        self._symbols = {rule.pack: SymbolNumbers() for rule in watched.rules}
+        self._counts = [GroupedCounts() for _ in watched.rules]
+        self._uses: list[dict[int, int]] = [{} for _ in watched.rules]
+        self._agents: dict[str, int] = {}
+        self._ids: list[str] = []
+
+    def add(self, bucket: LabelledSessions) -> None:
+        """Add the counted sessions of a bucket."""
+        folds = np.array([self.split.of(name) for name in bucket.ids], dtype=np.int32)
+        agents = np.array(
+            [
+                self._agents.setdefault(name, len(self._agents)) if is_counted else 0
+                for name, is_counted in zip(bucket.agents, bucket.counted.tolist(), strict=True)
+            ],
+            dtype=np.int32,
+        )
+        sessions = self._numbered(bucket.ids)
+        counted = bucket.counted
+        self.sessions += int(counted.sum())
+        self.learned += int((counted & (folds != HELD_OUT)).sum())
+        self.events += int(np.diff(bucket.bounds)[counted].sum())
+        for rule, subject in enumerate(self.watched.rules):
+            symbols, steps = self._symbols[subject.pack], self._steps[rule]
+            for found in sequences(self.watched, rule, bucket, symbols, steps):
+                self._count(rule, found, folds, agents)
+                self._walk(rule, found, folds, agents, sessions)
+
+    def counted(self) -> Iterator[Counted]:
+        """Yield the counts of the rules, in their order."""
+        names = sorted(self._agents)
+        agents = np.array([names.index(name) for name in self._agents], dtype=np.int32)
+        by_id = sorted(range(len(self._ids)), key=self._ids.__getitem__)
+        rank = np.empty(len(by_id), dtype=np.int64)
+        rank[by_id] = np.arange(len(by_id))
+        for rule in range(len(self.watched.rules)):
+            yield self._counted_rule(rule, tuple(names), agents, rank)
+
+    def _counted_rule(self, rule: int, names: tuple[str, ...], agents: I32, rank: I64) -> Counted:
+        keys, counts = self._counts[rule].total()
+        symbols = self._symbols[self.watched.rules[rule].pack]
+        tally = RuleTally(
+            symbols.texts,
+            symbols.letters.get(rule, {}),
+            self._uses[rule],
+            self._steps[rule].rows,
+            keys,
+            counts,
+        )
+        return counted_rule(self.watched, rule, tally, self._store.parts(rule), names, agents, rank)
+
+    def _numbered(self, ids: tuple[str, ...]) -> I32:
+        """Return new numbers for the distinct session ids of a bucket, by slot."""
+        known: dict[str, int] = {}
+        numbers = [known.setdefault(name, len(self._ids) + len(known)) for name in ids]
+        self._ids.extend(known)
+        return np.array(numbers, dtype=np.int32)
+
+    def _count(self, rule: int, found: Sequences, folds: I32, agents: I32) -> None:
+        """Count the symbols, and the transitions in sessions that the chain learns from."""
+        lengths = np.diff(found.bounds)
+        fold, agent = np.repeat(folds[found.slots], lengths), np.repeat(agents[found.slots], lengths)
+        following = found.nexts()
+        uses = self._uses[rule]
+        numbers, times = np.unique(following[following >= 0], return_counts=True)
+        for number, count in zip(numbers.tolist(), times.tolist(), strict=True):
+            uses[number] = uses.get(number, 0) + count
+        chosen = (fold != HELD_OUT) & (following != NO_SYMBOL)
+        keys = np.empty((int(chosen.sum()), 2), dtype=np.uint64)
+        keys[:, 0] = packed(agent[chosen] * 8 + fold[chosen], found.rows[chosen])
+        keys[:, 1] = packed(found.symbols[chosen], following[chosen])
+        self._counts[rule].add(keys)
+
+    def _walk(self, rule: int, found: Sequences, folds: I32, agents: I32, sessions: I32) -> None:
+        """Store the walks of the sessions held out, of all where none are."""
+        chosen = np.ones(len(found.slots), dtype=np.bool_)
+        if self.split.hold_out > 0:
+            chosen = folds[found.slots] == HELD_OUT
+        lengths = np.diff(found.bounds)
+        places = np.repeat(chosen, lengths)
+        self._store.append(
+            rule,
+            WalkPart(
+                symbols=found.symbols[places],
+                rows=found.rows[places],
+                violated=found.violated[places],
+                lengths=lengths[chosen],
+                sessions=sessions[found.slots[chosen]],
+                agents=agents[found.slots[chosen]],
+                endings=found.endings[chosen],
+            ),
+        )
+
+
+def packed(high: I32, low: I32) -> U64:
+    """Return two numbers in one word; either may be negative."""
+    return high.astype(np.uint32).astype(np.uint64) << np.uint64(32) | low.astype(np.uint32)

@@ -1,0 +1,240 @@
+"""Counts and walks of an archive against the same in plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from tracline.batch.prediction.tallied import labelled_sessions, tallied
+from tracline.batch.prepare.options import AuditOptions
+from tracline.batch.sources.discover import Population
+from tracline.predict.chain.learned import Counted
+from tracline.predict.chain.walks import CUT
+from tracline.predict.counting.split import Split
+from tracline.predict.counting.tally import ChainTally
+from tracline.predict.counting.watched_rules import WatchedRules, watch
+from tracline.rules.compiler.compile import compile_rule
+from tracline.rules.language.parse import parse_predicate
+from tracline.rules.model.printer import to_text
+from tracline.rules.model.rule import Rule, RuleSet
+from tracline.rules.packs.load import load_packs
+from tracline.schemas.verdict import Recover
+
+from ...support.chains.slow_counting import (
+    UNKNOWN_VALUE,
+    SlowEvent,
+    SlowSession,
+    counted_transitions,
+    counted_walks,
+    slow_sequences,
+    transitions,
+)
+from ...support.event_rows import session, user, write
+from ...support.formulas import is_accepted, of_size
+
+PREDICATES = {name: parse_predicate(f'text contains "{name}"') for name in ("p", "q")}
+ARGS = {None: None, UNKNOWN_VALUE: '{"id": []}'} | {value: f'{{"id": "{value}"}}' for value in "abc"}
+"""The arguments of an event by its slice; an array is no value that can be read."""
+EVERYTHING = Split(hold_out=0.0)
+PACK = """
+pack: desk
+version: 1
+propositions:
+  p: text contains "p"
+  q: text contains "q"
+rules:
+  - {id: plain, severity: low, formula: always (p -> eventually q)}
+  - {id: stepped, severity: low, steps: p or q, formula: 'always (p -> next q)'}
+  - {id: sliced, severity: low, for_each: args.id, formula: always (p -> eventually q)}
+  - {id: both, severity: low, for_each: args.id, steps: p or q, formula: 'not q since p'}
+"""
+
+
+def random_sessions(count: int, seed: int) -> list[SlowSession]:
+    """Sessions of up to eight events over two propositions, some with values of a slice."""
+    random = Random(seed)
+    values = (None, None, "a", "b", "c")
+    made: list[SlowSession] = []
+    for number in range(count):
+        words = [random.choice(["", "p", "q", "pq"]) for _ in range(random.randint(1, 8))]
+        events = [
+            SlowEvent("user:" + ",".join(word), frozenset(word), random.choice(values)) for word in words
+        ]
+        made.append(SlowSession(f"s{number:03d}", events, random.random() < 0.8))
+    return made
+
+
+def rows(sessions: Iterable[SlowSession]) -> list[dict]:
+    """Return the rows of sessions; an open one has no end row."""
+    return [
+        row
+        for each in sessions
+        for row in session(
+            each.name,
+            *(user("".join(sorted(event.true)), args=ARGS[event.value]) for event in each.events),
+            end=each.closed,
+        )
+    ]
+
+
+def counted(
+    sessions: Sequence[SlowSession], rule_set: RuleSet, folder: Path, split: Split = EVERYTHING
+) -> list[Counted]:
+    """Return the counts of every rule over an archive of the sessions."""
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    archive = write(folder / "events.parquet", rows(sessions))
+    tally = tallied(archive, watch(rule_set, {}), split, scratch, AuditOptions(), Population())
+    return list(tally.counted())
+
+
+def rule_set_of_up_to_three_nodes() -> RuleSet:
+    """Return a rule for each accepted formula of up to three nodes and each way of recovering."""
+    formulas = [formula for nodes in (1, 2, 3) for formula in of_size(nodes) if is_accepted(formula)]
+    rules = tuple(
+        Rule("set", f"r{number}-{recover}", "", formula, to_text(formula), PREDICATES, recover=recover)
+        for number, formula in enumerate(formulas)
+        for recover in Recover
+    )
+    return RuleSet(rules, {})
+
+
+def test_every_rule_of_up_to_three_nodes_is_counted_as_stepped(tmp_path: Path) -> None:
+    """Transitions and walks are those of stepping each session, for all ways of recovering."""
+    sessions, rule_set = random_sessions(40, 1), rule_set_of_up_to_three_nodes()
+    found = counted(sessions, rule_set, tmp_path)
+    assert len(found) == len(rule_set.rules) > 1_000
+    for rule, counts in zip(rule_set.rules, found, strict=True):
+        machine = compile_rule(rule)
+        expected = [each for session in sessions for each in slow_sequences(machine, session, False)]
+        assert counted_transitions(counts) == transitions(expected), rule.id
+        assert_walks(counts, expected)
+
+
+def assert_walks(counts: Counted, expected: Sequence) -> None:
+    """Check that the walks are these sequences, in the order of the sessions' ids."""
+    for walk, sequence in zip(counted_walks(counts), expected, strict=True):
+        assert (walk.places, walk.ending) == (sequence.places, sequence.ending)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> RuleSet:
+    """The rules of the pack."""
+    file = tmp_path / "desk.yaml"
+    file.write_text(PACK)
+    return load_packs(file)
+
+
+@pytest.mark.parametrize(("rule", "sliced"), [("stepped", False), ("sliced", True), ("both", True)])
+def test_steps_and_slices_make_their_own_sequences(
+    desk: RuleSet, tmp_path: Path, rule: str, sliced: bool
+) -> None:
+    """A slice has the events without a value from the start and its own; `steps` leaves events out."""
+    sessions = random_sessions(60, 2)
+    number = [each.id for each in desk.rules].index(rule)
+    seen = [
+        SlowSession(
+            each.name,
+            [event._replace(seen=rule == "sliced" or bool(event.true)) for event in each.events],
+            each.closed,
+        )
+        for each in sessions
+    ]
+    counts = counted(sessions, desk, tmp_path)[number]
+    machine = compile_rule(desk.rules[number])
+    expected = [found for each in seen for found in slow_sequences(machine, each, sliced)]
+    assert counted_transitions(counts) == transitions(expected)
+    assert_walks(counts, expected)
+
+
+def tables(counts: Counted) -> list:
+    """Return all that counts have, as lists."""
+    parts = [counts.contexts, counts.counts, counts.walks, counts.steps]
+    return [
+        counts.agents,
+        counts.symbols.symbols,
+        *(np.asarray(getattr(part, name)).tolist() for part in parts for name in part.__slots__),
+    ]
+
+
+def buckets(watched: WatchedRules, sessions: Sequence[SlowSession], folder: Path) -> list:
+    """Return the sessions of an archive as buckets of one file each."""
+    folder.mkdir()
+    archive = write(folder / "events.parquet", rows(sessions))
+    return list(labelled_sessions(archive, watched, folder, AuditOptions(as_of=2**62), Population()))
+
+
+@pytest.mark.parametrize("hold_out", [0.0, 0.3])
+def test_counts_of_parts_add_up(desk: RuleSet, tmp_path: Path, hold_out: float) -> None:
+    """Any division of the sessions into buckets, in any order, has the counts and walks of one bucket."""
+    sessions, random = random_sessions(60, 3), Random(3)
+    watched, split = watch(desk, {}), Split(hold_out, seed=7)
+    whole = ChainTally(watched, split)
+    for bucket in buckets(watched, sessions, tmp_path / "whole"):
+        whole.add(bucket)
+    expected = [tables(counts) for counts in whole.counted()]
+    for attempt in range(5):
+        random.shuffle(sessions)
+        places = sorted(random.sample(range(1, len(sessions)), 4))
+        parts = ChainTally(watched, split)
+        for number, (first, last) in enumerate(zip([0, *places], [*places, 60], strict=True)):
+            name = f"part-{attempt}-{number}"
+            for bucket in buckets(watched, sessions[first:last], tmp_path / name):
+                parts.add(bucket)
+        assert [tables(counts) for counts in parts.counted()] == expected
+
+
+def test_threads_files_and_spilled_buckets_change_nothing(
+    desk: RuleSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One file and one thread, and shuffled files with small buckets and threads, have equal counts."""
+    sessions = random_sessions(80, 4)
+    expected = [tables(counts) for counts in counted(sessions, desk, tmp_path, Split(0.3, 1))]
+    random = Random(4)
+    random.shuffle(sessions)
+    archive = tmp_path / "files"
+    for number in range(8):
+        write(archive / f"{number}.parquet", rows(sessions[number * 10 : number * 10 + 10]))
+    monkeypatch.setattr("tracline.batch.prepare.spill.BUCKET_ROWS", 60)
+    scratch = tmp_path / "again"
+    scratch.mkdir()
+    options = AuditOptions(threads=3)
+    tally = tallied(archive, watch(desk, {}), Split(0.3, 1), scratch, options, Population())
+    assert [tables(counts) for counts in tally.counted()] == expected
+
+
+def test_hold_out_divides_the_sessions_by_their_ids(desk: RuleSet, tmp_path: Path) -> None:
+    """What is learned and what is walked are the sessions that the split names, and no other."""
+    sessions, split = random_sessions(80, 5), Split(0.4, seed=3)
+    counts = counted(sessions, desk, tmp_path, split)[0]
+    machine = compile_rule(desk.rules[0])
+    folds = {each.name: split.of(each.name) for each in sessions}
+    learned = [each for each in sessions if folds[each.name] >= 0]
+    held = [each for each in sessions if folds[each.name] < 0]
+    assert 15 < len(held) < 50
+    assert {folds[each.name] for each in learned} == set(range(5))
+    walked = [found for each in learned for found in slow_sequences(machine, each, False)]
+    assert counted_transitions(counts) == transitions(walked)
+    assert_walks(counts, [found for each in held for found in slow_sequences(machine, each, False)])
+
+
+def test_an_unknown_slice_cuts_every_sequence_of_its_session(desk: RuleSet, tmp_path: Path) -> None:
+    """After an event whose slice cannot be read there is no place, and no end."""
+    number = [each.id for each in desk.rules].index("sliced")
+    events = [
+        SlowEvent("user:p", frozenset("p"), "a"),
+        SlowEvent("user:q", frozenset("q"), "b"),
+        SlowEvent("user:", frozenset(), UNKNOWN_VALUE),
+        SlowEvent("user:q", frozenset("q"), "a"),
+    ]
+    counts = counted([SlowSession("s", events)], desk, tmp_path)[number]
+    assert [[place[0] for place in walk.places] for walk in counted_walks(counts)] == [
+        ["start", "user:p+own"],
+        ["start", "user:q+own"],
+    ]
+    assert counts.walks.endings.tolist() == [CUT, CUT]
+    expected = slow_sequences(compile_rule(desk.rules[number]), SlowSession("s", events), True)
+    assert counted_transitions(counts) == transitions(expected)
