@@ -20,6 +20,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from tracline.examples.desk.bot import Desk, conversations
 from tracline.examples.desk.script import Script, ScriptCall, ScriptLine, support_session
 from tracline.schemas.otlp.protobuf import decode_protobuf
+from tracline.schemas.plain.span import plain_span
 from tracline.schemas.sessions.claims import claims_of, parted_claims
 from tracline.schemas.sessions.span_reading import SessionMemory, claimed_content, read_span
 from tracline.schemas.span import Span
@@ -169,7 +170,7 @@ def _claims(calls: Sequence[tuple[str, bytes]], is_remembered: bool) -> None:
     memories: dict[str, SessionMemory] = {}
     for key, request in calls:
         memory = memories.setdefault(key, SessionMemory()) if is_remembered else None
-        content, claims = claimed_content(request, memory)
+        content, claims = claimed_content(request, plain_span(request), memory)
         if claims is None:
             claims_of(content, 1, 2)
         else:

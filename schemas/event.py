@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import lru_cache
@@ -166,9 +167,24 @@ def canonical_text(text: str) -> str:
     return _canonical(text) if len(text) > CANONICAL_CACHED_CHARS_MAX else _cached_canonical(text)
 
 
+_BEYOND_ORJSON = re.compile(
+    r"[^\x00-\x7f]|\\u|[0-9.]{16}|[0-9][eE]|-0(?![.0-9])|[0-9]\.(?!0{0,2}[1-9]|[^0-9])", re.ASCII
+)
+"""Text in which JSON may have a member or a number that orjson orders or writes in another way than RFC 8785.
+
+Without it each name is ASCII, each number a decimal with at most 15 digits, and each fraction at least 0.001.
+"""
+
+
 def _canonical(text: str) -> str:
     if is_deep(text):
         return text
+    if _BEYOND_ORJSON.search(text) is None:
+        try:
+            return orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS).decode()
+        except orjson.JSONDecodeError:
+            # It may be `NaN` or an infinity, which have a canonical form.
+            pass
     try:
         value = cast("object", json.loads(text))
         return rfc8785.dumps(value).decode()  # pyright: ignore[reportArgumentType]

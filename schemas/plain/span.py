@@ -1,15 +1,19 @@
 """Plain spans: those whose claims depend on a few attributes of OpenTelemetry's conventions.
 
-The span is read from its bytes in one pass. A span with an event, an end mark, an attribute of another
-convention, a lost attribute or anything else that the decoder would report is not plain.
+Compiled loops find the fields of all spans of a message (`field_loops.py`). A span with an event, an end
+mark, an attribute of another convention, a lost attribute or anything else that the decoder would report is
+not plain.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from itertools import accumulate
+from typing import NamedTuple, TypeAlias, cast
 
 import msgspec
+import numpy as np
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
@@ -25,22 +29,12 @@ from ..dialects.openinference import MESSAGES
 from ..dialects.span_facts import COLUMNS, END, is_plain, plain_attributes
 from ..otlp.attributes import value_of_protobuf
 from ..otlp.decoded import Unreadable
-from ..otlp.single import places_in, resource_of, scope_of
-from ..otlp.wire import varint
+from ..otlp.single import resource_of, scope_of
 from ..span import Value
+from .field_loops import FIELD_COLUMNS, FIRST, REFUSED, SMALL, SPAN_COLUMNS, find_fields
 
-CACHED_MAX, _SMALL = 8_192, 127
-"""The number of cached attributes and statuses, and the bytes of one: most are on all spans of a process."""
-_TRACE, _SPAN = b"\n\x10", b"\x12\x08"
-"""Tags and sizes of the ids, which come first."""
-_PARENT, _NAME, _KIND, _ATTRIBUTE, _STATUS = 0x22, 0x2A, 0x30, 0x4A, 0x7A
-_FLAGS = 0x85
-"""The first byte of the tag of the flags; the second one is 1."""
-_FIXED = frozenset({0x39, 0x41})
-"""Tags of the times."""
-_NO_TRACE, _NO_SPAN = bytes(16), bytes(8)
-"""Ids that are none."""
-_KEY, _VALUE, _TEXT = 0x0A, 0x12, 0x0A
+CACHED_MAX = 8_192
+"""The number of cached attributes and statuses: most of the small ones are on all spans of a process."""
 
 SLOTS = frozenset(
     {
@@ -74,50 +68,71 @@ _Pair: TypeAlias = tuple[str, str | None, str | None, bool]
 
 def plain_span(request: bytes) -> PlainSpan | None:
     """Return the only span of a request; None where it is not plain, or where the request is another one."""
+    return PlainSpans([request]).span(0)
+
+
+class PlainSpans:
+    """The plain spans of requests of one span each: their fields are found at once, and read one by one."""
+
+    def __init__(self, requests: Sequence[bytes]) -> None:
+        data, spans = b"".join(requests), np.empty((len(requests), SPAN_COLUMNS), np.int64)
+        stops = np.array([*accumulate(map(len, requests))], np.int64)
+        fields = np.empty((len(requests) * ATTRIBUTES_MAX, FIELD_COLUMNS), np.int64)
+        count = find_fields(np.frombuffer(data, np.uint8), stops, spans, fields, ATTRIBUTES_MAX)
+        self._data = data
+        self._spans: list[list[int]] = spans.tolist()
+        self._fields = cast("list[list[int]]", fields[:count].tolist())
+
+    def span(self, place: int) -> PlainSpan | None:
+        """Return the span of the request at that place, like `plain_span`."""
+        row = self._spans[place]
+        return None if row[FIRST] == REFUSED else _plain_span(self._data, row, self._fields)
+
+
+def _plain_span(data: bytes, row: Sequence[int], fields: Sequence[list[int]]) -> PlainSpan | None:
+    """Return the span of a row whose attributes are among these fields; None where it is not plain.
+
+    Its attributes are those of the span, its scope and its resource, like those of `attributes_of`. It is not
+    plain where two of its own have one name, or where there are too many.
+    """
+    first, behind, resource, resource_stop, scope, scope_stop, status, status_stop = row
     try:
-        resource, scope, (at, stop) = places_in(request)
-        named, _ = scope_of(request[slice(*scope)])
+        named, _ = scope_of(data[scope:scope_stop])
         if named in _ODD_SCOPES:
             return None
-        found = _fields(request, at, stop)
-        return None if found is None else _whole(*found, named, request[slice(*resource)])
-    except (DecodeError, ValueError, IndexError):
-        # A text that is no UTF-8 raises a ValueError, and a cut field an IndexError.
-        return None
-
-
-def _fields(data: bytes, at: int, stop: int) -> tuple[list[_Pair], bool] | None:
-    """Return the attributes of a span by its offsets, and whether it failed; None where it is not plain."""
-    if data[at : at + 2] != _TRACE or data[at + 18 : at + 20] != _SPAN:
-        return None
-    if data[at + 2 : at + 18] == _NO_TRACE or data[at + 20 : at + 28] == _NO_SPAN:
-        return None
-    pairs: list[_Pair] = []
-    status: bytes | None = None
-    at += 28
-    while at < stop:
-        start, tag, size, begin = at, data[at], data[at + 1], at + 2
-        if size > _SMALL and tag not in _FIXED:
-            size, begin = varint(data, at + 1)
-        at = begin + size
-        if tag == _ATTRIBUTE:
-            field = data[begin:at]
-            pair = _cached_pair(field) if size <= _SMALL else _pair(field)
+        found = {otel.SCOPE_NAME: named} if named else {}
+        texts: dict[str, str] = {}
+        names: set[str] = set()
+        has_more = False
+        for field in fields[first:behind]:
+            begin, stop = field[0], field[1]
+            is_small = stop - begin <= SMALL
+            pair = _cached_pair(data[begin:stop]) if is_small else _large_pair(data, field)
             if pair is None:
                 return None
-            pairs.append(pair)
-        elif tag in _FIXED:
-            # What was taken for a size is the first byte of a time.
-            at = start + 9
-        elif tag == _FLAGS and size == 1:
-            at = begin + 4
-        elif tag == _KIND:
-            at = begin
-        elif tag == _STATUS and status is None and size <= _SMALL:
-            status = data[begin:at]
-        elif tag != _PARENT and not (tag == _NAME and data[begin:at].isascii()):
-            return None
-    return (pairs, _has_failed(status or b"")) if at == stop else None
+            name, slot, text, is_more = pair
+            names.add(name)
+            has_more = has_more or is_more
+            if text is not None:
+                found[name] = text
+            if slot is not None:
+                texts[name] = slot
+        for name, text in _resource_attributes(data[resource:resource_stop]):
+            found.setdefault(name, text)
+        failed = status != REFUSED and _has_failed(data[status:status_stop])
+    except (DecodeError, ValueError):
+        # A text that is no UTF-8 raises a ValueError.
+        return None
+    is_odd = len(names) < behind - first or len(found) > ATTRIBUTES_MAX or len(named) > ATTRIBUTE_CHARS_MAX
+    return None if is_odd else PlainSpan(texts, found, has_more, failed)
+
+
+def _large_pair(data: bytes, field: Sequence[int]) -> _Pair | None:
+    """Return an attribute by its row; None where its span is not plain."""
+    begin, stop, name_stop, text = field
+    if text == REFUSED:
+        return _pair(data[begin:stop])
+    return _named(_use_of(data[begin + 2 : name_stop]), str(memoryview(data)[text:stop], "utf-8"))
 
 
 @lru_cache(maxsize=CACHED_MAX)
@@ -125,40 +140,10 @@ def _has_failed(status: bytes) -> bool:
     return Status.FromString(status).code == Status.STATUS_CODE_ERROR
 
 
-def _whole(pairs: list[_Pair], failed: bool, scope: str, resource: bytes) -> PlainSpan | None:
-    """Return the span with these attributes, and those of its scope and its resource, like `attributes_of`.
-
-    None where two have one name, or where there are too many.
-    """
-    found = {otel.SCOPE_NAME: scope} if scope else {}
-    texts: dict[str, str] = {}
-    names: set[str] = set()
-    has_more = False
-    for name, slot, text, is_more in pairs:
-        names.add(name)
-        has_more = has_more or is_more
-        if text is not None:
-            found[name] = text
-        if slot is not None:
-            texts[name] = slot
-    for name, text in _resource_attributes(resource):
-        found.setdefault(name, text)
-    is_odd = len(names) < len(pairs) or len(found) > ATTRIBUTES_MAX or len(scope) > ATTRIBUTE_CHARS_MAX
-    return None if is_odd else PlainSpan(texts, found, has_more, failed)
-
-
 def _pair(field: bytes) -> _Pair | None:
     """Return an attribute in protobuf; None where its span is not plain."""
-    at = 2 + field[1]
-    if field[0] == _KEY and field[1] <= _SMALL and field[at] == _VALUE:
-        name = field[2:at]
-        size, at = varint(field, at + 1)
-        if size == len(field) - at and field[at] == _TEXT:
-            size, at = varint(field, at + 1)
-            if size == len(field) - at:
-                return _named(_use_of(name), str(field[at:], "utf-8"))
     pair = KeyValue.FromString(field)
-    if len(pair.key) > _SMALL:
+    if len(pair.key) > SMALL:
         return None
     try:
         value = value_of_protobuf(pair.value)

@@ -8,6 +8,7 @@ import msgspec
 
 from ..candidate import Candidate, Claim
 from ..chat.find import InputFlaw
+from ..plain.span import PlainSpan
 from ..span_content import INPUT, SpanContent, SpanRole, ToolCall
 from .claims import claims_of, half_of, parted_claims
 from .coverage import CallRun, Coverage, completed_call, covers
@@ -61,14 +62,17 @@ def candidate_of(trace: Trace, reading: SpanReading, coverage: Coverage) -> Cand
     )
 
 
-def whole_candidate(candidate: Candidate, memory: SessionMemory | None = None) -> Candidate:
+def whole_candidate(
+    candidate: Candidate, plain: PlainSpan | None, memory: SessionMemory | None = None
+) -> Candidate:
     """Return the candidate with its claims, read from the request of its span if it has one.
 
-    With the `memory` of its session the candidate may have its past claims as a history.
+    `plain` is the span of the request where it is plain; without it the result is the same. With the `memory`
+    of its session the candidate may have its past claims as a history.
     """
     if not candidate.request:
         return candidate
-    content, remembered = claimed_content(candidate.request, memory)
+    content, remembered = claimed_content(candidate.request, plain, memory)
     times, history = (candidate.start, candidate.end), None
     if remembered is None or candidate.run is not None:
         claims, digest = _claims(content, times, candidate.without, candidate.run)

@@ -22,7 +22,7 @@ from ..dialects.span_facts import service_of
 from ..event import Content
 from ..otlp.single import decode_single
 from ..plain.content import chat_content, input_text, tool_content
-from ..plain.span import plain_span
+from ..plain.span import PlainSpan
 from ..span import Span, Value
 from ..span_content import SpanContent, SpanRole, ToolCall
 from ..time import NS_MAX
@@ -205,10 +205,12 @@ def read_span(
 
 
 def claimed_content(
-    request: bytes, memory: SessionMemory | None = None
+    request: bytes, plain: PlainSpan | None, memory: SessionMemory | None = None
 ) -> tuple[SpanContent, ClaimMemory | None]:
-    """Return what claims are made of in the only span of a request, and the memory for these claims."""
-    plain = plain_span(request)
+    """Return what claims are made of in the only span of a request, and the memory for these claims.
+
+    `plain` is the span where it is plain; without it the result is the same.
+    """
     if plain is not None and (asked := input_text(plain)) is not None:
         of_call = ConversationMemory() if memory is None else memory.of([asked])
         content = chat_content(plain, asked, of_call.inputs)

@@ -221,7 +221,7 @@ def candidate_messages(
 
 def _with_claims(candidate: Candidate) -> bytes | None:
     """Return a candidate of an unread span with its claims; None where the span cannot be read."""
-    data = attempt(lambda: _ENCODER.encode(whole_candidate(candidate)), PROCESS_ERRORS)
+    data = attempt(lambda: _ENCODER.encode(whole_candidate(candidate, None)), PROCESS_ERRORS)
     return None if isinstance(data, Broken) else data
 
 

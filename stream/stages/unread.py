@@ -6,6 +6,7 @@ from functools import partial
 
 from ...schemas.attempt import Broken, attempt
 from ...schemas.candidate import Candidate
+from ...schemas.plain.span import PlainSpans
 from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.sessions.resolve import whole_candidate
 from ...schemas.sessions.span_reading import SessionMemory
@@ -35,13 +36,14 @@ class UnreadCandidates:
         A dead letter names the record that the span came in; `time` is that of the batch's record.
         """
         candidates = [*batch.candidates]
+        plain = PlainSpans([candidate.request for candidate in candidates])
         dead_letters: list[DeadLetter] = []
         # Rekeyers release by trace; in the order of time, a call follows those that it repeats.
         for place in sorted(range(len(candidates)), key=lambda place: candidates[place].start):
             candidate = candidates[place]
             if not candidate.request:
                 continue
-            whole = attempt(partial(self._whole, candidate), PROCESS_ERRORS)
+            whole = attempt(partial(self._whole, candidate, plain, place), PROCESS_ERRORS)
             if isinstance(whole, Broken):
                 dead_letters.append(self._dead_letter(batch, candidate, time, whole.reason))
             else:
@@ -49,11 +51,14 @@ class UnreadCandidates:
         # A candidate that cannot be read has no claims either.
         return [candidate for candidate in candidates if candidate.has_claims], dead_letters
 
-    def _whole(self, candidate: Candidate) -> Candidate:
-        """Return a candidate with its claims; the memory of its session becomes the latest."""
+    def _whole(self, candidate: Candidate, plain: PlainSpans, place: int) -> Candidate:
+        """Return a candidate with its claims; the memory of its session becomes the latest.
+
+        `place` is that of its span among the plain ones.
+        """
         memory = self._memories.pop(candidate.session_id, None) or SessionMemory()
         self._chars -= memory.chars
-        whole = whole_candidate(candidate, memory)
+        whole = whole_candidate(candidate, plain.span(place), memory)
         self._memories[candidate.session_id] = memory
         self._chars += memory.chars
         while len(self._memories) > MEMORIES_MAX or self._chars > CHARS_MAX:

@@ -10,6 +10,7 @@ import pytest
 import rfc8785
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tracline.schemas import event
 from tracline.schemas.canonical_json import LEVELS_MAX, canonical_json
 from tracline.schemas.event import canonical_text
 
@@ -145,3 +146,40 @@ def test_brackets_in_texts_are_no_levels() -> None:
     """Only brackets outside of strings nest."""
     text = f'{{"b": "{"[" * 300}", "a": [{"[]," * 300}1]}}'
     assert canonical_text(text) == f'{{"a":[{"[]," * 300}1],"b":"{"[" * 300}"}}'
+
+
+NEAR_LIMITS = st.from_regex(r"-?(0|[1-9][0-9]{0,16})(\.[0-9]{1,17})?([eE][-+]?[0-9]{1,2})?", fullmatch=True)
+WRITTEN = st.text(st.sampled_from('abé"\\/u0019eE.-{}[]:,\n\x7f 😀'), max_size=8).map(json.dumps)
+
+
+@given(
+    st.lists(st.tuples(WRITTEN, NEAR_LIMITS | WRITTEN | st.sampled_from(["true", "null", "{}", "[1.5, -0]"])))
+)
+@settings(max_examples=3_000, deadline=None)
+def test_texts_near_the_limits_of_the_fast_path_have_these_bytes(members: list[tuple[str, str]]) -> None:
+    """Numbers of every spelling and texts that look like numbers, in objects with any names."""
+    text = f"{{{', '.join(f'{name}: {value}' for name, value in members)}}}"
+    try:
+        expected = rfc8785.dumps(json.loads(text)).decode()
+    except ValueError:
+        expected = canonical_json(text)
+    assert canonical_text(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "is_fast"),
+    [
+        ('{"order_id": "A-0042", "amount": 12.50, "items": [1, true, null]}', True),
+        ('{"at": "10:30. Then"}', True),
+        ('{"amount": 1.0}', False),
+        ('{"amount": 1e3}', False),
+        ('{"amount": -0}', False),
+        ('{"é": 1}', False),
+        ('{"a": "\\ud83d"}', False),
+        ('{"number": 12345678901234567}', False),
+    ],
+)
+def test_most_arguments_need_no_slow_path(text: str, is_fast: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names and numbers as agents write them are canonical by orjson alone; others are not tried with it."""
+    monkeypatch.setattr(event, "json" if is_fast else "orjson", None)
+    canonical_text(f"{text} ")

@@ -16,8 +16,7 @@ from tracline.schemas.dialects.names import opentelemetry_1_41 as otel
 from tracline.schemas.dialects.names import scopes
 from tracline.schemas.otlp.decoded import Unreadable
 from tracline.schemas.plain.content import input_text, tool_content
-from tracline.schemas.plain.span import plain_span
-from tracline.schemas.sessions import span_reading
+from tracline.schemas.plain.span import PlainSpan, PlainSpans, plain_span
 from tracline.schemas.sessions.span_reading import claimed_content
 from tracline.schemas.span import Span, Value
 from tracline.schemas.span_content import SpanContent
@@ -85,25 +84,24 @@ def is_plain(request: bytes) -> bool:
 
 def ordinary(request: bytes) -> SpanContent | str:
     """Return what the dialects read of a span, or the error of it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(span_reading, "plain_span", lambda _request: None)  # pyright: ignore[reportUnknownLambdaType]
-        return read(request)
+    return read(request, None)
 
 
-def read(request: bytes) -> SpanContent | str:
-    """Return what is read of a span, or the error of it."""
+def read(request: bytes, plain: PlainSpan | None) -> SpanContent | str:
+    """Return what is read of a span, which may be plain, or the error of it."""
     try:
-        return claimed_content(request)[0]
+        return claimed_content(request, plain)[0]
     except (ValueError, Unreadable) as error:
         return repr(error)
 
 
 def check(requests: Iterable[bytes]) -> Counter[bool]:
     """Assert that spans are read as by the dialects; return how many are plain and how many are not."""
-    counts = Counter[bool]()
-    for each in requests:
+    sent, counts = list(requests), Counter[bool]()
+    plain = PlainSpans(sent)
+    for place, each in enumerate(sent):
         counts[is_plain(each)] += 1
-        assert repr(read(each)) == repr(ordinary(each)), each.hex()
+        assert repr(read(each, plain.span(place))) == repr(ordinary(each)), each.hex()
     return counts
 
 

@@ -15,6 +15,7 @@ from tracline.examples.desk.bot import Break, Desk, conversations
 from tracline.examples.desk.script import support_session, turn_bounds
 from tracline.schemas.candidate import Candidate, Claim
 from tracline.schemas.otlp.protobuf import decode_protobuf
+from tracline.schemas.plain.span import plain_span
 from tracline.schemas.sessions.claims import ClaimMemory, claims_of, parted_claims
 from tracline.schemas.sessions.span_reading import SessionMemory, claimed_content, read_span
 from tracline.schemas.span import Span, Value
@@ -80,7 +81,7 @@ def agreed(sent: Iterable[ReadSpan]) -> list[bool]:
         texts = [text for name in INPUTS if isinstance(text := attributes.get(name), str)]
         inputs = [conversation.inputs for conversation in memory.conversations]
         known += [any(remembered.is_in(text) for remembered in inputs for text in texts)] if texts else []
-        content, claims = claimed_content(plain.request, memory)
+        content, claims = claimed_content(plain.request, plain_span(plain.request), memory)
         assert content == plain.content
         assert claims is not None or content.role is SpanRole.TOOL
         for start, expected in zip(plain.starts, plain.claims, strict=True):
