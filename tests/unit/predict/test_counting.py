@@ -264,13 +264,13 @@ def test_memory_formulas_divide_the_contexts_by_their_values(tmp_path: Path) -> 
         walks = counts.walks
         symbols = (*counts.symbols.symbols, "start")
         for first, last in zip(walks.bounds[:-1], walks.bounds[1:], strict=True):
-            met = decided = False
+            after_q = decided = False
             for context in walks.contexts[first:last].tolist():
                 true = symbols[counts.contexts.symbols[context]].partition(":")[2].partition("+")[0]
-                met |= "q" in true
+                after_q |= "q" in true
                 decided = "p" in true or (decided and "q" not in true)
                 memory = counts.steps.memory[counts.contexts.states[context]]
-                expected = ["met"] * met + ["decided"] * decided
+                expected = ["met"] * after_q + ["decided"] * decided
                 assert [name for name in memory.split(",") if name not in ("", "+own")] == expected
                 assert is_sliced or "+own" not in memory
 

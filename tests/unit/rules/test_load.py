@@ -188,18 +188,6 @@ TRIGGERS = [
     ("TRL240", SMALL + "rules:\n  - {id: r, formula: a, examples: {violated: [a]}}\n", (4, 46)),
     ("TRL240", SMALL + "rules:\n  - {id: r, formula: a, examples: {holds: []}}\n", (4, 43)),
     ("TRL240", SMALL + "rules:\n  - {id: r, formula: a, examples: {holds: [[], [[a]]]}}\n", (4, 44)),
-    ("TRL211", SMALL + "predict: {propositons: [a]}\n", (3, 11)),
-    ("TRL804", SMALL + "predict: {propositions: [a, c]}\n", (3, 29)),
-    ("TRL804", SMALL + "predict:\n  memory: {m: eventually a}\n", (4, 15)),
-    ("TRL804", SMALL + "predict:\n  memory: {m: a and b}\n", (4, 15)),
-    ("TRL804", SMALL + "predict:\n  memory: {a: once b}\n", (4, 12)),
-    ("TRL804", SMALL + "predict:\n  memory: {has a: once b}\n", (4, 12)),
-    (
-        "TRL804",
-        SMALL + "predict:\n  memory: {m: once a, n: once b, o: once a, p: once b, q: once a}\n",
-        (4, 56),
-    ),
-    ("TRL120", SMALL + "predict:\n  memory: {m: once c}\n", (4, 20)),
     # codes of the language, at their place in the file
     ("TRL113", "pack: x\npropositions:\n  since: nested\n", (3, 3)),
     ("TRL120", SMALL + "rules:\n  - id: r\n    formula: always (a ->\n      eventually c)\n", (6, 18)),
