@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 CODES: dict[str, str] = {
+    "TRL803": "rules that a chain was not learned from",
     "TRL807": "a file that is not a Markov chain of a known format",
     "TRL808": "rows of a chain that are no probabilities",
     "TRL809": "a label that no state of a chain has",
