@@ -13,14 +13,15 @@ from tracline.batch.sources.discover import Population
 from tracline.examples.markov_desk import MarkovDesk, event_frame, steps
 from tracline.predict.chain.contexts import SymbolSet
 from tracline.predict.chain.learned import Counted
-from tracline.predict.chain.over_archive import over_archive
-from tracline.predict.chain.walks import CLOSED
+from tracline.predict.chain.over_archive import OverArchive, over_archive
+from tracline.predict.chain.walks import CLOSED, CUT
 from tracline.predict.counting.split import Split
 from tracline.predict.counting.watched_rules import watch
 from tracline.predict.estimation.expectation import NextSymbolChain
 from tracline.predict.estimation.nested import nested
 from tracline.predict.explaining.rule_graph import explained_chain
 from tracline.predict.risk.solve import RiskSolver
+from tracline.predict.validation.next_symbol_costs import next_symbol_costs
 from tracline.predict.validation.outcomes import outcomes
 from tracline.rules.packs.load import pack_text
 
@@ -65,7 +66,7 @@ def test_an_archive_has_the_walks_of_its_steps(desks: tuple[list[Counted], list[
 def test_walks_keep_their_contexts_in_the_chains_numbers(
     desks: tuple[list[Counted], list[Counted]],
 ) -> None:
-    """Each place has the symbol, row and agent that the archive says, unless the chain lacks them."""
+    """Each place has the symbol and the row that it has in the archive, unless the chain lacks them."""
     unknown = new = 0
     for chain, archive in zip(*desks, strict=True):
         found = over_archive(chain, archive)
@@ -125,3 +126,17 @@ def test_an_explained_risk_is_the_solved_one(seed: int, within: int | None) -> N
         else:
             assert 0 < found.covered <= 1 + 1e-8
             assert len(found.paths) == 5
+
+
+def test_costs_are_those_of_each_next_symbol() -> None:
+    """Events and closes cost -log of their probability; cut ends and unknown places cost nothing."""
+    counts = random_counted(np.random.default_rng(3))
+    size, end = len(counts.contexts), counts.symbols.boundary
+    probabilities = np.random.default_rng(4).dirichlet(np.ones(end + 1), size)
+    closed, cut = Walk(0, [0, 1], [False, False], CLOSED), Walk(1, [1, size, 2], [False] * 3, CUT)
+    over = OverArchive(replace(counts, walks=walks_of([closed, cut])), np.ones(size, dtype=np.bool_), 1, 3)
+    found = next_symbol_costs(over, probabilities)
+    symbol = int(counts.contexts.symbols[1])
+    assert found.sessions.tolist() == [0, 0]
+    assert found.costs == pytest.approx(-np.log([probabilities[0, symbol], probabilities[1, end]]))
+    assert found.expected[0] == pytest.approx(-(probabilities[0] * np.log(probabilities[0])).sum())
