@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ...rules.engine.judge import CompiledRules, compile_rule_set
 from ...rules.engine.kernel import LetterTable
 from ...rules.engine.letters import LabelWords
 from ...rules.model.formula import TRUE
 from ...rules.model.predicate import Predicate
-from ...rules.model.rule import Rule, RuleSet
+from ...rules.model.rule import PackMemory, Rule, RuleSet
 from ...schemas.verdict import Unknown
 from .memory_machine import MemoryMachine, judged_as, memory_machine
 from .step_rows import StepRows, SymbolLetters
 from .symbols import symbol_text
-
-MEMORY_MAX = 4
-"""Memory formulas of a pack."""
-
-
-@dataclass(frozen=True, slots=True)
-class PackMemory:
-    """The `predict` section of a pack: further propositions, and memory formulas as rules."""
-
-    propositions: Mapping[str, Predicate] = field(default_factory=dict[str, Predicate])
-    memory: tuple[Rule, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,13 +65,13 @@ class WatchedRules:
         return SymbolLetters(read, memory if read else (), False)
 
 
-def watch(rule_set: RuleSet, sections: Mapping[str, PackMemory]) -> WatchedRules:
-    """Compile the rules of a set for learning; `sections` are by pack.
+def watch(rule_set: RuleSet) -> WatchedRules:
+    """Compile the rules of a set for learning, with the memory formulas of their packs.
 
     Raises RuleError where a rule or a memory formula exceeds a limit of the compiler.
     """
     packs = tuple(dict.fromkeys(rule.pack for rule in rule_set.rules))
-    given = {pack: sections.get(pack, PackMemory()) for pack in packs}
+    given = {pack: rule_set.memory.get(pack, PackMemory()) for pack in packs}
     memory = [judged_as(rule) for pack in packs for rule in given[pack].memory]
     others = [_labelled(pack, given[pack].propositions) for pack in packs]
     compiled = compile_rule_set(replace(rule_set, rules=(*rule_set.rules, *memory, *others)))

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ..model.problem import Problem, did_you_mean
 from ..model.rule import Rule
 from ..packs.inheritance import section_entries
-from ..packs.yaml.document import Document
+from ..packs.memory_section import FIELD
+from ..packs.yaml.document import Document, data
+
+_NAME = re.compile(r"\w+")
 
 
 def unused_names(rules: list[Rule], document: Document) -> Iterator[Problem]:
-    """Yield a warning for each name of the pack's file that no rule uses, if the pack has rules."""
+    """Yield a warning for each name of a pack with rules that neither a rule nor `predict` uses."""
     if not rules:
         return
+    section = document.value(FIELD)
+    predicted = set[str]() if section is None else set(_NAME.findall(str(data(section))))
     for section, used in (
-        ("propositions", {name for rule in rules for name in rule.propositions}),
-        ("transitions", {name for rule in rules for name in rule.transitions}),
+        ("propositions", {name for rule in rules for name in rule.propositions} | predicted),
+        ("transitions", {name for rule in rules for name in rule.transitions} | predicted),
     ):
         parent = document.parent
         inherited = set[str]() if parent is None else section_entries(parent, section).keys()

@@ -77,6 +77,7 @@ CODES: dict[str, str] = {
     "TRL232": "`steps` is not a Boolean formula over propositions",
     "TRL233": "future operator in `applies_to`",
     "TRL234": "`for_each` is not a path, a list of paths or a tuple of paths",
+    "TRL804": "invalid proposition or memory formula under `predict`",
     "TRL240": "example is not a list of steps",
     "TRL241": "events of an example not found or not readable",
     "TRL242": "invalid event in an example",

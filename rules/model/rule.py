@@ -117,18 +117,31 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class PackMemory:
+    """The basis of a pack's prediction beside its rules, from `predict`.
+
+    `propositions` are further ones that a chain distinguishes, `memory` the memory formulas, each as a rule
+    of that id whose formula has past operators and no future ones.
+    """
+
+    propositions: Mapping[str, Predicate] = field(default_factory=dict[str, Predicate])
+    memory: tuple[Rule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RuleSet:
     """The rules of all loaded packs, ordered by pack and then as written.
 
     `sources` maps a pack's name to its YAML text, for the copy in an audit's bundle. If a pack extends
     another, `NAME.extends/PARENT` has the text of that one, `NAME.uses.1/USED` that of the first it uses,
     and so on. `selection` has the words that chose the rules among those of the packs, by option; it is empty
-    where all were taken.
+    where all were taken. `memory` has the `predict` sections by pack.
     """
 
     rules: tuple[Rule, ...]
     sources: Mapping[str, str]
     selection: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    memory: Mapping[str, PackMemory] = field(default_factory=dict[str, PackMemory])
 
     @property
     def packs(self) -> tuple[str, ...]:

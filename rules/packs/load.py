@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from ..model.problem import Problem, RuleError, counted, did_you_mean
-from ..model.rule import PropositionExample, Rule, RuleSet
+from ..model.rule import PackMemory, PropositionExample, Rule, RuleSet
 from .inheritance import (
     PARENT_SUFFIX,
     PackReference,
@@ -70,10 +70,12 @@ def read_packs(paths: Paths) -> Packs:
     documents: dict[str, Document] = {}
     rules: list[Rule] = []
     propositions: list[PropositionExample] = []
+    memory: dict[str, PackMemory] = {}
     pack_sources = [_FileSource(file, source) for file, source in _files(paths, errors).items()]
     for document, pack in _read(pack_sources, errors):
         rules += pack.rules
         propositions += pack.propositions
+        memory[pack.name] = pack.memory
         if pack.name in documents and pack.named:
             hint = f"the other is in {documents[pack.name].source}: rename one of them"
             location = document.location(document.at(("pack",)))
@@ -84,7 +86,8 @@ def read_packs(paths: Paths) -> Packs:
     rules.sort(key=lambda rule: rule.pack)
     sources = _sources(documents)
     written = sum(len(document.items("rules")) for document in documents.values())
-    return Packs(RuleSet(tuple(rules), sources), tuple(errors), documents, written, tuple(propositions))
+    rule_set = RuleSet(tuple(rules), sources, memory=memory)
+    return Packs(rule_set, tuple(errors), documents, written, tuple(propositions))
 
 
 def shipped_packs() -> tuple[str, ...]:
@@ -100,7 +103,7 @@ def pack_text(text: str, source: str = "<pack>") -> RuleSet:
     document, pack = resolve_source(_TextSource(source, text))
     if pack.problems:
         raise RuleError(pack.problems)
-    return RuleSet(pack.rules, _sources({pack.name: document}))
+    return RuleSet(pack.rules, _sources({pack.name: document}), memory={pack.name: pack.memory})
 
 
 def load_texts(sources: Mapping[str, str]) -> RuleSet:
@@ -112,11 +115,13 @@ def load_texts(sources: Mapping[str, str]) -> RuleSet:
     errors: list[Problem] = []
     rules: list[Rule] = []
     documents: dict[str, Document] = {}
+    memory: dict[str, PackMemory] = {}
     for document, pack in _read(
         [_StoredSource(name, sources) for name in sorted(sources) if "/" not in name], errors
     ):
         rules += pack.rules
         documents[document.source] = document
+        memory[pack.name] = pack.memory
         for _, referred in stored_documents(document, document.source):
             name = referred.source.rpartition("/")[2]
             if pack_name(referred) != name:
@@ -127,7 +132,8 @@ def load_texts(sources: Mapping[str, str]) -> RuleSet:
         errors.append(Problem("TRL221", what, _AS_STORED))
     if errors:
         raise RuleError(errors)
-    return RuleSet(tuple(rules), {name: sources[name] for name in sorted(sources)})
+    stored = {name: sources[name] for name in sorted(sources)}
+    return RuleSet(tuple(rules), stored, memory=memory)
 
 
 def documents_of(rule_set: RuleSet) -> Mapping[str, Document]:

@@ -258,6 +258,24 @@ class RuleEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class PredictEntry:
+    """The basis of prediction beside the rules; no part of any rule's digest."""
+
+    propositions: list[str] = field(
+        default_factory=list[str],
+        metadata=_accepts(
+            TEXTS, "Propositions of events that a learned chain distinguishes, beside those of the rules."
+        ),
+    )
+    memory: dict[str, str] = field(
+        default_factory=dict[str, str],
+        metadata=_accepts(
+            SECTION, "Past formulas by name, on whose values the next event may depend, beside the rules."
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class PackFile:
     """A tracline rule pack."""
 
@@ -301,6 +319,13 @@ class PackFile:
     transitions: dict[str, str] = field(
         default_factory=dict[str, str],
         metadata=_accepts(SECTION, "State bits, false before the first event: `odd: not previous odd`."),
+    )
+    predict: PredictEntry | None = field(
+        default=None,
+        metadata=_accepts(
+            core_schema.nullable_schema(mapping_schema(PredictEntry)),
+            "What a chain learned by `tracline predict learn` distinguishes beside what the rules do.",
+        ),
     )
     rules: list[RuleEntry] = field(
         default_factory=list[RuleEntry],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TypeVar
 
 from ..language.operators import parse_operators
@@ -11,9 +11,10 @@ from ..language.parse import Operator, parse_formula, parse_name, parse_path, pa
 from ..model.formula import Formula, names
 from ..model.predicate import Path, Predicate
 from ..model.problem import Problem, RuleError, Snippet, by_location, did_you_mean
-from ..model.rule import Examples, ExampleSession, Precision, PropositionExample, Rule, SliceKey
+from ..model.rule import Examples, ExampleSession, PackMemory, Precision, PropositionExample, Rule, SliceKey
 from .example_events import KINDS, events_examples
 from .inheritance import condition_node, operator_name
+from .memory_section import PackNames, pack_memory
 from .proposition_examples import proposition_examples
 from .rule_fields import applies_to_fault, for_each_fault, slice_paths, steps_fault
 from .transitions import transition_faults, used_transitions
@@ -50,6 +51,7 @@ class ResolvedPack:
     scope: Scope
     problems: tuple[Problem, ...]
     propositions: tuple[PropositionExample, ...] = ()
+    memory: PackMemory = field(default_factory=PackMemory)
 
 
 def resolve(document: Document, library: Scope | None) -> ResolvedPack:
@@ -61,9 +63,10 @@ def resolve(document: Document, library: Scope | None) -> ResolvedPack:
     rules = resolver.rules()
     propositions = proposition_examples(document, resolver.name, resolver.propositions, resolver.report)
     scope = Scope(resolver.operators, resolver.transitions)
+    memory = resolver.memory()
     problems = sorted(resolver.problems, key=by_location)
     named = resolver.valid.name is not None
-    return ResolvedPack(resolver.name, named, tuple(rules), scope, tuple(problems), propositions)
+    return ResolvedPack(resolver.name, named, tuple(rules), scope, tuple(problems), propositions, memory)
 
 
 def unresolved(document: Document, problems: Iterable[Problem]) -> ResolvedPack:
@@ -163,6 +166,12 @@ class _Resolver:
             tags=tuple(entry.tags),
             examples=examples,
         )
+
+    def memory(self) -> PackMemory:
+        """Resolve the section `predict`."""
+        taken = frozenset({*self.known, *self.operators})
+        defined = PackNames(self.name, self.propositions, self.transitions, taken)
+        return pack_memory(self.document, defined, self.formula, self.report)
 
     # ---- names
 

@@ -17,6 +17,7 @@ from .pack_file import (
     Model,
     PackFile,
     PrecisionEntry,
+    PredictEntry,
     RuleEntry,
     field_names,
     read_fields,
@@ -257,6 +258,8 @@ def _fields(path: KeyPath) -> Iterable[str]:
     """Return the fields that the mapping at the end of a path may have."""
     if _is_in_proposition(path):
         return PROPOSITION_FIELDS
+    if path[:1] == ("predict",) and len(path) > 1:
+        return field_names(PredictEntry)
     models: dict[int, type[Any]] = {1: PackFile, 3: RuleEntry}
     inner = PrecisionEntry if path[-2:-1] == ("precision",) else ExamplesEntry
     return field_names(models.get(len(path), inner))

@@ -12,11 +12,12 @@ from tracline.batch.prediction.tallied import labelled_sessions, tallied
 from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.sources.discover import Population
 from tracline.predict.chain.learned import Counted
-from tracline.predict.chain.walks import CUT
+from tracline.predict.chain.walks import CLOSED_UNMET, CUT
 from tracline.predict.counting.split import Split
 from tracline.predict.counting.tally import ChainTally
 from tracline.predict.counting.watched_rules import WatchedRules, watch
 from tracline.rules.compiler.compile import compile_rule
+from tracline.rules.engine.kernel import EVENTS_MAX
 from tracline.rules.language.parse import parse_predicate
 from tracline.rules.model.printer import to_text
 from tracline.rules.model.rule import Rule, RuleSet
@@ -87,7 +88,7 @@ def counted(
     scratch = folder / "scratch"
     scratch.mkdir()
     archive = write(folder / "events.parquet", rows(sessions))
-    tally = tallied(archive, watch(rule_set, {}), split, scratch, AuditOptions(), Population())
+    tally = tallied(archive, watch(rule_set), split, scratch, AuditOptions(), Population())
     return list(tally.counted())
 
 
@@ -171,7 +172,7 @@ def buckets(watched: WatchedRules, sessions: Sequence[SlowSession], folder: Path
 def test_counts_of_parts_add_up(desk: RuleSet, tmp_path: Path, hold_out: float) -> None:
     """Any division of the sessions into buckets, in any order, has the counts and walks of one bucket."""
     sessions, random = random_sessions(60, 3), Random(3)
-    watched, split = watch(desk, {}), Split(hold_out, seed=7)
+    watched, split = watch(desk), Split(hold_out, seed=7)
     whole = ChainTally(watched, split)
     for bucket in buckets(watched, sessions, tmp_path / "whole"):
         whole.add(bucket)
@@ -202,7 +203,7 @@ def test_threads_files_and_spilled_buckets_change_nothing(
     scratch = tmp_path / "again"
     scratch.mkdir()
     options = AuditOptions(threads=3)
-    tally = tallied(archive, watch(desk, {}), Split(0.3, 1), scratch, options, Population())
+    tally = tallied(archive, watch(desk), Split(0.3, 1), scratch, options, Population())
     assert [tables(counts) for counts in tally.counted()] == expected
 
 
@@ -238,3 +239,94 @@ def test_an_unknown_slice_cuts_every_sequence_of_its_session(desk: RuleSet, tmp_
     assert counts.walks.endings.tolist() == [CUT, CUT]
     expected = slow_sequences(compile_rule(desk.rules[number]), SlowSession("s", events), True)
     assert counted_transitions(counts) == transitions(expected)
+
+
+MEMORY = """
+predict:
+  propositions: [r]
+  memory: {met: once q, decided: not q since p}
+"""
+
+
+def with_memory(folder: Path, text: str) -> RuleSet:
+    """Return the rules of the pack with a third proposition and this section."""
+    file = folder / "memory.yaml"
+    file.write_text(PACK.replace("rules:", '  r: text contains "r"\nrules:') + text)
+    return load_packs(file)
+
+
+def test_memory_formulas_divide_the_contexts_by_their_values(tmp_path: Path) -> None:
+    """The memory of a place has the formulas that are true after its event, for every kind of rule."""
+    rule_set = with_memory(tmp_path, MEMORY)
+    sessions = random_sessions(40, 6)
+    for counts in counted(sessions, rule_set, tmp_path):
+        is_sliced = counts.rule in ("sliced", "both")
+        walks = counts.walks
+        symbols = (*counts.symbols.symbols, "start")
+        for first, last in zip(walks.bounds[:-1], walks.bounds[1:], strict=True):
+            after_q = decided = False
+            for context in walks.contexts[first:last].tolist():
+                true = symbols[counts.contexts.symbols[context]].partition(":")[2].partition("+")[0]
+                after_q |= "q" in true
+                decided = "p" in true or (decided and "q" not in true)
+                memory = counts.steps.memory[counts.contexts.states[context]]
+                expected = ["met"] * after_q + ["decided"] * decided
+                assert [name for name in memory.split(",") if name not in ("", "+own")] == expected
+                assert is_sliced or "+own" not in memory
+
+
+def test_a_memory_formula_that_the_state_decides_changes_no_context(tmp_path: Path) -> None:
+    """`once p` is what the machine of the rule remembers, so the contexts and the counts stay."""
+    sessions = random_sessions(40, 7)
+    pack = PACK[: PACK.index("  - {id: plain")] + "  - {id: r, formula: 'always (q -> once p)'}\n"
+    found: list[Counted] = []
+    for name, text in (("with", "predict: {memory: {seen: once p}}\n"), ("without", "")):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "desk.yaml").write_text(pack + text)
+        found += counted(sessions, load_packs(folder / "desk.yaml"), folder)
+    assert found[0].counts.counts.tolist() == found[1].counts.counts.tolist()
+    assert len(found[0].steps.states) == len(found[1].steps.states)
+    assert set(found[0].steps.memory) == {"", "seen"}
+
+
+def test_propositions_of_the_section_are_part_of_symbols(tmp_path: Path) -> None:
+    """A proposition that no rule uses distinguishes events only where the section names it."""
+    archive = [SlowSession("s", [SlowEvent("", frozenset("pr"))])]
+    texts: list[tuple[str, ...]] = []
+    for name, text in (("with", MEMORY), ("without", "")):
+        folder = tmp_path / name
+        folder.mkdir()
+        texts.append(counted(archive, with_memory(folder, text), folder)[0].symbols.symbols)
+    assert texts == [("user:p,r",), ("user:p",)]
+
+
+def test_what_is_unknown_leads_to_sets_of_states_and_cuts_where_runs_differ(
+    desk: RuleSet, tmp_path: Path
+) -> None:
+    """An uncaptured text may have either word; the sequence is cut where only some completions violate."""
+    rows_of_archive = session("s", user("p"), user(None), user(""), user("p"))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    archive = write(tmp_path / "events.parquet", rows_of_archive)
+    tally = tallied(archive, watch(desk), EVERYTHING, scratch, AuditOptions(), Population())
+    plain, stepped, *_ = tally.counted()
+    # always (p -> eventually q): the unknown event may have answered the first p, or not; the last one asks.
+    machine = compile_rule(desk.rules[0])
+    states = len(machine.next)
+    numbers = [int(plain.steps.states[plain.contexts.states[place]]) for place in plain.walks.contexts]
+    assert [number >= states for number in numbers] == [False, False, True, True, False]
+    assert plain.walks.endings.tolist() == [CLOSED_UNMET]
+    # always (p -> next q): at the unknown event only some completions have the q that the first p needs.
+    assert stepped.walks.endings.tolist() == [CUT]
+    assert len(stepped.walks.contexts) == 2
+    assert counted_transitions(stepped)["user:p", int(stepped.steps.states[1]), "user:p?,q?"] == 1
+
+
+def test_events_over_the_limit_and_open_sessions_cut(desk: RuleSet, tmp_path: Path) -> None:
+    """No place follows the event number `EVENTS_MAX`; the rule has no end there."""
+    events = [SlowEvent("user:p", frozenset("p"))] * (EVENTS_MAX + 2)
+    counts = counted([SlowSession("long", events)], desk, tmp_path)[0]
+    assert len(counts.walks.contexts) == EVENTS_MAX + 1
+    assert counts.walks.endings.tolist() == [CUT]
+    assert "end" not in {following for _, _, following in counted_transitions(counts)}

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tracline.predict.chain.walks import CLOSED, CLOSED_UNMET, CUT
 from tracline.predict.explaining.chain_graph import ENDED_NODE, VIOLATED_NODE, ChainGraph
 from tracline.predict.explaining.next_symbols import Actor, actor_of, next_symbols
 from tracline.predict.explaining.paths import likeliest_paths
+from tracline.predict.explaining.real_sessions import session_along
 from tracline.predict.explaining.rises import RiskRise, risk_rises
 
 from ...support.chains.graphs import continuations, random_graph
+from ...support.chains.walks import Walk, walks_of
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -72,3 +75,17 @@ def test_the_greatest_rises_are_named_in_order() -> None:
     risks = np.array([0.02, 0.025, 0.31, 0.1, 0.2, 0.25, 0.5, np.nan])
     assert risk_rises(risks) == [RiskRise(2, 0.025, 0.31), RiskRise(4, 0.1, 0.2), RiskRise(6, 0.25, 0.5)]
     assert risk_rises(np.array([0.2, 0.1])) == []
+
+
+def test_a_real_session_goes_the_way_of_a_path() -> None:
+    """The first that did; a close is the end of a closed sequence only, and slices do not run together."""
+    walks = walks_of(
+        [
+            Walk(4, [0, 1], [False, False], CUT),
+            Walk(4, [2, 1], [False, True], CLOSED_UNMET),
+            Walk(7, [0, 1, 2], [False, False, True], CLOSED),
+        ]
+    )
+    symbols, end = np.array([3, 0, 1], dtype=np.int32), 3
+    ways = {(0, (0,)): 4, (0, (0, 1)): 7, (0, (0, 3)): None, (2, (0, 3)): 4, (1, (3,)): 4, (0, (2,)): None}
+    assert {way: session_along(walks, symbols, end, *way) for way in ways} == ways

@@ -272,6 +272,8 @@ def test_unused_names() -> None:
         "unused transition `t`",
     ]
     assert check(pack_text(text)) == ()
+    section = "predict: {propositions: [b], memory: {m: once t}}\nrules:\n  - {id: r, formula: always a}\n"
+    assert check(pack_text(text + section)) == ()
 
 
 @pytest.mark.parametrize(

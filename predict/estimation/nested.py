@@ -1,0 +1,114 @@
+"""Nested estimation: each level of what is remembered leans on the coarser one above it.
+
+P(w | g) = (n(g, w) + kappa P(w | parent of g)) / (n(g) + kappa), from all contexts together at the top
+(Jeffreys' prior) to single contexts. Each kappa is chosen by the log score of five folds of sessions, each
+predicted from the others, one level after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...rules.model.arrays import F64, I64
+from ..chain.contexts import FOLDS
+from ..chain.learned import Counted
+
+KAPPAS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
+"""The weights to choose from."""
+
+JEFFREYS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class NestedLevel:
+    """One level: the columns that its groups agree in, and the weight of the level above.
+
+    Columns are `symbol`, `state`, `row` and `agent`; a row has the state and what the memory formulas
+    remember.
+    """
+
+    columns: tuple[str, ...]
+    kappa: float
+
+
+@dataclass(frozen=True, slots=True)
+class NestedEstimate:
+    """The weights of all levels, the coarsest first, and the distribution above them."""
+
+    top: F64
+    levels: tuple[NestedLevel, ...]
+
+
+def nested(counted: Counted, *, has_history: bool = True) -> NestedEstimate:
+    """Return the estimate of a rule's counts; without history the machine's state decides nothing."""
+    counts = counted.counts
+    total = np.bincount(counts.nexts, counts.counts, counted.symbols.boundary + 1)
+    parent = _top_without(counted)
+    levels: list[NestedLevel] = []
+    for columns in levels_of(counted, has_history=has_history):
+        groups = groups_of(counted, columns)[counts.contexts]
+        pairs, sums = _without_fold(counted, groups)
+        scores = [
+            float(counts.counts @ np.log((pairs + kappa * parent) / (sums + kappa))) for kappa in KAPPAS
+        ]
+        kappa = KAPPAS[int(np.argmax(scores))]
+        levels.append(NestedLevel(columns, kappa))
+        parent = (pairs + kappa * parent) / (sums + kappa)
+    return NestedEstimate((total + JEFFREYS) / (total.sum() + JEFFREYS * len(total)), tuple(levels))
+
+
+def levels_of(counted: Counted, *, has_history: bool) -> list[tuple[str, ...]]:
+    """Return the columns of the levels; one that divides no group further is left out."""
+    with_memory = any(counted.steps.memory)
+    levels: list[tuple[str, ...]] = [("symbol",)]
+    if has_history:
+        levels.append(("symbol", "state"))
+    if with_memory:
+        levels.append(("symbol", "row") if has_history else ("symbol", "memory"))
+    if len(counted.agents) > 1:
+        levels.append((*levels[-1], "agent"))
+    return levels
+
+
+def groups_of(counted: Counted, columns: Sequence[str]) -> I64:
+    """Return the number of the group of each context, in the order of their columns."""
+    texts = {text: number for number, text in enumerate(sorted(set(counted.steps.memory)))}
+    memory = np.array([texts[text] for text in counted.steps.memory], dtype=np.int64)
+    rows = counted.contexts.states
+    values = {
+        "symbol": counted.contexts.symbols,
+        "state": counted.steps.states[rows],
+        "memory": memory[rows],
+        "row": rows,
+        "agent": counted.contexts.agents,
+    }
+    keys = np.stack([values[column].astype(np.int64) for column in columns], axis=1)
+    return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _top_without(counted: Counted) -> F64:
+    """Return for each transition the probability of its next symbol from the other folds."""
+    counts, width = counted.counts, counted.symbols.boundary + 1
+    cells = np.zeros((FOLDS, width))
+    np.add.at(cells, (counts.folds, counts.nexts), counts.counts)
+    rest = cells.sum(axis=0) - cells
+    shares = (rest + JEFFREYS) / (rest.sum(axis=1, keepdims=True) + JEFFREYS * width)
+    return shares[counts.folds, counts.nexts]
+
+
+def _without_fold(counted: Counted, groups: I64) -> tuple[F64, F64]:
+    """Return for each transition the counts in the other folds: of its group and symbol, and of its group."""
+    counts, width = counted.counts, counted.symbols.boundary + 1
+    return (
+        _others(groups * width + counts.nexts, counts.folds, counts.counts),
+        _others(groups, counts.folds, counts.counts),
+    )
+
+
+def _others(keys: I64, folds: np.ndarray, counts: I64) -> F64:
+    _, places = np.unique(keys, return_inverse=True)
+    _, cells = np.unique(places * FOLDS + folds, return_inverse=True)
+    return (np.bincount(places, counts)[places] - np.bincount(cells, counts)[cells]).astype(np.float64)

@@ -1,0 +1,1 @@
+"""The risks of rules: a learned chain and a rule's machine stepped together. Pure."""
