@@ -71,3 +71,14 @@ def learned_contexts(counted: Counted) -> Mask:
     learned = np.zeros(len(counted.contexts), dtype=np.bool_)
     learned[counted.counts.contexts] = True
     return learned
+
+
+def fit_warnings(learned: RuleLearned) -> list[str]:
+    """Return a warning (TRL811) for each horizon at which too few contexts are inside their intervals."""
+    name = f"{learned.counted.pack}/{learned.counted.rule}"
+    return [
+        f"{name}: TRL811 the chain does not fit within {'ever' if within is None else within}: "
+        f"{fit.contexts - len(fit.outside)} of {fit.contexts} contexts have their risk in their interval"
+        for within, fit in zip(learned.risks.horizons, learned.fits, strict=True)
+        if not fit.fits
+    ]

@@ -33,12 +33,12 @@ class SampleSizes:
         return self.local if np.isnan(self.factor) else (1.1 * self.factor) ** 2 * self.local
 
     @property
-    def local_met(self) -> int:
+    def local_sufficient(self) -> int:
         """Return the number of contexts that were left at least H* times."""
         return int((self.left >= self.local).sum())
 
     @property
-    def is_met(self) -> bool:
+    def is_sufficient(self) -> bool:
         """Return whether the rule's guarantee holds: every context has its size, and B is known."""
         return not np.isnan(self.factor) and bool((self.left >= self.required).all())
 

@@ -13,7 +13,7 @@ from tracline.batch.sources.discover import Population
 from tracline.predict.counting.split import Split
 from tracline.predict.counting.watched_rules import watch
 from tracline.predict.error import PredictError
-from tracline.predict.learning.learn_rule import RuleLearned
+from tracline.predict.learning.learn_rule import RuleLearned, fit_warnings
 from tracline.predict.learning.options import LearnOptions
 from tracline.predict.learning.sample_sizes import sample_sizes
 from tracline.rules.packs.load import pack_text
@@ -102,16 +102,31 @@ def test_held_out_sessions_are_no_part_of_the_counts(tmp_path: Path) -> None:
     assert found.intervals.sessions[start, 0] == 400 - chain.learned
 
 
-def test_the_sample_sizes_claim_only_what_is_met(tmp_path: Path) -> None:
+def test_the_sample_sizes_claim_only_what_is_sufficient(tmp_path: Path) -> None:
     """Few sessions do not meet H*, and a context that was never left is not met; many of one kind do."""
     random = Random(1)
     few = [session(f"s{number}", *map(user, random.choices("paq", k=5))) for number in range(40)]
     sizes = rule(learned(tmp_path, few), "answered").sizes
-    assert not sizes.is_met
+    assert not sizes.is_sufficient
     assert np.isnan(sizes.factor)
     many = tmp_path / "many"
     many.mkdir()
     counted = rule(learned(many, words(1_000, "pq")), "answered").counted
     wide = sample_sizes(counted, eps=0.45, delta=0.5)
-    assert wide.local_met == len(wide.left)
-    assert wide.is_met == bool((wide.left >= (1.1 * wide.factor) ** 2 * wide.local).all())
+    assert wide.local_sufficient == len(wide.left)
+    assert wide.is_sufficient == bool((wide.left >= (1.1 * wide.factor) ** 2 * wide.local).all())
+
+
+def test_a_chain_that_does_not_fit_is_warned_of(tmp_path: Path) -> None:
+    """No chain over single symbols knows at the end of `qaaap` and `zaaaa` how they began: TRL811."""
+    sessions = [session(f"s{number}", *map(user, ("qaaap", "zaaaa")[number % 2])) for number in range(600)]
+    found = fit_warnings(rule(learned(tmp_path, sessions), "never-p"))
+    assert found
+    assert all(text.startswith("desk/never-p: TRL811 the chain does not fit within ") for text in found)
+    assert fit_warnings(rule(learned_again(tmp_path, words(100, "pq")), "answered")) == []
+
+
+def learned_again(folder: Path, sessions: list[list[dict]]) -> ChainLearned:
+    """Return the chain of other sessions."""
+    (folder / "again").mkdir()
+    return learned(folder / "again", sessions)
