@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 CODES: dict[str, str] = {
+    "TRL801": "a folder that is no chain, or one of another release",
+    "TRL802": "files of a chain that do not match its `chain.json`",
+    "TRL803": "a rule that a chain was not learned from",
     "TRL807": "a file that is not a Markov chain of a known format",
     "TRL808": "rows of a chain that are no probabilities",
     "TRL809": "a label that no state of a chain has",
