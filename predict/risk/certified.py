@@ -1,8 +1,8 @@
 """Solving x = T x + b with a certificate from both sides, for a T that is given by its products alone.
 
 T is nonnegative and its rows add up to at most 1; from every unknown, the chain leaves the unknowns with
-certainty. If d - T d >= 1 and |x' - (T x' + b)| <= r, roundings included, then x' - r d and x' + r d are bounds of x: the
-difference e = x' - x has e - T e <= r <= r (d - T d), so e <= r d, and likewise from below.
+certainty. If d - T d >= 1 and |x' - (T x' + b)| <= r, roundings included, then x' - r d and x' + r d are
+bounds of x: the difference e = x' - x has e - T e <= r <= r (d - T d), so e <= r d, and likewise from below.
 """
 
 from __future__ import annotations

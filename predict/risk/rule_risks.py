@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ...rules.model.arrays import F64, I32, I64, Mask
 from ..chain.contexts import Contexts
 from ..chain.learned import Counted
-from ..chain.risks import RiskTable
+from ..chain.risks import DIGITS, Basis, RiskTable
 from ..estimation.expectation import NextSymbolChain, next_probabilities
 from ..estimation.nested import NestedEstimate, chosen_weights
 from ..estimation.options import EstimateOptions, estimated
@@ -19,21 +18,6 @@ from .solve import RiskSolver
 
 HORIZON_MAX = 1_000
 """Events of the longest horizon but that of ever."""
-
-DIGITS = 9
-"""Decimals of a stored risk."""
-
-
-class Basis(StrEnum):
-    """The counts that a risk rests on.
-
-    They are those of the context itself; for a context without a visit those of its symbol; for a symbol that
-    the chain lacks those of the row.
-    """
-
-    CONTEXT = "context"
-    SYMBOL = "symbol"
-    STATE = "state"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +34,12 @@ class RuleRisks:
 
     `table` has those of `counted.contexts`, of which the `learned` ones have counts. `others` are the further
     contexts that may occur, with `other_risks` by horizon; in them the symbol `boundary + 1` is one that the
-    chain lacks, and `unseen` is the estimate that its risks rest on.
+    chain lacks, and `unseen` is the estimate that its risks rest on. Where `agents` are several, one number
+    more stands for any other agent.
     """
 
     counted: Counted
+    agents: tuple[str, ...]
     options: RiskOptions
     estimate: NestedEstimate
     unseen: NestedEstimate
@@ -79,6 +65,9 @@ def rule_risks(counted: Counted, options: RiskOptions) -> RuleRisks:
     """
     assert all(each is None or 1 <= each <= HORIZON_MAX for each in options.horizons)
     horizons = tuple(sorted(set(options.horizons), key=lambda each: (each is None, each)))
+    agents = counted.agents
+    if len(agents) > 1:
+        counted = replace(counted, agents=(*agents, ""))
     estimate = estimated(counted, options.estimate)
     chain = NextSymbolChain(counted, estimate)
     solver = RiskSolver(counted, chain)
@@ -94,7 +83,7 @@ def rule_risks(counted: Counted, options: RiskOptions) -> RuleRisks:
         horizons, _risks_at(counted, tables, counted.contexts), chain.probabilities(counted.contexts)
     )
     other_risks = _risks_at(counted, tables, others)
-    return RuleRisks(counted, options, estimate, unseen, table, learned, others, other_risks)
+    return RuleRisks(counted, agents, options, estimate, unseen, table, learned, others, other_risks)
 
 
 def _unseen_columns(counted: Counted, has_history: bool) -> list[tuple[str, ...]]:
