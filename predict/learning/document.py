@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -11,6 +12,8 @@ import orjson
 from ...rules.model.machine import Machine
 from ...rules.model.rule import RuleSet
 from ..counting.split import Split
+from ..counting.watched_rules import WatchedRules
+from ..folder.tables import RuleToWrite
 from ..validation.fit import ChainFit
 from ..validation.thresholds import RiskThreshold
 from .learn_rule import LearnedFrom, RuleLearned
@@ -57,6 +60,19 @@ def chain_document(
         "events": learned.events,
         "packs": dict(rule_set.sources),
     }
+
+
+def rules_to_write(rules: Sequence[RuleLearned], watched: WatchedRules) -> list[RuleToWrite]:
+    """Return the learned rules for the chain's folder; they are those of `watched`, in its order."""
+    return [
+        RuleToWrite(
+            learned.risks,
+            learned.intervals,
+            machine_fingerprint(machine),
+            rule_document(learned, rule.severity.value),
+        )
+        for learned, rule, machine in zip(rules, watched.rules, watched.compiled.machines, strict=False)
+    ]
 
 
 def rule_document(learned: RuleLearned, severity: str) -> dict[str, Any]:
