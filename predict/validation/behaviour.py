@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...rules.model.arrays import I64
+from ...rules.model.arrays import I64, Mask
 from ..chain.alignment import ABSENT, Alignment, aligned
 from ..chain.contexts import END, START
 from ..chain.learned import Counted
+from ..chain.walks import CUT, Walks
 from .changed_contexts import changed_contexts
 from .context_intervals import binomial_interval
+from .outcomes import NEVER, outcomes
 
 NEXTS_NAMED_MAX = 3
 """Next symbols of a changed context that are named."""
@@ -81,6 +83,21 @@ def violating_share(violating: int, sessions: int, error: float) -> ViolatingSha
     """Return the share with its Clopper-Pearson interval, which misses it with at most `error`."""
     low, high = binomial_interval(np.array([violating]), np.array([sessions]), error)
     return ViolatingShare(sessions, violating, float(low[0]), float(high[0]))
+
+
+def violating_sessions(walks: Walks) -> tuple[int, int]:
+    """Return the number of sessions with a verdict against the agent, and that of all that were seen whole.
+
+    Sessions with a sequence that was cut are in neither.
+    """
+    found = outcomes(walks)
+    _, sessions = np.unique(walks.sessions, return_inverse=True)
+    size = int(sessions.max(initial=-1)) + 1
+    first: Mask = np.less(found.distances[walks.bounds[:-1]], NEVER)
+    is_cut: Mask = np.equal(walks.endings, CUT)
+    cut = np.bincount(sessions[is_cut], minlength=size) > 0
+    violating = np.bincount(sessions[first], minlength=size) > 0
+    return int((violating & ~cut).sum()), int((~cut).sum())
 
 
 def behaviour_change(

@@ -11,9 +11,16 @@ from tracline.predict.chain.alignment import ABSENT, aligned
 from tracline.predict.chain.contexts import Contexts, SymbolSet
 from tracline.predict.chain.learned import Counted
 from tracline.predict.chain.steps import PENDING_STEP, VIOLATED_STEP
-from tracline.predict.validation.behaviour import BehaviourChange, behaviour_change, violating_share
+from tracline.predict.chain.walks import CLOSED_UNMET, CUT
+from tracline.predict.validation.behaviour import (
+    BehaviourChange,
+    behaviour_change,
+    violating_sessions,
+    violating_share,
+)
 
 from ...support.chains.counts import counted_of, steps_of
+from ...support.chains.walks import random_sequences, walks_of
 
 STEPS = steps_of([[0, 1], [1, 0]], [[PENDING_STEP, PENDING_STEP], [VIOLATED_STEP, PENDING_STEP]], [1, 1])
 FEW, MANY = violating_share(6, 714, 0.05), violating_share(60, 714, 0.05)
@@ -82,3 +89,12 @@ def test_worse_is_an_interval_above_the_other() -> None:
     same = change(first, first)
     assert not same.is_worse
     assert not same.is_better
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_violating_sessions_are_counted_once(seed: int) -> None:
+    """A session violates where one of its sequences does; one with a cut sequence is left out."""
+    sequences = random_sequences(np.random.default_rng(seed), 30, 4)
+    whole = {each.session for each in sequences} - {each.session for each in sequences if each.ending == CUT}
+    violating = {each.session for each in sequences if any(each.violated) or each.ending == CLOSED_UNMET}
+    assert violating_sessions(walks_of(sequences)) == (len(violating & whole), len(whole))

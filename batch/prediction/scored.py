@@ -1,0 +1,72 @@
+"""The scores of a chain's risks on an archive: rule by rule, beside the chain over labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...predict.chain.learned import Counted
+from ...predict.chain.over_archive import OverArchive, over_archive
+from ...predict.estimation.expectation import NextSymbolChain
+from ...predict.estimation.nested import NestedEstimate, nested
+from ...predict.risk.solve import risk_table
+from ...predict.validation.drift import LogScoreDrift, log_score_drift
+from ...predict.validation.next_symbol_costs import next_symbol_costs
+from ...predict.validation.rule_scores import SEED, HorizonScores, Promise, rule_scores
+from ...rules.model.arrays import F64
+
+UNSEEN_MAX = 0.05
+"""The share of events with a symbol that the chain lacks, above which a warning is due (TRL812)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredRule:
+    """The scores of one rule on an archive.
+
+    `risks` are the chain's by [context, horizon] of `over`, the unknown context last. `log_score` is that of
+    the next symbols.
+    """
+
+    over: OverArchive
+    risks: F64
+    horizons: tuple[HorizonScores, ...]
+    log_score: LogScoreDrift
+
+    @property
+    def is_unseen(self) -> bool:
+        """Return whether too many events have a symbol that the chain lacks."""
+        return self.over.unseen_share > UNSEEN_MAX
+
+
+def scored_rule(
+    chain: Counted,
+    estimate: NestedEstimate,
+    archive: Counted,
+    horizons: Sequence[int | None],
+    promise: Promise,
+) -> ScoredRule:
+    """Return the scores of a rule; the chain over labels is estimated from the same counts."""
+    over = over_archive(chain, archive)
+    table = risk_table(over.counted, NextSymbolChain(over.counted, estimate), horizons)
+    labels = nested(chain, has_history=False)
+    without = risk_table(over.counted, NextSymbolChain(over.counted, labels), horizons)
+    risks = over.with_unknown(table.values)
+    learned = np.append(over.learned, False)
+    costs = next_symbol_costs(over, table.next_probabilities)
+    return ScoredRule(
+        over=over,
+        risks=risks,
+        horizons=rule_scores(
+            over.counted.walks,
+            table.horizons,
+            risks,
+            over.with_unknown(without.values),
+            learned,
+            promise,
+        ),
+        log_score=log_score_drift(
+            costs.costs, costs.expected, costs.sessions, np.random.default_rng(SEED), promise.confidence
+        ),
+    )

@@ -1,0 +1,68 @@
+"""The graph of one rule from a context on: all that may come after it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...rules.model.arrays import I64
+from ..chain.contexts import Contexts
+from ..chain.learned import Counted
+from ..chain.steps import CUT_STEP, VIOLATED_STEP
+from ..error import PredictError
+from ..estimation.expectation import NextSymbolChain
+from ..risk.solve import RiskSolver
+from .chain_graph import ENDED_NODE, VIOLATED_NODE, ChainGraph
+from .explanation import ExplainedChain
+
+CELLS_MAX = 50_000_000
+"""The most pairs of a node and a next symbol."""
+
+
+def explained_chain(
+    counted: Counted, chain: NextSymbolChain, start: tuple[int, int, int], within: int | None
+) -> ExplainedChain:
+    """Return the graph of what comes after an agent, symbol and row; that is its node 0.
+
+    Raises PredictError (TRL810) where it is too large.
+    """
+    agent, nodes = start[0], _reachable(counted, start)
+    width = counted.symbols.boundary + 1
+    if len(nodes) * width > CELLS_MAX:
+        what = f"{counted.pack}/{counted.rule}: {len(nodes):,} contexts of {width:,} next symbols"
+        raise PredictError("TRL810", "chain", what, f"an explanation may have {CELLS_MAX:,} pairs")
+    symbols, rows = nodes[:, 0].astype(np.int32), nodes[:, 1].astype(np.int32)
+    agents = np.full(len(nodes), agent, dtype=np.int32)
+    graph = ChainGraph(chain.probabilities(Contexts(agents, symbols, rows)), _targets(counted, nodes))
+    if within is not None:
+        risks, after = graph.risks_within(within), graph.risks_within(within - 1)
+    else:
+        risks = after = RiskSolver(counted, chain).ever()[agents, symbols, rows]
+    return ExplainedChain(graph, rows, counted.symbols, counted.steps, within, risks, after)
+
+
+def _reachable(counted: Counted, start: tuple[int, int, int]) -> I64:
+    """Return the pairs of a symbol and a row that come after the start, which is the first."""
+    _, symbol, row = start
+    found: dict[tuple[int, int], None] = {(symbol, row): None}
+    rows, waiting = {row}, [row]
+    while waiting:
+        following: list[int] = counted.steps.next[waiting.pop()].tolist()
+        found |= dict.fromkeys(enumerate(following))
+        waiting += [target for target in dict.fromkeys(following) if target not in rows]
+        rows.update(following)
+    return np.array(list(found), dtype=np.int64)
+
+
+def _targets(counted: Counted, nodes: I64) -> I64:
+    steps, pairs = counted.steps, nodes.tolist()
+    number: dict[tuple[int, int], int] = {(pair[0], pair[1]): place for place, pair in enumerate(pairs)}
+    rows = sorted({row for _, row in number})
+    table = np.full((len(steps.states), counted.symbols.boundary + 1), ENDED_NODE, dtype=np.int64)
+    for row in rows:
+        if not steps.finals[row]:
+            table[row, :-1] = [number[pair] for pair in enumerate(steps.next[row].tolist())]
+    table[:, :-1][steps.verdicts == VIOLATED_STEP] = VIOLATED_NODE
+    table[:, :-1][steps.verdicts == CUT_STEP] = ENDED_NODE
+    table[steps.violates_at_end(), -1] = VIOLATED_NODE
+    table[steps.finals] = ENDED_NODE
+    return table[nodes[:, 1]]
