@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import orjson
 import polars as pl
 
 from ..error import PredictError
-from .learned_chain import LearnedChain, chain_rule
+from .learned_chain import ChainRule, LearnedChain, chain_rule
 from .tables import CHAIN, COUNTS, RISK, SCHEMA
 
 _HINT = "name a folder that `tracline predict learn` of this release wrote"
@@ -26,15 +26,16 @@ def load_chain(path: str | Path) -> LearnedChain:
     where = str(folder / CHAIN)
     try:
         text = (folder / CHAIN).read_bytes()
-        content: Any = orjson.loads(text)
+        loaded: object = orjson.loads(text)
     except (OSError, orjson.JSONDecodeError):
         raise PredictError("TRL801", str(folder), "not a chain", _HINT) from None
-    if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+    if not isinstance(loaded, dict) or cast("dict[str, Any]", loaded).get("schema") != SCHEMA:
         raise PredictError("TRL801", where, f"not a chain of the version `{SCHEMA}`", _HINT)
+    content = cast("dict[str, Any]", loaded)
     tables = {name: _table(folder / name, content["files"][name]) for name in (COUNTS, RISK)}
     counts = tables[COUNTS].partition_by("pack", "rule", as_dict=True)
     risks = tables[RISK].partition_by("pack", "rule", as_dict=True)
-    rules = {
+    rules: dict[tuple[str, str], ChainRule] = {
         (each["pack"], each["rule"]): chain_rule(
             each, counts.get((each["pack"], each["rule"])), risks[each["pack"], each["rule"]]
         )

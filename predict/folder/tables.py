@@ -143,18 +143,17 @@ def _contexts(counted: Counted, contexts: Contexts, agents: Sequence[str | None]
     steps, symbols = counted.steps, (*counted.symbols.symbols, START, UNSEEN)
     rows: list[int] = contexts.states.tolist()
     size = len(rows)
-    return pl.DataFrame(
-        {
-            "pack": pl.Series([counted.pack] * size, dtype=pl.String),
-            "rule": [counted.rule] * size,
-            "agent": [agents[number] for number in contexts.agents.tolist()],
-            "symbol": [symbols[number] for number in contexts.symbols.tolist()],
-            "memory": [steps.memory[row] for row in rows],
-            "state": steps.states[contexts.states],
-            "residual": [steps.residuals[row] for row in rows],
-        },
-        schema_overrides={name: pl.String for name in _COUNT_KEYS if name not in ("state", "next")},
-    )
+    columns: dict[str, object] = {
+        "pack": [counted.pack] * size,
+        "rule": [counted.rule] * size,
+        "agent": [agents[number] for number in contexts.agents.tolist()],
+        "symbol": [symbols[number] for number in contexts.symbols.tolist()],
+        "memory": [steps.memory[row] for row in rows],
+        "state": steps.states[contexts.states],
+        "residual": [steps.residuals[row] for row in rows],
+    }
+    texts = {name: pl.String for name in columns if name != "state"}
+    return pl.DataFrame(columns, schema_overrides=texts)
 
 
 def _values(within: int | None, risk: F64, low: F64, high: F64) -> dict[str, pl.Series | pl.Expr]:
