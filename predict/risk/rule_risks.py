@@ -86,6 +86,14 @@ def rule_risks(counted: Counted, options: RiskOptions) -> RuleRisks:
     return RuleRisks(counted, agents, options, estimate, unseen, table, learned, others, other_risks)
 
 
+def risk_table(counted: Counted, chain: NextSymbolChain, horizons: Iterable[int | None]) -> RiskTable:
+    """Return the rounded risks of the contexts under a given chain, the shortest horizon first."""
+    ordered = tuple(sorted(set(horizons), key=lambda each: (each is None, each)))
+    solved = RiskSolver(counted, chain).each_within(ordered)
+    values = _risks_at(counted, [solved[each][0] for each in ordered], counted.contexts)
+    return RiskTable(ordered, values, chain.probabilities(counted.contexts))
+
+
 def _unseen_columns(counted: Counted, has_history: bool) -> list[tuple[str, ...]]:
     """Return the levels of the distribution after a symbol that the chain lacks."""
     has_memory = any(counted.steps.memory)
