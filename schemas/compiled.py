@@ -1,24 +1,72 @@
-"""Compilation of loops with Numba."""
+"""Compilation of loops with Numba, and the cache of what it compiled.
+
+Numba's own cache notices a change of a function's own file only. This one also notices changes of the
+constants and of the compiled functions that a function has from other files, because their digest is part of
+each key: a stale loop would give wrong verdicts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType
 from typing import Any, cast
 
 import numba
+import numpy as np
+from numpy.typing import NDArray
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile the function on first use, without the interpreter lock, and cache it on disk if possible.
 
     The function makes no array: then nothing is counted as it passes arrays on, which would take most of the
-    time of a short function. The cache notices a change of the function's own file only: functions that call
-    each other belong in one file.
+    time of a short function.
     """
-    compiler = cast(Any, numba)
-    options = {"nogil": True, "error_model": "numpy", "_nrt": False}
+    return compiled_with(function, _nrt=False)
+
+
+def compiled_with(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """Compile the function as `compiled` does, with further options of Numba; it may make arrays."""
+    dispatcher = cast(Any, numba).njit(nogil=True, error_model="numpy", **options)(function)
     try:
-        return compiler.njit(cache=True, **options)(function)
+        dispatcher.enable_caching()
     except RuntimeError:
         # Neither this folder nor the user's cache is writable, as in a read-only container.
-        return compiler.njit(**options)(function)
+        return dispatcher
+    cache = dispatcher._cache
+    key_of_file = cache._index_key
+
+    def key(signature: object, codegen: object) -> tuple[object, ...]:
+        return (*key_of_file(signature, codegen), digest_of(cast(FunctionType, function)))
+
+    cache._index_key = key
+    return dispatcher
+
+
+def digest_of(function: FunctionType) -> str:
+    """Return a digest of a function, of its global constants, and of the compiled functions that it calls."""
+    digest = hashlib.sha256()
+    for part in _parts(function, set()):
+        digest.update(hashlib.sha256(part).digest())
+    return digest.hexdigest()
+
+
+def _parts(function: FunctionType, seen: set[FunctionType]) -> Iterator[bytes]:
+    """Yield what the compiled form of a function depends on; `seen` are the functions that were read."""
+    seen.add(function)
+    code = function.__code__
+    yield code.co_code
+    yield repr([constant for constant in code.co_consts if not isinstance(constant, CodeType)]).encode()
+    for name in code.co_names:
+        value = function.__globals__.get(name)
+        inner = cast("FunctionType | None", getattr(value, "py_func", None))
+        yield name.encode()
+        if inner is not None:
+            if inner not in seen:
+                yield from _parts(inner, seen)
+        elif isinstance(value, np.ndarray):
+            array = cast("NDArray[Any]", value)
+            yield f"{array.dtype.str} {array.shape}".encode() + array.tobytes()
+        elif isinstance(value, (int, float, str, bytes, tuple, np.generic)):
+            yield repr(cast(object, value)).encode()

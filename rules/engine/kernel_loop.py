@@ -11,12 +11,11 @@ state `s`. The entry of such a run is the row `followed` of its column, and each
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
-import numba
 import numpy as np
 
+from ...schemas.compiled import compiled_with
 from ..model.machine import APPLIES, SATISFIED, STAYS_SATISFIED, STAYS_VIOLATED, VERDICT_MASK, VIOLATED
 
 FOUND_VIOLATED = 1
@@ -45,14 +44,8 @@ UNDECIDED, MAY_APPLY = np.uint8(1), np.uint8(2)
 """Bits of `Memory.doubts`: the rule is unjudged in the session; it applies there in some run that follows."""
 
 
-def njit(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile the function on first use, without the interpreter lock, and cache it on disk if possible."""
-    compiler = cast(Any, numba)
-    try:
-        return compiler.njit(nogil=True, cache=True, error_model="numpy")(function)
-    except RuntimeError:
-        # Neither this folder nor the user's cache is writable, as in a read-only container.
-        return compiler.njit(nogil=True, error_model="numpy")(function)
+njit = compiled_with
+"""Compile a loop that may make arrays."""
 
 
 @njit
