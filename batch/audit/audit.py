@@ -24,8 +24,8 @@ from ..evidence import bundle
 from ..evidence.output_folder import staged
 from ..findings.bundle_rules import keyed
 from ..findings.waiving import WaivedCounts
+from ..following.crossings import FollowedChain, write_crossings
 from ..nights.night import Night, night_of
-from ..prediction.crossings import FollowedChain, write_crossings
 from ..prepare import spill
 from ..prepare.ahead import behind
 from ..prepare.buckets import Buckets, label_passes, labelled

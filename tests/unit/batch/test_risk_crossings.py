@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 from tracline.batch.audit.audit import audit
-from tracline.batch.prediction.crossings import FollowedChain
+from tracline.batch.following.crossings import FollowedChain
 from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.redaction.redact import redact
 from tracline.batch.redaction.secret import RedactionSecret
