@@ -18,6 +18,8 @@ __all__ = ["PredictError", "laplace", "pac_local"]
 _MODULES = {
     "PredictError": ".error",
     "laplace": ".estimation.smoothing",
+    # Not among the names above: the folder `predict/folder/` imports this one.
+    "load_chain": ".folder.load",
     "pac_local": ".estimation.sample_size",
 }
 
