@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo pipeline check lint types fast test loops kafka soak kills bench exhaustive generated lock clean pictures test-collector test-frameworks test-storm
+.PHONY: help setup demo pipeline check lint types fast test loops kafka soak kills bench papers exhaustive generated lock clean pictures test-collector test-frameworks test-storm
 
 help: ## show these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -100,6 +100,9 @@ exhaustive: setup ## the differential sets that are too large for every day
 
 bench: setup ## the measurements in benchmarks/, one after another; EVENTS=10000000 for their full size
 	@for bench in $$(grep -lr __main__ benchmarks --include=*.py | sort); do echo "== $$bench"; PYTHONPATH=. $(BIN)/python $$bench $(EVENTS) || exit; done
+
+papers: setup ## the papers' figures of prediction, computed again into docs/papers.md
+	$(BIN)/python -m tracline.examples.papers docs/papers.md
 
 pictures: setup ## take the pictures of the README with Chromium: the demo's report, and the console
 	$(BIN)/python -m tests.browser.pictures

@@ -19,6 +19,7 @@ REPAIRS_MAX, REPAIRED_CHARS_MAX = 10, 100_000
 
 _ENTRY = re.compile(r"(?P<head>\s*(?:- +)*[^\s#:'\"\[{][^:#'\"]*?:\s+)(?P<value>\S.*)")
 _NO_COLON = re.compile(r"(?P<indent>\s*(?:- +)*)(?P<key>[A-Za-z_][\w-]*)\s+(?P<value>\S.*)")
+_FLOW = re.compile(r"\s*(?:- +)*[\[{]")
 _CONTINUES = re.compile(r"[|>][-+0-9]*\s*(#.*)?")
 
 
@@ -32,11 +33,17 @@ class Repair:
 
 
 def repair(text: str, error: yaml.YAMLError, loader: Any) -> Repair | None:
-    """Return the text with a line changed so that YAML reads on beyond it, None where no change helps."""
+    """Return the text with a line changed so that YAML reads on beyond it, None where no change helps.
+
+    A line of entries in braces is left as it is: quotes around part of it would only move the mistake.
+    """
     if len(text) > REPAIRED_CHARS_MAX:
         return None
     lines = text.split("\n")
-    for number in _suspects(error):
+    suspects = list(_suspects(error))
+    if any(_FLOW.match(lines[number]) for number in suspects[:1] if number < len(lines)):
+        return None
+    for number in suspects:
         if not 0 <= number < len(lines):
             continue
         before = next((line for line in reversed(lines[:number]) if line.strip()), "")

@@ -219,3 +219,14 @@ def test_repairs_end() -> None:
         read_document("\n".join(f"p{i}: a: b" for i in range(100)), "x.yaml")
     assert len(caught.value.problems) == REPAIRS_MAX + 1
     assert {problem.code for problem in caught.value.problems} == {"TRL202"}
+
+
+def test_a_line_in_braces_is_not_repaired() -> None:
+    """A comma of bounds ends its value; quotes around the end of the line would only move that mistake."""
+    line = "rules:\n  - {id: r, title: t, formula: always (p -> always[0,1] not q)}\n"
+    with pytest.raises(RuleError) as caught:
+        read_document(line, "x.yaml")
+    [problem] = caught.value.problems
+    assert problem.location is not None
+    assert (problem.code, problem.location.line) == ("TRL202", 2)
+    assert "''" not in problem.hint

@@ -1,0 +1,1 @@
+"""The papers' figures of prediction, computed again: `python -m tracline.examples.papers`."""

@@ -1,0 +1,148 @@
+"""The papers' figures: the exact ones, the rules of both worlds, and solved risks against sampled ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from tracline.examples.papers import prevention
+from tracline.examples.papers.agents import Forgetful, Player, Policy, uniform
+from tracline.examples.papers.enforcement import enforced
+from tracline.examples.papers.household import ANYWHERE, Household
+from tracline.examples.papers.page import pro2guard
+from tracline.examples.papers.recipe import Recipe
+from tracline.examples.papers.worlds import Action, RuleMonitor, World
+
+ROOT = Path(__file__).parents[3]
+
+HOUSEHOLD_BROKEN = {
+    "water-in-bathroom": "wash",
+    "one-wash-a-visit": "walk:bathroom wash wash",
+    "sanitize-in-kitchen": "walk:kitchen wait",
+    "sanitize-rarely": "sanitize dry wait sanitize",
+    "never-idle": "wait wait wait",
+    "no-direct-way": "walk:kitchen walk:bathroom",
+    "living-room-rarely": "walk:living_room wait wait walk:living_room",
+    "wait-after-drying": "walk:kitchen sanitize dry wait add",
+    "taste-what-is-added": "add wait",
+    "no-bedroom": "walk:bedroom",
+    "dry-after-sanitizing": "sanitize wait",
+}
+"""Actions that break each rule at the last of them, and not before; `walk:` names the room."""
+
+RECIPE_BROKEN = {
+    "boil-three-steps": "boil wait strain",
+    "strain-at-once": "boil wait wait taste",
+    "never-idle": "wait wait wait",
+    "taste-before-serving": "serve",
+    "warm-butter": "take:butter add:butter",
+    "warm-cheese": "take:cheese add:cheese",
+    "taste-what-is-added": "add:onion wait",
+    "wash-the-spoon": "taste wait",
+    "serve-soon": "take:cheese wait add:cheese taste wash:spoon serve",
+}
+
+
+def action_of(world: World, state: object, word: str) -> Action:
+    """Return the allowed action with that tool and, after a colon, room or item."""
+    tool, _, value = word.replace("_", " ").partition(":")
+    return next(
+        each
+        for each in world.actions(state)
+        if each.tool == tool and (not value or value in {dict(each.args).get(k) for k in ("room", "item")})
+    )
+
+
+@pytest.mark.parametrize(
+    ("world", "rule", "words"),
+    [
+        *((Household(), rule, words) for rule, words in HOUSEHOLD_BROKEN.items()),
+        *((Recipe(), rule, words) for rule, words in RECIPE_BROKEN.items()),
+    ],
+    ids=str,
+)
+def test_each_rule_is_broken_by_its_actions_at_the_last_of_them(world: World, rule: str, words: str) -> None:
+    """The rule is violated at the last action and at none before."""
+    monitor, state = RuleMonitor(world.pack), world.start()
+    assert monitor.rules == tuple(HOUSEHOLD_BROKEN if isinstance(world, Household) else RECIPE_BROKEN)
+    states, found = monitor.first, list[bool]()
+    for word in words.split():
+        action = action_of(world, state, word)
+        states, violated = monitor.step(states, action)
+        state = world.after(state, action)
+        found.append(bool(violated[monitor.rules.index(rule)]))
+    assert found == [False] * (len(found) - 1) + [True]
+
+
+def test_cold_ingredients_are_taken_out_before_they_are_used() -> None:
+    """Butter in the fridge can only be taken."""
+    world = Recipe()
+    before = {each.tool for each in world.actions(world.start()) if dict(each.args)["item"] == "butter"}
+    after = world.after(world.start(), Action("take", (("item", "butter"),)))
+    assert before == {"take"}
+    assert {each.tool for each in world.actions(after) if dict(each.args)["item"] == "butter"} == {
+        "add",
+        "put_back",
+    }
+
+
+@pytest.mark.parametrize("world", [Household(), Recipe()], ids=str)
+@pytest.mark.parametrize("policy", [uniform, Forgetful()], ids=["uniform", "forgetful"])
+def test_solved_risks_are_those_of_all_ways_written_out(world: World, policy: Policy) -> None:
+    """Every way of three steps with its probability."""
+    player = Player(world, policy, RuleMonitor(world.pack))
+    ways = [(1.0, player.first(), np.zeros(len(player.monitor.rules), dtype=np.bool_))]
+    for _ in range(3):
+        ways = [
+            (share * each.probability, each.after, violated | each.violated)
+            for share, place, violated in ways
+            for each in player.options(place)
+        ]
+    expected = sum(share * violated for share, _, violated in ways)
+    assert player.solved(player.first(), 3) == pytest.approx(expected, abs=1e-12)
+
+
+def test_sampled_risks_come_near_the_solved_ones() -> None:
+    """Each within five standard errors."""
+    world = Household()
+    player, samples = Player(world, uniform, RuleMonitor(world.pack)), 4_000
+    solved = player.solved(player.first(), 3)
+    sampled = player.sampled(player.first(), 3, samples, Random(1))
+    assert (np.abs(sampled - solved) <= 5 * np.sqrt(solved * (1 - solved) / samples) + 1e-9).all()
+    assert solved.max() > 0.1
+
+
+def test_an_agent_that_forgets_nothing_violates_nothing_that_it_can_avoid() -> None:
+    """The probabilities over remembered rules, by hand."""
+    options = [np.array(each, dtype=np.bool_) for each in ([1, 0], [0, 1], [0, 0], [0, 0])]
+    assert Forgetful(0.0)(options) == [0, 0, 0.5, 0.5]
+    assert Forgetful(1.0)(options) == [0.25] * 4
+    assert Forgetful(0.5)(options) == pytest.approx([7 / 48, 7 / 48, 17 / 48, 17 / 48])
+    assert Forgetful(0.0)([np.array([True]), np.array([True])]) == [0.5, 0.5]
+
+
+def test_the_least_risk_of_all_actions_prevents_what_a_random_agent_violates() -> None:
+    """No violation is left."""
+    world = Household()
+    player = Player(world, uniform, RuleMonitor(world.pack))
+    unchecked = prevention.violations_a_step(player, prevention.unchecked, runs=4)
+    least = prevention.violations_a_step(player, prevention.least_of_all, runs=4)
+    assert unchecked.value > 0.4
+    assert least.value == 0
+
+
+def test_a_guard_that_stops_at_any_risk_completes_nothing() -> None:
+    """A threshold of 0 stops every run before its first action."""
+    world = Household()
+    player = Player(world, uniform, RuleMonitor(world.pack))
+    stopped = enforced(player, 0.0, reflects=False, runs=8)
+    assert (stopped.unsafe, stopped.completed) == (0, 0)
+    assert enforced(player, None, reflects=False, runs=8).unsafe == 1
+    assert len(ANYWHERE) == 6
+
+
+def test_the_page_has_the_exact_figures() -> None:
+    """What no drawing enters is computed again; `make papers` writes the rest."""
+    assert "\n".join(pro2guard()) in (ROOT / "docs" / "papers.md").read_text()
