@@ -147,12 +147,17 @@ class RuleChain:
     def highs(self, counted: Counted, within: int | None) -> F64:
         """Return the upper ends of the intervals of the contexts of `counted`; NaN without a risk."""
         symbols, steps, column = (*self.symbols.symbols, START), counted.steps, self.horizons[within]
-        columns = (counted.contexts.agents, counted.contexts.symbols, counted.contexts.states)
-        found: list[float] = []
-        for agent, symbol, row in zip(*(each.tolist() for each in columns), strict=True):
-            state, memory = int(steps.states[row]), steps.memory[row]
-            number = self.number(self.agents[agent], symbols[symbol], state, memory)
-            found.append(float(self.high[number, column]))
+        contexts = counted.contexts
+        agents: list[int] = contexts.agents.tolist()
+        places: list[int] = contexts.symbols.tolist()
+        rows: list[int] = contexts.states.tolist()
+        found = [
+            self.high[
+                self.number(self.agents[agent], symbols[place], int(steps.states[row]), steps.memory[row]),
+                column,
+            ]
+            for agent, place, row in zip(agents, places, rows, strict=True)
+        ]
         return np.array(found, dtype=np.float64)
 
     def estimate(self, counted: Counted) -> NestedEstimate:

@@ -76,7 +76,7 @@ def rule_risks(counted: Counted, options: RiskOptions) -> RuleRisks:
     unseen = chosen_weights(counted, columns)
     tables = [_with_unseen(counted, unseen, values, solver.gains(before)) for values, before in
               (solved[each] for each in horizons)]  # fmt: skip
-    others = _other_contexts(counted)
+    others = other_contexts(counted)
     learned = np.zeros(len(counted.contexts), dtype=np.bool_)
     learned[counted.counts.contexts] = True
     table = RiskTable(
@@ -112,7 +112,7 @@ def _risks_at(counted: Counted, tables: Iterable[F64], contexts: Contexts) -> F6
     return values
 
 
-def _other_contexts(counted: Counted) -> Contexts:
+def other_contexts(counted: Counted) -> Contexts:
     """Return the contexts that sequences can come to and that the counts lack, in order.
 
     After a symbol that the chain lacks, the machine may be in every row.
