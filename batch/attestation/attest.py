@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,11 +47,17 @@ def attest(
     started: int,
     *,
     as_judged: bool = False,
+    chains: Sequence[str] = (),
 ) -> None:
-    """Write the attestation of an audit by rule sets, by digest, that has written all other files."""
+    """Write the attestation of an audit by rule sets, by digest, that has written all other files.
+
+    `chains` are the digests of the chains that it read.
+    """
     made = {"started": rfc3339(started), "finished": rfc3339(attesting.clock())}
     previous = attesting.previous
-    predicate = audit_predicate(bundle, rule_sets, options, made, previous, as_judged=as_judged)
+    predicate = audit_predicate(
+        bundle, rule_sets, options, made, previous, as_judged=as_judged, chains=chains
+    )
     envelope = signed_envelope(statement(bundle, predicate), attesting.signers)
     (bundle / ATTESTATION).write_bytes(envelope.encoded())
     if attesting.authority is not None and envelope.signatures:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -60,6 +60,7 @@ def audit_predicate(
     previous: PreviousBundle | None,
     *,
     as_judged: bool,
+    chains: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the predicate of an audit by rule sets, by digest, which wrote the other files of a bundle."""
     summary = msgspec.json.decode((bundle / SUMMARY).read_bytes())
@@ -74,7 +75,7 @@ def audit_predicate(
         "verdicts": {**_verdicts(bundle / VERDICTS), "waived": sum(1 for _ in read_waived(bundle))},
         "previous": None if previous is None else {"sha256": previous.sha256, "as_of": previous.as_of},
         "waivers_at": _time(options.waivers_in_force_at),
-        "chains": [],
+        "chains": sorted(chains),
         "redaction": None,
     }
 

@@ -24,6 +24,7 @@ from ..evidence import bundle
 from ..evidence.output_folder import staged
 from ..findings.bundle_rules import keyed
 from ..findings.waiving import WaivedCounts
+from ..following.crossings import FollowedChain, write_crossings
 from ..nights.night import Night, night_of
 from ..prepare import spill
 from ..prepare.ahead import behind
@@ -74,8 +75,9 @@ def audit(
     options: AuditOptions,
     on_progress: OnProgress = silent,
     attesting: Attesting = UNSIGNED,
+    chain: FollowedChain | None = None,
 ) -> AuditResult:
-    """Judge the archive by the rules and write the bundle `out`.
+    """Judge the archive by the rules and write the bundle `out`, with the risks of the rules by a chain.
 
     The bytes of the verdicts depend only on the archive and the rules, not on the number of threads or the
     order of files. Raises SourceError if the archive cannot be read or `out` is no bundle, and RuleError if a
@@ -100,9 +102,12 @@ def audit(
         if rule_set.selection:
             content["selection"] = {option: list(words) for option, words in rule_set.selection.items()}
         bundle.write_rules(work / bundle.RULES, rule_set.sources)
+        if chain is not None:
+            write_crossings(work, draft.scratch, parts, chain, options, partial(on_progress, "following"))
         by_key = keyed(zip(compiled.rules, compiled.digests, strict=True))
         waived = draft.finish(content, auditing.opened, by_key)
-        attest(work, {rule_set_digest(rule_set): compiled}, options, attesting, started)
+        chains = () if chain is None else (chain.digest,)
+        attest(work, {rule_set_digest(rule_set): compiled}, options, attesting, started, chains=chains)
     if waived is not None:
         waived.add_to(content)
     return AuditResult(content, population, examples, rows_in_order, waived)

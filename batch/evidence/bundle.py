@@ -24,6 +24,7 @@ TYPED_VERDICTS = "verdicts.parquet"
 SUMMARY = "summary.json"
 RULES = "rules"
 OPEN_SESSIONS = "open.jsonl"
+RISK = "risk.jsonl"
 SCRATCH = ".scratch"
 """The folder in an unfinished bundle that is deleted at its end."""
 IN_EVERY_BUNDLE = frozenset({VERDICTS, SUMMARY})

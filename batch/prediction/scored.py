@@ -11,7 +11,7 @@ from ...predict.chain.learned import Counted
 from ...predict.chain.over_archive import OverArchive, over_archive
 from ...predict.estimation.expectation import NextSymbolChain
 from ...predict.estimation.nested import NestedEstimate, nested
-from ...predict.risk.solve import risk_table
+from ...predict.risk.rule_risks import risk_table
 from ...predict.validation.drift import LogScoreDrift, log_score_drift
 from ...predict.validation.next_symbol_costs import next_symbol_costs
 from ...predict.validation.rule_scores import SEED, HorizonScores, Promise, rule_scores
@@ -49,12 +49,13 @@ def scored_rule(
 ) -> ScoredRule:
     """Return the scores of a rule; the chain over labels is estimated from the same counts."""
     over = over_archive(chain, archive)
-    table = risk_table(over.counted, NextSymbolChain(over.counted, estimate), horizons)
+    next_symbols = NextSymbolChain(over.counted, estimate)
+    table = risk_table(over.counted, next_symbols, horizons)
     labels = nested(chain, has_history=False)
     without = risk_table(over.counted, NextSymbolChain(over.counted, labels), horizons)
     risks = over.with_unknown(table.values)
     learned = np.append(over.learned, False)
-    costs = next_symbol_costs(over, table.next_probabilities)
+    costs = next_symbol_costs(over, next_symbols.probabilities(over.counted.contexts))
     return ScoredRule(
         over=over,
         risks=risks,

@@ -49,6 +49,14 @@ VERDICT: Final[FieldShape] = {
     "slice": FieldClass.SLICE,
     "witness": {"events": [_WITNESS_EVENT], "history": [_WITNESS_PAST], "truncated": OPEN},
 }
+CROSSING: Final[FieldShape] = {
+    **_open("agent basis chain high history late level low occurrence pack risk rule rule_digest seq"),
+    **_open("sessions severity threshold time within"),
+    "event_id": FieldClass.EVENT_ID,
+    "id": FieldClass.ID,
+    "session_id": SESSION,
+    "slice": FieldClass.SLICE,
+}
 _RUN = {
     **_open("pack rule rule_digest steps close nodes worth"),
     "slice": FieldClass.SLICE,

@@ -12,12 +12,14 @@ import orjson
 
 from ...archive.error import SourceError
 from ...rules.engine.records import RecordKey, record_key
+from ...schemas.records.risk_crossing import decode_crossing
 from ...schemas.records.verdict_record import decode_verdict
 from ..attestation.statement import UNATTESTED
-from ..evidence.bundle import OPEN_SESSIONS, RULES, SUMMARY, TYPED_VERDICTS, VERDICTS
+from ..evidence.bundle import OPEN_SESSIONS, RISK, RULES, SUMMARY, TYPED_VERDICTS, VERDICTS
 from ..evidence.canonical_json import canonical_line
 from ..evidence.certificates import CERTIFICATES, SessionPlace
 from ..evidence.files import bundle_files
+from ..evidence.risk_lines import CrossingKey, crossing_key
 from ..evidence.sorted_lines import SortedLines
 from ..findings.audited_archive import INPUTS, SOURCE
 from ..findings.waiving import WAIVED, WAIVERS
@@ -25,6 +27,7 @@ from ..report.drawn import SESSIONS
 from ..report.page import REPORT
 from .fields import (
     CERTIFIED_SESSION,
+    CROSSING,
     DRAWN_SESSION,
     INPUT,
     OPEN_SESSION,
@@ -69,6 +72,7 @@ def _certificate_key(line: dict[str, Any], _: bytes) -> SessionPlace:
 
 _LINES: Final = {
     VERDICTS: _Lines(VERDICT, lambda _, text: record_key(decode_verdict(text)), RecordKey),
+    RISK: _Lines(CROSSING, lambda _, text: crossing_key(decode_crossing(text)), CrossingKey),
     SESSIONS: _Lines(DRAWN_SESSION, _by("session_id", "occurrence"), LineKey),
     OPEN_SESSIONS: _Lines(OPEN_SESSION, _by("session_id", "occurrence"), LineKey),
     INPUTS: _Lines(INPUT, _by("name", "sha256"), LineKey),

@@ -20,8 +20,9 @@ from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.time import parse_time
 from ...schemas.verdict import Verdict
 from ..attestation.statement import input_totals, tool
-from ..evidence.bundle import RULES, SUMMARY, VERDICTS, read_verdicts
+from ..evidence.bundle import RISK, RULES, SUMMARY, VERDICTS, read_verdicts
 from ..evidence.certificates import CERTIFICATES
+from ..evidence.risk_lines import read_crossings
 from ..findings.audited_archive import INPUTS
 from ..findings.bundle_rules import bundle_rules
 from ..findings.waiving import WAIVED, WAIVERS, Waiving, read_waived
@@ -45,6 +46,9 @@ def ids_check(bundle: AttestedBundle) -> BundleCheck:
         count += 1
         if record.id != _id_of(record):
             return failed("ids", "TRL460", f"line {count} has another id than its verdict", [VERDICTS])
+    for number, (stated, crossing) in enumerate(read_crossings(bundle.folder / RISK), 1):
+        if stated != crossing.id:
+            return failed("ids", "TRL460", f"line {number} has another id than its crossing", [RISK])
     return passed("ids", f"digests of their verdicts: {counted(count, 'id')}")
 
 

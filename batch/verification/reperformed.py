@@ -72,7 +72,8 @@ def rerun_check(bundle: AttestedBundle, archive: Sequence[str], threads: int) ->
             differ.append(REPORT)
     if differ:
         return failed("rerun", "TRL461", "an audit of this archive by these rules writes other files", differ)
-    return passed("rerun", "an audit of this archive by these rules writes the same verdicts")
+    unchecked = "; the risks are not checked" if bundle.predicate["chains"] else ""
+    return passed("rerun", f"an audit of this archive by these rules writes the same verdicts{unchecked}")
 
 
 def _waivers(bundle: AttestedBundle) -> dict[str, Any]:

@@ -21,7 +21,8 @@ class LabelledSessions:
     """The events of a bucket in judged order; those of slot `s` are `bounds[s]` to `bounds[s + 1]`.
 
     `codes` number the distinct pairs of a word and a kind, which `word_of` and `kinds` have. `over` are the
-    events that no rule judges. `slices` has the slice slot by event and `for_each` key. `ids`, `occurrences`
+    events that no rule judges. `slices` has the slice slot by event and `for_each` key, and
+    `slice_places` an event that carries each slot's value. `ids`, `occurrences`
     and `agents` are of the slots; those with an event in the window are `counted`. `rows` are the events'
     rows in the bucket's frame.
     """
@@ -33,7 +34,7 @@ class LabelledSessions:
     kinds: tuple[str, ...]
     over: Mask
     slices: I32
-    slice_count: int
+    slice_places: I64
     bounds: I64
     counted: Mask
     open: Mask
@@ -41,6 +42,11 @@ class LabelledSessions:
     occurrences: I64
     agents: tuple[str, ...]
     rows: I64
+
+    @property
+    def slice_count(self) -> int:
+        """Return the number of slice slots."""
+        return len(self.slice_places)
 
 
 def read_sessions(
@@ -70,7 +76,7 @@ def read_sessions(
         kinds=tuple(names[pair & 0xFF] for pair in pair_codes),
         over=labels["seq"].to_numpy() > kernel.EVENTS_MAX,
         slices=slices,
-        slice_count=len(slice_places),
+        slice_places=slice_places,
         bounds=sessions.bounds,
         counted=sessions.counted,
         open=sessions.open,

@@ -72,7 +72,7 @@ def sequences(
 
     `symbols` are those of the rule's pack, and `steps` the rule's own; both grow with what the bucket has.
     """
-    numbers, columns, own_columns, marks = _columns(watched, rule, sessions, symbols, steps)
+    numbers, columns, own_columns, marks = event_columns(watched, rule, sessions, symbols, steps)
     tables = numbers, columns, own_columns, marks, *steps.arrays()
     key = watched.rules[rule].for_each
     slices = np.full(len(sessions.codes), NO_SLICE, dtype=np.int32)
@@ -93,7 +93,7 @@ def sequences(
             size *= 2
 
 
-def _columns(
+def event_columns(
     watched: WatchedRules, rule: int, sessions: LabelledSessions, symbols: SymbolNumbers, steps: StepRows
 ) -> tuple[I32, I32, I32, U8]:
     """Return by code the symbol, the step column, and that of an event of the slice; and marks of columns."""

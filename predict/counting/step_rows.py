@@ -128,9 +128,13 @@ class StepRows:
             closings=closings,
             finals=np.array([self._is_final(row) for row in self.rows], dtype=np.bool_),
             states=self._states(),
-            memory=tuple(self._memory_text(row) for row in self.rows),
+            memory=self._memory_texts(),
             residuals=tuple(MachineRun(self._machine, row.states).residual for row in self.rows),
         )
+
+    def names(self) -> tuple[I32, tuple[str, ...]]:
+        """Return by row the number of its states and the text of its memory, as every table names it."""
+        return self._states(), self._memory_texts()
 
     def _grow(self) -> None:
         """Step every row on every column, and the rows that these steps reach likewise."""
@@ -183,6 +187,9 @@ class StepRows:
     def _is_final(self, row: RowKey) -> bool:
         outputs = [output for state in row.states for output in self._machine.output[state]]
         return all(output & VERDICT_MASK >= STAYS_VIOLATED for output in outputs)
+
+    def _memory_texts(self) -> tuple[str, ...]:
+        return tuple(self._memory_text(row) for row in self.rows)
 
     def _memory_text(self, row: RowKey) -> str:
         texts = [machine.text(states) for machine, states in zip(self._memory, row.memory, strict=True)]

@@ -79,11 +79,17 @@ def rule_risks(counted: Counted, options: RiskOptions) -> RuleRisks:
     others = other_contexts(counted)
     learned = np.zeros(len(counted.contexts), dtype=np.bool_)
     learned[counted.counts.contexts] = True
-    table = RiskTable(
-        horizons, _risks_at(counted, tables, counted.contexts), chain.probabilities(counted.contexts)
-    )
+    table = RiskTable(horizons, _risks_at(counted, tables, counted.contexts))
     other_risks = _risks_at(counted, tables, others)
     return RuleRisks(counted, agents, options, estimate, unseen, table, learned, others, other_risks)
+
+
+def risk_table(counted: Counted, chain: NextSymbolChain, horizons: Iterable[int | None]) -> RiskTable:
+    """Return the rounded risks of the contexts under a given chain, the shortest horizon first."""
+    ordered = tuple(sorted(set(horizons), key=lambda each: (each is None, each)))
+    solved = RiskSolver(counted, chain).each_within(ordered)
+    values = _risks_at(counted, [solved[each][0] for each in ordered], counted.contexts)
+    return RiskTable(ordered, values)
 
 
 def _unseen_columns(counted: Counted, has_history: bool) -> list[tuple[str, ...]]:

@@ -13,6 +13,7 @@ from ...terminal import quoted
 COMMANDS = {
     "show": ("predict.show", "Print the contexts of a chain with the greatest risks."),
     "export": ("predict.export", "Write the chain of a rule in PRISM's or Storm's formats."),
+    "learn": ("predict.learn", "Learn from an archive what sessions do next, and the risk of each rule."),
     "solve": ("predict.solve", "Solve a Markov chain in PRISM's or Storm's formats."),
 }
 """The module of each command, which exports it as `command`, and its line in the help."""

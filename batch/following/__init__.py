@@ -1,0 +1,1 @@
+"""The risks of a learned chain, followed over an archive."""

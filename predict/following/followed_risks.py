@@ -1,0 +1,78 @@
+"""The risks of one rule within one horizon by symbol, machine state and memory, as following reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...rules.model.arrays import F64, I32, I64
+
+UNSEEN = "unseen"
+"""The symbol of an event that the chain never saw; its risk is that of the machine's state alone."""
+
+NO_RISK = -1
+"""The place of a context without a risk."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRisk:
+    """A context's risk, with the interval of its held-out sessions and the basis of the estimate."""
+
+    symbol: str
+    state: int
+    memory: str
+    risk: float
+    low: float
+    high: float
+    sessions: int
+    basis: str
+
+
+class FollowedRisks:
+    """The risks of a rule, and the threshold at which a session is at risk.
+
+    A context that the chain lacks has the risk of `UNSEEN` in its state and memory, or none.
+    """
+
+    def __init__(
+        self,
+        pack: str,
+        rule: str,
+        rule_digest: str,
+        within: int | None,
+        threshold: float,
+        contexts: Iterable[ContextRisk],
+    ) -> None:
+        self.pack, self.rule, self.rule_digest = pack, rule, rule_digest
+        self.within, self.threshold = within, threshold
+        self.contexts: tuple[ContextRisk, ...] = tuple(contexts)
+        symbols = dict.fromkeys(each.symbol for each in self.contexts)
+        rows = dict.fromkeys((each.state, each.memory) for each in self.contexts)
+        self._symbols = {symbol: number for number, symbol in enumerate(symbols)}
+        self._rows = {row: number for number, row in enumerate(rows)}
+        places = np.full((len(symbols) + 1, len(rows) + 1), NO_RISK, dtype=np.int32)
+        for place, each in enumerate(self.contexts):
+            places[self._symbols[each.symbol], self._rows[each.state, each.memory]] = place
+        unseen = places[self._symbols.get(UNSEEN, len(symbols))]
+        self._places: I32 = np.where(places == NO_RISK, unseen, places).astype(np.int32)
+        # The last value is that of `NO_RISK`.
+        self.values: F64 = np.array([*(each.risk for each in self.contexts), np.nan])
+
+    def at(self, place: int) -> ContextRisk | None:
+        """Return the context at a place, None where there is no risk."""
+        return None if np.isnan(self.values[place]) else self.contexts[place]
+
+    def knows(self, symbol: str) -> bool:
+        """Return whether the chain has the symbol."""
+        return symbol in self._symbols
+
+    def places(self, symbols: Sequence[str], states: Iterable[int], memory: Iterable[str]) -> I32:
+        """Return by symbol and row the place of the context in `contexts`, or `NO_RISK`."""
+        none = len(self._symbols)
+        numbers: I64 = np.array([self._symbols.get(symbol, none) for symbol in symbols], dtype=np.int64)
+        pairs = zip(states, memory, strict=True)
+        rows: I64 = np.array([self._rows.get(pair, len(self._rows)) for pair in pairs], dtype=np.int64)
+        numbers[numbers == none] = self._symbols.get(UNSEEN, none)
+        return np.ascontiguousarray(self._places[np.ix_(numbers, rows)])
