@@ -12,12 +12,14 @@ if TYPE_CHECKING:
     from .error import PredictError
     from .estimation.sample_size import pac_local
     from .estimation.smoothing import laplace
+    from .folder.load import load_chain
 
-__all__ = ["PredictError", "laplace", "pac_local"]
+__all__ = ["PredictError", "laplace", "load_chain", "pac_local"]
 
 _MODULES = {
     "PredictError": ".error",
     "laplace": ".estimation.smoothing",
+    "load_chain": ".folder.load",
     "pac_local": ".estimation.sample_size",
 }
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 CODES: dict[str, str] = {
+    "TRL801": "a folder that is no chain, or one of another release",
+    "TRL802": "files of a chain that do not match its `chain.json`",
     "TRL803": "rules that a chain was not learned from",
     "TRL806": "too few sessions to learn a chain from",
     "TRL807": "a file that is not a Markov chain of a known format",

@@ -13,7 +13,7 @@ from ...predict.counting.split import Split
 from ...predict.counting.tally import ChainTally
 from ...predict.counting.watched_rules import WatchedRules
 from ...predict.error import PredictError
-from ...predict.learning.learn_rule import RuleLearned, learn_rule
+from ...predict.learning.learn_rule import LearnedFrom, RuleLearned, learn_rule
 from ...predict.learning.options import SESSIONS_MIN, LearnOptions
 from ..audit.audit import OnProgress, silent
 from ..prepare.options import AuditOptions
@@ -23,12 +23,10 @@ from .tallied import tallied
 
 @dataclass(frozen=True, slots=True)
 class ChainLearned:
-    """A learned chain: its rules, and the counts of sessions, of those learned from, and of events."""
+    """The rules of a learned chain, and the sessions that it comes from."""
 
     rules: tuple[RuleLearned, ...]
-    sessions: int
-    learned: int
-    events: int
+    source: LearnedFrom
 
 
 def learn_chain(
@@ -53,9 +51,8 @@ def learn_chain(
         held = tally.sessions - tally.learned
         what = f"{counted} ({held:,} are held out): a chain needs {SESSIONS_MIN}"
         raise PredictError("TRL806", named(archive), what, "learn from more sessions, or hold out fewer")
-    return ChainLearned(
-        tuple(_learned(tally, learning, on_progress)), tally.sessions, tally.learned, tally.events
-    )
+    source = LearnedFrom(tally.sessions, tally.learned, tally.events)
+    return ChainLearned(tuple(_learned(tally, learning, on_progress)), source)
 
 
 def _learned(tally: ChainTally, learning: LearnOptions, on_progress: OnProgress) -> Iterator[RuleLearned]:

@@ -11,7 +11,7 @@ from ...predict.chain.learned import Counted
 from ...predict.chain.over_archive import OverArchive, over_archive
 from ...predict.estimation.expectation import NextSymbolChain
 from ...predict.estimation.nested import NestedEstimate, nested
-from ...predict.risk.solve import risk_table
+from ...predict.risk.rule_risks import risk_table
 from ...predict.validation.drift import LogScoreDrift, log_score_drift
 from ...predict.validation.next_symbol_costs import next_symbol_costs
 from ...predict.validation.rule_scores import SEED, HorizonScores, Promise, rule_scores

@@ -16,6 +16,9 @@ START = "start"
 END = "end"
 """The symbol of a session's close, which has no successor."""
 
+UNSEEN = "unseen"
+"""The symbol of an event whose symbol a chain lacks."""
+
 
 @dataclass(frozen=True, slots=True)
 class SymbolSet:
@@ -47,6 +50,10 @@ class Contexts:
 
     def __len__(self) -> int:
         return len(self.symbols)
+
+    def of(self, numbers: I32 | I64) -> Contexts:
+        """Return the contexts with these numbers, in their order."""
+        return Contexts(self.agents[numbers], self.symbols[numbers], self.states[numbers])
 
 
 @dataclass(frozen=True, slots=True)

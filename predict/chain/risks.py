@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from ...rules.model.arrays import F64
 
 EVER = None
 """The horizon that reaches to the session's end."""
+
+DIGITS = 9
+"""Decimals of a stored risk."""
+
+
+class Basis(StrEnum):
+    """The counts that a risk rests on.
+
+    They are those of the context itself; for a context without a visit those of its symbol; for a symbol that
+    the chain lacks those of the row.
+    """
+
+    CONTEXT = "context"
+    SYMBOL = "symbol"
+    STATE = "state"
 
 
 @dataclass(frozen=True, slots=True)

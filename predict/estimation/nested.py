@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...rules.model.arrays import F64, I64
+from ...rules.model.arrays import F64, I32, I64
 from ..chain.contexts import FOLDS
 from ..chain.learned import Counted
 
@@ -27,16 +27,28 @@ class NestedLevel:
     """One level: the columns that its groups agree in, and the weight of the level above.
 
     Columns are `symbol`, `state`, `row` and `agent`; a row has the state and what the memory formulas
-    remember.
+    remember. Where `successors` has the number of valid successors of each symbol, the weight is for each of
+    them.
     """
 
     columns: tuple[str, ...]
     kappa: float
+    successors: tuple[int, ...] = ()
+
+    def weights(self, symbols: I32 | I64) -> F64:
+        """Return the weight of the level above at contexts of these symbols."""
+        if not self.successors:
+            return np.full(len(symbols), self.kappa)
+        return self.kappa * np.array(self.successors, dtype=np.float64)[symbols]
 
 
 @dataclass(frozen=True, slots=True)
 class NestedEstimate:
-    """The weights of all levels, the coarsest first, and the distribution above them."""
+    """The weights of all levels, the coarsest first, and the distribution above them.
+
+    `top[symbol, next]` has a row for the symbol of each context; only the paper's smoothing over valid
+    successors has rows that differ.
+    """
 
     top: F64
     levels: tuple[NestedLevel, ...]
@@ -44,20 +56,31 @@ class NestedEstimate:
 
 def nested(counted: Counted, *, has_history: bool = True) -> NestedEstimate:
     """Return the estimate of a rule's counts; without history the machine's state decides nothing."""
+    return chosen_weights(counted, levels_of(counted, has_history=has_history))
+
+
+def chosen_weights(counted: Counted, columns: Sequence[tuple[str, ...]]) -> NestedEstimate:
+    """Return the estimate of these levels with the weights of the best log score."""
     counts = counted.counts
-    total = np.bincount(counts.nexts, counts.counts, counted.symbols.boundary + 1)
     parent = _top_without(counted)
     levels: list[NestedLevel] = []
-    for columns in levels_of(counted, has_history=has_history):
-        groups = groups_of(counted, columns)[counts.contexts]
-        pairs, sums = _without_fold(counted, groups)
+    for names in columns:
+        pairs, sums = _without_fold(counted, groups_of(counted, names)[counts.contexts])
         scores = [
             float(counts.counts @ np.log((pairs + kappa * parent) / (sums + kappa))) for kappa in KAPPAS
         ]
         kappa = KAPPAS[int(np.argmax(scores))]
-        levels.append(NestedLevel(columns, kappa))
+        levels.append(NestedLevel(names, kappa))
         parent = (pairs + kappa * parent) / (sums + kappa)
-    return NestedEstimate((total + JEFFREYS) / (total.sum() + JEFFREYS * len(total)), tuple(levels))
+    return NestedEstimate(jeffreys_top(counted), tuple(levels))
+
+
+def jeffreys_top(counted: Counted) -> F64:
+    """Return the distribution of all next symbols together with Jeffreys' prior, for each symbol alike."""
+    width = counted.symbols.boundary + 1
+    total = np.bincount(counted.counts.nexts, counted.counts.counts, width)
+    shares = (total + JEFFREYS) / (total.sum() + JEFFREYS * width)
+    return np.tile(shares, (width, 1))
 
 
 def levels_of(counted: Counted, *, has_history: bool) -> list[tuple[str, ...]]:
@@ -74,7 +97,9 @@ def levels_of(counted: Counted, *, has_history: bool) -> list[tuple[str, ...]]:
 
 
 def groups_of(counted: Counted, columns: Sequence[str]) -> I64:
-    """Return the number of the group of each context, in the order of their columns."""
+    """Return the number of the group of each context, in the order of their columns; 0 without any."""
+    if not columns:
+        return np.zeros(len(counted.contexts), dtype=np.int64)
     texts = {text: number for number, text in enumerate(sorted(set(counted.steps.memory)))}
     memory = np.array([texts[text] for text in counted.steps.memory], dtype=np.int64)
     rows = counted.contexts.states

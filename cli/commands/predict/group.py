@@ -11,6 +11,7 @@ from ...lazy import LazyGroup
 from ...terminal import quoted
 
 COMMANDS = {
+    "learn": ("predict.learn", "Learn from an archive what sessions do next, and the risk of each rule."),
     "solve": ("predict.solve", "Solve a Markov chain in PRISM's or Storm's formats."),
 }
 """The module of each command, which exports it as `command`, and its line in the help."""

@@ -13,7 +13,7 @@ from tracline.batch.sources.discover import Population
 from tracline.predict.counting.split import Split
 from tracline.predict.counting.watched_rules import watch
 from tracline.predict.error import PredictError
-from tracline.predict.learning.learn_rule import RuleLearned, fit_warnings
+from tracline.predict.learning.learn_rule import LearnedFrom, RuleLearned, fit_warnings
 from tracline.predict.learning.options import LearnOptions
 from tracline.predict.learning.sample_sizes import sample_sizes
 from tracline.rules.packs.load import pack_text
@@ -70,11 +70,11 @@ def test_too_few_closed_sessions_teach_nothing(
 def test_a_rule_violated_in_every_session_and_one_that_never_applies(tmp_path: Path) -> None:
     """The risks come near 1 and 0, and the intervals of contexts contain the shares of sessions."""
     chain = learned(tmp_path, words(200, "ap"))
-    assert (chain.sessions, chain.learned, chain.events) == (200, 200, 400)
+    assert chain.source == LearnedFrom(200, 200, 400)
     for name, likely, violating in (("never-p", True, 200), ("not-z", False, 0)):
         found = rule(chain, name)
         start = int(np.flatnonzero(found.counted.contexts.symbols == found.counted.symbols.boundary)[0])
-        within_5, ever = found.risks.values[start, 1:].tolist()
+        within_5, ever = found.risks.table.values[start, 1:].tolist()
         assert (within_5 > 0.95, within_5 < 0.05) == (likely, not likely)
         assert within_5 <= ever + 1e-9
         assert found.intervals.violating[start].tolist()[1:] == [violating, violating]
@@ -88,8 +88,8 @@ def test_a_rule_that_has_stopped_has_no_risk(tmp_path: Path) -> None:
     found = rule(learned(tmp_path, words(100, "pa")), "no-first")
     stopped = found.counted.steps.finals[found.counted.contexts.states]
     assert stopped.any()
-    assert np.isnan(found.risks.values[stopped]).all()
-    assert not np.isnan(found.risks.values[~stopped]).any()
+    assert np.isnan(found.risks.table.values[stopped]).all()
+    assert not np.isnan(found.risks.table.values[~stopped]).any()
 
 
 def test_held_out_sessions_are_no_part_of_the_counts(tmp_path: Path) -> None:
@@ -98,8 +98,8 @@ def test_held_out_sessions_are_no_part_of_the_counts(tmp_path: Path) -> None:
     found = rule(chain, "answered")
     start = int(np.flatnonzero(found.counted.contexts.symbols == found.counted.symbols.boundary)[0])
     from_start = found.counted.counts.contexts == start
-    assert found.counted.counts.counts[from_start].sum() == chain.learned < 250
-    assert found.intervals.sessions[start, 0] == 400 - chain.learned
+    assert found.counted.counts.counts[from_start].sum() == chain.source.learned < 250
+    assert found.intervals.sessions[start, 0] == 400 - chain.source.learned
 
 
 def test_the_sample_sizes_claim_only_what_is_sufficient(tmp_path: Path) -> None:

@@ -1,0 +1,92 @@
+"""`tracline predict learn`: the chain of each rule, learned from an archive."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ...options import Command, RuleSelection, note, selected_rules_options
+from ...progress import progress_bar
+from ...rejected import report_rejected
+from ...source import allow_rejected_option, sources_argument
+from ...terminal import clean, quoted
+from .learn_options import LearnChoices, learn_options
+
+if TYPE_CHECKING:
+    from ....predict.learning.learn_rule import RuleLearned
+
+
+@click.command("learn", cls=Command)
+@sources_argument("archive", "ARCHIVE")
+@selected_rules_options()
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    metavar="CHAIN",
+    help="The folder for the chain; an existing chain is replaced.",
+)
+@learn_options()
+@allow_rejected_option()
+def command(
+    archive: tuple[str, ...],
+    selection: RuleSelection,
+    out: Path,
+    choices: LearnChoices,
+    allow_rejected: int,
+) -> None:
+    """Learn from ARCHIVE what sessions do next, and the risk of each rule in each context.
+
+    A context is the last event, what the rule's machine remembers, and the memory formulas under `predict` in
+    the pack. The risk is the probability of a verdict against the agent within --within events (1 and `ever`
+    are always there). Sessions that are held out give each context an interval that needs no chain.
+
+    \b
+        tracline predict learn archive --rules customer-service --out desk.chain
+        tracline predict show desk.chain --top 10
+    """
+    from ....batch.prediction.chain_folder import write_chain
+    from ....batch.prediction.learning import learn_chain
+    from ....batch.sources.discover import Population
+    from ....predict.counting.watched_rules import watch
+    from ....predict.learning.document import chain_document, rules_to_write
+    from ....predict.learning.learn_rule import fit_warnings
+
+    rule_set = selection.load()
+    watched, population = watch(rule_set), Population()
+    options, learning = choices.audit_options(), choices.learn_options()
+    with tempfile.TemporaryDirectory() as folder, progress_bar() as on_progress:
+        scratch, split, by = Path(folder), choices.split(), choices.column
+        chain = learn_chain(archive, watched, split, scratch, options, learning, population, by, on_progress)
+    report_rejected(population.rejects, population.rejected, archive, allow_rejected)
+    document = chain_document(chain.source, rule_set, learning, split) | choices.reading()
+    digest = write_chain(out, rules_to_write(chain.rules, watched), document)
+    click.echo("\n".join(table(chain.rules)))
+    for rule in chain.rules:
+        for text in fit_warnings(rule):
+            note(clean(f"warning: {text}"))
+    learned = f"{chain.source.learned:,} of {chain.source.sessions:,} sessions"
+    note(quoted(f"{out}: chain {digest[:12]}, {len(chain.rules):,} rules from {learned}"))
+
+
+def table(rules: Sequence[RuleLearned]) -> Iterator[str]:
+    """Yield a heading and a line for each rule: its sessions, its contexts, and its longest horizon's fit."""
+    width = max([len("rule"), *(len(_name(rule)) for rule in rules)])
+    heading = f"{'violating':>9}  {'held out':>8}  {'contexts':>8}  {'inside':>9}  {'greatest risk':>13}"
+    yield f"{'rule':<{width}}  {heading}"
+    for rule in rules:
+        # The last horizon but that of ever, at which the figures are.
+        column = len(rule.fits) - 2
+        fit, risks = rule.fits[column], rule.risks.table.values[:, column]
+        greatest = max((risk for risk in risks.tolist() if risk == risk), default=0.0)
+        inside = f"{fit.contexts - len(fit.outside)}/{fit.contexts}"
+        figures = f"{rule.violating:>9,}  {rule.sessions:>8,}  {len(risks):>8,}  {inside:>9}"
+        yield f"{_name(rule):<{width}}  {figures}  {greatest:>13.4f}"
+
+
+def _name(rule: RuleLearned) -> str:
+    return clean(f"{rule.counted.pack}/{rule.counted.rule}")

@@ -1,0 +1,240 @@
+"""A learned chain in memory: the look-up of risks, and the counts for those who step the chain again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ...rules.model.arrays import F64, I32, I64
+from ..chain.contexts import END, START, UNSEEN, Contexts, RuleCounts, SymbolSet
+from ..chain.learned import Counted
+from ..chain.risks import Basis
+from ..chain.steps import StepTable
+from ..chain.walks import Walks
+from ..error import PredictError
+from ..estimation.nested import NestedEstimate, NestedLevel, jeffreys_top
+from ..estimation.options import EstimateOptions, estimated
+
+ABSENT = -1
+"""The number of a context that cannot occur."""
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """A risk with its interval, the sessions that came to its context, and the violating ones of these."""
+
+    risk: float
+    low: float
+    high: float
+    sessions: int
+    violating: int
+    basis: Basis
+
+
+@dataclass(frozen=True, slots=True)
+class ChainRule:
+    """One rule of a chain.
+
+    `numbers[agent, symbol, row]` is the number of a context, or `ABSENT`; the arrays of numbers have a row
+    for each context and a column for each horizon. `rows` are the numbers of pairs of a machine state and a
+    memory text. The last symbols are `start` and `unseen`; where `agents` are several, one number more stands
+    for any other agent.
+    """
+
+    content: Mapping[str, Any]
+    agents: tuple[str, ...]
+    symbols: Mapping[str, int]
+    rows: Mapping[tuple[int, str], int]
+    horizons: Mapping[int | None, int]
+    numbers: I32
+    risks: F64
+    low: F64
+    high: F64
+    sessions: I64
+    violating: I64
+    bases: tuple[Basis, ...]
+    contexts: pl.DataFrame
+    counts: pl.DataFrame
+
+    @property
+    def digest(self) -> str:
+        """Return the digest of the rule that the chain was learned from."""
+        return self.content["digest"]
+
+    def agent(self, name: str) -> int:
+        """Return the number of an agent, known or not."""
+        if len(self.agents) < 2:
+            return 0
+        return self.agents.index(name) if name in self.agents else len(self.agents)
+
+    def number(self, agent: str, symbol: str, state: int, memory: str) -> int:
+        """Return the number of a context; a symbol that the chain lacks is `unseen`, and so is a context.
+
+        It is `ABSENT` where the machine cannot be in that state after symbols of the chain.
+        """
+        row = self.rows.get((state, memory))
+        if row is None:
+            return ABSENT
+        found = self.numbers[self.agent(agent)]
+        number = int(found[self.symbols.get(symbol, len(self.symbols) - 1), row])
+        return number if number != ABSENT else int(found[-1, row])
+
+    def counted(self, steps: StepTable) -> Counted:
+        """Return the counts with the step table that the rules give; folds and walks are not stored."""
+        rows = {key: row for row, key in enumerate(zip(steps.states.tolist(), steps.memory, strict=True))}
+        texts = self.content["symbols"]
+        symbols = {text: number for number, text in enumerate((*texts, START))}
+        nexts = {text: number for number, text in enumerate((*texts, END))}
+        agents = {name: number for number, name in enumerate(self.agents)}
+        table = self.contexts.filter(pl.col("agent").is_not_null(), pl.col("symbol") != UNSEEN)
+        learned = {*self.counts.select("agent", "symbol", "state", "memory").iter_rows()}
+        walked = {*table.filter("visited").select("agent", "symbol", "state", "memory").iter_rows()}
+        keys = sorted(
+            (agents[agent], symbols[symbol], rows[state, memory])
+            for agent, symbol, state, memory in learned | walked
+        )
+        number = {key: place for place, key in enumerate(keys)}
+        columns = np.array(keys, dtype=np.int32).reshape(-1, 3)
+        found = [
+            (number[agents[agent], symbols[symbol], rows[state, memory]], nexts[following], count)
+            for agent, symbol, state, memory, following, count in self.counts.select(
+                "agent", "symbol", "state", "memory", "next", "count"
+            ).iter_rows()
+        ]
+        transitions = np.array(sorted(found), dtype=np.int64).reshape(-1, 3)
+        return Counted(
+            pack=self.content["pack"],
+            rule=self.content["rule"],
+            rule_digest=self.digest,
+            agents=self.agents,
+            symbols=SymbolSet(tuple(texts)),
+            steps=steps,
+            contexts=Contexts(columns[:, 0], columns[:, 1], columns[:, 2]),
+            counts=RuleCounts(
+                np.zeros(len(transitions), dtype=np.int32),
+                transitions[:, 0].astype(np.int32),
+                transitions[:, 1].astype(np.int32),
+                transitions[:, 2],
+            ),
+            walks=_no_walks(),
+        )
+
+    def estimate(self, counted: Counted) -> NestedEstimate:
+        """Return the estimate of these counts with the weights that learning chose."""
+        stored: dict[str, Any] = self.content["estimate"]
+        if stored["alpha"] is not None:
+            impossible = frozenset((first, second) for first, second in stored["impossible"])
+            return estimated(counted, EstimateOptions(stored["alpha"], stored["history"], impossible))
+        levels = [NestedLevel(tuple(each["columns"]), each["kappa"]) for each in stored["levels"]]
+        return NestedEstimate(jeffreys_top(counted), tuple(levels))
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedChain:
+    """A learned chain: its digest, what `chain.json` says, and its rules by pack and id."""
+
+    where: str
+    digest: str
+    content: Mapping[str, Any]
+    rules: Mapping[tuple[str, str], ChainRule]
+
+    def rule(self, pack: str, rule: str, digest: str | None = None) -> ChainRule:
+        """Return a rule of the chain.
+
+        Raises PredictError (TRL803) where the chain lacks it, or has it with another digest than the given
+        one.
+        """
+        found = self.rules.get((pack, rule))
+        if found is None or digest not in (None, found.digest):
+            lack = "has no rule" if found is None else "was learned from another version of"
+            what, hint = f"the chain {lack} {pack}/{rule}", "learn the chain again from these rules"
+            raise PredictError("TRL803", self.where, what, hint)
+        return found
+
+    def risk(
+        self,
+        pack: str,
+        rule: str,
+        *,
+        symbol: str,
+        state: int,
+        within: int | None,
+        memory: str = "",
+        agent: str = "",
+    ) -> Risk | None:
+        """Return the risk after an event with that symbol, which leaves the rule's machine in that state.
+
+        `within` is a horizon of the chain, None for that of ever. There is no risk where the rule has
+        stopped, and none where the machine cannot be in that state after symbols of the chain. Raises
+        PredictError (TRL803) for a rule that the chain lacks, and ValueError for another horizon.
+        """
+        found = self.rule(pack, rule)
+        if within not in found.horizons:
+            raise ValueError(f"the chain has no horizon {within}: {list(found.horizons)}")
+        number, column = found.number(agent, symbol, state, memory), found.horizons[within]
+        if number == ABSENT or np.isnan(found.risks[number, column]):
+            return None
+        return Risk(
+            risk=float(found.risks[number, column]),
+            low=float(found.low[number, column]),
+            high=float(found.high[number, column]),
+            sessions=int(found.sessions[number, column]),
+            violating=int(found.violating[number, column]),
+            basis=found.bases[number],
+        )
+
+
+def chain_rule(content: Mapping[str, Any], counts: pl.DataFrame | None, risks: pl.DataFrame) -> ChainRule:
+    """Return a rule from its part of `chain.json` and its rows of the tables."""
+    horizons = {within: column for column, within in enumerate(content["horizons"])}
+    agents = tuple(content["agents"])
+    symbols = {text: number for number, text in enumerate((*content["symbols"], START, UNSEEN))}
+    keys = ["agent", "symbol", "state", "memory"]
+    order = [*keys, "residual", "basis"]
+    columns = [
+        risks.filter(pl.col("within").eq_missing(pl.lit(within, dtype=pl.Int32))).sort(keys, nulls_last=True)
+        for within in horizons
+    ]
+    contexts = columns[0].select(order)
+    visited = pl.Series("visited", np.logical_or.reduce([each["visits"].to_numpy() > 0 for each in columns]))
+    names = sorted({(state, memory) for state, memory in contexts.select("state", "memory").iter_rows()})
+    rows = {key: row for row, key in enumerate(names)}
+    places = {name: number for number, name in enumerate(agents)}
+    numbers = np.full((len(agents) + (len(agents) > 1), len(symbols), len(rows)), ABSENT, dtype=np.int32)
+    for number, (agent, symbol, state, memory) in enumerate(contexts.select(keys).iter_rows()):
+        place = len(agents) if agent is None else places[agent]
+        numbers[place, symbols[symbol], rows[state, memory]] = number
+
+    def table(name: str) -> np.ndarray:
+        return np.stack([each[name].to_numpy() for each in columns], axis=1)
+
+    return ChainRule(
+        content=content,
+        agents=agents,
+        symbols=symbols,
+        rows=rows,
+        horizons=horizons,
+        numbers=numbers,
+        risks=table("risk"),
+        low=table("low"),
+        high=table("high"),
+        sessions=table("sessions"),
+        violating=table("violating"),
+        bases=tuple(map(Basis, contexts["basis"].to_list())),
+        contexts=contexts.with_columns(visited),
+        counts=risks.clear() if counts is None else counts,
+    )
+
+
+def _no_walks() -> Walks:
+    return Walks(
+        contexts=np.empty(0, dtype=np.int32),
+        violated=np.empty(0, dtype=np.bool_),
+        bounds=np.zeros(1, dtype=np.int64),
+        sessions=np.empty(0, dtype=np.int32),
+        endings=np.empty(0, dtype=np.uint8),
+    )

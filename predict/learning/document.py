@@ -1,0 +1,132 @@
+"""The document of a learned chain, `chain.json`: its options, its rules and the evidence, as plain data."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from ...rules.model.machine import Machine
+from ...rules.model.rule import RuleSet
+from ..counting.split import Split
+from ..counting.watched_rules import WatchedRules
+from ..folder.tables import RuleToWrite
+from ..validation.fit import ChainFit
+from ..validation.thresholds import RiskThreshold
+from .learn_rule import LearnedFrom, RuleLearned
+from .options import LearnOptions
+from .sample_sizes import SampleSizes
+
+DECIMALS = 9
+"""Decimals of the numbers of a document: it must be the same on every machine."""
+
+
+def machine_fingerprint(machine: Machine) -> str:
+    """Return the SHA-256 of a machine's tables: what a chain's states mean depends on their numbers."""
+    parts = [
+        machine.propositions,
+        machine.letters.hex(),
+        machine.next,
+        machine.output,
+        [None if verdict is None else verdict.value for verdict in machine.closing],
+    ]
+    return hashlib.sha256(orjson.dumps(parts)).hexdigest()
+
+
+def chain_document(
+    learned: LearnedFrom, rule_set: RuleSet, options: LearnOptions, split: Split
+) -> dict[str, Any]:
+    """Return what a chain was learned from, and the options that decide its risks and their evidence.
+
+    It has the texts of the packs, from which the rules and their steps can be made again.
+    """
+    estimate = options.risks.estimate
+    smoothing = "nested" if estimate.alpha is None else f"laplace:{estimate.alpha:g}"
+    return {
+        "horizons": list(options.risks.horizons),
+        "history": "machine" if estimate.has_history else "none",
+        "smoothing": smoothing,
+        "impossible": [list(pair) for pair in sorted(estimate.impossible)],
+        "confidence": options.confidence,
+        "eps": options.eps,
+        "delta": options.delta,
+        "hold_out": split.hold_out,
+        "seed": split.seed,
+        "sessions": learned.sessions,
+        "learned": learned.learned,
+        "events": learned.events,
+        "packs": dict(rule_set.sources),
+    }
+
+
+def rules_to_write(rules: Sequence[RuleLearned], watched: WatchedRules) -> list[RuleToWrite]:
+    """Return the learned rules for the chain's folder; they are those of `watched`, in its order."""
+    return [
+        RuleToWrite(
+            learned.risks,
+            learned.intervals,
+            machine_fingerprint(machine),
+            rule_document(learned, rule.severity.value),
+        )
+        for learned, rule, machine in zip(rules, watched.rules, watched.compiled.machines, strict=False)
+    ]
+
+
+def rule_document(learned: RuleLearned, severity: str) -> dict[str, Any]:
+    """Return the evidence for the risks of a rule."""
+    horizons = learned.risks.table.horizons
+    return {
+        "severity": severity,
+        "sessions": learned.sessions,
+        "violating": learned.violating,
+        "fit": [_fit(*each) for each in zip(horizons, learned.fits, strict=True)],
+        "thresholds": [_threshold(*each) for each in zip(horizons, learned.thresholds, strict=True)],
+        "sample_sizes": _sizes(learned.sizes),
+    }
+
+
+def _fit(within: int | None, fit: ChainFit) -> dict[str, Any]:
+    return {
+        "within": within,
+        "contexts": fit.contexts,
+        "inside": fit.contexts - len(fit.outside),
+        "visits": fit.visits,
+        "outside_visits": fit.outside_visits,
+    }
+
+
+def _threshold(within: int | None, found: RiskThreshold) -> dict[str, Any]:
+    lead = found.lead
+    return {
+        "within": within,
+        "threshold": number(found.threshold),
+        "miss": found.miss,
+        "confidence": found.confidence,
+        "violating": found.violating,
+        "violating_min": found.violating_min,
+        "missed": found.missed,
+        "others": found.others,
+        "warned_others": found.warned_others,
+        "left_out": found.left_out,
+        "lead": None if lead is None else [number(each) for each in (lead.lower, lead.median, lead.upper)],
+    }
+
+
+def _sizes(sizes: SampleSizes) -> dict[str, Any]:
+    """Return the report of Pro2Guard's rule: by context, and whether its guarantee may be claimed."""
+    return {
+        "contexts": len(sizes.left),
+        "sufficient_locally": sizes.local_sufficient,
+        "factor": number(sizes.factor),
+        "is_claimed": sizes.is_sufficient,
+        "left": sizes.left.tolist(),
+        "required": [number(each) for each in sizes.required.tolist()],
+    }
+
+
+def number(value: float | None) -> float | None:
+    """Return a number with so many decimals, None for none."""
+    return None if value is None or not math.isfinite(value) else round(value, DECIMALS)

@@ -1,0 +1,161 @@
+"""The folder of a chain: written and loaded again, looked up in, and refused where it is damaged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import orjson
+import polars as pl
+import pytest
+from tracline.archive.error import SourceError
+from tracline.batch.prediction.chain_folder import write_chain
+from tracline.predict import PredictError, load_chain
+from tracline.predict.chain.contexts import Contexts
+from tracline.predict.chain.learned import Counted
+from tracline.predict.estimation.expectation import NextSymbolChain
+from tracline.predict.estimation.options import EstimateOptions
+from tracline.predict.folder.tables import RuleToWrite
+from tracline.predict.risk.rule_risks import RiskOptions, RuleRisks, rule_risks
+from tracline.predict.risk.solve import RiskSolver
+from tracline.predict.validation.context_intervals import ContextIntervals
+
+from ...support.chains.counts import random_counted
+
+HORIZONS = (1, 5, None)
+
+
+def intervals_of(contexts: int) -> ContextIntervals:
+    """Return intervals that name the context: of 100 + context sessions, context violated."""
+    numbers = np.repeat(np.arange(contexts)[:, None], len(HORIZONS), axis=1)
+    low = np.full(numbers.shape, 0.12345678949)
+    return ContextIntervals(low, low + 0.5, numbers + 100, numbers, numbers + 200)
+
+
+def rule(seed: int, options: EstimateOptions | None = None, agents: tuple[str, ...] = ("",)) -> RuleToWrite:
+    """Return a rule of random counts; with several agents each context is that of a random one."""
+    rng = np.random.default_rng(seed)
+    counted = random_counted(rng)
+    numbers = np.sort(rng.integers(0, len(agents), len(counted.contexts)).astype(np.int32))
+    contexts = Contexts(numbers, counted.contexts.symbols, counted.contexts.states)
+    counted = replace(counted, rule=f"r{seed}", agents=agents, contexts=contexts)
+    risks = rule_risks(counted, RiskOptions(HORIZONS, options or EstimateOptions()))
+    return RuleToWrite(risks, intervals_of(len(contexts)), "f" * 64, {"sessions": 7})
+
+
+def written(tmp_path: Path, *rules: RuleToWrite) -> Path:
+    """Write a chain into a new folder."""
+    write_chain(tmp_path / "chain", rules, {"archive": ["a"]})
+    return tmp_path / "chain"
+
+
+def names_of(counted: Counted, number: int) -> tuple[str, int]:
+    """Return the symbol and the state of a context."""
+    symbols = (*counted.symbols.symbols, "start")
+    row = int(counted.contexts.states[number])
+    return symbols[counted.contexts.symbols[number]], int(counted.steps.states[row])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_context_is_looked_up_as_it_was_solved(tmp_path: Path, seed: int) -> None:
+    """With its interval, its sessions and its basis, for each horizon."""
+    subject = rule(seed)
+    chain, risks = load_chain(written(tmp_path, subject, rule(9))), subject.risks
+    for number in range(len(risks.counted.contexts)):
+        symbol, state = names_of(risks.counted, number)
+        for column, within in enumerate(HORIZONS):
+            found = chain.risk("p", f"r{seed}", symbol=symbol, state=state, within=within)
+            assert found is not None
+            assert found.risk == risks.table.values[number, column]
+            assert (found.low, found.high) == (0.123456789, 0.62345679)
+            assert (found.sessions, found.violating, found.basis) == (100 + number, number, "context")
+
+
+def test_a_symbol_that_the_chain_lacks_rests_on_the_state(tmp_path: Path) -> None:
+    """Its risk is that of the row, without any session; a state that cannot be has none."""
+    subject = rule(0)
+    chain, others = load_chain(written(tmp_path, subject)), subject.risks.others
+    place = int(np.flatnonzero((others.symbols == 4) & (others.states == 1))[0])
+    found = chain.risk("p", "r0", symbol="tool:new", state=1, within=5)
+    assert found is not None
+    assert found.risk == subject.risks.other_risks[place, 1]
+    assert (found.low, found.high, found.sessions, found.basis) == (0.0, 1.0, 0, "state")
+    assert chain.risk("p", "r0", symbol="tool:new", state=77, within=5) is None
+
+
+def test_any_other_agent_has_the_risk_of_all(tmp_path: Path) -> None:
+    """It leans on the counts of all agents, and says that none is of its own context."""
+    chain = load_chain(written(tmp_path, rule(1, agents=("a", "b"))))
+    known = [chain.risk("p", "r1", symbol="start", state=0, within=5, agent=name) for name in "abz"]
+    assert all(known)
+    assert known[2] is not None
+    assert known[2].basis == "symbol"
+
+
+def solved_again(risks: RuleRisks, path: Path) -> np.ndarray:
+    """Return the risks within 5 of the table's contexts, by stepping the loaded chain."""
+    loaded = load_chain(path).rule("p", risks.counted.rule)
+    counted = loaded.counted(risks.counted.steps)
+    assert counted.contexts.symbols.tolist() == risks.counted.contexts.symbols.tolist()
+    solver = RiskSolver(counted, NextSymbolChain(counted, loaded.estimate(counted)))
+    contexts = counted.contexts
+    return solver.within(5)[contexts.agents, contexts.symbols, contexts.states]
+
+
+@pytest.mark.parametrize("history", [True, False])
+@pytest.mark.parametrize("alpha", [None, 0.0, 0.5])
+def test_a_loaded_chain_steps_to_the_stored_risks(tmp_path: Path, alpha: float | None, history: bool) -> None:
+    """Its counts and weights give the same distributions as the ones that were learned."""
+    subject = rule(2, EstimateOptions(alpha, history), agents=("a", "b"))
+    path = written(tmp_path, subject)
+    assert solved_again(subject.risks, path) == pytest.approx(subject.risks.table.values[:, 1], abs=1e-9)
+
+
+def test_the_same_counts_give_the_same_bytes(tmp_path: Path) -> None:
+    """Whatever the order of the rules; a chain replaces a chain."""
+    path = written(tmp_path, rule(0), rule(1))
+    before = {each.name: each.read_bytes() for each in path.iterdir()}
+    digest = load_chain(path).digest
+    assert write_chain(path, [rule(1), rule(0)], {"archive": ["a"]}) == digest
+    assert {each.name: each.read_bytes() for each in path.iterdir()} == before
+    assert [each.name for each in tmp_path.iterdir()] == ["chain"]
+
+
+def test_nothing_else_is_replaced(tmp_path: Path) -> None:
+    """A folder that is no chain stays as it is."""
+    (tmp_path / "chain").mkdir()
+    (tmp_path / "chain" / "mine").write_text("")
+    with pytest.raises(SourceError, match="TRL406"):
+        written(tmp_path, rule(0))
+    assert [each.name for each in (tmp_path / "chain").iterdir()] == ["mine"]
+
+
+def test_damaged_folders_are_refused(tmp_path: Path) -> None:
+    """No chain, one of another release, and changed or missing tables."""
+    path = written(tmp_path, rule(0))
+    with pytest.raises(PredictError, match="TRL801"):
+        load_chain(tmp_path)
+    counts = path / "counts.parquet"
+    pl.read_parquet(counts).with_columns(pl.col("count") + 1).write_parquet(counts)
+    with pytest.raises(PredictError, match="TRL802"):
+        load_chain(path)
+    counts.unlink()
+    with pytest.raises(PredictError, match="TRL802"):
+        load_chain(path)
+    content = orjson.loads((path / "chain.json").read_bytes())
+    (path / "chain.json").write_bytes(orjson.dumps({**content, "schema": "tracline-chain/0"}))
+    with pytest.raises(PredictError, match="TRL801"):
+        load_chain(path)
+
+
+def test_a_rule_of_another_digest_is_refused(tmp_path: Path) -> None:
+    """So is one that the chain lacks; a horizon that it lacks is a mistake of the caller."""
+    chain = load_chain(written(tmp_path, rule(0)))
+    assert chain.rule("p", "r0", "0" * 64).digest == "0" * 64
+    with pytest.raises(PredictError, match="TRL803"):
+        chain.rule("p", "r0", "1" * 64)
+    with pytest.raises(PredictError, match="TRL803"):
+        chain.risk("p", "other", symbol="start", state=0, within=1)
+    with pytest.raises(ValueError, match="no horizon 4"):
+        chain.risk("p", "r0", symbol="start", state=0, within=4)
