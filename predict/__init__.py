@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from .error import PredictError
     from .estimation.sample_size import pac_local
     from .estimation.smoothing import laplace
-    from .folder.load import load_chain
 
-__all__ = ["PredictError", "laplace", "load_chain", "pac_local"]
+__all__ = ["PredictError", "laplace", "pac_local"]
 
 _MODULES = {
     "PredictError": ".error",
     "laplace": ".estimation.smoothing",
+    # Not among the names above: the folder `predict/folder/` imports this one.
     "load_chain": ".folder.load",
     "pac_local": ".estimation.sample_size",
 }

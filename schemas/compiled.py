@@ -8,7 +8,7 @@ each key: a stale loop would give wrong verdicts.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, FunctionType
 from typing import Any, cast
 
@@ -29,6 +29,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 def compiled_with(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """Compile the function as `compiled` does, with further options of Numba; it may make arrays."""
     dispatcher = cast(Any, numba).njit(nogil=True, error_model="numpy", **options)(function)
+    _compile_once_for_constants(dispatcher)
     try:
         dispatcher.enable_caching()
     except RuntimeError:
@@ -42,6 +43,17 @@ def compiled_with(function: Callable[..., Any], **options: Any) -> Callable[...,
 
     cache._index_key = key
     return dispatcher
+
+
+def _compile_once_for_constants(dispatcher: Any) -> None:
+    """Let calls from other loops with a constant be calls with any number: each would be compiled apart."""
+    call_template = dispatcher.get_call_template
+    unliteral = cast("Callable[[object], object]", cast(Any, numba).types.unliteral)
+
+    def get(args: Iterable[object], named: Mapping[str, object]) -> object:
+        return call_template(tuple(map(unliteral, args)), {key: unliteral(arg) for key, arg in named.items()})
+
+    dispatcher.get_call_template = get
 
 
 def digest_of(function: FunctionType) -> str:

@@ -59,7 +59,13 @@ def _learned(tally: ChainTally, learning: LearnOptions, on_progress: OnProgress)
     """Yield the rules without their walks, which only the evidence needs."""
     rules = len(tally.watched.rules)
     for number, counted in enumerate(tally.counted(), start=1):
-        found = learn_rule(counted, learning)
+        try:
+            found = learn_rule(counted, learning)
+        except ValueError as error:
+            if not learning.risks.estimate.impossible:
+                raise
+            hint = "leave out of the file what does follow"
+            raise PredictError("TRL807", "impossible pairs", str(error), hint) from error
         yield replace(found, counted=replace(counted, walks=no_walks()))
         on_progress("learning", number, rules)
 

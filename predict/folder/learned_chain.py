@@ -167,7 +167,7 @@ class RuleChain:
 
 @dataclass(frozen=True, slots=True)
 class LearnedChain:
-    """A learned chain: its digest, what `chain.json` says, and its rules by pack and id."""
+    """A learned chain: its digest, the content of `chain.json`, and its rules by pack and id."""
 
     where: str
     digest: str

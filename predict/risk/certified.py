@@ -31,7 +31,7 @@ _BETTER = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Solution:
+class CertifiedSolution:
     """A solution and the greatest distance of its two bounds from it."""
 
     values: F64
@@ -39,22 +39,22 @@ class Solution:
     rounds: int
 
 
-def solved(product: Callable[[F64], F64], constant: F64, terms: int) -> Solution | None:
+def solved(product: Callable[[F64], F64], constant: F64, summands: int) -> CertifiedSolution | None:
     """Return the solution of x = product(x) + constant, or None where no certificate is near enough.
 
     Each value of the product is a sum of that many terms, which bounds its rounding.
     """
     if not len(constant):
-        return Solution(constant, 0.0, 0)
+        return CertifiedSolution(constant, 0.0, 0)
     steps, _ = _refined(product, np.ones(len(constant)), 0.1)
     decrease = float((steps - product(steps)).min())
     if decrease <= 0 or float(steps.min()) < 0:
         return None
     bound = float(steps.max()) / decrease
     values, rounds = _refined(product, constant, GAP_MAX / 4 / bound)
-    residual = float(np.abs(product(values) + constant - values).max()) + 2 * terms * ROUNDING
+    residual = float(np.abs(product(values) + constant - values).max()) + 2 * summands * ROUNDING
     error = residual * bound
-    return Solution(values, error, rounds) if error <= GAP_MAX / 2 else None
+    return CertifiedSolution(values, error, rounds) if error <= GAP_MAX / 2 else None
 
 
 def _refined(product: Callable[[F64], F64], constant: F64, residual_max: float) -> tuple[F64, int]:

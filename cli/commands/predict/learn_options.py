@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ....schemas.time import rfc3339
 from ...options import Instant, grouped_options
 from ...source import audit_options, chat_options, timezone_option
 
@@ -64,6 +65,8 @@ class LearnChoices:
         from ....predict.learning.options import LearnOptions
         from ....predict.risk.rule_risks import RiskOptions
 
+        if self.valid is not None and self.smoothing in ("nested", "none"):
+            raise click.UsageError("--valid needs --smoothing jeffreys or laplace:A.")
         pairs = None if self.valid is None else read_pairs(self.valid.read_text("utf-8"), str(self.valid))
         estimate = EstimateOptions(alpha_of(self.smoothing), self.history == "machine", pairs or frozenset())
         return LearnOptions(
@@ -73,9 +76,10 @@ class LearnChoices:
             delta=self.delta,
         )
 
-    def reading(self) -> dict[str, str | int | None]:
+    def reading(self) -> dict[str, str | None]:
         """Return the options that decide which sessions are read, and of which agent, for `chain.json`."""
-        return {"by": self.column, "since": self.since, "until": self.until}
+        since, until = (None if time is None else rfc3339(time) for time in (self.since, self.until))
+        return {"by": self.column, "since": since, "until": until}
 
     def audit_options(self) -> AuditOptions:
         """Return the options for reading the archive."""

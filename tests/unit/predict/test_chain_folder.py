@@ -85,7 +85,7 @@ def test_a_symbol_that_the_chain_lacks_rests_on_the_state(tmp_path: Path) -> Non
 
 
 def test_any_other_agent_has_the_risk_of_all(tmp_path: Path) -> None:
-    """It leans on the counts of all agents, and says that none is of its own context."""
+    """It leans on the counts of all agents, and its basis is not the context."""
     chain = load_chain(written(tmp_path, rule(1, agents=("a", "b"))))
     known = [chain.risk("p", "r1", symbol="start", state=0, within=5, agent=name) for name in "abz"]
     assert all(known)

@@ -152,7 +152,7 @@ def test_without_history_the_risk_is_that_of_the_product_of_labels_and_rule() ->
 
 
 def test_other_contexts_rest_on_their_symbol_or_their_row() -> None:
-    """A context without a visit, and a symbol that the chain lacks, say on what their risk rests."""
+    """The risk of a context without a visit, and of a symbol that the chain lacks, has its basis."""
     counted = counted_of(
         steps_of([[1, 0], [1, 0]], [[PENDING_STEP, VIOLATED_STEP], [PENDING_STEP] * 2], [HELD_CLOSING] * 2),
         2,

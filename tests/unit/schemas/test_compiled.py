@@ -6,6 +6,9 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
+
+from tracline.schemas.compiled import compiled
 
 LIMITS = "import numpy as np\nLIMIT = {limit}\nTABLE = np.array([0, {entry}])\n"
 INNER = """
@@ -67,6 +70,24 @@ def test_loops_are_compiled_again_where_another_file_changes(tmp_path: Path) -> 
     write(tmp_path, limit=4, sign="-", entry=20)
     assert run(tmp_path) == "20 [1, 1] 1"
     assert run(tmp_path) == "20 [1, 1] 2"
+
+
+@compiled
+def added(x: Any, y: Any) -> Any:
+    """Return a sum."""
+    return x + y
+
+
+@compiled
+def summed(x: Any) -> Any:
+    """Return a sum with constants and with a number."""
+    return added(added(added(x, 1), 2), x) + added(3, x)
+
+
+def test_a_loop_is_compiled_once_for_all_constants() -> None:
+    """Numba would compile a call with 1, one with 2 and one with any number apart."""
+    assert summed(10) == 36
+    assert [len(cast(Any, loop).signatures) for loop in (summed, added)] == [1, 1]
 
 
 def test_loops_are_compiled_where_no_cache_can_be_written(tmp_path: Path) -> None:
