@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -25,6 +25,7 @@ from tracline.rules.model.rule import Rule, RuleSet
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.verdict import Recover
 
+from ...support.chains.counted_archives import EVERYTHING, counted, random_sessions, rows
 from ...support.chains.slow_counting import (
     UNKNOWN_VALUE,
     SlowEvent,
@@ -38,9 +39,6 @@ from ...support.event_rows import session, user, write
 from ...support.formulas import is_accepted, of_size
 
 PREDICATES = {name: parse_predicate(f'text contains "{name}"') for name in ("p", "q")}
-ARGS = {None: None, UNKNOWN_VALUE: '{"id": []}'} | {value: f'{{"id": "{value}"}}' for value in "abc"}
-"""The arguments of an event by its slice; an array is no value that can be read."""
-EVERYTHING = Split(hold_out=0.0)
 PACK = """
 pack: desk
 version: 1
@@ -53,45 +51,6 @@ rules:
   - {id: sliced, severity: low, for_each: args.id, formula: always (p -> eventually q)}
   - {id: both, severity: low, for_each: args.id, steps: p or q, formula: 'not q since p'}
 """
-
-
-def random_sessions(count: int, seed: int, more: str = "") -> list[SlowSession]:
-    """Sessions of up to eight events over two propositions, and `more`; some have values of a slice."""
-    random = Random(seed)
-    values = (None, None, "a", "b", "c")
-    made: list[SlowSession] = []
-    for number in range(count):
-        words = [random.choice(["", "p", "q", "pq"]) for _ in range(random.randint(1, 8))]
-        words = [word + more * random.randint(0, 1) for word in words] if more else words
-        events = [
-            SlowEvent("user:" + ",".join(word), frozenset(word), random.choice(values)) for word in words
-        ]
-        made.append(SlowSession(f"s{number:03d}", events, random.random() < 0.8))
-    return made
-
-
-def rows(sessions: Iterable[SlowSession]) -> list[dict]:
-    """Return the rows of sessions; an open one has no end row."""
-    return [
-        row
-        for each in sessions
-        for row in session(
-            each.name,
-            *(user("".join(sorted(event.true)), args=ARGS[event.value]) for event in each.events),
-            end=each.closed,
-        )
-    ]
-
-
-def counted(
-    sessions: Sequence[SlowSession], rule_set: RuleSet, folder: Path, split: Split = EVERYTHING
-) -> list[Counted]:
-    """Return the counts of every rule over an archive of the sessions."""
-    scratch = folder / "scratch"
-    scratch.mkdir()
-    archive = write(folder / "events.parquet", rows(sessions))
-    tally = tallied(archive, watch(rule_set), split, scratch, AuditOptions(), Population())
-    return list(tally.counted())
 
 
 def rule_set_of_up_to_three_nodes() -> RuleSet:
@@ -376,3 +335,32 @@ def test_rare_symbols_step_as_the_symbols_that_they_stand_for(
         assert counts.walks.endings.tolist() == whole.walks.endings.tolist()
         states = [each.steps.states[each.contexts.states[each.walks.contexts]] for each in (whole, counts)]
         assert states[0].tolist() == states[1].tolist()
+
+
+def test_limits_of_contexts_symbols_and_rows_are_errors(
+    desk: RuleSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond each limit the rule is named with TRL810, and nothing is cut silently."""
+    sessions = random_sessions(30, 10)
+    for number, limit in enumerate(("numbering.CONTEXTS_MAX", "numbering.SYMBOLS_MAX", "step_rows.ROWS_MAX")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with monkeypatch.context() as patch:
+            patch.setattr(f"tracline.predict.counting.{limit}", 1)
+            with pytest.raises(PredictError, match="desk/plain: TRL810"):
+                counted(sessions, desk, folder)
+
+
+def test_agents_number_the_contexts_of_their_sessions(desk: RuleSet, tmp_path: Path) -> None:
+    """A session belongs to the first agent that an event of it names, and to "" where none does."""
+    named = [session("a", user("p"), user("q", agent="zed")), session("b", user("p", agent="abe"))]
+    archive = write(
+        tmp_path / "e.parquet", [row for rows in [*named, session("c", user("q"))] for row in rows]
+    )
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    tally = tallied(archive, watch(desk), EVERYTHING, scratch, AuditOptions(), Population(), by="agent")
+    counts = next(tally.counted())
+    assert counts.agents == ("", "abe", "zed")
+    first = counts.contexts.agents[counts.walks.contexts[counts.walks.bounds[:-1]]]
+    assert first.tolist() == [2, 1, 0]
