@@ -147,9 +147,12 @@ class RuleChain:
     def highs(self, counted: Counted, within: int | None) -> F64:
         """Return the upper ends of the intervals of the contexts of `counted`; NaN without a risk."""
         symbols, steps, column = (*self.symbols.symbols, START), counted.steps, self.horizons[within]
-        columns = (counted.contexts.agents, counted.contexts.symbols, counted.contexts.states)
+        contexts = counted.contexts
+        agents: list[int] = contexts.agents.tolist()
         found: list[float] = []
-        for agent, symbol, row in zip(*(each.tolist() for each in columns), strict=True):
+        for agent, symbol, row in zip(
+            agents, contexts.symbols.tolist(), contexts.states.tolist(), strict=True
+        ):
             state, memory = int(steps.states[row]), steps.memory[row]
             number = self.number(self.agents[agent], symbols[symbol], state, memory)
             found.append(float(self.high[number, column]))
