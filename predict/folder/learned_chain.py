@@ -148,13 +148,12 @@ class RuleChain:
         """Return the upper ends of the intervals of the contexts of `counted`; NaN without a risk."""
         symbols, steps, column = (*self.symbols.symbols, START), counted.steps, self.horizons[within]
         contexts = counted.contexts
-        agents: list[int] = contexts.agents.tolist()
+        columns = contexts.agents, contexts.symbols, contexts.states
+        keys: list[tuple[int, int, int]] = np.stack(columns, axis=1).tolist()
         found: list[float] = []
-        for agent, symbol, row in zip(
-            agents, contexts.symbols.tolist(), contexts.states.tolist(), strict=True
-        ):
-            state, memory = int(steps.states[row]), steps.memory[row]
-            number = self.number(self.agents[agent], symbols[symbol], state, memory)
+        for agent, symbol, row in keys:
+            memory: str = steps.memory[row]
+            number = self.number(self.agents[agent], symbols[symbol], int(steps.states[row]), memory)
             found.append(float(self.high[number, column]))
         return np.array(found, dtype=np.float64)
 
