@@ -148,16 +148,13 @@ class RuleChain:
         """Return the upper ends of the intervals of the contexts of `counted`; NaN without a risk."""
         symbols, steps, column = (*self.symbols.symbols, START), counted.steps, self.horizons[within]
         contexts = counted.contexts
-        agents: list[int] = contexts.agents.tolist()
-        places: list[int] = contexts.symbols.tolist()
-        rows: list[int] = contexts.states.tolist()
-        found = [
-            self.high[
-                self.number(self.agents[agent], symbols[place], int(steps.states[row]), steps.memory[row]),
-                column,
-            ]
-            for agent, place, row in zip(agents, places, rows, strict=True)
-        ]
+        columns = contexts.agents, contexts.symbols, contexts.states
+        keys: list[tuple[int, int, int]] = np.stack(columns, axis=1).tolist()
+        found: list[float] = []
+        for agent, symbol, row in keys:
+            memory: str = steps.memory[row]
+            number = self.number(self.agents[agent], symbols[symbol], int(steps.states[row]), memory)
+            found.append(float(self.high[number, column]))
         return np.array(found, dtype=np.float64)
 
     def estimate(self, counted: Counted) -> NestedEstimate:

@@ -12,21 +12,14 @@ import multiprocessing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tracline.schemas.walk.locate import located
+from tracline.stream.stages.compile_loops import compile_rekey_loops
 
-from ..support.conversations.recordings import FOLDER, requests_of
 from ..support.event_rows import PACK, call, session, user, write
 from ..support.processes.live import audited
 from .simulated_pipeline import SimulatedPipeline
 
 SEED = 5
 """A seed whose simulation has verdicts, restarts and an archive."""
-
-
-def walk() -> None:
-    """Locate the spans of a recording."""
-    for body in requests_of(FOLDER / "openai-openinference" / "otlp" / "requests.pb.zst"):
-        located(body)
 
 
 def judge(folder: Path) -> None:
@@ -43,7 +36,7 @@ def judge(folder: Path) -> None:
 def main() -> None:
     """Compile in two processes."""
     # Forked before any thread begins.
-    walker = multiprocessing.get_context("fork").Process(target=walk)
+    walker = multiprocessing.get_context("fork").Process(target=compile_rekey_loops)
     walker.start()
     with TemporaryDirectory() as folder:
         judge(Path(folder))

@@ -70,13 +70,15 @@ def command(
         for text in fit_warnings(rule):
             note(clean(f"warning: {text}"))
     learned = f"{chain.source.learned:,} of {chain.source.sessions:,} sessions"
+    if not split.hold_out:
+        note("no session is held out: the intervals are of the sessions that the chain was learned from")
     note(quoted(f"{out}: chain {digest[:12]}, {len(chain.rules):,} rules from {learned}"))
 
 
 def table(rules: Sequence[RuleLearned]) -> Iterator[str]:
     """Yield a heading and a line for each rule: its sessions, its contexts, and its longest horizon's fit."""
     width = max([len("rule"), *(len(_name(rule)) for rule in rules)])
-    heading = f"{'violating':>9}  {'held out':>8}  {'contexts':>8}  {'inside':>9}  {'greatest risk':>13}"
+    heading = f"{'violating':>9}  {'sessions':>8}  {'contexts':>8}  {'inside':>9}  {'greatest risk':>13}"
     yield f"{'rule':<{width}}  {heading}"
     for rule in rules:
         # The last horizon but that of ever, at which the figures are.

@@ -61,6 +61,7 @@ def command(rules: tuple[str, ...], store: str | None, data: str | None, options
     from ....stream.messages.topics import Topic
     from ....stream.process.monitor_metrics import MonitorMetrics
     from ....stream.process.trial import RuleTrials, begin_trial
+    from ....stream.stages.compile_loops import compile_monitor_loops
 
     logging.basicConfig(level=logging.WARNING, format="monitor: %(name)s: %(message)s")
     kafka, sessions = options.kafka(store=store, data_folder=data), session_settings()
@@ -77,6 +78,7 @@ def command(rules: tuple[str, ...], store: str | None, data: str | None, options
         process = monitor_process(kafka, sessions, packs, runtime, trials, options.wait_s)
         if process is None:
             return
+        compile_monitor_loops()
         if trial is not None:
             trials.wait(trial)
         options.run(process, metrics.kafka, kafka.topic(Topic.EVENTS))

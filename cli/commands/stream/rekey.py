@@ -29,6 +29,7 @@ def command(options: ProcessOptions) -> None:
     from ....stream.kafka.rekey_process import DEAD_LETTER_CODES, SENDS, rekey_process
     from ....stream.messages.topics import Topic
     from ....stream.process.rekey_metrics import RekeyMetrics
+    from ....stream.stages.compile_loops import compile_rekey_loops
 
     kafka, sessions = options.kafka(), session_settings()
     reads = [kafka.topic(Topic.SPANS), kafka.topic(Topic.LOGS)]
@@ -42,4 +43,5 @@ def command(options: ProcessOptions) -> None:
     )
     process = rekey_process(kafka, sessions, runtime, options.wait_s)
     if process is not None:
+        compile_rekey_loops()
         options.run(process, metrics.kafka, kafka.spans_topic)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -25,6 +25,7 @@ from tracline.rules.model.rule import Rule, RuleSet
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.verdict import Recover
 
+from ...support.chains.counted_archives import EVERYTHING, counted, random_sessions, rows
 from ...support.chains.slow_counting import (
     UNKNOWN_VALUE,
     SlowEvent,
@@ -38,9 +39,6 @@ from ...support.event_rows import session, user, write
 from ...support.formulas import is_accepted, of_size
 
 PREDICATES = {name: parse_predicate(f'text contains "{name}"') for name in ("p", "q")}
-ARGS = {None: None, UNKNOWN_VALUE: '{"id": []}'} | {value: f'{{"id": "{value}"}}' for value in "abc"}
-"""The arguments of an event by its slice; an array is no value that can be read."""
-EVERYTHING = Split(hold_out=0.0)
 PACK = """
 pack: desk
 version: 1
@@ -55,45 +53,6 @@ rules:
 """
 
 
-def random_sessions(count: int, seed: int, more: str = "") -> list[SlowSession]:
-    """Sessions of up to eight events over two propositions, and `more`; some have values of a slice."""
-    random = Random(seed)
-    values = (None, None, "a", "b", "c")
-    made: list[SlowSession] = []
-    for number in range(count):
-        words = [random.choice(["", "p", "q", "pq"]) for _ in range(random.randint(1, 8))]
-        words = [word + more * random.randint(0, 1) for word in words] if more else words
-        events = [
-            SlowEvent("user:" + ",".join(word), frozenset(word), random.choice(values)) for word in words
-        ]
-        made.append(SlowSession(f"s{number:03d}", events, random.random() < 0.8))
-    return made
-
-
-def rows(sessions: Iterable[SlowSession]) -> list[dict]:
-    """Return the rows of sessions; an open one has no end row."""
-    return [
-        row
-        for each in sessions
-        for row in session(
-            each.name,
-            *(user("".join(sorted(event.true)), args=ARGS[event.value]) for event in each.events),
-            end=each.closed,
-        )
-    ]
-
-
-def counted(
-    sessions: Sequence[SlowSession], rule_set: RuleSet, folder: Path, split: Split = EVERYTHING
-) -> list[Counted]:
-    """Return the counts of every rule over an archive of the sessions."""
-    scratch = folder / "scratch"
-    scratch.mkdir()
-    archive = write(folder / "events.parquet", rows(sessions))
-    tally = tallied(archive, watch(rule_set), split, scratch, AuditOptions(), Population())
-    return list(tally.counted())
-
-
 def rule_set_of_up_to_three_nodes() -> RuleSet:
     """Return a rule for each accepted formula of up to three nodes and each way of recovering."""
     formulas = [formula for nodes in (1, 2, 3) for formula in of_size(nodes) if is_accepted(formula)]
@@ -105,6 +64,7 @@ def rule_set_of_up_to_three_nodes() -> RuleSet:
     return RuleSet(rules, {})
 
 
+@pytest.mark.slow
 def test_every_rule_of_up_to_three_nodes_is_counted_as_stepped(tmp_path: Path) -> None:
     """Transitions and walks are those of stepping each session, for all ways of recovering."""
     sessions, rule_set = random_sessions(40, 1), rule_set_of_up_to_three_nodes()
@@ -170,6 +130,7 @@ def buckets(watched: WatchedRules, sessions: Sequence[SlowSession], folder: Path
     return list(labelled_sessions(archive, watched, folder, AuditOptions(as_of=2**62), Population()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hold_out", [0.0, 0.3])
 def test_counts_of_parts_add_up(desk: RuleSet, tmp_path: Path, hold_out: float) -> None:
     """Any division of the sessions into buckets, in any order, has the counts and walks of one bucket."""
@@ -190,6 +151,7 @@ def test_counts_of_parts_add_up(desk: RuleSet, tmp_path: Path, hold_out: float) 
         assert [tables(counts) for counts in parts.counted()] == expected
 
 
+@pytest.mark.slow
 def test_threads_files_and_spilled_buckets_change_nothing(
     desk: RuleSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -325,6 +287,7 @@ def test_what_is_unknown_leads_to_sets_of_states_and_cuts_where_runs_differ(
     assert counted_transitions(stepped)["user:p", int(stepped.steps.states[1]), "user:p?,q?"] == 1
 
 
+@pytest.mark.slow
 def test_events_over_the_limit_and_open_sessions_cut(desk: RuleSet, tmp_path: Path) -> None:
     """No place follows the event number `EVENTS_MAX`; the rule has no end there."""
     events = [SlowEvent("user:p", frozenset("p"))] * (EVENTS_MAX + 2)
@@ -376,3 +339,32 @@ def test_rare_symbols_step_as_the_symbols_that_they_stand_for(
         assert counts.walks.endings.tolist() == whole.walks.endings.tolist()
         states = [each.steps.states[each.contexts.states[each.walks.contexts]] for each in (whole, counts)]
         assert states[0].tolist() == states[1].tolist()
+
+
+def test_limits_of_contexts_symbols_and_rows_are_errors(
+    desk: RuleSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond each limit the rule is named with TRL810, and nothing is cut silently."""
+    sessions = random_sessions(30, 10)
+    for number, limit in enumerate(("numbering.CONTEXTS_MAX", "numbering.SYMBOLS_MAX", "step_rows.ROWS_MAX")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with monkeypatch.context() as patch:
+            patch.setattr(f"tracline.predict.counting.{limit}", 1)
+            with pytest.raises(PredictError, match="desk/plain: TRL810"):
+                counted(sessions, desk, folder)
+
+
+def test_agents_number_the_contexts_of_their_sessions(desk: RuleSet, tmp_path: Path) -> None:
+    """A session belongs to the first agent that an event of it names, and to "" where none does."""
+    named = [session("a", user("p"), user("q", agent="zed")), session("b", user("p", agent="abe"))]
+    archive = write(
+        tmp_path / "e.parquet", [row for rows in [*named, session("c", user("q"))] for row in rows]
+    )
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    tally = tallied(archive, watch(desk), EVERYTHING, scratch, AuditOptions(), Population(), by="agent")
+    counts = next(tally.counted())
+    assert counts.agents == ("", "abe", "zed")
+    first = counts.contexts.agents[counts.walks.contexts[counts.walks.bounds[:-1]]]
+    assert first.tolist() == [2, 1, 0]
