@@ -135,7 +135,7 @@ class RuleSet:
     `sources` maps a pack's name to its YAML text, for the copy in an audit's bundle. If a pack extends
     another, `NAME.extends/PARENT` has the text of that one, `NAME.uses.1/USED` that of the first it uses,
     and so on. `selection` has the words that chose the rules among those of the packs, by option; it is empty
-    where all were taken. `memory` has the `predict` sections by pack.
+    where all were taken. `memory` has the `predict` sections by pack, of those that have one.
     """
 
     rules: tuple[Rule, ...]

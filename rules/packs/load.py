@@ -75,7 +75,7 @@ def read_packs(paths: Paths) -> Packs:
     for document, pack in _read(pack_sources, errors):
         rules += pack.rules
         propositions += pack.propositions
-        memory[pack.name] = pack.memory
+        memory |= _section(pack)
         if pack.name in documents and pack.named:
             hint = f"the other is in {documents[pack.name].source}: rename one of them"
             location = document.location(document.at(("pack",)))
@@ -103,7 +103,7 @@ def pack_text(text: str, source: str = "<pack>") -> RuleSet:
     document, pack = resolve_source(_TextSource(source, text))
     if pack.problems:
         raise RuleError(pack.problems)
-    return RuleSet(pack.rules, _sources({pack.name: document}), memory={pack.name: pack.memory})
+    return RuleSet(pack.rules, _sources({pack.name: document}), memory=_section(pack))
 
 
 def load_texts(sources: Mapping[str, str]) -> RuleSet:
@@ -121,7 +121,7 @@ def load_texts(sources: Mapping[str, str]) -> RuleSet:
     ):
         rules += pack.rules
         documents[document.source] = document
-        memory[pack.name] = pack.memory
+        memory |= _section(pack)
         for _, referred in stored_documents(document, document.source):
             name = referred.source.rpartition("/")[2]
             if pack_name(referred) != name:
@@ -134,6 +134,11 @@ def load_texts(sources: Mapping[str, str]) -> RuleSet:
         raise RuleError(errors)
     stored = {name: sources[name] for name in sorted(sources)}
     return RuleSet(tuple(rules), stored, memory=memory)
+
+
+def _section(pack: ResolvedPack) -> dict[str, PackMemory]:
+    """Return the `predict` section of a pack by the pack's name, where it has one."""
+    return {} if pack.memory == PackMemory() else {pack.name: pack.memory}
 
 
 def documents_of(rule_set: RuleSet) -> Mapping[str, Document]:
