@@ -1,6 +1,6 @@
 """Solving the risks of 25 rules over 500 symbols and 300 states each, from 3,000 random sessions a rule.
 
-    python benchmarks/risks.py
+    python benchmarks/prediction/risks.py
 
 Prints the processor time and the memory; the goal is 60 s and 1 GB.
 """
