@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 
+from ...predict.following.followed_chain import FollowedChain
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, compile_rule_set, judge
 from ...rules.engine.sessions import Clock
 from ...rules.model.digest import rule_set_digest
@@ -24,7 +25,7 @@ from ..evidence import bundle
 from ..evidence.output_folder import staged
 from ..findings.bundle_rules import keyed
 from ..findings.waiving import WaivedCounts
-from ..following.crossings import FollowedChain, write_crossings
+from ..following.crossings import write_crossings
 from ..nights.night import Night, night_of
 from ..prepare import spill
 from ..prepare.ahead import behind

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -12,9 +11,8 @@ import polars as pl
 
 from ...predict.counting.labelled_sessions import LabelledSessions, read_sessions
 from ...predict.counting.sequences import SymbolNumbers
-from ...predict.counting.watched_rules import WatchedRules
 from ...predict.following.follow_loop import UP, Crossings
-from ...predict.following.followed_risks import FollowedRisks
+from ...predict.following.followed_chain import FollowedChain
 from ...predict.following.follower import RuleFollower
 from ...rules.engine.kernel_loop import NO_SLICE
 from ...rules.engine.sessions import Clock, numbers
@@ -26,15 +24,6 @@ from ..evidence.sorted_lines import SortedLines
 from ..prepare.buckets import labelled
 from ..prepare.options import AuditOptions
 from ..sources.discover import SourceFile
-
-
-@dataclass(frozen=True, slots=True)
-class FollowedChain:
-    """The rules of a chain that an audit follows, by their numbers in `watched`, and the chain's digest."""
-
-    digest: str
-    watched: WatchedRules
-    risks: dict[int, FollowedRisks]
 
 
 def write_crossings(

@@ -49,12 +49,13 @@ def scored_rule(
 ) -> ScoredRule:
     """Return the scores of a rule; the chain over labels is estimated from the same counts."""
     over = over_archive(chain, archive)
-    table = risk_table(over.counted, NextSymbolChain(over.counted, estimate), horizons)
+    next_symbols = NextSymbolChain(over.counted, estimate)
+    table = risk_table(over.counted, next_symbols, horizons)
     labels = nested(chain, has_history=False)
     without = risk_table(over.counted, NextSymbolChain(over.counted, labels), horizons)
     risks = over.with_unknown(table.values)
     learned = np.append(over.learned, False)
-    costs = next_symbol_costs(over, table.next_probabilities)
+    costs = next_symbol_costs(over, next_symbols.probabilities(over.counted.contexts))
     return ScoredRule(
         over=over,
         risks=risks,

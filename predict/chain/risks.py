@@ -31,10 +31,8 @@ class RiskTable:
     """The probability of a verdict against the agent within each horizon, after each context.
 
     `horizons` ascend, with `EVER` last. `values[context, horizon]` is NaN where there is no risk, because the
-    rule stopped. `next_probabilities[context, next]` has a column per symbol and one for `end`, and its rows
-    add up to 1.
+    rule stopped.
     """
 
     horizons: tuple[int | None, ...]
     values: F64
-    next_probabilities: F64

@@ -36,7 +36,7 @@ class Risk:
 
 
 @dataclass(frozen=True, slots=True)
-class ChainRule:
+class RuleChain:
     """One rule of a chain.
 
     `numbers[agent, symbol, row]` is the number of a context, or `ABSENT`; the arrays of numbers have a row
@@ -47,18 +47,39 @@ class ChainRule:
 
     content: Mapping[str, Any]
     agents: tuple[str, ...]
-    symbols: Mapping[str, int]
+    symbols: SymbolSet
+    symbol_numbers: Mapping[str, int]
     rows: Mapping[tuple[int, str], int]
     horizons: Mapping[int | None, int]
     numbers: I32
     risks: F64
     low: F64
     high: F64
-    sessions: I64
-    violating: I64
+    context_sessions: I64
+    context_violating: I64
     bases: tuple[Basis, ...]
     contexts: pl.DataFrame
     counts: pl.DataFrame
+
+    @property
+    def pack(self) -> str:
+        """Return the name of the rule's pack."""
+        return self.content["pack"]
+
+    @property
+    def rule(self) -> str:
+        """Return the id of the rule."""
+        return self.content["rule"]
+
+    @property
+    def sessions(self) -> int:
+        """Return the sessions that give the chain its intervals."""
+        return self.content["sessions"]
+
+    @property
+    def violating(self) -> int:
+        """Return those of them that violated the rule."""
+        return self.content["violating"]
 
     @property
     def digest(self) -> str:
@@ -80,13 +101,13 @@ class ChainRule:
         if row is None:
             return ABSENT
         found = self.numbers[self.agent(agent)]
-        number = int(found[self.symbols.get(symbol, len(self.symbols) - 1), row])
+        number = int(found[self.symbol_numbers.get(symbol, len(found) - 1), row])
         return number if number != ABSENT else int(found[-1, row])
 
     def counted(self, steps: StepTable) -> Counted:
         """Return the counts with the step table that the rules give; folds and walks are not stored."""
         rows = {key: row for row, key in enumerate(zip(steps.states.tolist(), steps.memory, strict=True))}
-        texts = self.content["symbols"]
+        texts = self.symbols.symbols
         symbols = {text: number for number, text in enumerate((*texts, START))}
         nexts = {text: number for number, text in enumerate((*texts, END))}
         agents = {name: number for number, name in enumerate(self.agents)}
@@ -107,11 +128,11 @@ class ChainRule:
         ]
         transitions = np.array(sorted(found), dtype=np.int64).reshape(-1, 3)
         return Counted(
-            pack=self.content["pack"],
-            rule=self.content["rule"],
+            pack=self.pack,
+            rule=self.rule,
             rule_digest=self.digest,
             agents=self.agents,
-            symbols=SymbolSet(tuple(texts)),
+            symbols=self.symbols,
             steps=steps,
             contexts=Contexts(columns[:, 0], columns[:, 1], columns[:, 2]),
             counts=RuleCounts(
@@ -122,6 +143,19 @@ class ChainRule:
             ),
             walks=_no_walks(),
         )
+
+    def highs(self, counted: Counted, within: int | None) -> F64:
+        """Return the upper ends of the intervals of the contexts of `counted`; NaN without a risk."""
+        symbols, steps, column = (*self.symbols.symbols, START), counted.steps, self.horizons[within]
+        contexts = counted.contexts
+        columns = contexts.agents, contexts.symbols, contexts.states
+        keys: list[tuple[int, int, int]] = np.stack(columns, axis=1).tolist()
+        found: list[float] = []
+        for agent, symbol, row in keys:
+            memory: str = steps.memory[row]
+            number = self.number(self.agents[agent], symbols[symbol], int(steps.states[row]), memory)
+            found.append(float(self.high[number, column]))
+        return np.array(found, dtype=np.float64)
 
     def estimate(self, counted: Counted) -> NestedEstimate:
         """Return the estimate of these counts with the weights that learning chose."""
@@ -139,21 +173,31 @@ class LearnedChain:
 
     where: str
     digest: str
-    content: Mapping[str, Any]
-    rules: Mapping[tuple[str, str], ChainRule]
+    document: Mapping[str, Any]
+    rules: Mapping[tuple[str, str], RuleChain]
 
-    def rule(self, pack: str, rule: str, digest: str | None = None) -> ChainRule:
-        """Return a rule of the chain.
+    @property
+    def horizons(self) -> tuple[int | None, ...]:
+        """Return the horizons, that of ever last."""
+        return tuple(self.document["horizons"])
 
-        Raises PredictError (TRL803) where the chain lacks it, or has it with another digest than the given
-        one.
-        """
-        found = self.rules.get((pack, rule))
-        if found is None or digest not in (None, found.digest):
-            lack = "has no rule" if found is None else "was learned from another version of"
-            what, hint = f"the chain {lack} {pack}/{rule}", "learn the chain again from these rules"
-            raise PredictError("TRL803", self.where, what, hint)
-        return found
+    @property
+    def confidence(self) -> float:
+        """Return the confidence of the intervals."""
+        return self.document["confidence"]
+
+    def rule(self, pack: str, rule: str) -> RuleChain:
+        """Return a rule of the chain. Raises PredictError (TRL803) where the chain lacks it."""
+        if (pack, rule) not in self.rules:
+            hint = "learn the chain again from these rules"
+            raise PredictError("TRL803", self.where, f"the chain has no rule {pack}/{rule}", hint)
+        return self.rules[pack, rule]
+
+    def check(self, pack: str, rule: str, digest: str) -> None:
+        """Raise PredictError (TRL803) where the chain was not learned from the rule with this digest."""
+        if self.rule(pack, rule).digest != digest:
+            what = f"the chain was learned from another version of {pack}/{rule}"
+            raise PredictError("TRL803", self.where, what, "learn the chain again from these rules")
 
     def risk(
         self,
@@ -182,17 +226,18 @@ class LearnedChain:
             risk=float(found.risks[number, column]),
             low=float(found.low[number, column]),
             high=float(found.high[number, column]),
-            sessions=int(found.sessions[number, column]),
-            violating=int(found.violating[number, column]),
+            sessions=int(found.context_sessions[number, column]),
+            violating=int(found.context_violating[number, column]),
             basis=found.bases[number],
         )
 
 
-def chain_rule(content: Mapping[str, Any], counts: pl.DataFrame | None, risks: pl.DataFrame) -> ChainRule:
+def chain_rule(content: Mapping[str, Any], counts: pl.DataFrame | None, risks: pl.DataFrame) -> RuleChain:
     """Return a rule from its part of `chain.json` and its rows of the tables."""
     horizons = {within: column for column, within in enumerate(content["horizons"])}
     agents = tuple(content["agents"])
-    symbols = {text: number for number, text in enumerate((*content["symbols"], START, UNSEEN))}
+    symbol_set = SymbolSet(tuple(content["symbols"]))
+    symbols = {text: number for number, text in enumerate((*symbol_set.symbols, START, UNSEEN))}
     keys = ["agent", "symbol", "state", "memory"]
     order = [*keys, "residual", "basis"]
     columns = [
@@ -212,18 +257,19 @@ def chain_rule(content: Mapping[str, Any], counts: pl.DataFrame | None, risks: p
     def table(name: str) -> np.ndarray:
         return np.stack([each[name].to_numpy() for each in columns], axis=1)
 
-    return ChainRule(
+    return RuleChain(
         content=content,
         agents=agents,
-        symbols=symbols,
+        symbols=symbol_set,
+        symbol_numbers=symbols,
         rows=rows,
         horizons=horizons,
         numbers=numbers,
         risks=table("risk"),
         low=table("low"),
         high=table("high"),
-        sessions=table("sessions"),
-        violating=table("violating"),
+        context_sessions=table("sessions"),
+        context_violating=table("violating"),
         bases=tuple(map(Basis, contexts["basis"].to_list())),
         contexts=contexts.with_columns(visited),
         counts=risks.clear() if counts is None else counts,

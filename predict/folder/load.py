@@ -10,7 +10,7 @@ import orjson
 import polars as pl
 
 from ..error import PredictError
-from .learned_chain import ChainRule, LearnedChain, chain_rule
+from .learned_chain import LearnedChain, RuleChain, chain_rule
 from .tables import CHAIN, COUNTS, RISK, SCHEMA
 
 _HINT = "name a folder that `tracline predict learn` of this release wrote"
@@ -35,7 +35,7 @@ def load_chain(path: str | Path) -> LearnedChain:
     tables = {name: _table(folder / name, content["files"][name]) for name in (COUNTS, RISK)}
     counts = tables[COUNTS].partition_by("pack", "rule", as_dict=True)
     risks = tables[RISK].partition_by("pack", "rule", as_dict=True)
-    rules: dict[tuple[str, str], ChainRule] = {
+    rules: dict[tuple[str, str], RuleChain] = {
         (each["pack"], each["rule"]): chain_rule(
             each, counts.get((each["pack"], each["rule"])), risks[each["pack"], each["rule"]]
         )

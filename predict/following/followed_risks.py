@@ -8,9 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...rules.model.arrays import F64, I32, I64
-
-UNSEEN = "unseen"
-"""The symbol of an event that the chain never saw; its risk is that of the machine's state alone."""
+from ..chain.contexts import UNSEEN
 
 NO_RISK = -1
 """The place of a context without a risk."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, gmres
+from scipy.sparse.linalg import LinearOperator, bicgstab
 
 from ...rules.model.arrays import F64
 
@@ -25,7 +25,7 @@ ROUNDING = 2.0**-53
 ROUNDS_MAX = 200
 """Rounds after which the bounds must be that near."""
 
-_PLAIN_STEPS = 20
+_PLAIN_STEPS = 4
 _KRYLOV_STEPS = 20
 _BETTER = 0.5
 
@@ -78,7 +78,7 @@ def _refined(product: Callable[[F64], F64], constant: F64, residual_max: float) 
             best, smallest = values, largest
         if smallest <= residual_max or stalled > 10:
             return best, done
-        correction, _ = gmres(operator, rest, rtol=1e-6, restart=_KRYLOV_STEPS, maxiter=1)
+        correction, _ = bicgstab(operator, rest, rtol=1e-6, maxiter=_KRYLOV_STEPS)
         values = best + cast("F64", correction) if largest <= smallest else best
         for _ in range(_PLAIN_STEPS):
             values = product(values) + constant

@@ -76,12 +76,10 @@ def rule_risks(counted: Counted, options: RiskOptions) -> RuleRisks:
     unseen = chosen_weights(counted, columns)
     tables = [_with_unseen(counted, unseen, values, solver.gains(before)) for values, before in
               (solved[each] for each in horizons)]  # fmt: skip
-    others = _other_contexts(counted)
+    others = other_contexts(counted)
     learned = np.zeros(len(counted.contexts), dtype=np.bool_)
     learned[counted.counts.contexts] = True
-    table = RiskTable(
-        horizons, _risks_at(counted, tables, counted.contexts), chain.probabilities(counted.contexts)
-    )
+    table = RiskTable(horizons, _risks_at(counted, tables, counted.contexts))
     other_risks = _risks_at(counted, tables, others)
     return RuleRisks(counted, agents, options, estimate, unseen, table, learned, others, other_risks)
 
@@ -91,7 +89,7 @@ def risk_table(counted: Counted, chain: NextSymbolChain, horizons: Iterable[int 
     ordered = tuple(sorted(set(horizons), key=lambda each: (each is None, each)))
     solved = RiskSolver(counted, chain).each_within(ordered)
     values = _risks_at(counted, [solved[each][0] for each in ordered], counted.contexts)
-    return RiskTable(ordered, values, chain.probabilities(counted.contexts))
+    return RiskTable(ordered, values)
 
 
 def _unseen_columns(counted: Counted, has_history: bool) -> list[tuple[str, ...]]:
@@ -120,7 +118,7 @@ def _risks_at(counted: Counted, tables: Iterable[F64], contexts: Contexts) -> F6
     return values
 
 
-def _other_contexts(counted: Counted) -> Contexts:
+def other_contexts(counted: Counted) -> Contexts:
     """Return the contexts that sequences can come to and that the counts lack, in order.
 
     After a symbol that the chain lacks, the machine may be in every row.

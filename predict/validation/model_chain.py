@@ -76,7 +76,7 @@ def model_chain(counted: Counted, delta: float, least: float = 0.0) -> ModelChai
     low, high = binomial_interval(counts[used], totals[used], error)
     sources, columns = np.nonzero(used)
     targets = _targets(counted, agents)[cells[sources], columns]
-    return ModelChain(_explicit(sources, targets, low, high, contexts + unseen, least), contexts)
+    return ModelChain(joined_chain(sources, targets, low, high, contexts + unseen, least), contexts)
 
 
 def _targets(counted: Counted, agents: int) -> I64:
@@ -99,8 +99,11 @@ def _targets(counted: Counted, agents: int) -> I64:
     return found.reshape(agents * rows, symbols + 1)
 
 
-def _explicit(sources: I64, targets: I64, low: F64, high: F64, size: int, least: float) -> ExplicitChain:
-    """Return the chain with the intervals of transitions to the same state added up."""
+def joined_chain(sources: I64, targets: I64, low: F64, high: F64, size: int, least: float) -> ExplicitChain:
+    """Return the chain of these states, the verdict against the agent, and the end.
+
+    The intervals of transitions to the same state are added up.
+    """
     states = size + 2
     keys = sources * states + targets
     # The last two states stay where they are.

@@ -28,6 +28,7 @@ from .failing import FailingOptions, failing_options, failing_rules
 from .judging import JudgingOptions, judging_options
 from .night import NightOptions, night_options
 from .output import write_results
+from .predicting import PredictOptions, predict_options
 from .tolerated_rates import notes_on_history
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 @failing_options()
 @accepting_options()
 @night_options()
+@predict_options()
 @allow_rejected_option()
 @allow_empty_option()
 @judging_options()
@@ -65,6 +67,7 @@ def command(
     failing: FailingOptions,
     accepting: AcceptingOptions,
     night: NightOptions,
+    predicting: PredictOptions,
     allow_rejected: int,
     allow_empty: bool,
     judging: JudgingOptions,
@@ -84,10 +87,13 @@ def command(
     _check(selection, as_judged)
     failing.check()
     night.check()
+    predicting.check(excludes=as_judged or night.is_given)
     judging.set_threads()
     rates, known = failing.rates(), accepting.known()
     attesting = replace(signing.attesting(timestamp), previous=night.chained())
-    result = _judged(archive, None if as_judged else selection, out, judging, accepting, night, attesting)
+    result = _judged(
+        archive, None if as_judged else selection, out, judging, accepting, night, attesting, predicting
+    )
     accepted = accepted_findings(result, out, known) | failing.accepted(result.summary, rates)
     write_results(result, selection.rules, out, format, accepted, Severity(failing.min_severity), known)
     report_waivers(result)
@@ -126,6 +132,7 @@ def _judged(
     accepting: AcceptingOptions,
     night: NightOptions,
     attesting: Attesting,
+    predicting: PredictOptions,
 ) -> AuditResult:
     """Judge the archive by the selected rules, or by those that judged it live, and write the bundle."""
     from ....batch.audit.as_judged import audit_as_judged
@@ -133,11 +140,12 @@ def _judged(
 
     rule_set = None if selection is None else selection.load()
     options = replace(judging.audit_options(), **accepting.audit_options)
+    chain = None if rule_set is None else predicting.chain(rule_set)
     options = night.audit_options(archive, options, as_judged=rule_set is None)
     with progress_bar() as on_progress:
         if rule_set is None:
             return audit_as_judged(archive, out, options, on_progress, attesting)
-        return audit(archive, rule_set, out, options, on_progress, attesting)
+        return audit(archive, rule_set, out, options, on_progress, attesting, chain)
 
 
 def _report(result: AuditResult, archive: Sequence[str], allow_rejected: int, *, allow_empty: bool) -> int:

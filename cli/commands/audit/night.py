@@ -25,6 +25,11 @@ class NightOptions:
     previous: Path | None
     previous_as_of: int | None
 
+    @property
+    def is_given(self) -> bool:
+        """Return whether the audit is nightly."""
+        return self.previous is not None or self.previous_as_of is not None
+
     def check(self) -> None:
         """Raise a usage error if the options contradict each other."""
         if self.previous is not None and self.previous_as_of is not None:

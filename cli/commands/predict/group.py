@@ -11,6 +11,8 @@ from ...lazy import LazyGroup
 from ...terminal import quoted
 
 COMMANDS = {
+    "show": ("predict.show", "Print the contexts of a chain with the greatest risks."),
+    "export": ("predict.export", "Write the chain of a rule in PRISM's or Storm's formats."),
     "learn": ("predict.learn", "Learn from an archive what sessions do next, and the risk of each rule."),
     "solve": ("predict.solve", "Solve a Markov chain in PRISM's or Storm's formats."),
 }

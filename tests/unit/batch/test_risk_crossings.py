@@ -7,15 +7,16 @@ from random import Random
 
 import pytest
 from tracline.batch.audit.audit import audit
-from tracline.batch.following.crossings import FollowedChain
 from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.redaction.redact import redact
 from tracline.batch.redaction.secret import RedactionSecret
 from tracline.batch.verification.attested import read_attested
 from tracline.batch.verification.verify import VerificationRequest, verify
+from tracline.predict.chain.contexts import UNSEEN
 from tracline.predict.counting.symbols import OWN
 from tracline.predict.counting.watched_rules import watch
-from tracline.predict.following.followed_risks import UNSEEN, ContextRisk, FollowedRisks
+from tracline.predict.following.followed_chain import FollowedChain
+from tracline.predict.following.followed_risks import ContextRisk, FollowedRisks
 from tracline.rules.compiler.compile import compile_rule
 from tracline.rules.model.rule import RuleSet
 from tracline.rules.packs.load import load_packs

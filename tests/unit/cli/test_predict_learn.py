@@ -56,6 +56,7 @@ def chain(archive: Path, out: str) -> dict:
     return json.loads((archive.parent / out / "chain.json").read_bytes())
 
 
+@pytest.mark.slow
 def test_a_chain_has_its_sources_and_the_same_bytes_again(archive: Path) -> None:
     """One thread and many, and the files in another order, give equal folders; the pack is in them."""
     first = learn(archive, "one", "--threads", "1", "--within", "3", "--hold-out", "0.4", "--seed", "7")

@@ -109,6 +109,8 @@ def test_a_loaded_chain_steps_to_the_stored_risks(tmp_path: Path, alpha: float |
     """Its counts and weights give the same distributions as the ones that were learned."""
     subject = rule(2, EstimateOptions(alpha, history), agents=("a", "b"))
     path = written(tmp_path, subject)
+    loaded = load_chain(path).rule("p", "r2")
+    assert loaded.highs(loaded.counted(subject.risks.counted.steps), 5) == pytest.approx(0.62345679)
     assert solved_again(subject.risks, path) == pytest.approx(subject.risks.table.values[:, 1], abs=1e-9)
 
 
@@ -152,9 +154,9 @@ def test_damaged_folders_are_refused(tmp_path: Path) -> None:
 def test_a_rule_of_another_digest_is_refused(tmp_path: Path) -> None:
     """So is one that the chain lacks; a horizon that it lacks is a mistake of the caller."""
     chain = load_chain(written(tmp_path, rule(0)))
-    assert chain.rule("p", "r0", "0" * 64).digest == "0" * 64
+    chain.check("p", "r0", "0" * 64)
     with pytest.raises(PredictError, match="TRL803"):
-        chain.rule("p", "r0", "1" * 64)
+        chain.check("p", "r0", "1" * 64)
     with pytest.raises(PredictError, match="TRL803"):
         chain.risk("p", "other", symbol="start", state=0, within=1)
     with pytest.raises(ValueError, match="no horizon 4"):

@@ -64,6 +64,7 @@ def rule_set_of_up_to_three_nodes() -> RuleSet:
     return RuleSet(rules, {})
 
 
+@pytest.mark.slow
 def test_every_rule_of_up_to_three_nodes_is_counted_as_stepped(tmp_path: Path) -> None:
     """Transitions and walks are those of stepping each session, for all ways of recovering."""
     sessions, rule_set = random_sessions(40, 1), rule_set_of_up_to_three_nodes()
@@ -129,6 +130,7 @@ def buckets(watched: WatchedRules, sessions: Sequence[SlowSession], folder: Path
     return list(labelled_sessions(archive, watched, folder, AuditOptions(as_of=2**62), Population()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hold_out", [0.0, 0.3])
 def test_counts_of_parts_add_up(desk: RuleSet, tmp_path: Path, hold_out: float) -> None:
     """Any division of the sessions into buckets, in any order, has the counts and walks of one bucket."""
@@ -149,6 +151,7 @@ def test_counts_of_parts_add_up(desk: RuleSet, tmp_path: Path, hold_out: float) 
         assert [tables(counts) for counts in parts.counted()] == expected
 
 
+@pytest.mark.slow
 def test_threads_files_and_spilled_buckets_change_nothing(
     desk: RuleSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -284,6 +287,7 @@ def test_what_is_unknown_leads_to_sets_of_states_and_cuts_where_runs_differ(
     assert counted_transitions(stepped)["user:p", int(stepped.steps.states[1]), "user:p?,q?"] == 1
 
 
+@pytest.mark.slow
 def test_events_over_the_limit_and_open_sessions_cut(desk: RuleSet, tmp_path: Path) -> None:
     """No place follows the event number `EVENTS_MAX`; the rule has no end there."""
     events = [SlowEvent("user:p", frozenset("p"))] * (EVENTS_MAX + 2)

@@ -8,12 +8,13 @@ from random import Random
 
 import numpy as np
 import pytest
+from tracline.predict.chain.contexts import UNSEEN
 from tracline.predict.counting.labelled_sessions import LabelledSessions
 from tracline.predict.counting.sequences import SymbolNumbers
 from tracline.predict.counting.symbols import OWN
 from tracline.predict.counting.watched_rules import watch
 from tracline.predict.following.follow_loop import UP
-from tracline.predict.following.followed_risks import UNSEEN, ContextRisk, FollowedRisks
+from tracline.predict.following.followed_risks import ContextRisk, FollowedRisks
 from tracline.predict.following.follower import RuleFollower
 from tracline.rules.compiler.compile import compile_rule
 from tracline.rules.model.rule import RuleSet

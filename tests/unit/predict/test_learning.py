@@ -102,6 +102,7 @@ def test_held_out_sessions_are_no_part_of_the_counts(tmp_path: Path) -> None:
     assert found.intervals.sessions[start, 0] == 400 - chain.source.learned
 
 
+@pytest.mark.slow
 def test_the_sample_sizes_claim_only_what_is_sufficient(tmp_path: Path) -> None:
     """Few sessions do not meet H*, and a context that was never left is not met; many of one kind do."""
     random = Random(1)

@@ -12,7 +12,7 @@ from tracline.predict.chain.steps import HELD_CLOSING, PENDING_STEP, VIOLATED_ST
 from tracline.predict.error import PredictError
 from tracline.predict.estimation.expectation import NextSymbolChain, next_probabilities
 from tracline.predict.estimation.nested import KAPPAS, nested
-from tracline.predict.estimation.options import EstimateOptions
+from tracline.predict.estimation.options import EstimateOptions, estimated
 from tracline.predict.estimation.smoothing import laplace
 from tracline.predict.risk.rule_risks import RiskOptions, rule_risks
 from tracline.predict.risk.solve import RiskSolver
@@ -69,8 +69,9 @@ def test_a_table_has_the_contexts_risks_and_distributions(seed: int) -> None:
     graph = dense_graph(counted, *(level.kappa for level in estimate.levels))
     nodes = counted.contexts.symbols * len(counted.steps.states) + counted.contexts.states
     assert table.values[:, 1] == pytest.approx(graph.risks_within(5)[nodes], abs=1e-9)
-    assert table.next_probabilities == pytest.approx(graph.probabilities[nodes])
-    assert table.next_probabilities.sum(axis=1) == pytest.approx(np.ones(len(nodes)))
+    shares = next_probabilities(counted, estimate, counted.contexts)
+    assert shares == pytest.approx(graph.probabilities[nodes])
+    assert shares.sum(axis=1) == pytest.approx(np.ones(len(nodes)))
 
 
 LOOPS = (0.5, 1e-3, 1e-6)
@@ -110,7 +111,7 @@ def test_smoothing_over_valid_successors_is_equation_1(seed: int) -> None:
     before, after = (*names, "start"), (*names, "end")
     impossible = frozenset((before[w], after[n]) for w, n in never)
     options = EstimateOptions(alpha=0.7, impossible=impossible)
-    found = rule_risks(counted, RiskOptions((1,), options)).table.next_probabilities
+    found = next_probabilities(counted, estimated(counted, options), counted.contexts)
     for context, (symbol, row) in enumerate(
         zip(counted.contexts.symbols, counted.contexts.states, strict=True)
     ):

@@ -1,0 +1,75 @@
+"""The options of an audit that follows the risks of a learned chain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ...error import CommandError
+from ...options import grouped_options, note
+from ...terminal import clean, quoted
+
+if TYPE_CHECKING:
+    from ....predict.following.followed_chain import FollowedChain
+    from ....rules.model.rule import RuleSet
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class PredictOptions:
+    """The folder of a chain, and the threshold of rules without a guaranteed one."""
+
+    predict: Path | None
+    above: float | None
+
+    def check(self, *, excludes: bool) -> None:
+        """Raise a usage error if the options contradict each other or the other options of an audit."""
+        if self.predict is None and self.above is not None:
+            raise click.UsageError("--above requires --predict.")
+        if self.predict is not None and excludes:
+            raise click.UsageError("--predict excludes --as-judged, --previous and --previous-as-of.")
+
+    def chain(self, rule_set: RuleSet) -> FollowedChain | None:
+        """Return the chain as it is followed, and report the rules without a risk or a threshold."""
+        if self.predict is None:
+            return None
+        from ....predict.error import PredictError
+        from ....predict.folder.load import load_chain
+        from ....predict.following.followed_chain import followed_chain
+
+        try:
+            found = followed_chain(load_chain(self.predict), rule_set, self.above)
+        except PredictError as error:
+            raise CommandError("\n".join(map(quoted, str(error).splitlines()))) from error
+        for names, what in (
+            (found.unknown, "not learned by the chain"),
+            (found.no_threshold, "without a threshold: give one with --above"),
+        ):
+            if names:
+                note(clean(f"{what}: {', '.join(names)}"))
+        return found
+
+
+def predict_options() -> Callable[[F], F]:
+    """Return the options `--predict` and `--above`: the PredictOptions `predicting`."""
+    return grouped_options(
+        "predicting",
+        PredictOptions,
+        click.option(
+            "--predict",
+            type=click.Path(path_type=Path, exists=True, file_okay=False),
+            metavar="CHAIN",
+            help="Follow the risks of the chain, and write their crossings to risk.jsonl.",
+        ),
+        click.option(
+            "--above",
+            type=click.FloatRange(0, 1, min_open=True),
+            metavar="P",
+            help="The threshold of rules for which the chain guarantees none.",
+        ),
+    )

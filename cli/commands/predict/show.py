@@ -1,0 +1,90 @@
+"""`tracline predict show`: the contexts of a chain by their risk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import orjson
+
+from ...options import Command, format_option
+from ...terminal import clean, quoted
+
+if TYPE_CHECKING:
+    from ....predict.folder.learned_chain import LearnedChain, RuleChain
+    from ....predict.folder.riskiest import ShownContext
+
+
+@click.command(cls=Command)
+@click.argument("chain", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--rule", metavar="RULE", help="Only this rule, as PACK/ID or ID.")
+@click.option(
+    "--within",
+    metavar="K|ever",
+    help="The horizon: events, or `ever`.  [default: the chain's greatest number of events]",
+)
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="The number of contexts.",
+)
+@format_option("table", "json")
+def command(chain: Path, rule: str | None, within: str | None, top: int, format: str) -> None:
+    """Print the contexts of CHAIN with the greatest risks.
+
+    A context is the last event, and what the rule and the memory formulas remember. The interval is that of
+    the sessions that came to the context, whatever the chain believes; without such sessions it is 0 to 1.
+
+    \b
+        tracline predict show desk.chain --rule confirm-before-refund --top 5
+    """
+    from ....predict.folder.load import load_chain
+    from ....predict.folder.riskiest import riskiest
+
+    loaded = load_chain(chain)
+    horizon = horizon_of(loaded, within)
+    found = riskiest(rules_of(loaded, rule), horizon, top)
+    for line in json_lines(found) if format == "json" else table_lines(found, horizon):
+        click.echo(line)
+
+
+def rules_of(chain: LearnedChain, name: str | None) -> list[RuleChain]:
+    """Return the rules of that name, all by default. Raises UsageError where there is none."""
+    rules = [rule for rule in chain.rules.values() if name in (None, rule.rule, f"{rule.pack}/{rule.rule}")]
+    if not rules:
+        names = ", ".join(f"{pack}/{rule}" for pack, rule in chain.rules)
+        raise click.UsageError(quoted(f"CHAIN has no rule {name}; it has {names}."))
+    return rules
+
+
+def horizon_of(chain: LearnedChain, text: str | None) -> int | None:
+    """Return the horizon of the option. Raises UsageError where the chain lacks it."""
+    known = {"ever" if each is None else str(each): each for each in chain.horizons}
+    finite = [name for name, each in known.items() if each is not None]
+    chosen = text if text is not None else (finite[-1] if finite else "ever")
+    if chosen not in known:
+        raise click.UsageError(quoted(f"CHAIN has no horizon {chosen}; it has {', '.join(known)}."))
+    return known[chosen]
+
+
+def json_lines(contexts: Sequence[ShownContext]) -> Iterator[str]:
+    """Yield a JSON object for each context."""
+    for each in contexts:
+        yield orjson.dumps(each).decode()
+
+
+def table_lines(contexts: Sequence[ShownContext], within: int | None) -> Iterator[str]:
+    """Yield a heading, and two lines for each context: its numbers, and its texts."""
+    yield f"{'risk':>8}  {'interval':<17}  {'violating':>9}  {'sessions':>8}  rule, within {within or 'ever'}"
+    for each in contexts:
+        interval = f"{each.low:.4f} to {each.high:.4f}"
+        name = clean(f"{each.pack}/{each.rule}")
+        yield f"{each.risk:8.4f}  {interval:<17}  {each.violating:>9,}  {each.sessions:>8,}  {name}"
+        agent = f" by {each.agent}" if each.agent else ""
+        memory = f", remembering {each.memory}" if each.memory else ""
+        yield clean(f"          after {each.symbol}{agent}{memory}, to come: {each.residual}")

@@ -1,0 +1,144 @@
+"""`tracline audit --predict` with a chain that `tracline predict learn` wrote."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from tracline.cli import tracline
+from tracline.predict.folder.learned_chain import LearnedChain
+from tracline.predict.folder.load import load_chain
+from tracline.rules.compiler.compile import compile_rule
+from tracline.rules.packs.load import load_packs
+
+from ...support.chains.slow_counting import SlowSession
+from ...support.chains.slow_following import slow_crossings
+from ...support.event_rows import write
+from ...support.evidence.bundle_lines import bundle_lines
+from ..predict.test_counting import PACK, random_sessions, rows
+
+SESSIONS = random_sessions(300, 21)
+
+
+def run(*args: object) -> Result:
+    """Run the command."""
+    return CliRunner().invoke(tracline, [str(arg) for arg in args])
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a pack, an archive, and a chain that was learned from it."""
+    folder = tmp_path_factory.mktemp("predict")
+    (folder / "desk.yaml").write_text(PACK)
+    write(folder / "events.parquet", rows(SESSIONS))
+    done = run(
+        *("predict", "learn", folder / "events.parquet", "--rules", folder / "desk.yaml"),
+        *("--out", folder / "desk.chain", "--within", 3),
+    )
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+def audited(place: Path, out: Path, *more: object) -> Result:
+    """Audit the archive by the chain."""
+    return run(
+        *("audit", place / "events.parquet", "--rules", place / "desk.yaml", "--out", out),
+        *("--predict", place / "desk.chain", *more),
+    )
+
+
+def test_crossings_are_those_of_the_chain_looked_up_at_every_event(place: Path, tmp_path: Path) -> None:
+    """For every rule, plain stepping and the chain's own look-up give the same crossings."""
+    done = audited(place, tmp_path / "bundle", "--above", 0.3)
+    assert done.exit_code == 0, done.output
+    chain, rules = load_chain(place / "desk.chain"), load_packs(place / "desk.yaml").rules
+    lines = bundle_lines(tmp_path / "bundle", "risk.jsonl")
+    for rule in rules:
+        if rule.for_each is not None:
+            continue
+        expected = {
+            (each.session, each.event + 1, each.level)
+            for session in SESSIONS
+            for each in slow_crossings(
+                compile_rule(rule),
+                SlowSession(
+                    session.name,
+                    [e._replace(seen=rule.steps is None or bool(e.true)) for e in session.events],
+                ),
+                False,
+                lambda symbol, state, rule=rule: risk_of(chain, rule.id, symbol, state),
+                threshold_of(chain, rule.id) or 0.3,
+            )
+        }
+        of_rule = [line for line in lines if line["rule"] == rule.id]
+        assert {(line["session_id"], line["seq"], line["level"]) for line in of_rule} == expected
+        assert len(of_rule) > 20, rule.id
+        assert {line["chain"] for line in of_rule} == {chain.digest}
+        assert {line["within"] for line in of_rule} == {3}
+
+
+def risk_of(chain: LearnedChain, rule: str, symbol: str, state: int) -> float | None:
+    """Return the risk that the chain's look-up gives."""
+    found = chain.risk("desk", rule, symbol=symbol, state=state, within=3)
+    return None if found is None else found.risk
+
+
+def threshold_of(chain: LearnedChain, rule: str) -> float | None:
+    """Return the guaranteed threshold within three events."""
+    [found] = [each for each in chain.document["rules"] if each["rule"] == rule]
+    return {each["within"]: each["threshold"] for each in found["thresholds"]}[3]
+
+
+def test_a_changed_rule_has_no_risk_and_is_named(place: Path, tmp_path: Path) -> None:
+    """The chain serves the rules that it was learned from; without any of them it is refused."""
+    pack = tmp_path / "desk.yaml"
+    pack.write_text(PACK.replace("always (p -> next q)", "always (p -> next p)"))
+    archive, chain = place / "events.parquet", ("--predict", place / "desk.chain", "--above", 0.5)
+    done = run("audit", archive, "--rules", pack, "--out", tmp_path / "bundle", *chain)
+    assert done.exit_code == 0, done.output
+    assert "not learned by the chain: desk/stepped" in done.output
+    assert "stepped" not in {line["rule"] for line in bundle_lines(tmp_path / "bundle", "risk.jsonl")}
+    done = run("audit", archive, "--rules", pack, "--select", "stepped", "--out", tmp_path / "one", *chain)
+    assert done.exit_code == 2
+    assert "TRL803" in done.output
+    assert not (tmp_path / "one").exists()
+
+
+def test_rules_without_a_threshold_are_named(place: Path, tmp_path: Path) -> None:
+    """A few held-out violations guarantee nothing, and then `--above` is needed."""
+    done = audited(place, tmp_path / "bundle")
+    assert done.exit_code == 0, done.output
+    document = json.loads((place / "desk.chain" / "chain.json").read_bytes())
+    without = {each["rule"] for each in document["rules"] if not each["thresholds"][1]["threshold"]}
+    found = {line["rule"] for line in bundle_lines(tmp_path / "bundle", "risk.jsonl")}
+    assert not found & without
+    for rule in without:
+        assert f"desk/{rule}" in done.output
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("--above", "0.5"), "--above requires --predict"),
+        (("--predict", ".", "--previous-as-of", "2026-01-01T00:00:00Z"), "--predict excludes"),
+    ],
+)
+def test_options_that_contradict_are_refused(
+    place: Path, tmp_path: Path, options: tuple[str, ...], text: str
+) -> None:
+    """A threshold needs a chain, and a night has none."""
+    done = run("audit", place / "events.parquet", "--rules", place / "desk.yaml", "--out", tmp_path, *options)
+    assert done.exit_code == 2
+    assert text in done.output
+
+
+def test_a_folder_that_is_no_chain_is_refused(place: Path, tmp_path: Path) -> None:
+    """An empty folder is named with its code."""
+    done = run(
+        *("audit", place / "events.parquet", "--rules", place / "desk.yaml"),
+        *("--out", tmp_path / "bundle", "--predict", tmp_path),
+    )
+    assert done.exit_code == 2
+    assert "TRL801" in done.output
