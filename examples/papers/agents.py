@@ -11,13 +11,13 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from ...rules.model.arrays import F64, Mask
-from .worlds import Action, MachineStates, RuleMonitor, State, World
+from .environments import Action, Environment, MachineStates, RuleMonitor, State
 
 
 class Situation(NamedTuple):
-    """The state of the world, and those of the rules' machines."""
+    """The state of the environment, and those of the rules' machines."""
 
-    world: State
+    environment: State
     rules: MachineStates
 
 
@@ -67,9 +67,9 @@ class Forgetful:
 
 @dataclass
 class Player:
-    """An agent in a world, with the monitor of its rules."""
+    """An agent in an environment, with the monitor of its rules."""
 
-    world: World
+    environment: Environment
     policy: Policy
     monitor: RuleMonitor
     _options: dict[Situation, list[Option]] = field(default_factory=dict[Situation, list[Option]])
@@ -77,20 +77,28 @@ class Player:
 
     def first(self) -> Situation:
         """Return the situation before the first action."""
-        return Situation(self.world.start(), self.monitor.first)
+        return Situation(self.environment.start(), self.monitor.first)
 
     def options(self, situation: Situation) -> list[Option]:
         """Return the allowed actions with their probabilities."""
         found = self._options.get(situation)
         if found is None:
-            actions = self.world.actions(situation.world)
+            actions = self.environment.actions(situation.environment)
             steps = [self.monitor.step(situation.rules, action) for action in actions]
             shares = self.policy([violated for _, violated in steps])
             found = self._options[situation] = [
-                Option(action, share, Situation(self.world.after(situation.world, action), rules), violated)
+                Option(
+                    action,
+                    share,
+                    self._after(situation, action, rules),
+                    violated,
+                )
                 for action, share, (rules, violated) in zip(actions, shares, steps, strict=True)
             ]
         return found
+
+    def _after(self, situation: Situation, action: Action, rules: MachineStates) -> Situation:
+        return Situation(self.environment.after(situation.environment, action), rules)
 
     def draw(self, situation: Situation, draw: Random) -> Option:
         """Return an action drawn by the policy."""

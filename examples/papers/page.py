@@ -10,14 +10,14 @@ from . import prevention
 from .agents import Forgetful, Player, Policy, uniform
 from .calibration import brier_skill
 from .enforcement import THRESHOLDS, enforced
+from .environments import Environment, RuleMonitor
 from .household import Household
 from .prevention import PROPOSALS, RUNS, SAMPLES, STEPS, THRESHOLD, WITHIN, violations_a_step
 from .pro2guard import FORK_AND_MICROWAVE, LEFT_TURN, CountedChain
 from .recipe import Recipe
-from .worlds import RuleMonitor, World
 
 POLICIES: Sequence[tuple[str, Policy]] = (("random", uniform), ("forgetful", Forgetful()))
-WORLDS: Sequence[tuple[str, World]] = (("Household", Household()), ("Recipe", Recipe()))
+ENVIRONMENTS: Sequence[tuple[str, Environment]] = (("Household", Household()), ("Recipe", Recipe()))
 
 INTERVENTIONS = (
     ("none", prevention.unchecked),
@@ -81,13 +81,13 @@ def pro2guard() -> Iterator[str]:
         yield f"- {text}: {_pac(chain)}"
     yield ""
     yield (
-        "No state of either chain meets even the local bound H*, so nothing is claimed from it."
-        if not any(_met(chain) for chain in (fork, LEFT_TURN))
-        else "States that meet H* still lack the factor (1.1 B)^2 of the rule."
+        "No state of either chain reaches even the local bound H*, so nothing is claimed from it."
+        if not any(_states_with_enough(chain) for chain in (fork, LEFT_TURN))
+        else "States that reach H* still lack the factor (1.1 B)^2 of the rule."
     )
 
 
-def _met(chain: CountedChain) -> list[str]:
+def _states_with_enough(chain: CountedChain) -> list[str]:
     """Return the states that were left at least as often as H* asks for, at eps 0.1 and delta 0.05."""
     counts = [[chain.counts.get(a, {}).get(b, 0) for b in chain.states] for a in chain.states]
     bounds = pac_local(counts)
@@ -99,9 +99,9 @@ def _met(chain: CountedChain) -> list[str]:
 
 
 def _pac(chain: CountedChain) -> str:
-    met, left = _met(chain), sum(1 for row in chain.counts.values() if row)
+    met, left = _states_with_enough(chain), sum(1 for row in chain.counts.values() if row)
     named = ", ".join(f"`{state}`" for state in met) or "none"
-    return f"{len(chain.states)} states, {left} of them ever left; H* is met in {named}."
+    return f"{len(chain.states)} states, {left} of them ever left; H* is reached in {named}."
 
 
 def _enforcement() -> Iterator[str]:
@@ -145,7 +145,9 @@ def _trac() -> Iterator[str]:
     yield f"Each figure is the mean of {RUNS} runs of {STEPS} steps with the half width of its 95 % interval."
     yield ""
     players = [
-        (f"{name}, {text}", _player(world, policy)) for name, world in WORLDS for text, policy in POLICIES
+        (f"{name}, {text}", _player(environment, policy))
+        for name, environment in ENVIRONMENTS
+        for text, policy in POLICIES
     ]
     rows = [
         [text, *(_mean(violations_a_step(player, choose)) for _, player in players)]
@@ -184,8 +186,8 @@ def _left_out() -> Iterator[str]:
     yield "- TRAC's table 2 is about judging by models, and not about prediction."
 
 
-def _player(world: World, policy: Policy) -> Player:
-    return Player(world, policy, RuleMonitor(world.pack))
+def _player(environment: Environment, policy: Policy) -> Player:
+    return Player(environment, policy, RuleMonitor(environment.pack))
 
 
 def _mean(mean: prevention.Mean) -> str:

@@ -1,4 +1,4 @@
-"""The papers' figures: the exact ones, the rules of both worlds, and solved risks against sampled ones."""
+"""The papers' figures: the exact ones, the rules of both environments, and solved risks against sampled ones."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 from tracline.examples.papers import prevention
 from tracline.examples.papers.agents import Forgetful, Player, Policy, uniform
 from tracline.examples.papers.enforcement import enforced
+from tracline.examples.papers.environments import Action, Environment, RuleMonitor
 from tracline.examples.papers.household import ANYWHERE, Household
 from tracline.examples.papers.page import pro2guard
 from tracline.examples.papers.recipe import Recipe
-from tracline.examples.papers.worlds import Action, RuleMonitor, World
 
 ROOT = Path(__file__).parents[3]
 
@@ -45,54 +45,58 @@ RECIPE_BROKEN = {
 }
 
 
-def action_of(world: World, state: object, word: str) -> Action:
+def action_of(environment: Environment, state: object, word: str) -> Action:
     """Return the allowed action with that tool and, after a colon, room or item."""
     tool, _, value = word.replace("_", " ").partition(":")
     return next(
         each
-        for each in world.actions(state)
+        for each in environment.actions(state)
         if each.tool == tool and (not value or value in {dict(each.args).get(k) for k in ("room", "item")})
     )
 
 
 @pytest.mark.parametrize(
-    ("world", "rule", "words"),
+    ("environment", "rule", "words"),
     [
         *((Household(), rule, words) for rule, words in HOUSEHOLD_BROKEN.items()),
         *((Recipe(), rule, words) for rule, words in RECIPE_BROKEN.items()),
     ],
     ids=str,
 )
-def test_each_rule_is_broken_by_its_actions_at_the_last_of_them(world: World, rule: str, words: str) -> None:
+def test_each_rule_is_broken_by_its_actions_at_the_last_of_them(
+    environment: Environment, rule: str, words: str
+) -> None:
     """The rule is violated at the last action and at none before."""
-    monitor, state = RuleMonitor(world.pack), world.start()
-    assert monitor.rules == tuple(HOUSEHOLD_BROKEN if isinstance(world, Household) else RECIPE_BROKEN)
+    monitor, state = RuleMonitor(environment.pack), environment.start()
+    assert monitor.rules == tuple(HOUSEHOLD_BROKEN if isinstance(environment, Household) else RECIPE_BROKEN)
     states, found = monitor.first, list[bool]()
     for word in words.split():
-        action = action_of(world, state, word)
+        action = action_of(environment, state, word)
         states, violated = monitor.step(states, action)
-        state = world.after(state, action)
+        state = environment.after(state, action)
         found.append(bool(violated[monitor.rules.index(rule)]))
     assert found == [False] * (len(found) - 1) + [True]
 
 
 def test_cold_ingredients_are_taken_out_before_they_are_used() -> None:
     """Butter in the fridge can only be taken."""
-    world = Recipe()
-    before = {each.tool for each in world.actions(world.start()) if dict(each.args)["item"] == "butter"}
-    after = world.after(world.start(), Action("take", (("item", "butter"),)))
+    environment = Recipe()
+    before = {
+        each.tool for each in environment.actions(environment.start()) if dict(each.args)["item"] == "butter"
+    }
+    after = environment.after(environment.start(), Action("take", (("item", "butter"),)))
     assert before == {"take"}
-    assert {each.tool for each in world.actions(after) if dict(each.args)["item"] == "butter"} == {
+    assert {each.tool for each in environment.actions(after) if dict(each.args)["item"] == "butter"} == {
         "add",
         "put_back",
     }
 
 
-@pytest.mark.parametrize("world", [Household(), Recipe()], ids=str)
+@pytest.mark.parametrize("environment", [Household(), Recipe()], ids=str)
 @pytest.mark.parametrize("policy", [uniform, Forgetful()], ids=["uniform", "forgetful"])
-def test_solved_risks_are_those_of_all_ways_written_out(world: World, policy: Policy) -> None:
+def test_solved_risks_are_those_of_all_ways_written_out(environment: Environment, policy: Policy) -> None:
     """Every way of three steps with its probability."""
-    player = Player(world, policy, RuleMonitor(world.pack))
+    player = Player(environment, policy, RuleMonitor(environment.pack))
     ways = [(1.0, player.first(), np.zeros(len(player.monitor.rules), dtype=np.bool_))]
     for _ in range(3):
         ways = [
@@ -106,8 +110,8 @@ def test_solved_risks_are_those_of_all_ways_written_out(world: World, policy: Po
 
 def test_sampled_risks_come_near_the_solved_ones() -> None:
     """Each within five standard errors."""
-    world = Household()
-    player, samples = Player(world, uniform, RuleMonitor(world.pack)), 4_000
+    environment = Household()
+    player, samples = Player(environment, uniform, RuleMonitor(environment.pack)), 4_000
     solved = player.solved(player.first(), 3)
     sampled = player.sampled(player.first(), 3, samples, Random(1))
     assert (np.abs(sampled - solved) <= 5 * np.sqrt(solved * (1 - solved) / samples) + 1e-9).all()
@@ -125,8 +129,8 @@ def test_an_agent_that_forgets_nothing_violates_nothing_that_it_can_avoid() -> N
 
 def test_the_least_risk_of_all_actions_prevents_what_a_random_agent_violates() -> None:
     """No violation is left."""
-    world = Household()
-    player = Player(world, uniform, RuleMonitor(world.pack))
+    environment = Household()
+    player = Player(environment, uniform, RuleMonitor(environment.pack))
     unchecked = prevention.violations_a_step(player, prevention.unchecked, runs=4)
     least = prevention.violations_a_step(player, prevention.least_of_all, runs=4)
     assert unchecked.value > 0.4
@@ -135,8 +139,8 @@ def test_the_least_risk_of_all_actions_prevents_what_a_random_agent_violates() -
 
 def test_a_guard_that_stops_at_any_risk_completes_nothing() -> None:
     """A threshold of 0 stops every run before its first action."""
-    world = Household()
-    player = Player(world, uniform, RuleMonitor(world.pack))
+    environment = Household()
+    player = Player(environment, uniform, RuleMonitor(environment.pack))
     stopped = enforced(player, 0.0, reflects=False, runs=8)
     assert (stopped.unsafe, stopped.completed) == (0, 0)
     assert enforced(player, None, reflects=False, runs=8).unsafe == 1

@@ -1,6 +1,6 @@
-"""Worlds that an agent acts in, and the monitor of the rules that its actions must follow.
+"""Environments of agents, and the monitor of the rules that an agent must follow.
 
-A world is a pure function from states and actions to states, so that a monitor may look ahead in it.
+An environment is a pure function from states and actions to states, so that a monitor may look ahead in it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Action(NamedTuple):
     args: tuple[tuple[str, str], ...] = ()
 
 
-class World(Protocol):
+class Environment(Protocol):
     """An environment with its allowed actions; `pack` names the file of its rules in this folder."""
 
     @property
@@ -56,7 +56,7 @@ MachineStates = tuple[int, ...]
 
 
 class RuleMonitor:
-    """The rules of a world, stepped together on its actions."""
+    """The rules of an environment, stepped together on its actions."""
 
     def __init__(self, pack: str) -> None:
         text = (files("tracline.examples.papers") / pack).read_text()
