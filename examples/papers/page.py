@@ -99,8 +99,8 @@ def _states_with_enough(chain: CountedChain) -> list[str]:
 
 
 def _pac(chain: CountedChain) -> str:
-    met, left = _states_with_enough(chain), sum(1 for row in chain.counts.values() if row)
-    named = ", ".join(f"`{state}`" for state in met) or "none"
+    enough, left = _states_with_enough(chain), sum(1 for row in chain.counts.values() if row)
+    named = ", ".join(f"`{state}`" for state in enough) or "none"
     return f"{len(chain.states)} states, {left} of them ever left; H* is reached in {named}."
 
 

@@ -1,4 +1,4 @@
-"""The papers' figures: the exact ones, the rules of both environments, and solved risks against sampled ones."""
+"""The papers' figures: the exact ones, both sets of rules, and solved risks against sampled ones."""
 
 from __future__ import annotations
 
