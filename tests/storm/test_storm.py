@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tracline.predict.chain.learned import Counted
+from tracline.predict.estimation.options import EstimateOptions
 from tracline.predict.explicit.chain import ExplicitChain, Transition, explicit_chain
 from tracline.predict.explicit.drn import to_drn
 from tracline.predict.explicit.intervals import reach_bounds
@@ -18,6 +20,8 @@ from tracline.predict.explicit.prism import to_prism
 from tracline.predict.explicit.solution import violating
 from tracline.predict.explicit.solve import reach, reach_within
 from tracline.predict.explicit.transitions import to_lab, to_tra
+from tracline.predict.risk.product_chain import product_chain
+from tracline.predict.risk.rule_risks import RiskOptions, rule_risks
 from tracline.predict.validation.model_chain import model_chain
 
 from ..differential.exact_chains import reach_exactly
@@ -148,6 +152,37 @@ def test_intervals() -> None:
             assert found == pytest.approx(list(map(float, answers[2 * number + end])), abs=1e-5)
     print(f"{len(chains)} chains of intervals")
     assert len(chains) > 150
+
+
+@pytest.mark.parametrize("alpha", [None, 1.0], ids=["nested", "laplace"])
+def test_risks_of_learned_chains(alpha: float | None) -> None:
+    """Storm's exact engine finds on the written product the risk of every context, within 1, 5 and ever."""
+    horizons = {1: 'P=? [F<=1 "violated"]', 5: 'P=? [F<=5 "violated"]', None: 'P=? [F "violated"]'}
+    options = RiskOptions(tuple(horizons), EstimateOptions(alpha))
+    chains = [each for each in map(_counted, range(2 * CHAINS)) if each is not None][:CHAINS]
+    found = [rule_risks(each, options) for each in chains]
+    products = [product_chain(each.counted, each.estimate) for each in found]
+    models = [to_drn(each.chain).replace("double", "rational") for each in products]
+    answers = asked([task(model, wanted, "exact") for model in models for wanted in horizons.values()])
+    risks = 0
+    for number, each in enumerate(found):
+        is_known = each.others.symbols <= each.counted.symbols.boundary
+        values = np.concatenate([each.table.values, each.other_risks[is_known]])
+        for column in range(len(horizons)):
+            exact = [float(Fraction(text)) for text in answers[len(horizons) * number + column]]
+            assert values[:, column] == pytest.approx(exact[: len(values)], abs=2e-9)
+        risks += values.size
+    print(f"{risks} risks of {CHAINS} learned chains")
+    assert risks > 4_000
+
+
+def _counted(seed: int) -> Counted | None:
+    """Return random counts, or None where they have a row that no sequence comes to."""
+    counted = random_counted(np.random.default_rng(seed))
+    rows = {0}
+    for _ in range(len(counted.steps.states)):
+        rows |= set(counted.steps.next[sorted(rows)].reshape(-1).tolist())
+    return counted if rows >= set(counted.contexts.states.tolist()) else None
 
 
 def test_interval_chains_of_counts() -> None:
