@@ -35,6 +35,11 @@ class DriftedRule:
     change: BehaviourChange
 
     @property
+    def name(self) -> str:
+        """Return the rule's name with its pack."""
+        return f"{self.over.counted.pack}/{self.over.counted.rule}"
+
+    @property
     def has_drifted(self) -> bool:
         """Return whether verdicts come more often than the chain's intervals allow."""
         return any(each.has_drifted for each in self.evidence.values())

@@ -11,6 +11,10 @@ from ...lazy import LazyGroup
 from ...terminal import quoted
 
 COMMANDS = {
+    "score": ("predict.score", "Score the risks of a chain on the sessions of an archive."),
+    "compare": ("predict.compare", "Compare the behaviour that two chains have learned."),
+    "drift": ("predict.drift", "Show whether an archive still behaves as a chain says."),
+    "explain": ("predict.explain", "Explain the risk of a session by a chain."),
     "solve": ("predict.solve", "Solve a Markov chain in PRISM's or Storm's formats."),
 }
 """The module of each command, which exports it as `command`, and its line in the help."""
