@@ -40,7 +40,7 @@ class Claim(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     answered: bool = False
 
 
-class CallHistory(msgspec.Struct, frozen=True):
+class CallHistory(msgspec.Struct, frozen=True, gc=False):
     """The claims of the input of a model's call up to its last answer, as later calls repeat them.
 
     All are past. Their `time` is 0; that of the call's start is meant. `chars` is the number of characters in
@@ -52,7 +52,7 @@ class CallHistory(msgspec.Struct, frozen=True):
 
 
 class Candidate(
-    msgspec.Struct, frozen=True, omit_defaults=True, rename={"role": "part", "claims": "tellings"}
+    msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename={"role": "part", "claims": "tellings"}
 ):
     """A span with its session and what it inherits; times in nanoseconds since the epoch.
 
@@ -158,4 +158,4 @@ def chars_of_claim(claim: Claim) -> int:
 
 def role_key(role: SpanRole, trace_id: str, span_id: str) -> str:
     """Return a key of a span in its role: an agent's span and a model call's may have the same id."""
-    return f"{role}.{trace_id}.{span_id}"
+    return ".".join((role, trace_id, span_id))

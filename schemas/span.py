@@ -11,7 +11,7 @@ Value: TypeAlias = "bool | int | float | str | bytes | list[Value] | dict[str, V
 """An attribute's value: OTLP's AnyValue, an array as a list and a key-value list as a dict."""
 
 
-class SpanEvent(msgspec.Struct, frozen=True):
+class SpanEvent(msgspec.Struct, frozen=True, gc=False):
     """A span event, at `time` nanoseconds since the epoch (0: not set).
 
     `dropped` is the number of attributes known to be missing.
@@ -23,7 +23,7 @@ class SpanEvent(msgspec.Struct, frozen=True):
     dropped: int = 0
 
 
-class Span(msgspec.Struct, frozen=True):
+class Span(msgspec.Struct, frozen=True, gc=False):
     """One span: ids in lower-case hex (32 and 16 digits), times in nanoseconds since the epoch (0: not set).
 
     `parent_id` is None at a root. `failed` is whether the status is an error. `resource` has the resource's

@@ -40,7 +40,7 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
-class ToolCall(msgspec.Struct, frozen=True, omit_defaults=True):
+class ToolCall(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A requested call of a tool; `args` is JSON text, None where the arguments were not captured."""
 
     call_id: str | None
@@ -49,7 +49,7 @@ class ToolCall(msgspec.Struct, frozen=True, omit_defaults=True):
     content: Content = Content.CAPTURED
 
 
-class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True):
+class ToolResult(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The result of a tool, JSON text or plain; `error` is the error type of a failed run."""
 
     call_id: str | None
@@ -59,7 +59,7 @@ class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True):
     content: Content = Content.CAPTURED
 
 
-class Message(msgspec.Struct, frozen=True, omit_defaults=True):
+class Message(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One message of a model's input or output: its text (None without one), calls and results."""
 
     role: Role
@@ -69,7 +69,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     content: Content = Content.CAPTURED
 
 
-class SpanContent(msgspec.Struct, frozen=True, omit_defaults=True, rename={"role": "part"}):
+class SpanContent(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename={"role": "part"}):
     """The content of one span, without anything inherited from other spans.
 
     `session` is the span's session key; `own_conversation` is whether the key is a conversation id, which a

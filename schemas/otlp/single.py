@@ -13,17 +13,21 @@ from ..span import Span, Value
 from .attributes import from_protobuf
 from .decoded import Decoding
 from .protobuf import decode_protobuf, decode_span
-from .wire import delimited, varint
+from .wire import header, varint
 
 CACHED_MAX = 1_024
 CACHED_BYTES_MAX = 4_096
 """Resources and scopes that are cached, and the bytes of one: processes send the same ones with all spans."""
-_FIRST, _SECOND = delimited(1, b"")[0], delimited(2, b"")[0]
+_FIRST, _SECOND = header(1, 0)[0], header(2, 0)[0]
 
 
 def single_request(resource: bytes, scope: bytes, span: bytes) -> bytes:
     """Return a request of one span with its resource and its scope."""
-    return delimited(1, delimited(1, resource) + delimited(2, delimited(1, scope) + delimited(2, span)))
+    scope_begin, span_begin = header(1, len(scope)), header(2, len(span))
+    size = len(scope_begin) + len(scope) + len(span_begin) + len(span)
+    resource_begin, scoped_begin = header(1, len(resource)), header(2, size)
+    begin = header(1, len(resource_begin) + len(resource) + len(scoped_begin) + size)
+    return b"".join((begin, resource_begin, resource, scoped_begin, scope_begin, scope, span_begin, span))
 
 
 def decode_single(request: bytes) -> Span:

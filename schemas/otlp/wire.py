@@ -65,16 +65,20 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 def delimited(number: int, content: bytes) -> bytes:
     """Return a field of bytes with its tag and its length."""
-    size = len(content)
+    return header(number, len(content)) + content
+
+
+def header(number: int, size: int) -> bytes:
+    """Return the tag and the length of a field of so many bytes."""
     tag = number << 3 | BYTES
     if tag < 128 and size < 128:
-        return bytes((tag, size)) + content
+        return bytes((tag, size))
     if tag < 128 and size < 1 << 14:
-        return bytes((tag, size & 127 | 128, size >> 7)) + content
+        return bytes((tag, size & 127 | 128, size >> 7))
     out = bytearray()
     for value in (tag, size):
         while value > 127:
             out.append(value & 127 | 128)
             value >>= 7
         out.append(value)
-    return bytes(out) + content
+    return bytes(out)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from .span_reading import SpanReading
 
 _HALVES = (INPUT, OUTPUT)
-_AGENT, _TOOL, _OTHER = SpanRole.AGENT, SpanRole.TOOL, SpanRole.OTHER
+_AGENT, _CHAT, _TOOL, _OTHER = SpanRole.AGENT, SpanRole.CHAT, SpanRole.TOOL, SpanRole.OTHER
 """Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
-_MODEL_OR_AGENT = (SpanRole.CHAT, _AGENT)
+_MODEL_OR_AGENT = (_CHAT, _AGENT)
 CallRun: TypeAlias = tuple[ToolCall, str | None]
 Chains: TypeAlias = "Sequence[tuple[SpanReading, Sequence[SpanReading]]]"
 """Spans, each with its ancestors, nearest first."""
@@ -31,7 +31,7 @@ _Enclosed: TypeAlias = "list[tuple[SpanReading, Sequence[SpanReading], Sequence[
 """Spans, each with its ancestors, and those of them that may be of the same call or run."""
 
 
-class Coverage(msgspec.Struct, frozen=True):
+class Coverage(msgspec.Struct, frozen=True, gc=False):
     """The claims of a trace's spans that other spans of it make.
 
     `keys` are of covered spans, or of covered halves (`half_key`). `runs` are the call and the error of tool
@@ -69,8 +69,9 @@ def captured_halves(content: SpanContent) -> tuple[str, ...]:
 def coverage_of(chains: Chains) -> Coverage:
     """Return which claims of these spans others of them make."""
     enclosed = [(reading, above, _enclosing(reading, above)) for reading, above in chains]
-    keys = {key for reading, _, same in enclosed if reading.has_claims for key in _covers(reading, same)}
-    for reading, _, same in enclosed:
+    inner = [(reading, same) for reading, _, same in enclosed if same]
+    keys = {key for reading, same in inner if reading.has_claims for key in _covers(reading, same)}
+    for reading, same in inner:
         keys.update(_hidden(reading, same, keys))
     for calls in _same_answers([reading for reading, _ in chains]):
         keys.update(_repeated(calls, keys))
@@ -87,20 +88,18 @@ def covers(reading: SpanReading, above: Sequence[SpanReading]) -> Iterator[str]:
 
 
 def _covers(reading: SpanReading, enclosing: Sequence[SpanReading]) -> Iterator[str]:
+    role, halves = reading.content.role, reading.halves
     for upper in enclosing:
-        if reading.content.role is SpanRole.TOOL:
-            if len(upper.halves) <= len(reading.halves):
+        outer = upper.halves
+        if role is _TOOL:
+            if len(outer) <= len(halves):
                 yield upper.key
             continue
-        key, covered = upper.key, [half for half in _HALVES if _covers_half(reading, upper, half)]
+        covered = [half for half in _HALVES if half in halves or (role is _CHAT and half not in outer)]
         if len(covered) == len(_HALVES):
-            yield key
+            yield upper.key
         else:
-            yield from (half_key(key, half) for half in covered)
-
-
-def _covers_half(inner: SpanReading, outer: SpanReading, half: str) -> bool:
-    return half in inner.halves or (inner.content.role is SpanRole.CHAT and half not in outer.halves)
+            yield from [half_key(upper.key, half) for half in covered]
 
 
 def _enclosing(reading: SpanReading, above: Sequence[SpanReading]) -> Sequence[SpanReading]:
@@ -214,6 +213,8 @@ def _runs(enclosed: _Enclosed) -> dict[str, CallRun]:
         error = next((error for _, error in runs if error is not None), None)
         for span, (former, _) in zip(same, runs, strict=True):
             known[span.key] = completed_call(former, call), error
+    if not known:
+        return {}
     tools = (reading for reading, *_ in enclosed if reading.content.role is SpanRole.TOOL)
     before = {reading.key: (reading.content.call, reading.content.error) for reading in tools}
     return {key: run for key, run in known.items() if run != before[key]}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import msgspec
 
@@ -18,7 +19,7 @@ from ..span_content import SpanRole
 from .coverage import Coverage
 from .resolve import candidate_of
 from .span_reading import SpanReading
-from .trace import Change, Changes, OpenTrace, Trace, chars_of, items_of, unblocked
+from .trace import Ancestors, Change, Changes, OpenTrace, Trace, chars_of, items_of, unblocked
 
 TRACES_MAX = 100_000
 """Traces that one source remembers; traces with waiting spans do not count."""
@@ -28,7 +29,7 @@ WAITING_CHARS_LEFT = WAITING_CHARS_MAX * 3 // 4
 """Characters that may go on waiting once there were more."""
 
 
-class Released(msgspec.Struct, frozen=True):
+class Released(msgspec.Struct, frozen=True, gc=False):
     """A released span with its candidate, or a flaw.
 
     `is_early` is whether it depends on its ancestors and its root had not come.
@@ -205,10 +206,13 @@ class TracesStep:
                 self._waiting.discard(trace_id)
             if not released:
                 continue
-            coverage = opened.trace.coverage()
+            trace, ancestors = opened.trace, Ancestors(opened.trace)
+            coverage = ancestors.coverage()
             for reading in released:
-                is_early = not opened.trace.is_self_described(reading) and opened.trace.root(reading) is None
-                yield Released(reading, _made(opened.trace, reading, coverage), is_early)
+                above = ancestors.above(reading)
+                last = above[-1] if above else reading
+                is_early = last.parent_id is not None and not trace.is_self_described(reading)
+                yield Released(reading, _made(trace, reading, coverage, above), is_early)
 
     def _drop_records(self, trace_id: str, until: int) -> None:
         """Drop the log records of spans that were released, or have not come in time."""
@@ -257,13 +261,17 @@ class TracesStep:
             changes.gone += freed
 
 
-def _made(trace: Trace, reading: SpanReading, coverage: Coverage) -> Candidate | InputFlaw:
-    """Return the candidate of a span, or a flaw; only lack of memory raises."""
+def _made(
+    trace: Trace, reading: SpanReading, coverage: Coverage, above: Sequence[SpanReading]
+) -> Candidate | InputFlaw:
+    """Return the candidate of a span with these ancestors, or a flaw; only lack of memory raises."""
+    made = attempt(partial(candidate_of, trace, reading, coverage, above))
+    if isinstance(made, Candidate):
+        return made
     place = f"trace {reading.trace_id}, span {reading.span_id}"
-    made = attempt(lambda: candidate_of(trace, reading, coverage))
     if isinstance(made, Broken):
         return InputFlaw(place, "internal", made.reason)
-    return replace(made, place=place) if isinstance(made, InputFlaw) else made
+    return replace(made, place=place)
 
 
 def _ready(opened: OpenTrace, watermark: int, until: int) -> list[int]:
@@ -275,11 +283,12 @@ def _ready(opened: OpenTrace, watermark: int, until: int) -> list[int]:
     overdue: list[SpanReading] = []
     waiting: list[SpanReading] = []
     places: dict[int, int] = {}
+    ancestors = Ancestors(opened.trace)
     for place, reading in enumerate(opened.waiting):
-        if _has_claims_in_records(opened, reading):
+        if opened.records and _has_claims_in_records(opened, reading):
             reading = msgspec.structs.replace(reading, has_claims=True)
         places[id(reading)] = place
-        if _is_ready(opened.trace, reading, watermark):
+        if _is_ready(opened.trace, reading, ancestors, watermark):
             ready.append(reading)
         elif reading.ended <= watermark and reading.record_time <= until:
             overdue.append(reading)
@@ -300,12 +309,12 @@ def _has_claims_in_records(opened: OpenTrace, reading: SpanReading) -> bool:
     return not reading.has_claims and bool(reading.content.lacks) and reading.span_id in opened.records
 
 
-def _is_ready(trace: Trace, reading: SpanReading, watermark: int) -> bool:
+def _is_ready(trace: Trace, reading: SpanReading, ancestors: Ancestors, watermark: int) -> bool:
     """Return whether a span is named, and it ended by the watermark, as did the ancestors that name it."""
     if reading.ended > watermark:
         return False
     if trace.is_self_described(reading):
         return True
-    above = trace.above(reading)
+    above = ancestors.above(reading)
     is_known = (above[-1] if above else reading).parent_id is None
     return is_known and all(span.ended <= watermark for span in above)

@@ -20,19 +20,22 @@ _AGENT, _CHAT, _TOOL = SpanRole.AGENT, SpanRole.CHAT, SpanRole.TOOL
 """Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
 
 
-def candidate_of(trace: Trace, reading: SpanReading, coverage: Coverage) -> Candidate | InputFlaw:
+def candidate_of(
+    trace: Trace, reading: SpanReading, coverage: Coverage, above: Sequence[SpanReading] | None = None
+) -> Candidate | InputFlaw:
     """Return the span with its session and what it inherits from its trace; a flaw where it has no time.
 
-    `coverage` is that of the trace.
+    `coverage` is that of the trace, `above` are the span's ancestors if they are known.
     """
-    above = trace.above(reading)
+    above = trace.above(reading) if above is None else above
     chain = (reading, *above)
     times = _times(chain)
     if times is None:
         return InputFlaw("", "span-time", "has no time, nor has its parent, and nobody noted when it came")
-    covered = coverage.halves(reading.key)
+    key = reading.key
+    covered = coverage.halves(key)
     without = covered if len(covered) == 1 else ()
-    run = None if without else coverage.runs.get(reading.key)
+    run = None if without else coverage.runs.get(key)
     agent, model, service = _named(chain)
     claims: tuple[Claim, ...] = ()
     digest = ""
@@ -48,7 +51,7 @@ def candidate_of(trace: Trace, reading: SpanReading, coverage: Coverage) -> Cand
         span_id=reading.span_id,
         digest=digest,
         failed=reading.content.error is not None,
-        within=tuple(covers(reading, above)),
+        within=tuple(covers(reading, above)) if above else (),
         covered=len(covered) > 1,
         agent=agent,
         model=model,
@@ -170,8 +173,9 @@ def _times(chain: Sequence[SpanReading]) -> tuple[int, int] | None:
     """Return start and end: each else the other, else the parent's, else when the span was received."""
     for span in chain:
         if span.ended:
-            runs = (upper.ended for upper in chain[1:] if upper.content.role is SpanRole.TOOL)
-            end = end_inside(span.ended, runs) if span.coarse else span.ended
+            end = span.ended
+            if span.coarse:
+                end = end_inside(end, (upper.ended for upper in chain[1:] if upper.content.role is _TOOL))
             return min(span.began, end), end
     received = chain[0].record_time
     return (received, received) if received else None

@@ -38,7 +38,11 @@ _NO_CALL = ToolCall(None, None, None)
 
 
 class SpanReading(
-    msgspec.Struct, frozen=True, omit_defaults=True, rename={"content": "step", "has_claims": "tells"}
+    msgspec.Struct,
+    frozen=True,
+    gc=False,
+    omit_defaults=True,
+    rename={"content": "step", "has_claims": "tells"},
 ):
     """A received span with its content; times in nanoseconds since the epoch (0: the span has none).
 

@@ -146,7 +146,34 @@ class Trace(msgspec.Struct, rename={"ended_by_key": "said"}):
 
     def coverage(self) -> Coverage:
         """Return which claims of its spans other spans of it make."""
-        return coverage_of([(reading, self.above(reading)) for reading in self.all()])
+        return Ancestors(self).coverage()
+
+
+class Ancestors:
+    """The ancestors of the spans of a trace, which must not change meanwhile; siblings share theirs."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._by_parent: dict[str, Sequence[SpanReading]] = {}
+
+    def above(self, reading: SpanReading) -> Sequence[SpanReading]:
+        """Return the ancestors of a span, as `Trace.above` does."""
+        parent_id = reading.parent_id
+        if parent_id is None:
+            return ()
+        found = self._by_parent.get(parent_id)
+        if found is not None and parent_id != reading.span_id:
+            return found
+        above = self._trace.above(reading)
+        is_whole = self._trace.parent(above[-1] if above else reading) is None
+        if is_whole and len(above) < _SHORT and parent_id != reading.span_id:
+            # In a cycle and in a long chain, the ancestors depend on where one begins.
+            self._by_parent[parent_id] = above
+        return above
+
+    def coverage(self) -> Coverage:
+        """Return which claims of the trace's spans other spans of it make."""
+        return coverage_of([(reading, self.above(reading)) for reading in self._trace.all()])
 
 
 Change: TypeAlias = SpanReading | tuple[int | str | LogRecord, ...]

@@ -49,7 +49,7 @@ CACHED_BYTES_MAX = 4_096
 """Resources and scopes that are cached, and the bytes of one."""
 
 
-class PlacedSpan(msgspec.Struct, frozen=True):
+class PlacedSpan(msgspec.Struct, frozen=True, gc=False):
     """A span of a request: its reading, and the offsets of its bytes.
 
     `is_walked` is whether the walk alone read it; then the reading has no content (`SpanReading.bare`), but

@@ -18,7 +18,7 @@ class Input(NamedTuple):
     partition: int
 
 
-class Record(msgspec.Struct, frozen=True):
+class Record(msgspec.Struct, frozen=True, gc=False):
     """A record that was read: its partition and offset, its timestamp (ns since the epoch) and its value."""
 
     partition: int
@@ -38,7 +38,7 @@ class Record(msgspec.Struct, frozen=True):
         return self.offset, hashlib.sha256(self.value).digest()
 
 
-class Output(msgspec.Struct, frozen=True):
+class Output(msgspec.Struct, frozen=True, gc=False):
     """A record to be written; `partition` None where any will do, `value` None where the key is deleted."""
 
     topic: Topic

@@ -39,7 +39,7 @@ SIGNALS = {Topic.SPANS: Signal.SPANS, Topic.LOGS: Signal.LOGS}
 """The signal of the records of each topic that is read."""
 
 
-class SourceRequest(msgspec.Struct, frozen=True):
+class SourceRequest(msgspec.Struct, frozen=True, gc=False):
     """A record of an input: its offset and time (ns since the epoch), its content, or the flaw of its value.
 
     `sha256` is the digest of its value, for dead letters.

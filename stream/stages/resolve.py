@@ -21,7 +21,7 @@ from ..messages.unjoined import Unjoined
 _NOTHING = Decoded()
 
 
-class LocatedRequest(msgspec.Struct, frozen=True):
+class LocatedRequest(msgspec.Struct, frozen=True, gc=False):
     """A request in protobuf with its spans located, and decoded where a receiver has done that."""
 
     data: bytes

@@ -12,7 +12,7 @@ _OTHERS = (Role.USER, Role.TOOL)
 _WORSE = (Content.CAPTURED, Content.TRUNCATED, Content.REDACTED, Content.ABSENT)
 
 
-class Half(msgspec.Struct, frozen=True):
+class Half(msgspec.Struct, frozen=True, gc=False):
     """One half of a conversation; `messages` is None where it was not captured."""
 
     messages: tuple[Message, ...] | None
@@ -26,7 +26,7 @@ EMPTY = Half(())
 """The output of a model that failed before it answered."""
 
 
-class DialectReading(msgspec.Struct, frozen=True):
+class DialectReading(msgspec.Struct, frozen=True, gc=False):
     """The fields of a span in one dialect; those that it lacks are None or `ABSENT`."""
 
     role: SpanRole
