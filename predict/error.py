@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 CODES: dict[str, str] = {
+    "TRL803": "rules that a chain was not learned from",
+    "TRL806": "too few sessions to learn a chain from",
     "TRL807": "a file that is not a Markov chain of a known format",
     "TRL808": "rows of a chain that are no probabilities",
     "TRL809": "a label that no state of a chain has",
     "TRL810": "a chain or product that is too large",
+    "TRL811": "a chain that does not fit the sessions held out",
 }
 """The codes of prediction; a test triggers each."""
 

@@ -58,6 +58,15 @@ class SymbolLetters(NamedTuple):
         parts += ["|".join(map(str, letters)) for letters in self.memory]
         return ".".join(parts)
 
+    @staticmethod
+    def of_text(text: str, is_own: bool) -> SymbolLetters:
+        """Return the letters of a `text`."""
+        if not text:
+            return SymbolLetters((), (), is_own)
+        first, *memory = text.split(".")
+        read = tuple(None if each == "-" else int(each) for each in first.split("|"))
+        return SymbolLetters(read, tuple(tuple(map(int, part.split("|"))) for part in memory), is_own)
+
 
 class RowKey(NamedTuple):
     """A row of a step table: the states that the rule's machine may be in, likewise those of each memory.

@@ -22,14 +22,15 @@ HELD_OUT = -1
 
 
 class ChainTally:
-    """Counts and walks so far. `sessions`, `learned` and `events` count occurrences and their events.
+    """Counts and walks so far. `sessions`, `learned` and `events` count occurrences and their events,
+    `closed` the learned ones that have closed.
 
     All sessions of an id must be in one bucket. The result depends only on the sessions, not on the buckets.
     """
 
     def __init__(self, watched: WatchedRules, split: Split, store: WalkStore | None = None) -> None:
         self.watched, self.split = watched, split
-        self.sessions = self.learned = self.events = 0
+        self.sessions = self.learned = self.closed = self.events = 0
         self._store: WalkStore = WalkMemory() if store is None else store
         self._steps: list[StepRows] = [watched.steps(rule) for rule in range(len(watched.rules))]
         self._symbols = {rule.pack: SymbolNumbers() for rule in watched.rules}
@@ -52,6 +53,7 @@ class ChainTally:
         counted = bucket.counted
         self.sessions += int(counted.sum())
         self.learned += int((counted & (folds != HELD_OUT)).sum())
+        self.closed += int((counted & (folds != HELD_OUT) & ~bucket.open).sum())
         self.events += int(np.diff(bucket.bounds)[counted].sum())
         for rule, subject in enumerate(self.watched.rules):
             symbols, steps = self._symbols[subject.pack], self._steps[rule]

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from ...rules.engine.judge import CompiledRules, compile_rule_set
 from ...rules.engine.kernel import LetterTable
-from ...rules.engine.letters import LabelWords
+from ...rules.engine.letters import LabelWords, letters
+from ...rules.labels.few import WORD_BITS
 from ...rules.model.formula import TRUE
 from ...rules.model.predicate import Predicate
 from ...rules.model.rule import PackMemory, Rule, RuleSet
 from ...schemas.verdict import Unknown
+from ..chain.steps import StepTable
+from ..error import PredictError
 from .memory_machine import MemoryMachine, judged_as, memory_machine
 from .step_rows import StepRows, SymbolLetters
-from .symbols import symbol_text
+from .symbols import symbol_parts, symbol_text
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,33 @@ class WatchedRules:
         machines = [machine for _, machine in self.memory[subject.pack]]
         where = f"{subject.pack}/{subject.id}"
         return StepRows(self.compiled.machines[rule], machines, subject.for_each is not None, where)
+
+    def step_table(self, rule: int, symbols: Sequence[str]) -> StepTable:
+        """Return the step table of a rule over the symbols of a chain that was learned for it.
+
+        Raises PredictError (TRL803) where the rule does not read one of them: they are those of other rules.
+        """
+        subject, bits = self.rules[rule], self.bits[self.rules[rule].pack]
+        parts = [symbol_parts(text) for text in symbols]
+        true = np.zeros((len(parts), self.compiled.labeler.words), dtype=np.uint64)
+        unknown = np.zeros_like(true)
+        for place, each in enumerate(parts):
+            for words, names in ((true, each.true), (unknown, each.unknown)):
+                for name in names & bits.keys():
+                    words[place, bits[name] // WORD_BITS] |= np.uint64(1 << bits[name] % WORD_BITS)
+        compiled = self.compiled
+        program, machines, numbers = compiled.program, compiled.machines, compiled.propositions
+        table = letters(program, compiled.rules, machines, numbers, LabelWords(true, unknown))
+        found: list[SymbolLetters] = []
+        for place, each in enumerate(parts):
+            read = self.letters(rule, table, place)
+            if each.letters is not None:
+                read = SymbolLetters.of_text(each.letters, each.is_own)
+            if read is None or not (each.true | each.unknown) <= bits.keys():
+                what = f"{subject.pack}/{subject.id} cannot read the symbol `{symbols[place]}`"
+                raise PredictError("TRL803", "chain", what, "learn the chain again from these rules")
+            found.append(read._replace(is_own=each.is_own))
+        return self.steps(rule).table(found)
 
     def symbols(self, pack: str, words: LabelWords, places: Sequence[int], kinds: Sequence[str]) -> list[str]:
         """Return the pack's symbol of events with these words and kinds."""

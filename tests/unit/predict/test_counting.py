@@ -16,6 +16,7 @@ from tracline.predict.chain.walks import CLOSED_UNMET, CUT
 from tracline.predict.counting.split import Split
 from tracline.predict.counting.tally import ChainTally
 from tracline.predict.counting.watched_rules import WatchedRules, watch
+from tracline.predict.error import PredictError
 from tracline.rules.compiler.compile import compile_rule
 from tracline.rules.engine.kernel import EVENTS_MAX
 from tracline.rules.language.parse import parse_predicate
@@ -54,13 +55,14 @@ rules:
 """
 
 
-def random_sessions(count: int, seed: int) -> list[SlowSession]:
-    """Sessions of up to eight events over two propositions, some with values of a slice."""
+def random_sessions(count: int, seed: int, more: str = "") -> list[SlowSession]:
+    """Sessions of up to eight events over two propositions, and `more`; some have values of a slice."""
     random = Random(seed)
     values = (None, None, "a", "b", "c")
     made: list[SlowSession] = []
     for number in range(count):
         words = [random.choice(["", "p", "q", "pq"]) for _ in range(random.randint(1, 8))]
+        words = [word + more * random.randint(0, 1) for word in words] if more else words
         events = [
             SlowEvent("user:" + ",".join(word), frozenset(word), random.choice(values)) for word in words
         ]
@@ -330,3 +332,47 @@ def test_events_over_the_limit_and_open_sessions_cut(desk: RuleSet, tmp_path: Pa
     assert len(counts.walks.contexts) == EVENTS_MAX + 1
     assert counts.walks.endings.tolist() == [CUT]
     assert "end" not in {following for _, _, following in counted_transitions(counts)}
+
+
+def test_the_texts_of_symbols_give_back_the_step_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rules and texts suffice for the steps of a chain, rare and own symbols and memory included."""
+    rule_set, sessions = with_memory(tmp_path, MEMORY), random_sessions(60, 8, "r")
+    watched = watch(rule_set)
+    for limit in (512, 12):
+        monkeypatch.setattr("tracline.predict.counting.numbering.SYMBOLS_MAX", limit)
+        folder = tmp_path / str(limit)
+        folder.mkdir()
+        for rule, counts in enumerate(counted(sessions, rule_set, folder)):
+            assert len(counts.symbols.symbols) <= limit
+            table = watched.step_table(rule, counts.symbols.symbols)
+            assert table.next.tolist() == counts.steps.next.tolist()
+            assert table.verdicts.tolist() == counts.steps.verdicts.tolist()
+            assert (table.memory, table.residuals) == (counts.steps.memory, counts.steps.residuals)
+
+
+def test_rules_of_another_chain_cannot_read_its_symbols(desk: RuleSet) -> None:
+    """A symbol with a proposition that the pack lacks is an error, and so is one that the rule leaves out."""
+    watched = watch(desk)
+    for rule, symbol in ((0, "user:p,z"), (1, "user:")):
+        with pytest.raises(PredictError, match="TRL803"):
+            watched.step_table(rule, [symbol])
+
+
+def test_rare_symbols_step_as_the_symbols_that_they_stand_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over the limit the least used symbols become one for each letter, and no verdict changes."""
+    rule_set, sessions = with_memory(tmp_path, MEMORY), random_sessions(60, 9, "r")
+    every = counted(sessions, rule_set, tmp_path)
+    monkeypatch.setattr("tracline.predict.counting.numbering.SYMBOLS_MAX", 12)
+    folder = tmp_path / "again"
+    folder.mkdir()
+    fewer = counted(sessions, rule_set, folder)
+    assert any(text.startswith("rare:") for counts in fewer for text in counts.symbols.symbols)
+    for whole, counts in zip(every, fewer, strict=True):
+        assert counts.walks.violated.tolist() == whole.walks.violated.tolist()
+        assert counts.walks.endings.tolist() == whole.walks.endings.tolist()
+        states = [each.steps.states[each.contexts.states[each.walks.contexts]] for each in (whole, counts)]
+        assert states[0].tolist() == states[1].tolist()

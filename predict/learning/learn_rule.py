@@ -1,0 +1,84 @@
+"""The risks of one rule from its counts, and what may be believed of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...rules.model.arrays import Mask
+from ..chain.learned import Counted
+from ..chain.risks import RiskTable
+from ..estimation.expectation import NextSymbolChain
+from ..estimation.nested import NestedEstimate, nested
+from ..risk.solve import risk_table
+from ..validation.behaviour import violating_sessions
+from ..validation.context_intervals import ContextIntervals, context_intervals
+from ..validation.fit import ChainFit, chain_fit
+from ..validation.outcomes import outcomes
+from ..validation.thresholds import RiskThreshold, risk_threshold
+from .options import MISS, LearnOptions
+from .sample_sizes import SampleSizes, sample_sizes
+
+
+@dataclass(frozen=True, slots=True)
+class RuleLearned:
+    """A rule of a learned chain; `fits` and `thresholds` are by horizon.
+
+    Of the `sessions` of its walks that were seen whole, `violating` had a verdict against the agent.
+    """
+
+    counted: Counted
+    estimate: NestedEstimate
+    risks: RiskTable
+    intervals: ContextIntervals
+    fits: tuple[ChainFit, ...]
+    thresholds: tuple[RiskThreshold, ...]
+    sizes: SampleSizes
+    violating: int
+    sessions: int
+
+
+def learn_rule(counted: Counted, options: LearnOptions) -> RuleLearned:
+    """Return the risks of a rule, with the evidence that its walks give."""
+    estimate = nested(counted, has_history=options.has_history)
+    risks = risk_table(counted, NextSymbolChain(counted, estimate), options.horizons)
+    walks, found = counted.walks, outcomes(counted.walks)
+    has_risk = ~np.isnan(risks.values[:, 0])
+    intervals = context_intervals(
+        walks, risks.horizons, learned_contexts(counted), has_risk, options.confidence
+    )
+    violating, sessions = violating_sessions(walks)
+    columns = range(len(risks.horizons))
+    return RuleLearned(
+        counted=counted,
+        estimate=estimate,
+        risks=risks,
+        intervals=intervals,
+        fits=tuple(chain_fit(risks.values[:, column], intervals, column) for column in columns),
+        thresholds=tuple(
+            risk_threshold(walks, found, risks.values[:, column], MISS, options.confidence)
+            for column in columns
+        ),
+        sizes=sample_sizes(counted, options.eps, options.delta),
+        violating=violating,
+        sessions=sessions,
+    )
+
+
+def learned_contexts(counted: Counted) -> Mask:
+    """Return which contexts the sessions that the chain learned from came to and left."""
+    learned = np.zeros(len(counted.contexts), dtype=np.bool_)
+    learned[counted.counts.contexts] = True
+    return learned
+
+
+def fit_warnings(learned: RuleLearned) -> list[str]:
+    """Return a warning (TRL811) for each horizon at which too few contexts are inside their intervals."""
+    name = f"{learned.counted.pack}/{learned.counted.rule}"
+    return [
+        f"{name}: TRL811 the chain does not fit within {'ever' if within is None else within}: "
+        f"{fit.contexts - len(fit.outside)} of {fit.contexts} contexts have their risk in their interval"
+        for within, fit in zip(learned.risks.horizons, learned.fits, strict=True)
+        if not fit.fits
+    ]
