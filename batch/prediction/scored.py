@@ -35,6 +35,11 @@ class ScoredRule:
     log_score: LogScoreDrift
 
     @property
+    def name(self) -> str:
+        """Return the rule's name with its pack."""
+        return f"{self.over.counted.pack}/{self.over.counted.rule}"
+
+    @property
     def is_unseen(self) -> bool:
         """Return whether too many events have a symbol that the chain lacks."""
         return self.over.unseen_share > UNSEEN_MAX

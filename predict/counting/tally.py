@@ -61,6 +61,11 @@ class ChainTally:
                 self._count(rule, found, folds, agents)
                 self._walk(rule, found, folds, agents, sessions)
 
+    @property
+    def session_ids(self) -> tuple[str, ...]:
+        """Return the ids of the sessions, which their numbers in walks count."""
+        return tuple(sorted(self._ids))
+
     def counted(self) -> Iterator[Counted]:
         """Yield the counts of the rules, in their order."""
         names = sorted(self._agents)

@@ -12,6 +12,9 @@ from .chain_graph import ChainGraph
 from .next_symbols import Actor, NextSymbol, next_symbols
 from .paths import ViolatingPath, likeliest_paths
 
+LIKELY_MIN = 0.001
+"""The least probability of a next symbol that is named as one that decides."""
+
 
 @dataclass(frozen=True, slots=True)
 class PathStep:
@@ -50,9 +53,10 @@ class RiskExplanation:
     def greatest_change(self, actor: Actor, *, is_rise: bool) -> NextSymbol | None:
         """Return the next symbol of that side after which the risk is greatest, or least; None without one.
 
-        A symbol that leaves the risk on the same side of what it is now is none.
+        Neither a symbol that leaves the risk on the same side of what it is now nor one that hardly ever
+        comes (`LIKELY_MIN`) is one.
         """
-        side = [each for each in self.nexts if each.actor is actor]
+        side = [each for each in self.nexts if each.actor is actor and each.probability >= LIKELY_MIN]
         if is_rise:
             return max((each for each in side if each.risk > self.risk), key=_by_risk, default=None)
         return min((each for each in side if each.risk < self.risk), key=_by_risk, default=None)

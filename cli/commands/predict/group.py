@@ -14,6 +14,10 @@ COMMANDS = {
     "show": ("predict.show", "Print the contexts of a chain with the greatest risks."),
     "export": ("predict.export", "Write the chain of a rule in PRISM's or Storm's formats."),
     "learn": ("predict.learn", "Learn from an archive what sessions do next, and the risk of each rule."),
+    "score": ("predict.score", "Score the risks of a chain on the sessions of an archive."),
+    "compare": ("predict.compare", "Compare the behaviour that two chains have learned."),
+    "drift": ("predict.drift", "Show whether an archive still behaves as a chain says."),
+    "explain": ("predict.explain", "Explain the risk of a session by a chain."),
     "solve": ("predict.solve", "Solve a Markov chain in PRISM's or Storm's formats."),
 }
 """The module of each command, which exports it as `command`, and its line in the help."""

@@ -3,50 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from tracline.batch.prediction.tallied import tallied
-from tracline.batch.prepare.options import AuditOptions
-from tracline.batch.sources.discover import Population
-from tracline.examples.markov_desk import MarkovDesk, event_frame, steps
+from tracline.examples.markov_desk import MarkovDesk, steps
 from tracline.predict.chain.contexts import SymbolSet
 from tracline.predict.chain.learned import Counted
 from tracline.predict.chain.over_archive import OverArchive, over_archive
 from tracline.predict.chain.walks import CLOSED, CUT
-from tracline.predict.counting.split import Split
-from tracline.predict.counting.watched_rules import watch
 from tracline.predict.estimation.expectation import NextSymbolChain
 from tracline.predict.estimation.nested import nested
 from tracline.predict.explaining.rule_graph import explained_chain
 from tracline.predict.risk.solve import RiskSolver
 from tracline.predict.validation.next_symbol_costs import next_symbol_costs
 from tracline.predict.validation.outcomes import outcomes
-from tracline.rules.packs.load import pack_text
 
 from ...support.chains.counts import random_counted
-from ...support.chains.markov import PACK, desk_rules
+from ...support.chains.desk_counts import desk_counts
+from ...support.chains.markov import desk_rules
 from ...support.chains.walks import Walk, walks_of
-
-
-def counted(desk: MarkovDesk, folder: Path) -> list[Counted]:
-    """Return the counts of the desk's rules over an archive of it, with the walks of all sessions."""
-    folder.mkdir()
-    event_frame(desk).write_parquet(folder / "events.parquet")
-    scratch = folder / "scratch"
-    scratch.mkdir()
-    rules = watch(pack_text(PACK))
-    archive = [str(folder / "events.parquet")]
-    return list(tallied(archive, rules, Split(0.0), scratch, AuditOptions(), Population()).counted())
 
 
 @pytest.fixture(scope="module")
 def desks(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Counted], list[Counted]]:
     """Return the counts of a few sessions, and of more by another seed."""
     folder = tmp_path_factory.mktemp("desks")
-    few = counted(MarkovDesk(sessions=40, seed=3), folder / "few")
-    return few, counted(MarkovDesk(sessions=120, seed=4), folder / "more")
+    few = desk_counts(MarkovDesk(sessions=40, seed=3), folder / "few")
+    return few, desk_counts(MarkovDesk(sessions=120, seed=4), folder / "more")
 
 
 @pytest.mark.slow

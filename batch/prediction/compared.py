@@ -1,0 +1,61 @@
+"""Two chains compared, rule by rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...predict.validation.behaviour import BehaviourChange, behaviour_change
+from ...schemas.verdict import Severity
+from .chain_archive import chain_rules
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedChains:
+    """The changes of the rules that both chains have; `left_out` names the others.
+
+    `chain` and `other` are the chains' digests. The intervals of all rules hold together with `confidence`.
+    """
+
+    chain: str
+    other: str
+    confidence: float
+    changes: tuple[BehaviourChange, ...]
+    severities: tuple[Severity, ...]
+    left_out: tuple[str, ...]
+
+
+def compared_chains(chain: Path, other: Path) -> ComparedChains:
+    """Compare two chains. Raises PredictError where one is none."""
+    first, second = chain_rules(chain), chain_rules(other)
+    places = {(each.pack, each.rule, each.rule_digest): place for place, each in enumerate(second.counted)}
+    pairs = [
+        (place, places[key])
+        for place, each in enumerate(first.counted)
+        if (key := (each.pack, each.rule, each.rule_digest)) in places
+    ]
+    confidence = min(first.chain.confidence, second.chain.confidence)
+    error = (1 - confidence) / max(2 * len(pairs), 1)
+    taken = [{left for left, _ in pairs}, {right for _, right in pairs}]
+    left_out = {
+        f"{each.pack}/{each.rule}"
+        for rules, known in zip((first, second), taken, strict=True)
+        for place, each in enumerate(rules.counted)
+        if place not in known
+    }
+    return ComparedChains(
+        chain=first.chain.digest,
+        other=second.chain.digest,
+        confidence=confidence,
+        changes=tuple(
+            behaviour_change(
+                first.counted[left],
+                second.counted[right],
+                first.violating(left, error),
+                second.violating(right, error),
+            )
+            for left, right in pairs
+        ),
+        severities=tuple(first.watched.rules[left].severity for left, _ in pairs),
+        left_out=tuple(sorted(left_out)),
+    )

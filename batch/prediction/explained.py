@@ -1,0 +1,141 @@
+"""The risk of one rule over a session's events, and the explanation of it at one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...predict.chain.contexts import END, START
+from ...predict.chain.learned import Counted
+from ...predict.chain.over_archive import OverArchive, over_archive
+from ...predict.estimation.expectation import NextSymbolChain
+from ...predict.estimation.nested import NestedEstimate
+from ...predict.explaining.explanation import ExplainedPath, RiskExplanation
+from ...predict.explaining.real_sessions import session_along
+from ...predict.explaining.rises import RiskRise, risk_rises
+from ...predict.explaining.rule_graph import explained_chain
+from ...predict.risk.rule_risks import risk_table
+from ...rules.model.arrays import F64, I64, Mask
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceRisk:
+    """The risk after the event `at` of a sequence, counted from 1; 0 is before any event.
+
+    `risk` is None where the rule stopped, and where the chain lacks the event's symbol.
+    """
+
+    at: int
+    symbol: str
+    residual: str
+    violated: bool
+    risk: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceRisks:
+    """One sequence of a session: its risks over the events, their greatest rises, and its contexts."""
+
+    places: tuple[PlaceRisk, ...]
+    rises: tuple[RiskRise, ...]
+    contexts: tuple[int, ...]
+
+    @property
+    def riskiest(self) -> int | None:
+        """Return the place with the greatest risk, the first of equal ones; None where none has a risk."""
+        known = [place for place in self.places if place.risk is not None]
+        return max(known, key=lambda place: place.risk or 0.0).at if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedRisk:
+    """The explanation of a rule's risk after the event `at` of a sequence.
+
+    `sessions` are the ids of real sessions that went the ways of the paths, None for each without one.
+    """
+
+    sequence: SequenceRisks
+    at: int
+    explanation: RiskExplanation
+    sessions: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRule:
+    """One rule over an archive, to be explained in a session of it.
+
+    `risks` are those of the contexts of `over` within `within` events, the unknown context last.
+    """
+
+    over: OverArchive
+    chain: NextSymbolChain
+    risks: F64
+    within: int | None
+
+    def sequences(self, session: int) -> list[SequenceRisks]:
+        """Return the sequences of a session."""
+        return list(sequence_risks(self.over, self.risks, session))
+
+    def explain(
+        self, sequence: SequenceRisks, at: int, paths: int, ids: Sequence[str] | None
+    ) -> ExplainedRisk:
+        """Return the explanation after an event that has a risk; `ids` are those of all sessions."""
+        contexts, context = self.over.counted.contexts, sequence.contexts[at]
+        start = tuple(int(each[context]) for each in (contexts.agents, contexts.symbols, contexts.states))
+        rule = explained_chain(self.over.counted, self.chain, (start[0], start[1], start[2]), self.within)
+        explanation = rule.explain(0, paths)
+        found = [
+            None if ids is None else _session_along(self.over, context, path, ids)
+            for path in explanation.paths
+        ]
+        return ExplainedRisk(sequence, at, explanation, tuple(found))
+
+
+def session_rule(
+    chain: Counted, estimate: NestedEstimate, archive: Counted, within: int | None
+) -> SessionRule:
+    """Return a rule of a chain over an archive."""
+    over = over_archive(chain, archive)
+    follows = NextSymbolChain(over.counted, estimate)
+    table = risk_table(over.counted, follows, (within,))
+    return SessionRule(over, follows, over.with_unknown(table.values)[:, 0], within)
+
+
+def sequence_risks(over: OverArchive, risks: F64, session: int) -> Iterator[SequenceRisks]:
+    """Yield the sequences of a session; `risks` are by context of `over`, its unknown one last."""
+    walks = over.counted.walks
+    for number in _sequences(over, session):
+        places = np.arange(int(walks.bounds[number]), int(walks.bounds[number + 1]))
+        contexts: list[int] = walks.contexts[places].tolist()
+        history = risks[walks.contexts[places]]
+        events = tuple(_places(over, places, history, walks.violated[places].tolist()))
+        yield SequenceRisks(events, tuple(risk_rises(history)), tuple(contexts))
+
+
+def _sequences(over: OverArchive, session: int) -> list[int]:
+    of_session: Mask = np.equal(over.counted.walks.sessions, session)
+    return np.flatnonzero(of_session).tolist()
+
+
+def _places(over: OverArchive, places: I64, risks: F64, violated: Sequence[bool]) -> Iterator[PlaceRisk]:
+    counted = over.counted
+    names = (*counted.symbols.symbols, START)
+    for at, (place, risk) in enumerate(zip(places.tolist(), risks.tolist(), strict=True)):
+        context = int(counted.walks.contexts[place])
+        if context == over.unknown:
+            yield PlaceRisk(at, "unseen", "", violated[at], None)
+            continue
+        residual = counted.steps.residuals[int(counted.contexts.states[context])]
+        symbol = names[int(counted.contexts.symbols[context])]
+        yield PlaceRisk(at, symbol, residual, violated[at], None if np.isnan(risk) else risk)
+
+
+def _session_along(over: OverArchive, context: int, path: ExplainedPath, ids: Sequence[str]) -> str | None:
+    counted = over.counted
+    number = {text: place for place, text in enumerate((*counted.symbols.symbols, END))}
+    columns = np.append(counted.contexts.symbols, -1).astype(np.int32)
+    nexts = [number[step.symbol] for step in path.steps]
+    found = session_along(counted.walks, columns, counted.symbols.boundary, context, nexts)
+    return None if found is None else ids[found]
