@@ -14,20 +14,20 @@ from .chain_archive import chain_rules
 class ComparedChains:
     """The changes of the rules that both chains have; `left_out` names the others.
 
-    `chain` and `other` are the chains' digests. The intervals of all rules hold together with `confidence`.
+    `chain` and `successor` are digests. The intervals of all rules hold together with `confidence`.
     """
 
     chain: str
-    other: str
+    successor: str
     confidence: float
     changes: tuple[BehaviourChange, ...]
     severities: tuple[Severity, ...]
     left_out: tuple[str, ...]
 
 
-def compared_chains(chain: Path, other: Path) -> ComparedChains:
+def compared_chains(chain: Path, successor: Path) -> ComparedChains:
     """Compare two chains. Raises PredictError where one is none."""
-    first, second = chain_rules(chain), chain_rules(other)
+    first, second = chain_rules(chain), chain_rules(successor)
     places = {(each.pack, each.rule, each.rule_digest): place for place, each in enumerate(second.counted)}
     pairs = [
         (place, places[key])
@@ -45,7 +45,7 @@ def compared_chains(chain: Path, other: Path) -> ComparedChains:
     }
     return ComparedChains(
         chain=first.chain.digest,
-        other=second.chain.digest,
+        successor=second.chain.digest,
         confidence=confidence,
         changes=tuple(
             behaviour_change(

@@ -63,7 +63,7 @@ class ExplainedRisk:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionRule:
+class ExplainedRule:
     """One rule over an archive, to be explained in a session of it.
 
     `risks` are those of the contexts of `over` within `within` events, the unknown context last.
@@ -95,12 +95,12 @@ class SessionRule:
 
 def session_rule(
     chain: Counted, estimate: NestedEstimate, archive: Counted, within: int | None
-) -> SessionRule:
+) -> ExplainedRule:
     """Return a rule of a chain over an archive."""
     over = over_archive(chain, archive)
     follows = NextSymbolChain(over.counted, estimate)
     table = risk_table(over.counted, follows, (within,))
-    return SessionRule(over, follows, over.with_unknown(table.values)[:, 0], within)
+    return ExplainedRule(over, follows, over.with_unknown(table.values)[:, 0], within)
 
 
 def sequence_risks(over: OverArchive, risks: F64, session: int) -> Iterator[SequenceRisks]:

@@ -24,14 +24,14 @@ CONTEXTS_SHOWN = 3
 
 @click.command(cls=Command)
 @chain_argument()
-@chain_argument("other", "OTHER")
+@chain_argument("successor", "OTHER")
 @click.option(
     "--fail-on",
     type=click.Choice([severity.value for severity in Severity]),
     help="Exit 1 only for rules of at least this severity.",
 )
 @format_option("table", "json")
-def command(chain: Path, other: Path, fail_on: str | None, format: str) -> None:
+def command(chain: Path, successor: Path, fail_on: str | None, format: str) -> None:
     """Compare the behaviour of OTHER with that of CHAIN, rule by rule.
 
     Both are chains of the same rules, as of two versions of an agent. For each rule: the sessions that
@@ -43,7 +43,7 @@ def command(chain: Path, other: Path, fail_on: str | None, format: str) -> None:
     """
     from ....batch.prediction.compared import compared_chains
 
-    compared = compared_chains(chain, other)
+    compared = compared_chains(chain, successor)
     for name in compared.left_out:
         note(quoted(f"{name}: not compared, because only one chain has this version of the rule"))
     lines = json_lines(compared) if format == "json" else table_lines(compared)
@@ -72,7 +72,7 @@ def json_lines(compared: ComparedChains) -> Iterator[str]:
     ]
     document = {
         "chain": compared.chain,
-        "other": compared.other,
+        "other": compared.successor,
         "confidence": compared.confidence,
         "left_out": list(compared.left_out),
         "rules": rules,

@@ -1,4 +1,4 @@
-"""`tracline predict drift`: does an archive still behave as a chain says?"""
+"""`tracline predict drift`: the behaviour of an archive against that of a chain"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @archive_options()
 @format_option("table", "json")
 def command(chain: Path, archive: tuple[str, ...], timezone: str, allow_rejected: int, format: str) -> None:
-    """Show whether ARCHIVE still behaves as CHAIN says.
+    """Show whether ARCHIVE still behaves like CHAIN.
 
     For each rule and agent: the evidence that verdicts come more often than the intervals of the chain allow,
     every event a bet against them; the log score of the next symbols, beside that which the chain expects;

@@ -16,7 +16,7 @@ COMMANDS = {
     "learn": ("predict.learn", "Learn from an archive what sessions do next, and the risk of each rule."),
     "score": ("predict.score", "Score the risks of a chain on the sessions of an archive."),
     "compare": ("predict.compare", "Compare the behaviour that two chains have learned."),
-    "drift": ("predict.drift", "Show whether an archive still behaves as a chain says."),
+    "drift": ("predict.drift", "Show whether an archive still behaves like a chain."),
     "explain": ("predict.explain", "Explain the risk of a session by a chain."),
     "solve": ("predict.solve", "Solve a Markov chain in PRISM's or Storm's formats."),
 }

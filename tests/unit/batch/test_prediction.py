@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tracline.batch.prediction.drifted import DriftedRule, drifted_rule
-from tracline.batch.prediction.explained import SessionRule, session_rule
+from tracline.batch.prediction.explained import ExplainedRule, session_rule
 from tracline.batch.prediction.risk_rows import risk_rows
 from tracline.batch.prediction.scored import scored_rule
 from tracline.examples.markov_desk import MarkovDesk, steps
@@ -64,7 +64,7 @@ def test_a_desk_that_breaks_a_rule_more_often_has_drifted(desks: tuple[list[Coun
     assert found.change.is_worse
 
 
-def rule_of(desks: tuple[list[Counted], list[Counted]], rule: int, within: int | None = 3) -> SessionRule:
+def rule_of(desks: tuple[list[Counted], list[Counted]], rule: int, within: int | None = 3) -> ExplainedRule:
     """Return a rule of the chain over the other sessions."""
     chain = desks[0][rule]
     return session_rule(chain, nested(chain), desks[1][rule], within)
