@@ -27,9 +27,9 @@ class Household:
         return "kitchen"
 
     def actions(self, state: State) -> Sequence[Action]:
-        """Return what can be done in the room, and a walk to each room."""
+        """Return what can be done in the room, and a walk to each other room."""
         room = str(state)
-        walks = [Action("walk", (("from", room), ("room", target))) for target in ROOMS]
+        walks = [Action("walk", (("from", room), ("room", target))) for target in ROOMS if target != room]
         return [Action(tool, (("item", item), ("room", room))) for tool, item in ANYWHERE] + walks
 
     def after(self, state: State, action: Action) -> State:  # noqa: ARG002 (an action names its room)

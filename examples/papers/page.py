@@ -132,7 +132,10 @@ def _enforcement() -> Iterator[str]:
         rows.append([kind, published.get((threshold, reflects), "-"), here])
     yield from _table(["guard", "published: unsafe, completed", "here: unsafe, completed"], rows)
     yield ""
-    yield "The shape is the paper's: stopping early is safest and completes least; asking again is between."
+    yield from (
+        "As in the paper, stopping early is safest and completes least.",
+        "Asking again at 0.1 completes at least as much as no guard; at higher thresholds it acts too late to help.",
+    )
 
 
 def _trac() -> Iterator[str]:
@@ -181,7 +184,8 @@ def _left_out() -> Iterator[str]:
     yield from ("", "## What is not computed here", "")
     yield "- Pro2Guard's table 1, the warning in advance, needs the driving simulator."
     yield "  `tracline predict score` prints the lead of warnings on any archive instead."
-    yield "- TRAC's third environment, TextWorld, is a program of its own, which this page does not start."
+    yield "- TRAC's third environment, TextWorld, is a program of its own, which this page does not start yet."
+    yield "- Pro2Guard's figure 2b, the cost of a check at each step, is not measured here yet."
     yield "- TRAC's figures of language models need the models that the paper asked."
     yield "- TRAC's table 2 is about judging by models, and not about prediction."
 

@@ -29,7 +29,7 @@ class ShownContext:
     violating: int
 
 
-def riskiest(rules: Iterable[RuleChain], within: int | None, top: int) -> list[ShownContext]:
+def riskiest(rules: Iterable[RuleChain], within: int | None, top: int | None = None) -> list[ShownContext]:
     """Return the contexts that sessions came to with the greatest risks, the riskiest first."""
     every = [context for rule in rules for context in _contexts(rule, within)]
     every.sort(key=lambda each: (-each.risk, -each.sessions, each.pack, each.rule, each.symbol, each.state))

@@ -59,12 +59,14 @@ def command(out: Path, sessions: int, seed: int) -> None:
 
     The command simulates conversations of a retail support desk, in which the agent sometimes breaks rules,
     writes them to DIR/archive, and audits them by the shipped packs into DIR/bundle. It compares the audit
-    with the breaches that the simulation planted.
+    with the breaches that the simulation planted, and learns a chain into DIR/chain: after which events a
+    breach was likely.
     """
     from ....batch.audit.audit import audit
     from ....batch.prepare.options import AuditOptions
     from ....examples.desk.bot import Desk
     from ....rules.packs.load import load_packs, shipped_packs
+    from .demo_risks import riskiest_contexts
 
     desk = Desk(sessions=sessions, seed=seed)
     archive, bundle = out / "archive", out / "bundle"
@@ -72,11 +74,14 @@ def command(out: Path, sessions: int, seed: int) -> None:
     planted = _make_archive(desk, archive)
     note("auditing")
     start = time.monotonic()
-    result = audit(archive, load_packs(shipped_packs()), bundle, AuditOptions(threads=os.cpu_count() or 1))
+    rule_set = load_packs(shipped_packs())
+    result = audit(archive, rule_set, bundle, AuditOptions(threads=os.cpu_count() or 1))
     took_s = time.monotonic() - start
     click.echo(_report(desk, result.summary, took_s))
     click.echo(_agreement(planted, _found(bundle)))
-    click.echo(f"\nThe archive is {archive}, the bundle {bundle}.")
+    note("learning a chain")
+    click.echo("\n".join(["", *riskiest_contexts(archive, rule_set, out / "chain")]))
+    click.echo(f"\nThe archive is {archive}, the bundle {bundle}, the chain {out / 'chain'}.")
     click.echo(f"  tracline audit {archive} --rules {' '.join(shipped_packs())} --out {bundle}")
 
 

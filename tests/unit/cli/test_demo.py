@@ -10,6 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 from tracline.cli import tracline
 from tracline.cli.commands.audit.demo import find_spike
+from tracline.predict.folder.load import load_chain
+from tracline.predict.folder.riskiest import riskiest
 
 from ...support.checker import derived
 
@@ -37,7 +39,19 @@ def test_the_demo_finds_what_the_simulation_did_and_the_day_of_the_spike(tmp_pat
     assert table_only == 0
     summary = json.loads((tmp_path / "demo" / "bundle" / "summary.json").read_text())
     assert summary["population"]["sessions"] == 900
+    chain = load_chain(tmp_path / "demo" / "chain")
+    least = sorted((each.low for each in riskiest(chain.rules.values(), 5)), reverse=True)
+    shown = re.findall(r"\d of \d+ conversations held out broke it after that \((\S+) % to", result.stdout)
+    assert shown == [f"{100 * each:.2g}" for each in least[:3]]
     assert summary["population"]["rejected"] == summary["population"]["open_sessions"] == 0
+
+
+def test_a_demo_of_too_few_conversations_learns_no_chain(tmp_path: Path) -> None:
+    """It states why, and is a whole demo all the same."""
+    result = demo(tmp_path / "demo", 10)
+    assert result.exit_code == 0
+    assert "No chain was learned: " in result.stdout
+    assert not (tmp_path / "demo" / "chain").exists()
 
 
 @pytest.mark.slow

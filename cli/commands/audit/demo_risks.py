@@ -1,0 +1,84 @@
+"""The end of `tracline demo`: a chain learned from its archive, and the contexts of the greatest risk."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...render.prediction import percent
+
+if TYPE_CHECKING:
+    from ....predict.folder.learned_chain import LearnedChain
+    from ....predict.folder.riskiest import ShownContext
+    from ....rules.model.rule import RuleSet
+
+WITHIN = 5
+CONTEXTS_SHOWN = 3
+
+
+def riskiest_contexts(archive: Path, rule_set: RuleSet, out: Path) -> Iterator[str]:
+    """Learn a chain into the folder `out`, and yield lines on its riskiest contexts.
+
+    A line states why there is none where SciPy is not installed, or where too few conversations closed.
+    """
+    if find_spec("scipy") is None:
+        yield "No chain was learned: the extra `predict` is not installed."
+        return
+    from ....predict.error import PredictError
+    from ....predict.folder.load import load_chain
+    from ....predict.folder.riskiest import riskiest
+
+    try:
+        _learn(archive, rule_set, out)
+    except PredictError as error:
+        yield f"No chain was learned: {error.what}."
+        return
+    chain = load_chain(out)
+    learned = chain.document["learned"]
+    yield f"A chain learned from {learned:,} of the conversations gives the risk within {WITHIN} events."
+    yield "The riskiest contexts, by the least risk that the conversations held out allow:"
+    every = riskiest(chain.rules.values(), WITHIN)
+    for context in sorted(every, key=lambda each: -each.low)[:CONTEXTS_SHOWN]:
+        yield ""
+        yield from _context(chain, context)
+
+
+def _learn(archive: Path, rule_set: RuleSet, out: Path) -> None:
+    """Learn the chain as `tracline predict learn` does by default."""
+    from ....batch.prediction.chain_folder import write_chain
+    from ....batch.prediction.learning import learn_chain
+    from ....batch.prepare.options import AuditOptions
+    from ....batch.sources.discover import Population
+    from ....predict.counting.split import Split
+    from ....predict.counting.watched_rules import watch
+    from ....predict.learning.document import chain_document, rules_to_write
+    from ....predict.learning.options import LearnOptions
+
+    watched, split, options = watch(rule_set), Split(), LearnOptions()
+    with tempfile.TemporaryDirectory() as scratch:
+        chain = learn_chain(archive, watched, split, Path(scratch), AuditOptions(), options, Population())
+    write_chain(
+        out, rules_to_write(chain.rules, watched), chain_document(chain.source, rule_set, options, split)
+    )
+
+
+def _context(chain: LearnedChain, context: ShownContext) -> Iterator[str]:
+    """Yield the lines of one context: its risk, its interval, and what a warning there would have been."""
+    rule = chain.rule(context.pack, context.rule)
+    yield f"  {percent(context.risk):>7}  {context.rule}"
+    yield f"           after {context.symbol}"
+    if not context.sessions:
+        yield "           none of the conversations held out came there"
+        return
+    interval = f"{percent(context.low)} to {percent(context.high)}"
+    yield (
+        f"           {context.violating:,} of {context.sessions:,} conversations held out broke it after that"
+        f" ({interval}):"
+    )
+    yield (
+        f"           a warning there comes before {context.violating:,} of {rule.violating:,} breaches,"
+        f" and {context.sessions - context.violating:,} times for nothing"
+    )
