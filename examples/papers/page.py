@@ -184,8 +184,8 @@ def _left_out() -> Iterator[str]:
     yield from ("", "## What is not computed here", "")
     yield "- Pro2Guard's table 1, the warning in advance, needs the driving simulator."
     yield "  `tracline predict score` prints the lead of warnings on any archive instead."
-    yield "- TRAC's third environment, TextWorld, is a program of its own, which this page does not start yet."
-    yield "- Pro2Guard's figure 2b, the cost of a check at each step, is not measured here yet."
+    yield "- TRAC's third environment, TextWorld, is a program of its own, which this page does not start."
+    yield "- Pro2Guard's figure 2b, the cost of a check at each step, is not measured here."
     yield "- TRAC's figures of language models need the models that the paper asked."
     yield "- TRAC's table 2 is about judging by models, and not about prediction."
 
