@@ -134,7 +134,7 @@ def _enforcement() -> Iterator[str]:
     yield ""
     yield from (
         "As in the paper, stopping early is safest and completes least.",
-        "Asking again at 0.1 completes at least as much as no guard; at higher thresholds it acts too late to help.",
+        "Asking again at 0.1 completes at least as much as no guard; at higher thresholds it acts too late.",
     )
 
 
