@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -79,23 +80,40 @@ def _crossings_of(
     found = follower.follow(sessions, sessions.bounds[:-1], ends, memory)
     if not len(found.events):
         return
-    inside = np.flatnonzero(clock.inside(numbers(events["time"])[sessions.rows[found.events]]))
-    yield from map(partial(_record, follower, chain, sessions, events, found), inside.tolist())
+    rows = sessions.rows[found.events]
+    times = numbers(events["time"])[rows]
+    inside = np.flatnonzero(clock.inside(times))
+    members = found.slices[inside].tolist()
+    slices = [_slice(follower, sessions, events, member) for member in members]
+    columns = events.select(_CrossedEvent._fields)[rows[inside]].iter_rows()
+    crossed = map(_CrossedEvent._make, columns)
+    record = partial(_record, follower, chain, sessions, found)
+    yield from map(record, inside.tolist(), times[inside].tolist(), crossed, slices)
+
+
+class _CrossedEvent(NamedTuple):
+    """The columns of a crossing's event that its record has."""
+
+    seq: int
+    event_id: str
+    agent: str | None
+    late: bool
+    history: bool
 
 
 def _record(
     follower: RuleFollower,
     chain: FollowedChain,
     sessions: LabelledSessions,
-    events: pl.DataFrame,
     found: Crossings,
     number: int,
+    time: int,
+    event: _CrossedEvent,
+    value: str | None,
 ) -> RiskCrossing:
-    """Return the record of a crossing."""
+    """Return the record of a crossing; `value` is that of its slice."""
     risks, rule = follower.risks, chain.watched.rules[follower.rule]
-    slot, row = int(found.slots[number]), int(sessions.rows[found.events[number]])
-    event = events.row(row, named=True)
-    context = risks.at(int(found.places[number]))
+    slot, context = int(found.slots[number]), risks.at(int(found.places[number]))
     return RiskCrossing(
         level=RiskLevel.UP if found.levels[number] == UP else RiskLevel.DOWN,
         pack=rule.pack,
@@ -104,10 +122,10 @@ def _record(
         chain=chain.digest,
         session_id=sessions.ids[slot],
         occurrence=rfc3339(int(sessions.occurrences[slot])),
-        slice=_slice(follower, sessions, events, int(found.slices[number])),
-        seq=event["seq"],
-        event_id=event["event_id"],
-        time=rfc3339(int(numbers(events["time"][row : row + 1])[0])),
+        slice=value,
+        seq=event.seq,
+        event_id=event.event_id,
+        time=rfc3339(time),
         within=risks.within,
         risk=None if context is None else rounded(context.risk),
         low=None if context is None else rounded(context.low),
@@ -116,9 +134,9 @@ def _record(
         basis=None if context is None else context.basis,
         threshold=rounded(risks.threshold),
         severity=rule.severity,
-        agent=event["agent"],
-        late=event["late"],
-        history=event["history"],
+        agent=event.agent,
+        late=event.late,
+        history=event.history,
     )
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from enum import StrEnum
+from functools import lru_cache
 
 import msgspec
 import orjson
 import rfc8785
 
 from ..verdict import Severity
+
+_ENCODER = msgspec.json.Encoder(order="sorted")
 
 DECIMALS = 9
 """Decimals of a risk at most."""
@@ -73,7 +76,19 @@ class RiskCrossing(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 def encode_crossing(crossing: RiskCrossing) -> bytes:
     """Return the crossing with its id as canonical JSON (RFC 8785)."""
-    return rfc8785.dumps({"id": crossing.id, **msgspec.to_builtins(crossing)})
+    fields = {"id": crossing.id, **msgspec.to_builtins(crossing)}
+    numbers = {
+        name: msgspec.Raw(_decimal(value)) for name, value in fields.items() if isinstance(value, float)
+    }
+    return _ENCODER.encode(fields | numbers)
+
+
+@lru_cache(maxsize=65_536)
+def _decimal(value: float) -> bytes:
+    """Return a risk of at most `DECIMALS` decimals as RFC 8785 writes it: msgspec writes 1.0 and 1e-5."""
+    if 1e-6 <= value < 1:
+        return f"{value:.{DECIMALS}f}".rstrip("0").encode()
+    return rfc8785.dumps(value)
 
 
 def decode_crossing(data: bytes) -> RiskCrossing:
