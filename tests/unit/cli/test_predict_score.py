@@ -1,0 +1,121 @@
+"""`tracline predict score`, `compare`, `drift` and `explain` on two versions of a small agent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+
+import polars as pl
+import pytest
+from click.testing import CliRunner, Result
+from tracline.cli import tracline
+from tracline.predict.folder.load import load_chain
+
+from ...support.event_rows import session, user, write
+
+PACK = """
+pack: desk
+version: 1
+propositions: {p: text contains "p", q: text contains "q", r: text contains "r"}
+rules:
+  - {id: answered, severity: high, formula: "always (p -> next q)"}
+  - {id: never-r, severity: low, formula: always not r}
+"""
+
+
+def archive_of(folder: Path, texts: str, seed: int) -> Path:
+    """Write 150 sessions of six events, whose texts are drawn from the words."""
+    draw = Random(seed)
+    rows = [
+        row
+        for number in range(150)
+        for row in session(f"s{number:03}", *(user(text) for text in draw.choices(texts.split(), k=6)))
+    ]
+    write(folder / "events.parquet", rows)
+    return folder
+
+
+def predict(*args: object) -> Result:
+    """Run a command of prediction."""
+    return CliRunner().invoke(tracline, ["predict", *map(str, args)])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The archives of a good agent, of the same again and of a worse one, with their chains."""
+    found = tmp_path_factory.mktemp("score")
+    (found / "desk.yaml").write_text(PACK)
+    for name, texts, seed in (("good", "a a a q q p", 1), ("again", "a a a q q p", 2), ("bad", "a p p p", 3)):
+        archive_of(found / name, texts, seed)
+        done = predict(
+            "learn", found / name, "--rules", found / "desk.yaml", "--out", found / f"{name}.chain"
+        )
+        assert done.exit_code == 0, done.output
+    return found
+
+
+def test_scores_name_the_events_and_the_risks_are_the_chains(folder: Path) -> None:
+    """The start of every session has the risk that a look-up in the chain gives."""
+    args = (folder / "good.chain", folder / "again")
+    found = predict("score", *args, "--format", "json", "--out", folder / "out")
+    assert found.exit_code == 0, found.output
+    document = json.loads(found.stdout)
+    chain = load_chain(folder / "good.chain")
+    assert (document["chain"], document["sessions"]) == (chain.digest, 150)
+    [answered, _] = document["rules"]
+    assert [each["within"] for each in answered["horizons"]] == [1, 5, None]
+    assert answered["horizons"][0]["chain"]["violating"] > 20
+    rows = pl.read_parquet(folder / "out" / "risks.parquet").filter(rule="answered", event=0)
+    assert rows["session_id"].n_unique() == 150
+    expected = chain.risk("desk", "answered", symbol="start", state=0, within=5)
+    assert expected is not None
+    assert set(rows["risk_5"]) == {expected.risk}
+    table = predict("score", *args)
+    assert "within 5 events" in table.stdout
+    assert "desk/answered" in table.stdout
+
+
+def test_symbols_that_a_chain_never_saw_are_a_warning(folder: Path) -> None:
+    """TRL812 has their share."""
+    archive_of(folder / "new", "a pqr", 4)
+    found = predict("score", folder / "good.chain", folder / "new")
+    assert found.exit_code == 0
+    assert "TRL812 the chain of desk/answered" in found.stderr
+
+
+def test_a_worse_version_exits_1_and_the_same_one_0(folder: Path) -> None:
+    """A rule of lesser severity than asked for does not."""
+    good, again, bad = (folder / f"{name}.chain" for name in ("good", "again", "bad"))
+    assert predict("compare", good, again).exit_code == 0
+    worse = predict("compare", good, bad)
+    assert worse.exit_code == 1
+    assert "worse" in worse.stdout
+    assert predict("compare", bad, good).exit_code == 0
+    assert predict("compare", good, bad, "--fail-on", "critical").exit_code == 0
+    [answered, never] = json.loads(predict("compare", good, bad, "--format", "json").stdout)["rules"]
+    assert (answered["is_worse"], answered["is_better"], never["is_worse"]) == (True, False, False)
+
+
+def test_drift_is_evidence_only_where_the_agent_got_worse(folder: Path) -> None:
+    """The same agent's log score is about the expected one; the worse one's verdicts raise the evidence."""
+    same = json.loads(predict("drift", folder / "good.chain", folder / "again", "--format", "json").stdout)
+    worse = json.loads(predict("drift", folder / "good.chain", folder / "bad", "--format", "json").stdout)
+    [before, _], [after, _] = same["rules"], worse["rules"]
+    assert not before["drift"]
+    assert abs(before["log_score"]["score"] - before["log_score"]["expected"]) < 0.1
+    assert after["log_score"]["low"] > 0
+    assert "desk/answered" in predict("drift", folder / "good.chain", folder / "bad").stdout
+
+
+def test_an_explanation_names_the_way_and_the_next_event(folder: Path) -> None:
+    """After `p` the risk is highest, and the event that lowers it most is `q`."""
+    args = ("--session", "s000", "--rule", "answered", "--format", "json", "--examples")
+    found = predict("explain", folder / "bad.chain", folder / "bad", *args)
+    assert found.exit_code == 0, found.output
+    document = json.loads(found.stdout)
+    assert document["session"] == "s000"
+    text = predict("explain", folder / "bad.chain", folder / "bad", "--session", "s000").stdout
+    assert "likeliest ways to a verdict" in text
+    missing = predict("explain", folder / "bad.chain", folder / "bad", "--session", "nobody")
+    assert missing.exit_code == 2
