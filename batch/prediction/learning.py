@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,9 @@ from ...predict.error import PredictError
 from ...predict.learning.learn_rule import LearnedFrom, RuleLearned, learn_rule
 from ...predict.learning.options import SESSIONS_MIN, LearnOptions
 from ..audit.audit import OnProgress, silent
+from ..evidence.files import file_digest
 from ..prepare.options import AuditOptions
-from ..sources.discover import Population, Sources, named
+from ..sources.discover import Population, Sources, discover, named
 from .tallied import tallied
 
 
@@ -51,7 +53,9 @@ def learn_chain(
         held = tally.sessions - tally.learned
         what = f"{counted} ({held:,} are held out): a chain needs {SESSIONS_MIN}"
         raise PredictError("TRL806", named(archive), what, "learn from more sessions, or hold out fewer")
-    source = LearnedFrom(tally.sessions, tally.learned, tally.events)
+    digests = sorted(file_digest(part.path) for part in discover(archive, Population(), options.files))
+    digest = sha256("".join(digests).encode()).hexdigest()
+    source = LearnedFrom(tally.sessions, tally.learned, tally.events, len(digests), digest)
     return ChainLearned(tuple(_learned(tally, learning, on_progress)), source)
 
 

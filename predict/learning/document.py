@@ -58,6 +58,7 @@ def chain_document(
         "sessions": learned.sessions,
         "learned": learned.learned,
         "events": learned.events,
+        "inputs": {"files": learned.files, "sha256": learned.digest},
         "packs": dict(rule_set.sources),
     }
 

@@ -19,11 +19,16 @@ from .sample_sizes import SampleSizes, sample_sizes
 
 @dataclass(frozen=True, slots=True)
 class LearnedFrom:
-    """The number of sessions, of those learned from, and of events of all."""
+    """The number of sessions, of those learned from, and of events of all.
+
+    `files` counts the files that were read, and `digest` is the SHA-256 of their SHA-256 in ascending order.
+    """
 
     sessions: int
     learned: int
     events: int
+    files: int
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)

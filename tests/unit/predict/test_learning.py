@@ -13,7 +13,7 @@ from tracline.batch.sources.discover import Population
 from tracline.predict.counting.split import Split
 from tracline.predict.counting.watched_rules import watch
 from tracline.predict.error import PredictError
-from tracline.predict.learning.learn_rule import LearnedFrom, RuleLearned, fit_warnings
+from tracline.predict.learning.learn_rule import RuleLearned, fit_warnings
 from tracline.predict.learning.options import LearnOptions
 from tracline.predict.learning.sample_sizes import sample_sizes
 from tracline.rules.packs.load import pack_text
@@ -70,7 +70,8 @@ def test_too_few_closed_sessions_teach_nothing(
 def test_a_rule_violated_in_every_session_and_one_that_never_applies(tmp_path: Path) -> None:
     """The risks come near 1 and 0, and the intervals of contexts contain the shares of sessions."""
     chain = learned(tmp_path, words(200, "ap"))
-    assert chain.source == LearnedFrom(200, 200, 400)
+    assert (chain.source.sessions, chain.source.learned, chain.source.events) == (200, 200, 400)
+    assert (chain.source.files, len(chain.source.digest)) == (1, 64)
     for name, likely, violating in (("never-p", True, 200), ("not-z", False, 0)):
         found = rule(chain, name)
         start = int(np.flatnonzero(found.counted.contexts.symbols == found.counted.symbols.boundary)[0])
