@@ -87,9 +87,7 @@ class RowKey(NamedTuple):
     @staticmethod
     def of_text(text: str) -> RowKey:
         """Return the row of a `text`."""
-        states, *memory = (
-            tuple(map(int, part.split("."))) for part in text.removesuffix("+").split("|")
-        )
+        states, *memory = (tuple(map(int, part.split("."))) for part in text.removesuffix("+").split("|"))
         return RowKey(frozenset(states), tuple(memory), text.endswith("+"))
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from ...rules.model.arrays import I32, U8
 from ..counting.labelled_sessions import DistinctEvents
+from ..counting.sequence_loop import NOT_SEEN
 from ..counting.sequences import SymbolNumbers, event_columns
 from ..counting.step_rows import RowKey, StepRows
 from ..counting.symbols import RARE, of_slice
@@ -37,8 +38,11 @@ class RuleTables:
         self._names: list[str] = []
         self._built: FollowTables | None = None
 
-    def add(self, events: DistinctEvents) -> None:
-        """Add distinct events; the first one has the code after the last one's."""
+    def add(self, events: DistinctEvents) -> list[bool]:
+        """Add distinct events; the first one has the code after the last one's.
+
+        Return which of them the rule steps on without a symbol that the chain knows.
+        """
         numbers, columns, own_columns, marks = event_columns(
             self._watched, self._rule, events, self._symbols, self._steps
         )
@@ -49,8 +53,12 @@ class RuleTables:
         joined[: len(self._marks)] |= self._marks
         self._marks = joined
         codes: list[int] = numbers.tolist()
-        self._texts += [self._text(number, is_own) for number in codes for is_own in (False, True)]
+        texts = [self._text(number, is_own) for number in codes for is_own in (False, True)]
+        self._texts += texts
         self._built = None
+        is_stepped: list[bool] = (columns != NOT_SEEN).tolist()
+        known = [any(map(self.risks.knows, texts[2 * code : 2 * code + 2])) for code in range(len(codes))]
+        return [steps and not knows for steps, knows in zip(is_stepped, known, strict=True)]
 
     def row(self, name: str) -> int:
         """Return the row with that name, which the table has from now on."""
