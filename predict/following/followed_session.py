@@ -28,13 +28,12 @@ class FollowedSlice(msgspec.Struct, array_like=True, frozen=True, gc=False):
 class FollowedSession(msgspec.Struct, array_like=True, frozen=True):
     """The open occurrence of a session as a chain's rules follow it.
 
-    `tables` is the `SessionFollower.tables` by whose rules and machines the lists go: each has an element for
-    every followed rule. `rows` are names of rows (`RowKey.text`), `symbols` are those of the chain, and
-    `lasts` the place of each rule's last one in them, `NO_SYMBOL` before its first event. `slices` has the
-    slices of rules by the place of the rule, and then by value.
+    `tables` is the `SessionFollower.tables` of the chain by whose rules and machines the lists go: each has
+    an element for every followed rule. `rows` are names of rows (`RowKey.text`), `symbols` are those of the
+    chain, and `lasts` the place of each rule's last one in them, `NO_SYMBOL` before its first event. `slices`
+    has the slices of rules by the place of the rule, and then by value.
     """
 
-    chain: str
     tables: str
     occurrence: int
     symbols: list[str]

@@ -46,7 +46,7 @@ class RuleRuns:
         self.event_slices: I32 = np.full(len(slots.rows), NO_SLICE, dtype=np.int32)
         if slices is not None:
             self.event_slices[:] = list(self._of_rows(slices))
-        self.values = [value for _, value in self._members]
+        self.values: list[str] = [value for _, value in self._members]
         self.memory: FollowMemory = begun(len(slots.places), len(self._members))
         self._restore()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import orjson
@@ -56,9 +56,12 @@ class EventCrossing(NamedTuple):
 class CurrentRisk(NamedTuple):
     """The risk of a rule after the last event of a session or of a slice; None where there is none."""
 
-    rule: int
+    pack: str
+    rule: str
     value: str | None
     context: ContextRisk | None
+    within: int | None
+    threshold: float
     is_above: bool
 
 
@@ -66,26 +69,28 @@ class CurrentRisk(NamedTuple):
 class FollowedBatch:
     """The crossings of a batch in the order of rows, rules and values, and the states after it by session.
 
-    `occurrences` are those that are followed. A session without an open one has no state. `unseen` counts the
-    events with a symbol that the chain lacks.
+    `occurrences` are those that are followed. A session without an open one has no state. `unseen` are the
+    rows of events with a symbol that the chain lacks.
     """
 
     crossings: list[EventCrossing] = field(default_factory=list[EventCrossing])
     occurrences: frozenset[tuple[str, int]] = frozenset()
     states: Mapping[str, FollowedSession] = field(default_factory=dict[str, FollowedSession])
-    unseen: int = 0
+    unseen: tuple[int, ...] = ()
 
 
 class SessionFollower:
     """The rules of a chain over batches of labelled events; it holds nothing of a session.
 
-    `rules` are the followed ones, by number, and `tables` identifies them and their machines: no state of
-    other tables continues here.
+    `rules` are the followed ones, by number, and `names` their packs and ids. `tables` identifies them with
+    their machines: no state of other tables continues here.
     """
 
     def __init__(self, chain: FollowedChain) -> None:
         self.chain, self.rules = chain, tuple(sorted(chain.risks))
         self.tables = _tables_digest(chain, self.rules)
+        risks = [chain.risks[rule] for rule in self.rules]
+        self.names = frozenset((each.pack, each.rule) for each in risks)
         self._begin()
 
     def _begin(self) -> None:
@@ -102,7 +107,7 @@ class SessionFollower:
 
     def continues(self, state: FollowedSession | None) -> bool:
         """Return whether a session is followed on from a state."""
-        return state is not None and (state.chain, state.tables) == (self.chain.digest, self.tables)
+        return state is not None and state.tables == self.tables
 
     def follow(
         self, labelled: pl.DataFrame, before: Mapping[str, FollowedSession], midway: Mapping[str, int]
@@ -132,15 +137,15 @@ class SessionFollower:
             all_runs.append(runs)
         warned = [[_was_warned(state, place) for place in range(len(self.rules))] for state in slots.states]
         crossings = self._crossings(found, slots, all_runs, labelled["history"].to_list(), warned)
-        numbered: list[int] = codes.tolist()
-        unseen = sum(self._unseen[code] for code in numbered)
+        unseen: list[int] = slots.rows[np.array(self._unseen, dtype=np.bool_)[codes]].tolist()
         return FollowedBatch(
-            crossings, frozenset(slots.places), self._states(slots, all_runs, warned), unseen
+            crossings, frozenset(slots.places), self._states(slots, all_runs, warned), tuple(unseen)
         )
 
     def risks(self, state: FollowedSession) -> Iterator[CurrentRisk]:
         """Yield the risks of a state's rules now: for a rule with slices, that of each slice."""
-        for place, (rule, tables) in enumerate(zip(self.rules, self._tables, strict=True)):
+        for place, tables in enumerate(self._tables):
+            risks = tables.risks
             run = FollowedSlice(state.rows[place], state.lasts[place], state.flags[place])
             slices = state.slices.get(place)
             named = {None: run} if slices is None else slices
@@ -148,7 +153,9 @@ class SessionFollower:
                 context = None
                 if not (run.flags & CUT or each.flags & STOPPED or each.symbol == NO_SYMBOL):
                     context = tables.context(state.symbols[each.symbol], tables.row(each.row))
-                yield CurrentRisk(rule, value, context, bool(each.flags & ABOVE))
+                is_above = bool(each.flags & ABOVE)
+                named_rule = risks.pack, risks.rule, value
+                yield CurrentRisk(*named_rule, context, risks.within, risks.threshold, is_above)
 
     def _numbered(self, labelled: pl.DataFrame, rows: I64) -> I32:
         """Return the code of each of these rows; the tables have all of them from now on."""
@@ -177,7 +184,7 @@ class SessionFollower:
     def _add(self, events: DistinctEvents) -> None:
         unseen = [False] * len(events.kinds)
         for tables in self._tables:
-            unseen = [some or one for some, one in zip(unseen, tables.add(events), strict=True)]
+            unseen = [before or lacks for before, lacks in zip(unseen, tables.add(events), strict=True)]
         self._unseen += unseen
 
     def _slices(self, labelled: pl.DataFrame, rows: I64) -> dict[int, RowSlices]:
@@ -200,15 +207,16 @@ class SessionFollower:
     ) -> list[EventCrossing]:
         """Return the crossings in order; `warned` is by slot and place of a rule, and changes."""
         rows: list[int] = slots.rows.tolist()
-        crossed: list[tuple[int, int, str | None, int, int, bool]] = []
+        crossed: list[tuple[int, int, str | None, int, int, int]] = []
         for place, each in found:
-            values = [*runs[place].values, None]
-            columns: list[list[int]] = [column.tolist() for column in each]
-            for event, slot, member, context, level in zip(*columns, strict=True):
-                crossed.append((rows[event], place, values[member], slot, context, level == UP))
+            values: list[str | None] = [*runs[place].values, None]
+            for columns in np.stack([column.astype(np.int32) for column in each], axis=1).tolist():
+                event, slot, member, context, level = cast("tuple[int, ...]", columns)
+                crossed.append((rows[event], place, values[member], slot, context, level))
         crossed.sort(key=lambda each: (*each[:2], each[2] or ""))
         crossings: list[EventCrossing] = []
-        for row, place, value, slot, context, is_up in crossed:
+        for row, place, value, slot, context, level in crossed:
+            is_up = level == UP
             is_first = is_up and not history[row] and not warned[slot][place]
             warned[slot][place] |= is_first
             risk = self._followers[place].risks.at(context)
@@ -219,15 +227,14 @@ class SessionFollower:
         self, slots: BatchSlots, runs: Sequence[RuleRuns], warned: Sequence[Sequence[bool]]
     ) -> dict[str, FollowedSession]:
         """Return the states of the open slots after the batch."""
-        own = [each.states() for each in runs]
+        unsliced = [each.states() for each in runs]
         sliced = [each.slices() for each in runs]
         found: dict[str, FollowedSession] = {}
         for slot in slots.open:
             symbols: dict[str, int] = {}
-            states = [each[slot] for each in own]
+            states = [each[slot] for each in unsliced]
             session_id, occurrence = slots.places[slot]
             found[session_id] = FollowedSession(
-                chain=self.chain.digest,
                 tables=self.tables,
                 occurrence=occurrence,
                 rows=[state.row for state in states],
@@ -259,15 +266,18 @@ def _was_warned(state: FollowedSession | None, place: int) -> bool:
 
 
 def _tables_digest(chain: FollowedChain, rules: Sequence[int]) -> str:
-    """Return 16 hex digits that identify the followed rules with the machines of their rows."""
+    """Return 16 hex digits that identify the chain, and the followed rules with their machines."""
     watched = chain.watched
     parts = [
-        [
-            watched.rules[rule].pack,
-            watched.rules[rule].id,
-            machine_fingerprint(watched.compiled.machines[rule]),
-            [[each.name, each.next, each.true] for _, each in watched.memory[watched.rules[rule].pack]],
-        ]
-        for rule in rules
+        chain.digest,
+        *(
+            [
+                watched.rules[rule].pack,
+                watched.rules[rule].id,
+                machine_fingerprint(watched.compiled.machines[rule]),
+                [[each.name, each.next, each.true] for _, each in watched.memory[watched.rules[rule].pack]],
+            ]
+            for rule in rules
+        ),
     ]
     return hashlib.sha256(orjson.dumps(parts)).hexdigest()[:16]

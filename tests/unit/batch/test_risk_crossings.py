@@ -17,9 +17,9 @@ from tracline.rules.packs.load import load_packs
 from tracline.schemas.time import NS
 
 from ...support.chains.chains_by_symbol import CHAIN, chain_of, expected_crossings
+from ...support.chains.counted_archives import PACK, random_sessions, rows
 from ...support.event_rows import START, write
 from ...support.evidence.bundle_lines import bundle_lines
-from ..predict.test_counting import PACK, random_sessions, rows
 
 
 @pytest.fixture

@@ -15,9 +15,8 @@ from tracline.rules.model.rule import RuleSet
 from tracline.rules.packs.load import load_packs
 
 from ...support.chains.chains_by_symbol import chain_of, expected_crossings
-from ...support.chains.counted_archives import random_sessions, rows
+from ...support.chains.counted_archives import PACK, random_sessions, rows
 from ...support.event_rows import frame_of
-from .test_counting import PACK
 
 
 @pytest.fixture
