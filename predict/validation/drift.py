@@ -60,19 +60,19 @@ def drift_evidence(
     found: Outcomes,
     highs: F64,
     taken: Mask,
-    own: Mask,
+    is_own: Mask,
     settings: DetectorSettings = DRIFT_SETTINGS,
 ) -> DriftEvidence:
     """Return the evidence of the sessions in their order, over the places `taken`.
 
     `highs` are the contexts' greatest probabilities of a verdict at the next event. Places whose context has
-    none (NaN), or one of 0 or 1, are no bets. `own` are the contexts after an event of the slice's own, which
-    only a rule with slices has.
+    none (NaN), or one of 0 or 1, are no bets. `is_own` is true of the contexts after an event of the slice's
+    own, which only a rule with slices has.
     """
     limits, ranks = highs[walks.contexts], _ranks(walks)
     is_bet = taken & found.is_known(1) & (limits > 0) & (limits < 1)
-    if own.any():
-        is_bet &= (np.repeat(ranks, np.diff(walks.bounds)) == 1) | _has_begun(walks, own)
+    if is_own.any():
+        is_bet &= (np.repeat(ranks, np.diff(walks.bounds)) == 1) | _has_begun(walks, is_own)
     bets = np.flatnonzero(is_bet)
     violated = found.violated(1)[bets].astype(np.int64)
     numbers = np.searchsorted(walks.bounds, bets, side="right") - 1
@@ -80,7 +80,7 @@ def drift_evidence(
     sessions, of_session = np.unique(walks.sessions[sequences], return_inverse=True)
     logs = np.zeros((len(sequences), len(settings.ratios)))
     np.add.at(logs, of_sequence, _log_bets(highs, settings)[walks.contexts[bets], violated])
-    logs = _of_sessions(logs, of_session, ranks[sequences] if own.any() else None)
+    logs = _of_sessions(logs, of_session, ranks[sequences] if is_own.any() else None)
     ticks = _ticks(of_session[of_sequence], violated, limits[bets], logs)
     evidence, alarms = _detected(ticks, settings)
     return DriftEvidence(
@@ -95,9 +95,9 @@ def _ranks(walks: Walks) -> I64:
     return numbers - np.maximum.accumulate(np.where(is_first, numbers, 0)) + 1
 
 
-def _has_begun(walks: Walks, own: Mask) -> Mask:
+def _has_begun(walks: Walks, is_own: Mask) -> Mask:
     """Return the places from the first event of the slice's own on."""
-    seen = np.append(0, np.cumsum(own[walks.contexts]))
+    seen = np.append(0, np.cumsum(is_own[walks.contexts]))
     return seen[1:] > np.repeat(seen[walks.bounds[:-1]], np.diff(walks.bounds))
 
 

@@ -68,12 +68,12 @@ def slices(outcome: tuple[bool, ...]) -> Walks:
 
 def test_the_bets_on_slices_with_common_events_are_fair() -> None:
     """Over all outcomes of a session's events the evidence is 1, though some events are in both slices."""
-    highs, own = np.array([0.2, 0.3]), np.array([False, True])
+    highs, is_own = np.array([0.2, 0.3]), np.array([False, True])
     rates = np.array([0.2, 0.2, 0.3, 0.2, 0.2, 0.3])
     every, quiet, total = np.ones(11, dtype=np.bool_), DetectorSettings(violating_min=99), 0.0
     for outcome in product((False, True), repeat=6):
         walks = slices(outcome)
-        found = drift_evidence(walks, outcomes(walks), highs, every, own, quiet)
+        found = drift_evidence(walks, outcomes(walks), highs, every, is_own, quiet)
         total += np.prod(np.where(outcome, rates, 1 - rates)) * np.exp(found.evidence)
         assert found.events == 6
     assert total == pytest.approx(1)

@@ -125,9 +125,9 @@ def test_the_sample_sizes_claim_nothing_for_a_context_that_only_an_open_session_
     """It was never left, so the chain cannot claim the guarantee; learning does not fail of it."""
     steps = steps_of([[0, 0]], [[PENDING_STEP] * 2], [HELD_CLOSING])
     transitions = {(2, 0, 0): 1000, (0, 0, 0): 1000, (0, 0, 2): 1000}
-    met = sample_sizes(counted_of(steps, 2, transitions), eps=0.45, delta=0.5)
-    assert met.local_sufficient == 2
-    assert not np.isnan(met.factor)
+    known = sample_sizes(counted_of(steps, 2, transitions), eps=0.45, delta=0.5)
+    assert known.local_sufficient == 2
+    assert not np.isnan(known.factor)
     sizes = sample_sizes(counted_of(steps, 2, transitions | {(0, 0, 1): 1}), eps=0.45, delta=0.5)
     assert np.isnan(sizes.factor)
     assert not sizes.is_sufficient
