@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry
 
-from ...schemas.records.risk_crossing import RiskLevel
-from ..stages.judge import Outputs
+from ...schemas.records.risk_crossing import RiskCrossing, RiskLevel
 from .kafka_metrics import KafkaMetrics
 from .metrics import counter, gauge
 from .shared_metrics import JudgingMetrics, ProgressMetrics
+
+
+class FollowedOutputs(Protocol):
+    """The crossings of a batch, and the chain of each event where there is one."""
+
+    @property
+    def crossings(self) -> Sequence[RiskCrossing]: ...  # noqa: D102
+    @property
+    def chains(self) -> Sequence[str | None]: ...  # noqa: D102
+    @property
+    def unseen(self) -> int: ...  # noqa: D102
 
 
 class MonitorMetrics:
@@ -44,7 +55,7 @@ class MonitorMetrics:
         text = "Redelivered messages that had changed their sessions before."
         self.skipped = counter(registry, "redelivered", text)
 
-    def count_risks(self, outputs: Outputs) -> None:
+    def count_risks(self, outputs: FollowedOutputs) -> None:
         """Count crossings, and the events of followed sessions."""
         crossed = Counter((each.pack, each.rule, each.level) for each in outputs.crossings)
         for (pack, rule, level), count in crossed.items():

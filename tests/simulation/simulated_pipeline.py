@@ -6,6 +6,7 @@ import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from random import Random
@@ -15,12 +16,14 @@ import polars as pl
 from kafka.errors import KafkaConnectionError, KafkaTimeoutError, UnknownError
 from kafka.structs import TopicPartition
 from tracline.predict.detector import DetectorSettings
+from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.model.digest import rule_set_digest
-from tracline.rules.packs.load import load_packs
+from tracline.rules.packs.load import load_packs, pack_text
 from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.records.dead_letter import decode_dead_letter
+from tracline.schemas.records.risk_crossing import encode_crossing
 from tracline.schemas.records.verdict_record import encode_verdict
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
@@ -38,12 +41,16 @@ from tracline.stream.messages.codec import (
     encode,
 )
 from tracline.stream.messages.record import Record
+from tracline.stream.messages.risk_messages import decode_risk
+from tracline.stream.messages.session_state import JudgingState
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.alert_metrics import AlertMetrics
 from tracline.stream.stages.alert import AlertStage, VerdictsRecord
 from tracline.stream.stages.archive import ChunkLimits
 from tracline.stream.stages.monitor_step import MonitorOptions
+from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
+from ..support.chains.chains_by_symbol import CHAIN, ChainsByState, chain_by_state
 from ..support.conversations.days import day
 from ..support.processes.live import IDLE_S, SETTINGS, arriving, wire
 from ..support.sources import Source
@@ -146,7 +153,9 @@ class SimulatedPipeline:
             self.layout.bytes_max // 8,
             finish=self.finish,
             rules=dict(first.sources),
+            chain=CHAIN,
         )
+        self.chains = ChainsByState()
 
     def _packs(self) -> tuple[Path, Path]:
         files = self.folder / "desk.yaml", self.folder / "other.yaml"
@@ -332,7 +341,7 @@ class SimulatedPipeline:
 
     def _monitor_of(self, owner: int) -> SimulatedMonitor:
         if owner not in self.monitors:
-            process = SimulatedMonitor(self.setting, self.options, self.judged_up_to)
+            process = SimulatedMonitor(self.setting, self.options, self.judged_up_to, self.chains)
             process.assign(partition for partition, by in self.partition_owner.items() if by == owner)
             self.monitors[owner] = process
         return self.monitors[owner]
@@ -370,7 +379,7 @@ class SimulatedPipeline:
 
     def _activate(self) -> None:
         """Put the other rule set in force, in every partition."""
-        data = encode(Activation(dict(load_packs([self.packs[1]]).sources)))
+        data = encode(Activation(dict(load_packs([self.packs[1]]).sources), chain=CHAIN))
         for partition in range(self.layout.partitions):
             self._append(Topic.EVENTS, partition, data, self.now)
         self.hits["activation"] += 1
@@ -397,6 +406,36 @@ class SimulatedPipeline:
             for verdict in message.verdicts:
                 assert verdict.id not in found, "a verdict came twice above the mark"
                 found[verdict.id] = orjson.loads(encode_verdict(verdict))
+        return found
+
+    def crossings(self) -> dict[str, dict]:
+        """The crossings of risk by id."""
+        seen: dict[int, Mark] = {}
+        found: dict[str, dict] = {}
+        for record in self._read(Topic.RISK):
+            message = decode_risk(record.value)
+            if message.mark <= seen.get(message.mark.partition, Mark(-1, -1, -1)):
+                continue
+            seen[message.mark.partition] = message.mark
+            for crossing in message.crossings:
+                assert crossing.id not in found, "a crossing came twice above the mark"
+                found[crossing.id] = orjson.loads(encode_crossing(crossing))
+        return found
+
+    def expected_crossings(self, judged: list[tuple[Event, str]]) -> dict[str, dict]:
+        """The crossings by id of judging each run of events under one rule set at once."""
+        by_digest = {
+            rule_set_digest(load_packs([pack])): followed_judge(pack.read_text()) for pack in self.packs
+        }
+        by_session: dict[tuple[str, int], list[tuple[Event, str]]] = {}
+        for event, digest in judged:
+            by_session.setdefault((event.session_id, event.occurrence), []).append((event, digest))
+        found: dict[str, dict] = {}
+        for (session_id, _), pairs in by_session.items():
+            for digest, run in groupby(pairs, key=lambda pair: pair[1]):
+                events = [event for event, _ in run]
+                [verdicts] = by_digest[digest].judge({session_id: JudgingState()}, [events]).verdicts
+                found |= {each.id: orjson.loads(encode_crossing(each)) for each in verdicts.crossings}
         return found
 
     def judged(self) -> list[tuple[Event, str]]:
@@ -462,6 +501,13 @@ class SimulatedPipeline:
         for session_played in self.played:
             found |= _expected(session_played, by_place, digests)
         return found
+
+
+@cache
+def followed_judge(text: str) -> RuleSetJudge:
+    """Return the judge of a pack that the simulation's chain follows."""
+    rule_set = pack_text(text)
+    return RuleSetJudge(compile_rule_set(rule_set), chain=chain_by_state(rule_set))
 
 
 def _largest(played: list[PlayedSession]) -> int:
