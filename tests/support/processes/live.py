@@ -226,7 +226,7 @@ def audited(
     as_of: int | None = None,
     chain: Callable[[RuleSet], FollowedChain | None] = lambda _: None,
 ) -> dict[str, dict]:
-    """Return the records of an audit by id; it must reject nothing. `chain` follows the risks of the rules."""
+    """Return the records of an audit by id; it must reject nothing. `chain` follows the rules' risks."""
     rules, options = load_packs(pack), AuditOptions(idle_s=IDLE_S, as_of=as_of)
     outcome = audit(source, rules, out, options, chain=chain(rules))
     assert not outcome.population.rejected.total()
