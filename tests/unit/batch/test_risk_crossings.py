@@ -28,6 +28,8 @@ from ...support.event_rows import START, write
 from ...support.evidence.bundle_lines import bundle_lines
 from ..predict.test_counting import PACK, random_sessions, rows
 
+pytestmark = pytest.mark.slow
+
 CHAIN = "ab" * 32
 RISKS = {"user:p": 0.7, "user:q": 0.30000000001, "user:p,q": 0.45, "user:p+own": 0.5, UNSEEN: 0.1}
 """The risk of each symbol in any state."""

@@ -19,6 +19,8 @@ from ...support.event_rows import write
 from ...support.evidence.bundle_lines import bundle_lines
 from ..predict.test_counting import PACK, random_sessions, rows
 
+pytestmark = pytest.mark.slow
+
 SESSIONS = random_sessions(300, 21)
 
 

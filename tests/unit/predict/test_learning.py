@@ -119,6 +119,7 @@ def test_the_sample_sizes_claim_only_what_is_sufficient(tmp_path: Path) -> None:
     assert wide.is_sufficient == bool((wide.left >= (1.1 * wide.factor) ** 2 * wide.local).all())
 
 
+@pytest.mark.slow
 def test_a_chain_that_does_not_fit_is_warned_of(tmp_path: Path) -> None:
     """No chain over single symbols knows at the end of `qaaap` and `zaaaa` how they began: TRL811."""
     sessions = [session(f"s{number}", *map(user, ("qaaap", "zaaaa")[number % 2])) for number in range(600)]
