@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 from ...predict.chain.learned import Counted
 from ...predict.counting.split import Split
-from ...predict.counting.watched_rules import WatchedRules, watch
-from ...predict.error import PredictError
+from ...predict.counting.watched_rules import WatchedRules
+from ...predict.folder.compiled_chain import compiled_chain
 from ...predict.folder.learned_chain import LearnedChain, RuleChain
 from ...predict.folder.load import load_chain
 from ...predict.validation.behaviour import ViolatingShare, violating_share
-from ...rules.packs.load import load_texts
 from ..audit.audit import OnProgress, silent
 from ..prepare.options import AuditOptions
 from ..sources.discover import Population, Sources
@@ -48,21 +46,14 @@ class CountedArchive:
 
 
 def chain_rules(path: Path) -> ChainRules:
-    """Read a chain, and compile the rules of its packs. Raises PredictError for a folder that is no chain."""
+    """Read a chain, and compile its rules. Raises PredictError for a folder that is no chain."""
     chain = load_chain(path)
-    packs: object = chain.document.get("packs")
-    if not isinstance(packs, dict):
-        hint = "learn the chain again with this release"
-        raise PredictError("TRL801", str(path), "chain.json has no packs", hint)
-    every = load_texts(cast("dict[str, str]", packs))
-    taken = tuple(rule for rule in every.rules if (rule.pack, rule.id) in chain.rules)
-    watched = watch(replace(every, rules=taken))
+    watched = compiled_chain(chain)
     rules = tuple(chain.rule(rule.pack, rule.id) for rule in watched.rules)
-    counted: list[Counted] = []
-    for number, rule in enumerate(rules):
-        chain.check(rule.pack, rule.rule, watched.compiled.digests[number])
-        counted.append(rule.counted(watched.step_table(number, rule.symbols.symbols)))
-    return ChainRules(chain, watched, rules, tuple(counted))
+    counted = tuple(
+        rule.counted(watched.step_table(number, rule.symbols.symbols)) for number, rule in enumerate(rules)
+    )
+    return ChainRules(chain, watched, rules, counted)
 
 
 def counted_archive(

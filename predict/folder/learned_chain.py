@@ -196,12 +196,6 @@ class LearnedChain:
             raise PredictError("TRL803", self.where, f"the chain has no rule {pack}/{rule}", hint)
         return self.rules[pack, rule]
 
-    def check(self, pack: str, rule: str, digest: str) -> None:
-        """Raise PredictError (TRL803) where the chain was not learned from the rule with this digest."""
-        if self.rule(pack, rule).digest != digest:
-            what = f"the chain was learned from another version of {pack}/{rule}"
-            raise PredictError("TRL803", self.where, what, "learn the chain again from these rules")
-
     def risk(
         self,
         pack: str,
