@@ -148,6 +148,32 @@ def test_nothing_else_is_replaced(tmp_path: Path) -> None:
     assert [each.name for each in (tmp_path / "chain").iterdir()] == ["mine"]
 
 
+@pytest.mark.parametrize("failing", ["out", "rmtree"])
+def test_a_chain_that_cannot_be_replaced_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    """Or is replaced whole: where only its deletion fails, the new one is there."""
+    path = written(tmp_path, rule(0))
+    digest, replace_path, attempts = load_chain(path).digest, Path.replace, list[Path]()
+
+    def fail_once(source: Path, target: Path) -> Path:
+        if target == path and not attempts:
+            attempts.append(source)
+            raise PermissionError("no")
+        return replace_path(source, target)
+
+    def fail(*_args: object, **_more: object) -> None:
+        raise PermissionError("no")
+
+    if failing == "out":
+        monkeypatch.setattr(Path, "replace", fail_once)
+    else:
+        monkeypatch.setattr("shutil.rmtree", fail)
+    with pytest.raises(PermissionError):
+        written(tmp_path, rule(1))
+    assert (load_chain(path).digest == digest) == (failing == "out")
+
+
 def test_damaged_folders_are_refused(tmp_path: Path) -> None:
     """No chain, one of another release, and changed or missing tables."""
     path = written(tmp_path, rule(0))
