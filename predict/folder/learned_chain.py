@@ -229,7 +229,7 @@ class LearnedChain:
         )
 
 
-def chain_rule(content: Mapping[str, Any], counts: pl.DataFrame | None, risks: pl.DataFrame) -> RuleChain:
+def chain_rule(content: Mapping[str, Any], counts: pl.DataFrame, risks: pl.DataFrame) -> RuleChain:
     """Return a rule from its part of `chain.json` and its rows of the tables."""
     horizons = {within: column for column, within in enumerate(content["horizons"])}
     agents = tuple(content["agents"])
@@ -269,7 +269,7 @@ def chain_rule(content: Mapping[str, Any], counts: pl.DataFrame | None, risks: p
         context_violating=table("violating"),
         bases=tuple(map(Basis, contexts["basis"].to_list())),
         contexts=contexts.with_columns(visited),
-        counts=risks.clear() if counts is None else counts,
+        counts=counts,
     )
 
 

@@ -10,14 +10,11 @@ import numpy as np
 from ...rules.model.arrays import F64, I32, I64, Mask
 from ..chain.contexts import Contexts
 from ..chain.learned import Counted
-from ..chain.risks import DIGITS, Basis, RiskTable
+from ..chain.risks import DIGITS, HORIZON_MAX, Basis, RiskTable
 from ..estimation.expectation import NextSymbolChain, next_probabilities
 from ..estimation.nested import NestedEstimate, chosen_weights, nested
 from ..estimation.options import EstimateOptions, estimated
 from .solve import RiskSolver
-
-HORIZON_MAX = 1_000
-"""Events of the longest horizon but that of ever."""
 
 
 @dataclass(frozen=True, slots=True)
