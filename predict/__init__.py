@@ -12,14 +12,20 @@ if TYPE_CHECKING:
     from .error import PredictError
     from .estimation.sample_size import pac_local
     from .estimation.smoothing import laplace
+    from .sampling.asker import Asker
+    from .sampling.endpoint import ModelEndpoint
+    from .sampling.sampler import Sampler
 
-__all__ = ["PredictError", "laplace", "pac_local"]
+__all__ = ["Asker", "ModelEndpoint", "PredictError", "Sampler", "laplace", "pac_local"]
 
 _MODULES = {
+    "Asker": ".sampling.asker",
+    "ModelEndpoint": ".sampling.endpoint",
     "PredictError": ".error",
     "laplace": ".estimation.smoothing",
     # Not among the names above: the folder `predict/folder/` imports this one.
     "load_chain": ".folder.load",
+    "Sampler": ".sampling.sampler",
     "pac_local": ".estimation.sample_size",
 }
 
