@@ -6,31 +6,28 @@ The names below are the Python API. Each is imported on first use.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .error import PredictError
     from .estimation.sample_size import pac_local
     from .estimation.smoothing import laplace
-    from .sampling.asker import Asker
-    from .sampling.endpoint import ModelEndpoint
-    from .sampling.sampler import Sampler
 
-__all__ = ["Asker", "ModelEndpoint", "PredictError", "Sampler", "laplace", "pac_local"]
+__all__ = ["PredictError", "laplace", "pac_local"]
 
 _MODULES = {
-    "Asker": ".sampling.asker",
-    "ModelEndpoint": ".sampling.endpoint",
     "PredictError": ".error",
     "laplace": ".estimation.smoothing",
-    # Not among the names above: the folder `predict/folder/` imports this one.
-    "load_chain": ".folder.load",
-    "Sampler": ".sampling.sampler",
     "pac_local": ".estimation.sample_size",
+    # Not among the names above: their folders import this one.
+    "Asker": ".sampling.asker",
+    "ModelEndpoint": ".sampling.endpoint",
+    "Sampler": ".sampling.sampler",
+    "load_chain": ".folder.load",
 }
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_MODULES[name], __name__), name)

@@ -69,8 +69,8 @@ def _beta(x: float, a: float, b: float) -> float:
 def wilson(successes: int, trials: int, confidence: float) -> tuple[float, float]:
     """Return Wilson's interval of a rate, from 0 to 1 without a trial (Wilson 1927).
 
-    It is short where trials are few, and misses rates near 0 and 1 more often than it says; the intervals of
-    `lower_limit` do not.
+    It is short where trials are few, and holds rates near 0 and 1 less often than its confidence; the limits
+    of `lower_limit` always hold it.
     """
     assert 0 <= successes <= trials
     if not trials:

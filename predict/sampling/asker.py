@@ -15,7 +15,7 @@ from ...rules.model.rule import Rule, RuleSet
 from ...schemas.chat.encode import ChatMessage, chat_messages
 from ...schemas.event import Event, Kind
 from .endpoint import model_at
-from .reply import Model, read_reply, unusable
+from .reply import ChatModel, read_reply, unusable
 from .rule_outcomes import rule_outcomes
 
 INSTRUCTIONS = """\
@@ -50,7 +50,7 @@ class Asker:
     gains from a wrong number.
     """
 
-    model: Model | str
+    model: ChatModel | str
     within: int = 3
 
     def ask(

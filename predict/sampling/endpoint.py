@@ -15,7 +15,7 @@ import httpx
 import orjson
 
 from ...schemas.chat.encode import ChatMessage
-from .reply import Model, unusable
+from .reply import ChatModel, unusable
 
 TIMEOUT_S = 120.0
 """Seconds that one answer may take as a whole."""
@@ -125,7 +125,7 @@ class ModelEndpoint:
         return cast("Mapping[str, Any]", message)
 
 
-def model_at(address: str, temperature: float | None) -> Model:
+def model_at(address: str, temperature: float | None) -> ChatModel:
     """Return the model behind an address. Raises PredictError (TRL821) for an address that is none."""
     return ModelEndpoint(address, temperature=temperature)
 

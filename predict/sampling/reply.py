@@ -8,13 +8,13 @@ from typing import Any, cast
 from ...schemas.chat.encode import ChatMessage
 from ..error import PredictError
 
-Model = Callable[[Sequence[ChatMessage]], Mapping[str, Any]]
+ChatModel = Callable[[Sequence[ChatMessage]], Mapping[str, Any]]
 """A model: the messages of a conversation to the next message."""
 
 CALLS_MAX = 128
 """Calls in one message of a model."""
 
-_KEPT = ("content", "refusal")
+_FIELDS = ("content", "refusal")
 
 
 def unusable(what: str, where: str = "model") -> PredictError:
@@ -34,7 +34,7 @@ def read_reply(reply: object, number: int) -> ChatMessage:
     if found.get("role", "assistant") != "assistant":
         raise unusable("the answer is a message of another role than the assistant's")
     message: ChatMessage = {"role": "assistant", "content": None}
-    message |= {key: found[key] for key in _KEPT if found.get(key) is not None}
+    message |= {key: found[key] for key in _FIELDS if found.get(key) is not None}
     given: Any = found.get("tool_calls") or []
     calls: list[Any] = cast("list[Any]", given) if isinstance(given, list) else []
     if calls != given or len(calls) > CALLS_MAX:

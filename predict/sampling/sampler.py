@@ -17,7 +17,7 @@ from ..binomial import wilson
 from ..error import PredictError
 from .answers import Answers, answering
 from .endpoint import model_at
-from .reply import Model, read_reply, unusable
+from .reply import ChatModel, read_reply, unusable
 from .rule_outcomes import RuleOutcome, rule_outcomes
 
 TEMPERATURE = 1.0
@@ -58,14 +58,14 @@ class Sampler:
     """A predictive monitor that samples `n` continuations from the agent's model.
 
     `model` is a callable from messages to a message, or the address of an OpenAI-compatible API, which is
-    asked at `temperature`. `tools` says how calls are answered: empty, by the recorded answer to the same
+    asked at `temperature`. `tools` decides the answers to calls: empty, by the recorded answer to the same
     call, or by a function of tool and arguments. `instructions` are the agent's own, as its first message.
 
     As in the paper, no user speaks in a continuation. It has at most `within` messages of the model, and
     never the close, so an obligation that stays unmet is no hit.
     """
 
-    model: Model | str
+    model: ChatModel | str
     n: int = 3
     within: int = 3
     temperature: float = TEMPERATURE
@@ -120,7 +120,7 @@ class _Drawing:
     """The drawing of continuations of one history."""
 
     sampler: Sampler
-    model: Model
+    model: ChatModel
     compiled: CompiledRules
     history: Sequence[Event]
     answer: Callable[[ChatMessage], str]

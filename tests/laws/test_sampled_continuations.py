@@ -1,4 +1,4 @@
-"""Sampled = solved: continuations of a learned chain violate as often as the solved risk says."""
+"""Sampled = solved: continuations of a learned chain violate as often as the solved risk."""
 
 from __future__ import annotations
 

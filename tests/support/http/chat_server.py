@@ -42,7 +42,7 @@ def choice(message: Message) -> bytes:
     return json.dumps({"object": "chat.completion", "choices": [{"index": 0, "message": message}]}).encode()
 
 
-def says(text: str) -> dict[str, Any]:
+def spoken(text: str) -> dict[str, Any]:
     """Return a message of the assistant."""
     return {"role": "assistant", "content": text}
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from tracline.cli import tracline
 
 from ...support.event_rows import call, result, session, user, write
-from ...support.http.chat_server import ChatServer, RawAnswer, chat_server, says
+from ...support.http.chat_server import ChatServer, RawAnswer, chat_server, spoken
 
 PACK = """
 pack: desk
@@ -27,7 +27,7 @@ rules:
 def server() -> Iterator[ChatServer]:
     """A server whose model shouts at every other question."""
     texts = iter(["Hey!", "a", "b", "Hey!", "a", "b"] * 9)
-    with chat_server(lambda _: says(next(texts))) as found:
+    with chat_server(lambda _: spoken(next(texts))) as found:
         yield found
 
 
@@ -92,7 +92,7 @@ def test_a_document_names_the_event_after_which_the_risk_is(
 
 def test_the_model_may_be_asked_instead(archive: Path, server: ChatServer) -> None:
     """What is no probability is counted and named, with its code."""
-    server.script = lambda _: says('{"desk/calm": 0.25, "desk/heard": 2}')
+    server.script = lambda _: spoken('{"desk/calm": 0.25, "desk/heard": 2}')
     done = sample(archive, server.address, "--ask")
     assert done.exit_code == 0, done.output
     assert done.stdout.splitlines()[1].split()[:3] == ["desk/calm", "25", "%"]
@@ -102,7 +102,7 @@ def test_the_model_may_be_asked_instead(archive: Path, server: ChatServer) -> No
 
 def test_continuations_that_were_given_up_are_counted(archive: Path, server: ChatServer) -> None:
     """The others have the risk; where all are, the exit code is 2."""
-    texts = iter([RawAnswer(400), says("a"), says("Hey!")])
+    texts = iter([RawAnswer(400), spoken("a"), spoken("Hey!")])
     server.script = lambda _: next(texts)
     done = sample(archive, server.address, "--within", "1")
     assert done.exit_code == 0, done.output

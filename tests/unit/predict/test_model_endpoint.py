@@ -11,7 +11,7 @@ import pytest
 from tracline.predict import PredictError
 from tracline.predict.sampling.endpoint import RESPONSE_BYTES_MAX, ModelEndpoint
 
-from ...support.http.chat_server import ChatServer, RawAnswer, chat_server, choice, says
+from ...support.http.chat_server import ChatServer, RawAnswer, chat_server, choice, spoken
 
 SECRET = "the customer's secret"
 QUESTION = [{"role": "user", "content": SECRET}]
@@ -19,8 +19,8 @@ QUESTION = [{"role": "user", "content": SECRET}]
 
 @pytest.fixture
 def server() -> Iterator[ChatServer]:
-    """A server that says hello."""
-    with chat_server(lambda _: says("hello")) as found:
+    """A server that greets."""
+    with chat_server(lambda _: spoken("hello")) as found:
         yield found
 
 
@@ -38,7 +38,7 @@ def test_a_question_has_the_messages_the_model_and_the_key(server: ChatServer) -
     endpoint = ModelEndpoint(
         server.address, "small", key="sk-1", temperature=0.5, more={"tools": [{"type": "function"}]}
     )
-    assert endpoint(QUESTION) == says("hello")
+    assert endpoint(QUESTION) == spoken("hello")
     [request] = server.requests
     assert request == {
         "model": "small",
@@ -53,25 +53,25 @@ def test_a_question_has_the_messages_the_model_and_the_key(server: ChatServer) -
 
 def test_the_path_may_be_written_out_and_without_a_key_none_is_sent(server: ChatServer) -> None:
     """A query stays behind it."""
-    assert ModelEndpoint(f"{server.address}/chat/completions/?version=1")(QUESTION) == says("hello")
+    assert ModelEndpoint(f"{server.address}/chat/completions/?version=1")(QUESTION) == spoken("hello")
     assert server.paths == ["/v1/chat/completions?version=1"]
     assert "authorization" not in server.headers[0]
 
 
 @pytest.mark.parametrize("status", [429, 408, 500, 503])
 def test_a_busy_model_is_asked_again_after_a_while(server: ChatServer, status: int) -> None:
-    """Each time twice as late, or when the answer says so, but not later than the limit."""
+    """Each time twice as late, or when the answer asks for it, but not later than the limit."""
     answers = iter(
         [
             RawAnswer(status),
             RawAnswer(status, headers={"Retry-After": "7"}),
             RawAnswer(status, headers={"Retry-After": "9999"}),
-            says("at last"),
+            spoken("at last"),
         ]
     )
     server.script = lambda _: next(answers)
     waited: list[float] = []
-    assert ModelEndpoint(server.address, wait=waited.append)(QUESTION) == says("at last")
+    assert ModelEndpoint(server.address, wait=waited.append)(QUESTION) == spoken("at last")
     assert waited == [0.5, 7.0, 20.0]
 
 
@@ -117,11 +117,11 @@ def test_an_answer_has_limits_of_size_and_time(server: ChatServer) -> None:
     """It is cut off where it exceeds one; a compressed one is not even read."""
     server.script = lambda _: RawAnswer(body=b" " * (RESPONSE_BYTES_MAX + 1))
     assert "more than 4,194,304 bytes" in error_of(ModelEndpoint(server.address))
-    server.script = lambda _: says("late")
+    server.script = lambda _: spoken("late")
     times = chain([0.0], repeat(11.0))
     slow = ModelEndpoint(server.address, timeout_s=10, clock=lambda: next(times))
     assert "took more than 10 s" in error_of(slow)
-    zipped = RawAnswer(body=gzip.compress(choice(says("hello"))), headers={"Content-Encoding": "gzip"})
+    zipped = RawAnswer(body=gzip.compress(choice(spoken("hello"))), headers={"Content-Encoding": "gzip"})
     server.script = lambda _: zipped
     assert "compressed" in error_of(ModelEndpoint(server.address))
 

@@ -12,7 +12,7 @@ from tracline.predict.sampling.sampler import SampledRisk, SampledRisks
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.event import Event, Kind
 
-from ...support.http.chat_server import calls, chat_server, says
+from ...support.http.chat_server import calls, chat_server, spoken
 
 PACK = """
 pack: desk
@@ -73,7 +73,7 @@ def hits(found: SampledRisks) -> dict[str, tuple[int, int]]:
 
 def test_hits_are_counted_over_continuations() -> None:
     """One of three shouts: the others go on until every rule has seen enough."""
-    model = Scripted(says("Hey!"), says("a"))
+    model = Scripted(spoken("Hey!"), spoken("a"))
     found = Sampler(model, n=3, within=2).sample(RULES, HISTORY[:3])
     assert hits(found)["calm"] == (1, 3)
     assert hits(found)["asks-first"] == (0, 3)
@@ -86,18 +86,18 @@ def test_hits_are_counted_over_continuations() -> None:
 
 def test_only_the_next_events_count_that_a_rule_steps_on() -> None:
     """A shout after the horizon is no hit; a rule that never stepped has none."""
-    found = Sampler(Scripted(says("a"), says("b!")), n=1, within=1).sample(RULES, HISTORY[:2])
+    found = Sampler(Scripted(spoken("a"), spoken("b!")), n=1, within=1).sample(RULES, HISTORY[:2])
     assert hits(found)["calm"] == (0, 1)
     # The call is the first event after the history; its result the second, the shout the third.
-    model = Scripted(calls("look"), says("b!"))
+    model = Scripted(calls("look"), spoken("b!"))
     assert hits(Sampler(model, n=1, within=2).sample(RULES, HISTORY[:2]))["calm"] == (0, 1)
-    model = Scripted(calls("look"), says("b!"))
+    model = Scripted(calls("look"), spoken("b!"))
     assert hits(Sampler(model, n=1, within=3).sample(RULES, HISTORY[:2]))["calm"] == (1, 1)
 
 
 def test_a_rule_that_has_stopped_has_no_risk() -> None:
     """`recover: none` after its verdict, also where that is the last event."""
-    found = Sampler(Scripted(says("a"), says("b")), n=1, within=2).sample(RULES, HISTORY)
+    found = Sampler(Scripted(spoken("a"), spoken("b")), n=1, within=2).sample(RULES, HISTORY)
     stopped = risk(found, "once-only")
     assert (stopped.risk, stopped.n, stopped.low, stopped.high) == (None, 0, 0.0, 1.0)
     assert risk(found, "calm").risk == 0.0
@@ -111,9 +111,9 @@ def test_a_rule_that_has_stopped_has_no_risk() -> None:
         (lambda tool, arguments: f"{tool} {arguments}", 'pay {"a": 2, "b": 1}'),
     ],
 )
-def test_calls_are_answered_as_the_tools_say(tools: Any, answer: str) -> None:
+def test_calls_are_answered_by_the_tools(tools: Any, answer: str) -> None:
     """A recorded answer is that of the same call, whatever the order of its arguments, also a later one."""
-    model = Scripted(calls("pay", a=2, b=1), says("done"), says("done"))
+    model = Scripted(calls("pay", a=2, b=1), spoken("done"), spoken("done"))
     found = Sampler(model, n=1, within=3, tools=tools).sample(RULES, HISTORY, at=3)
     assert model.asked[1][-1] == {"role": "tool", "tool_call_id": "c1", "content": answer}
     assert hits(found)["once-only"] == (int(answer == "ok"), 1)
@@ -122,7 +122,7 @@ def test_calls_are_answered_as_the_tools_say(tools: Any, answer: str) -> None:
 
 def test_an_open_call_is_answered_before_the_model_goes_on() -> None:
     """Its result is the first event of the continuation."""
-    model = Scripted(says("done"))
+    model = Scripted(spoken("done"))
     found = Sampler(model, n=1, within=1, tools=lambda *_: "ok").sample(RULES, HISTORY, at=4)
     assert model.asked[0][-1] == {"role": "tool", "tool_call_id": "p", "content": "ok"}
     assert hits(found)["once-only"] == (1, 1)
@@ -130,7 +130,7 @@ def test_an_open_call_is_answered_before_the_model_goes_on() -> None:
 
 def test_a_continuation_has_the_agent_of_the_session() -> None:
     """Rules that apply to one agent step on it; the instructions are the first message."""
-    model = Scripted(says("Hey!"))
+    model = Scripted(spoken("Hey!"))
     found = Sampler(model, n=1, within=1, instructions="Be calm").sample(RULES, HISTORY[:3])
     assert hits(found)["ours-calm"] == (1, 1)
     assert model.asked[0][0] == {"role": "system", "content": "Be calm"}
@@ -150,7 +150,7 @@ def test_a_continuation_has_the_agent_of_the_session() -> None:
 )
 def test_an_unusable_message_gives_up_its_continuation(reply: Any, what: str) -> None:
     """The others count; where none is left it is an error. Neither has any text of the message."""
-    found = Sampler(Scripted(reply, says("a")), n=2, within=1).sample(RULES, HISTORY)
+    found = Sampler(Scripted(reply, spoken("a")), n=2, within=1).sample(RULES, HISTORY)
     assert hits(found)["calm"] == (0, 1)
     [reason] = found.failed
     assert what in reason
@@ -161,7 +161,7 @@ def test_an_unusable_message_gives_up_its_continuation(reply: Any, what: str) ->
 
 def test_a_session_may_begin_with_the_sampler() -> None:
     """Without any event the model begins."""
-    assert hits(Sampler(Scripted(says("Hey!")), n=1, within=1).sample(RULES, []))["calm"] == (1, 1)
+    assert hits(Sampler(Scripted(spoken("Hey!")), n=1, within=1).sample(RULES, []))["calm"] == (1, 1)
 
 
 def answered(text: str | None) -> dict[str, Any]:
@@ -199,7 +199,7 @@ def test_an_answer_without_one_json_object_is_an_error(text: str | None) -> None
 
 def test_a_question_has_the_rules_and_the_conversation_as_data() -> None:
     """In one message, so that the model does not go on with the conversation."""
-    model = Scripted(says("{}"))
+    model = Scripted(spoken("{}"))
     Asker(model, within=7).ask(RULES, HISTORY, at=2)
     [[first, second]] = model.asked
     assert (first["role"], second["role"]) == ("system", "user")
@@ -214,7 +214,7 @@ def shouting() -> Iterator[str]:
     """The address of a model that shouts, or names a risk where it is asked for."""
 
     def script(messages: list[Mapping[str, Any]]) -> Mapping[str, Any]:
-        return says('{"desk/calm": 0.5}' if "risks" in str(messages[0]["content"]) else "Hey!")
+        return spoken('{"desk/calm": 0.5}' if "risks" in str(messages[0]["content"]) else "Hey!")
 
     with chat_server(script) as server:
         yield server.address

@@ -26,7 +26,7 @@ def result(text: str | None, call_id: str | None = None, tool: str | None = None
     return event(Kind.TOOL_RESULT, result=text, call_id=call_id, tool=tool)
 
 
-def said(kind: Kind, text: str | None) -> Event:
+def spoken(kind: Kind, text: str | None) -> Event:
     """Return a message."""
     return event(kind, text=text)
 
@@ -41,8 +41,8 @@ def decoded(messages: list[ChatMessage]) -> list[Event]:
 def test_a_turn_has_its_text_its_calls_and_their_results() -> None:
     """Calls that follow a text are of its message; those after a result are of a new one."""
     events = [
-        said(Kind.USER, "hi"),
-        said(Kind.ASSISTANT, "I look"),
+        spoken(Kind.USER, "hi"),
+        spoken(Kind.ASSISTANT, "I look"),
         called("look", "a"),
         called("look", "b", '{"x": 1}'),
         result("one", "a"),
@@ -61,7 +61,7 @@ def test_a_turn_has_its_text_its_calls_and_their_results() -> None:
 
 def test_a_call_without_an_answer_gets_an_empty_one_unless_it_is_the_last() -> None:
     """The last ones are open; answers close them."""
-    messages = chat_messages([called("look", "a"), said(Kind.USER, "well?"), called("pay", "a")])
+    messages = chat_messages([called("look", "a"), spoken(Kind.USER, "well?"), called("pay", "a")])
     assert messages[1] == {"role": "tool", "tool_call_id": "a", "content": ""}
     [call] = open_calls(messages)
     assert call["function"]["name"] == "pay"
@@ -71,7 +71,12 @@ def test_a_call_without_an_answer_gets_an_empty_one_unless_it_is_the_last() -> N
 
 def test_a_late_result_and_one_without_a_call_get_a_call_before_them() -> None:
     """So that each answer of a tool follows its call."""
-    events = [called("look", "a"), said(Kind.USER, "and?"), result("late", "a"), result("odd", "z", "count")]
+    events = [
+        called("look", "a"),
+        spoken(Kind.USER, "and?"),
+        result("late", "a"),
+        result("odd", "z", "count"),
+    ]
     messages = chat_messages(events)
     names = [call["function"]["name"] for message in messages for call in message.get("tool_calls", ())]
     assert names == ["look", "unknown", "count"]
@@ -88,9 +93,9 @@ WORDS = st.sampled_from(["", "a", "b c"])
 TOOLS, IDS = st.sampled_from(["look", "pay"]), st.sampled_from([None, "a", "b"])
 EVENTS = st.lists(
     st.one_of(
-        st.builds(said, st.just(Kind.USER), WORDS),
+        st.builds(spoken, st.just(Kind.USER), WORDS),
         # An empty text of the assistant before calls is none.
-        st.builds(said, st.just(Kind.ASSISTANT), st.sampled_from(["a", "b c"])),
+        st.builds(spoken, st.just(Kind.ASSISTANT), st.sampled_from(["a", "b c"])),
         st.builds(called, TOOLS, IDS, st.sampled_from(["{}", '{"x":1}'])),
         st.builds(result, WORDS, IDS, st.none() | TOOLS),
     ),
