@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ...rules.packs.load import load_texts
 from ..counting.watched_rules import WatchedRules, watch
 from ..error import PredictError
-from .learned_chain import LearnedChain
+
+if TYPE_CHECKING:
+    from .learned_chain import LearnedChain
 
 
 def compiled_chain(chain: LearnedChain) -> WatchedRules:
