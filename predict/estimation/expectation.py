@@ -15,10 +15,9 @@ import numpy as np
 from scipy import sparse
 
 from ...rules.model.arrays import F64, I32, I64
-from ..chain.contexts import NODES_MAX, Contexts
+from ..chain.contexts import Contexts
 from ..chain.learned import Counted
 from ..chain.steps import CUT_STEP
-from ..error import PredictError
 from .nested import NestedEstimate, NestedLevel, groups_of
 
 _COARSE = {"symbol", "memory", "agent"}
@@ -39,17 +38,12 @@ class NextSymbolChain:
     """The distribution of the next symbol after each agent, symbol and row.
 
     A symbol at which the rule becomes unjudged does not follow: the chain is that of sequences that go on.
-    Raises PredictError (TRL810) where agents, symbols and rows are too many together.
     """
 
     def __init__(self, counted: Counted, estimate: NestedEstimate) -> None:
         self._counted, self._estimate = counted, estimate
         self.agents, self.width = max(1, len(counted.agents)), counted.symbols.boundary + 1
         self.rows = len(counted.steps.states)
-        if self.agents * self.width * self.rows > NODES_MAX:
-            what = f"{self.agents:,} agents, {self.width:,} symbols and {self.rows:,} states together"
-            hint = f"agents times symbols times states may be {NODES_MAX:,}: learn without --by"
-            raise PredictError("TRL810", f"{counted.pack}/{counted.rule}", what, hint)
         self._nodes = _every_node(self.agents, self.width, self.rows)
         coarse = list(takewhile(lambda level: _COARSE.issuperset(level.columns), estimate.levels))
         self._classes, self._matrices = self._coarse(coarse)
