@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from ...rules.engine.kernel import SLICES_MAX
 from ...rules.engine.kernel_loop import NO_SLICE
-from ...rules.model.arrays import I64
+from ...rules.model.arrays import I32, I64
 from ..counting.labelled_sessions import LabelledSessions
-from ..counting.sequences import SymbolNumbers, event_columns
+from ..counting.sequences import Sequences, SymbolNumbers, event_columns, sequences
 from ..counting.symbols import RARE, of_slice
 from ..counting.watched_rules import WatchedRules
 from .follow_loop import Crossings, FollowMemory, FollowTables, follow_events
-from .followed_risks import FollowedRisks
+from .followed_risks import NO_RISK, FollowedRisks
 
 
 class RuleFollower:
@@ -68,6 +69,22 @@ class RuleFollower:
             array[:] = changed
         columns: list[Any] = [column[:count] for column in out]
         return Crossings(*columns)
+
+    def sequences(self, sessions: LabelledSessions) -> Iterator[tuple[Sequences, I32]]:
+        """Yield the sequences of the counted sessions, some at a time, with the place of the risk by place.
+
+        The start of a sequence is no event, and has none.
+        """
+        for found in sequences(self._watched, self.rule, sessions, self._symbols, self._steps):
+            codes = range(len(self._symbols.texts))
+            texts = [self._text(number, is_own) for number in codes for is_own in (False, True)]
+            states, memory = self._steps.names()
+            places = self.risks.places(texts, states.tolist(), memory)[found.symbols, found.rows]
+            yield found, np.where(found.symbols < 0, NO_RISK, places).astype(np.int32)
+
+    def symbol(self, number: int) -> str:
+        """Return the text of a symbol of `sequences`."""
+        return of_slice(self._symbols.texts[number // 2], bool(number % 2))
 
     def _tables(self, sessions: LabelledSessions) -> FollowTables:
         """Return the tables for the events of these sessions."""
