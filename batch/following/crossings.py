@@ -26,11 +26,12 @@ from ...schemas.time import NS, rfc3339
 from ..evidence.bundle import RISK, VERDICTS, SessionName
 from ..evidence.risk_lines import CrossingKey, crossing_line
 from ..evidence.sorted_lines import SortedLines
+from ..findings.waiving import RuleName
 from ..prepare.buckets import labelled
 from ..prepare.options import AuditOptions
 from ..sources.discover import SourceFile
 from .drawn_risks import DrawnRisk, drawn_risks, slice_value
-from .warned_sessions import RuleName, WarnedSessions, warned_sessions
+from .warned_sessions import WarnedSessions, warned_sessions
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,11 @@ import msgspec
 
 from ...schemas.records.risk_crossing import RiskLevel
 from ...schemas.verdict import BREACHES, Verdict
-
-RuleName = tuple[str, str]
-"""The pack and the id of a rule."""
+from ..findings.waiving import RuleName
 
 
-class _Line(msgspec.Struct, frozen=True):
-    """The fields that a crossing and a verdict share, and one that tells them apart."""
+class _FoundLine(msgspec.Struct, frozen=True):
+    """A crossing, which has a level, or a verdict."""
 
     session_id: str
     occurrence: str
@@ -41,7 +39,7 @@ class _Line(msgspec.Struct, frozen=True):
         return self.pack, self.rule
 
 
-_LINE = msgspec.json.Decoder(_Line)
+_LINE = msgspec.json.Decoder(_FoundLine)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ def warned_sessions(crossings: Iterable[bytes], verdicts: Iterable[bytes]) -> Wa
     return found
 
 
-def _firsts(breaches: Sequence[_Line]) -> Iterator[_Line]:
+def _firsts(breaches: Sequence[_FoundLine]) -> Iterator[_FoundLine]:
     """Yield the first breach of each rule and slice."""
     seen = set[tuple[RuleName, str | None]]()
     for line in sorted(breaches, key=lambda line: (line.seq, line.verdict is Verdict.UNMET)):
@@ -80,7 +78,7 @@ def _firsts(breaches: Sequence[_Line]) -> Iterator[_Line]:
             yield line
 
 
-def _is_warned(breach: _Line, ups: Sequence[_Line]) -> bool:
+def _is_warned(breach: _FoundLine, ups: Sequence[_FoundLine]) -> bool:
     """Return whether a crossing comes before the breach; a close comes after the event that it names."""
     end = breach.seq + (breach.verdict is Verdict.UNMET)
     slices = (None, breach.slice)

@@ -132,7 +132,7 @@ def summary_check(bundle: AttestedBundle) -> BundleCheck:
 def _other_warnings(bundle: AttestedBundle, summary: Mapping[str, Any]) -> Iterator[str]:
     """Yield each figure of a rule's warnings that is not that of the crossings and verdicts, in words."""
     stated = {key: entry for key, entry in summary["rules"].items() if "risk" in entry}
-    if bool(bundle.predicate["chains"]) is not (bundle.folder / RISK).exists():
+    if bool(bundle.chains) is not (bundle.folder / RISK).exists():
         yield f"an audit with a chain has {RISK}, and no other"
     if not stated:
         return
