@@ -93,7 +93,8 @@ class _Following:
         symbols = {rule.pack: SymbolNumbers() for rule in rules}
         self._rules = [
             _FollowedRule(
-                RuleFollower(chain.watched, rule, risks, symbols[rules[rule].pack]), WarningTally(risks)
+                RuleFollower(chain.watched, rule, risks, symbols[rules[rule].pack]),
+                WarningTally(risks, is_sliced=rules[rule].for_each is not None),
             )
             for rule, risks in chain.risks.items()
         ]

@@ -24,7 +24,7 @@ TEXT_MAX = 300
 _EXPLAINED = (Verdict.VIOLATED, Verdict.UNMET, Verdict.UNJUDGED)
 
 
-RISKS_MAX = 20
+RISKS_MAX = 6
 """Risks of a session that its line has: the greatest ones."""
 
 

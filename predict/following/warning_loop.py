@@ -18,6 +18,8 @@ class FollowedPlaces(NamedTuple):
     """Sequences as `Sequences` has them, with the places of their risks in `values`.
 
     `counted[place]` is true where a verdict at the event counts: inside the window, and no history.
+    `has_own[place]` is true at an event of the slice's own. `ranks` are the places of sequences among those
+    of their sessions, from 1.
     """
 
     bounds: I64
@@ -27,6 +29,8 @@ class FollowedPlaces(NamedTuple):
     counted: Mask
     risks: I32
     values: F64
+    has_own: Mask
+    ranks: I64
 
 
 class SessionWarnings(NamedTuple):
@@ -44,19 +48,30 @@ class SessionWarnings(NamedTuple):
 class ContextOutcomes(NamedTuple):
     """The events after which each risk was looked up, and those of them with a verdict within the horizon.
 
-    `next_events` and `next_violated` are the same within one event. An event counts if its sequence shows the
-    whole horizon.
+    An event counts if its sequence shows the whole horizon.
     """
 
     events: I64
     violated: I64
-    next_events: I64
-    next_violated: I64
+
+
+class DriftBets(NamedTuple):
+    """The bets of drift: the number of events and of verdicts by context, and the log e-values.
+
+    `table` has the log e-values of one event by context, outcome and ratio; a context without any has no bet.
+    `logs` are those of sequences.
+    """
+
+    events: I64
+    violated: I64
+    is_bet: Mask
+    table: F64
+    logs: F64
 
 
 @njit
-def count_warnings(places: Any, within: Any, threshold: Any, sessions: Any, contexts: Any) -> None:
-    """Add the sequences to the warnings of their sessions and to the outcomes of their contexts."""
+def count_warnings(places: Any, within: Any, threshold: Any, sessions: Any, contexts: Any, bets: Any) -> None:
+    """Add the sequences to the warnings of their sessions, the outcomes of their contexts, and the bets."""
     for sequence in range(len(places.slots)):
         first, last = places.bounds[sequence], places.bounds[sequence + 1]
         slot, ending = places.slots[sequence], places.endings[sequence]
@@ -68,6 +83,7 @@ def count_warnings(places: Any, within: Any, threshold: Any, sessions: Any, cont
             else:
                 sessions.leads[slot] = min(sessions.leads[slot], verdict - warned)
         _count_outcomes(places, first, last, ending, within, contexts)
+        _bet(places, sequence, bets)
 
 
 @njit
@@ -94,12 +110,27 @@ def _count_outcomes(places: Any, first: Any, last: Any, ending: Any, within: Any
     verdict = last if ending == CLOSED_UNMET else last + FAR
     for place in range(last - 1, first, -1):
         risk, following = places.risks[place], last - 1 - place
-        if not np.isnan(places.values[risk]):
-            if not is_cut or following >= within:
-                contexts.events[risk] += 1
-                contexts.violated[risk] += verdict - place <= within
-            if not is_cut or following >= 1:
-                contexts.next_events[risk] += 1
-                contexts.next_violated[risk] += verdict - place <= 1
+        if not np.isnan(places.values[risk]) and (not is_cut or following >= within):
+            contexts.events[risk] += 1
+            contexts.violated[risk] += verdict - place <= within
         if places.violated[place]:
             verdict = place
+
+
+@njit
+def _bet(places: Any, sequence: Any, bets: Any) -> None:
+    """Bet on the events of a sequence; the first one of a session has those before its own, too."""
+    first, last = places.bounds[sequence], places.bounds[sequence + 1]
+    ending = places.endings[sequence]
+    has_begun = places.ranks[sequence] == 1
+    for place in range(first + 1, last):
+        has_begun = has_begun or places.has_own[place]
+        risk = places.risks[place]
+        is_last = place == last - 1
+        if not has_begun or not bets.is_bet[risk] or (is_last and ending == CUT):
+            continue
+        outcome = np.int64(ending == CLOSED_UNMET if is_last else places.violated[place + 1])
+        bets.events[risk] += 1
+        bets.violated[risk] += outcome
+        for ratio in range(bets.logs.shape[1]):
+            bets.logs[sequence, ratio] += bets.table[risk, outcome, ratio]

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ...rules.model.arrays import F64, I32, I64, Mask
 from ..counting.sequences import Sequences
-from ..detector import DetectorState, DetectorTick, Tolerated, log_e, step_tick
-from ..validation.drift import DRIFT_SETTINGS
+from ..detector import DetectorState, DetectorTick, step_tick
+from ..validation.drift import DRIFT_SETTINGS, log_bets, of_sessions, ranks_of
 from .followed_risks import FollowedRisks
-from .warning_loop import FAR, ContextOutcomes, FollowedPlaces, SessionWarnings, count_warnings
+from .warning_loop import FAR, ContextOutcomes, DriftBets, FollowedPlaces, SessionWarnings, count_warnings
 
 DECIMALS = 9
 """Decimals of a figure at most."""
+
+LOG_UNIT = 1 << 30
+"""Logarithms of e-values are whole numbers of this part: rounded down, they add up in any order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,24 +49,42 @@ class WarningFigures:
 class WarningTally:
     """The counts of one rule so far. Sessions may come in any order, each with all its sequences at once."""
 
-    def __init__(self, risks: FollowedRisks) -> None:
-        self._risks = risks
-        zeros: list[Any] = [np.zeros(len(risks.values), dtype=np.int64) for _ in range(4)]
-        self._contexts = ContextOutcomes(*zeros)
+    def __init__(self, risks: FollowedRisks, *, is_sliced: bool) -> None:
+        self._risks, self._is_sliced = risks, is_sliced
+        size = len(risks.values)
+        self._contexts = ContextOutcomes(_zeros(size), _zeros(size))
+        self._highs = np.array([*(each.next_high for each in risks.contexts), np.nan])
+        self._table = log_bets(self._highs, DRIFT_SETTINGS)
+        self._bets, self._lost = _zeros(size), _zeros(size)
+        self._logs = _zeros(len(DRIFT_SETTINGS.ratios))
         self._leads = Counter[int]()
 
     def begin(self, slots: int) -> SessionWarnings:
         """Return the warnings of a bucket's sessions before its sequences are counted."""
-        empty: list[Any] = [np.zeros(slots, dtype=np.bool_) for _ in range(2)]
-        return SessionWarnings(*empty, np.full(slots, FAR, dtype=np.int64))
+        violating, missed = np.zeros(slots, dtype=np.bool_), np.zeros(slots, dtype=np.bool_)
+        return SessionWarnings(violating, missed, np.full(slots, FAR, dtype=np.int64))
 
     def count(self, found: Sequences, risks: I32, counted: Mask, sessions: SessionWarnings) -> None:
         """Count sequences with the places of their risks; `counted` are the events whose verdicts count."""
-        bounds, values = found.bounds.astype(np.int64), self._risks.values
-        is_counted = counted[found.events]
-        places = FollowedPlaces(bounds, found.slots, found.endings, found.violated, is_counted, risks, values)
+        places = FollowedPlaces(
+            bounds=found.bounds.astype(np.int64),
+            slots=found.slots,
+            endings=found.endings,
+            violated=found.violated,
+            counted=counted[found.events],
+            risks=risks,
+            values=self._risks.values,
+            has_own=(found.symbols >= 0) & (found.symbols % 2 == 1),
+            ranks=ranks_of(found.slots),
+        )
         within = FAR if self._risks.within is None else self._risks.within
-        count_warnings(places, within, self._risks.threshold, sessions, self._contexts)
+        logs = np.zeros((len(found.slots), len(DRIFT_SETTINGS.ratios)))
+        is_bet = (self._highs > 0) & (self._highs < 1)
+        bets = DriftBets(self._bets, self._lost, is_bet, self._table, logs)
+        count_warnings(places, within, self._risks.threshold, sessions, self._contexts, bets)
+        _, numbers = np.unique(found.slots, return_inverse=True)
+        of_session = of_sessions(logs, numbers, places.ranks if self._is_sliced else None)
+        self._logs += np.floor(of_session * LOG_UNIT).astype(np.int64).sum(axis=0)
 
     def end(self, sessions: SessionWarnings) -> None:
         """Count the sessions of a bucket, whose sequences are counted."""
@@ -87,8 +107,24 @@ class WarningTally:
             lead_events_median=_median(self._leads),
             brier=round(float(squares.sum()) / total, DECIMALS) if total else None,
             base_rate=round(hits / total, DECIMALS) if total else None,
-            drift=_has_drifted(self._risks, self._contexts.next_events, self._contexts.next_violated),
+            drift=self._has_drifted(),
         )
+
+    def _has_drifted(self) -> bool:
+        """Return whether the sessions, as one tick of the detector, are evidence against the intervals."""
+        trials, lost = int(self._bets.sum()), int(self._lost.sum())
+        if not trials:
+            return False
+        expected = float(np.nansum(self._bets * self._highs))
+        logs = tuple((self._logs / LOG_UNIT).tolist())
+        _, alarm = step_tick(
+            DetectorState(), DetectorTick(lost, trials, expected / trials, logs), DRIFT_SETTINGS
+        )
+        return alarm is not None
+
+
+def _zeros(size: int) -> I64:
+    return np.zeros(size, dtype=np.int64)
 
 
 def _median(counts: Counter[int]) -> float | None:
@@ -97,23 +133,3 @@ def _median(counts: Counter[int]) -> float | None:
         return None
     numbers = np.repeat(sorted(counts), [counts[number] for number in sorted(counts)])
     return float(np.median(numbers))
-
-
-def _has_drifted(risks: FollowedRisks, events: I64, violated: I64) -> bool:
-    """Return whether the sessions, as one tick of the detector, are evidence against the intervals.
-
-    Each event is a bet against "a verdict comes next with at most the upper end of the context's interval".
-    E-values of bets multiply in any order, so counts by context are enough.
-    """
-    logs = np.zeros(len(DRIFT_SETTINGS.ratios))
-    trials, hits, expected = 0, 0, 0.0
-    for context, count, found in zip(risks.contexts, events.tolist(), violated.tolist(), strict=False):
-        if count and 0 < context.next_high < 1:
-            tolerated = Tolerated(context.next_high)
-            logs += [log_e(found, count, tolerated, ratio) for ratio in DRIFT_SETTINGS.ratios]
-            trials, hits, expected = trials + count, hits + found, expected + count * context.next_high
-    if not trials:
-        return False
-    tick = DetectorTick(hits, trials, expected / trials, tuple(logs.tolist()))
-    _, alarm = step_tick(DetectorState(), tick, DRIFT_SETTINGS)
-    return alarm is not None

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...render.prediction import percent
+from ....predict.explaining.words import percent
 
 if TYPE_CHECKING:
     from ....predict.folder.learned_chain import LearnedChain

@@ -155,8 +155,16 @@ def test_a_rerun_follows_the_same_chain_again(place: Path, tmp_path: Path) -> No
     done = run(*verify, "--predict", place / "desk.chain")
     assert done.exit_code == 0, done.output
     assert "writes the same verdicts and crossings" in done.output
-    other = ("predict", "learn", archive, "--rules", place / "desk.yaml", "--out", tmp_path / "other.chain")
-    assert run(*other, "--within", 2).exit_code == 0
+    learning = (
+        "predict",
+        "learn",
+        archive,
+        "--rules",
+        place / "desk.yaml",
+        "--out",
+        tmp_path / "other.chain",
+    )
+    assert run(*learning, "--within", 2).exit_code == 0
     done = run(*verify, "--predict", tmp_path / "other.chain")
     assert done.exit_code == 2
     assert "the audit followed another chain" in done.output
