@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import partial
 from heapq import merge
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from ...predict.counting.labelled_sessions import LabelledSessions, read_sessions
 from ...predict.counting.sequences import SymbolNumbers
-from ...predict.following.follow_loop import UP, Crossings
+from ...predict.following.crossing_record import CrossedEvent, crossing_record
+from ...predict.following.follow_loop import UP
 from ...predict.following.followed_chain import FollowedChain
 from ...predict.following.follower import RuleFollower
 from ...predict.following.warning_tally import WarningFigures, WarningTally
 from ...rules.engine.sessions import Clock, numbers
 from ...rules.model.arrays import Mask
-from ...schemas.records.risk_crossing import RiskCrossing, RiskLevel, rounded
+from ...schemas.records.risk_crossing import RiskCrossing
 from ...schemas.time import NS, rfc3339
 from ..evidence.bundle import RISK, VERDICTS, SessionName
 from ..evidence.risk_lines import CrossingKey, crossing_line
@@ -44,6 +43,9 @@ class FollowedArchive:
 
 NOT_FOLLOWED = FollowedArchive({}, {})
 """The result of an audit without a chain."""
+
+_COLUMNS = ("seq", "event_id", "agent", "late", "history")
+"""The columns of a crossing's event that its record has beside the time."""
 
 
 def write_crossings(
@@ -142,13 +144,18 @@ class _Following:
         if not len(found.events):
             return
         rows = sessions.rows[found.events]
-        times = numbers(events["time"])[rows].tolist()
-        members = found.slices.tolist()
-        slices = [slice_value(follower, sessions, events, member) for member in members]
-        crossed = map(_CrossedEvent._make, events.select(_CrossedEvent._fields)[rows].iter_rows())
-        record = partial(_record, follower, self._chain, sessions, found)
-        made = map(record, range(len(rows)), times, crossed, slices)
-        yield from zip(made, inside[found.events].tolist(), strict=True)
+        times: list[int] = numbers(events["time"])[rows].tolist()
+        columns = events.select(_COLUMNS)[rows].iter_rows()
+        are_inside: list[bool] = inside[found.events].tolist()
+        members: list[int] = found.slices.tolist()
+        for number, (time, (seq, event_id, *more), member, is_inside) in enumerate(
+            zip(times, columns, members, are_inside, strict=True)
+        ):
+            slot, context = int(found.slots[number]), follower.risks.at(int(found.places[number]))
+            named = sessions.ids[slot], int(sessions.occurrences[slot])
+            event = CrossedEvent(*named, seq, event_id, time, *more)
+            value, is_up = slice_value(follower, sessions, events, member), bool(found.levels[number] == UP)
+            yield crossing_record(self._chain, follower.rule, event, value, context, is_up=is_up), is_inside
 
     def _count(
         self,
@@ -173,52 +180,3 @@ def _slots(sessions: LabelledSessions, names: Set[SessionName]) -> dict[int, Ses
     slots = [slot for slot, session_id in enumerate(sessions.ids) if session_id in ids]
     found = {slot: (sessions.ids[slot], rfc3339(int(sessions.occurrences[slot]))) for slot in slots}
     return {slot: name for slot, name in found.items() if name in names}
-
-
-class _CrossedEvent(NamedTuple):
-    """The columns of a crossing's event that its record has."""
-
-    seq: int
-    event_id: str
-    agent: str | None
-    late: bool
-    history: bool
-
-
-def _record(
-    follower: RuleFollower,
-    chain: FollowedChain,
-    sessions: LabelledSessions,
-    found: Crossings,
-    number: int,
-    time: int,
-    event: _CrossedEvent,
-    value: str | None,
-) -> RiskCrossing:
-    """Return the record of a crossing; `value` is that of its slice."""
-    risks, rule = follower.risks, chain.watched.rules[follower.rule]
-    slot, context = int(found.slots[number]), risks.at(int(found.places[number]))
-    return RiskCrossing(
-        level=RiskLevel.UP if found.levels[number] == UP else RiskLevel.DOWN,
-        pack=rule.pack,
-        rule=rule.id,
-        rule_digest=risks.rule_digest,
-        chain=chain.digest,
-        session_id=sessions.ids[slot],
-        occurrence=rfc3339(int(sessions.occurrences[slot])),
-        slice=value,
-        seq=event.seq,
-        event_id=event.event_id,
-        time=rfc3339(time),
-        within=risks.within,
-        risk=None if context is None else rounded(context.risk),
-        low=None if context is None else rounded(context.low),
-        high=None if context is None else rounded(context.high),
-        sessions=None if context is None else context.sessions,
-        basis=None if context is None else context.basis,
-        threshold=rounded(risks.threshold),
-        severity=rule.severity,
-        agent=event.agent,
-        late=event.late,
-        history=event.history,
-    )

@@ -23,13 +23,12 @@ from tracline.rules.packs.load import load_packs
 from tracline.schemas.frames.events import event_frame
 from tracline.schemas.time import NS
 
-from ...support.chains.counted_archives import random_sessions, rows
+from ...support.chains.chains_by_symbol import CHAIN, RISKS, chain_of
+from ...support.chains.counted_archives import PACK, random_sessions, rows
 from ...support.chains.slow_counting import UNKNOWN_VALUE, SlowSequence, SlowSession, slow_sequences
 from ...support.chains.slow_following import slow_crossings
 from ...support.conversations import rule_sessions
 from ...support.event_rows import START, write
-from ..predict.test_counting import PACK
-from .test_risk_crossings import CHAIN, RISKS, chain_of
 
 WITHIN, THRESHOLD = 5, 0.5
 
