@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -29,6 +30,7 @@ from ...support.chains.slow_counting import UNKNOWN_VALUE, SlowSequence, SlowSes
 from ...support.chains.slow_following import slow_crossings
 from ...support.conversations import rule_sessions
 from ...support.event_rows import START, write
+from ...support.evidence.bundle_lines import bundle_lines
 
 WITHIN, THRESHOLD = 5, 0.5
 
@@ -229,3 +231,24 @@ def test_drift_is_more_verdicts_than_the_intervals_allow(desk: RuleSet, tmp_path
         out = tmp_path / str(high)
         audit(archive, desk, out, AuditOptions(), chain=FollowedChain(CHAIN, watched, risks))
         assert {entry["risk"]["drift"] for entry in summary_of(out).values()} == {drift}
+
+
+def test_the_report_shows_the_worth_of_warnings_and_the_risks_of_sessions(
+    desk: RuleSet, tmp_path: Path
+) -> None:
+    """A table of warnings, a line below the timelines, rises in words; without a chain there is none."""
+    archive = (str(write(tmp_path / "events.parquet", rows(random_sessions(60, 36)))),)
+    audit(archive, desk, tmp_path / "bundle", AuditOptions(), chain=chain_of(desk))
+    page = (tmp_path / "bundle" / "report.html").read_text()
+    assert "Warnings by rule" in page
+    assert 'class="risk"' in page
+    assert "desk/both: risk within 5 events, at most" in page or "desk/both for" in page
+    assert re.search(r"The risk rose from \S+ % to \S+ % at event \d+: user:", page)
+    sessions = bundle_lines(tmp_path / "bundle", "sessions.jsonl")
+    for line in sessions:
+        risks = [max((risk for risk in each["risks"] if risk), default=0) for each in line["risks"]]
+        assert risks == sorted(risks, reverse=True)
+        assert {each["within"] for each in line["risks"]} <= {WITHIN}
+    audit(archive, desk, tmp_path / "plain", AuditOptions())
+    assert "risk" not in (tmp_path / "plain" / "report.html").read_text()
+    assert all("risks" not in line for line in bundle_lines(tmp_path / "plain", "sessions.jsonl"))
