@@ -69,12 +69,13 @@ def test_the_chain_over_labels_is_wrong_for_rules_that_remember(scores: list[Sco
 
 
 def test_most_contexts_lie_inside_their_intervals(scores: list[ScoredRule]) -> None:
-    """More than nine in ten do, and more than of the chain over labels; nothing of the archive is unseen."""
+    """95 % do, and fewer of the chain over labels; nothing of the archive is unseen."""
     contexts = sum(each.horizons[0].fit.contexts for each in scores)
     outside = sum(len(each.horizons[0].fit.outside) for each in scores)
     without = sum(len(each.horizons[0].labels_fit.outside) for each in scores)
     assert contexts > 500
-    assert outside < 0.07 * contexts < without
+    print(f"{contexts - outside} of {contexts} contexts inside, {contexts - without} of the chain over labels")
+    assert outside <= 0.05 * contexts < without
     assert not any(each.is_unseen for each in scores)
 
 
