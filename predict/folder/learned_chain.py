@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -163,8 +163,11 @@ class RuleChain:
         if stored["alpha"] is not None:
             impossible = frozenset((first, second) for first, second in stored["impossible"])
             return estimated(counted, EstimateOptions(stored["alpha"], stored["history"], impossible))
-        levels = [NestedLevel(tuple(each["columns"]), each["kappa"]) for each in stored["levels"]]
-        return NestedEstimate(jeffreys_top(counted), tuple(levels))
+        return _nested(counted, stored["levels"])
+
+    def labels(self, counted: Counted) -> NestedEstimate:
+        """Return the estimate of the chain over labels, with the weights that learning chose."""
+        return _nested(counted, self.content["estimate"]["labels"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +277,12 @@ def chain_rule(content: Mapping[str, Any], counts: pl.DataFrame | None, risks: p
         contexts=contexts.with_columns(visited),
         counts=risks.clear() if counts is None else counts,
     )
+
+
+def _nested(counted: Counted, stored: Iterable[Mapping[str, Any]]) -> NestedEstimate:
+    """Return the estimate with stored weights: without folds of sessions none can be chosen."""
+    levels = tuple(NestedLevel(tuple(each["columns"]), each["kappa"]) for each in stored)
+    return NestedEstimate(jeffreys_top(counted), levels)
 
 
 def _no_walks() -> Walks:

@@ -12,7 +12,7 @@ from ..chain.contexts import Contexts
 from ..chain.learned import Counted
 from ..chain.risks import DIGITS, Basis, RiskTable
 from ..estimation.expectation import NextSymbolChain, next_probabilities
-from ..estimation.nested import NestedEstimate, chosen_weights
+from ..estimation.nested import NestedEstimate, chosen_weights, nested
 from ..estimation.options import EstimateOptions, estimated
 from .solve import RiskSolver
 
@@ -34,8 +34,8 @@ class RuleRisks:
 
     `table` has those of `counted.contexts`, of which the `learned` ones have counts. `others` are the further
     contexts that may occur, with `other_risks` by horizon; in them the symbol `boundary + 1` is one that the
-    chain lacks, and `unseen` is the estimate that its risks rest on. Where `agents` are several, one number
-    more stands for any other agent.
+    chain lacks, and `unseen` is the estimate that its risks rest on. `labels` is that of the chain over
+    labels. Where `agents` are several, one number more stands for any other agent.
     """
 
     counted: Counted
@@ -43,6 +43,7 @@ class RuleRisks:
     options: RiskOptions
     estimate: NestedEstimate
     unseen: NestedEstimate
+    labels: NestedEstimate
     table: RiskTable
     learned: Mask
     others: Contexts
@@ -73,7 +74,7 @@ def rule_risks(counted: Counted, options: RiskOptions) -> RuleRisks:
     solver = RiskSolver(counted, chain)
     solved = solver.each_within(horizons)
     columns = _unseen_columns(counted, options.estimate.has_history)
-    unseen = chosen_weights(counted, columns)
+    unseen, labels = chosen_weights(counted, columns), nested(counted, has_history=False)
     tables = [_with_unseen(counted, unseen, values, solver.gains(before)) for values, before in
               (solved[each] for each in horizons)]  # fmt: skip
     others = other_contexts(counted)
@@ -81,7 +82,7 @@ def rule_risks(counted: Counted, options: RiskOptions) -> RuleRisks:
     learned[counted.counts.contexts] = True
     table = RiskTable(horizons, _risks_at(counted, tables, counted.contexts))
     other_risks = _risks_at(counted, tables, others)
-    return RuleRisks(counted, agents, options, estimate, unseen, table, learned, others, other_risks)
+    return RuleRisks(counted, agents, options, estimate, unseen, labels, table, learned, others, other_risks)
 
 
 def risk_table(counted: Counted, chain: NextSymbolChain, horizons: Iterable[int | None]) -> RiskTable:

@@ -42,7 +42,7 @@ def scores(tmp_path_factory: pytest.TempPathFactory) -> list[ScoredRule]:
         counted(event_frame(conversations(Desk(seed=seed))), watched, folder / str(seed)) for seed in (1, 2)
     )
     return [
-        scored_rule(chain, nested(chain), archive, (WITHIN,), Promise())
+        scored_rule(chain, nested(chain), nested(chain, has_history=False), archive, (WITHIN,), Promise())
         for chain, archive in zip(first, second, strict=True)
     ]
 

@@ -59,7 +59,9 @@ def command(
     rules, counted = read_chain_and_archive(chain, archive, timezone, allow_rejected)
     promise = Promise(miss, rules.chain.confidence)
     scored = [
-        scored_rule(learned, rule.estimate(learned), found, rules.chain.horizons, promise)
+        scored_rule(
+            learned, rule.estimate(learned), rule.labels(learned), found, rules.chain.horizons, promise
+        )
         for rule, learned, found in zip(rules.rules, rules.counted, counted.counted, strict=True)
     ]
     if out is not None:

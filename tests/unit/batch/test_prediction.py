@@ -117,7 +117,8 @@ def test_a_yes_before_an_account_was_found_is_what_leads_to_the_refund(
 def test_risk_rows_are_those_of_every_event(desks: tuple[list[Counted], list[Counted]]) -> None:
     """Each session has its events in order with the scores' risks."""
     chain, archive = desks[0][REPORT], desks[1][REPORT]
-    scored = scored_rule(chain, nested(chain), archive, (1, None), Promise())
+    labels = nested(chain, has_history=False)
+    scored = scored_rule(chain, nested(chain), labels, archive, (1, None), Promise())
     ids = [f"markov-{each:07d}" for each in range(OTHERS.sessions)]
     rows = risk_rows(scored, ids)
     assert rows.columns[-2:] == ["risk_1", "risk_ever"]

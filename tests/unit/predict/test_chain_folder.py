@@ -15,6 +15,7 @@ from tracline.predict import PredictError, load_chain
 from tracline.predict.chain.contexts import Contexts
 from tracline.predict.chain.learned import Counted
 from tracline.predict.estimation.expectation import NextSymbolChain
+from tracline.predict.estimation.nested import NestedLevel
 from tracline.predict.estimation.options import EstimateOptions
 from tracline.predict.folder.tables import RuleToWrite
 from tracline.predict.risk.rule_risks import RiskOptions, RuleRisks, rule_risks
@@ -112,6 +113,20 @@ def test_a_loaded_chain_steps_to_the_stored_risks(tmp_path: Path, alpha: float |
     loaded = load_chain(path).rule("p", "r2")
     assert loaded.highs(loaded.counted(subject.risks.counted.steps), 5) == pytest.approx(0.62345679)
     assert solved_again(subject.risks, path) == pytest.approx(subject.risks.table.values[:, 1], abs=1e-9)
+
+
+@pytest.mark.parametrize("alpha", [None, 0.5])
+def test_the_chain_over_labels_has_the_weights_that_learning_chose(
+    tmp_path: Path, alpha: float | None
+) -> None:
+    """A folder has no folds of sessions to choose them by again."""
+    subject = rule(2, EstimateOptions(alpha))
+    chosen = replace(subject.risks.labels, levels=(NestedLevel(("symbol",), 20.0),))
+    subject = replace(subject, risks=replace(subject.risks, labels=chosen))
+    loaded = load_chain(written(tmp_path, subject)).rule("p", "r2")
+    found = loaded.labels(loaded.counted(subject.risks.counted.steps))
+    assert found.levels == chosen.levels
+    assert found.top.tolist() == chosen.top.tolist()
 
 
 def test_the_same_counts_give_the_same_bytes(tmp_path: Path) -> None:
