@@ -17,7 +17,7 @@ from tracline.examples.desk.formats import event_frame
 from tracline.predict.chain.learned import Counted
 from tracline.predict.counting.split import Split
 from tracline.predict.counting.watched_rules import WatchedRules, watch
-from tracline.predict.estimation.nested import nested
+from tracline.predict.estimation.nested import nested, over_labels
 from tracline.predict.validation.rule_scores import Promise
 from tracline.rules.packs.load import load_packs
 
@@ -42,7 +42,7 @@ def scores(tmp_path_factory: pytest.TempPathFactory) -> list[ScoredRule]:
         counted(event_frame(conversations(Desk(seed=seed))), watched, folder / str(seed)) for seed in (1, 2)
     )
     return [
-        scored_rule(chain, nested(chain), nested(chain, has_history=False), archive, (WITHIN,), Promise())
+        scored_rule(chain, nested(chain), over_labels(chain), archive, (WITHIN,), Promise())
         for chain, archive in zip(first, second, strict=True)
     ]
 
@@ -74,7 +74,7 @@ def test_most_contexts_lie_inside_their_intervals(scores: list[ScoredRule]) -> N
     outside = sum(len(each.horizons[0].fit.outside) for each in scores)
     without = sum(len(each.horizons[0].labels_fit.outside) for each in scores)
     assert contexts > 500
-    print(f"{contexts - outside} of {contexts} contexts inside, {contexts - without} of the chain over labels")
+    print(f"{contexts - outside} of {contexts} contexts inside, by labels {contexts - without}")
     assert outside <= 0.05 * contexts < without
     assert not any(each.is_unseen for each in scores)
 
