@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from ...predict.counting.labelled_sessions import LabelledSessions, read_sessions
 from ...predict.counting.sequences import SymbolNumbers
-from ...predict.following.follow_loop import UP, Crossings
+from ...predict.following.crossing_record import CrossedEvent, crossing_record
+from ...predict.following.follow_loop import UP
 from ...predict.following.followed_chain import FollowedChain
 from ...predict.following.follower import RuleFollower
 from ...rules.engine.kernel_loop import NO_SLICE
 from ...rules.engine.sessions import Clock, numbers
-from ...schemas.records.risk_crossing import RiskCrossing, RiskLevel, rounded
-from ...schemas.time import NS, rfc3339
+from ...schemas.records.risk_crossing import RiskCrossing
+from ...schemas.time import NS
 from ..evidence.bundle import RISK
 from ..evidence.risk_lines import CrossingKey, crossing_line
 from ..evidence.sorted_lines import SortedLines
 from ..prepare.buckets import labelled
 from ..prepare.options import AuditOptions
 from ..sources.discover import SourceFile
+
+_COLUMNS = ("seq", "event_id", "agent", "late", "history")
+"""The columns of a crossing's event that its record has beside the time."""
 
 
 def write_crossings(
@@ -84,60 +86,15 @@ def _crossings_of(
     times = numbers(events["time"])[rows]
     inside = np.flatnonzero(clock.inside(times))
     members = found.slices[inside].tolist()
-    slices = [_slice(follower, sessions, events, member) for member in members]
-    columns = events.select(_CrossedEvent._fields)[rows[inside]].iter_rows()
-    crossed = map(_CrossedEvent._make, columns)
-    record = partial(_record, follower, chain, sessions, found)
-    yield from map(record, inside.tolist(), times[inside].tolist(), crossed, slices)
-
-
-class _CrossedEvent(NamedTuple):
-    """The columns of a crossing's event that its record has."""
-
-    seq: int
-    event_id: str
-    agent: str | None
-    late: bool
-    history: bool
-
-
-def _record(
-    follower: RuleFollower,
-    chain: FollowedChain,
-    sessions: LabelledSessions,
-    found: Crossings,
-    number: int,
-    time: int,
-    event: _CrossedEvent,
-    value: str | None,
-) -> RiskCrossing:
-    """Return the record of a crossing; `value` is that of its slice."""
-    risks, rule = follower.risks, chain.watched.rules[follower.rule]
-    slot, context = int(found.slots[number]), risks.at(int(found.places[number]))
-    return RiskCrossing(
-        level=RiskLevel.UP if found.levels[number] == UP else RiskLevel.DOWN,
-        pack=rule.pack,
-        rule=rule.id,
-        rule_digest=risks.rule_digest,
-        chain=chain.digest,
-        session_id=sessions.ids[slot],
-        occurrence=rfc3339(int(sessions.occurrences[slot])),
-        slice=value,
-        seq=event.seq,
-        event_id=event.event_id,
-        time=rfc3339(time),
-        within=risks.within,
-        risk=None if context is None else rounded(context.risk),
-        low=None if context is None else rounded(context.low),
-        high=None if context is None else rounded(context.high),
-        sessions=None if context is None else context.sessions,
-        basis=None if context is None else context.basis,
-        threshold=rounded(risks.threshold),
-        severity=rule.severity,
-        agent=event.agent,
-        late=event.late,
-        history=event.history,
-    )
+    columns = events.select(_COLUMNS)[rows[inside]].iter_rows()
+    for number, time, (seq, event_id, *more), member in zip(
+        inside.tolist(), times[inside].tolist(), columns, members, strict=True
+    ):
+        slot, context = int(found.slots[number]), follower.risks.at(int(found.places[number]))
+        named = sessions.ids[slot], int(sessions.occurrences[slot])
+        event = CrossedEvent(*named, seq, event_id, time, *more)
+        value, is_up = _slice(follower, sessions, events, member), bool(found.levels[number] == UP)
+        yield crossing_record(chain, follower.rule, event, value, context, is_up=is_up)
 
 
 def _slice(

@@ -78,6 +78,18 @@ class RowKey(NamedTuple):
     memory: tuple[tuple[int, ...], ...]
     begun: bool
 
+    @property
+    def text(self) -> str:
+        """Return the row as a text that depends on the machines alone."""
+        parts = [sorted(self.states), *self.memory]
+        return "|".join(".".join(map(str, part)) for part in parts) + ("+" if self.begun else "")
+
+    @staticmethod
+    def of_text(text: str) -> RowKey:
+        """Return the row of a `text`."""
+        states, *memory = (tuple(map(int, part.split("."))) for part in text.removesuffix("+").split("|"))
+        return RowKey(frozenset(states), tuple(memory), text.endswith("+"))
+
 
 class StepRows:
     """The step table of one rule, which grows with the symbols that it is asked for.
@@ -105,6 +117,14 @@ class StepRows:
         if len(self._columns) > known:
             self._grow()
         return np.array(found, dtype=np.int32)
+
+    def row(self, key: RowKey) -> int:
+        """Return the number of a row, after the table has grown to have it."""
+        known = len(self.rows)
+        number = self._number(key)
+        if len(self.rows) > known:
+            self._grow()
+        return number
 
     def arrays(self) -> tuple[I32, U8, U8]:
         """Return the next row and the verdict by row and column, and the closing by row."""

@@ -13,6 +13,7 @@ from ...rules.packs.load import load_texts
 from ..chain.contexts import START
 from ..counting.watched_rules import WatchedRules, watch
 from ..error import PredictError
+from ..folder.fingerprint import machine_fingerprint
 from ..folder.learned_chain import ABSENT, LearnedChain, RuleChain
 from .followed_risks import ContextRisk, FollowedRisks
 
@@ -52,6 +53,9 @@ def followed_chain(chain: LearnedChain, rule_set: RuleSet, above: float | None) 
         if judged.get((rule.pack, rule.id)) != digest:
             continue
         found = chain.rule(rule.pack, rule.id)
+        if found.content["fingerprint"] != machine_fingerprint(watched.compiled.machines[number]):
+            what = f"the chain was learned by a release that compiles {rule.pack}/{rule.id} otherwise"
+            raise PredictError("TRL803", chain.where, what, "learn the chain again")
         threshold = _guaranteed(found.content, within) or above
         if threshold is None:
             no_threshold.append(f"{rule.pack}/{rule.id}")

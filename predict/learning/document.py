@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
-
-from ...rules.model.machine import Machine
 from ...rules.model.rule import RuleSet
 from ..counting.split import Split
 from ..counting.watched_rules import WatchedRules
+from ..folder.fingerprint import machine_fingerprint
 from ..folder.tables import RuleToWrite
 from ..validation.fit import ChainFit
 from ..validation.thresholds import RiskThreshold
@@ -22,18 +19,6 @@ from .sample_sizes import SampleSizes
 
 DECIMALS = 9
 """Decimals of the numbers of a document: it must be the same on every machine."""
-
-
-def machine_fingerprint(machine: Machine) -> str:
-    """Return the SHA-256 of a machine's tables: what a chain's states mean depends on their numbers."""
-    parts = [
-        machine.propositions,
-        machine.letters.hex(),
-        machine.next,
-        machine.output,
-        [None if verdict is None else verdict.value for verdict in machine.closing],
-    ]
-    return hashlib.sha256(orjson.dumps(parts)).hexdigest()
 
 
 def chain_document(

@@ -13,11 +13,11 @@ from tracline.predict.folder.load import load_chain
 from tracline.rules.compiler.compile import compile_rule
 from tracline.rules.packs.load import load_packs
 
+from ...support.chains.counted_archives import PACK, random_sessions, rows
 from ...support.chains.slow_counting import SlowSession
 from ...support.chains.slow_following import slow_crossings
 from ...support.event_rows import write
 from ...support.evidence.bundle_lines import bundle_lines
-from ..predict.test_counting import PACK, random_sessions, rows
 
 SESSIONS = random_sessions(300, 21)
 
