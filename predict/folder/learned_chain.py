@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ from ..chain.walks import Walks
 from ..error import PredictError
 from ..estimation.nested import NestedEstimate, NestedLevel, jeffreys_top
 from ..estimation.options import EstimateOptions, estimated
+from ..sampling.continuations import ContinuationStart, SampledContinuation, sampled_continuations
+from .chain_rules import chain_rules
 
 ABSENT = -1
 """The number of a context that cannot occur."""
@@ -180,6 +182,10 @@ class RuleChain:
             return estimated(counted, EstimateOptions(stored["alpha"], stored["history"], impossible))
         return _nested(counted, stored["levels"])
 
+    def unseen_estimate(self, counted: Counted) -> NestedEstimate:
+        """Return the estimate of what follows a symbol that the chain lacks: that of the row alone."""
+        return _nested(counted, self.content["estimate"]["unseen"])
+
     def labels(self, counted: Counted) -> NestedEstimate:
         """Return the estimate of the chain over labels, with the weights that learning chose."""
         return _nested(counted, self.content["estimate"]["labels"])
@@ -252,6 +258,41 @@ class LearnedChain:
             violating=int(found.context_violating[number, column]),
             basis=found.bases[number],
         )
+
+    def sample(
+        self,
+        pack: str,
+        rule: str,
+        *,
+        symbol: str,
+        state: int,
+        within: int,
+        n: int,
+        seed: int,
+        memory: str = "",
+        agent: str = "",
+    ) -> tuple[SampledContinuation, ...] | None:
+        """Return `n` continuations after such an event, of at most `within` events each.
+
+        The share of those that are violated estimates the risk within so many events. There are none where
+        the machine cannot be in that state. Raises PredictError (TRL803) for a rule that the chain lacks.
+        """
+        found = self.rule(pack, rule)
+        number = found.number(agent, symbol, state, memory)
+        if number == ABSENT:
+            return None
+        compiled = chain_rules(self)
+        [counted] = [
+            each for rule, each in zip(compiled.rules, compiled.counted, strict=True) if rule is found
+        ]
+        rows = list(zip(counted.steps.states.tolist(), counted.steps.memory, strict=True))
+        if len(counted.agents) > 1:
+            counted = replace(counted, agents=(*counted.agents, ""))
+        estimate, place, row = found.estimate(counted), found.agent(agent), rows.index((state, memory))
+        start = ContinuationStart(place, found.symbol_numbers.get(symbol, 0), row, estimate)
+        if found.bases[number] is Basis.STATE:
+            start = ContinuationStart(place, 0, row, found.unseen_estimate(counted))
+        return sampled_continuations(counted, estimate, start, within, n, np.random.default_rng(seed))
 
 
 def chain_rule(content: Mapping[str, Any], counts: pl.DataFrame | None, risks: pl.DataFrame) -> RuleChain:

@@ -14,9 +14,10 @@ from ...terminal import clean, quoted
 from .archive_source import archive_options, read_chain_and_archive
 
 if TYPE_CHECKING:
-    from ....batch.prediction.chain_archive import ChainRules, CountedArchive
+    from ....batch.prediction.chain_archive import CountedArchive
     from ....batch.prediction.explained import ExplainedRisk, SequenceRisks
     from ....predict.explaining.explanation import RiskExplanation
+    from ....predict.folder.chain_rules import ChainRules
 
 HORIZON_MAX = 1_000
 """The most events of a horizon."""
