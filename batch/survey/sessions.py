@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,8 @@ from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, compile
 from ...rules.engine.records import RecordKey, record_line, records
 from ...rules.engine.sessions import Clock
 from ...rules.model.rule import RuleSet
-from ...schemas.event import Kind
-from ...schemas.frames.events import EVENT_SCHEMA
+from ...schemas.event import Event, Kind
+from ...schemas.frames.events import EVENT_SCHEMA, frame_events
 from ...schemas.records.verdict_record import VerdictRecord, decode_verdict
 from ...schemas.sessions.claim_log import ClaimLog, DroppedClaim, DropReason
 from ...schemas.time import NS, rfc3339
@@ -134,6 +134,11 @@ class JudgedSession:
     judged: Judged
     records: tuple[VerdictRecord, ...]
     claim_log: ClaimLog
+
+    def occurrences(self) -> list[tuple[Event, ...]]:
+        """Return the events of each occurrence in judged order."""
+        events = list(frame_events(self.rows[self.judged.order.rows]))
+        return [tuple(events[begin:end]) for begin, end in pairwise(self.judged.sessions.bounds.tolist())]
 
     def events(self) -> list[dict[str, Any]]:
         """Return the events in judged order, with times as text and their spans."""

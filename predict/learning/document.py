@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
-
-from ...rules.model.machine import Machine
 from ...rules.model.rule import RuleSet
 from ..counting.split import Split
 from ..counting.watched_rules import WatchedRules
@@ -22,18 +18,6 @@ from .sample_sizes import SampleSizes
 
 DECIMALS = 9
 """Decimals of the numbers of a document: it must be the same on every machine."""
-
-
-def machine_fingerprint(machine: Machine) -> str:
-    """Return the SHA-256 of a machine's tables: what a chain's states mean depends on their numbers."""
-    parts = [
-        machine.propositions,
-        machine.letters.hex(),
-        machine.next,
-        machine.output,
-        [None if verdict is None else verdict.value for verdict in machine.closing],
-    ]
-    return hashlib.sha256(orjson.dumps(parts)).hexdigest()
 
 
 def chain_document(
@@ -69,10 +53,10 @@ def rules_to_write(rules: Sequence[RuleLearned], watched: WatchedRules) -> list[
         RuleToWrite(
             learned.risks,
             learned.intervals,
-            machine_fingerprint(machine),
+            watched.fingerprint(number),
             rule_document(learned, rule.severity.value),
         )
-        for learned, rule, machine in zip(rules, watched.rules, watched.compiled.machines, strict=False)
+        for number, (learned, rule) in enumerate(zip(rules, watched.rules, strict=True))
     ]
 
 

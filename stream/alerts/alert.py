@@ -13,7 +13,7 @@ import rfc8785
 from ...schemas.display import visible
 from ...schemas.time import parse_time, rfc3339
 from ..error import StreamError
-from .capture_outage import CAPTURE
+from .counted_statuses import CAPTURE
 
 VERSION = 1
 """Version of the record."""

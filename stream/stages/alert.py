@@ -19,7 +19,7 @@ from ...schemas.records.session_status import StatusChange
 from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.verdict import BREACHES
 from ..alerts.alert import Alert, value
-from ..alerts.capture_outage import CAPTURE, CAPTURE_SEVERITY
+from ..alerts.counted_statuses import CAPTURE, CAPTURE_SEVERITY
 from ..alerts.rates import Tolerance
 from ..alerts.session_counts import OTHER_AGENTS, RateKey
 from ..alerts.watch import AlarmChange, Watch, WatchState, WatchWrites

@@ -59,7 +59,9 @@ def command(
     rules, counted = read_chain_and_archive(chain, archive, timezone, allow_rejected)
     promise = Promise(miss, rules.chain.confidence)
     scored = [
-        scored_rule(learned, rule.estimate(learned), found, rules.chain.horizons, promise)
+        scored_rule(
+            learned, rule.estimate(learned), rule.labels(learned), found, rules.chain.horizons, promise
+        )
         for rule, learned, found in zip(rules.rules, rules.counted, counted.counted, strict=True)
     ]
     if out is not None:
@@ -100,7 +102,8 @@ def _json(each: ScoredRule) -> dict[str, Any]:
 
 def table_lines(scored: Sequence[ScoredRule]) -> Iterator[str]:
     """Yield a table for each horizon, and the thresholds."""
-    from ...render.prediction import aligned_lines, horizon, inside, score, threshold
+    from ....predict.explaining.words import horizon
+    from ...render.prediction import aligned_lines, inside, score, threshold
 
     heading = ("rule", "events", "against", "ECE", "skill", "AUC", "inside", "labels: ECE", "skill", "inside")
     for place, first in enumerate(scored[0].horizons if scored else ()):

@@ -20,9 +20,10 @@ from tracline.rules.compiler.compile import compile_rule
 from tracline.rules.model.rule import RuleSet
 from tracline.rules.packs.load import load_packs
 
+from ...support.chains.counted_archives import PACK
 from ...support.chains.slow_counting import UNKNOWN_VALUE, SlowSession
 from ...support.chains.slow_following import SlowCrossing, slow_crossings
-from .test_counting import PACK, buckets, random_sessions
+from .test_counting import buckets, random_sessions
 
 KNOWN = ("user:p", "user:q", "user:p,q", "user:p+own", "user:q+own")
 """The symbols that the chain knows; `user:` and others are unseen."""

@@ -10,6 +10,7 @@ import pytest
 from tracline.batch.prediction.learning import ChainLearned, learn_chain
 from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.sources.discover import Population
+from tracline.predict.chain.steps import HELD_CLOSING, PENDING_STEP
 from tracline.predict.counting.split import Split
 from tracline.predict.counting.watched_rules import watch
 from tracline.predict.error import PredictError
@@ -18,6 +19,7 @@ from tracline.predict.learning.options import LearnOptions
 from tracline.predict.learning.sample_sizes import sample_sizes
 from tracline.rules.packs.load import pack_text
 
+from ...support.chains.counts import counted_of, steps_of
 from ...support.event_rows import session, user, write
 
 PACK = """
@@ -117,6 +119,18 @@ def test_the_sample_sizes_claim_only_what_is_sufficient(tmp_path: Path) -> None:
     wide = sample_sizes(counted, eps=0.45, delta=0.5)
     assert wide.local_sufficient == len(wide.left)
     assert wide.is_sufficient == bool((wide.left >= (1.1 * wide.factor) ** 2 * wide.local).all())
+
+
+def test_the_sample_sizes_claim_nothing_for_a_context_that_only_an_open_session_came_to() -> None:
+    """It was never left, so the chain cannot claim the guarantee; learning does not fail of it."""
+    steps = steps_of([[0, 0]], [[PENDING_STEP] * 2], [HELD_CLOSING])
+    transitions = {(2, 0, 0): 1000, (0, 0, 0): 1000, (0, 0, 2): 1000}
+    known = sample_sizes(counted_of(steps, 2, transitions), eps=0.45, delta=0.5)
+    assert known.local_sufficient == 2
+    assert not np.isnan(known.factor)
+    sizes = sample_sizes(counted_of(steps, 2, transitions | {(0, 0, 1): 1}), eps=0.45, delta=0.5)
+    assert np.isnan(sizes.factor)
+    assert not sizes.is_sufficient
 
 
 @pytest.mark.slow
