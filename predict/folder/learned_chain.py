@@ -106,6 +106,21 @@ class RuleChain:
         number = int(found[self.symbol_numbers.get(symbol, len(found) - 1), row])
         return number if number != ABSENT else int(found[-1, row])
 
+    def memory_at(self, agent: str, symbol: str, state: int) -> str:
+        """Return what the memory formulas remember in a context: nothing, where that may be.
+
+        Raises ValueError where they remember something and it may be different things.
+        """
+        found = self.numbers[self.agent(agent)]
+        rows = {memory: row for (each, memory), row in self.rows.items() if each == state}
+        place = self.symbol_numbers.get(symbol, len(found) - 1)
+        fitting = [memory for memory, row in rows.items() if found[place, row] != ABSENT] or [*rows]
+        if "" in fitting or not fitting:
+            return ""
+        if len(fitting) > 1:
+            raise ValueError(f"give `memory`, which may be {' or '.join(map(repr, sorted(fitting)))}")
+        return fitting[0]
+
     def counted(self, steps: StepTable) -> Counted:
         """Return the counts with the step table that the rules give; folds and walks are not stored."""
         rows = {key: row for row, key in enumerate(zip(steps.states.tolist(), steps.memory, strict=True))}
@@ -216,18 +231,22 @@ class LearnedChain:
         symbol: str,
         state: int,
         within: int | None,
-        memory: str = "",
+        memory: str | None = None,
         agent: str = "",
     ) -> Risk | None:
         """Return the risk after an event with that symbol, which leaves the rule's machine in that state.
 
-        `within` is a horizon of the chain, None for that of ever. There is no risk where the rule has
-        stopped, and none where the machine cannot be in that state after symbols of the chain. Raises
-        PredictError (TRL803) for a rule that the chain lacks, and ValueError for another horizon.
+        `within` is a horizon of the chain, None for that of ever. `memory` is what the memory formulas
+        remember, as the tables write it; it may be left out where they remember nothing, or where only one
+        text fits. There is no risk where the rule has stopped, and none where the machine cannot be in that
+        state after symbols of the chain. Raises PredictError (TRL803) for a rule that the chain lacks, and
+        ValueError for another horizon, or without a memory where several fit.
         """
         found = self.rule(pack, rule)
         if within not in found.horizons:
             raise ValueError(f"the chain has no horizon {within}: {list(found.horizons)}")
+        if memory is None:
+            memory = found.memory_at(agent, symbol, state)
         number, column = found.number(agent, symbol, state, memory), found.horizons[within]
         if number == ABSENT or np.isnan(found.risks[number, column]):
             return None

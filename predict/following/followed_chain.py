@@ -23,7 +23,7 @@ class FollowedChain:
     """The rules of a chain that are followed, by their numbers in `watched`, and the chain's digest.
 
     `unknown` are the judged rules that the chain was not learned from, and `no_threshold` those that it has
-    no threshold for.
+    no threshold for. `above` is the threshold of rules without a guaranteed one, None without any.
     """
 
     digest: str
@@ -31,6 +31,7 @@ class FollowedChain:
     risks: Mapping[int, FollowedRisks]
     unknown: tuple[str, ...] = ()
     no_threshold: tuple[str, ...] = ()
+    above: float | None = None
 
 
 def followed_chain(chain: LearnedChain, rule_set: RuleSet, above: float | None) -> FollowedChain:
@@ -66,7 +67,7 @@ def followed_chain(chain: LearnedChain, rule_set: RuleSet, above: float | None) 
     if len(unknown) == len(judged):
         hint = "learn the chain again from these rules"
         raise PredictError("TRL803", chain.where, "the chain was learned from none of these rules", hint)
-    return FollowedChain(chain.digest, watched, risks, unknown, tuple(no_threshold))
+    return FollowedChain(chain.digest, watched, risks, unknown, tuple(no_threshold), above)
 
 
 def _unknown(compiled: CompiledRules, judged: Mapping[tuple[str, str], str]) -> tuple[str, ...]:
@@ -85,7 +86,7 @@ def _guaranteed(content: Mapping[str, Any], within: int) -> float | None:
 
 def _contexts(rule: RuleChain, within: int) -> Iterator[ContextRisk]:
     """Yield the contexts after an event; one that distinguishes agents has risks of any other."""
-    column, numbers = rule.horizons[within], rule.numbers[-1]
+    column, following, numbers = rule.horizons[within], rule.horizons[1], rule.numbers[-1]
     for symbol, place in rule.symbol_numbers.items():
         for (state, memory), row in rule.rows.items():
             number = int(numbers[place, row])
@@ -99,4 +100,5 @@ def _contexts(rule: RuleChain, within: int) -> Iterator[ContextRisk]:
                     high=float(rule.high[number, column]),
                     sessions=int(rule.context_sessions[number, column]),
                     basis=rule.bases[number],
+                    next_high=float(rule.high[number, following]),
                 )

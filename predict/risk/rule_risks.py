@@ -12,7 +12,7 @@ from ..chain.contexts import Contexts
 from ..chain.learned import Counted
 from ..chain.risks import DIGITS, Basis, RiskTable
 from ..estimation.expectation import NextSymbolChain, next_probabilities
-from ..estimation.nested import NestedEstimate, chosen_weights, nested
+from ..estimation.nested import NestedEstimate, chosen_weights, over_labels
 from ..estimation.options import EstimateOptions, estimated
 from .solve import RiskSolver
 
@@ -74,7 +74,7 @@ def rule_risks(counted: Counted, options: RiskOptions) -> RuleRisks:
     solver = RiskSolver(counted, chain)
     solved = solver.each_within(horizons)
     columns = _unseen_columns(counted, options.estimate.has_history)
-    unseen, labels = chosen_weights(counted, columns), nested(counted, has_history=False)
+    unseen, labels = chosen_weights(counted, columns), over_labels(counted)
     tables = [_with_unseen(counted, unseen, values, solver.gains(before)) for values, before in
               (solved[each] for each in horizons)]  # fmt: skip
     others = other_contexts(counted)

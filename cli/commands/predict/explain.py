@@ -157,7 +157,8 @@ def as_json(found: ExplainedRisk) -> dict[str, Any]:
 
 def table_lines(session: str, name: str, found: ExplainedRisk) -> Iterator[str]:
     """Yield the explanation in words."""
-    from ...render.prediction import aligned_lines, horizon, percent
+    from ....predict.explaining.words import horizon, percent
+    from ...render.prediction import aligned_lines
 
     explanation, places = found.explanation, found.sequence.places
     yield f"{session}: {name}, {horizon(explanation.within)}"
@@ -184,7 +185,7 @@ def table_lines(session: str, name: str, found: ExplainedRisk) -> Iterator[str]:
 
 def rise_lines(sequence: SequenceRisks) -> Iterator[str]:
     """Yield the greatest rises in words."""
-    from ...render.prediction import percent
+    from ....predict.explaining.words import percent
 
     for rise in sequence.rises:
         place = sequence.places[rise.at]
@@ -195,7 +196,7 @@ def rise_lines(sequence: SequenceRisks) -> Iterator[str]:
 
 def path_lines(found: ExplainedRisk) -> Iterator[str]:
     """Yield the likeliest violating continuations."""
-    from ...render.prediction import percent
+    from ....predict.explaining.words import percent
 
     explanation = found.explanation
     if not explanation.paths:
@@ -210,7 +211,7 @@ def path_lines(found: ExplainedRisk) -> Iterator[str]:
 def decision_lines(explanation: RiskExplanation) -> Iterator[str]:
     """Yield for each side the next event that raises the risk most, and that which lowers it most."""
     from ....predict.explaining.next_symbols import Actor
-    from ...render.prediction import percent
+    from ....predict.explaining.words import percent
 
     for actor in Actor:
         for is_rise, word in ((True, "raises"), (False, "lowers")):

@@ -117,7 +117,8 @@ def _json(each: ScoredRule) -> dict[str, Any]:
 
 def table_lines(scored: Sequence[ScoredRule]) -> Iterator[str]:
     """Yield a table for each horizon, and the thresholds."""
-    from ...render.prediction import aligned_lines, horizon, inside, score, threshold
+    from ....predict.explaining.words import horizon
+    from ...render.prediction import aligned_lines, inside, score, threshold
 
     heading = ("rule", "events", "against", "ECE", "skill", "AUC", "inside", "labels: ECE", "skill", "inside")
     for place, first in enumerate(scored[0].horizons if scored else ()):

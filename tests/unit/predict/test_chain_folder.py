@@ -34,10 +34,18 @@ def intervals_of(contexts: int) -> ContextIntervals:
     return ContextIntervals(low, low + 0.5, numbers + 100, numbers, numbers + 200)
 
 
-def rule(seed: int, options: EstimateOptions | None = None, agents: tuple[str, ...] = ("",)) -> RuleToWrite:
+def rule(
+    seed: int,
+    options: EstimateOptions | None = None,
+    agents: tuple[str, ...] = ("",),
+    memory: tuple[str, ...] = ("", "", ""),
+    states: tuple[int, ...] = (0, 1, 2),
+) -> RuleToWrite:
     """Return a rule of random counts; with several agents each context is that of a random one."""
     rng = np.random.default_rng(seed)
     counted = random_counted(rng)
+    steps = replace(counted.steps, memory=memory, states=np.array(states, dtype=np.int32))
+    counted = replace(counted, steps=steps)
     numbers = np.sort(rng.integers(0, len(agents), len(counted.contexts)).astype(np.int32))
     contexts = Contexts(numbers, counted.contexts.symbols, counted.contexts.states)
     counted = replace(counted, rule=f"r{seed}", agents=agents, contexts=contexts)
@@ -83,6 +91,28 @@ def test_a_symbol_that_the_chain_lacks_rests_on_the_state(tmp_path: Path) -> Non
     assert found.risk == subject.risks.other_risks[place, 1]
     assert (found.low, found.high, found.sessions, found.basis) == (0.0, 1.0, 0, "state")
     assert chain.risk("p", "r0", symbol="tool:new", state=77, within=5) is None
+
+
+def test_memory_may_be_left_out_where_one_text_fits(tmp_path: Path) -> None:
+    """Nothing remembered comes first; several texts are named, and a given one is looked up."""
+    subject = rule(0, memory=("", "a", "b"), states=(0, 1, 1))
+    chain, others = load_chain(written(tmp_path, subject)), subject.risks.others
+
+    def risk(symbol: str, state: int, memory: str | None = None) -> float:
+        found = chain.risk("p", "r0", symbol=symbol, state=state, memory=memory, within=5)
+        return np.nan if found is None else found.risk
+
+    unseen = {int(row): place for place, row in enumerate(others.states) if others.symbols[place] == 4}
+    assert risk("new", 0) == subject.risks.other_risks[unseen[0], 1]
+    assert risk("new", 1, "b") == subject.risks.other_risks[unseen[2], 1]
+    with pytest.raises(ValueError, match="give `memory`, which may be 'a' or 'b'"):
+        risk("new", 1)
+    rows = subject.risks.counted.steps.next
+    single = [symbol for symbol in range(3) if len({*rows[:, symbol].tolist()} - {0}) == 1]
+    assert single
+    for symbol in single:
+        (row,) = {*rows[:, symbol].tolist()} - {0}
+        assert risk(f"s{symbol}", 1) == risk(f"s{symbol}", 1, "ab"[row - 1])
 
 
 def test_any_other_agent_has_the_risk_of_all(tmp_path: Path) -> None:
