@@ -21,7 +21,7 @@ from ..prepare.options import AuditOptions
 from ..sources.discover import Population, Sources
 from ..survey.sessions import WholeOccurrence, occurrences
 
-RuleName = tuple[str, str]
+PackRule = tuple[str, str]
 """The pack and the id of a rule."""
 
 
@@ -32,8 +32,8 @@ class ChainPlaces:
     `risks[rule]` are by [context, horizon] of `over[rule]`, the unknown context last.
     """
 
-    over: Mapping[RuleName, OverArchive]
-    risks: Mapping[RuleName, F64]
+    over: Mapping[PackRule, OverArchive]
+    risks: Mapping[PackRule, F64]
     horizons: Sequence[int | None]
     ids: Sequence[str]
 
@@ -93,7 +93,7 @@ def scored_forecasts(
 def _outcomes(
     forecasts: Sequence[Forecast],
     compiled: CompiledRules,
-    rules: Mapping[RuleName, int],
+    rules: Mapping[PackRule, int],
     occurrence: WholeOccurrence,
 ) -> Iterator[tuple[Forecast, bool | None, int]]:
     """Yield forecasts of an occurrence with their outcome and the place in the rule's sequence.
