@@ -100,12 +100,13 @@ def test_impossible_pairs_need_a_smoothing_and_must_not_occur(archive: Path) -> 
     """A file of pairs is read; a pair that the archive has, and what is no pair, are errors."""
     file = archive.parent / "pairs.json"
     for text, expected in (
-        ('[["user:p", "start"]]', 0),
-        ('[["user:p", "user:q"]]', 2),
-        ('[["user:p"]]', 2),
-        ("[", 2),
+        (b'[["user:p", "start"]]', 0),
+        (b'[["user:p", "user:q"]]', 2),
+        (b'[["user:p"]]', 2),
+        (b"[", 2),
+        (b'[["\xff", "end"]]', 2),
     ):
-        file.write_text(text)
+        file.write_bytes(text)
         result = learn(archive, "chain", "--smoothing", "laplace:1", "--valid", str(file))
         assert result.exit_code == expected, (text, result.output)
         assert expected == 0 or "TRL807" in result.stderr
@@ -116,7 +117,13 @@ def test_impossible_pairs_need_a_smoothing_and_must_not_occur(archive: Path) -> 
 
 @pytest.mark.parametrize(
     "options",
-    [("--smoothing", "laplace:0"), ("--confidence", "1"), ("--hold-out", "1"), ("--within", "1001")],
+    [
+        ("--smoothing", "laplace:0"),
+        ("--smoothing", "laplace:1e308"),
+        ("--confidence", "1"),
+        ("--hold-out", "1"),
+        ("--within", "1001"),
+    ],
 )
 def test_options_out_of_range_are_usage_errors(archive: Path, options: tuple[str, str]) -> None:
     """Each is refused with its name before anything is read."""
