@@ -10,7 +10,7 @@ import numpy as np
 
 from ...rules.engine.stepper import MachineRun
 from ...rules.model.arrays import I32, U8
-from ...rules.model.machine import STAYS_VIOLATED, VERDICT_MASK, Machine
+from ...rules.model.machine import Machine
 from ...schemas.verdict import Verdict
 from ..chain.steps import (
     CUT_CLOSING,
@@ -146,7 +146,7 @@ class StepRows:
             next=following[:, columns],
             verdicts=verdicts[:, columns],
             closings=closings,
-            finals=np.array([self._is_final(row) for row in self.rows], dtype=np.bool_),
+            finals=np.array([MachineRun(self._machine, row.states).is_final for row in self.rows]),
             states=self._states(),
             memory=self._memory_texts(),
             residuals=tuple(MachineRun(self._machine, row.states).residual for row in self.rows),
@@ -203,10 +203,6 @@ class StepRows:
 
     def _closing(self, row: RowKey) -> int:
         return _CLOSINGS[MachineRun(self._machine, row.states).closing] if row.begun else OPEN_CLOSING
-
-    def _is_final(self, row: RowKey) -> bool:
-        outputs = [output for state in row.states for output in self._machine.output[state]]
-        return all(output & VERDICT_MASK >= STAYS_VIOLATED for output in outputs)
 
     def _memory_texts(self) -> tuple[str, ...]:
         return tuple(self._memory_text(row) for row in self.rows)

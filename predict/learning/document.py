@@ -9,7 +9,6 @@ from typing import Any
 from ...rules.model.rule import RuleSet
 from ..counting.split import Split
 from ..counting.watched_rules import WatchedRules
-from ..folder.fingerprint import machine_fingerprint
 from ..folder.tables import RuleToWrite
 from ..validation.fit import ChainFit
 from ..validation.thresholds import RiskThreshold
@@ -54,10 +53,10 @@ def rules_to_write(rules: Sequence[RuleLearned], watched: WatchedRules) -> list[
         RuleToWrite(
             learned.risks,
             learned.intervals,
-            machine_fingerprint(machine),
+            watched.fingerprint(number),
             rule_document(learned, rule.severity.value),
         )
-        for learned, rule, machine in zip(rules, watched.rules, watched.compiled.machines, strict=False)
+        for number, (learned, rule) in enumerate(zip(rules, watched.rules, strict=True))
     ]
 
 

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...render.prediction import percent
+from ....predict.explaining.words import percent
 
 if TYPE_CHECKING:
     from ....predict.folder.learned_chain import LearnedChain
@@ -69,7 +69,8 @@ def _context(chain: LearnedChain, context: ShownContext) -> Iterator[str]:
     """Yield the lines of one context: its risk, its interval, and what a warning there would have been."""
     rule = chain.rule(context.pack, context.rule)
     yield f"  {percent(context.risk):>7}  {context.rule}"
-    yield f"           after {context.symbol}"
+    memory = f", remembering {context.memory}" if context.memory else ""
+    yield f"           after {context.symbol}{memory}"
     if not context.sessions:
         yield "           none of the conversations held out came there"
         return
