@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from ...schemas.records.risk_crossing import RiskCrossing, RiskLevel
 from .kafka_metrics import KafkaMetrics
-from .metrics import counter, gauge
+from .metrics import OTHER, counter, gauge
 from .shared_metrics import JudgingMetrics, ProgressMetrics
 
 
@@ -35,10 +35,10 @@ class MonitorMetrics:
         rules: Iterable[tuple[str, str]] = (),
         dead_letter_codes: Iterable[str] = (),
     ) -> None:
-        self._has_chains = False
         self.registry = registry = CollectorRegistry()
         self.kafka = KafkaMetrics(registry, reads, sends)
-        self.judging = JudgingMetrics(registry, rules)
+        named = list(rules)
+        self.judging = JudgingMetrics(registry, named)
         self.progress = ProgressMetrics(registry, dead_letter_codes)
         self.state_bytes = gauge(registry, "state_bytes", "Size of the sessions' state in bytes (estimated).")
         text = "Redelivered messages that had changed their sessions before."
@@ -49,6 +49,7 @@ class MonitorMetrics:
         self.crossings = counter(
             registry, "risk_crossings", "Crossings of a risk's threshold.", "pack", "rule", "level"
         )
+        self._add_crossings(named)
         text = "Events with a symbol that their chain lacks, of sessions that a chain follows."
         self.unseen = counter(registry, "risk_unseen_events", text)
         self.followed = counter(registry, "risk_followed_events", "Events of sessions that a chain follows.")
@@ -64,14 +65,12 @@ class MonitorMetrics:
         self.followed.inc(sum(chain is not None for chain in outputs.chains))
 
     def add_rules(self, rules: Iterable[tuple[str, str]]) -> None:
-        """Give rules counters at 0 before their first verdict and, where there are chains, crossing."""
+        """Give rules counters at 0 before their first verdict and crossing."""
         named = list(rules)
         self.judging.add_rules(named)
-        for rule in named if self._has_chains else ():
+        self._add_crossings(named)
+
+    def _add_crossings(self, rules: Iterable[tuple[str, str]]) -> None:
+        for rule in (*rules, (OTHER, OTHER)):
             for level in RiskLevel:
                 self.crossings.labels(*self.judging.labels_of(*rule), level)
-
-    def load(self, chains: int) -> None:
-        """Note how many chains the process has."""
-        self._has_chains = chains > 0
-        self.chains_loaded.set(chains)

@@ -6,7 +6,6 @@ import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import groupby
 from pathlib import Path
 from random import Random
@@ -16,14 +15,10 @@ import polars as pl
 from kafka.errors import KafkaConnectionError, KafkaTimeoutError, UnknownError
 from kafka.structs import TopicPartition
 from tracline.predict.detector import DetectorSettings
-from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.model.digest import rule_set_digest
-from tracline.rules.packs.load import load_packs, pack_text
-from tracline.schemas.candidate import Candidate
+from tracline.rules.packs.load import load_packs
 from tracline.schemas.event import Event, Kind
-from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.records.dead_letter import decode_dead_letter
-from tracline.schemas.records.risk_crossing import encode_crossing
 from tracline.schemas.records.verdict_record import encode_verdict
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
@@ -34,27 +29,23 @@ from tracline.stream.group.alerts_state import new_state
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.messages.codec import (
     Activation,
-    CandidateBatch,
     Mark,
     decode_judged,
     decode_verdicts,
     encode,
 )
 from tracline.stream.messages.record import Record
-from tracline.stream.messages.risk_messages import decode_risk
-from tracline.stream.messages.session_state import JudgingState
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.alert_metrics import AlertMetrics
 from tracline.stream.stages.alert import AlertStage, VerdictsRecord
 from tracline.stream.stages.archive import ChunkLimits
 from tracline.stream.stages.monitor_step import MonitorOptions
-from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
-from ..support.chains.chains_by_symbol import CHAIN, ChainsByState, chain_by_state
+from ..support.chains.chains_by_symbol import CHAIN, ChainsByState
 from ..support.conversations.days import day
 from ..support.processes.live import IDLE_S, SETTINGS, arriving, wire
-from ..support.sources import Source
 from ..support.truth.conversations import PACK, Ids, PlayedSession, ids_of
+from .largest_candidate import largest_candidate
 from .parted import parted
 from .processes import (
     KAFKA,
@@ -108,7 +99,7 @@ class SimulatedPipeline:
         self.random = Random(f"simulation {self.seed}")
         choose = self.random.choice
         self.played = day(self.seed, choose((1, 2, 3)))
-        largest = _largest(self.played)
+        largest = largest_candidate(self.played)
         sizes = largest, 3 * largest, 900_000
         self.layout = Layout(choose((1, 2, 3)), choose((1, 2, 4)), choose(sizes))
         self.finish = choose((True, False))
@@ -386,7 +377,8 @@ class SimulatedPipeline:
 
     # What came of it, as a consumer that drops what it has seen reads it.
 
-    def _read(self, topic: Topic) -> Iterator[Record]:
+    def read(self, topic: Topic) -> Iterator[Record]:
+        """The records of a topic, partition by partition."""
         for partition in range(self.broker.partitions(NAMES[topic])):
             for record in self.broker.read(TopicPartition(NAMES[topic], partition), 0, 1 << 30)[0]:
                 yield Record(
@@ -397,7 +389,7 @@ class SimulatedPipeline:
         """The verdict records by id."""
         seen: dict[int, Mark] = {}
         found: dict[str, dict] = {}
-        for record in self._read(Topic.VERDICTS):
+        for record in self.read(Topic.VERDICTS):
             message = decode_verdicts(record.value)
             if message.mark <= seen.get(message.mark.partition, Mark(-1, -1, -1)):
                 self.hits["dropped"] += 1
@@ -408,42 +400,12 @@ class SimulatedPipeline:
                 found[verdict.id] = orjson.loads(encode_verdict(verdict))
         return found
 
-    def crossings(self) -> dict[str, dict]:
-        """The crossings of risk by id."""
-        seen: dict[int, Mark] = {}
-        found: dict[str, dict] = {}
-        for record in self._read(Topic.RISK):
-            message = decode_risk(record.value)
-            if message.mark <= seen.get(message.mark.partition, Mark(-1, -1, -1)):
-                continue
-            seen[message.mark.partition] = message.mark
-            for crossing in message.crossings:
-                assert crossing.id not in found, "a crossing came twice above the mark"
-                found[crossing.id] = orjson.loads(encode_crossing(crossing))
-        return found
-
-    def expected_crossings(self, judged: list[tuple[Event, str]]) -> dict[str, dict]:
-        """The crossings by id of judging each run of events under one rule set at once."""
-        by_digest = {
-            rule_set_digest(load_packs([pack])): followed_judge(pack.read_text()) for pack in self.packs
-        }
-        by_session: dict[tuple[str, int], list[tuple[Event, str]]] = {}
-        for event, digest in judged:
-            by_session.setdefault((event.session_id, event.occurrence), []).append((event, digest))
-        found: dict[str, dict] = {}
-        for (session_id, _), pairs in by_session.items():
-            for digest, run in groupby(pairs, key=lambda pair: pair[1]):
-                events = [event for event, _ in run]
-                [verdicts] = by_digest[digest].judge({session_id: JudgingState()}, [events]).verdicts
-                found |= {each.id: orjson.loads(encode_crossing(each)) for each in verdicts.crossings}
-        return found
-
     def judged(self) -> list[tuple[Event, str]]:
         """Events and `end` rows with the rule set that judged them, in order; watermarks never go back."""
         seen: dict[int, Mark] = {}
         watermarks: dict[int, int] = {}
         found: list[tuple[Event, str]] = []
-        for record in self._read(Topic.JUDGED):
+        for record in self.read(Topic.JUDGED):
             message = decode_judged(record.value)
             if message.mark.partition in seen and message.mark <= seen[message.mark.partition]:
                 continue
@@ -467,7 +429,7 @@ class SimulatedPipeline:
 
     def alerts(self) -> Counter[tuple[str, str]]:
         """Return the id and status of each alert that was committed."""
-        alerts = [decode(record.value) for record in self._read(Topic.ALERTS)]
+        alerts = [decode(record.value) for record in self.read(Topic.ALERTS)]
         return Counter((alert.id, alert.status) for alert in alerts)
 
     def expected_alerts(self) -> Counter[tuple[str, str]]:
@@ -477,7 +439,7 @@ class SimulatedPipeline:
         the partitions matters.
         """
         committed = self.setting.order.records
-        assert Counter(map(_place, committed)) == Counter(map(_place, self._read(Topic.VERDICTS)))
+        assert Counter(map(_place, committed)) == Counter(map(_place, self.read(Topic.VERDICTS)))
         stage = AlertStage(TOLERANCE, ALERTING, NAMES[Topic.VERDICTS])
         outputs = stage.step(new_state(self.layout.partitions), committed).outputs
         return Counter((alert.id, alert.status) for alert in outputs if isinstance(alert, Alert))
@@ -485,7 +447,7 @@ class SimulatedPipeline:
     def letters(self) -> set[tuple[Topic, int, int]]:
         """Return where what could not be read stands, by the dead letters."""
         found: set[tuple[Topic, int, int]] = set()
-        for record in self._read(Topic.DEAD_LETTER):
+        for record in self.read(Topic.DEAD_LETTER):
             letter = decode_dead_letter(record.value)
             if letter.code != "size":
                 found.add((TOPICS[letter.topic], letter.partition, letter.offset))
@@ -501,24 +463,6 @@ class SimulatedPipeline:
         for session_played in self.played:
             found |= _expected(session_played, by_place, digests)
         return found
-
-
-@cache
-def followed_judge(text: str) -> RuleSetJudge:
-    """Return the judge of a pack that the simulation's chain follows."""
-    rule_set = pack_text(text)
-    return RuleSetJudge(compile_rule_set(rule_set), chain=chain_by_state(rule_set))
-
-
-def _largest(played: list[PlayedSession]) -> int:
-    """The bytes of the largest candidate: a message must have room for it."""
-    source = Source(SETTINGS)
-    for session_played in played:
-        source.add_request(Decoded(tuple(session_played.spans)), session_played.spans[-1].end)
-    source.idle(source.record_time + round(SETTINGS.hold_s) * NS)
-    released = [session_played.made for session_played in source.release(source.record_time)]
-    candidates = [session_played for session_played in released if isinstance(session_played, Candidate)]
-    return max(len(encode(CandidateBatch(0, 1, 0, 0, [candidate]))) for candidate in candidates)
 
 
 def _place(record: Record | VerdictsRecord) -> tuple[int, int]:

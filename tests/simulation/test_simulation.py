@@ -13,6 +13,7 @@ from tracline.schemas.event import Event, Kind
 from ..support.chains.chains_by_symbol import chain_by_state
 from ..support.evidence.bundle_lines import bundle_lines
 from ..support.processes.live import audited
+from .followed import crossings, expected_crossings
 from .simulated_pipeline import SimulatedPipeline
 
 SEEDS = int(os.environ.get("SIMULATION_SEEDS", "50"))
@@ -83,9 +84,9 @@ def test_whatever_happens_the_verdicts_are_those_of_the_conversations(seed: int)
         assert set(found) == set(truth), again
         assert simulation.letters() == set(simulation.planted), again
         assert simulation.archived() == rows_of(judged), again
-        crossings = simulation.crossings()
-        assert crossings == simulation.expected_crossings(judged), again
-        hits["crossings"] += len(crossings)
+        found_crossings = crossings(simulation)
+        assert found_crossings == expected_crossings(simulation, judged), again
+        hits["crossings"] += len(found_crossings)
         assert simulation.alerts() == simulation.expected_alerts(), again
         hits["alerts"] += simulation.alerts().total()
         if seed % AUDITED_EVERY == 0 and not simulation.hits["activation"]:
@@ -93,7 +94,7 @@ def test_whatever_happens_the_verdicts_are_those_of_the_conversations(seed: int)
             assert audited(simulation.archive, simulation.packs[0], bundle, chain=chain_by_state) == found, (
                 again
             )
-            assert crossings_in(bundle) == crossings, again
+            assert crossings_in(bundle) == found_crossings, again
             hits["audited"] += 1
         hits.update(simulation.hits)
         hits["verdicts"] += len(truth)
@@ -113,7 +114,7 @@ def test_what_comes_much_too_late_is_judged_where_it_comes(seed: int) -> None:
         bundle = Path(folder) / "bundle"
         found = audited(simulation.archive, simulation.packs[0], bundle, chain=chain_by_state)
         assert found == simulation.verdicts(), again
-        assert crossings_in(bundle) == simulation.crossings(), again
+        assert crossings_in(bundle) == crossings(simulation), again
         assert simulation.letters() == set(simulation.planted), again
         hits["late"] += sum(event.late for event, _ in judged)
 
