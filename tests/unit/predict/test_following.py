@@ -89,6 +89,7 @@ def named_slices(found: Sequence[SlowCrossing], sessions: Sequence[SlowSession])
     return sorted(named, key=str)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rule", "sliced"), RULES)
 def test_crossings_of_any_batches_are_those_of_plain_python(
     desk: RuleSet, tmp_path: Path, rule: str, sliced: bool
