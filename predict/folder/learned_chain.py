@@ -217,12 +217,6 @@ class LearnedChain:
             raise PredictError("TRL803", self.where, f"the chain has no rule {pack}/{rule}", hint)
         return self.rules[pack, rule]
 
-    def check(self, pack: str, rule: str, digest: str) -> None:
-        """Raise PredictError (TRL803) where the chain was not learned from the rule with this digest."""
-        if self.rule(pack, rule).digest != digest:
-            what = f"the chain was learned from another version of {pack}/{rule}"
-            raise PredictError("TRL803", self.where, what, "learn the chain again from these rules")
-
     def risk(
         self,
         pack: str,
@@ -295,7 +289,7 @@ class LearnedChain:
         return sampled_continuations(counted, estimate, start, within, n, np.random.default_rng(seed))
 
 
-def chain_rule(content: Mapping[str, Any], counts: pl.DataFrame | None, risks: pl.DataFrame) -> RuleChain:
+def chain_rule(content: Mapping[str, Any], counts: pl.DataFrame, risks: pl.DataFrame) -> RuleChain:
     """Return a rule from its part of `chain.json` and its rows of the tables."""
     horizons = {within: column for column, within in enumerate(content["horizons"])}
     agents = tuple(content["agents"])
@@ -335,7 +329,7 @@ def chain_rule(content: Mapping[str, Any], counts: pl.DataFrame | None, risks: p
         context_violating=table("violating"),
         bases=tuple(map(Basis, contexts["basis"].to_list())),
         contexts=contexts.with_columns(visited),
-        counts=risks.clear() if counts is None else counts,
+        counts=counts,
     )
 
 

@@ -99,9 +99,10 @@ def horizon_of(rules: ChainRules, within: str | None) -> int | None:
         return None
     if within is None:
         return max(each for each in rules.chain.horizons if each is not None)
-    if not within.isdigit() or not 0 < int(within) <= HORIZON_MAX:
+    number = int(within) if within.isascii() and within.isdigit() and len(within) < 10 else 0
+    if not 0 < number <= HORIZON_MAX:
         raise click.BadParameter(f"{within!r} is not a number of events up to {HORIZON_MAX:,}, or ever")
-    return int(within)
+    return number
 
 
 def explained(

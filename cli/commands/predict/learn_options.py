@@ -67,7 +67,7 @@ class LearnChoices:
 
         if self.valid is not None and self.smoothing in ("nested", "none"):
             raise click.UsageError("--valid needs --smoothing jeffreys or laplace:A.")
-        pairs = None if self.valid is None else read_pairs(self.valid.read_text("utf-8"), str(self.valid))
+        pairs = None if self.valid is None else read_pairs(self.valid.read_bytes(), str(self.valid))
         estimate = EstimateOptions(alpha_of(self.smoothing), self.history == "machine", pairs or frozenset())
         return LearnOptions(
             RiskOptions((*sorted({1, *(self.within or (HORIZON,))}), None), estimate),

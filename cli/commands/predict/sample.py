@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 import click
 import orjson
 
+from ....schemas.time import rfc3339
 from ...options import (
     Command,
     RuleSelection,
@@ -151,6 +152,7 @@ def command(
     if format == "json":
         document = {
             "session": session,
+            "occurrence": rfc3339(events[-1].occurrence),
             "at": at,
             "within": choices.within,
             "how": "asked" if choices.ask else "sampled",
