@@ -61,7 +61,9 @@ def _learn(archive: Path, rule_set: RuleSet, out: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         chain = learn_chain(archive, watched, split, Path(scratch), AuditOptions(), options, Population())
     write_chain(
-        out, rules_to_write(chain.rules, watched), chain_document(chain.source, rule_set, options, split)
+        out,
+        rules_to_write(chain.rules, watched, split),
+        chain_document(chain.source, rule_set, options, split),
     )
 
 

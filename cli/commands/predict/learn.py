@@ -64,14 +64,15 @@ def command(
         chain = learn_chain(archive, watched, split, scratch, options, learning, population, by, on_progress)
     report_rejected(population.rejects, population.rejected, archive, allow_rejected)
     document = chain_document(chain.source, rule_set, learning, split) | choices.reading()
-    digest = write_chain(out, rules_to_write(chain.rules, watched), document)
+    digest = write_chain(out, rules_to_write(chain.rules, watched, split), document)
     click.echo("\n".join(table(chain.rules)))
     for rule in chain.rules:
         for text in fit_warnings(rule):
             note(clean(f"warning: {text}"))
     learned = f"{chain.source.learned:,} of {chain.source.sessions:,} sessions"
     if not split.hold_out:
-        note("no session is held out: the intervals are of the sessions that the chain was learned from")
+        note("no session is held out: the intervals are of the sessions that the chain was learned from,")
+        note("and no threshold has a guarantee")
     note(quoted(f"{out}: chain {digest[:12]}, {len(chain.rules):,} rules from {learned}"))
 
 
