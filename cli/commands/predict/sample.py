@@ -244,7 +244,8 @@ def _members(path: Path) -> dict[str, Any]:
 
 def table_lines(risks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield a heading and a line for each rule, the riskiest first."""
-    from ...render.prediction import aligned_lines, percent
+    from ....predict.explaining.words import percent
+    from ...render.prediction import aligned_lines
 
     ordered = sorted(risks, key=lambda each: -1.0 if each["risk"] is None else each["risk"], reverse=True)
     rows: list[tuple[str, ...]] = []
