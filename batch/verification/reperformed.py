@@ -63,35 +63,55 @@ def rerun_check(
             what = f"{counted(len(left_out), 'file')} of the night not audited"
             return failed("rerun", "TRL461", what, left_out)
         options = replace(options, files=audited)
+    is_whole = learned is not None or not chains
     with tempfile.TemporaryDirectory() as scratch:
         again = Path(scratch) / "bundle"
         if parameters["as_judged"]:
             audit_as_judged(tuple(archive), again, options)
         else:
-            summary = msgspec.json.decode((bundle.folder / SUMMARY).read_bytes())
-            words = summary.get("selection", {})
-            rules = load_packs([str(bundle.folder / RULES)])
-            if words:
-                rules = select_rules(rules, words.get("select", ()), words.get("ignore", ()))
-            above = parameters["above"] if chains else None
-            chain = None if learned is None else followed_chain(learned, rules, above)
-            audit(tuple(archive), rules, again, options, chain=chain)
-        is_whole = learned is not None or not chains
-        exact = EXACT if not chains else (*EXACT, RISK) if is_whole else EXACT_WITHOUT_CHAIN
-        differ = [name for name in exact if not _is_same(bundle.folder / name, again / name)]
-        if not is_whole and _without_risks(bundle.folder) != _without_risks(again):
-            differ.append(SUMMARY)
-        if not is_typed_alike(bundle.folder / TYPED_VERDICTS, again / VERDICTS):
-            differ.append(TYPED_VERDICTS)
-        is_same_version = bundle.predicate["tool"]["version"] == tool()["version"]
-        if is_same_version and is_whole and not _is_same(bundle.folder / REPORT, again / REPORT):
-            differ.append(REPORT)
+            _audit_again(bundle, archive, again, options, learned)
+        differ = _differing(bundle, again, is_whole=is_whole)
     if differ:
         return failed("rerun", "TRL461", "an audit of this archive by these rules writes other files", differ)
     risks = "; the risks are not checked: --predict CHAIN"
     if is_whole:
         risks = " and crossings" if chains else ""
     return passed("rerun", f"an audit of this archive by these rules writes the same verdicts{risks}")
+
+
+def _audit_again(
+    bundle: AttestedBundle,
+    archive: Sequence[str],
+    again: Path,
+    options: AuditOptions,
+    learned: LearnedChain | None,
+) -> None:
+    """Audit the archive into the folder `again`, by those rules in the bundle that its summary selects."""
+    summary = msgspec.json.decode((bundle.folder / SUMMARY).read_bytes())
+    words = summary.get("selection", {})
+    rules = load_packs([str(bundle.folder / RULES)])
+    if words:
+        rules = select_rules(rules, words.get("select", ()), words.get("ignore", ()))
+    above = bundle.predicate["parameters"]["above"] if bundle.chains else None
+    chain = None if learned is None else followed_chain(learned, rules, above)
+    audit(tuple(archive), rules, again, options, chain=chain)
+
+
+def _differing(bundle: AttestedBundle, again: Path, *, is_whole: bool) -> list[str]:
+    """Return the names of the files that an audit wrote otherwise into `again`.
+
+    Without the chain that the audit followed, not `is_whole`, nothing that depends on it is compared.
+    """
+    exact = EXACT if not bundle.chains else (*EXACT, RISK) if is_whole else EXACT_WITHOUT_CHAIN
+    differ = [name for name in exact if not _is_same(bundle.folder / name, again / name)]
+    if not is_whole and _without_risks(bundle.folder) != _without_risks(again):
+        differ.append(SUMMARY)
+    if not is_typed_alike(bundle.folder / TYPED_VERDICTS, again / VERDICTS):
+        differ.append(TYPED_VERDICTS)
+    is_same_version = bundle.predicate["tool"]["version"] == tool()["version"]
+    if is_same_version and is_whole and not _is_same(bundle.folder / REPORT, again / REPORT):
+        differ.append(REPORT)
+    return differ
 
 
 def _without_risks(bundle: Path) -> Any:

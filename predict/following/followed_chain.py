@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ...rules.engine.judge import CompiledRules
 from ...rules.model.digest import rule_digest
@@ -49,7 +48,7 @@ def followed_chain(chain: LearnedChain, rule_set: RuleSet, above: float | None) 
         if judged.get((rule.pack, rule.id)) != digest:
             continue
         found = chain.rule(rule.pack, rule.id)
-        threshold = _guaranteed(found.content, within) or above
+        threshold = _guaranteed(found, within) or above
         if threshold is None:
             no_threshold.append(f"{rule.pack}/{rule.id}")
         else:
@@ -69,11 +68,15 @@ def _unknown(compiled: CompiledRules, judged: Mapping[tuple[str, str], str]) -> 
     )
 
 
-def _guaranteed(content: Mapping[str, Any], within: int) -> float | None:
-    """Return the threshold with a guarantee. One of 0 warns of every session, and is none."""
-    return (
-        next((each["threshold"] for each in content["thresholds"] if each["within"] == within), None) or None
-    )
+def _guaranteed(rule: RuleChain, within: int) -> float | None:
+    """Return the threshold with a guarantee. One of 0 warns of every session, and is none.
+
+    That of a chain of several agents holds for the risks of each agent, and those of any other are followed.
+    """
+    if len(rule.agents) > 1:
+        return None
+    thresholds = {each["within"]: each["threshold"] for each in rule.content["thresholds"]}
+    return thresholds.get(within) or None
 
 
 def _contexts(rule: RuleChain, within: int) -> Iterator[ContextRisk]:

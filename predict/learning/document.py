@@ -46,26 +46,32 @@ def chain_document(chain: ChainLearned) -> dict[str, Any]:
 def rules_to_write(chain: ChainLearned) -> list[RuleToWrite]:
     """Return the learned rules for the chain's folder."""
     watched = chain.watched
+    is_held_out = chain.learning.split.hold_out > 0
     return [
         RuleToWrite(
             learned.risks,
             learned.intervals,
             watched.fingerprint(number),
-            rule_document(learned, rule.severity.value),
+            rule_document(learned, rule.severity.value, is_held_out=is_held_out),
         )
         for number, (learned, rule) in enumerate(zip(chain.rules, watched.rules, strict=True))
     ]
 
 
-def rule_document(learned: RuleLearned, severity: str) -> dict[str, Any]:
-    """Return the evidence for the risks of a rule."""
+def rule_document(learned: RuleLearned, severity: str, *, is_held_out: bool) -> dict[str, Any]:
+    """Return the evidence for the risks of a rule.
+
+    There is no threshold unless sessions were held out: those that a chain was learned from prove nothing
+    about its risks.
+    """
     horizons = learned.risks.table.horizons
+    thresholds = learned.thresholds if is_held_out else ()
     return {
         "severity": severity,
         "sessions": learned.sessions,
         "violating": learned.violating,
         "fit": [_fit(*each) for each in zip(horizons, learned.fits, strict=True)],
-        "thresholds": [_threshold(*each) for each in zip(horizons, learned.thresholds, strict=True)],
+        "thresholds": [_threshold(*each) for each in zip(horizons, thresholds, strict=is_held_out)],
         "sample_sizes": _sizes(learned.sizes),
     }
 

@@ -69,7 +69,8 @@ def command(
             note(clean(f"warning: {text}"))
     learned = f"{chain.source.learned:,} of {chain.source.sessions:,} sessions"
     if not learning.split.hold_out:
-        note("no session is held out: the intervals are of the sessions that the chain was learned from")
+        note("no session is held out: the intervals are of the sessions that the chain was learned from,")
+        note("and no threshold has a guarantee")
     note(quoted(f"{out}: chain {digest[:12]}, {len(chain.rules):,} rules from {learned}"))
 
 

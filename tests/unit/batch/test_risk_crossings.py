@@ -22,6 +22,8 @@ from ...support.chains.counted_archives import PACK, random_sessions, rows
 from ...support.event_rows import START, write
 from ...support.evidence.bundle_lines import bundle_lines
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def desk(tmp_path: Path) -> RuleSet:

@@ -20,6 +20,8 @@ from ...support.chains.slow_following import slow_crossings
 from ...support.event_rows import write
 from ...support.evidence.bundle_lines import bundle_lines
 
+pytestmark = pytest.mark.slow
+
 SESSIONS = random_sessions(300, 21)
 
 

@@ -75,6 +75,7 @@ def test_a_chain_has_its_sources_and_the_same_bytes_again(archive: Path) -> None
     assert content["sessions"] == 120 > content["learned"]
 
 
+@pytest.mark.slow
 def test_options_of_the_estimate_are_in_the_chain(archive: Path) -> None:
     """By agent, without history and with a smoothing: the chain has each, and replaces the earlier one."""
     assert learn(archive, "chain").exit_code == 0
@@ -86,6 +87,7 @@ def test_options_of_the_estimate_are_in_the_chain(archive: Path) -> None:
     assert content["learned"] == content["sessions"] == 120
 
 
+@pytest.mark.slow
 def test_only_sessions_in_the_period_are_learned(archive: Path) -> None:
     """Sessions without an event in the period are left out; without any the error is TRL806."""
     result = learn(archive, "chain", "--since", "2026-03-01")

@@ -14,6 +14,8 @@ from tracline.predict.folder.load import load_chain
 
 from ...support.event_rows import session, user, write
 
+pytestmark = pytest.mark.slow
+
 PACK = """
 pack: desk
 version: 1

@@ -129,6 +129,7 @@ def test_the_sample_sizes_claim_nothing_for_a_context_that_only_an_open_session_
     assert not sizes.is_sufficient
 
 
+@pytest.mark.slow
 def test_a_chain_that_does_not_fit_is_warned_of(tmp_path: Path) -> None:
     """No chain over single symbols knows at the end of `qaaap` and `zaaaa` how they began: TRL811."""
     sessions = [session(f"s{number}", *map(user, ("qaaap", "zaaaa")[number % 2])) for number in range(600)]
