@@ -17,8 +17,6 @@ from ..error import PredictError
 from .learn_rule import LearnedFrom, RuleLearned, learn_rule
 from .options import SESSIONS_MIN, LearnOptions
 
-OnProgress = Callable[[str, int, int], None]
-
 
 class SessionArchive(Protocol):
     """An archive as learning reads it, once; that of files is in `batch/prediction/source_archive.py`."""
@@ -66,7 +64,7 @@ def learn(
     archive: SessionArchive,
     rules: RuleSet,
     learning: Learning | None = None,
-    on_progress: OnProgress = lambda _what, _done, _of: None,
+    on_progress: Callable[[str, int, int], None] = lambda _what, _done, _of: None,
 ) -> ChainLearned:
     """Learn the chain of each rule from an archive.
 
@@ -87,7 +85,9 @@ def learn(
     return ChainLearned(learned, source, rules, watched, learning)
 
 
-def _learned(tally: ChainTally, options: LearnOptions, on_progress: OnProgress) -> Iterator[RuleLearned]:
+def _learned(
+    tally: ChainTally, options: LearnOptions, on_progress: Callable[[str, int, int], None]
+) -> Iterator[RuleLearned]:
     """Yield the rules without their walks, which only the evidence needs."""
     rules = len(tally.watched.rules)
     for number, counted in enumerate(tally.counted(), start=1):
