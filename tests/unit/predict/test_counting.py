@@ -17,6 +17,7 @@ from tracline.predict.counting.split import Split
 from tracline.predict.counting.tally import ChainTally
 from tracline.predict.counting.watched_rules import WatchedRules, watch
 from tracline.predict.error import PredictError
+from tracline.predict.risk.rule_risks import RiskOptions, rule_risks
 from tracline.rules.compiler.compile import compile_rule
 from tracline.rules.engine.kernel import EVENTS_MAX
 from tracline.rules.language.parse import parse_predicate
@@ -227,8 +228,8 @@ def test_memory_formulas_divide_the_contexts_by_their_values(tmp_path: Path) -> 
                 assert is_sliced or "+own" not in memory
 
 
-def test_a_memory_formula_that_the_state_decides_changes_no_context(tmp_path: Path) -> None:
-    """`once p` is what the machine of the rule remembers, so the contexts and the counts stay."""
+def test_a_memory_formula_that_the_state_decides_changes_nothing(tmp_path: Path) -> None:
+    """`once p` is what the machine of the rule remembers, so contexts, counts and risks stay."""
     sessions = random_sessions(40, 7)
     pack = PACK[: PACK.index("  - {id: plain")] + "  - {id: r, formula: 'always (q -> once p)'}\n"
     found: list[Counted] = []
@@ -240,6 +241,10 @@ def test_a_memory_formula_that_the_state_decides_changes_no_context(tmp_path: Pa
     assert found[0].counts.counts.tolist() == found[1].counts.counts.tolist()
     assert len(found[0].steps.states) == len(found[1].steps.states)
     assert set(found[0].steps.memory) == {"", "seen"}
+    risks = [rule_risks(each, RiskOptions()) for each in found]
+    values = [np.concatenate([each.table.values, each.other_risks]) for each in risks]
+    assert values[0].tolist() == values[1].tolist()
+    assert (values[0] > 0.01).any()
 
 
 def test_propositions_of_the_section_are_part_of_symbols(tmp_path: Path) -> None:
