@@ -14,7 +14,7 @@ from ..chain.contexts import END, START, UNSEEN, Contexts, RuleCounts, SymbolSet
 from ..chain.learned import Counted
 from ..chain.risks import Basis
 from ..chain.steps import StepTable
-from ..chain.walks import Walks
+from ..chain.walks import no_walks
 from ..error import PredictError
 from ..estimation.nested import NestedEstimate, NestedLevel, jeffreys_top
 from ..estimation.options import EstimateOptions, estimated
@@ -158,7 +158,7 @@ class RuleChain:
                 transitions[:, 1].astype(np.int32),
                 transitions[:, 2],
             ),
-            walks=_no_walks(),
+            walks=no_walks(),
         )
 
     def highs(self, counted: Counted, within: int | None) -> F64:
@@ -216,12 +216,6 @@ class LearnedChain:
             hint = "learn the chain again from these rules"
             raise PredictError("TRL803", self.where, f"the chain has no rule {pack}/{rule}", hint)
         return self.rules[pack, rule]
-
-    def check(self, pack: str, rule: str, digest: str) -> None:
-        """Raise PredictError (TRL803) where the chain was not learned from the rule with this digest."""
-        if self.rule(pack, rule).digest != digest:
-            what = f"the chain was learned from another version of {pack}/{rule}"
-            raise PredictError("TRL803", self.where, what, "learn the chain again from these rules")
 
     def risk(
         self,
@@ -295,7 +289,7 @@ class LearnedChain:
         return sampled_continuations(counted, estimate, start, within, n, np.random.default_rng(seed))
 
 
-def chain_rule(content: Mapping[str, Any], counts: pl.DataFrame | None, risks: pl.DataFrame) -> RuleChain:
+def chain_rule(content: Mapping[str, Any], counts: pl.DataFrame, risks: pl.DataFrame) -> RuleChain:
     """Return a rule from its part of `chain.json` and its rows of the tables."""
     horizons = {within: column for column, within in enumerate(content["horizons"])}
     agents = tuple(content["agents"])
@@ -335,7 +329,7 @@ def chain_rule(content: Mapping[str, Any], counts: pl.DataFrame | None, risks: p
         context_violating=table("violating"),
         bases=tuple(map(Basis, contexts["basis"].to_list())),
         contexts=contexts.with_columns(visited),
-        counts=risks.clear() if counts is None else counts,
+        counts=counts,
     )
 
 
@@ -343,13 +337,3 @@ def _nested(counted: Counted, stored: Iterable[Mapping[str, Any]]) -> NestedEsti
     """Return the estimate with stored weights: without folds of sessions none can be chosen."""
     levels = tuple(NestedLevel(tuple(each["columns"]), each["kappa"]) for each in stored)
     return NestedEstimate(jeffreys_top(counted), levels)
-
-
-def _no_walks() -> Walks:
-    return Walks(
-        contexts=np.empty(0, dtype=np.int32),
-        violated=np.empty(0, dtype=np.bool_),
-        bounds=np.zeros(1, dtype=np.int64),
-        sessions=np.empty(0, dtype=np.int32),
-        endings=np.empty(0, dtype=np.uint8),
-    )
