@@ -46,21 +46,21 @@ class Symbol:
     """A symbol of a user's message: the number of its letter, and whether it carries the slice's value."""
 
     letter: int
-    own: bool
+    is_own: bool
 
     @property
     def text(self) -> str:
         """Return the text of the symbol."""
-        return "user:" + ",".join(sorted(LETTERS[self.letter])) + "+own" * self.own
+        return "user:" + ",".join(sorted(LETTERS[self.letter])) + "+own" * self.is_own
 
 
 def symbols_of(kind: str, random: Random) -> list[Symbol]:
     """Return three symbols: those that pass `steps`, three of the four letters, or some with the value."""
     if kind == "steps":
-        return [Symbol(letter, own=False) for letter in (1, 2, 3)]
+        return [Symbol(letter, is_own=False) for letter in (1, 2, 3)]
     chosen = random.sample(range(len(LETTERS)), 3)
     owns = [True, False, random.random() < 0.5] if kind == "sliced" else [False] * 3
-    return [Symbol(letter, own) for letter, own in zip(chosen, owns, strict=True)]
+    return [Symbol(letter, is_own) for letter, is_own in zip(chosen, owns, strict=True)]
 
 
 def rule_of(formula: Formula, recover: Recover, kind: str, number: int) -> Rule:
@@ -113,7 +113,7 @@ class Oracle:
     def risks(self, history: Sequence[int], within: int) -> list[float]:
         """Return the risk within 1, 2, ... events after the symbols of `history`, by all words."""
         letters = np.array([symbol.letter for symbol in self.symbols])
-        own = np.array([symbol.own for symbol in self.symbols])
+        is_own = np.array([symbol.is_own for symbol in self.symbols])
         size = len(self.symbols)
         run, state, start = (np.zeros(1, dtype=np.int64) for _ in range(3))
         last, begun = np.full(1, size), np.zeros(1, dtype=bool)
@@ -133,7 +133,7 @@ class Oracle:
             run, state = self.reference.next[before, letter], self.machine[state, letter]
             trace = np.concatenate([np.repeat(trace, len(taken), axis=1), letter[None, :]])
             start = np.where(self.reference.fresh[run], place + 1, start)
-            begun |= own[last]
+            begun |= is_own[last]
             if not is_history:
                 violated = self.reference.verdict[before, letter] == CODES[Verdict.VIOLATED]
                 violated &= ~self.reference.final[before]
