@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from ...rules.model.rule import RuleSet
-from ..counting.split import Split
-from ..counting.watched_rules import WatchedRules
 from ..folder.tables import RuleToWrite
+from ..validation.calibration import SCORES
 from ..validation.fit import ChainFit
 from ..validation.thresholds import RiskThreshold
-from .learn_rule import LearnedFrom, RuleLearned
-from .options import LearnOptions
+from .learn import ChainLearned
+from .learn_rule import RuleLearned, fit_warnings
 from .sample_sizes import SampleSizes
 
 DECIMALS = 9
 """Decimals of the numbers of a document: it must be the same on every machine."""
 
 
-def chain_document(
-    learned: LearnedFrom, rule_set: RuleSet, options: LearnOptions, split: Split
-) -> dict[str, Any]:
+def chain_document(chain: ChainLearned) -> dict[str, Any]:
     """Return what a chain was learned from, and the options that decide its risks and their evidence.
 
     It has the texts of the packs, from which the rules and their steps can be made again.
     """
+    learned, options, split = chain.source, chain.learning.options, chain.learning.split
     estimate = options.risks.estimate
     smoothing = "nested" if estimate.alpha is None else f"laplace:{estimate.alpha:g}"
     return {
@@ -43,13 +40,16 @@ def chain_document(
         "learned": learned.learned,
         "events": learned.events,
         "inputs": {"files": learned.files, "sha256": learned.digest},
-        "packs": dict(rule_set.sources),
+        "by": chain.learning.by,
+        "warnings": [text for rule in chain.rules for text in fit_warnings(rule)],
+        "packs": dict(chain.rule_set.sources),
     }
 
 
-def rules_to_write(rules: Sequence[RuleLearned], watched: WatchedRules, split: Split) -> list[RuleToWrite]:
-    """Return the learned rules for the chain's folder; they are those of `watched`, in its order."""
-    is_held_out = split.hold_out > 0
+def rules_to_write(chain: ChainLearned) -> list[RuleToWrite]:
+    """Return the learned rules for the chain's folder."""
+    watched = chain.watched
+    is_held_out = chain.learning.split.hold_out > 0
     return [
         RuleToWrite(
             learned.risks,
@@ -57,24 +57,25 @@ def rules_to_write(rules: Sequence[RuleLearned], watched: WatchedRules, split: S
             watched.fingerprint(number),
             rule_document(learned, rule.severity.value, is_held_out=is_held_out),
         )
-        for number, (learned, rule) in enumerate(zip(rules, watched.rules, strict=True))
+        for number, (learned, rule) in enumerate(zip(chain.rules, watched.rules, strict=True))
     ]
 
 
 def rule_document(learned: RuleLearned, severity: str, *, is_held_out: bool) -> dict[str, Any]:
     """Return the evidence for the risks of a rule.
 
-    There is no threshold unless sessions were held out: those that a chain was learned from prove nothing
-    about its risks.
+    There is no threshold and no score unless sessions were held out: those that a chain was learned from
+    prove nothing about its risks.
     """
     horizons = learned.risks.table.horizons
-    thresholds = learned.thresholds if is_held_out else ()
+    thresholds, scores = (learned.thresholds, learned.scores) if is_held_out else ((), ())
     return {
         "severity": severity,
         "sessions": learned.sessions,
         "violating": learned.violating,
         "fit": [_fit(*each) for each in zip(horizons, learned.fits, strict=True)],
         "thresholds": [_threshold(*each) for each in zip(horizons, thresholds, strict=is_held_out)],
+        "scores": [_score(*each) for each in zip(horizons, scores, strict=is_held_out)],
         "sample_sizes": _sizes(learned.sizes),
     }
 
@@ -87,6 +88,11 @@ def _fit(within: int | None, fit: ChainFit) -> dict[str, Any]:
         "visits": fit.visits,
         "outside_visits": fit.outside_visits,
     }
+
+
+def _score(within: int | None, scores: Mapping[str, float]) -> dict[str, Any]:
+    counts = {name: int(scores[name]) for name in ("visits", "violating")}
+    return {"within": within, **counts, **{name: number(scores[name]) for name in SCORES}}
 
 
 def _threshold(within: int | None, found: RiskThreshold) -> dict[str, Any]:
