@@ -10,6 +10,7 @@ import polars as pl
 
 from ...schemas.event import Event, Kind
 from ...schemas.frames.events import event_frame
+from ...schemas.records.risk_crossing import RiskCrossing, encode_crossing
 from ...schemas.records.session_status import SessionStatus, StatusChange
 from ...schemas.records.verdict_record import VerdictRecord, encode_verdict
 from ...schemas.time import parse_time
@@ -46,6 +47,7 @@ def add_outputs(batch: StoreChanges, outputs: Outputs, given: int) -> None:
         if event.kind is Kind.END:
             batch.closes.append((event.time, event.session_id, event.occurrence))
     batch.verdicts += [verdict_row(record, given) for record in outputs.records]
+    batch.crossings += [crossing_row(crossing, given) for crossing in outputs.crossings]
     # The first row of a rule and occurrence sets `applied`: a violating session counts when it violates.
     for status in sorted(outputs.statuses, key=lambda status: status.status is SessionStatus.APPLIED):
         if status.status in _TIMES:
@@ -74,6 +76,27 @@ def verdict_row(record: VerdictRecord, given: int) -> tuple[object, ...]:
         int(record.history),
         given,
         encode_verdict(record),
+    )
+
+
+def crossing_row(crossing: RiskCrossing, given: int) -> tuple[object, ...]:
+    """Return the row of a crossing; `given` is the time at which it was found."""
+    return (
+        crossing.id,
+        crossing.level.value,
+        crossing.pack,
+        crossing.rule,
+        crossing.session_id,
+        _ns(crossing.occurrence),
+        crossing.seq,
+        _ns(crossing.time),
+        crossing.risk,
+        crossing.threshold,
+        crossing.severity.value,
+        crossing.agent,
+        int(crossing.history),
+        given,
+        encode_crossing(crossing),
     )
 
 
