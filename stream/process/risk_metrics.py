@@ -9,7 +9,7 @@ from typing import Protocol
 from prometheus_client import CollectorRegistry
 
 from ...schemas.records.risk_crossing import RiskCrossing, RiskLevel
-from .metrics import counter, gauge
+from .metrics import OTHER, counter, gauge
 
 
 class FollowedOutputs(Protocol):
@@ -29,7 +29,7 @@ class RiskMetrics:
     def __init__(self, registry: CollectorRegistry, labels_of: Callable[[str, str], tuple[str, str]]) -> None:
         self._labels_of = labels_of
         text = "Learned chains that the process has."
-        self._loaded = gauge(registry, "chains_loaded", text)
+        self.chains_loaded = gauge(registry, "chains_loaded", text)
         self._crossings = counter(
             registry, "risk_crossings", "Crossings of a risk's threshold.", "pack", "rule", "level"
         )
@@ -37,10 +37,9 @@ class RiskMetrics:
         self._unseen = counter(registry, "risk_unseen_events", text)
         self._followed = counter(registry, "risk_followed_events", "Events of sessions that a chain follows.")
 
-    def load(self, rules: Iterable[tuple[str, str]]) -> None:
-        """Note that a chain follows these rules, whose counters begin at 0."""
-        self._loaded.set(1)
-        for rule in rules:
+    def add_rules(self, rules: Iterable[tuple[str, str]]) -> None:
+        """Give rules counters at 0 before their first crossing."""
+        for rule in (*rules, (OTHER, OTHER)):
             for level in RiskLevel:
                 self._crossings.labels(*self._labels_of(*rule), level)
 

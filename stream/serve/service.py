@@ -86,7 +86,8 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
     metrics, doctor = ServeMetrics((rule.pack, rule.id) for rule in service.compiled.rules), Doctor()
     metrics.store_bytes.set_function(partial(_size, service.store / FILE))
     if service.chain is not None:
-        metrics.risk.load(service.chain.rules)
+        metrics.risk.chains_loaded.set(1)
+        metrics.risk.add_rules(service.chain.rules)
     with (
         using(service.store / FILE),
         closing(open_store(service.store, token_hex(32))) as store,
