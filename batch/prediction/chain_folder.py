@@ -7,7 +7,15 @@ from hashlib import sha256
 from pathlib import Path
 
 from ...predict.folder.tables import CHAIN, COUNTS, RISK, RuleToWrite, chain_json, chain_tables
+from ...predict.learning.document import chain_document, rules_to_write
+from ...predict.learning.learn import ChainLearned
 from ..evidence.output_folder import replacing
+
+
+def write_learned(out: Path, chain: ChainLearned, since: str | None = None, until: str | None = None) -> str:
+    """Write a learned chain like `write_chain`; the times are those of the sessions that were read."""
+    document = chain_document(chain) | {"since": since, "until": until}
+    return write_chain(out, rules_to_write(chain), document)
 
 
 def write_chain(out: Path, rules: Sequence[RuleToWrite], document: Mapping[str, object]) -> str:

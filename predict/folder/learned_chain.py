@@ -14,7 +14,7 @@ from ..chain.contexts import END, START, UNSEEN, Contexts, RuleCounts, SymbolSet
 from ..chain.learned import Counted
 from ..chain.risks import Basis
 from ..chain.steps import StepTable
-from ..chain.walks import Walks
+from ..chain.walks import no_walks
 from ..error import PredictError
 from ..estimation.nested import NestedEstimate, NestedLevel, jeffreys_top
 from ..estimation.options import EstimateOptions, estimated
@@ -158,7 +158,7 @@ class RuleChain:
                 transitions[:, 1].astype(np.int32),
                 transitions[:, 2],
             ),
-            walks=_no_walks(),
+            walks=no_walks(),
         )
 
     def highs(self, counted: Counted, within: int | None) -> F64:
@@ -337,13 +337,3 @@ def _nested(counted: Counted, stored: Iterable[Mapping[str, Any]]) -> NestedEsti
     """Return the estimate with stored weights: without folds of sessions none can be chosen."""
     levels = tuple(NestedLevel(tuple(each["columns"]), each["kappa"]) for each in stored)
     return NestedEstimate(jeffreys_top(counted), levels)
-
-
-def _no_walks() -> Walks:
-    return Walks(
-        contexts=np.empty(0, dtype=np.int32),
-        violated=np.empty(0, dtype=np.bool_),
-        bounds=np.zeros(1, dtype=np.int64),
-        sessions=np.empty(0, dtype=np.int32),
-        endings=np.empty(0, dtype=np.uint8),
-    )

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
-from ...rules.model.rule import RuleSet
-from ..counting.split import Split
-from ..counting.watched_rules import WatchedRules
 from ..folder.tables import RuleToWrite
 from ..validation.fit import ChainFit
 from ..validation.thresholds import RiskThreshold
-from .learn_rule import LearnedFrom, RuleLearned
-from .options import LearnOptions
+from .learn import ChainLearned
+from .learn_rule import RuleLearned
 from .sample_sizes import SampleSizes
 
 DECIMALS = 9
 """Decimals of the numbers of a document: it must be the same on every machine."""
 
 
-def chain_document(
-    learned: LearnedFrom, rule_set: RuleSet, options: LearnOptions, split: Split
-) -> dict[str, Any]:
+def chain_document(chain: ChainLearned) -> dict[str, Any]:
     """Return what a chain was learned from, and the options that decide its risks and their evidence.
 
     It has the texts of the packs, from which the rules and their steps can be made again.
     """
+    learned, options, split = chain.source, chain.learning.options, chain.learning.split
     estimate = options.risks.estimate
     smoothing = "nested" if estimate.alpha is None else f"laplace:{estimate.alpha:g}"
     return {
@@ -43,13 +38,15 @@ def chain_document(
         "learned": learned.learned,
         "events": learned.events,
         "inputs": {"files": learned.files, "sha256": learned.digest},
-        "packs": dict(rule_set.sources),
+        "by": chain.learning.by,
+        "packs": dict(chain.rule_set.sources),
     }
 
 
-def rules_to_write(rules: Sequence[RuleLearned], watched: WatchedRules, split: Split) -> list[RuleToWrite]:
-    """Return the learned rules for the chain's folder; they are those of `watched`, in its order."""
-    is_held_out = split.hold_out > 0
+def rules_to_write(chain: ChainLearned) -> list[RuleToWrite]:
+    """Return the learned rules for the chain's folder."""
+    watched = chain.watched
+    is_held_out = chain.learning.split.hold_out > 0
     return [
         RuleToWrite(
             learned.risks,
@@ -57,7 +54,7 @@ def rules_to_write(rules: Sequence[RuleLearned], watched: WatchedRules, split: S
             watched.fingerprint(number),
             rule_document(learned, rule.severity.value, is_held_out=is_held_out),
         )
-        for number, (learned, rule) in enumerate(zip(rules, watched.rules, strict=True))
+        for number, (learned, rule) in enumerate(zip(chain.rules, watched.rules, strict=True))
     ]
 
 
