@@ -36,10 +36,11 @@ class RiskMetrics:
         text = "Events with a symbol that their chain lacks, of sessions that a chain follows."
         self._unseen = counter(registry, "risk_unseen_events", text)
         self._followed = counter(registry, "risk_followed_events", "Events of sessions that a chain follows.")
+        self.add_rules([(OTHER, OTHER)])
 
     def add_rules(self, rules: Iterable[tuple[str, str]]) -> None:
         """Give rules counters at 0 before their first crossing."""
-        for rule in (*rules, (OTHER, OTHER)):
+        for rule in rules:
             for level in RiskLevel:
                 self._crossings.labels(*self._labels_of(*rule), level)
 

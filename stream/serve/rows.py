@@ -25,9 +25,13 @@ _EVENT = msgspec.json.Decoder(Event)
 
 
 class _JudgedBy(msgspec.Struct):
-    """The field of a row beside its event: the digest of its rule set, which rows of version 1 lack."""
+    """The fields of a row beside its event: the digest of its rule set, which rows of version 1 lack.
+
+    `chain` is the digest of the chain that followed its session; a row has it only where there is a chain.
+    """
 
     rules: str | None = None
+    chain: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
 _JUDGED_BY = msgspec.json.Decoder(_JudgedBy)
@@ -42,8 +46,9 @@ _TIMES = {
 def add_outputs(batch: StoreChanges, outputs: Outputs, given: int) -> None:
     """Add the outputs to a batch; `given` is the time now."""
     batch.outputs = outputs
-    for event, rules in zip(outputs.events, outputs.digests, strict=True):
-        batch.events.append(event_row(event, rules))
+    chains = outputs.chains or [msgspec.UNSET] * len(outputs.events)
+    for event, rules, chain in zip(outputs.events, outputs.digests, chains, strict=True):
+        batch.events.append(event_row(event, rules, chain))
         if event.kind is Kind.END:
             batch.closes.append((event.time, event.session_id, event.occurrence))
     batch.verdicts += [verdict_row(record, given) for record in outputs.records]
@@ -54,9 +59,11 @@ def add_outputs(batch: StoreChanges, outputs: Outputs, given: int) -> None:
             batch.statuses.append(_status_row(status))
 
 
-def event_row(event: Event, rules: str) -> tuple[str, int, int, int, str, bytes]:
-    """Return the row of an event that the rule set with this digest judged."""
-    row = b'%s,"rules":%s}' % (_ROW.encode(event)[:-1], msgspec.json.encode(rules))
+def event_row(
+    event: Event, rules: str, chain: str | msgspec.UnsetType | None = msgspec.UNSET
+) -> tuple[str, int, int, int, str, bytes]:
+    """Return the row of an event that the rule set with this digest judged, and the chain followed."""
+    row = b"%s,%s" % (_ROW.encode(event)[:-1], _ROW.encode(_JudgedBy(rules, chain))[1:])
     return event.session_id, event.occurrence, event.seq, event.time, event.kind.value, row
 
 
@@ -122,6 +129,14 @@ def frame_of(rows: Sequence[bytes]) -> pl.DataFrame:
 def rules_of(rows: Sequence[bytes]) -> list[str | None]:
     """Return the digest of the rule set that judged each of these rows, None where the row lacks it."""
     return [judged_by.rules for judged_by in _read(_JUDGED_BY, rows)]
+
+
+def chains_of(rows: Sequence[bytes]) -> list[str | None] | None:
+    """Return the digest of the chain that followed each of these rows; None where no row states any."""
+    found = [judged_by.chain for judged_by in _read(_JUDGED_BY, rows)]
+    if all(chain is msgspec.UNSET for chain in found):
+        return None
+    return [None if isinstance(chain, msgspec.UnsetType) else chain for chain in found]
 
 
 def _read(decoder: msgspec.json.Decoder[T], rows: Sequence[bytes]) -> list[T]:

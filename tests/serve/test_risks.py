@@ -8,6 +8,7 @@ from random import Random
 
 import httpx
 import orjson
+import polars as pl
 import pytest
 from tracline.batch.prepare.options import AuditOptions
 from tracline.rules.engine.judge import compile_rule_set
@@ -54,6 +55,8 @@ def test_crossings_are_those_of_an_audit_of_the_archive(
     found = {row[0]: orjson.loads(row[3]) for row in rows}
     assert len(found) == len(rows) > 20
     assert found == {line["id"]: line for line in lines}
+    archive = pl.read_parquet(tmp_path / "archive" / "**" / "*.parquet")
+    assert set(archive["chain"].to_list()) == {followed(chain, pack).digest}
     assert all((line["level"], line["risk"]) == tuple(row[1:3]) for row in rows for line in [found[row[0]]])
 
 

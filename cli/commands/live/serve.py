@@ -99,8 +99,8 @@ def command(
     --open shows each ARCHIVE, which may be anything that `tracline audit` reads, with the verdicts of an
     audit by --rules. Nothing is received or changed; --state, --archive and --grpc-port do not apply.
 
-    --predict warns of sessions in which a rule is likely to be violated within the next events, as a chain
-    of `tracline predict learn` says; the console shows risks over sessions, and why.
+    --predict follows a chain of `tracline predict learn`, and warns of sessions in which a rule is likely to
+    be violated within the next events; the console shows risks over sessions, and why.
     """
     if predict is None and above is not None:
         raise click.UsageError("--above requires --predict.")
@@ -189,11 +189,13 @@ class ServeArchive:
         """Write the judged events with these numbers, except those that the archive has."""
         import polars as pl
 
-        from ....archive.writer import RULES_COLUMN
-        from ....stream.serve.rows import frame_of, rules_of
+        from ....archive.writer import CHAIN_COLUMN, RULES_COLUMN
+        from ....stream.serve.rows import chains_of, frame_of, rules_of
 
-        rules = pl.Series(RULES_COLUMN, rules_of(rows), pl.String)
-        self.writer.write(frame_of(rows).with_columns(rules), self.source, (first, last))
+        columns = [pl.Series(RULES_COLUMN, rules_of(rows), pl.String)]
+        if (chains := chains_of(rows)) is not None:
+            columns.append(pl.Series(CHAIN_COLUMN, chains, pl.String))
+        self.writer.write(frame_of(rows).with_columns(columns), self.source, (first, last))
 
     def mark(self, watermark: int) -> None:
         """Enter the watermark up to which the archive has all judged events."""
