@@ -23,6 +23,7 @@ _MODULES = {
     "Asker": ".sampling.asker",
     "ModelEndpoint": ".sampling.endpoint",
     "Sampler": ".sampling.sampler",
+    "learn": ".learning.learn",
     "load_chain": ".folder.load",
 }
 

@@ -25,7 +25,7 @@ from ..evidence import bundle
 from ..evidence.output_folder import staged
 from ..findings.bundle_rules import keyed
 from ..findings.waiving import WaivedCounts
-from ..following.crossings import write_crossings
+from ..following.crossings import NOT_FOLLOWED, write_crossings
 from ..nights.night import Night, night_of
 from ..prepare import spill
 from ..prepare.ahead import behind
@@ -40,7 +40,7 @@ from .in_order import disordered, judge_in_order
 from .late_columns import LateColumns, explained
 from .open_sessions import OpenedIn, open_in_order, open_sessions
 from .row_order import RowOrder, row_order
-from .summary import AuditTally, summary
+from .summary import AuditTally, add_risks, summary
 
 FILE_ROWS_MIN = 1_000
 """Average rows of a file below which all sessions are sorted: opening a file twice takes longer."""
@@ -104,12 +104,14 @@ def audit(
         if rule_set.selection:
             content["selection"] = {option: list(words) for option, words in rule_set.selection.items()}
         bundle.write_rules(work / bundle.RULES, rule_set.sources)
+        followed = NOT_FOLLOWED
         if chain is not None:
-            write_crossings(work, draft.scratch, parts, chain, options, partial(on_progress, "following"))
+            on_rows = partial(on_progress, "following")
+            followed = write_crossings(work, draft.scratch, parts, chain, options, on_rows, draft.drawn)
+            add_risks(content["rules"].values(), followed.figures)
         by_key = keyed(zip(compiled.rules, compiled.digests, strict=True))
-        waived = draft.finish(content, auditing.opened, by_key)
-        chains = () if chain is None else (chain.digest,)
-        attest(work, {rule_set_digest(rule_set): compiled}, options, attesting, started, chains=chains)
+        waived = draft.finish(content, auditing.opened, by_key, risks=followed.drawn)
+        attest(work, {rule_set_digest(rule_set): compiled}, options, attesting, started, chain=chain)
     if waived is not None:
         waived.add_to(content)
     return AuditResult(content, population, examples, rows_in_order, waived)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ...rules.packs.load import load_texts
 from ..chain.learned import Counted
-from ..counting.watched_rules import WatchedRules, watch
-from ..error import PredictError
+from ..counting.watched_rules import WatchedRules
 from ..validation.behaviour import ViolatingShare, violating_share
+from .compiled_chain import compiled_chain
 
 if TYPE_CHECKING:
     from .learned_chain import LearnedChain, RuleChain
@@ -31,20 +30,10 @@ class ChainRules:
 
 
 def chain_rules(chain: LearnedChain) -> ChainRules:
-    """Compile the rules of a chain's packs.
-
-    Raises PredictError: TRL801 where the chain has no packs, TRL803 where it was learned from other rules.
-    """
-    packs: object = chain.document.get("packs")
-    if not isinstance(packs, dict):
-        hint = "learn the chain again with this release"
-        raise PredictError("TRL801", chain.where, "chain.json has no packs", hint)
-    every = load_texts(cast("dict[str, str]", packs))
-    taken = tuple(rule for rule in every.rules if (rule.pack, rule.id) in chain.rules)
-    watched = watch(replace(every, rules=taken))
+    """Compile the rules of a chain's packs, as `compiled_chain` does, and count by them."""
+    watched = compiled_chain(chain)
     rules = tuple(chain.rule(rule.pack, rule.id) for rule in watched.rules)
-    counted: list[Counted] = []
-    for number, rule in enumerate(rules):
-        chain.check(rule.pack, rule.rule, watched.compiled.digests[number])
-        counted.append(rule.counted(watched.step_table(number, rule.symbols.symbols)))
-    return ChainRules(chain, watched, rules, tuple(counted))
+    counted = tuple(
+        rule.counted(watched.step_table(number, rule.symbols.symbols)) for number, rule in enumerate(rules)
+    )
+    return ChainRules(chain, watched, rules, counted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,12 @@ from ...rules.engine.kernel import SLICES_MAX
 from ...rules.engine.kernel_loop import NO_SLICE
 from ...rules.model.arrays import I32, I64, Mask
 from ..counting.labelled_sessions import LabelledSessions
-from ..counting.sequences import SymbolNumbers
+from ..counting.sequences import Sequences, SymbolNumbers, sequences
+from ..counting.symbols import of_slice
 from ..counting.watched_rules import WatchedRules
 from .follow_loop import NO_SYMBOL_YET, Crossings, FollowMemory, FollowTables, follow_events
-from .followed_risks import FollowedRisks
-from .rule_tables import RuleTables
+from .followed_risks import NO_RISK, FollowedRisks
+from .rule_tables import RuleTables, chain_symbol
 
 
 class RuleFollower:
@@ -49,6 +51,26 @@ class RuleFollower:
             slices = np.ascontiguousarray(sessions.slices[:, self.key])
         events = sessions.codes, sessions.over, slices
         return follow(tables.arrays(), self.risks.threshold, (begins, ends), events, memory)
+
+    def sequences(self, sessions: LabelledSessions) -> Iterator[tuple[Sequences, I32]]:
+        """Yield the sequences of the counted sessions, some at a time, with the place of the risk by place.
+
+        The start of a sequence is no event, and has none.
+        """
+        for found in sequences(self._watched, self.rule, sessions, self._symbols, self._steps):
+            codes = range(len(self._symbols.texts))
+            texts = [
+                chain_symbol(self.risks, self.rule, self._symbols, number, is_own=is_own)
+                for number in codes
+                for is_own in (False, True)
+            ]
+            states, memory = self._steps.names()
+            places = self.risks.places(texts, states.tolist(), memory)[found.symbols, found.rows]
+            yield found, np.where(found.symbols < 0, NO_RISK, places).astype(np.int32)
+
+    def symbol(self, number: int) -> str:
+        """Return the text of a symbol of `sequences`."""
+        return of_slice(self._symbols.texts[number // 2], bool(number % 2))
 
     def tables(self) -> RuleTables:
         """Return empty tables of the rule, with the rows of its step table that were reached."""

@@ -53,7 +53,11 @@ class RuleTables:
         joined[: len(self._marks)] |= self._marks
         self._marks = joined
         codes: list[int] = numbers.tolist()
-        texts = [self._text(number, is_own) for number in codes for is_own in (False, True)]
+        texts = [
+            chain_symbol(self.risks, self._rule, self._symbols, number, is_own=is_own)
+            for number in codes
+            for is_own in (False, True)
+        ]
         self._texts += texts
         self._built = None
         is_stepped: list[bool] = (columns != NOT_SEEN).tolist()
@@ -101,10 +105,13 @@ class RuleTables:
         places: I32 = self.risks.places([symbol], [int(states[row])], [memory[row]])
         return self.risks.at(int(places[0, 0]))
 
-    def _text(self, number: int, is_own: bool) -> str:
-        """Return the symbol of an event for the chain: that of all rare ones where it knows no other."""
-        text = of_slice(self._symbols.texts[number], is_own)
-        letters = self._symbols.letters[self._rule].get(number)
-        if letters is None or self.risks.knows(text):
-            return text
-        return of_slice(RARE + letters.text, is_own)
+
+def chain_symbol(
+    risks: FollowedRisks, rule: int, symbols: SymbolNumbers, number: int, *, is_own: bool
+) -> str:
+    """Return the symbol of an event for the chain: that of all rare ones where it knows no other."""
+    text = of_slice(symbols.texts[number], is_own)
+    letters = symbols.letters[rule].get(number)
+    if letters is None or risks.knows(text):
+        return text
+    return of_slice(RARE + letters.text, is_own)

@@ -22,7 +22,6 @@ from ...rules.model.arrays import I32, I64
 from ...schemas.event import Kind
 from ..counting.labelled_sessions import DistinctEvents
 from ..counting.sequences import SymbolNumbers
-from ..folder.fingerprint import machine_fingerprint
 from .batch_slots import BatchSlots, batch_slots
 from .follow_loop import UP, Crossings
 from .followed_chain import FollowedChain
@@ -274,8 +273,7 @@ def _tables_digest(chain: FollowedChain, rules: Sequence[int]) -> str:
             [
                 watched.rules[rule].pack,
                 watched.rules[rule].id,
-                machine_fingerprint(watched.compiled.machines[rule]),
-                [[each.name, each.next, each.true] for _, each in watched.memory[watched.rules[rule].pack]],
+                watched.fingerprint(rule),
             ]
             for rule in rules
         ),

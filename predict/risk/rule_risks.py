@@ -8,16 +8,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ...rules.model.arrays import F64, I32, I64, Mask
-from ..chain.contexts import Contexts
+from ..chain.contexts import NODES_MAX, Contexts
 from ..chain.learned import Counted
-from ..chain.risks import DIGITS, Basis, RiskTable
+from ..chain.risks import DIGITS, HORIZON_MAX, Basis, RiskTable
+from ..error import PredictError
 from ..estimation.expectation import NextSymbolChain, next_probabilities
-from ..estimation.nested import NestedEstimate, chosen_weights, nested
+from ..estimation.nested import NestedEstimate, chosen_weights, over_labels
 from ..estimation.options import EstimateOptions, estimated
 from .solve import RiskSolver
-
-HORIZON_MAX = 1_000
-"""Events of the longest horizon but that of ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +59,21 @@ class RuleRisks:
 def rule_risks(counted: Counted, options: RiskOptions) -> RuleRisks:
     """Return the risks of a rule, rounded to `DIGITS` decimals and NaN where the rule has stopped.
 
-    Raises ValueError where an impossible pair of symbols occurs, and PredictError where no risk of ever can
-    be certified.
+    Raises ValueError where an impossible pair of symbols occurs, and PredictError (TRL810) where no risk of
+    ever can be certified, or where agents, symbols and rows are too many.
     """
     assert all(each is None or 1 <= each <= HORIZON_MAX for each in options.horizons)
     horizons = tuple(sorted(set(options.horizons), key=lambda each: (each is None, each)))
     agents = counted.agents
     if len(agents) > 1:
         counted = replace(counted, agents=(*agents, ""))
+    _check_size(counted)
     estimate = estimated(counted, options.estimate)
     chain = NextSymbolChain(counted, estimate)
     solver = RiskSolver(counted, chain)
     solved = solver.each_within(horizons)
     columns = _unseen_columns(counted, options.estimate.has_history)
-    unseen, labels = chosen_weights(counted, columns), nested(counted, has_history=False)
+    unseen, labels = chosen_weights(counted, columns), over_labels(counted)
     tables = [_with_unseen(counted, unseen, values, solver.gains(before)) for values, before in
               (solved[each] for each in horizons)]  # fmt: skip
     others = other_contexts(counted)
@@ -83,6 +82,14 @@ def rule_risks(counted: Counted, options: RiskOptions) -> RuleRisks:
     table = RiskTable(horizons, _risks_at(counted, tables, counted.contexts))
     other_risks = _risks_at(counted, tables, others)
     return RuleRisks(counted, agents, options, estimate, unseen, labels, table, learned, others, other_risks)
+
+
+def _check_size(counted: Counted) -> None:
+    agents, symbols, rows = len(counted.agents), counted.symbols.boundary + 1, len(counted.steps.states)
+    if agents * symbols * rows > NODES_MAX:
+        what = f"{agents:,} agents, {symbols:,} symbols and {rows:,} states together"
+        hint = f"agents times symbols times states may be {NODES_MAX:,}: learn without --by"
+        raise PredictError("TRL810", f"{counted.pack}/{counted.rule}", what, hint)
 
 
 def risk_table(counted: Counted, chain: NextSymbolChain, horizons: Iterable[int | None]) -> RiskTable:

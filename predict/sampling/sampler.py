@@ -108,7 +108,7 @@ class Sampler:
         found: list[SampledRisk] = []
         for number, rule in enumerate(compiled.rules):
             of_rule = [outcomes[number] for outcomes in drawn]
-            judged = [each for each in of_rule if each is not None and not each.is_stopped]
+            judged = [each for each in of_rule if each is not None and (each.violated or not each.is_stopped)]
             hits = sum(each.violated for each in judged)
             low, high = wilson(hits, len(judged), self.confidence)
             found.append(SampledRisk(rule.pack, rule.id, hits, len(judged), low, high))
@@ -136,7 +136,7 @@ class _Drawing:
             self._answer_calls(messages)
             events = [*self.history, *continued(self.history, before, messages)]
             found = rule_outcomes(self.compiled, events, len(self.history), within)
-            if all(each is None or each.is_stopped or each.is_known(within) for each in found):
+            if all(each is None or each.is_stopped or each.violated or each.seen >= within for each in found):
                 break
         return found
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...rules.model.arrays import F64, I64, Mask
+from ...rules.model.arrays import F64, I32, I64, Mask
 from ..chain.walks import Walks
 from ..detector import (
     NO_EVIDENCE,
@@ -69,7 +69,7 @@ def drift_evidence(
     none (NaN), or one of 0 or 1, are no bets. `is_own` is true of the contexts after an event of the slice's
     own, which only a rule with slices has.
     """
-    limits, ranks = highs[walks.contexts], _ranks(walks)
+    limits, ranks = highs[walks.contexts], ranks_of(walks.sessions)
     is_bet = taken & found.is_known(1) & (limits > 0) & (limits < 1)
     if is_own.any():
         is_bet &= (np.repeat(ranks, np.diff(walks.bounds)) == 1) | _has_begun(walks, is_own)
@@ -79,8 +79,8 @@ def drift_evidence(
     sequences, of_sequence = np.unique(numbers, return_inverse=True)
     sessions, of_session = np.unique(walks.sessions[sequences], return_inverse=True)
     logs = np.zeros((len(sequences), len(settings.ratios)))
-    np.add.at(logs, of_sequence, _log_bets(highs, settings)[walks.contexts[bets], violated])
-    logs = _of_sessions(logs, of_session, ranks[sequences] if is_own.any() else None)
+    np.add.at(logs, of_sequence, log_bets(highs, settings)[walks.contexts[bets], violated])
+    logs = of_sessions(logs, of_session, ranks[sequences] if is_own.any() else None)
     ticks = _ticks(of_session[of_sequence], violated, limits[bets], logs)
     evidence, alarms = _detected(ticks, settings)
     return DriftEvidence(
@@ -88,10 +88,10 @@ def drift_evidence(
     )
 
 
-def _ranks(walks: Walks) -> I64:
+def ranks_of(sessions: I32) -> I64:
     """Return the place of each sequence among those of its session, from 1."""
-    numbers = np.arange(len(walks.sessions))
-    is_first = np.append(True, walks.sessions[1:] != walks.sessions[:-1])[: len(numbers)]
+    numbers = np.arange(len(sessions))
+    is_first = np.append(True, sessions[1:] != sessions[:-1])[: len(numbers)]
     return numbers - np.maximum.accumulate(np.where(is_first, numbers, 0)) + 1
 
 
@@ -101,7 +101,7 @@ def _has_begun(walks: Walks, is_own: Mask) -> Mask:
     return seen[1:] > np.repeat(seen[walks.bounds[:-1]], np.diff(walks.bounds))
 
 
-def _of_sessions(logs: F64, sessions: I64, ranks: I64 | None) -> F64:
+def of_sessions(logs: F64, sessions: I64, ranks: I64 | None) -> F64:
     """Return the log e-values of the sessions from those of their sequences; `ranks` are those of slices."""
     count = int(sessions.max(initial=-1)) + 1
     if ranks is None:
@@ -115,7 +115,7 @@ def _of_sessions(logs: F64, sessions: I64, ranks: I64 | None) -> F64:
     return sums
 
 
-def _log_bets(highs: F64, settings: DetectorSettings) -> F64:
+def log_bets(highs: F64, settings: DetectorSettings) -> F64:
     """Return the log e-values of one event, by context, outcome and ratio."""
     table = np.zeros((len(highs), 2, len(settings.ratios)))
     for context in np.flatnonzero((highs > 0) & (highs < 1)).tolist():

@@ -28,6 +28,11 @@ def risk_of(pack: str, rule: str) -> tuple[str, str]:
     return pack, RISK_PREFIX + rule
 
 
+def rule_id(name: str) -> str:
+    """Return the id of the rule under whose name, or whose risk's name, sessions are counted."""
+    return name.removeprefix(RISK_PREFIX)
+
+
 def counted_statuses(status: StatusChange) -> Iterator[tuple[tuple[str, str], SessionStatus]]:
     """Yield the rules that a status counts for, `CAPTURE` last, each with its status; none for a close.
 

@@ -179,11 +179,12 @@ class JudgingMetrics:
             if len(self._rules) < RULES_MAX:
                 self._rules.add((pack, rule))
             for verdict in GIVEN:
-                self._verdicts.labels(*self._labels_of(pack, rule), verdict)
+                self._verdicts.labels(*self.labels_of(pack, rule), verdict)
             for counted in SessionCount:
-                self._sessions.labels(*self._labels_of(pack, rule), counted)
+                self._sessions.labels(*self.labels_of(pack, rule), counted)
 
-    def _labels_of(self, pack: str, rule: str) -> tuple[str, str]:
+    def labels_of(self, pack: str, rule: str) -> tuple[str, str]:
+        """Return the label values of a rule: `OTHER` beyond the limit."""
         return (pack, rule) if (pack, rule) in self._rules else (OTHER, OTHER)
 
     def count(self, outputs: JudgedOutputs) -> None:
@@ -192,11 +193,11 @@ class JudgingMetrics:
             self._events.labels(kind).inc(count)
         given = Tally((record.pack, record.rule, record.verdict) for record in outputs.records)
         for (pack, rule, verdict), count in given.items():
-            self._verdicts.labels(*self._labels_of(pack, rule), verdict).inc(count)
+            self._verdicts.labels(*self.labels_of(pack, rule), verdict).inc(count)
         for change in outputs.statuses:
             if change.pack is not None and change.rule is not None:
                 for counted in change.counts:
-                    self._sessions.labels(*self._labels_of(change.pack, change.rule), counted).inc()
+                    self._sessions.labels(*self.labels_of(change.pack, change.rule), counted).inc()
         self.late.inc(outputs.late)
         self.repeats.inc(outputs.repeats)
 

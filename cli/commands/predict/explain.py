@@ -99,9 +99,10 @@ def horizon_of(rules: ChainRules, within: str | None) -> int | None:
         return None
     if within is None:
         return max(each for each in rules.chain.horizons if each is not None)
-    if not within.isdigit() or not 0 < int(within) <= HORIZON_MAX:
+    number = int(within) if within.isascii() and within.isdigit() and len(within) < 10 else 0
+    if not 0 < number <= HORIZON_MAX:
         raise click.BadParameter(f"{within!r} is not a number of events up to {HORIZON_MAX:,}, or ever")
-    return int(within)
+    return number
 
 
 def explained(
@@ -157,7 +158,8 @@ def as_json(found: ExplainedRisk) -> dict[str, Any]:
 
 def table_lines(session: str, name: str, found: ExplainedRisk) -> Iterator[str]:
     """Yield the explanation in words."""
-    from ...render.prediction import aligned_lines, horizon, percent
+    from ....predict.explaining.words import horizon, percent
+    from ...render.prediction import aligned_lines
 
     explanation, places = found.explanation, found.sequence.places
     yield f"{session}: {name}, {horizon(explanation.within)}"
@@ -184,7 +186,7 @@ def table_lines(session: str, name: str, found: ExplainedRisk) -> Iterator[str]:
 
 def rise_lines(sequence: SequenceRisks) -> Iterator[str]:
     """Yield the greatest rises in words."""
-    from ...render.prediction import percent
+    from ....predict.explaining.words import percent
 
     for rise in sequence.rises:
         place = sequence.places[rise.at]
@@ -195,7 +197,7 @@ def rise_lines(sequence: SequenceRisks) -> Iterator[str]:
 
 def path_lines(found: ExplainedRisk) -> Iterator[str]:
     """Yield the likeliest violating continuations."""
-    from ...render.prediction import percent
+    from ....predict.explaining.words import percent
 
     explanation = found.explanation
     if not explanation.paths:
@@ -210,7 +212,7 @@ def path_lines(found: ExplainedRisk) -> Iterator[str]:
 def decision_lines(explanation: RiskExplanation) -> Iterator[str]:
     """Yield for each side the next event that raises the risk most, and that which lowers it most."""
     from ....predict.explaining.next_symbols import Actor
-    from ...render.prediction import percent
+    from ....predict.explaining.words import percent
 
     for actor in Actor:
         for is_rise, word in ((True, "raises"), (False, "lowers")):

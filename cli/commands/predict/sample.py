@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 import click
 import orjson
 
+from ....schemas.time import rfc3339
 from ...options import (
     Command,
     RuleSelection,
@@ -151,6 +152,7 @@ def command(
     if format == "json":
         document = {
             "session": session,
+            "occurrence": rfc3339(events[-1].occurrence),
             "at": at,
             "within": choices.within,
             "how": "asked" if choices.ask else "sampled",
@@ -242,7 +244,8 @@ def _members(path: Path) -> dict[str, Any]:
 
 def table_lines(risks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield a heading and a line for each rule, the riskiest first."""
-    from ...render.prediction import aligned_lines, percent
+    from ....predict.explaining.words import percent
+    from ...render.prediction import aligned_lines
 
     ordered = sorted(risks, key=lambda each: -1.0 if each["risk"] is None else each["risk"], reverse=True)
     rows: list[tuple[str, ...]] = []

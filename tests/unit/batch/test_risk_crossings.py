@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from random import Random
 
@@ -20,6 +21,8 @@ from ...support.chains.chains_by_symbol import CHAIN, chain_of, expected_crossin
 from ...support.chains.counted_archives import PACK, random_sessions, rows
 from ...support.event_rows import START, write
 from ...support.evidence.bundle_lines import bundle_lines
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -53,7 +56,7 @@ def test_an_audit_writes_the_crossings_of_every_rule(desk: RuleSet, tmp_path: Pa
 def test_files_threads_and_spilled_buckets_change_no_byte(
     desk: RuleSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One file, and shuffled files with small buckets and threads, have the same `risk.jsonl`."""
+    """One file, and shuffled files with small buckets and threads, have the same crossings and figures."""
     sessions, random, chain = random_sessions(80, 12), Random(12), chain_of(desk)
     archive = write(tmp_path / "whole" / "events.parquet", rows(sessions))
     audit((str(archive),), desk, tmp_path / "one", AuditOptions(), chain=chain)
@@ -65,6 +68,11 @@ def test_files_threads_and_spilled_buckets_change_no_byte(
     files = (str(tmp_path / "files"),)
     audit(files, desk, tmp_path / "many", AuditOptions(threads=3), chain=chain)
     assert (tmp_path / "one" / "risk.jsonl").read_bytes() == (tmp_path / "many" / "risk.jsonl").read_bytes()
+    single, many = (json.loads((tmp_path / name / "summary.json").read_bytes()) for name in ("one", "many"))
+    assert single["rules"] == many["rules"]
+    assert (tmp_path / "one" / "sessions.jsonl").read_bytes() == (
+        tmp_path / "many" / "sessions.jsonl"
+    ).read_bytes()
 
 
 def test_crossings_outside_the_window_are_left_out(desk: RuleSet, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from tracline.batch.prediction.tallied import labelled_sessions, tallied
 from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.sources.discover import Population
 from tracline.predict.chain.learned import Counted
+from tracline.predict.chain.over_archive import over_archive
 from tracline.predict.chain.walks import CLOSED_UNMET, CUT
 from tracline.predict.counting.split import Split
 from tracline.predict.counting.tally import ChainTally
@@ -357,3 +358,26 @@ def test_agents_number_the_contexts_of_their_sessions(desk: RuleSet, tmp_path: P
     assert counts.agents == ("", "abe", "zed")
     first = counts.contexts.agents[counts.walks.contexts[counts.walks.bounds[:-1]]]
     assert first.tolist() == [2, 1, 0]
+
+
+def test_an_archive_has_the_rare_symbols_of_its_chain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is rare in it: so none of the sessions that a chain was learned from has an unseen symbol."""
+    rule_set, sessions = with_memory(tmp_path, MEMORY), random_sessions(60, 9, "r")
+    monkeypatch.setattr("tracline.predict.counting.numbering.SYMBOLS_MAX", 12)
+    chain = counted(sessions, rule_set, tmp_path)
+    known = [frozenset(counts.symbols.symbols) for counts in chain]
+    assert any(text.startswith("rare:") for symbols in known for text in symbols)
+    for limit in (12, 512):
+        monkeypatch.setattr("tracline.predict.counting.numbering.SYMBOLS_MAX", limit)
+        for number, count in ((0, 60), (1, 5)):
+            folder = tmp_path / f"{limit}-{number}"
+            folder.mkdir()
+            archive = tallied(
+                write(folder / "e.parquet", rows(sessions[:count])),
+                *(watch(rule_set), EVERYTHING, folder, AuditOptions(), Population()),
+            )
+            for first, second in zip(chain, archive.counted(known), strict=True):
+                assert over_archive(first, second).unseen == 0
+                assert set(second.symbols.symbols) <= set(first.symbols.symbols)

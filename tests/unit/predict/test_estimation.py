@@ -63,7 +63,7 @@ def test_table_2_of_nineteen_states() -> None:
     def collisions(alpha: float, absorbing: Sequence[str]) -> list[float]:
         rows = laplace(counts, alpha)
         for state in map(STATES.index, absorbing):
-            rows[state] = [float(other == state) for other in range(size)]
+            rows[state] = [float(target == state) for target in range(size)]
         found = reached(rows, STATES.index("collision"))
         return [round(100 * found[STATES.index(state)], 2) for state in ("1101", "1111", "0111")]
 

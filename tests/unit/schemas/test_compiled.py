@@ -8,7 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any, cast
 
-from tracline.schemas.compiled import compiled
+import numba
+import pytest
+from tracline.schemas.compiled import compiled, compiled_with, digest_of
+
+pytestmark = pytest.mark.slow
 
 LIMITS = "import numpy as np\nLIMIT = {limit}\nTABLE = np.array([0, {entry}])\n"
 INNER = """
@@ -72,20 +76,18 @@ def test_loops_are_compiled_again_where_another_file_changes(tmp_path: Path) -> 
     assert run(tmp_path) == "20 [1, 1] 2"
 
 
-@compiled
-def added(x: Any, y: Any) -> Any:
-    """Return a sum."""
-    return x + y
-
-
-@compiled
-def summed(x: Any) -> Any:
-    """Return a sum with constants and with a number."""
-    return added(added(added(x, 1), 2), x) + added(3, x)
-
-
-def test_a_loop_is_compiled_once_for_all_constants() -> None:
+def test_a_loop_is_compiled_once_for_all_constants(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Numba would compile a call with 1, one with 2 and one with any number apart."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+    @compiled
+    def added(x: Any, y: Any) -> Any:
+        return x + y
+
+    @compiled
+    def summed(x: Any) -> Any:
+        return added(added(added(x, 1), 2), x) + added(3, x)
+
     assert summed(10) == 36
     assert [len(cast(Any, loop).signatures) for loop in (summed, added)] == [1, 1]
 
@@ -102,3 +104,27 @@ def test_loops_are_compiled_where_no_cache_can_be_written(tmp_path: Path) -> Non
     command = [sys.executable, "-B", str(tmp_path / "loops_outer.py")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert done.stdout.strip() == "80 NullCache", done.stderr
+
+
+CALLED: Any = None
+"""A loop that `calling` calls."""
+
+
+def doubled(x: Any) -> Any:
+    """Return twice the number."""
+    return 2 * x
+
+
+def calling(x: Any) -> Any:
+    """Return what the loop returns."""
+    return CALLED(x)
+
+
+def test_options_are_part_of_the_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a loop, and those of the loops that it calls, which may come from another file."""
+    digests = set[str]()
+    for options in (dict[str, Any](), {"boundscheck": True}):
+        loop = compiled_with(doubled, **options)
+        monkeypatch.setattr(sys.modules[__name__], "CALLED", loop)
+        digests |= {digest_of(loop), digest_of(compiled_with(calling))}
+    assert len(digests) == 4
