@@ -89,7 +89,7 @@ _walked_schemas: dict[bytes, FileSchema | None] = {}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _WalkedFooter:
-    """What the walk over a footer found. `key` is equal in files that were written alike."""
+    """The numbers that the walk over a footer found. `key` is equal in files that were written alike."""
 
     key: bytes
     rows: int
