@@ -177,7 +177,7 @@ def _run(run: PipelineRun) -> bool:
         run.processes["alerts"] = stack.enter_context(run.process("alerts", *alerting))
         click.echo(f"learned the tolerated rates from {PAST:,} conversations", err=True)
         for process in run.processes.values():
-            words = "is at work" if process.name == "alerts" else "goes on with"
+            words = "alerts: active" if process.name == "alerts" else "assigned partitions"
             process.until(words, lambda process=process, words=words: words in process.log.read_text())
         click.echo(f"{', '.join(PROCESSES)} are running; the bot sends conversations", err=True)
         sent = talk(run.broker.bootstrap)

@@ -147,7 +147,7 @@ class MonitorProcess:
         queue = self._queue = MessageQueue(self._app.consumer_generation_id, last)
         queue.task = asyncio.get_running_loop().create_task(self._drive(queue))
         self._is_ready = True
-        text = f"goes on with partitions {_listed(partitions)}" if partitions else "has no partition"
+        text = f"assigned partitions {_listed(partitions)}" if partitions else "no partition assigned"
         self._runtime.report(text)
 
     async def _check_events(self) -> None:
