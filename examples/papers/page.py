@@ -59,6 +59,7 @@ def pro2guard() -> Iterator[str]:
     yield ""
     yield "By hand, with 33 s0 = 31 s1 + s2, 33 s1 = s0 + 1 and 3 s2 = s0 + 1: 14/349, 11/349 and 121/349."
     yield "All of the risk is smoothing: without it nothing reaches s3."
+    yield from _figure_1_readings()
     yield from ("", "## Pro2Guard, table 2: a left turn", "")
     smooth, plain = LEFT_TURN.reaching("collision", 1), LEFT_TURN.reaching("collision", 0)
     names = {
@@ -84,6 +85,24 @@ def pro2guard() -> Iterator[str]:
         "No state of either chain reaches even the local bound H*, so nothing is claimed from it."
         if not any(_states_with_enough(chain) for chain in (fork, LEFT_TURN))
         else "States that reach H* still lack the factor (1.1 B)^2 of the rule."
+    )
+
+
+def _figure_1_readings() -> Iterator[str]:
+    """Yield the lines on other values of figure 1, and on what its runs exclude."""
+    unseen = 1 - 0.05 ** (1 / FORK_AND_MICROWAVE.counts["s0"]["s1"])
+    yield f"That none of 30 runs came to s3 excludes more than {100 * unseen:.1f} % from s0, at 95 %."
+    yield ""
+    yield "The valid successors are those that change at most one of the two propositions, and the end."
+    yield "P(s0 to s1) has the denominator 184 = 180 + 4, so s0 has four: s0, s1, one more, and the end."
+    yield "P(unsafe) has also been stated as 4/29 from s0, 43/87 from s1 and 353/1047 from s2."
+    yield (
+        "No valid successors give these together: 151/184 stay in s0 and 31/184 lead to s1, so P(unsafe) from"
+        " s0 is at least 31/33 of that from s1, and 4/29 is less than 31/33 of 43/87."
+    )
+    yield (
+        "None of the 4,096 choices of valid successors of s0, s1 and s2 gives 4/29 from s0, or 43/87 from s1;"
+        " four give 353/1047 from s2, with s3 a successor of s0, 43/1047 from s0 and 4/349 from s1."
     )
 
 

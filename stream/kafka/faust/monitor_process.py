@@ -147,7 +147,7 @@ class MonitorProcess:
         queue = self._queue = MessageQueue(self._app.consumer_generation_id, last)
         queue.task = asyncio.get_running_loop().create_task(self._drive(queue))
         self._is_ready = True
-        text = f"goes on with partitions {_listed(partitions)}" if partitions else "has no partition"
+        text = f"assigned partitions {_listed(partitions)}" if partitions else "no partition assigned"
         self._runtime.report(text)
 
     async def _check_events(self) -> None:
@@ -199,7 +199,7 @@ class MonitorProcess:
         # Faust would take no notice of a cancellation.
         await asyncio.wait([leaving], timeout=STOP_S)
         if not leaving.done():
-            problem = f"the messages in hand were not done with in {STOP_S:.0f} s"
+            problem = f"the messages in hand were not finished within {STOP_S:.0f} s"
             hint = "they are judged again at the next start; see how Kafka is"
             self.fail(StreamError("TRL745", problem, hint))
         leaving.result()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from fractions import Fraction
+from itertools import combinations, product
 from pathlib import Path
 from random import Random
 
@@ -43,6 +46,60 @@ RECIPE_BROKEN = {
     "wash-the-spoon": "taste wait",
     "serve-soon": "take:cheese wait add:cheese taste wash:spoon serve",
 }
+
+
+def solved(rows: list[dict[int, Fraction]]) -> list[Fraction]:
+    """Return the probability of coming to the last state, s3, from s0, s1 and s2; what is not there ends."""
+    found = [Fraction(0)] * len(rows)
+    order = [state for state in range(len(rows)) if _reaches(rows, state)]
+    matrix = [
+        [Fraction(int(a == b)) - rows[a].get(b, Fraction(0)) for b in order] + [rows[a].get(3, Fraction(0))]
+        for a in order
+    ]
+    for place in range(len(order)):
+        pivot = next(line for line in matrix[place:] if line[place])
+        matrix.remove(pivot)
+        matrix.insert(place, [value / pivot[place] for value in pivot])
+        for line in matrix[:place] + matrix[place + 1 :]:
+            line[:] = [value - line[place] * by for value, by in zip(line, matrix[place], strict=True)]
+    for place, state in enumerate(order):
+        found[state] = matrix[place][-1]
+    return found
+
+
+def _reaches(rows: list[dict[int, Fraction]], start: int) -> bool:
+    """Return whether a state can come to s3."""
+    known, waiting = {start}, [start]
+    while waiting:
+        new = {after for after in rows[waiting.pop()] if after < 3} - known
+        known |= new
+        waiting += new
+    return any(3 in rows[state] for state in known)
+
+
+def test_no_valid_successors_give_other_values_of_figure_1() -> None:
+    """Of all choices with the paper's counts none has 4/29 or 43/87, and four have 353/1047; ours is one."""
+    counts: list[dict[int, int]] = [{0: 150, 1: 30}, {4: 30}, {}]
+    choices = [
+        [
+            set(chosen) | row.keys()
+            for size in range(6)
+            for chosen in combinations(set(range(5)) - row.keys(), size)
+        ]
+        for row in counts
+    ]
+    found = Counter[tuple[Fraction, ...]]()
+    for valid in product(*choices):
+        rows = [
+            {after: Fraction(row.get(after, 0) + 1, sum(row.values()) + len(allowed)) for after in allowed}
+            for row, allowed in zip(counts, valid, strict=True)
+        ]
+        found[tuple(solved(rows))] += 1
+    assert sum(found.values()) == 4_096
+    assert not any(Fraction(4, 29) == s0 or Fraction(43, 87) == s1 for s0, s1, _ in found)
+    four = {key: count for key, count in found.items() if key[2] == Fraction(353, 1047)}
+    assert four == {(Fraction(43, 1047), Fraction(4, 349), Fraction(353, 1047)): 4}
+    assert found[Fraction(14, 349), Fraction(11, 349), Fraction(121, 349)]
 
 
 def action_of(environment: Environment, state: object, word: str) -> Action:
