@@ -9,8 +9,7 @@ import numpy as np
 
 from ...rules.engine.kernel_loop import NO_SLICE, UNKNOWN_SLICE
 from ...rules.model.arrays import I32, U8
-from .batch_slots import BatchSlots
-from .carried_runs import CarriedRuns
+from .batch_slots import BatchSlots, CarriedRuns
 from .follow_loop import FollowMemory
 from .followed_session import ABOVE, CUT, STOPPED
 from .follower import begun

@@ -22,8 +22,7 @@ from ...rules.model.arrays import I32, I64, Mask
 from ...schemas.event import Kind
 from ..counting.labelled_sessions import DistinctEvents
 from ..counting.sequences import SymbolNumbers
-from .batch_slots import BatchSlots, batch_slots
-from .carried_runs import CarriedRuns
+from .batch_slots import BatchSlots, CarriedRuns, batch_slots
 from .follow_loop import UP, Crossings
 from .followed_chain import FollowedChain
 from .followed_risks import ContextRisk
