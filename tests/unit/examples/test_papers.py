@@ -233,13 +233,11 @@ def test_a_real_model_is_asked_and_sampled_where_there_is_one() -> None:
     found = {(row[0], row[1]) for row in rows}
     assert {("agree-first", "the model asked"), ("last-call", "3 samples of the model")} <= found
     assert ("last-call", "the model asked") not in found
-    assert {
-        (rule, f"{n} samples") for rule in ("agree-first", "find-first", "last-call") for n in (3, 10)
-    } <= found
+    assert {("find-first", "3 samples"), ("find-first", "10 samples")} <= found
 
 
 def test_the_desks_agent_takes_the_steps_of_its_policy() -> None:
-    """After a look-up that found the account it mostly offers; where it waits for the customer it is silent."""
+    """It mostly calls tools at first; where it waits for the customer it is silent."""
     model = DeskModel(Random(1))
     asked = [{"role": "user", "content": STEPS["asks"].text}]
     names = Counter((model(asked).get("content") or "calls") for _ in range(1_000))
