@@ -77,7 +77,7 @@ def command(
     named = [(rule.pack, rule.id) for rule in packs.rules] if packs else []
     sends = topics_sent(chains)
     metrics = MonitorMetrics([kafka.topic(Topic.EVENTS)], map(kafka.topic, sends), named, DEAD_LETTER_CODES)
-    metrics.chains_loaded.set(len(chains.digests))
+    metrics.risk.chains_loaded.set(len(chains.digests))
     stopping = stop_event()
     runtime = MonitorRuntime(
         options.timeout_s, metrics, options.report, _fail, stopping, chains=chains, chain=chain

@@ -199,7 +199,7 @@ class MonitorProcess:
         # Faust would take no notice of a cancellation.
         await asyncio.wait([leaving], timeout=STOP_S)
         if not leaving.done():
-            problem = f"the messages in hand were not done with in {STOP_S:.0f} s"
+            problem = f"the messages in hand were not finished within {STOP_S:.0f} s"
             hint = "they are judged again at the next start; see how Kafka is"
             self.fail(StreamError("TRL745", problem, hint))
         leaving.result()
