@@ -49,7 +49,7 @@ amount and ask for a yes. After a hand-over to a person, do nothing."""
 class DeskModel:
     """The agent's part of the desk's policy, as a model from messages to a message.
 
-    Where the policy waits for the customer, the agent has nothing to say: its text is empty.
+    Where the policy waits for the customer, the text of the agent is empty.
     """
 
     draw: Random
@@ -108,7 +108,8 @@ def asking(address: str | None = None, sessions: int = SCORED, learned: int = LE
         skills = " | ".join("-" if math.isnan(skill) else f"{skill:+.3f}" for skill in scores)
         yield f"| {each.rule} | {each.how} | {each.given.visits} | {each.given.violating} | {skills} |"
     yield ""
-    yield "Without the customer, the agent takes no step that only an answer leads to, and others too early."
+    yield "Few of the events are broken, so the order of the sources is worth more than the digits."
+    yield "A sample has no customer and no end, so the agent acts where it would have waited or been done."
     yield "A calibration can only order and rescale the few values that samples have."
     if address is None:
         yield "`make papers MODEL=URL` asks a real model, too."
