@@ -160,6 +160,7 @@ def test_threads_files_and_spilled_buckets_change_nothing(
     for number in range(8):
         write(archive / f"{number}.parquet", rows(sessions[number * 10 : number * 10 + 10]))
     monkeypatch.setattr("tracline.batch.prepare.spill.BUCKET_ROWS", 60)
+    monkeypatch.setattr("tracline.batch.prepare.spill.HELD_BYTES", 0)
     scratch = tmp_path / "again"
     scratch.mkdir()
     options = AuditOptions(threads=3)
