@@ -152,12 +152,12 @@ class ContentSample:
         self.columns: Sequence[str] = (name, *PLACE, "tool", "kind")
         self._name = name
         self._filters = [pl.col(name).is_not_null(), *_filters(context)]
-        self._least = pl.DataFrame(schema={"content": pl.String, "place": pl.UInt64})
+        self._least: list[tuple[int, str]] = []
 
     @property
     def contents(self) -> list[str]:
         """Return the contents."""
-        return self._least["content"].to_list()
+        return [content for _, content in self._least]
 
     def query(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Return the contents of a pass with the least hashes."""
@@ -167,7 +167,9 @@ class ContentSample:
 
     def add(self, rows: pl.DataFrame) -> None:
         """Add the contents of a pass."""
-        self._least = pl.concat([self._least, rows]).sort("place", "content").head(CONTENTS_READ)
+        # Python's texts are copies: a column would hold the texts of the whole pass in memory.
+        found = rows.select("place", "content").iter_rows()
+        self._least = sorted([*self._least, *found])[:CONTENTS_READ]
 
 
 def _filters(context: Context) -> Iterator[pl.Expr]:

@@ -8,6 +8,7 @@ from random import Random
 from ...predict.estimation.sample_size import pac_local
 from . import prevention
 from .agents import Forgetful, Player, Policy, uniform
+from .asking import asking
 from .calibration import brier_skill
 from .enforcement import THRESHOLDS, enforced
 from .environments import Environment, RuleMonitor
@@ -30,9 +31,10 @@ INTERVENTIONS = (
 )
 
 
-def page() -> str:
-    """Return the page."""
-    return "\n".join([*_introduction(), *pro2guard(), *_enforcement(), *_trac(), *_left_out(), ""])
+def page(model: str | None = None) -> str:
+    """Return the page; `model` is the address of a model to ask as well."""
+    parts = (_introduction(), pro2guard(), _enforcement(), _trac(), asking(model), _left_out())
+    return "\n".join([*(line for part in parts for line in part), ""])
 
 
 def _introduction() -> Iterator[str]:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from fractions import Fraction
 from itertools import combinations, product
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
+from tracline.examples.markov_desk import STEPS
 from tracline.examples.papers import prevention
 from tracline.examples.papers.agents import Forgetful, Player, Policy, uniform
+from tracline.examples.papers.asking import DeskModel, asking
 from tracline.examples.papers.enforcement import enforced
 from tracline.examples.papers.environments import Action, Environment, RuleMonitor
 from tracline.examples.papers.household import ANYWHERE, Household
 from tracline.examples.papers.page import pro2guard
 from tracline.examples.papers.recipe import Recipe
+
+from ...support.http.chat_server import calls, chat_server, spoken
 
 ROOT = Path(__file__).parents[3]
 
@@ -210,3 +216,34 @@ def test_a_guard_that_stops_at_any_risk_completes_nothing() -> None:
 def test_the_page_has_the_exact_figures() -> None:
     """What no drawing enters is computed again; `make papers` writes the rest."""
     assert "\n".join(pro2guard()) in (ROOT / "docs" / "papers.md").read_text()
+
+
+@pytest.mark.slow
+def test_a_real_model_is_asked_and_sampled_where_there_is_one() -> None:
+    """At any OpenAI-compatible address: here one that agrees to every risk, and always refunds."""
+
+    def script(messages: list[Mapping[str, Any]]) -> Mapping[str, Any]:
+        if "estimate risks" in messages[0]["content"]:
+            return spoken('{"markov-desk/agree-first": 0.5, "markov-desk/last-call": 2}')
+        return calls("issue_refund", f"c{len(messages)}", amount=40)
+
+    with chat_server(script) as server:
+        lines = list(asking(server.address, sessions=3, learned=60))
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| ")]
+    found = {(row[0], row[1]) for row in rows}
+    assert {("agree-first", "the model asked"), ("last-call", "3 samples of the model")} <= found
+    assert ("last-call", "the model asked") not in found
+    assert {("find-first", "3 samples"), ("find-first", "10 samples")} <= found
+
+
+def test_the_desks_agent_takes_the_steps_of_its_policy() -> None:
+    """It mostly calls tools at first; where it waits for the customer it is silent."""
+    model = DeskModel(Random(1))
+    asked = [{"role": "user", "content": STEPS["asks"].text}]
+    names = Counter((model(asked).get("content") or "calls") for _ in range(1_000))
+    # 70, 3 and 5 per cent are calls, and 22 an offer.
+    assert 730 < names["calls"] < 830
+    offered = [*asked, {"role": "assistant", "content": STEPS["offers"].text}]
+    assert model(offered) == {"content": ""}
+    results = Counter(model.answer("find_user_id_by_email", "{}") for _ in range(1_000))
+    assert 760 < results["user_17"] < 840
