@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 
@@ -38,8 +37,7 @@ class SessionCount(StrEnum):
     higher bound has the others."""
 
 
-@dataclass(frozen=True, slots=True)
-class StatusChange:
+class StatusChange(msgspec.Struct, frozen=True, eq=False, gc=False):
     """A change of an occurrence's status; `time` is that of its last judged event.
 
     Times are nanoseconds since the epoch. `pack`, `rule`, `rule_digest` and `severity` are None where the
@@ -59,8 +57,18 @@ class StatusChange:
     agent: str | None
     time: int
     missing: str | None = None
-    previous: SessionStatus | None = field(default=None, compare=False)
-    is_certain: bool = field(default=True, compare=False)
+    previous: SessionStatus | None = None
+    is_certain: bool = True
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether another change has the same message."""
+        if not isinstance(other, StatusChange):
+            return False
+        return _in_message(self) == _in_message(other)
+
+    def __hash__(self) -> int:
+        """Return a hash of what a message has."""
+        return hash(_in_message(self))
 
     @property
     def counts(self) -> tuple[SessionCount, ...]:
@@ -77,6 +85,11 @@ class StatusChange:
                 return *sessions, SessionCount.POSSIBLE
             case _:
                 return ()
+
+
+def _in_message(change: StatusChange) -> tuple[object, ...]:
+    """Return the fields of a change that its message has."""
+    return msgspec.structs.astuple(change)[:-2]
 
 
 class _StatusJson(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -318,15 +318,19 @@ class SessionAssembler:
         place = (*place_of((claim, key, candidate)), digest)
         closed = self.seen[-2].closed if len(self.seen) > 1 else None
         late = closed is not None and claim.time <= closed
-        if self.open is None:
+        now = self.open
+        if now is None:
             # The time identifies an occurrence, so a late one must not have that of an earlier one.
             time = claim.time if self.begun is None else max(claim.time, self.begun + 1)
-            self.open = OpenOccurrence(time, claim.time, place)
+            now = self.open = OpenOccurrence(time, claim.time, place)
             self.begun = time
-        now = self.open
-        late = late or place < now.last
+        if place < now.last:
+            late = True
+        else:
+            now.last = place
         self.late += late
-        now.last, now.last_time = max(now.last, place), max(now.last_time, claim.time)
+        if claim.time > now.last_time:
+            now.last_time = claim.time
         now.seq += 1
         ordinal = self.seen[-1].add_equal(digest)
         if claim.place is not None and now.caller is None:
