@@ -61,7 +61,7 @@ class RekeyDriver(TransactionalDriver[EncodedRekeyResult]):
     """The driver of the rekey stage over spans, and log records beside them where `reads_logs`."""
 
     process = PROCESS
-    limits = BatchLimits(records=1_000, bytes=1 << 20, linger_s=0.2, polled=100)
+    limits = BatchLimits(records=4_000, bytes=4 << 20, linger_s=0.2, polled=500)
     """About half a second's work; a transaction has a message for each partition of events."""
     state_topic = Topic.REKEY_STATE
     faults = TransactionFaults(RekeyFault.RECEIVED, RekeyFault.TAKEN, RekeyFault.PRODUCED, RekeyFault.OFFSETS)
