@@ -32,6 +32,8 @@ class ArchiveCheckpoint:
 class Chunk:
     """Judged events of one partition that are archived together, each with the digest of its rule set.
 
+    `chains` has the digest of the chain that followed each event's session, None where no risk was computed;
+    it is empty where the rule sets of all events name none.
     `offsets` are the first and last that the chunk covers. `mark` is that of its last message. `watermark`
     (ns since the epoch) is how far the partition has judged, None if that is unknown. `activated` are the
     packs of rule sets that came into force, by digest. An unreadable message follows a chunk that is `cut`:
@@ -45,6 +47,7 @@ class Chunk:
     watermark: int | None
     events: Sequence[Event] = ()
     rules: Sequence[str] = ()
+    chains: Sequence[str | None] = ()
     activated: Mapping[str, RuleTexts] = field(default_factory=dict[str, RuleTexts])
     cut: bool = False
 

@@ -32,7 +32,7 @@ from .manifest import (
     parse_line,
 )
 from .rule_sets import write_rule_set
-from .writer import RULES_COLUMN, write_files
+from .writer import CHAIN_COLUMN, RULES_COLUMN, write_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +100,10 @@ class LiveArchive:
 
     def write(self, chunk: Chunk) -> None:
         """Write the files of the chunk, except those that are in the manifest; `commit` enters them."""
-        rules = pl.Series(RULES_COLUMN, chunk.rules, pl.String)
-        events = event_frame(chunk.events).with_columns(rules)
+        columns = [pl.Series(RULES_COLUMN, chunk.rules, pl.String)]
+        if chunk.chains:
+            columns.append(pl.Series(CHAIN_COLUMN, chunk.chains, pl.String))
+        events = event_frame(chunk.events).with_columns(columns)
         known = self._partition(chunk.partition).files
         self._files = write_files(self._root, events, self._source(chunk.partition), chunk.offsets, known)
 

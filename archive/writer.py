@@ -27,6 +27,11 @@ from .manifest import (
 
 RULES_COLUMN = "rules"
 """The column of a live archive that names the rule set which judged an event: the set's digest."""
+CHAIN_COLUMN = "chain"
+"""The column of a live archive that names the chain which followed an event's session, null without one.
+
+Files have it only where the rules in force name a chain.
+"""
 UNKNOWN_DAY = "unknown"
 ROW_GROUP_ROWS = 100_000
 _TEMPORARY = ".writing-"

@@ -51,18 +51,14 @@ def measured(what: str, *paths: Path) -> dict:
 
 def learn(archive: Path, _out: Path) -> dict:
     """Learn the chain of the archive."""
-    from tracline.batch.prediction.learning import learn_chain
+    from tracline.batch.prediction.source_archive import source_archive
     from tracline.batch.prepare.options import AuditOptions
-    from tracline.batch.sources.discover import Population
-    from tracline.predict.counting.split import Split
-    from tracline.predict.counting.watched_rules import watch
-    from tracline.predict.learning.options import LearnOptions
+    from tracline.predict.learning.learn import learn as learned
     from tracline.rules.packs.load import load_packs
 
     options = AuditOptions(threads=os.cpu_count() or 1)
-    with Clock() as clock, tempfile.TemporaryDirectory() as scratch:
-        watched = watch(load_packs([PACK]))
-        chain = learn_chain(archive, watched, Split(), Path(scratch), options, LearnOptions(), Population())
+    with Clock() as clock, source_archive(str(archive), options) as sessions:
+        chain = learned(sessions, load_packs([PACK]))
     contexts = sum(len(rule.counted.contexts) for rule in chain.rules)
     return {**clock.result, "events": chain.source.events, "rules": len(chain.rules), "contexts": contexts}
 

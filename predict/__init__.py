@@ -6,7 +6,7 @@ The names below are the Python API. Each is imported on first use.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .error import PredictError
@@ -18,13 +18,17 @@ __all__ = ["PredictError", "laplace", "pac_local"]
 _MODULES = {
     "PredictError": ".error",
     "laplace": ".estimation.smoothing",
-    # Not among the names above: the folder `predict/folder/` imports this one.
-    "load_chain": ".folder.load",
     "pac_local": ".estimation.sample_size",
+    # Not among the names above: their folders import this one.
+    "Asker": ".sampling.asker",
+    "ModelEndpoint": ".sampling.endpoint",
+    "Sampler": ".sampling.sampler",
+    "learn": ".learning.learn",
+    "load_chain": ".folder.load",
 }
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_MODULES[name], __name__), name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 from .continued_fraction import nonzero
 
@@ -63,3 +64,22 @@ def _beta(x: float, a: float, b: float) -> float:
         if abs(fraction - before) <= 1e-14 * abs(fraction):
             break
     return math.exp(scale) * fraction / a
+
+
+def wilson(successes: int, trials: int, confidence: float) -> tuple[float, float]:
+    """Return Wilson's interval of a rate, from 0 to 1 without a trial (Wilson 1927).
+
+    It is short where trials are few, and holds rates near 0 and 1 less often than its confidence; the limits
+    of `lower_limit` always hold it.
+    """
+    assert 0 <= successes <= trials
+    if not trials:
+        return 0.0, 1.0
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    share, weight = successes / trials, z * z / trials
+    middle = (share + weight / 2) / (1 + weight)
+    half = z * math.sqrt(share * (1 - share) / trials + weight / (4 * trials)) / (1 + weight)
+    return (
+        0.0 if successes == 0 else max(0.0, middle - half),
+        1.0 if successes == trials else min(1.0, middle + half),
+    )

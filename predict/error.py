@@ -12,6 +12,9 @@ CODES: dict[str, str] = {
     "TRL809": "a label that no state of a chain has",
     "TRL810": "a chain or product that is too large",
     "TRL811": "a chain that does not fit the sessions held out",
+    "TRL812": "an archive with symbols that a chain never saw",
+    "TRL821": "an answer of a model that cannot be used",
+    "TRL822": "forecasts that cannot be scored",
 }
 """The codes of prediction; a test triggers each."""
 

@@ -36,6 +36,7 @@ CODES: dict[str, str] = {
     "TRL764": "damaged or incompatible record of the alerts topic",
     "TRL765": "unusable receiver of alerts",
     "TRL766": "events topic recreated since its verdicts were counted",
+    "TRL805": "chain that a live monitor lacks",
 }
 """The codes of the live room; a test triggers each."""
 

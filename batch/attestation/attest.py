@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...predict.following.followed_chain import FollowedChain
 from ...rules.engine.judge import CompiledRules
 from ...schemas.time import rfc3339
 from ..prepare.options import AuditOptions
@@ -47,17 +48,15 @@ def attest(
     started: int,
     *,
     as_judged: bool = False,
-    chains: Sequence[str] = (),
+    chain: FollowedChain | None = None,
 ) -> None:
     """Write the attestation of an audit by rule sets, by digest, that has written all other files.
 
-    `chains` are the digests of the chains that it read.
+    `chain` is the chain whose risks it followed.
     """
     made = {"started": rfc3339(started), "finished": rfc3339(attesting.clock())}
     previous = attesting.previous
-    predicate = audit_predicate(
-        bundle, rule_sets, options, made, previous, as_judged=as_judged, chains=chains
-    )
+    predicate = audit_predicate(bundle, rule_sets, options, made, previous, as_judged=as_judged, chain=chain)
     envelope = signed_envelope(statement(bundle, predicate), attesting.signers)
     (bundle / ATTESTATION).write_bytes(envelope.encoded())
     if attesting.authority is not None and envelope.signatures:

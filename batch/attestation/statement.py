@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import to_builtins
 
+from ...predict.following.followed_chain import FollowedChain
 from ...rules.engine.judge import CompiledRules
 from ...rules.model.digest import SEMANTICS
 from ...schemas.time import rfc3339
@@ -60,14 +61,14 @@ def audit_predicate(
     previous: PreviousBundle | None,
     *,
     as_judged: bool,
-    chains: Sequence[str] = (),
+    chain: FollowedChain | None = None,
 ) -> dict[str, Any]:
     """Return the predicate of an audit by rule sets, by digest, which wrote the other files of a bundle."""
     summary = msgspec.json.decode((bundle / SUMMARY).read_bytes())
     return {
         "tool": tool(),
         "made": {**made},
-        "parameters": _parameters(options, as_judged=as_judged),
+        "parameters": _parameters(options, as_judged=as_judged) | _threshold(chain),
         "rules": _rules(rule_sets.values()),
         "rule_sets": sorted(rule_sets),
         "inputs": input_totals(bundle),
@@ -75,7 +76,7 @@ def audit_predicate(
         "verdicts": {**_verdicts(bundle / VERDICTS), "waived": sum(1 for _ in read_waived(bundle))},
         "previous": None if previous is None else {"sha256": previous.sha256, "as_of": previous.as_of},
         "waivers_at": _time(options.waivers_in_force_at),
-        "chains": sorted(chains),
+        "chains": [] if chain is None else [chain.digest],
         "redaction": None,
     }
 
@@ -107,6 +108,11 @@ def _parameters(options: AuditOptions, *, as_judged: bool) -> dict[str, Any]:
         "sessions": {"idle_s": options.idle_s, "scope": list(options.scope)},
         "chat": to_builtins(options.chat),
     }
+
+
+def _threshold(chain: FollowedChain | None) -> dict[str, Any]:
+    """Return the parameter of an audit that follows a chain."""
+    return {} if chain is None else {"above": chain.above}
 
 
 def _time(time: int | None) -> str | None:

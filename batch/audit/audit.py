@@ -19,17 +19,18 @@ from ...rules.model.digest import rule_set_digest
 from ...rules.model.rule import RuleSet
 from ...schemas.time import NS
 from ..attestation.attest import UNSIGNED, Attesting, attest
-from ..contents.archive_events import by_tool
-from ..contents.never_true import RuleMistakes, names_never_true, rule_mistakes
+from ..contents.never_true import RuleMistakes, names_never_true, observer_of, rule_mistakes
+from ..contents.observed_events import ObservedEvents
 from ..evidence import bundle
 from ..evidence.output_folder import staged
 from ..findings.bundle_rules import keyed
 from ..findings.waiving import WaivedCounts
-from ..following.crossings import write_crossings
+from ..following.crossings import NOT_FOLLOWED, write_crossings
 from ..nights.night import Night, night_of
 from ..prepare import spill
 from ..prepare.ahead import behind
 from ..prepare.buckets import Buckets, label_passes, labelled
+from ..prepare.observer import EventObserver
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare
 from ..sources.discover import Population, Reject, SourceFile, Sources, named
@@ -39,7 +40,7 @@ from .in_order import disordered, judge_in_order
 from .late_columns import LateColumns, explained
 from .open_sessions import OpenedIn, open_in_order, open_sessions
 from .row_order import RowOrder, row_order
-from .summary import AuditTally, summary
+from .summary import AuditTally, add_risks, summary
 
 FILE_ROWS_MIN = 1_000
 """Average rows of a file below which all sessions are sorted: opening a file twice takes longer."""
@@ -91,7 +92,7 @@ def audit(
         tally = AuditTally(len(compiled.rules))
         draft = BundleDraft.begin(work, out, archive, population, options, {None: compiled})
         parts, tonight = read_parts(archive, draft.scratch, population, options)
-        auditing = _Auditing(compiled, draft, tally, on_progress)
+        auditing = _Auditing(compiled, draft, tally, on_progress, observer_of(compiled.rules))
         rows_in_order = auditing.judge(parts)
         if tonight is not None:
             tally.open_sessions += len(tonight.open)
@@ -99,16 +100,18 @@ def audit(
         examples = draft.write_verdicts(compiled.rules)
         tally.reject(named(archive), population)
         content = summary(compiled.rules, compiled.digests, tally, population, options)
-        content |= _rule_mistakes(compiled, tally, parts, options, auditing.by_tool)
+        content |= _rule_mistakes(compiled, tally, parts, options, auditing.observed)
         if rule_set.selection:
             content["selection"] = {option: list(words) for option, words in rule_set.selection.items()}
         bundle.write_rules(work / bundle.RULES, rule_set.sources)
+        followed = NOT_FOLLOWED
         if chain is not None:
-            write_crossings(work, draft.scratch, parts, chain, options, partial(on_progress, "following"))
+            on_rows = partial(on_progress, "following")
+            followed = write_crossings(work, draft.scratch, parts, chain, options, on_rows, draft.drawn)
+            add_risks(content["rules"].values(), followed.figures)
         by_key = keyed(zip(compiled.rules, compiled.digests, strict=True))
-        waived = draft.finish(content, auditing.opened, by_key)
-        chains = () if chain is None else (chain.digest,)
-        attest(work, {rule_set_digest(rule_set): compiled}, options, attesting, started, chains=chains)
+        waived = draft.finish(content, auditing.opened, by_key, risks=followed.drawn)
+        attest(work, {rule_set_digest(rule_set): compiled}, options, attesting, started, chain=chain)
     if waived is not None:
         waived.add_to(content)
     return AuditResult(content, population, examples, rows_in_order, waived)
@@ -137,28 +140,25 @@ def _rule_mistakes(
     tally: AuditTally,
     parts: Sequence[SourceFile],
     options: AuditOptions,
-    labelled: Sequence[pl.DataFrame],
+    observed: ObservedEvents,
 ) -> dict[str, Any]:
     """Return the entries of the summary on propositions that are never true, and on likely mistakes."""
     if not tally.events:
         return asdict(RuleMistakes())
     names = names_never_true(compiled.labeler.propositions, tally.true, tally.unknown)
-    return asdict(rule_mistakes(parts, compiled.rules, names, options.as_of, labelled=labelled))
+    return asdict(rule_mistakes(parts, compiled.rules, names, options.as_of, observed=observed))
 
 
 @dataclass(frozen=True, slots=True)
 class _Auditing:
-    """An audit in progress: its rules, its bundle and counts so far, and its progress.
-
-    `by_tool` counts the events by tool and kind, if all are sorted; else the columns are read again.
-    """
+    """An audit in progress: its rules, its bundle and counts so far, its progress, and what it observed."""
 
     compiled: CompiledRules
     draft: BundleDraft
     tally: AuditTally
     on_progress: OnProgress
+    observed: ObservedEvents
     opened: list[OpenedIn] = field(default_factory=list["OpenedIn"])
-    by_tool: list[pl.DataFrame] = field(default_factory=list[pl.DataFrame])
 
     @property
     def options(self) -> AuditOptions:
@@ -184,20 +184,16 @@ class _Auditing:
     def _sort_parts(self, parts: Sequence[SourceFile]) -> None:
         """Judge all sessions, sorted."""
         scratch, columns = self.draft.scratch, self.draft.choice.columns
-        batches = sorted_parts(parts, self.compiled, scratch, self.options, self.on_progress, columns)
-        self._add_all(self._with_tools(batches), parts)
-
-    def _with_tools(self, batches: Iterable[Judged]) -> Iterator[Judged]:
-        """Yield the buckets, and count their events by tool: reading them again costs small files a sixth."""
-        for judged in batches:
-            self.by_tool.append(by_tool(judged.labelled))
-            yield judged
+        batches = sorted_parts(
+            parts, self.compiled, scratch, self.options, self.on_progress, columns, self.observed
+        )
+        self._add_all(batches, parts)
 
     def _judge_in_order(self, passes: Sequence[spill.Pass], found: RowOrder) -> None:
         """Judge the sessions in order."""
         late = LateColumns(self.draft.choice.columns, passes, found, self.options.as_of)
         on_rows = partial(self.on_progress, "judging")
-        judged = judge_in_order(self.compiled, passes, found, self.options, on_rows)
+        judged = judge_in_order(self.compiled, passes, found, self.options, on_rows, self.observed)
 
         def explain(waiting: Sequence[Judged]) -> None:
             for part in late.read(waiting):
@@ -272,10 +268,11 @@ def sorted_parts(
     options: AuditOptions,
     on_progress: OnProgress,
     keep: Sequence[str] = JUDGED_COLUMNS,
+    observer: EventObserver | None = None,
 ) -> Iterator[Judged]:
-    """Label all parts, sort their events and judge them."""
+    """Label all parts, sort their events and judge them; the `observer` sees all events."""
     on_rows = partial(on_progress, "labelling")
-    buckets = labelled(parts, compiled.labeler, scratch, options.as_of, on_rows, keep=keep)
+    buckets = labelled(parts, compiled.labeler, scratch, options.as_of, on_rows, keep=keep, observer=observer)
     last = buckets.last if options.as_of is None else options.as_of
     clock = Clock(last=last or 0, idle=round(options.idle_s * NS), since=options.since, until=options.until)
     yield from _sorted(buckets, compiled, clock, options, on_progress)

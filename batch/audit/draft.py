@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO
 
 from ...rules.engine.judge import CompiledRules, Judged
@@ -17,12 +18,14 @@ from ...schemas.records.verdict_record import VerdictRecord, decode_verdict
 from ...schemas.time import rfc3339
 from ...schemas.verdict import Verdict
 from ..evidence import bundle
+from ..evidence.bundle import SessionName
 from ..evidence.canonical_json import write_canonical
 from ..evidence.certificates import CERTIFICATES, Certificates, SessionPlace
 from ..evidence.sorted_lines import SortedLines
 from ..findings.audited_archive import write_inputs
 from ..findings.bundle_rules import RuleKey
 from ..findings.waiving import WaivedCounts, Waiving
+from ..following.drawn_risks import DrawnRisk
 from ..prepare.ahead import behind
 from ..prepare.options import AuditOptions
 from ..report.choice import SessionChoice
@@ -88,6 +91,11 @@ class BundleDraft:
         """Return the folder of what is deleted at the end."""
         return self.work / bundle.SCRATCH
 
+    @property
+    def drawn(self) -> frozenset[SessionName]:
+        """Return the names of the sessions that are chosen so far and drawn with their events."""
+        return frozenset((each.session_id, each.occurrence) for each in self.choice.sessions if each.events)
+
     def add(
         self,
         compiled: CompiledRules,
@@ -129,14 +137,18 @@ class BundleDraft:
         rules: Mapping[RuleKey, Rule],
         *,
         as_judged: bool = False,
+        risks: Mapping[SessionName, Sequence[DrawnRisk]] = MappingProxyType({}),
     ) -> WaivedCounts | None:
-        """Write all other files but the rules, delete the scratch folder, and return what was waived."""
+        """Write all other files but the rules, delete the scratch folder, and return what was waived.
+
+        `risks` are those of the drawn sessions.
+        """
         work, options, population = self.work, self.options, self.population
         self.certificates.write(work / CERTIFICATES)
         write_open(work / bundle.OPEN_SESSIONS, opened, population.inputs, options.as_of)
         write_canonical(work / bundle.SUMMARY, summary)
         write_inputs(work, self.out, self.archive, population, options, as_judged=as_judged)
-        write_sessions(work / SESSIONS, self.choice)
+        write_sessions(work / SESSIONS, self.choice, risks)
         waived = None if self.waiving is None else self.waiving.finish()
         write_report(work, rules)
         shutil.rmtree(self.scratch)

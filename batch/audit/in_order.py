@@ -14,6 +14,7 @@ from ...rules.model.arrays import I32, Mask
 from ...schemas.frames.events import TIME
 from ..prepare.ahead import ahead
 from ..prepare.buckets import OnRows, PassRows, until
+from ..prepare.observer import EventObserver
 from ..prepare.options import AuditOptions
 from ..prepare.spill import Pass
 from ..sources.event_files import changed, reading
@@ -30,16 +31,18 @@ def judge_in_order(
     found: RowOrder,
     options: AuditOptions,
     on_rows: OnRows,
+    observer: EventObserver | None = None,
 ) -> Iterator[Judged]:
     """Judge the occurrences of sessions that are not disordered, each when its last row has come.
 
-    The results have of the columns that judging reads only those that the counts need, and `ROW`. Raises
-    SourceError with the name of a damaged file, and if a file changed since `found` was made.
+    The results have of the columns that judging reads only those that the counts need, and `ROW`. The
+    `observer` sees the events of all sessions. Raises SourceError with the name of a damaged file, and if a
+    file changed since `found` was made.
     """
     held: list[pl.DataFrame] = []
     occurrences = np.empty(0, np.int32)
     local = np.full(len(found.begins), -1, np.int32)
-    work = partial(_labelled, compiled, passes, found, options)
+    work = partial(_labelled, compiled, passes, found, options, observer)
     read, total = 0, sum(one_pass.rows for one_pass in passes)
     for number, (labels, numbered) in enumerate(ahead(work, range(len(passes)), options.threads)):
         held.append(labels)
@@ -58,17 +61,25 @@ def judge_in_order(
 
 
 def _labelled(
-    compiled: CompiledRules, passes: Sequence[Pass], found: RowOrder, options: AuditOptions, number: int
+    compiled: CompiledRules,
+    passes: Sequence[Pass],
+    found: RowOrder,
+    options: AuditOptions,
+    observer: EventObserver | None,
+    number: int,
 ) -> tuple[pl.DataFrame, I32]:
     """Return the labels of a pass's events that need no sort, and their occurrences."""
     one_pass, occurrences = passes[number], found.occurrences(number)
     taken = (occurrences >= 0) & ~found.needs_sort(occurrences)
     keep = ["seq", "history", "agent", "model", *(["time"] if found.clock.has_window else [])]
     fields = {*keep, *compiled.labeler.fields, *([] if options.as_of is None else ["time"])}
+    fields.update(() if observer is None else observer.columns)
     with reading(one_pass.parts):
         events = until(one_pass.frame.select(*fields), options.as_of).collect(engine="streaming").rechunk()
     if len(events) != len(occurrences):
         raise changed(one_pass.parts[0])
+    if observer is not None:
+        observer.add(events)
     rows = pl.Series(ROW, np.flatnonzero(taken) + sum(found.sizes[:number]))
     if not taken.all():
         events = events.filter(taken)

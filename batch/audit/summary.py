@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...archive.writer import day_of
+from ...predict.following.warning_tally import WarningFigures
 from ...rules.engine import kernel, kernel_loop
 from ...rules.engine.judge import CompiledRules, Judged
 from ...rules.engine.status import unjudged_findings, unmet_findings, violation_findings
@@ -179,6 +180,13 @@ def summary(
             for number, (key, rule) in enumerate(zip(keys, rules, strict=True))
         },
     }
+
+
+def add_risks(entries: Iterable[dict[str, Any]], figures: Mapping[tuple[str, str], WarningFigures]) -> None:
+    """Add the figures of warnings to the entries of the rules that have some, by pack and id."""
+    for entry in entries:
+        if (found := figures.get((entry["pack"], entry["id"]))) is not None:
+            entry["risk"] = asdict(found)
 
 
 def _population(tally: AuditTally, population: Population) -> dict[str, Any]:

@@ -1,131 +1,53 @@
-"""The events of an archive against conditions: the tools, what is never true, and samples of contents."""
+"""The events of an archive against conditions: the tools, what is never true, and samples of contents.
+
+What was observed while the events were labelled is not read again.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
 import polars as pl
 
 from ...rules.labels.few import WORD_BITS
 from ...rules.labels.guarded import LabelPlan
 from ...rules.model.predicate import Predicate
-from ...schemas.event import Kind
-from ..prepare.buckets import EventRows, until
+from ...schemas.event import Content, Kind
+from ...schemas.frames.events import EVENT_SCHEMA
+from ..prepare.buckets import until
 from ..prepare.spill import passes
 from ..sources.discover import SourceFile
 from ..sources.event_files import reading
-from .conditions import Allowed, Context
-from .json_paths import PathCounter, paths_of
+from .asked import Probe
+from .beginnings import CONTENT_FIELDS, PROBED_PASSES, PROBED_ROWS, TEXT_FIELDS, Beginnings, paths_in
+from .conditions import Context
+from .facts import ContentSample, EventFact, FailureCounts, Failures, NameCounts, ToolCounts, Truths
+from .observed_events import ObservedEvents
 
-CONTENTS_READ = 200
-"""Contents with the least hashes that are read for the paths and values that a message suggests."""
-PROBED_PASSES = 4
-"""Passes whose first rows are searched for what conditions need, before all rows are."""
-PROBED_ROWS = 20_000
-"""First rows of such a pass."""
-PROBED_CONTENTS = 40
-"""Events of each tool and kind among them whose contents are read."""
-NAMES_MAX = 1_000
-"""Different values of a field, such as the names of agents, that are compared with misspelt ones."""
-
-ERROR_TEXT = "Error"
-"""The beginning of a result that reports an error as text."""
-
-CONTENT_FIELDS = ("args", "result")
-TEXT_FIELDS = (*CONTENT_FIELDS, "call_id", "agent", "model", "service")
-"""The fields of which beginnings have contents."""
 SEARCHED_FIELDS = frozenset({*TEXT_FIELDS, "attributes"})
 """The fields of whose paths it is known whether an event has them."""
 
-
-class Probe(NamedTuple):
-    """A condition that is searched for among some events."""
-
-    context: Context
-    predicate: Predicate
-
-
-class Failures(NamedTuple):
-    """The number of results that have an error, and of others that begin with `ERROR_TEXT`."""
-
-    errors: int
-    texts: int
-
-
-class Holder(NamedTuple):
-    """A path that has a value, in the events of a tool and a kind."""
-
-    path: str
-    tool: str | None
-    kind: str
-
-
-@dataclass
-class Beginnings:
-    """Contents from the first rows of some passes, a few of each tool and kind, by field."""
-
-    _documents: dict[tuple[str | None, str], dict[str, list[str]]] = field(
-        default_factory=dict[tuple[str | None, str], dict[str, list[str]]]
-    )
-
-    def add(self, rows: pl.DataFrame) -> None:
-        """Add the contents of rows with a tool, a kind and `TEXT_FIELDS`."""
-        few = rows.group_by("tool", "kind", maintain_order=True).head(PROBED_CONTENTS)
-        for (tool, kind), group in few.group_by("tool", "kind", maintain_order=True):
-            found = self._documents.setdefault((tool, kind), {name: [] for name in TEXT_FIELDS})
-            for name in TEXT_FIELDS:
-                found[name] += group[name].drop_nulls().to_list()
-
-    def documents(self, context: Context, name: str) -> Iterator[str]:
-        """Yield the contents of a field in the events of a context."""
-        for (tool, kind), found in self._documents.items():
-            if context.has(tool, kind):
-                yield from found.get(name, ())
-
-    def paths(self, context: Context, name: str) -> list[str]:
-        """Return the paths of a field in the events of a context."""
-        return _paths(name, self.documents(context, name)) if name in CONTENT_FIELDS else []
-
-    def holder(self, text: str, key: str) -> Holder | None:
-        """Return the path that most often has a text as its value, one that ends in `key` first."""
-        counted = Counter[Holder]()
-        for (tool, kind), found in self._documents.items():
-            for name in CONTENT_FIELDS:
-                for document in found.get(name, ()):
-                    if text in document:
-                        counted.update(Holder(path, tool, kind) for path in paths_of(text, name, document))
-        ranked = sorted(counted, key=lambda each: (_last(each.path) != key, -counted[each], each.path))
-        return ranked[0] if ranked else None
-
-
-def _last(path: str) -> str:
-    return path.rpartition(".")[2].removesuffix("[*]")
+Gathered = TypeVar("Gathered", bound=EventFact)
 
 
 @dataclass(frozen=True)
 class ArchiveEvents:
-    """The events of files up to a time.
-
-    `labelled` has the number of rows of all these events by tool and kind, in parts, if they are known.
-    """
+    """The events of files up to a time, and what was `observed` of all of them."""
 
     parts: Sequence[SourceFile]
     as_of: int | None
-    labelled: Sequence[pl.DataFrame] = ()
+    observed: ObservedEvents | None = None
 
     @cached_property
     def tools(self) -> Mapping[str, Counter[str]]:
         """Return the number of events of each kind by tool."""
-        counted: dict[str, Counter[str]] = {}
-        for named in self.labelled or self._each(by_tool):
-            for tool, kind, count in named.iter_rows():
-                counted.setdefault(tool, Counter())[kind] += count
-        return counted
+        known = None if self.observed is None else self.observed.tools
+        return (known or self._gathered(ToolCounts())).by_tool
 
     @property
     def calls(self) -> Mapping[str, int]:
@@ -139,31 +61,34 @@ class ArchiveEvents:
         kinds = (self.tools[tool] for tool in context.tools & self.tools.keys())
         return any(context.kinds is None or context.kinds & found.keys() for found in kinds)
 
+    def has_tool_of(self, condition: Predicate) -> bool:
+        """Return whether a condition on the tool alone is true of a tool that an event names."""
+        names = [tool for tool, counted in self.tools.items() if counted.keys() - {Kind.END.value}]
+        named = pl.DataFrame({"tool": names}, {"tool": EVENT_SCHEMA["tool"]}).with_columns(
+            pl.lit(Kind.TOOL_CALL.value, EVENT_SCHEMA["kind"]).alias("kind"),
+            pl.lit(Content.CAPTURED.value, EVENT_SCHEMA["content"]).alias("content"),
+        )
+        plan = LabelPlan([condition])
+        answer = plan.predicate(condition)
+        return bool(plan.apply(named.lazy()).select(answer.any()).collect().item())
+
     @cached_property
     def failures(self) -> Mapping[str | None, Failures]:
         """Return the failures that the results of each tool report."""
-        has_error = pl.col("error").is_not_null()
-        is_text = pl.col("result").str.starts_with(ERROR_TEXT).fill_null(False) & ~has_error
-        counts = has_error.sum().alias("errors"), is_text.sum().alias("texts")
-        is_result, tools = pl.col("kind") == Kind.TOOL_RESULT.value, pl.col("tool").cast(pl.String)
-        found: dict[str | None, Failures] = {}
-        for counted in self._each(lambda events: events.filter(is_result).group_by(tools).agg(*counts)):
-            for tool, errors, texts in counted.iter_rows():
-                before = found.get(tool, Failures(0, 0))
-                found[tool] = Failures(before.errors + errors, before.texts + texts)
-        return found
+        known = None if self.observed is None else self.observed.failures
+        return (known or self._gathered(FailureCounts())).by_tool
 
     def names(self, name: str) -> Counter[str]:
         """Return the number of events with each value of a text field, of the most frequent values."""
-        counted = Counter[str]()
-        is_named, text = pl.col(name).is_not_null(), pl.col(name).cast(pl.String)
-        for found in self._each(lambda events: events.filter(is_named).group_by(text).len()):
-            counted.update(dict(found.iter_rows()))
-        return Counter(dict(sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:NAMES_MAX]))
+        known = None if self.observed is None else self.observed.names.get(name)
+        return (known or self._gathered(NameCounts(name))).most
 
     def beginnings(self) -> Iterator[Beginnings]:
-        """Yield the beginnings of one pass, then of two, and so on."""
-        found, columns = Beginnings(), pl.col("tool", "kind", *TEXT_FIELDS).cast(pl.String)
+        """Yield the beginnings of one pass, then of two, and so on; once those of all if they are known."""
+        if self.observed is not None:
+            yield self.observed.beginnings
+            return
+        found, columns = Beginnings(), pl.col("tool", "kind", *TEXT_FIELDS)
         firsts = self._each(lambda events: events.select(columns).head(PROBED_ROWS))
         for rows in islice(firsts, PROBED_PASSES):
             found.add(rows)
@@ -171,49 +96,33 @@ class ArchiveEvents:
 
     def never(self, probes: Sequence[Probe]) -> list[bool]:
         """Return of each probe whether its condition is true at no event of its context and false at one."""
+        seen = [None if self.observed is None else self.observed.truths(probe) for probe in probes]
         by_context: dict[Context, list[int]] = {}
         for number, probe in enumerate(probes):
-            by_context.setdefault(probe.context, []).append(number)
-        never = set[int]()
+            if seen[number] is None:
+                by_context.setdefault(probe.context, []).append(number)
         for context, numbers in by_context.items():
-            answers = self._answers(context, [probes[number].predicate for number in numbers])
-            never |= {number for number, seen in zip(numbers, answers, strict=True) if seen == {False}}
-        return [number in never for number in range(len(probes))]
-
-    def _answers(self, context: Context, predicates: Sequence[Predicate]) -> list[set[bool]]:
-        """Return of each predicate which truth values it has at the events of a context."""
-        plan = LabelPlan(predicates)
-        answers = list(map(plan.predicate, predicates))
-        flags = [flag for answer in answers for flag in ((~answer).any(), answer.any())]
-        named = [flag.alias(str(number)) for number, flag in enumerate(flags)]
-        is_inside = [pl.col("kind") != Kind.END.value, *_filters(context)]
-
-        def flagged(events: pl.LazyFrame) -> pl.LazyFrame:
-            return plan.apply(events.filter(*is_inside).select(sorted(plan.fields))).select(named)
-
-        seen = [set[bool]() for _ in predicates]
-        for rows in self._each(flagged):
-            for number, flag in enumerate(rows.row(0)):
-                if flag:
-                    seen[number // 2].add(number % 2 == 1)
-        return seen
+            found = self._gathered(Truths(context, [probes[number].predicate for number in numbers]))
+            for number, truths in zip(numbers, found.seen, strict=True):
+                seen[number] = truths
+        return [truths == {False} for truths in seen]
 
     def paths(self, context: Context, name: str) -> list[str]:
         """Return the paths of a field in a sample of the events of a context."""
-        return _paths(name, self.sample(context, name))
+        return paths_in(name, self.sample(context, name))
 
     def sample(self, context: Context, name: str) -> list[str]:
         """Return the contents of a field of the events of a context with the least hashes."""
         if name not in CONTENT_FIELDS:
             return []
-        place = pl.struct("session_id", "occurrence", "seq").hash(0).alias("place")
+        known = None if self.observed is None else self.observed.sample(context, name)
+        return (known or self._gathered(ContentSample(context, name))).contents
 
-        def sampled(events: pl.LazyFrame) -> pl.LazyFrame:
-            chosen = events.filter(pl.col(name).is_not_null(), *_filters(context))
-            return chosen.select(pl.col(name).alias("content"), place).bottom_k(CONTENTS_READ, by="place")
-
-        contents = pl.concat(self._each(sampled)).sort("place", "content").head(CONTENTS_READ)
-        return contents["content"].to_list()
+    def _gathered(self, fact: Gathered) -> Gathered:
+        """Return a fact about all events, which are read for it."""
+        for rows in self._each(fact.query):
+            fact.add(rows)
+        return fact
 
     def _each(self, query: Callable[[pl.LazyFrame], pl.LazyFrame]) -> Iterator[pl.DataFrame]:
         """Yield the result of a query for each pass."""
@@ -221,26 +130,6 @@ class ArchiveEvents:
             with reading(each.parts):
                 found = query(until(each.frame, self.as_of)).collect(engine="streaming")
             yield found
-
-
-def by_tool(events: EventRows) -> EventRows:
-    """Return the number of events of each tool and kind."""
-    return events.filter(pl.col("tool").is_not_null()).group_by("tool", "kind").len()
-
-
-def _paths(name: str, documents: Iterable[str]) -> list[str]:
-    """Return the paths in JSON documents of a field."""
-    counter = PathCounter(name)
-    for document in documents:
-        counter.add(document)
-    return sorted(usage.path for usage in counter.paths() if usage.keys is None)
-
-
-def _filters(context: Context) -> Iterator[pl.Expr]:
-    pairs: tuple[tuple[str, Allowed], ...] = (("tool", context.tools), ("kind", context.kinds))
-    for column, values in pairs:
-        if values is not None:
-            yield pl.col(column).cast(pl.String).is_in(sorted(values))
 
 
 def has_bit(words: Any, bit: int) -> bool:

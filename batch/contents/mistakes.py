@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
 
 from ...rules.model.predicate import Condition, Leaf, Path, Predicate, Test, compared_text, leaves
 from ...rules.model.printer import predicate_text
 from ...rules.model.problem import counted
 from ...schemas.event import Kind
-from .archive_events import ArchiveEvents, Beginnings, Probe
-from .asked import Compared, Required, is_choice, texts_in
+from .archive_events import ArchiveEvents
+from .asked import (
+    Asked,
+    Compared,
+    KeyPaths,
+    Required,
+    Search,
+    asked_by,
+    asks_null,
+    is_choice,
+    texts_in,
+    with_others,
+)
+from .beginnings import Beginnings
 from .conditions import TOOL, Context, PlacedCondition
 from .needs import Need, Shape, compared_texts, field_of, needs, place_text
 from .spelling import meant_by, misspelt, part_beside
@@ -32,14 +43,6 @@ NAMES = frozenset({"agent", "model", "service", "error"})
 
 _PARTS = (Test.MATCHES, Test.CONTAINS, Test.STARTS_WITH)
 _ERROR = Path("error")
-_OTHERS = (Shape.VALUE, Shape.LIST)
-
-
-class KeyPaths(NamedTuple):
-    """The paths of a `for_each`, of which some event must have each one, or one of them if not `joint`."""
-
-    joint: bool
-    paths: tuple[Required, ...]
 
 
 class ArchiveMistakes:
@@ -51,16 +54,7 @@ class ArchiveMistakes:
         self._archive = archive
         self._names: dict[str, Mapping[str, int]] = {}
         self._beginnings = Beginnings()
-        required, compared = dict[Required, bool](), dict[Compared, None]()
-        for condition, context, decides in conditions:
-            if archive.has(context):
-                is_strict = decides and not _is_test(condition, Test.IS_NULL)
-                for each in needs(condition):
-                    found = Required(context, each)
-                    required[found] = required.get(found, False) or is_strict
-                compared |= dict.fromkeys(Compared(context, *pair) for pair in compared_texts(condition))
-        listed = [key for key in keys if all(archive.has(each.context) for each in key.paths)]
-        self._never = self._searched(required, [*compared], listed)
+        self._never = self._searched(asked_by(conditions, keys, archive.has))
 
     def of(self, condition: PlacedCondition) -> Iterator[Mistake]:
         """Yield the mistakes in a condition, on its names, paths and values."""
@@ -96,10 +90,7 @@ class ArchiveMistakes:
 
     def of_errors(self, predicate: Predicate, context: Context) -> Iterator[Mistake]:
         """Yield the mistake of a predicate that asks for `error` where results report errors as text only."""
-        conditions = list(leaves(predicate))
-        # A condition on lists or numbers may be on the result.
-        reads_result = any(not isinstance(each, Leaf) or each.path.field == "result" for each in conditions)
-        if reads_result or not any(map(is_error_test, conditions)) or not self._archive.has(context):
+        if not asks_for_errors(predicate) or not self._archive.has(context):
             return
         failures = self._archive.failures
         found = [failures[tool] for tool in failures if context.has(tool, Kind.TOOL_RESULT)]
@@ -113,30 +104,31 @@ class ArchiveMistakes:
         if not self.lacks(required):
             return None
         if self.lacks(required.of_shape(Shape.VALUE)):
-            asks_null = _is_test(condition.condition, Test.IS_NULL)
-            return self.of_place(required, decides=condition.decides and not asks_null)
+            decides = condition.decides and not asks_null(condition.condition)
+            return self.of_place(required, decides=decides)
         is_list = not self.lacks(required.of_shape(Shape.LIST))
         return never_of_shape(self._archive, condition, need, is_list=is_list)
 
     def _names_of(self, condition: Condition) -> Iterator[Mistake]:
         """Yield the misspelt names of tools, agents and the like."""
         yield from self._pattern_of(condition)
-        if not isinstance(condition, Leaf) or not _is_test(condition, Test.EQ, Test.NE, Test.IN):
+        compared = compared_names(condition)
+        if compared is None:
             return
-        known = self._known_names(condition.path.field)
-        names = [str(operand) for operand in condition.operands]
+        known = self._known_names(compared.path.field)
+        names = [str(operand) for operand in compared.operands]
         for name in names:
             near = None if name in known else misspelt(name, known.keys() - set(names))
             if near is not None:
-                noun = "call" if condition.path == TOOL else "event"
-                yield unknown_name(condition.path.field, name, near, counted(known[near], noun))
+                noun = "call" if compared.path == TOOL else "event"
+                yield unknown_name(compared.path.field, name, near, counted(known[near], noun))
 
     def _pattern_of(self, condition: Condition) -> Iterator[Mistake]:
         """Yield the mistake in a pattern, or a part of a name, that no tool has."""
         if not isinstance(condition, Leaf) or condition.path != TOOL or not _is_test(condition, *_PARTS):
             return
         known = self._archive.calls
-        if known and self._archive.never([Probe(Context(), condition)])[0]:
+        if known and not self._archive.has_tool_of(condition):
             near = meant_by(str(condition.operands[0]), known)
             count = "" if near is None else counted(known[near], "call")
             yield no_tool_meets(predicate_text(condition), near, count)
@@ -144,9 +136,9 @@ class ArchiveMistakes:
     def _known_names(self, field: str) -> Mapping[str, int]:
         if field == TOOL.field:
             return self._archive.calls
-        if field in NAMES and field not in self._names:
+        if field not in self._names:
             self._names[field] = self._archive.names(field)
-        return self._names.get(field, {})
+        return self._names[field]
 
     def _value(self, condition: PlacedCondition, compared: Compared) -> Iterator[Mistake]:
         """Yield the mistake in a misspelt value."""
@@ -161,39 +153,35 @@ class ArchiveMistakes:
         holder = None if near is not None else self._beginnings.holder(compared.text, key)
         yield never_equal(compared.place, compared.operand, value_instead(near, holder, known.keys()))
 
-    def _searched(
-        self, required: Mapping[Required, bool], compared: Sequence[Compared], keys: Sequence[KeyPaths]
-    ) -> frozenset[Required | Compared]:
+    def _searched(self, asked: Asked) -> frozenset[Search]:
         """Return what no event has, of what is a mistake then.
 
-        `required` is true where it is one however a path is spelt. Beginnings of the archive have nearly
-        everything; all of it is read for the rest only.
+        Beginnings of the archive have nearly everything; all of it is read for the rest only.
         """
-        left: list[Required | Compared] = [
-            *required,
-            *compared,
-            *(each for key in keys for each in key.paths),
-        ]
+        left = asked.searches
         for beginnings in self._archive.beginnings() if left else ():
             self._beginnings = beginnings
             left = [each for each in left if not each.is_in(beginnings)]
             if not left:
                 return frozenset()
-        lacking = [key.paths for key in keys if key.joint or all(each in left for each in key.paths)]
-        strict = {each for each, is_strict in required.items() if is_strict}.union(*lacking)
-        alternatives = frozenset(each for key in keys for each in key.paths)
-        left = [each for each in left if each in strict or self._is_suspect(each, alternatives)]
-        # Whether there is another value decides what a message states.
-        others = [each.of_shape(shape) for each in left if isinstance(each, Required) for shape in _OTHERS]
-        left = [*dict.fromkeys([*left, *others])]
+        left = with_others(asked.suspects(left, self._beginnings))
         never = self._archive.never([each.probe for each in left])
         return frozenset(each for each, is_never in zip(left, never, strict=True) if is_never)
 
-    def _is_suspect(self, asked: Required | Compared, keys: Collection[Required]) -> bool:
-        """Return whether something that the beginnings lack is a mistake if the whole archive lacks it."""
-        if isinstance(asked, Compared):
-            return asked.is_suspect(self._beginnings)
-        return asked.is_misspelt(self._beginnings) or (asked in keys and asked.is_part(self._beginnings))
+
+def asks_for_errors(predicate: Predicate) -> bool:
+    """Return whether a predicate asks for `error` and not for anything in the result."""
+    conditions = list(leaves(predicate))
+    # A condition on lists or numbers may be on the result.
+    reads_result = any(not isinstance(each, Leaf) or each.path.field == "result" for each in conditions)
+    return not reads_result and any(map(is_error_test, conditions))
+
+
+def compared_names(condition: Condition) -> Leaf | None:
+    """Return a condition that compares a field with names, as of tools or agents; None for others."""
+    if not isinstance(condition, Leaf) or not _is_test(condition, Test.EQ, Test.NE, Test.IN):
+        return None
+    return condition if condition.path.field in (TOOL.field, *NAMES) else None
 
 
 def is_error_test(condition: Condition) -> bool:

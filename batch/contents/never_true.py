@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from ...rules.model.predicate import Predicate
@@ -21,10 +20,11 @@ from ...rules.model.problem import counted
 from ...rules.model.rule import Rule
 from ..sources.discover import SourceFile
 from .archive_events import SEARCHED_FIELDS, ArchiveEvents, has_bit
-from .asked import Required
+from .asked import KeyPaths, Required, asked_by
 from .conditions import TOOL, Context, PlacedCondition, allowed, placed
-from .mistakes import ArchiveMistakes, KeyPaths, is_error_test
+from .mistakes import NAMES, ArchiveMistakes, asks_for_errors, compared_names, is_error_test
 from .needs import Need, Shape
+from .observed_events import ObservedEvents
 from .spelling import contained, misspelt
 from .wording import Mistake, quoted
 
@@ -79,14 +79,14 @@ def rule_mistakes(
     never_true: Iterable[tuple[str, str]],
     as_of: int | None,
     only: frozenset[tuple[str, str]] | None = None,
-    labelled: Sequence[pl.DataFrame] = (),
+    observed: ObservedEvents | None = None,
 ) -> RuleMistakes:
     """Explain the propositions `never_true` (pack, name), and find the likely mistakes in the others.
 
-    The events are those up to `as_of`, of which there is at least one; `labelled` is as in `ArchiveEvents`.
+    The events are those up to `as_of`, of which there is at least one, and which may all be `observed`.
     Propositions that are not in `only` have no entries, nor then have rules.
     """
-    archive, never = ArchiveEvents(parts, as_of, labelled), list(dict.fromkeys(never_true))
+    archive, never = ArchiveEvents(parts, as_of, observed), list(dict.fromkeys(never_true))
     listed = {each.name: each for each in _propositions(rules) if only is None or each.name in only}
     keyed = [] if only is not None else [(rule, _required(rule, never)) for rule in rules if rule.for_each]
     conditions = [condition for each in listed.values() for condition in each.conditions]
@@ -95,6 +95,20 @@ def rule_mistakes(
     others = [each for each in listed.values() if each.name not in never]
     likely = [entry for each in others for entry in _likely(each, mistakes)]
     return RuleMistakes(explained, [*likely, *_of_keys(keyed, mistakes)])
+
+
+def observer_of(rules: Sequence[Rule]) -> ObservedEvents:
+    """Return an observer of the events of an archive, whose facts `rule_mistakes` then need not read."""
+    propositions = list(_propositions(rules))
+    conditions = [condition for each in propositions for condition in each.conditions]
+    # Which propositions are never true is not yet known: what a key requires then may be read later.
+    keys = [_required(rule, ()) for rule in rules if rule.for_each]
+    compared = [compared_names(each.condition) for each in conditions]
+    return ObservedEvents(
+        asked_by(conditions, keys, lambda _context: True),
+        names=NAMES & {each.path.field for each in compared if each is not None},
+        errors=any(asks_for_errors(each.predicate) for each in propositions),
+    )
 
 
 def names_never_true(

@@ -9,7 +9,8 @@ from typing import Any
 from ...rules.model.fields import KIND_NOUNS
 from ...rules.model.predicate import Leaf, Path, Scalar, compared_text
 from ...rules.model.printer import path_text, predicate_text, scalar_text
-from .archive_events import ArchiveEvents, Holder
+from .archive_events import ArchiveEvents
+from .beginnings import Holder
 from .conditions import Context, PlacedCondition
 from .needs import Need, ReadPlace, Shape, field_of, place_text, values_at
 from .spelling import contained, misspelt_path, names_beside, similar

@@ -1,10 +1,10 @@
-"""The output folder of a bundle, which is written atomically and replaces no other content."""
+"""Output folders, which are written whole or not at all and replace no other content."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,33 +14,56 @@ from .bundle import IN_EVERY_BUNDLE, SCRATCH
 
 @contextmanager
 def staged(out: Path) -> Generator[Path]:
-    """Yield a folder for a new bundle, which replaces the bundle `out` at the end.
+    """Yield a folder for a new bundle, which replaces the bundle `out` at the end, as `replacing` does.
 
-    It has an empty folder `SCRATCH`, which the caller deletes. Raises SourceError (TRL406) if `out` contains
-    anything else. An exception leaves `out` unchanged.
+    It has an empty folder `SCRATCH`, which the caller deletes.
     """
-    if out.exists() and not _is_replaceable(out):
-        hint = "choose a folder that does not exist, is empty, or contains a bundle"
-        raise SourceError("TRL406", str(out), "exists and is not a bundle", hint)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-    try:
+    with replacing(out, "a bundle", IN_EVERY_BUNDLE.issubset) as work:
         (work / SCRATCH).mkdir()
+        yield work
+
+
+@contextmanager
+def replacing(out: Path, what: str, is_what: Callable[[set[str]], bool]) -> Generator[Path]:
+    """Yield an empty folder, which becomes `out` at the end.
+
+    Raises SourceError (TRL406) if `out` exists and is neither empty nor `what` the caller writes, which the
+    names of its files decide. An exception leaves `out` unchanged.
+    """
+    if out.exists() and not _is_replaceable(out, is_what):
+        hint = f"choose a folder that does not exist, is empty, or contains {what}"
+        raise SourceError("TRL406", str(out), f"exists and is not {what}", hint)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    work = _beside(out)
+    try:
         yield work
         work.chmod(0o755)
         if out.exists():
-            former = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-            out.replace(former)
-            work.replace(out)
-            shutil.rmtree(former)
+            _exchange(out, work)
         else:
             work.replace(out)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _is_replaceable(out: Path) -> bool:
+def _exchange(out: Path, work: Path) -> None:
+    """Put `work` in the place of `out`, and delete what was there once it is."""
+    former = _beside(out)
+    out.replace(former)
+    try:
+        work.replace(out)
+    except OSError:
+        former.replace(out)
+        raise
+    shutil.rmtree(former)
+
+
+def _beside(out: Path) -> Path:
+    return Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+
+
+def _is_replaceable(out: Path, is_what: Callable[[set[str]], bool]) -> bool:
     if not out.is_dir():
         return False
     names = {path.name for path in out.iterdir()}
-    return not names or names >= IN_EVERY_BUNDLE
+    return not names or is_what(names)

@@ -41,6 +41,11 @@ class SortedLines(Generic[SortKey]):
             self._files.append(self._write(sorted(self._held)))
             self._held, self._bytes = [], 0
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether no line was added."""
+        return not (self._files or self._held)
+
     def merged(self) -> Iterator[tuple[SortKey, bytes]]:
         """Return all keys and lines in order."""
         while len(self._files) > RUNS_OPEN_MAX:

@@ -1,30 +1,51 @@
-"""The risk crossings of an archive, in any source that an audit reads, by whole sessions."""
+"""The risks of a chain over an archive, in any source that an audit reads, by whole sessions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from heapq import merge
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from ...predict.counting.labelled_sessions import LabelledSessions, read_sessions
 from ...predict.counting.sequences import SymbolNumbers
-from ...predict.following.follow_loop import UP, Crossings
+from ...predict.following.crossing_record import CrossedEvent, crossing_record
+from ...predict.following.follow_loop import UP
 from ...predict.following.followed_chain import FollowedChain
 from ...predict.following.follower import RuleFollower
-from ...rules.engine.kernel_loop import NO_SLICE
+from ...predict.following.warning_tally import WarningFigures, WarningTally
 from ...rules.engine.sessions import Clock, numbers
-from ...schemas.records.risk_crossing import RiskCrossing, RiskLevel, rounded
+from ...rules.model.arrays import Mask
+from ...schemas.records.risk_crossing import RiskCrossing
 from ...schemas.time import NS, rfc3339
-from ..evidence.bundle import RISK
+from ..evidence.bundle import RISK, VERDICTS, SessionName
 from ..evidence.risk_lines import CrossingKey, crossing_line
 from ..evidence.sorted_lines import SortedLines
+from ..findings.waiving import RuleName
 from ..prepare.buckets import labelled
 from ..prepare.options import AuditOptions
 from ..sources.discover import SourceFile
+from .drawn_risks import DrawnRisk, drawn_risks, slice_value
+from .warned_sessions import WarnedSessions, warned_sessions
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedArchive:
+    """The figures of the followed rules, and the risks of drawn sessions by id and occurrence."""
+
+    figures: Mapping[RuleName, WarningFigures]
+    drawn: Mapping[SessionName, Sequence[DrawnRisk]]
+
+
+NOT_FOLLOWED = FollowedArchive({}, {})
+"""The result of an audit without a chain."""
+
+_COLUMNS = ("seq", "event_id", "agent", "late", "history")
+"""The columns of a crossing's event that its record has beside the time."""
 
 
 def write_crossings(
@@ -34,116 +55,128 @@ def write_crossings(
     chain: FollowedChain,
     options: AuditOptions,
     on_rows: Callable[[int, int], None],
-) -> None:
-    """Write the crossings of the events of all parts, sorted, to `RISK`; `scratch` is an empty folder."""
+    drawn: Set[SessionName],
+) -> FollowedArchive:
+    """Write the crossings of the events of all parts, sorted, to `RISK`; `scratch` is an empty folder.
+
+    Return the figures of the rules, and the risks of the sessions `drawn`.
+    """
     lines = SortedLines(scratch / "crossings", CrossingKey)
-    for crossing in crossings(parts, chain, scratch, options, on_rows):
-        lines.add(*crossing_line(crossing))
+    outside = SortedLines(scratch / "other crossings", CrossingKey)
+    following = _Following(chain, drawn)
+    for crossing, is_inside in following.crossings(parts, scratch, options, on_rows):
+        (lines if is_inside else outside).add(*crossing_line(crossing))
     with (work / RISK).open("wb") as file:
         file.writelines(line for _, line in lines.merged())
+    with (work / RISK).open("rb") as inside, (work / VERDICTS).open("rb") as verdicts:
+        if outside.is_empty:
+            found = warned_sessions(inside, verdicts)
+            return following.followed(found.warned, found)
+        # A warning before the window counts for a verdict in it.
+        every = (line for _, line in merge(lines.merged(), outside.merged()))
+        return following.followed(warned_sessions(inside, ()).warned, warned_sessions(every, verdicts))
 
 
-def crossings(
-    parts: Sequence[SourceFile],
-    chain: FollowedChain,
-    scratch: Path,
-    options: AuditOptions,
-    on_rows: Callable[[int, int], None],
-) -> Iterator[RiskCrossing]:
-    """Yield the crossings in the window of the audit, in no particular order."""
-    compiled = chain.watched.compiled
-    buckets = labelled(parts, compiled.labeler, scratch, options.as_of, on_rows)
-    last = buckets.last if options.as_of is None else options.as_of
-    clock = Clock(last=last or 0, idle=round(options.idle_s * NS), since=options.since, until=options.until)
-    symbols = {rule.pack: SymbolNumbers() for rule in chain.watched.rules}
-    followers = [
-        RuleFollower(chain.watched, rule, risks, symbols[chain.watched.rules[rule].pack])
-        for rule, risks in chain.risks.items()
-    ]
-    for frame in buckets.frames:
-        events = frame.collect(engine="streaming")
-        sessions = read_sessions(compiled, events, clock)
-        for follower in followers:
-            yield from _crossings_of(follower, chain, sessions, events, clock)
+@dataclass(frozen=True, slots=True)
+class _FollowedRule:
+    """A rule that is followed, with its counts so far."""
+
+    follower: RuleFollower
+    tally: WarningTally
 
 
-def _crossings_of(
-    follower: RuleFollower,
-    chain: FollowedChain,
-    sessions: LabelledSessions,
-    events: pl.DataFrame,
-    clock: Clock,
-) -> Iterator[RiskCrossing]:
-    """Yield the crossings of one rule in the sessions of a bucket."""
-    memory = follower.begin(sessions)
-    ends = np.where(sessions.counted, sessions.bounds[1:], sessions.bounds[:-1])
-    found = follower.follow(sessions, sessions.bounds[:-1], ends, memory)
-    if not len(found.events):
-        return
-    rows = sessions.rows[found.events]
-    times = numbers(events["time"])[rows]
-    inside = np.flatnonzero(clock.inside(times))
-    members = found.slices[inside].tolist()
-    slices = [_slice(follower, sessions, events, member) for member in members]
-    columns = events.select(_CrossedEvent._fields)[rows[inside]].iter_rows()
-    crossed = map(_CrossedEvent._make, columns)
-    record = partial(_record, follower, chain, sessions, found)
-    yield from map(record, inside.tolist(), times[inside].tolist(), crossed, slices)
+class _Following:
+    """The following of a chain in progress; `drawn` are the sessions whose risks are to be returned."""
+
+    def __init__(self, chain: FollowedChain, drawn: Set[SessionName]) -> None:
+        self._chain, self._drawn = chain, drawn
+        self._risks: dict[SessionName, list[DrawnRisk]] = {}
+        rules = chain.watched.rules
+        symbols = {rule.pack: SymbolNumbers() for rule in rules}
+        self._rules = [
+            _FollowedRule(
+                RuleFollower(chain.watched, rule, risks, symbols[rules[rule].pack]),
+                WarningTally(risks, is_sliced=rules[rule].for_each is not None),
+            )
+            for rule, risks in chain.risks.items()
+        ]
+
+    def crossings(
+        self,
+        parts: Sequence[SourceFile],
+        scratch: Path,
+        options: AuditOptions,
+        on_rows: Callable[[int, int], None],
+    ) -> Iterator[tuple[RiskCrossing, bool]]:
+        """Yield the crossings, and whether each is in the window of the audit, in no particular order."""
+        compiled = self._chain.watched.compiled
+        buckets = labelled(parts, compiled.labeler, scratch, options.as_of, on_rows)
+        last = buckets.last if options.as_of is None else options.as_of
+        clock = Clock(
+            last=last or 0, idle=round(options.idle_s * NS), since=options.since, until=options.until
+        )
+        for frame in buckets.frames:
+            events = frame.collect(engine="streaming")
+            sessions = read_sessions(compiled, events, clock)
+            inside = clock.inside(numbers(events["time"])[sessions.rows])
+            counted: Mask = inside & ~events["history"].to_numpy()[sessions.rows]
+            wanted = _slots(sessions, self._drawn)
+            for rule in self._rules:
+                yield from self._crossings_of(rule.follower, sessions, events, inside)
+                self._count(rule, sessions, counted, events, wanted)
+
+    def followed(self, warned: Counter[RuleName], sessions: WarnedSessions) -> FollowedArchive:
+        """Return the figures of all that was followed, given the sessions with crossings and verdicts."""
+        names = {(rule.follower.risks.pack, rule.follower.risks.rule): rule.tally for rule in self._rules}
+        figures = {
+            name: tally.figures(warned[name], sessions.violating[name], sessions.missed[name])
+            for name, tally in names.items()
+        }
+        return FollowedArchive(figures, self._risks)
+
+    def _crossings_of(
+        self, follower: RuleFollower, sessions: LabelledSessions, events: pl.DataFrame, inside: Mask
+    ) -> Iterator[tuple[RiskCrossing, bool]]:
+        """Yield the crossings of one rule in the sessions of a bucket, and whether each is in the window."""
+        memory = follower.begin(sessions)
+        ends = np.where(sessions.counted, sessions.bounds[1:], sessions.bounds[:-1])
+        found = follower.follow(sessions, sessions.bounds[:-1], ends, memory)
+        if not len(found.events):
+            return
+        rows = sessions.rows[found.events]
+        times: list[int] = numbers(events["time"])[rows].tolist()
+        columns = events.select(_COLUMNS)[rows].iter_rows()
+        are_inside: list[bool] = inside[found.events].tolist()
+        members: list[int] = found.slices.tolist()
+        for number, (time, (seq, event_id, *more), member, is_inside) in enumerate(
+            zip(times, columns, members, are_inside, strict=True)
+        ):
+            slot, context = int(found.slots[number]), follower.risks.at(int(found.places[number]))
+            named = sessions.ids[slot], int(sessions.occurrences[slot])
+            event = CrossedEvent(*named, seq, event_id, time, *more)
+            value, is_up = slice_value(follower, sessions, events, member), bool(found.levels[number] == UP)
+            yield crossing_record(self._chain, follower.rule, event, value, context, is_up=is_up), is_inside
+
+    def _count(
+        self,
+        rule: _FollowedRule,
+        sessions: LabelledSessions,
+        counted: Mask,
+        events: pl.DataFrame,
+        wanted: Mapping[int, SessionName],
+    ) -> None:
+        """Count the warnings of a rule in the sessions of a bucket, and add the risks of drawn sessions."""
+        warnings = rule.tally.begin(len(sessions.counted))
+        for found, places in rule.follower.sequences(sessions):
+            rule.tally.count(found, places, counted, warnings)
+            for slot, risk in drawn_risks(rule.follower, found, places, sessions, events, wanted):
+                self._risks.setdefault(wanted[slot], []).append(risk)
+        rule.tally.end(warnings)
 
 
-class _CrossedEvent(NamedTuple):
-    """The columns of a crossing's event that its record has."""
-
-    seq: int
-    event_id: str
-    agent: str | None
-    late: bool
-    history: bool
-
-
-def _record(
-    follower: RuleFollower,
-    chain: FollowedChain,
-    sessions: LabelledSessions,
-    found: Crossings,
-    number: int,
-    time: int,
-    event: _CrossedEvent,
-    value: str | None,
-) -> RiskCrossing:
-    """Return the record of a crossing; `value` is that of its slice."""
-    risks, rule = follower.risks, chain.watched.rules[follower.rule]
-    slot, context = int(found.slots[number]), risks.at(int(found.places[number]))
-    return RiskCrossing(
-        level=RiskLevel.UP if found.levels[number] == UP else RiskLevel.DOWN,
-        pack=rule.pack,
-        rule=rule.id,
-        rule_digest=risks.rule_digest,
-        chain=chain.digest,
-        session_id=sessions.ids[slot],
-        occurrence=rfc3339(int(sessions.occurrences[slot])),
-        slice=value,
-        seq=event.seq,
-        event_id=event.event_id,
-        time=rfc3339(time),
-        within=risks.within,
-        risk=None if context is None else rounded(context.risk),
-        low=None if context is None else rounded(context.low),
-        high=None if context is None else rounded(context.high),
-        sessions=None if context is None else context.sessions,
-        basis=None if context is None else context.basis,
-        threshold=rounded(risks.threshold),
-        severity=rule.severity,
-        agent=event.agent,
-        late=event.late,
-        history=event.history,
-    )
-
-
-def _slice(
-    follower: RuleFollower, sessions: LabelledSessions, events: pl.DataFrame, member: int
-) -> str | None:
-    """Return the value of a slice slot, None where there is no slice."""
-    if member == NO_SLICE or follower.key is None:
-        return None
-    return events[f"s{follower.key}"][int(sessions.rows[sessions.slice_places[member]])]
+def _slots(sessions: LabelledSessions, names: Set[SessionName]) -> dict[int, SessionName]:
+    """Return the slots of the sessions with these names."""
+    ids = {session_id for session_id, _ in names}
+    slots = [slot for slot, session_id in enumerate(sessions.ids) if session_id in ids]
+    found = {slot: (sessions.ids[slot], rfc3339(int(sessions.occurrences[slot]))) for slot in slots}
+    return {slot: name for slot, name in found.items() if name in names}

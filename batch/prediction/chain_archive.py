@@ -1,19 +1,13 @@
-"""A chain with its rules compiled again, and archives counted by them."""
+"""Archives counted by the rules of a chain."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 from ...predict.chain.learned import Counted
 from ...predict.counting.split import Split
-from ...predict.counting.watched_rules import WatchedRules, watch
-from ...predict.error import PredictError
-from ...predict.folder.learned_chain import LearnedChain, RuleChain
-from ...predict.folder.load import load_chain
-from ...predict.validation.behaviour import ViolatingShare, violating_share
-from ...rules.packs.load import load_texts
+from ...predict.folder.chain_rules import ChainRules
 from ..audit.audit import OnProgress, silent
 from ..prepare.options import AuditOptions
 from ..sources.discover import Population, Sources
@@ -24,45 +18,12 @@ EVERY_SESSION = Split(hold_out=0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class ChainRules:
-    """A chain, its rules compiled again, and the counts of each rule in the order of `watched`."""
-
-    chain: LearnedChain
-    watched: WatchedRules
-    rules: tuple[RuleChain, ...]
-    counted: tuple[Counted, ...]
-
-    def violating(self, place: int, error: float) -> ViolatingShare:
-        """Return the violating sessions of a rule, of those that give the chain its intervals."""
-        rule = self.rules[place]
-        return violating_share(rule.violating, rule.sessions, error)
-
-
-@dataclass(frozen=True, slots=True)
 class CountedArchive:
     """The counts of an archive's sessions by rule; the ids have the numbers of the walks' sessions."""
 
     counted: tuple[Counted, ...]
     ids: tuple[str, ...]
     events: int
-
-
-def chain_rules(path: Path) -> ChainRules:
-    """Read a chain, and compile the rules of its packs. Raises PredictError for a folder that is no chain."""
-    chain = load_chain(path)
-    packs: object = chain.document.get("packs")
-    if not isinstance(packs, dict):
-        hint = "learn the chain again with this release"
-        raise PredictError("TRL801", str(path), "chain.json has no packs", hint)
-    every = load_texts(cast("dict[str, str]", packs))
-    taken = tuple(rule for rule in every.rules if (rule.pack, rule.id) in chain.rules)
-    watched = watch(replace(every, rules=taken))
-    rules = tuple(chain.rule(rule.pack, rule.id) for rule in watched.rules)
-    counted: list[Counted] = []
-    for number, rule in enumerate(rules):
-        chain.check(rule.pack, rule.rule, watched.compiled.digests[number])
-        counted.append(rule.counted(watched.step_table(number, rule.symbols.symbols)))
-    return ChainRules(chain, watched, rules, tuple(counted))
 
 
 def counted_archive(

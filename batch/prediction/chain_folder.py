@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from ...archive.error import SourceError
 from ...predict.folder.tables import CHAIN, COUNTS, RISK, RuleToWrite, chain_json, chain_tables
+from ...predict.learning.document import chain_document, rules_to_write
+from ...predict.learning.learn import ChainLearned
+from ..evidence.output_folder import replacing
+
+
+def write_learned(out: Path, chain: ChainLearned, since: str | None = None, until: str | None = None) -> str:
+    """Write a learned chain like `write_chain`; the times are those of the sessions that were read."""
+    document = chain_document(chain) | {"since": since, "until": until}
+    return write_chain(out, rules_to_write(chain), document)
 
 
 def write_chain(out: Path, rules: Sequence[RuleToWrite], document: Mapping[str, object]) -> str:
@@ -18,29 +24,11 @@ def write_chain(out: Path, rules: Sequence[RuleToWrite], document: Mapping[str, 
     The same counts and options give the same bytes. Raises SourceError (TRL406) if `out` exists and is
     neither empty nor a chain. An exception leaves `out` unchanged.
     """
-    if out.exists() and not _is_replaceable(out):
-        hint = "choose a folder that does not exist, is empty, or contains a chain"
-        raise SourceError("TRL406", str(out), "exists and is not a chain", hint)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-    try:
+    with replacing(out, "a chain", {CHAIN, COUNTS, RISK}.__eq__) as work:
         digests: dict[str, str] = {}
         for name, table in chain_tables(rules).items():
             table.write_parquet(work / name, compression="zstd")
             digests[name] = sha256((work / name).read_bytes()).hexdigest()
         content = chain_json(rules, document, digests)
         (work / CHAIN).write_bytes(content)
-        work.chmod(0o755)
-        if out.exists():
-            shutil.rmtree(out)
-        work.replace(out)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
     return sha256(content).hexdigest()
-
-
-def _is_replaceable(out: Path) -> bool:
-    if not out.is_dir():
-        return False
-    names = {path.name for path in out.iterdir()}
-    return not names or names == {CHAIN, COUNTS, RISK}

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...predict.folder.chain_rules import chain_rules
+from ...predict.folder.load import load_chain
 from ...predict.validation.behaviour import BehaviourChange, behaviour_change
 from ...schemas.verdict import Severity
-from .chain_archive import chain_rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class ComparedChains:
 
 def compared_chains(chain: Path, successor: Path) -> ComparedChains:
     """Compare two chains. Raises PredictError where one is none."""
-    first, second = chain_rules(chain), chain_rules(successor)
+    first, second = (chain_rules(load_chain(each)) for each in (chain, successor))
     places = {(each.pack, each.rule, each.rule_digest): place for place, each in enumerate(second.counted)}
     pairs = [
         (place, places[key])

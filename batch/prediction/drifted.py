@@ -9,6 +9,7 @@ import numpy as np
 
 from ...predict.chain.learned import Counted
 from ...predict.chain.over_archive import OverArchive, over_archive
+from ...predict.counting.symbols import OWN
 from ...predict.estimation.expectation import NextSymbolChain
 from ...predict.estimation.nested import NestedEstimate
 from ...predict.validation.behaviour import (
@@ -64,13 +65,15 @@ def drifted_rule(
     walks = over.counted.walks
     found = outcomes(walks)
     agents = np.append(over.counted.contexts.agents, -1)[walks.contexts]
+    own_symbols = np.array([*(text.endswith(OWN) for text in chain.symbols.symbols), False])
+    is_own = np.append(own_symbols[over.counted.contexts.symbols], False)
     costs = next_symbol_costs(
         over, NextSymbolChain(over.counted, estimate).probabilities(over.counted.contexts)
     )
     return DriftedRule(
         over=over,
         evidence={
-            name: drift_evidence(walks, found, limits, agents == number)
+            name: drift_evidence(walks, found, limits, agents == number, is_own)
             for number, name in enumerate(chain.agents)
         },
         log_score=log_score_drift(

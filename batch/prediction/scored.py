@@ -10,7 +10,7 @@ import numpy as np
 from ...predict.chain.learned import Counted
 from ...predict.chain.over_archive import OverArchive, over_archive
 from ...predict.estimation.expectation import NextSymbolChain
-from ...predict.estimation.nested import NestedEstimate, nested
+from ...predict.estimation.nested import NestedEstimate
 from ...predict.risk.rule_risks import risk_table
 from ...predict.validation.drift import LogScoreDrift, log_score_drift
 from ...predict.validation.next_symbol_costs import next_symbol_costs
@@ -48,15 +48,15 @@ class ScoredRule:
 def scored_rule(
     chain: Counted,
     estimate: NestedEstimate,
+    labels: NestedEstimate,
     archive: Counted,
     horizons: Sequence[int | None],
     promise: Promise,
 ) -> ScoredRule:
-    """Return the scores of a rule; the chain over labels is estimated from the same counts."""
+    """Return the scores of a rule; `labels` is the estimate of the chain over labels from the same counts."""
     over = over_archive(chain, archive)
     next_symbols = NextSymbolChain(over.counted, estimate)
     table = risk_table(over.counted, next_symbols, horizons)
-    labels = nested(chain, has_history=False)
     without = risk_table(over.counted, NextSymbolChain(over.counted, labels), horizons)
     risks = over.with_unknown(table.values)
     learned = np.append(over.learned, False)

@@ -16,6 +16,7 @@ from ...rules.labels.missing import FIELDS, HAS_GAPS, MISSING, NOTHING, missing_
 from ..sources.discover import SourceFile
 from ..sources.event_files import changed, reading, row_count
 from . import spill
+from .observer import EventObserver
 
 _CONTENT = "content"
 """The column that states whether the content of an event is missing."""
@@ -44,12 +45,13 @@ def labelled(
     on_rows: OnRows,
     judged_by: str | None = None,
     keep: Sequence[str] = JUDGED_COLUMNS,
+    observer: EventObserver | None = None,
 ) -> Buckets:
     """Label the events of all parts up to the time `as_of`, and return them in buckets of sessions.
 
     They have the columns `keep`. `judged_by` selects the events that the rule set of that digest judged. A
-    small number of rows stays in memory; more are written to `scratch`. Raises SourceError with the name of a
-    damaged file.
+    small number of rows stays in memory; more are written to `scratch`. The `observer` sees all these events.
+    Raises SourceError with the name of a damaged file.
     """
     rows = sum(map(row_count, parts))
     more = None if judged_by is None else {RULES_COLUMN: pl.String()}
@@ -61,7 +63,7 @@ def labelled(
         )
         for one_pass in spill.passes(parts, more)
     )
-    return label_passes(passes, rows, labeler, scratch, as_of, on_rows, keep)
+    return label_passes(passes, rows, labeler, scratch, as_of, on_rows, keep, observer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +83,14 @@ def label_passes(
     as_of: int | None,
     on_rows: OnRows,
     keep: Sequence[str],
+    observer: EventObserver | None = None,
 ) -> Buckets:
     """Label the events of passes, which have so many rows together, and return them like `labelled`."""
     folder = scratch / "labelled"
     held: list[pl.LazyFrame] = []
     read = 0
     for number, one_pass in enumerate(passes):
-        labels = _labels(one_pass, labeler, as_of, keep).lazy()
+        labels = _labels(one_pass, labeler, as_of, keep, observer).lazy()
         if rows <= spill.BUCKET_ROWS:
             held.append(labels)
         else:
@@ -104,10 +107,19 @@ def label_passes(
     return Buckets((whole,) if held else spill.read_buckets(folder), count, last)
 
 
-def _labels(one_pass: PassRows, labeler: Labeler, as_of: int | None, keep: Sequence[str]) -> pl.DataFrame:
+def _labels(
+    one_pass: PassRows,
+    labeler: Labeler,
+    as_of: int | None,
+    keep: Sequence[str],
+    observer: EventObserver | None,
+) -> pl.DataFrame:
     """Return the labels of a pass, with the columns `keep` and missing content."""
-    fields = list(dict.fromkeys([*keep, *labeler.fields]))
+    observed = () if observer is None else observer.columns
+    fields = list(dict.fromkeys([*keep, *labeler.fields, *observed]))
     events = with_missing(one_pass.parts, until(one_pass.frame, as_of), fields).rechunk()
+    if observer is not None:
+        observer.add(events)
     # All rows at once: a call takes 13 ms, and Polars' streaming engine makes a call for every morsel.
     return labeler.label(events.lazy(), keep=(*keep, MISSING)).collect()
 

@@ -63,6 +63,11 @@ _RUN = {
     "verdicts": [{**_open("step verdict residual"), "sentence": FieldClass.SENTENCE}],
     "unjudged": {"seq": OPEN, "sentence": FieldClass.SENTENCE},
 }
+_RISK = {
+    **_open("pack rule within threshold seqs risks"),
+    "slice": FieldClass.SLICE,
+    "rises": [_open("seq before after symbol")],
+}
 DRAWN_SESSION: Final[FieldShape] = {
     **_open("occurrence why"),
     "session_id": SESSION,
@@ -74,6 +79,7 @@ DRAWN_SESSION: Final[FieldShape] = {
         }
     ],
     "rules": [_RUN],
+    "risks": [_RISK],
 }
 CERTIFIED_SESSION: Final[FieldShape] = {
     **_open("kind occurrence rule_set closed words"),

@@ -69,8 +69,7 @@ Witnesses = Mapping[tuple[str, str, str | None], frozenset[int]]
 def timeline(session: Mapping[str, Any], witnesses: Witnesses) -> Timeline:
     """Return the timeline of a line of `sessions.jsonl`."""
     events: Sequence[Mapping[str, Any]] = session["events"]
-    step = min(STEP_MAX, WIDTH / max(len(events), 1))
-    places = {event["seq"]: place * step for place, event in enumerate(events)}
+    places, step = event_places(events)
     runs = sorted(session["rules"], key=lambda run: not breaches(run))
     rows = tuple(
         _row(run, places, step, (2 * number + 3) * ROW, witnesses)
@@ -93,6 +92,12 @@ def timeline(session: Mapping[str, Any], witnesses: Witnesses) -> Timeline:
         cut=len(runs) - len(rows),
         words=f"{len(events)} events. {outcomes}",
     )
+
+
+def event_places(events: Sequence[Mapping[str, Any]]) -> tuple[dict[int, float], float]:
+    """Return the left end of each event of a timeline by its `seq`, and the width of one."""
+    step = min(STEP_MAX, WIDTH / max(len(events), 1))
+    return {event["seq"]: place * step for place, event in enumerate(events)}, step
 
 
 def breaches(run: Mapping[str, Any]) -> list[tuple[int, str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,9 @@ from ...rules.explanation.timeline import explanation_data, explanations, senten
 from ...rules.model.problem import RuleError
 from ...schemas.time import rfc3339
 from ...schemas.verdict import Verdict
-from ..evidence.canonical_json import canonical_line_of_integers
+from ..evidence.bundle import SessionName
+from ..evidence.canonical_json import canonical_line, canonical_line_of_integers
+from ..following.drawn_risks import DrawnRisk
 from .choice import ChosenSession, SessionChoice
 
 SESSIONS = "sessions.jsonl"
@@ -20,9 +24,29 @@ TEXT_MAX = 300
 _EXPLAINED = (Verdict.VIOLATED, Verdict.UNMET, Verdict.UNJUDGED)
 
 
-def write_sessions(path: Path, choice: SessionChoice) -> None:
-    """Write the file of the chosen sessions."""
-    path.write_bytes(b"".join(canonical_line_of_integers(_line(each)) for each in choice.sessions))
+RISKS_MAX = 6
+"""Risks of a session that its line has: the greatest ones."""
+
+
+def write_sessions(
+    path: Path, choice: SessionChoice, risks: Mapping[SessionName, Sequence[DrawnRisk]]
+) -> None:
+    """Write the file of the chosen sessions, with the risks of those that have some."""
+    with path.open("wb") as file:
+        for each in choice.sessions:
+            line, found = _line(each), risks.get((each.session_id, each.occurrence))
+            # Risks are no integers.
+            file.write(
+                canonical_line(line | {"risks": _risks(found)}) if found else canonical_line_of_integers(line)
+            )
+
+
+def _risks(found: Sequence[DrawnRisk]) -> list[dict[str, Any]]:
+    """Return the greatest risks of a session, the greatest first."""
+    ordered = sorted(
+        found, key=lambda each: (-each.greatest, each.pack, each.rule, each.slice is not None, each.slice)
+    )
+    return list(map(asdict, ordered[:RISKS_MAX]))
 
 
 def _line(session: ChosenSession) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from ...predict.explaining.words import percent
 from ...rules.model.rule import Rule
 from ...schemas.display import visible
 from ...schemas.records.verdict_record import VerdictRecord
@@ -32,6 +33,7 @@ from .damage import damages
 from .drawing import Timeline, Witnesses, timeline, trend
 from .drawn import SESSIONS
 from .figures import RuleFigures, rule_figures, without_rates
+from .risk_drawing import RiskLine, risk_lines
 
 REPORT = "report.html"
 RULES_MAX = 100
@@ -63,6 +65,7 @@ class DrawnSession:
     session: Mapping[str, Any]
     badness: tuple[int, int, int]
     drawing: Timeline | None
+    risks: tuple[RiskLine, ...]
     sentences: tuple[str, ...]
     more: int
     texts: tuple[Mapping[str, Any], ...]
@@ -95,7 +98,8 @@ def printed_html(bundle: Path) -> str:
     Each drawing has the styles of drawings, with the colours of paper.
     """
     paper = dict(re.findall(r"--(\w+): ([^;]+);", _style("report.css")))
-    style = re.sub(r"var\(--(\w+)\)", lambda name: paper[name[1]], _style("drawings.css"))
+    drawings = _style("drawings.css") + _style("risks.css")
+    style = re.sub(r"var\(--(\w+)\)", lambda name: paper[name[1]], drawings)
     return _page(bundle, None, Markup("<style>") + Markup(style) + Markup("</style>"))
 
 
@@ -105,11 +109,12 @@ def _style(name: str) -> str:
 
 def _page(bundle: Path, rules: Mapping[RuleKey, Rule] | None, svg_style: Markup) -> str:
     """Return the page; `svg_style` stands in each drawing."""
-    style = Markup(_style("report.css") + _style("drawings.css"))
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
     template = _environment().get_template("report.html")
     with damages(bundle):
         context = _context(bundle, bundle_rules(bundle) if rules is None else rules)
+        names = ("report.css", "drawings.css", *(("risks.css",) if context["risks"] else ()))
+        style = Markup("".join(map(_style, names)))
+        digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
         return template.render(style=style, style_digest=digest, svg_style=svg_style, **context)
 
 
@@ -126,6 +131,7 @@ def _environment() -> Environment:
     made.filters["shown"] = visible
     made.filters["name"] = _name
     made.filters["number"] = "{:,}".format
+    made.filters["percent"] = percent
     # The library's type of a filter is the union of its own filters.
     cast(dict[str, Any], made.filters)["counted"] = _counted
     return made
@@ -164,6 +170,7 @@ def _context(bundle: Path, rules: Mapping[RuleKey, Rule]) -> dict[str, Any]:
         "sample": [each for each in drawn if each.session["why"] == "sample"],
         "events_max": EVENTS_DRAWN_MAX,
         "waivers": _waivers(bundle),
+        "risks": [each for each in figures if "risk" in each.entry],
     }
 
 
@@ -198,8 +205,8 @@ def _fitting(drawn: Iterable[DrawnSession]) -> Iterator[DrawnSession]:
     """Yield the sessions, without timelines where these would become too large together."""
     size = 0
     for each in drawn:
-        size += 0 if each.drawing is None else each.drawing.size
-        yield each if size <= DRAWINGS_SIZE_MAX else replace(each, drawing=None)
+        size += 0 if each.drawing is None else each.drawing.size + sum(line.size for line in each.risks)
+        yield each if size <= DRAWINGS_SIZE_MAX else replace(each, drawing=None, risks=())
 
 
 def _severest(each: RuleFigures) -> tuple[bool, int, int, str]:
@@ -226,6 +233,7 @@ def _drawn(
             session=line,
             badness=badness(records),
             drawing=timeline(line, witnesses) if line["events"] else None,
+            risks=risk_lines(line),
             sentences=tuple(sentence[:SENTENCE_MAX] for sentence in sentences[:SENTENCES_MAX]),
             more=max(0, len(sentences) - SENTENCES_MAX),
             texts=tuple(islice(texts, TEXTS_MAX)),

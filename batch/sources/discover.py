@@ -189,24 +189,7 @@ def discover(
     )
     if only is not None:
         found = [(path, name) for path, name in found if name in only]
-    parts: list[SourceFile] = []
-    for path, name in found:
-        try:
-            format = sniff(path)
-        except OSError:
-            population.reject(Reject(name, "whole file", "source-closed", "cannot be opened"))
-            continue
-        claims = path.name.lower().endswith(_DATA_SUFFIXES)
-        if not _is_utf8(path) and (format is not None or claims):
-            text = "has a path that is not UTF-8: rename the file or folder"
-            population.reject(Reject(name, "whole file", "source-name", text))
-        elif format is not None:
-            parts.append(SourceFile(path, name, format))
-        elif claims or path in given:
-            text = "is not event Parquet, a chat log in JSON or a span dump"
-            population.reject(Reject(name, "whole file", "source-kind", text))
-        else:
-            population.skipped.append(name)
+    parts = [part for path, name in found if (part := _opened(path, name, given, population)) is not None]
     is_archive = any(path.name == MANIFEST for path, _ in files)
     if not parts and not population.rejects and not is_archive and only is None:
         hint = "choose a file, a folder or a glob of event Parquet, chat logs in JSON, or OTLP dumps"
@@ -214,6 +197,30 @@ def discover(
     population.files += len(parts)
     population.inputs += parts
     return tuple(parts)
+
+
+def _opened(path: Path, name: str, given: Sequence[Path], population: Population) -> SourceFile | None:
+    """Return the file with its format; otherwise count it as rejected or as skipped, and return None.
+
+    `given` are the paths that the caller named: what was named is never skipped.
+    """
+
+    def reject(code: str, text: str) -> None:
+        population.reject(Reject(name, "whole file", code, text))
+
+    try:
+        format = sniff(path)
+    except OSError:
+        return reject("source-closed", "cannot be opened")
+    claims = path.name.lower().endswith(_DATA_SUFFIXES)
+    if not _is_utf8(path) and (format is not None or claims):
+        return reject("source-name", "has a path that is not UTF-8: rename the file or folder")
+    if format is not None:
+        return SourceFile(path, name, format)
+    if claims or path in given:
+        return reject("source-kind", "is not event Parquet, a chat log in JSON or a span dump")
+    population.skipped.append(name)
+    return None
 
 
 def _listed(

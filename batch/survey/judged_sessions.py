@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from ...rules.engine.judge import CompiledRules, Judged
 from ...rules.engine.records import records
-from ...schemas.event import Content, Event, Kind, end_event
-from ...schemas.frames.events import EVENT_SCHEMA
+from ...schemas.event import Event, end_event
+from ...schemas.frames.events import EVENT_SCHEMA, frame_events
 from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.time import NS
 from ..audit.audit import judged_batches
@@ -50,19 +49,12 @@ def judged_sessions(
 
 def _events(judged: Judged) -> Iterator[Event]:
     """Yield the events of a bucket in judged order, and the `end` of each closed session."""
-    times = pl.col("occurrence", "time").to_physical()
-    rows = judged.labelled.select(*EVENT_SCHEMA)[judged.order.rows].with_columns(times).iter_rows(named=True)
+    events = frame_events(judged.labelled[judged.order.rows])
     bounds = judged.sessions.bounds.tolist()
     for slot, is_open in enumerate(judged.sessions.open.tolist()):
         event: Event | None = None
         for _ in range(bounds[slot + 1] - bounds[slot]):
-            event = _event(next(rows))
+            event = next(events)
             yield event
         if event is not None and not is_open:
             yield end_event(event.session_id, event.occurrence, event.time, event.seq + 1, {})
-
-
-def _event(row: dict[str, Any]) -> Event:
-    row["kind"], row["content"] = Kind(row["kind"]), Content(row["content"])
-    row["attributes"] = dict(row["attributes"] or {})
-    return Event(**row)

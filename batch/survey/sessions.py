@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,10 @@ import polars as pl
 from ...archive.error import SourceError
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, compile_rule_set, judge
 from ...rules.engine.records import RecordKey, record_line, records
-from ...rules.engine.sessions import Clock
+from ...rules.engine.sessions import Clock, in_order, occurrences_of
 from ...rules.model.rule import RuleSet
-from ...schemas.event import Kind
-from ...schemas.frames.events import EVENT_SCHEMA
+from ...schemas.event import Event, Kind
+from ...schemas.frames.events import EVENT_SCHEMA, frame_events
 from ...schemas.records.verdict_record import VerdictRecord, decode_verdict
 from ...schemas.sessions.claim_log import ClaimLog, DroppedClaim, DropReason
 from ...schemas.time import NS, rfc3339
@@ -135,6 +135,11 @@ class JudgedSession:
     records: tuple[VerdictRecord, ...]
     claim_log: ClaimLog
 
+    def occurrences(self) -> list[tuple[Event, ...]]:
+        """Return the events of each occurrence in judged order."""
+        events = list(frame_events(self.rows[self.judged.order.rows]))
+        return [tuple(events[begin:end]) for begin, end in pairwise(self.judged.sessions.bounds.tolist())]
+
     def events(self) -> list[dict[str, Any]]:
         """Return the events in judged order, with times as text and their spans."""
         return _shown(self.rows[self.judged.order.rows], self.claim_log)
@@ -161,7 +166,7 @@ def judged_session(
     """Return a session as an audit judges it; the arguments and errors are those of `session`."""
     options, claim_log = options or AuditOptions(), ClaimLog(session_id)
     parts = prepare(source, scratch, population, options, claim_log)
-    rows, last = _read(session_id, parts, options.as_of)
+    rows, last = _read({session_id}, parts, options.as_of)
     if rows.is_empty():
         raise _unknown(source, session_id, parts, options.as_of)
     compiled = compile_rule_set(rule_set or RuleSet((), {}))
@@ -173,6 +178,30 @@ def judged_session(
         found.add(*record_line(record))
     sorted_records = tuple(decode_verdict(line) for _, line in found.merged())
     return JudgedSession(rows, compiled, judged, sorted_records, claim_log)
+
+
+@dataclass(frozen=True, slots=True)
+class WholeOccurrence:
+    """An occurrence of a session: its events in judged order."""
+
+    events: tuple[Event, ...]
+    is_closed: bool
+
+
+def occurrences(
+    source: Sources, session_ids: Set[str], scratch: Path, population: Population, options: AuditOptions
+) -> Iterator[WholeOccurrence]:
+    """Yield the occurrences of some sessions, in no particular order; those that the source lacks have none.
+
+    The arguments and errors are otherwise those of `session`.
+    """
+    parts = prepare(source, scratch, population, options)
+    rows, last = _read(session_ids, parts, options.as_of)
+    order, clock = in_order(rows), Clock(last=last, idle=round(options.idle_s * NS))
+    found = occurrences_of(order, rows, clock)
+    events = tuple(frame_events(rows[order.rows]))
+    for (begin, end), is_open in zip(pairwise(found.bounds.tolist()), found.open.tolist(), strict=True):
+        yield WholeOccurrence(events[begin:end], not is_open)
 
 
 def _briefs(judged: Judged) -> pl.DataFrame:
@@ -209,11 +238,12 @@ def _occurrence_of(found: tuple[RecordKey, bytes]) -> tuple[str, str]:
     return found[0].session_id, found[0].occurrence
 
 
-def _read(session_id: str, parts: Sequence[SourceFile], as_of: int | None) -> tuple[pl.DataFrame, int]:
-    """Return the rows of one session, and the latest time of all sessions."""
+def _read(session_ids: Set[str], parts: Sequence[SourceFile], as_of: int | None) -> tuple[pl.DataFrame, int]:
+    """Return the rows of some sessions, and the latest time of all sessions."""
     found, latest = [pl.DataFrame(schema=EVENT_SCHEMA)], 0
     for one_pass in spill.passes(parts):
-        events = until(one_pass.frame.filter(pl.col("session_id") == session_id), as_of)
+        wanted = pl.col("session_id").is_in(sorted(session_ids))
+        events = until(one_pass.frame.filter(wanted), as_of)
         times = until(one_pass.frame.select(pl.col("time")), as_of).max()
         with reading(one_pass.parts):
             rows, last = pl.collect_all([events, times], engine="streaming")

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import polars as pl
 
 from ...schemas.event import Kind
-from ..contents.archive_events import ERROR_TEXT
+from ..contents.facts import ERROR_TEXT
 from ..contents.json_paths import PathCounter, PathUsage
 from ..prepare.options import AuditOptions
 from ..prepare.prepare import prepare

@@ -33,6 +33,11 @@ class AttestedBundle:
     predicate: Mapping[str, Any]
 
     @property
+    def chains(self) -> tuple[str, ...]:
+        """Return the digests of the chains that the audit followed; early releases had none."""
+        return tuple(self.predicate.get("chains", ()))
+
+    @property
     def is_redacted(self) -> bool:
         """Return whether ids and texts of the bundle are replaced."""
         return self.predicate["redaction"] is not None

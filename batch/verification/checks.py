@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa  # pyright: ignore[reportMissingTypeStubs]
 
 from ...archive.error import CODES, SourceError
+from ...predict.error import PredictError
 from ...rules.model.problem import RuleError
 
 FILES_LISTED_MAX = 20
@@ -31,6 +32,7 @@ UNREADABLE: Final[tuple[type[Exception], ...]] = (
     _arrow.ArrowException,
     SourceError,
     RuleError,
+    PredictError,
 )
 """The exceptions of reading changed files: JSON of other types, damaged Parquet, other packs."""
 

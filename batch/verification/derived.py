@@ -7,9 +7,10 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -26,6 +27,7 @@ from ..evidence.risk_lines import read_crossings
 from ..findings.audited_archive import INPUTS
 from ..findings.bundle_rules import bundle_rules
 from ..findings.waiving import WAIVED, WAIVERS, Waiving, read_waived
+from ..following.warned_sessions import warned_sessions
 from ..report.page import REPORT, report_html
 from ..waivers.waiver_file import read_waivers
 from .attested import AttestedBundle
@@ -120,9 +122,37 @@ def summary_check(bundle: AttestedBundle) -> BundleCheck:
         if not _is_session_count(entry["sessions_violating"], len(sessions[rule]), bundle):
             what = f"sessions_violating of rule {key} are {len(sessions[rule])}"
             return failed("summary", "TRL460", what, [SUMMARY])
+    if differs := next(_other_warnings(bundle, summary), None):
+        return failed("summary", "TRL460", differs, [SUMMARY])
     if unlisted := set(sessions) - seen:
         return failed("summary", "TRL460", f"{len(unlisted)} rules with verdicts are not in it", [SUMMARY])
     return _attested_counts(bundle, attested, len(seen))
+
+
+def _other_warnings(bundle: AttestedBundle, summary: Mapping[str, Any]) -> Iterator[str]:
+    """Yield each figure of a rule's warnings that is not that of the crossings and verdicts, in words."""
+    stated = {key: entry for key, entry in summary["rules"].items() if "risk" in entry}
+    if bool(bundle.chains) is not (bundle.folder / RISK).exists():
+        yield f"an audit with a chain has {RISK}, and no other"
+    if not stated:
+        return
+    parameters = bundle.predicate["parameters"]
+    has_window = parameters["since"] is not None or parameters["until"] is not None
+    with (bundle.folder / RISK).open("rb") as crossings, (bundle.folder / VERDICTS).open("rb") as verdicts:
+        found = warned_sessions(crossings, verdicts)
+    for key, entry in stated.items():
+        rule, risk = (entry["pack"], entry["id"]), entry["risk"]
+        violating, missed = found.violating[rule], found.missed[rule]
+        # Crossings before the window are not in the bundle, so more sessions may be missed by it.
+        missed = min(missed, risk["missed"]) if has_window else missed
+        counts = {
+            "sessions_warned": found.warned[rule],
+            "warned_before": violating - missed,
+            "missed": missed,
+        }
+        for name, count in counts.items():
+            if risk[name] != count:
+                yield f"{name} of rule {key} are {count}"
 
 
 def _is_session_count(stated: int, counted: int, bundle: AttestedBundle) -> bool:

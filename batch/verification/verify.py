@@ -10,6 +10,7 @@ from typing import Any
 
 from cryptography.x509 import Certificate
 
+from ...predict.folder.learned_chain import LearnedChain
 from ..attestation.keys import TrustedKey
 from .archive_files import compare_archive
 from .attested import (
@@ -43,7 +44,8 @@ class VerificationRequest:
 
     `authorities` are the certificates of trusted timestamp authorities.
     `further` are checks that flags ask for, by name; they are made last. With `verdict`, that verdict is
-    checked, and of all others only those of the attestation.
+    checked, and of all others only those of the attestation. `chain` is the one that the audit
+    followed.
     """
 
     keys: tuple[TrustedKey, ...] = ()
@@ -54,6 +56,7 @@ class VerificationRequest:
     authorities: tuple[Certificate, ...] = ()
     further: Mapping[str, FurtherCheck] = field(default_factory=dict[str, "FurtherCheck"])
     verdict: WantedVerdict | None = None
+    chain: LearnedChain | None = None
 
     @property
     def asked(self) -> frozenset[str]:
@@ -162,4 +165,6 @@ def _against_archive(bundle: AttestedBundle, request: VerificationRequest) -> It
     if not request.rerun:
         yield not_checked("rerun", "not asked for: --rerun")
         return
-    yield guarded("rerun", "TRL461", lambda: rerun_check(bundle, request.archive, request.threads))
+    yield guarded(
+        "rerun", "TRL461", lambda: rerun_check(bundle, request.archive, request.threads, request.chain)
+    )

@@ -59,9 +59,9 @@ class Calls:
         states = {event.session_id: self.states.get(event.session_id, fresh) for event in batch}
         messages = [batch[begin : begin + MESSAGE_EVENTS] for begin in range(0, self.size, MESSAGE_EVENTS)]
         start = time.process_time()
-        _, after = judge.judge(states, messages)
+        judged = judge.judge(states, messages)
         seconds = time.process_time() - start
-        self.states.update(after)
+        self.states.update(judged.states)
         return seconds
 
 

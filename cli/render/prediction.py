@@ -34,16 +34,6 @@ def json_value(value: Any) -> Any:
     return value
 
 
-def horizon(within: int | None) -> str:
-    """Return a horizon in words."""
-    return "ever" if within is None else f"within {within:,} {'event' if within == 1 else 'events'}"
-
-
-def percent(share: float) -> str:
-    """Return a share in per cent with the two digits that matter."""
-    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
-
-
 def score(found: ScoreInterval, form: str) -> str:
     """Return a score with its interval, a dash where it is not defined."""
     if math.isnan(found.value):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from itertools import chain, islice
 from types import MappingProxyType
@@ -80,11 +80,25 @@ def sarif(
     def absent() -> Iterator[VerdictRecord]:
         return iter(()) if baseline is None else filter(is_result, baseline.vanished())
 
+    def result(found: VerdictRecord) -> dict[str, Any]:
+        return _result(found, rules, places, *index[found.pack, found.rule])
+
     room, left_out = _room(filter(is_result, read()))
     absent_room = RESULTS_MAX - room.total()
     left_out += max(0, sum(1 for _ in absent()) - absent_room)
+    listed = (
+        result(found) | _suppressed(waived.get(found.id)) | _baseline_state(found, baseline)
+        for found in filter(is_result, read())
+        if _takes(room, found)
+    )
+    gone = (result(found) | {"baselineState": "absent"} for found in islice(absent(), absent_room))
     descriptors = [_rule(key, rule, places[key]) for key, rule in rules.items()]
-    driver = {"name": "tracline", "version": version("tracline"), "rules": descriptors}
+    yield from _log(descriptors, left_out, chain(listed, gone))
+
+
+def _log(rules: Sequence[dict[str, Any]], left_out: int, results: Iterator[dict[str, Any]]) -> Iterator[str]:
+    """Yield the lines of a log of one run."""
+    driver = {"name": "tracline", "version": version("tracline"), "rules": rules}
     yield "{"
     yield f'  "$schema": {json.dumps(SCHEMA)},'
     yield '  "version": "2.1.0",'
@@ -92,18 +106,7 @@ def sarif(
     yield f'    "tool": {json.dumps({"driver": driver})},'
     yield '    "columnKind": "unicodeCodePoints",'
     yield f'    "invocations": {json.dumps([_invocation(left_out)])},'
-    listed = (
-        _result(found, rules, places, *index[found.pack, found.rule])
-        | _suppressed(waived.get(found.id))
-        | _baseline_state(found, baseline)
-        for found in filter(is_result, read())
-        if _takes(room, found)
-    )
-    gone = (
-        _result(found, rules, places, *index[found.pack, found.rule]) | {"baselineState": "absent"}
-        for found in islice(absent(), absent_room)
-    )
-    yield from array("results", chain(listed, gone), indent="    ")
+    yield from array("results", results, indent="    ")
     yield "  }]"
     yield "}"
 

@@ -16,6 +16,9 @@ START = "start"
 END = "end"
 """The symbol of a session's close, which has no successor."""
 
+NODES_MAX = 20_000_000
+"""Triples of an agent, a symbol and a row of one rule: whatever came of them, each has a risk."""
+
 UNSEEN = "unseen"
 """The symbol of an event whose symbol a chain lacks."""
 

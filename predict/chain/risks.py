@@ -10,6 +10,9 @@ from ...rules.model.arrays import F64
 EVER = None
 """The horizon that reaches to the session's end."""
 
+HORIZON_MAX = 1_000
+"""Events of the longest horizon but that of ever."""
+
 DIGITS = 9
 """Decimals of a stored risk."""
 

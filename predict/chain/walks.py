@@ -28,3 +28,14 @@ class Walks:
     bounds: I64
     sessions: I32
     endings: NDArray[np.uint8]
+
+
+def no_walks() -> Walks:
+    """Return walks of no session."""
+    return Walks(
+        contexts=np.empty(0, dtype=np.int32),
+        violated=np.empty(0, dtype=np.bool_),
+        bounds=np.zeros(1, dtype=np.int64),
+        sessions=np.empty(0, dtype=np.int32),
+        endings=np.empty(0, dtype=np.uint8),
+    )

@@ -17,6 +17,20 @@ from ...schemas.event import Kind
 
 
 @dataclass(frozen=True, slots=True)
+class DistinctEvents:
+    """Distinct pairs of a word and a kind by code, with the letter table of the words.
+
+    The events of the codes in `unread` are read by no rule.
+    """
+
+    words: LabelWords
+    letters: LetterTable
+    word_of: I32
+    kinds: tuple[str, ...]
+    unread: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class LabelledSessions:
     """The events of a bucket in judged order; those of slot `s` are `bounds[s]` to `bounds[s + 1]`.
 
@@ -47,6 +61,12 @@ class LabelledSessions:
     def slice_count(self) -> int:
         """Return the number of slice slots."""
         return len(self.slice_places)
+
+    @property
+    def distinct(self) -> DistinctEvents:
+        """Return the distinct events."""
+        unread = frozenset(np.unique(self.codes[self.over]).tolist())
+        return DistinctEvents(self.words, self.letters, self.word_of, self.kinds, unread)
 
 
 def read_sessions(

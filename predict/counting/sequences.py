@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...rules.engine.kernel import SLICES_MAX
 from ...rules.engine.kernel_loop import NO_SLICE
 from ...rules.model.arrays import I32, I64, U8, Mask
-from .labelled_sessions import LabelledSessions
+from .labelled_sessions import DistinctEvents, LabelledSessions
 from .sequence_loop import MAY_SKIP_COLUMN, NOT_SEEN, UNJUDGED_COLUMN, walk_sequences
 from .step_rows import StepRows, SymbolLetters
 from .watched_rules import WatchedRules
@@ -72,7 +72,7 @@ def sequences(
 
     `symbols` are those of the rule's pack, and `steps` the rule's own; both grow with what the bucket has.
     """
-    numbers, columns, own_columns, marks = event_columns(watched, rule, sessions, symbols, steps)
+    numbers, columns, own_columns, marks = event_columns(watched, rule, sessions.distinct, symbols, steps)
     tables = numbers, columns, own_columns, marks, *steps.arrays()
     key = watched.rules[rule].for_each
     slices = np.full(len(sessions.codes), NO_SLICE, dtype=np.int32)
@@ -94,18 +94,17 @@ def sequences(
 
 
 def event_columns(
-    watched: WatchedRules, rule: int, sessions: LabelledSessions, symbols: SymbolNumbers, steps: StepRows
+    watched: WatchedRules, rule: int, events: DistinctEvents, symbols: SymbolNumbers, steps: StepRows
 ) -> tuple[I32, I32, I32, U8]:
     """Return by code the symbol, the step column, and that of an event of the slice; and marks of columns."""
-    places: list[int] = sessions.word_of.tolist()
+    places: list[int] = events.word_of.tolist()
     pack = watched.rules[rule].pack
-    texts = watched.symbols(pack, sessions.words, places, sessions.kinds)
+    texts = watched.symbols(pack, events.words, places, events.kinds)
     numbers = [symbols.number(text) for text in texts]
     known = symbols.letters.setdefault(rule, {})
     found: list[SymbolLetters | None] = []
-    over = set(np.unique(sessions.codes[sessions.over]).tolist())
     for code, (number, place) in enumerate(zip(numbers, places, strict=True)):
-        letters = None if code in over else watched.letters(rule, sessions.letters, place)
+        letters = None if code in events.unread else watched.letters(rule, events.letters, place)
         found.append(letters)
         if letters is not None:
             known[number] = letters

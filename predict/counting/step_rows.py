@@ -10,7 +10,7 @@ import numpy as np
 
 from ...rules.engine.stepper import MachineRun
 from ...rules.model.arrays import I32, U8
-from ...rules.model.machine import STAYS_VIOLATED, VERDICT_MASK, Machine
+from ...rules.model.machine import Machine
 from ...schemas.verdict import Verdict
 from ..chain.steps import (
     CUT_CLOSING,
@@ -78,6 +78,18 @@ class RowKey(NamedTuple):
     memory: tuple[tuple[int, ...], ...]
     begun: bool
 
+    @property
+    def text(self) -> str:
+        """Return the row as a text that depends on the machines alone."""
+        parts = [sorted(self.states), *self.memory]
+        return "|".join(".".join(map(str, part)) for part in parts) + ("+" if self.begun else "")
+
+    @staticmethod
+    def of_text(text: str) -> RowKey:
+        """Return the row of a `text`."""
+        states, *memory = (tuple(map(int, part.split("."))) for part in text.removesuffix("+").split("|"))
+        return RowKey(frozenset(states), tuple(memory), text.endswith("+"))
+
 
 class StepRows:
     """The step table of one rule, which grows with the symbols that it is asked for.
@@ -106,6 +118,14 @@ class StepRows:
             self._grow()
         return np.array(found, dtype=np.int32)
 
+    def row(self, key: RowKey) -> int:
+        """Return the number of a row, after the table has grown to have it."""
+        known = len(self.rows)
+        number = self._number(key)
+        if len(self.rows) > known:
+            self._grow()
+        return number
+
     def arrays(self) -> tuple[I32, U8, U8]:
         """Return the next row and the verdict by row and column, and the closing by row."""
         if self._arrays is None:
@@ -126,7 +146,7 @@ class StepRows:
             next=following[:, columns],
             verdicts=verdicts[:, columns],
             closings=closings,
-            finals=np.array([self._is_final(row) for row in self.rows], dtype=np.bool_),
+            finals=np.array([MachineRun(self._machine, row.states).is_final for row in self.rows]),
             states=self._states(),
             memory=self._memory_texts(),
             residuals=tuple(MachineRun(self._machine, row.states).residual for row in self.rows),
@@ -183,10 +203,6 @@ class StepRows:
 
     def _closing(self, row: RowKey) -> int:
         return _CLOSINGS[MachineRun(self._machine, row.states).closing] if row.begun else OPEN_CLOSING
-
-    def _is_final(self, row: RowKey) -> bool:
-        outputs = [output for state in row.states for output in self._machine.output[state]]
-        return all(output & VERDICT_MASK >= STAYS_VIOLATED for output in outputs)
 
     def _memory_texts(self) -> tuple[str, ...]:
         return tuple(self._memory_text(row) for row in self.rows)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 
 import numpy as np
+import orjson
 
 from ...rules.engine.judge import CompiledRules, compile_rule_set
 from ...rules.engine.kernel import LetterTable
 from ...rules.engine.letters import LabelWords, letters
 from ...rules.labels.few import WORD_BITS
 from ...rules.model.formula import TRUE
+from ...rules.model.machine import Machine
 from ...rules.model.predicate import Predicate
 from ...rules.model.rule import PackMemory, Rule, RuleSet
 from ...schemas.verdict import Unknown
@@ -43,6 +46,13 @@ class WatchedRules:
         machines = [machine for _, machine in self.memory[subject.pack]]
         where = f"{subject.pack}/{subject.id}"
         return StepRows(self.compiled.machines[rule], machines, subject.for_each is not None, where)
+
+    def fingerprint(self, rule: int) -> str:
+        """Return the SHA-256 of the machines of a rule and its memory: they number the states of a chain."""
+        order: list[int] = self.compiled.program.order.tolist()
+        numbers = [rule, *(order[column] for column, _ in self.memory[self.rules[rule].pack])]
+        machines = [self.compiled.machines[number] for number in numbers]
+        return sha256(orjson.dumps([_tables(machine) for machine in machines])).hexdigest()
 
     def step_table(self, rule: int, symbols: Sequence[str]) -> StepTable:
         """Return the step table of a rule over the symbols of a chain that was learned for it.
@@ -95,6 +105,11 @@ class WatchedRules:
             for place, _ in self.memory[self.rules[rule].pack]
         )
         return SymbolLetters(read, memory if read else (), False)
+
+
+def _tables(machine: Machine) -> list[object]:
+    closings = [None if verdict is None else verdict.value for verdict in machine.closing]
+    return [machine.propositions, machine.letters.hex(), machine.next, machine.output, closings]
 
 
 def watch(rule_set: RuleSet) -> WatchedRules:

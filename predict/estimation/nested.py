@@ -59,6 +59,11 @@ def nested(counted: Counted, *, has_history: bool = True) -> NestedEstimate:
     return chosen_weights(counted, levels_of(counted, has_history=has_history))
 
 
+def over_labels(counted: Counted) -> NestedEstimate:
+    """Return the estimate of the chain over labels, which knows of a context its symbol alone."""
+    return chosen_weights(counted, [("symbol",)])
+
+
 def chosen_weights(counted: Counted, columns: Sequence[tuple[str, ...]]) -> NestedEstimate:
     """Return the estimate of these levels with the weights of the best log score."""
     counts = counted.counts

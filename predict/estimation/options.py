@@ -16,6 +16,9 @@ NESTED = "nested"
 SMOOTHINGS = (NESTED, "laplace:A", "jeffreys", "none")
 """The texts of all estimates; A is a number above 0."""
 
+ALPHA_MAX = 1e9
+"""The greatest weight of an estimate; with greater ones counts are lost in roundings."""
+
 
 @dataclass(frozen=True, slots=True)
 class EstimateOptions:
@@ -39,8 +42,9 @@ def alpha_of(smoothing: str) -> float | None:
         return JEFFREYS if smoothing == "jeffreys" else 0.0
     name, separator, number = smoothing.partition(":")
     alpha = float(number) if name == "laplace" and separator else math.nan
-    if not 0 < alpha < math.inf:
-        raise ValueError(f"unknown smoothing `{smoothing}`: use {', '.join(SMOOTHINGS)}")
+    if not 0 < alpha <= ALPHA_MAX:
+        known = f"{', '.join(SMOOTHINGS)} with A up to {ALPHA_MAX:g}"
+        raise ValueError(f"unknown smoothing `{smoothing}`: use {known}")
     return alpha
 
 

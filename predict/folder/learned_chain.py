@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,12 @@ from ..chain.contexts import END, START, UNSEEN, Contexts, RuleCounts, SymbolSet
 from ..chain.learned import Counted
 from ..chain.risks import Basis
 from ..chain.steps import StepTable
-from ..chain.walks import Walks
+from ..chain.walks import no_walks
 from ..error import PredictError
 from ..estimation.nested import NestedEstimate, NestedLevel, jeffreys_top
 from ..estimation.options import EstimateOptions, estimated
+from ..sampling.continuations import ContinuationStart, SampledContinuation, sampled_continuations
+from .chain_rules import chain_rules
 
 ABSENT = -1
 """The number of a context that cannot occur."""
@@ -104,6 +106,21 @@ class RuleChain:
         number = int(found[self.symbol_numbers.get(symbol, len(found) - 1), row])
         return number if number != ABSENT else int(found[-1, row])
 
+    def memory_at(self, agent: str, symbol: str, state: int) -> str:
+        """Return what the memory formulas remember in a context: nothing, where that may be.
+
+        Raises ValueError where they remember something and it may be different things.
+        """
+        found = self.numbers[self.agent(agent)]
+        rows = {memory: row for (each, memory), row in self.rows.items() if each == state}
+        place = self.symbol_numbers.get(symbol, len(found) - 1)
+        fitting = [memory for memory, row in rows.items() if found[place, row] != ABSENT] or [*rows]
+        if "" in fitting or not fitting:
+            return ""
+        if len(fitting) > 1:
+            raise ValueError(f"give `memory`, which may be {' or '.join(map(repr, sorted(fitting)))}")
+        return fitting[0]
+
     def counted(self, steps: StepTable) -> Counted:
         """Return the counts with the step table that the rules give; folds and walks are not stored."""
         rows = {key: row for row, key in enumerate(zip(steps.states.tolist(), steps.memory, strict=True))}
@@ -141,7 +158,7 @@ class RuleChain:
                 transitions[:, 1].astype(np.int32),
                 transitions[:, 2],
             ),
-            walks=_no_walks(),
+            walks=no_walks(),
         )
 
     def highs(self, counted: Counted, within: int | None) -> F64:
@@ -163,8 +180,15 @@ class RuleChain:
         if stored["alpha"] is not None:
             impossible = frozenset((first, second) for first, second in stored["impossible"])
             return estimated(counted, EstimateOptions(stored["alpha"], stored["history"], impossible))
-        levels = [NestedLevel(tuple(each["columns"]), each["kappa"]) for each in stored["levels"]]
-        return NestedEstimate(jeffreys_top(counted), tuple(levels))
+        return _nested(counted, stored["levels"])
+
+    def unseen_estimate(self, counted: Counted) -> NestedEstimate:
+        """Return the estimate of what follows a symbol that the chain lacks: that of the row alone."""
+        return _nested(counted, self.content["estimate"]["unseen"])
+
+    def labels(self, counted: Counted) -> NestedEstimate:
+        """Return the estimate of the chain over labels, with the weights that learning chose."""
+        return _nested(counted, self.content["estimate"]["labels"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,12 +217,6 @@ class LearnedChain:
             raise PredictError("TRL803", self.where, f"the chain has no rule {pack}/{rule}", hint)
         return self.rules[pack, rule]
 
-    def check(self, pack: str, rule: str, digest: str) -> None:
-        """Raise PredictError (TRL803) where the chain was not learned from the rule with this digest."""
-        if self.rule(pack, rule).digest != digest:
-            what = f"the chain was learned from another version of {pack}/{rule}"
-            raise PredictError("TRL803", self.where, what, "learn the chain again from these rules")
-
     def risk(
         self,
         pack: str,
@@ -207,18 +225,22 @@ class LearnedChain:
         symbol: str,
         state: int,
         within: int | None,
-        memory: str = "",
+        memory: str | None = None,
         agent: str = "",
     ) -> Risk | None:
         """Return the risk after an event with that symbol, which leaves the rule's machine in that state.
 
-        `within` is a horizon of the chain, None for that of ever. There is no risk where the rule has
-        stopped, and none where the machine cannot be in that state after symbols of the chain. Raises
-        PredictError (TRL803) for a rule that the chain lacks, and ValueError for another horizon.
+        `within` is a horizon of the chain, None for that of ever. `memory` is what the memory formulas
+        remember, as the tables write it; it may be left out where they remember nothing, or where only one
+        text fits. There is no risk where the rule has stopped, and none where the machine cannot be in that
+        state after symbols of the chain. Raises PredictError (TRL803) for a rule that the chain lacks, and
+        ValueError for another horizon, or without a memory where several fit.
         """
         found = self.rule(pack, rule)
         if within not in found.horizons:
             raise ValueError(f"the chain has no horizon {within}: {list(found.horizons)}")
+        if memory is None:
+            memory = found.memory_at(agent, symbol, state)
         number, column = found.number(agent, symbol, state, memory), found.horizons[within]
         if number == ABSENT or np.isnan(found.risks[number, column]):
             return None
@@ -231,8 +253,43 @@ class LearnedChain:
             basis=found.bases[number],
         )
 
+    def sample(
+        self,
+        pack: str,
+        rule: str,
+        *,
+        symbol: str,
+        state: int,
+        within: int,
+        n: int,
+        seed: int,
+        memory: str = "",
+        agent: str = "",
+    ) -> tuple[SampledContinuation, ...] | None:
+        """Return `n` continuations after such an event, of at most `within` events each.
 
-def chain_rule(content: Mapping[str, Any], counts: pl.DataFrame | None, risks: pl.DataFrame) -> RuleChain:
+        The share of those that are violated estimates the risk within so many events. There are none where
+        the machine cannot be in that state. Raises PredictError (TRL803) for a rule that the chain lacks.
+        """
+        found = self.rule(pack, rule)
+        number = found.number(agent, symbol, state, memory)
+        if number == ABSENT:
+            return None
+        compiled = chain_rules(self)
+        [counted] = [
+            each for rule, each in zip(compiled.rules, compiled.counted, strict=True) if rule is found
+        ]
+        rows = list(zip(counted.steps.states.tolist(), counted.steps.memory, strict=True))
+        if len(counted.agents) > 1:
+            counted = replace(counted, agents=(*counted.agents, ""))
+        estimate, place, row = found.estimate(counted), found.agent(agent), rows.index((state, memory))
+        start = ContinuationStart(place, found.symbol_numbers.get(symbol, 0), row, estimate)
+        if found.bases[number] is Basis.STATE:
+            start = ContinuationStart(place, 0, row, found.unseen_estimate(counted))
+        return sampled_continuations(counted, estimate, start, within, n, np.random.default_rng(seed))
+
+
+def chain_rule(content: Mapping[str, Any], counts: pl.DataFrame, risks: pl.DataFrame) -> RuleChain:
     """Return a rule from its part of `chain.json` and its rows of the tables."""
     horizons = {within: column for column, within in enumerate(content["horizons"])}
     agents = tuple(content["agents"])
@@ -272,15 +329,11 @@ def chain_rule(content: Mapping[str, Any], counts: pl.DataFrame | None, risks: p
         context_violating=table("violating"),
         bases=tuple(map(Basis, contexts["basis"].to_list())),
         contexts=contexts.with_columns(visited),
-        counts=risks.clear() if counts is None else counts,
+        counts=counts,
     )
 
 
-def _no_walks() -> Walks:
-    return Walks(
-        contexts=np.empty(0, dtype=np.int32),
-        violated=np.empty(0, dtype=np.bool_),
-        bounds=np.zeros(1, dtype=np.int64),
-        sessions=np.empty(0, dtype=np.int32),
-        endings=np.empty(0, dtype=np.uint8),
-    )
+def _nested(counted: Counted, stored: Iterable[Mapping[str, Any]]) -> NestedEstimate:
+    """Return the estimate with stored weights: without folds of sessions none can be chosen."""
+    levels = tuple(NestedLevel(tuple(each["columns"]), each["kappa"]) for each in stored)
+    return NestedEstimate(jeffreys_top(counted), levels)

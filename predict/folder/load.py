@@ -10,6 +10,7 @@ import orjson
 import polars as pl
 
 from ..error import PredictError
+from .checks import content_problem, rule_problem, table_problem
 from .learned_chain import LearnedChain, RuleChain, chain_rule
 from .tables import CHAIN, COUNTS, RISK, SCHEMA
 
@@ -32,25 +33,35 @@ def load_chain(path: str | Path) -> LearnedChain:
     if not isinstance(loaded, dict) or cast("dict[str, Any]", loaded).get("schema") != SCHEMA:
         raise PredictError("TRL801", where, f"not a chain of the version `{SCHEMA}`", _HINT)
     content = cast("dict[str, Any]", loaded)
-    tables = {name: _table(folder / name, content["files"][name]) for name in (COUNTS, RISK)}
-    counts = tables[COUNTS].partition_by("pack", "rule", as_dict=True)
-    risks = tables[RISK].partition_by("pack", "rule", as_dict=True)
-    rules: dict[tuple[str, str], RuleChain] = {
-        (each["pack"], each["rule"]): chain_rule(
-            each, counts.get((each["pack"], each["rule"])), risks[each["pack"], each["rule"]]
-        )
-        for each in content["rules"]
-    }
+    if (problem := content_problem(content)) is not None:
+        raise PredictError("TRL801", where, problem, _HINT)
+    counts, risks = (_table(folder / name, content["files"][name]) for name in (COUNTS, RISK))
+    rules: dict[tuple[str, str], RuleChain] = {}
+    for each in content["rules"]:
+        of_rule = (pl.col("pack") == each["pack"]) & (pl.col("rule") == each["rule"])
+        found = counts.filter(of_rule), risks.filter(of_rule)
+        if (problem := rule_problem(each, *found)) is not None:
+            raise _damaged(folder, f"{each['pack']}/{each['rule']}: {problem}")
+        rules[each["pack"], each["rule"]] = chain_rule(each, *found)
     return LearnedChain(where, sha256(text).hexdigest(), content, rules)
 
 
 def _table(path: Path, digest: str) -> pl.DataFrame:
-    """Read a table. Raises PredictError (TRL802) where it is not the one with this digest."""
+    """Read a table. Raises PredictError (TRL802) where it is not the one with this digest, or is none."""
     try:
         found = path.read_bytes()
     except OSError:
         found = b""
     if sha256(found).hexdigest() != digest:
-        hint = "restore the folder, or learn the chain again"
-        raise PredictError("TRL802", str(path), "does not match chain.json", hint)
-    return pl.read_parquet(found)
+        raise _damaged(path, "does not match chain.json")
+    try:
+        table = pl.read_parquet(found)
+    except pl.exceptions.PolarsError:
+        raise _damaged(path, "not Parquet") from None
+    if (problem := table_problem(path.name, table)) is not None:
+        raise _damaged(path, problem)
+    return table
+
+
+def _damaged(path: Path, what: str) -> PredictError:
+    return PredictError("TRL802", str(path), what, "restore the folder, or learn the chain again")

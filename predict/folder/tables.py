@@ -84,6 +84,7 @@ def _rule(rule: RuleToWrite) -> dict[str, object]:
             "impossible": sorted(list(pair) for pair in risks.options.estimate.impossible),
             "levels": _levels(risks.estimate),
             "unseen": _levels(risks.unseen),
+            "labels": _levels(risks.labels),
         },
     }
 

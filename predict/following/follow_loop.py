@@ -19,6 +19,9 @@ DOWN, UP = 0, 1
 DOWN_SHARE = 0.8
 """A risk has come down where it is below this share of the threshold."""
 
+NO_SYMBOL_YET = -1
+"""The symbol of a run before its first event."""
+
 NO_THRESHOLD = float("inf")
 """The threshold of a run that reports nothing."""
 
@@ -26,11 +29,14 @@ NO_THRESHOLD = float("inf")
 class FollowMemory(NamedTuple):
     """The state of the sequences of sessions: each session's own run, and then the run of each slice.
 
-    A run has a row of the step table, whether its risk is above the threshold, and whether it was cut. A
-    session may be cut, too. The slices of a session are a list from `heads` on, of a length in `sizes`.
+    A run has a row of the step table, the symbol of its last event (twice the code of the event, plus one
+    where it carries the slice's value; negative before the first one), whether its risk is above the
+    threshold, and whether it was cut. A session may be cut, too. The slices of a session are a list from
+    `heads` on, of a length in `sizes`.
     """
 
     rows: I32
+    symbols: I32
     above: Mask
     stopped: Mask
     cut: Mask
@@ -117,6 +123,7 @@ def _begin(s: Any, x: Any, sessions: Any, memory: Any) -> None:
     """Begin a slice of a session: its run is a copy of the session's, below the threshold."""
     run = sessions + x
     memory.rows[run], memory.stopped[run], memory.above[run] = memory.rows[s], memory.stopped[s], False
+    memory.symbols[run] = memory.symbols[s]
     memory.born[x] = True
     memory.links[x] = memory.heads[s]
     memory.heads[s] = x
@@ -138,6 +145,7 @@ def _step(
         memory.stopped[run] = True
         return count
     memory.rows[run] = row = tables.following[row, column]
+    memory.symbols[run] = symbol
     place = tables.places[symbol, row]
     risk, is_above = tables.values[place], memory.above[run]
     # A rule that stopped has no risk (NaN), and is not above.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -16,7 +17,10 @@ NO_RISK = -1
 
 @dataclass(frozen=True, slots=True)
 class ContextRisk:
-    """A context's risk, with the interval of its held-out sessions and the basis of the estimate."""
+    """A context's risk, with the interval of its held-out sessions and the basis of the estimate.
+
+    `next_high` is the upper end of the interval for one event, NaN where it is not known.
+    """
 
     symbol: str
     state: int
@@ -26,6 +30,7 @@ class ContextRisk:
     high: float
     sessions: int
     basis: str
+    next_high: float = math.nan
 
 
 class FollowedRisks:

@@ -2,47 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Sequence
 from typing import Any
 
-import orjson
-
-from ...rules.model.machine import Machine
-from ...rules.model.rule import RuleSet
-from ..counting.split import Split
-from ..counting.watched_rules import WatchedRules
 from ..folder.tables import RuleToWrite
 from ..validation.fit import ChainFit
 from ..validation.thresholds import RiskThreshold
-from .learn_rule import LearnedFrom, RuleLearned
-from .options import LearnOptions
+from .learn import ChainLearned
+from .learn_rule import RuleLearned
 from .sample_sizes import SampleSizes
 
 DECIMALS = 9
 """Decimals of the numbers of a document: it must be the same on every machine."""
 
 
-def machine_fingerprint(machine: Machine) -> str:
-    """Return the SHA-256 of a machine's tables: what a chain's states mean depends on their numbers."""
-    parts = [
-        machine.propositions,
-        machine.letters.hex(),
-        machine.next,
-        machine.output,
-        [None if verdict is None else verdict.value for verdict in machine.closing],
-    ]
-    return hashlib.sha256(orjson.dumps(parts)).hexdigest()
-
-
-def chain_document(
-    learned: LearnedFrom, rule_set: RuleSet, options: LearnOptions, split: Split
-) -> dict[str, Any]:
+def chain_document(chain: ChainLearned) -> dict[str, Any]:
     """Return what a chain was learned from, and the options that decide its risks and their evidence.
 
     It has the texts of the packs, from which the rules and their steps can be made again.
     """
+    learned, options, split = chain.source, chain.learning.options, chain.learning.split
     estimate = options.risks.estimate
     smoothing = "nested" if estimate.alpha is None else f"laplace:{estimate.alpha:g}"
     return {
@@ -59,32 +38,40 @@ def chain_document(
         "learned": learned.learned,
         "events": learned.events,
         "inputs": {"files": learned.files, "sha256": learned.digest},
-        "packs": dict(rule_set.sources),
+        "by": chain.learning.by,
+        "packs": dict(chain.rule_set.sources),
     }
 
 
-def rules_to_write(rules: Sequence[RuleLearned], watched: WatchedRules) -> list[RuleToWrite]:
-    """Return the learned rules for the chain's folder; they are those of `watched`, in its order."""
+def rules_to_write(chain: ChainLearned) -> list[RuleToWrite]:
+    """Return the learned rules for the chain's folder."""
+    watched = chain.watched
+    is_held_out = chain.learning.split.hold_out > 0
     return [
         RuleToWrite(
             learned.risks,
             learned.intervals,
-            machine_fingerprint(machine),
-            rule_document(learned, rule.severity.value),
+            watched.fingerprint(number),
+            rule_document(learned, rule.severity.value, is_held_out=is_held_out),
         )
-        for learned, rule, machine in zip(rules, watched.rules, watched.compiled.machines, strict=False)
+        for number, (learned, rule) in enumerate(zip(chain.rules, watched.rules, strict=True))
     ]
 
 
-def rule_document(learned: RuleLearned, severity: str) -> dict[str, Any]:
-    """Return the evidence for the risks of a rule."""
+def rule_document(learned: RuleLearned, severity: str, *, is_held_out: bool) -> dict[str, Any]:
+    """Return the evidence for the risks of a rule.
+
+    There is no threshold unless sessions were held out: those that a chain was learned from prove nothing
+    about its risks.
+    """
     horizons = learned.risks.table.horizons
+    thresholds = learned.thresholds if is_held_out else ()
     return {
         "severity": severity,
         "sessions": learned.sessions,
         "violating": learned.violating,
         "fit": [_fit(*each) for each in zip(horizons, learned.fits, strict=True)],
-        "thresholds": [_threshold(*each) for each in zip(horizons, learned.thresholds, strict=True)],
+        "thresholds": [_threshold(*each) for each in zip(horizons, thresholds, strict=is_held_out)],
         "sample_sizes": _sizes(learned.sizes),
     }
 

@@ -9,7 +9,7 @@ import orjson
 from ..error import PredictError
 
 
-def read_pairs(text: str, where: str) -> frozenset[tuple[str, str]]:
+def read_pairs(text: bytes, where: str) -> frozenset[tuple[str, str]]:
     """Return the pairs of a JSON array. Raises PredictError (TRL807) for anything else."""
     hint = 'write `[["user:asks", "end"], ...]`: pairs of a symbol and one that cannot follow it'
     try:

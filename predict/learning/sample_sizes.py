@@ -58,12 +58,15 @@ def sample_sizes(counted: Counted, eps: float, delta: float) -> SampleSizes:
     found = pac_local([row if len(row) == width else [*row, 0] for row in rows], eps, delta)
     local = np.array([np.nan if bound is None else bound for bound in found], dtype=np.float64)
     is_local = bool(contexts) and bool((left >= local).all())
-    factor = spread(_frequencies(counted)) if is_local and contexts <= SPREAD_STATES_MAX else np.nan
-    return SampleSizes(left, local, factor)
+    frequencies = _frequencies(counted) if is_local and contexts <= SPREAD_STATES_MAX else None
+    return SampleSizes(left, local, np.nan if frequencies is None else spread(frequencies))
 
 
-def _frequencies(counted: Counted) -> list[list[float]]:
-    """Return the frequencies of transitions between contexts; the last state is the end, which stays."""
+def _frequencies(counted: Counted) -> list[list[float]] | None:
+    """Return the frequencies of transitions between contexts; the last state is the end, which stays.
+
+    There are none where a transition leads to a context that was never left: only an open session came to it.
+    """
     contexts, steps, end = counted.contexts, counted.steps, len(counted.contexts)
     columns = contexts.agents.tolist(), contexts.symbols.tolist(), contexts.states.tolist()
     number = {key: place for place, key in enumerate(zip(*columns, strict=True))}
@@ -74,7 +77,10 @@ def _frequencies(counted: Counted) -> list[list[float]]:
     for context, following, count in flat:
         row, target = int(contexts.states[context]), end
         if following < counted.symbols.boundary and steps.verdicts[row, following] != CUT_STEP:
-            target = number[int(contexts.agents[context]), following, int(steps.next[row, following])]
+            key = int(contexts.agents[context]), following, int(steps.next[row, following])
+            if key not in number:
+                return None
+            target = number[key]
         matrix[context, target] += count
     rows: list[list[float]] = (matrix / matrix.sum(axis=1, keepdims=True)).tolist()
     return rows

@@ -8,16 +8,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ...rules.model.arrays import F64, I32, I64, Mask
-from ..chain.contexts import Contexts
+from ..chain.contexts import NODES_MAX, Contexts
 from ..chain.learned import Counted
-from ..chain.risks import DIGITS, Basis, RiskTable
+from ..chain.risks import DIGITS, HORIZON_MAX, Basis, RiskTable
+from ..error import PredictError
 from ..estimation.expectation import NextSymbolChain, next_probabilities
-from ..estimation.nested import NestedEstimate, chosen_weights
+from ..estimation.nested import NestedEstimate, chosen_weights, over_labels
 from ..estimation.options import EstimateOptions, estimated
 from .solve import RiskSolver
-
-HORIZON_MAX = 1_000
-"""Events of the longest horizon but that of ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +32,8 @@ class RuleRisks:
 
     `table` has those of `counted.contexts`, of which the `learned` ones have counts. `others` are the further
     contexts that may occur, with `other_risks` by horizon; in them the symbol `boundary + 1` is one that the
-    chain lacks, and `unseen` is the estimate that its risks rest on. Where `agents` are several, one number
-    more stands for any other agent.
+    chain lacks, and `unseen` is the estimate that its risks rest on. `labels` is that of the chain over
+    labels. Where `agents` are several, one number more stands for any other agent.
     """
 
     counted: Counted
@@ -43,6 +41,7 @@ class RuleRisks:
     options: RiskOptions
     estimate: NestedEstimate
     unseen: NestedEstimate
+    labels: NestedEstimate
     table: RiskTable
     learned: Mask
     others: Contexts
@@ -60,20 +59,21 @@ class RuleRisks:
 def rule_risks(counted: Counted, options: RiskOptions) -> RuleRisks:
     """Return the risks of a rule, rounded to `DIGITS` decimals and NaN where the rule has stopped.
 
-    Raises ValueError where an impossible pair of symbols occurs, and PredictError where no risk of ever can
-    be certified.
+    Raises ValueError where an impossible pair of symbols occurs, and PredictError (TRL810) where no risk of
+    ever can be certified, or where agents, symbols and rows are too many.
     """
     assert all(each is None or 1 <= each <= HORIZON_MAX for each in options.horizons)
     horizons = tuple(sorted(set(options.horizons), key=lambda each: (each is None, each)))
     agents = counted.agents
     if len(agents) > 1:
         counted = replace(counted, agents=(*agents, ""))
+    _check_size(counted)
     estimate = estimated(counted, options.estimate)
     chain = NextSymbolChain(counted, estimate)
     solver = RiskSolver(counted, chain)
     solved = solver.each_within(horizons)
     columns = _unseen_columns(counted, options.estimate.has_history)
-    unseen = chosen_weights(counted, columns)
+    unseen, labels = chosen_weights(counted, columns), over_labels(counted)
     tables = [_with_unseen(counted, unseen, values, solver.gains(before)) for values, before in
               (solved[each] for each in horizons)]  # fmt: skip
     others = other_contexts(counted)
@@ -81,7 +81,15 @@ def rule_risks(counted: Counted, options: RiskOptions) -> RuleRisks:
     learned[counted.counts.contexts] = True
     table = RiskTable(horizons, _risks_at(counted, tables, counted.contexts))
     other_risks = _risks_at(counted, tables, others)
-    return RuleRisks(counted, agents, options, estimate, unseen, table, learned, others, other_risks)
+    return RuleRisks(counted, agents, options, estimate, unseen, labels, table, learned, others, other_risks)
+
+
+def _check_size(counted: Counted) -> None:
+    agents, symbols, rows = len(counted.agents), counted.symbols.boundary + 1, len(counted.steps.states)
+    if agents * symbols * rows > NODES_MAX:
+        what = f"{agents:,} agents, {symbols:,} symbols and {rows:,} states together"
+        hint = f"agents times symbols times states may be {NODES_MAX:,}: learn without --by"
+        raise PredictError("TRL810", f"{counted.pack}/{counted.rule}", what, hint)
 
 
 def risk_table(counted: Counted, chain: NextSymbolChain, horizons: Iterable[int | None]) -> RiskTable:

@@ -3,6 +3,10 @@
 An event is a bet against "it violates with at most the probability `high` of its context". While that is
 true, whatever came before, the bet's e-value has an expectation of at most 1; so the detector of risen rates
 takes the events of a session as one tick, whose e-value is their product.
+
+The slices of a session have events in common, so their e-values must not be multiplied. The stake is divided
+instead: 1 / (r (r + 1)) of it is bet on the r-th slice, from that slice's first own event on; the first slice
+has the events before too. What no slice bets is left as it is, so the e-value of a session is their sum.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...rules.model.arrays import F64, I64, Mask
+from ...rules.model.arrays import F64, I32, I64, Mask
 from ..chain.walks import Walks
 from ..detector import (
     NO_EVIDENCE,
@@ -24,7 +28,7 @@ from ..detector import (
     mixture,
     step_tick,
 )
-from .outcomes import Outcomes, sessions_of_places
+from .outcomes import Outcomes
 
 DRIFT_SETTINGS = DetectorSettings(arl_ticks=10_000)
 """False alarms come at most once in so many sessions in the mean, and so in at least as many events."""
@@ -52,26 +56,66 @@ class DriftEvidence:
 
 
 def drift_evidence(
-    walks: Walks, found: Outcomes, highs: F64, taken: Mask, settings: DetectorSettings = DRIFT_SETTINGS
+    walks: Walks,
+    found: Outcomes,
+    highs: F64,
+    taken: Mask,
+    is_own: Mask,
+    settings: DetectorSettings = DRIFT_SETTINGS,
 ) -> DriftEvidence:
     """Return the evidence of the sessions in their order, over the places `taken`.
 
     `highs` are the contexts' greatest probabilities of a verdict at the next event. Places whose context has
-    none (NaN), or one of 0 or 1, are no bets.
+    none (NaN), or one of 0 or 1, are no bets. `is_own` is true of the contexts after an event of the slice's
+    own, which only a rule with slices has.
     """
-    limits = highs[walks.contexts]
-    bets = np.flatnonzero(taken & found.is_known(1) & (limits > 0) & (limits < 1))
+    limits, ranks = highs[walks.contexts], ranks_of(walks.sessions)
+    is_bet = taken & found.is_known(1) & (limits > 0) & (limits < 1)
+    if is_own.any():
+        is_bet &= (np.repeat(ranks, np.diff(walks.bounds)) == 1) | _has_begun(walks, is_own)
+    bets = np.flatnonzero(is_bet)
     violated = found.violated(1)[bets].astype(np.int64)
-    sessions, rows = np.unique(sessions_of_places(walks)[bets], return_inverse=True)
-    logs = np.zeros((len(sessions), len(settings.ratios)))
-    np.add.at(logs, rows, _log_bets(highs, settings)[walks.contexts[bets], violated])
-    evidence, alarms = _detected(_ticks(rows, violated, limits[bets], logs), settings)
+    numbers = np.searchsorted(walks.bounds, bets, side="right") - 1
+    sequences, of_sequence = np.unique(numbers, return_inverse=True)
+    sessions, of_session = np.unique(walks.sessions[sequences], return_inverse=True)
+    logs = np.zeros((len(sequences), len(settings.ratios)))
+    np.add.at(logs, of_sequence, log_bets(highs, settings)[walks.contexts[bets], violated])
+    logs = of_sessions(logs, of_session, ranks[sequences] if is_own.any() else None)
+    ticks = _ticks(of_session[of_sequence], violated, limits[bets], logs)
+    evidence, alarms = _detected(ticks, settings)
     return DriftEvidence(
         len(sessions), len(bets), int(violated.sum()), float(limits[bets].sum()), evidence, alarms
     )
 
 
-def _log_bets(highs: F64, settings: DetectorSettings) -> F64:
+def ranks_of(sessions: I32) -> I64:
+    """Return the place of each sequence among those of its session, from 1."""
+    numbers = np.arange(len(sessions))
+    is_first = np.append(True, sessions[1:] != sessions[:-1])[: len(numbers)]
+    return numbers - np.maximum.accumulate(np.where(is_first, numbers, 0)) + 1
+
+
+def _has_begun(walks: Walks, is_own: Mask) -> Mask:
+    """Return the places from the first event of the slice's own on."""
+    seen = np.append(0, np.cumsum(is_own[walks.contexts]))
+    return seen[1:] > np.repeat(seen[walks.bounds[:-1]], np.diff(walks.bounds))
+
+
+def of_sessions(logs: F64, sessions: I64, ranks: I64 | None) -> F64:
+    """Return the log e-values of the sessions from those of their sequences; `ranks` are those of slices."""
+    count = int(sessions.max(initial=-1)) + 1
+    if ranks is None:
+        products = np.zeros((count, logs.shape[1]))
+        np.add.at(products, sessions, logs)
+        return products
+    stakes = 1 / (ranks * (ranks + 1.0))
+    rest = np.log1p(-np.bincount(sessions, stakes, count))
+    sums = np.repeat(rest[:, None], logs.shape[1], axis=1)
+    np.logaddexp.at(sums, sessions, logs + np.log(stakes)[:, None])
+    return sums
+
+
+def log_bets(highs: F64, settings: DetectorSettings) -> F64:
     """Return the log e-values of one event, by context, outcome and ratio."""
     table = np.zeros((len(highs), 2, len(settings.ratios)))
     for context in np.flatnonzero((highs > 0) & (highs < 1)).tolist():

@@ -23,8 +23,9 @@ SEED = 1
 class HorizonScores:
     """The scores of the risks within one horizon, of the chain and of the chain over labels.
 
-    The latter leaves the machine's state out of what the next symbol depends on. It is a warning, not an
-    offer. `fit` and `labels_fit` compare both with the intervals that the sessions give the contexts.
+    The latter leaves the machine's state and the memory out of what the next symbol depends on. It is a
+    warning, not an offer. `fit` and `labels_fit` compare both with the intervals that the sessions give the
+    contexts.
     """
 
     within: int | None

@@ -11,7 +11,16 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from ...schemas.verdict import Verdict
-from ..model.machine import APPLIES, PENDING, SATISFIED, VERDICT_MASK, VERDICTS, VIOLATED, Machine
+from ..model.machine import (
+    APPLIES,
+    PENDING,
+    SATISFIED,
+    STAYS_VIOLATED,
+    VERDICT_MASK,
+    VERDICTS,
+    VIOLATED,
+    Machine,
+)
 
 
 class MachineStep(NamedTuple):
@@ -74,6 +83,12 @@ class MachineRun:
         applies = all(output & APPLIES for output in outputs)
         is_split = Verdict.VIOLATED in possible and len(possible) > 1
         return MachineStep(verdict, is_recorded, residual, is_changed, applies, possible, is_split)
+
+    @property
+    def is_final(self) -> bool:
+        """Return whether no coming event can have a verdict: the rule has stopped after one."""
+        outputs = (output for state in self.broken | self.unbroken for output in self.machine.output[state])
+        return all(output & VERDICT_MASK >= STAYS_VIOLATED for output in outputs)
 
     @property
     def residual(self) -> str:

@@ -26,8 +26,9 @@ class Labeler:
     """The immutable plan of a rule set's labels.
 
     `fields` are the event columns that it reads. `propositions` are all (pack, name) pairs: bit `i % 64` of
-    word `i // 64` is the proposition `i`. `slice_keys` are the distinct `for_each` keys. Raises RuleError
-    where a predicate or path has `problems`.
+    word `i // 64` is the proposition `i`, and `predicates` has its predicate. `slice_keys` are the distinct
+    `for_each` keys, and `steps` has for each a predicate that is false only where no rule of the key steps.
+    Raises RuleError where a predicate or path has `problems`.
     """
 
     def __init__(self, rule_set: RuleSet) -> None:
@@ -41,13 +42,14 @@ class Labeler:
             {rule.for_each: None for rule in rule_set.rules if rule.for_each is not None}
         )
         _check(predicates.values(), [path for key in self.slice_keys for path in key.paths])
-        planned = tuple(predicates.values())
+        self.predicates = planned = tuple(predicates.values())
         steps = _steps(rule_set)
+        self.steps = {key: steps[key] for key in self.slice_keys}
         self._many = LabelPlan(planned)
         answers = [self._many.predicate(predicate) for predicate in planned]
         slices = [self._many.slice_columns(key, steps[key]) for key in self.slice_keys]
         self._columns = _columns(planned, answers, slices)
-        self._few = FewLabels(planned, {key: steps[key] for key in self.slice_keys})
+        self._few = FewLabels(planned, self.steps)
         self.fields: tuple[str, ...] = tuple(name for name in EVENT_SCHEMA if name in self._many.fields)
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate
 from operator import attrgetter
 from typing import Any
@@ -67,3 +67,12 @@ def _map_column(events: Sequence[Event]) -> pl.Series:
         arrow.array(offsets, arrow.int32()), arrow.array(keys, text), arrow.array(values, text)
     )
     return pl.Series("attributes", maps)
+
+
+def frame_events(frame: pl.DataFrame) -> Iterator[Event]:
+    """Yield the rows of an event frame as events, in their order."""
+    times = pl.col("occurrence", "time").to_physical()
+    for row in frame.select(*EVENT_SCHEMA).with_columns(times).iter_rows(named=True):
+        row["kind"], row["content"] = Kind(row["kind"]), Content(row["content"])
+        row["attributes"] = dict(row["attributes"] or {})
+        yield Event(**row)

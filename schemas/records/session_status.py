@@ -19,6 +19,8 @@ class SessionStatus(StrEnum):
     """The occurrence violates the rule, or leaves it unmet, for the first time; history does not count."""
     UNJUDGED = "unjudged"
     """The rule can no longer be judged in the occurrence."""
+    AT_RISK = "at_risk"
+    """The rule's risk rises to its threshold in the occurrence for the first time; history does not count."""
     CLOSED = "closed"
     """The occurrence has ended: one change for all rules."""
 
@@ -35,6 +37,8 @@ class SessionCount(StrEnum):
     UNCERTAIN = "uncertain"
     """Sessions in `sessions` of which it was unknown then whether the rule applies; the denominator of the
     higher bound has the others."""
+    AT_RISK = "at_risk"
+    """Sessions in which the rule's risk rose to its threshold."""
 
 
 class StatusChange(msgspec.Struct, frozen=True, eq=False, gc=False):
@@ -42,9 +46,9 @@ class StatusChange(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     Times are nanoseconds since the epoch. `pack`, `rule`, `rule_digest` and `severity` are None where the
     occurrence closed. `missing` is the state of the content that an unjudged rule lacks (`absent`,
-    `truncated` or `redacted`), None if it is unjudged for another reason. For metrics, and in no message,
-    `previous` is the rule's status before, and `is_certain` is false where it is unknown whether the rule
-    applies.
+    `truncated` or `redacted`), None if it is unjudged for another reason. `is_followed` is true where a chain
+    follows the rule's risk in the occurrence. For metrics, and in no message, `previous` is the rule's status
+    before, and `is_certain` is false where it is unknown whether the rule applies.
     """
 
     status: SessionStatus
@@ -57,6 +61,7 @@ class StatusChange(msgspec.Struct, frozen=True, eq=False, gc=False):
     agent: str | None
     time: int
     missing: str | None = None
+    is_followed: bool = False
     previous: SessionStatus | None = None
     is_certain: bool = True
 
@@ -75,6 +80,8 @@ class StatusChange(msgspec.Struct, frozen=True, eq=False, gc=False):
         """Return the counts of the rule's sessions that grow by this change."""
         sessions = () if self.previous is not None else (SessionCount.SESSIONS,)
         match self.status:
+            case SessionStatus.AT_RISK:
+                return (SessionCount.AT_RISK,)
             case SessionStatus.APPLIED if sessions and not self.is_certain:
                 return *sessions, SessionCount.UNCERTAIN
             case SessionStatus.APPLIED:
@@ -95,7 +102,7 @@ def _in_message(change: StatusChange) -> tuple[object, ...]:
 class _StatusJson(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The JSON of a status change, whose times are RFC 3339 texts with nine digits.
 
-    It has `missing` only where content is missing.
+    It has `missing` only where content is missing, and `followed` only where it is true.
     """
 
     status: SessionStatus
@@ -108,6 +115,7 @@ class _StatusJson(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     agent: str | None
     time: str
     missing: str | None = None
+    followed: bool = False
 
 
 _ENCODER = msgspec.json.Encoder()
@@ -122,9 +130,8 @@ def encode_status(change: StatusChange) -> bytes:
     """Return the change as JSON."""
     occurrence, time = _text(change.occurrence), _text(change.time)
     named = change.pack, change.rule, change.rule_digest, change.severity
-    return _ENCODER.encode(
-        _StatusJson(change.status, change.session_id, occurrence, *named, change.agent, time, change.missing)
-    )
+    at = change.session_id, occurrence, *named, change.agent, time
+    return _ENCODER.encode(_StatusJson(change.status, *at, change.missing, change.is_followed))
 
 
 def decode_status(data: bytes | msgspec.Raw) -> StatusChange:
@@ -136,6 +143,5 @@ def decode_status(data: bytes | msgspec.Raw) -> StatusChange:
     named = status.pack, status.rule, status.rule_digest, status.severity
     if (None in named[:2]) is not (status.status is SessionStatus.CLOSED):
         raise ValueError("a status of no rule, or a close of a rule")
-    return StatusChange(
-        status.status, status.session_id, occurrence, *named, status.agent, time, status.missing
-    )
+    at = status.session_id, occurrence, *named, status.agent, time
+    return StatusChange(status.status, *at, status.missing, status.followed)

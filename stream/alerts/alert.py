@@ -13,7 +13,7 @@ import rfc8785
 from ...schemas.display import visible
 from ...schemas.time import parse_time, rfc3339
 from ..error import StreamError
-from .capture_outage import CAPTURE
+from .counted_statuses import CAPTURE, risk_of, rule_id
 
 VERSION = 1
 """Version of the record."""
@@ -26,10 +26,12 @@ UNKNOWN = "unknown"
 
 
 class AlertKind(StrEnum):
-    """The kind of an alert: on a rule, or on the capture of content."""
+    """The kind of an alert: on a rule, on the risk of a rule, or on the capture of content."""
 
     RULE = "rule"
     """More sessions violate a rule than is tolerated."""
+    RISK = "risk"
+    """In more sessions than is tolerated the risk of a rule rises to its threshold."""
     CONTENT = "content"
     """In more sessions than is tolerated a rule is unjudged because content was not captured."""
 
@@ -46,10 +48,11 @@ class Alert:
     """An alert that more sessions of an agent violate a rule than is tolerated.
 
     An alert on the capture of content has the pack and id of `CAPTURE`, and sessions with missing content
-    count as violating. `starts` and `ends` are event time in nanoseconds, `ends` None while the alert fires.
+    count as violating. One on the risk of a rule has the name of `risk_of`, and sessions at risk count as
+    violating. `starts` and `ends` are event time in nanoseconds, `ends` None while the alert fires.
     `observed` is the rate since the likely change, of `violating` in `applicable` sessions; `tolerated` is
     the tolerated rate. `verdicts` has the ids of the newest violations when the alert was raised, the newest
-    first: none over history, and none where content is missing.
+    first: none over history, none of a risk, and none where content is missing.
     """
 
     pack: str
@@ -68,7 +71,14 @@ class Alert:
     @property
     def kind(self) -> AlertKind:
         """Return the kind of the alert."""
-        return AlertKind.CONTENT if (self.pack, self.rule) == CAPTURE else AlertKind.RULE
+        if (self.pack, self.rule) == CAPTURE:
+            return AlertKind.CONTENT
+        return AlertKind.RISK if self.rule != self.rule_id else AlertKind.RULE
+
+    @property
+    def rule_id(self) -> str:
+        """Return the id of the rule, also for its risk."""
+        return rule_id(self.rule)
 
     @property
     def status(self) -> AlertStatus:
@@ -95,7 +105,7 @@ def record(alert: Alert) -> dict[str, object]:
         "kind": alert.kind.value,
         "status": alert.status.value,
         "pack": alert.pack,
-        "rule": alert.rule,
+        "rule": alert.rule_id,
         "severity": alert.severity,
         "agent": alert.agent,
         "service": alert.service,
@@ -121,9 +131,12 @@ def decode(data: bytes) -> Alert:
         if fields["version"] != VERSION:
             raise ValueError
         ends = fields["ends_at"]
+        pack, rule = str(fields["pack"]), str(fields["rule"])
+        if fields.get("kind") == AlertKind.RISK:
+            pack, rule = risk_of(pack, rule)
         return Alert(
-            pack=str(fields["pack"]),
-            rule=str(fields["rule"]),
+            pack=pack,
+            rule=rule,
             severity=str(fields["severity"]),
             agent=str(fields["agent"]),
             starts=_time(fields["starts_at"]),

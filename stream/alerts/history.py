@@ -12,7 +12,7 @@ import msgspec
 
 from ...schemas.records.session_status import SessionStatus, StatusChange
 from ...schemas.time import NS, rfc3339
-from .capture_outage import counted_statuses
+from .counted_statuses import counted_statuses
 from .rates import Rates, default_rates, rates_of, tolerance
 from .session_counts import SessionCounter, TickCounts
 from .watch import AlarmChange, Watch

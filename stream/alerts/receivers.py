@@ -144,6 +144,7 @@ class Webhook:
 
 ALERT_NAMES = {
     AlertKind.RULE: "TraclineRuleViolated",
+    AlertKind.RISK: "TraclineRuleAtRisk",
     AlertKind.CONTENT: "TraclineContentNotCaptured",
 }
 """The label `alertname` by the kind of an alert."""
@@ -154,7 +155,7 @@ def labels_of(alert: Alert) -> dict[str, str]:
     labels = {
         "alertname": ALERT_NAMES[alert.kind],
         "pack": alert.pack,
-        "rule": alert.rule,
+        "rule": alert.rule_id,
         "severity": alert.severity,
         "agent": alert.agent,
     }
@@ -169,6 +170,11 @@ def annotations_of(alert: Alert) -> dict[str, str]:
     if alert.kind is AlertKind.CONTENT:
         firing = f"{share} of {agent} cannot be judged to the end: content is not captured"
         resolved = f"content of {agent} is missing within the tolerated rate again"
+    elif alert.kind is AlertKind.RISK:
+        firing = f"{share} of {agent} come to the threshold of the risk of {alert.pack}/{alert.rule_id}"
+        resolved = (
+            f"{agent} comes to the risk of {alert.pack}/{alert.rule_id} within the tolerated rate again"
+        )
     else:
         firing = f"{share} of {agent} violate {alert.pack}/{alert.rule}"
         resolved = f"{agent} violates {alert.pack}/{alert.rule} within the tolerated rate again"

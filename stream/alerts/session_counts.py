@@ -5,7 +5,7 @@ the agent named then. A tick is *settled* when all its sessions have violated th
 closed, or `settle_ticks` after its end. A violation after that counts as overdue and in no rate, so the
 violations of a tick are always of its own sessions. A session that becomes unjudged without having violated
 stays in its tick: the counts are of certain violations, among all sessions that the rule may apply to.
-An outage of content capture counts like a rule (`capture_outage.py`).
+An outage of content capture counts like a rule (`counted_statuses.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 from ...schemas.records.session_status import SessionStatus, StatusChange
 from ...schemas.time import NS
 from .alert import UNKNOWN, value
-from .capture_outage import counted_statuses
+from .counted_statuses import counted_statuses
 from .overlay import Overlay, OverlayWrites
 
 SESSIONS_MAX = 1_000_000

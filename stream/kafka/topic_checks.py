@@ -41,9 +41,9 @@ def require(found: Mapping[Topic, FoundTopic], settings: KafkaSettings, *topics:
 
 def _missing(spec: TopicSpec, settings: KafkaSettings) -> TopicFlaw:
     """Return the flaw that a topic is missing."""
-    what = "is missing: no log records are read" if spec.optional else "is missing"
+    what = "is missing" if spec.without is None else f"is missing: {spec.without}"
     hint = "make it with: tracline stream topics --create"
-    return TopicFlaw(settings.topic(spec.topic), what, hint, harmful=not spec.optional)
+    return TopicFlaw(settings.topic(spec.topic), what, hint, harmful=spec.without is None)
 
 
 def uneven(found: Mapping[Topic, FoundTopic], settings: KafkaSettings) -> list[TopicFlaw]:
@@ -64,7 +64,7 @@ def uneven(found: Mapping[Topic, FoundTopic], settings: KafkaSettings) -> list[T
         )
         what = f"has {has} partitions, {why}"
         hint = "a number of partitions cannot change: choose another prefix, or recreate the topics"
-        if spec.optional:
+        if spec.topic is Topic.LOGS:
             hint = "a record must come to the partition of its span: delete this topic and create it again "
             hint += "with: tracline stream topics --create"
         flaws.append(TopicFlaw(settings.topic(spec.topic), what, hint))

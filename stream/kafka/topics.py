@@ -29,28 +29,29 @@ class PartitionCount(StrEnum):
 class TopicSpec:
     """A topic as it must be: `days` of records, or with None the last one of each key.
 
-    The pipeline works without one that is `optional`.
+    The pipeline works without one that has `without`, which is what is left out then.
     """
 
     topic: Topic
     count: PartitionCount
     days: int | None
-    optional: bool = False
+    without: str | None = None
 
 
 SPECS = (
     TopicSpec(Topic.SPANS, PartitionCount.SPANS, 7),
-    TopicSpec(Topic.LOGS, PartitionCount.SPANS, 7, optional=True),
+    TopicSpec(Topic.LOGS, PartitionCount.SPANS, 7, "no log records are read"),
     TopicSpec(Topic.REKEY_STATE, PartitionCount.SPANS, None),
     TopicSpec(Topic.EVENTS, PartitionCount.SESSIONS, 7),
     TopicSpec(Topic.JUDGED, PartitionCount.SESSIONS, 7),
     TopicSpec(Topic.VERDICTS, PartitionCount.SESSIONS, 30),
+    TopicSpec(Topic.RISK, PartitionCount.SESSIONS, 30, "no monitor can follow a chain"),
     TopicSpec(Topic.DEAD_LETTER, PartitionCount.ONE, 30),
     TopicSpec(Topic.ALERTS, PartitionCount.ONE, 30),
     TopicSpec(Topic.ALERTS_STATE, PartitionCount.ONE, None),
 )
 """All topics. A process that is down for longer than its topic's days loses records."""
-OPTIONAL = frozenset(spec.topic for spec in SPECS if spec.optional)
+OPTIONAL = frozenset(spec.topic for spec in SPECS if spec.without is not None)
 """The topics that may be missing."""
 OF_COLLECTORS = (Topic.SPANS, Topic.LOGS)
 """The topics that collectors write."""

@@ -10,7 +10,7 @@ drop the outputs that a restarted monitor repeats.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
@@ -69,11 +69,18 @@ class Activation(msgspec.Struct, frozen=True, tag_field="type", tag="activation"
     """A rule set that comes into force with this message.
 
     `supersedes` are digests of rule sets that it replaces wherever they were activated before it in the same
-    partition (`superseded.in_force`).
+    partition (`superseded.in_force`). `chain` is the digest of the chain that follows the sessions, unset
+    without one.
     """
 
     packs: RuleTexts
     supersedes: list[str] = []
+    chain: str | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def chain_digest(self) -> str | None:
+        """Return the digest of the chain, None without one."""
+        return None if isinstance(self.chain, msgspec.UnsetType) else self.chain
 
 
 EventsMessage: TypeAlias = CandidateBatch | Tick | Activation
@@ -97,6 +104,9 @@ class JudgedBatch(msgspec.Struct, frozen=True, tag_field="type", tag="judged"):
     `sets` has, event by event, the index of its rule set in `digests`. `watermark` is that of the events
     partition, None before it is known; only events that end at it or before are judged. `activated` are the
     packs of a rule set that came into force, by its digest.
+
+    Where the rule sets name a chain, `followed` has, event by event, the index in `chains` of the digest of
+    the chain that followed its session, or of None: nothing computed its risks. Else both are unset.
     """
 
     mark: Mark
@@ -105,6 +115,24 @@ class JudgedBatch(msgspec.Struct, frozen=True, tag_field="type", tag="judged"):
     digests: list[str]
     sets: list[int]
     activated: dict[str, RuleTexts] = {}
+    chains: list[str | None] | msgspec.UnsetType = msgspec.UNSET
+    followed: list[int] | msgspec.UnsetType = msgspec.UNSET
+
+    def with_chains(self, chains: Sequence[str | None]) -> JudgedBatch:
+        """Return the batch with the chain that followed each event, as it is where there are no `chains`."""
+        if not chains:
+            return self
+        distinct = list(dict.fromkeys(chains))
+        numbers = {chain: number for number, chain in enumerate(distinct)}
+        followed = [numbers[chain] for chain in chains]
+        return msgspec.structs.replace(self, chains=distinct, followed=followed)
+
+    @property
+    def event_chains(self) -> list[str | None] | None:
+        """Return the chain that followed each event, None where the rule sets name none."""
+        if isinstance(self.chains, msgspec.UnsetType) or isinstance(self.followed, msgspec.UnsetType):
+            return None
+        return [self.chains[number] for number in self.followed]
 
 
 class VerdictsMessage(msgspec.Struct, frozen=True):
@@ -245,10 +273,13 @@ def judged_messages(judged: JudgedBatch, bytes_max: int) -> list[bytes]:
     An event larger than that has a message of its own, and so have the packs of rules that came into force.
     Only the last message has the watermark.
     """
+    is_followed = not isinstance(judged.followed, msgspec.UnsetType)
+    followed = judged.followed if not isinstance(judged.followed, msgspec.UnsetType) else judged.sets
     encoded = (
-        (_ENCODER.encode(event), number) for event, number in zip(judged.events, judged.sets, strict=True)
+        (_ENCODER.encode(event), number, chain)
+        for event, number, chain in zip(judged.events, judged.sets, followed, strict=True)
     )
-    groups = list(grouped(((pair, len(pair[0])) for pair in encoded), bytes_max))
+    groups = list(grouped(((each, len(each[0])) for each in encoded), bytes_max))
     if judged.activated or not groups:
         groups.insert(0, [])
     return [
@@ -257,9 +288,10 @@ def judged_messages(judged: JudgedBatch, bytes_max: int) -> list[bytes]:
                 judged,
                 mark=msgspec.structs.replace(judged.mark, index=index),
                 watermark=judged.watermark if index == len(groups) - 1 else None,
-                events=[msgspec.Raw(data) for data, _ in group],
-                sets=[number for _, number in group],
+                events=[msgspec.Raw(data) for data, _, _ in group],
+                sets=[number for _, number, _ in group],
                 activated=judged.activated if index == 0 else {},
+                followed=[chain for _, _, chain in group] if is_followed else msgspec.UNSET,
             )
         )
         for index, group in enumerate(groups)

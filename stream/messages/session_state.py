@@ -9,7 +9,8 @@ the places in the record.
 
 In states of versions 1 to 3 `session` is `earlier_session.EarlierSession`, which has no pages. Those of
 version 1 have `rows`, the labelled events of the open occurrence by column, in place of `carried`; those of
-version 2 have no pages of slices.
+version 2 have no pages of slices. A state has `followed` only where a chain follows the session; it has a
+version of its own.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from ...predict.following.followed_session import FollowedSession
 from ...rules.incremental.carried import Carried
 from ...schemas.paged.page import PagePlace, StatePage, page_of, stored_page
 from ...schemas.sessions.assemble import SessionAssembler
@@ -43,13 +45,15 @@ class JudgingState:
 
     `rules` is the key of the rule set (`RuleSetJudge.key`), `occurrence` that of the last event, and
     `carried` continues the judging of the open occurrence. A state of the release before has `rows` instead,
-    until the next event is judged.
+    until the next event is judged. `followed` continues the following of its risks, None where it began
+    without a chain.
     """
 
     rules: str = ""
     occurrence: int = 0
     carried: Carried | None = None
     rows: Columns = field(default_factory=Columns)
+    followed: FollowedSession | None = None
 
 
 @dataclass(slots=True)
@@ -68,6 +72,7 @@ class _StoredState(msgspec.Struct, omit_defaults=True):
     rows: Columns = {}
     applied_in: int = 0
     carried: Carried | None = None
+    followed: FollowedSession | None = None
 
 
 class _EarlierState(msgspec.Struct):
@@ -132,7 +137,8 @@ def store_pages(
 
 def _stored(state: SessionState) -> _StoredState:
     judging, session = state.judging, stored_assembly(state.session)
-    return _StoredState(session, judging.rules, judging.rows, judging.occurrence, judging.carried)
+    judged = judging.rules, judging.rows, judging.occurrence, judging.carried
+    return _StoredState(session, *judged, judging.followed)
 
 
 def decode(data: bytes, pages: Sequence[tuple[PagePlace, bytes]] = ()) -> SessionState:
@@ -160,5 +166,6 @@ def decode(data: bytes, pages: Sequence[tuple[PagePlace, bytes]] = ()) -> Sessio
         session = session_of(stored.session) if is_earlier else restored_assembly(stored.session)
     except (msgspec.MsgspecError, IndexError):
         raise StreamError("TRL701", "a session's state is damaged", OTHER_RELEASE) from None
-    judging = JudgingState(stored.rules, stored.applied_in, stored.carried, stored.rows)
+    followed = None if isinstance(stored, _EarlierState) else stored.followed
+    judging = JudgingState(stored.rules, stored.applied_in, stored.carried, stored.rows, followed)
     return SessionState(session, judging)

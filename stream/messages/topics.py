@@ -18,6 +18,8 @@ class Topic(StrEnum):
     """Events in judged order; the archiver copies them."""
     VERDICTS = "verdicts"
     """Verdicts and status changes; the alerts process counts them, and others may read them."""
+    RISK = "risk"
+    """Crossings of thresholds of risk, where a chain follows the sessions; others read them."""
     DEAD_LETTER = "dead-letter"
     """The positions of records that could not be read or judged, and why."""
     REKEY_STATE = "rekey-state"

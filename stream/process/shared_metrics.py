@@ -179,11 +179,12 @@ class JudgingMetrics:
             if len(self._rules) < RULES_MAX:
                 self._rules.add((pack, rule))
             for verdict in GIVEN:
-                self._verdicts.labels(*self._labels_of(pack, rule), verdict)
+                self._verdicts.labels(*self.labels_of(pack, rule), verdict)
             for counted in SessionCount:
-                self._sessions.labels(*self._labels_of(pack, rule), counted)
+                self._sessions.labels(*self.labels_of(pack, rule), counted)
 
-    def _labels_of(self, pack: str, rule: str) -> tuple[str, str]:
+    def labels_of(self, pack: str, rule: str) -> tuple[str, str]:
+        """Return the label values of a rule: `OTHER` beyond the limit."""
         return (pack, rule) if (pack, rule) in self._rules else (OTHER, OTHER)
 
     def _count_sessions(self, changes: Iterable[StatusChange]) -> None:
@@ -191,7 +192,7 @@ class JudgingMetrics:
         of_rules = [change for change in changes if change.rule is not None]
         grown = Tally((change.pack, change.rule, count) for change in of_rules for count in change.counts)
         for (pack, rule, count), sessions in grown.items():
-            self._sessions.labels(*self._labels_of(pack or "", rule or ""), count).inc(sessions)
+            self._sessions.labels(*self.labels_of(pack or "", rule or ""), count).inc(sessions)
 
     def count(self, outputs: JudgedOutputs) -> None:
         """Count judged events by kind, verdicts and sessions by rule, and late and repeated claims."""
@@ -199,7 +200,7 @@ class JudgingMetrics:
             self._events.labels(kind).inc(count)
         given = Tally((record.pack, record.rule, record.verdict) for record in outputs.records)
         for (pack, rule, verdict), count in given.items():
-            self._verdicts.labels(*self._labels_of(pack, rule), verdict).inc(count)
+            self._verdicts.labels(*self.labels_of(pack, rule), verdict).inc(count)
         self._count_sessions(outputs.statuses)
         self.late.inc(outputs.late)
         self.repeats.inc(outputs.repeats)

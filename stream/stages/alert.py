@@ -19,7 +19,7 @@ from ...schemas.records.session_status import StatusChange
 from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.verdict import BREACHES
 from ..alerts.alert import Alert, value
-from ..alerts.capture_outage import CAPTURE, CAPTURE_SEVERITY
+from ..alerts.counted_statuses import CAPTURE, CAPTURE_SEVERITY, rule_id
 from ..alerts.rates import Tolerance
 from ..alerts.session_counts import OTHER_AGENTS, RateKey
 from ..alerts.watch import AlarmChange, Watch, WatchState, WatchWrites
@@ -225,6 +225,7 @@ class _AlertStep:
     def _severity(self, rule: tuple[str, str]) -> str | None:
         if rule == CAPTURE:
             return CAPTURE_SEVERITY
+        rule = rule[0], rule_id(rule[1])
         return self._severities.get(rule) or self._state.severities.get(rule)
 
     def _alert(self, change: AlarmChange) -> Alert:

@@ -92,6 +92,7 @@ class ChunkBuffer:
     progress: BufferProgress = field(init=False)
     events: list[Event] = field(default_factory=list[Event])
     rules: list[str] = field(default_factory=list[str])
+    chains: list[str | None] = field(default_factory=list[str | None])
     activated: dict[str, RuleTexts] = field(default_factory=dict[str, RuleTexts])
 
     def __post_init__(self) -> None:
@@ -107,6 +108,10 @@ class ChunkBuffer:
         """Become what a step has made of this buffer; takes as long as there are new events."""
         self.progress = writes.progress
         for judged in writes.batches:
+            followed = judged.event_chains
+            if followed is not None or self.chains:
+                self.chains += [None] * (len(self.events) - len(self.chains))
+                self.chains += [None] * len(judged.events) if followed is None else followed
             self.events += judged.events
             self.rules += [judged.digests[number] for number in judged.sets]
             self.activated |= judged.activated
@@ -116,7 +121,7 @@ class ChunkBuffer:
         self.checkpoint = checkpoint
         self.patience_s = min(2 * self.patience_s, every_s)
         self.progress = BufferProgress(checkpoint.next, checkpoint.mark, self.progress.watermark)
-        self.events, self.rules, self.activated = [], [], {}
+        self.events, self.rules, self.chains, self.activated = [], [], [], {}
 
 
 @dataclass(slots=True)
@@ -198,6 +203,7 @@ def chunk_of(buffer: ChunkBuffer) -> Chunk:
         watermark=progress.watermark,
         events=buffer.events,
         rules=buffer.rules,
+        chains=buffer.chains,
         activated=buffer.activated,
         cut=progress.is_cut,
     )

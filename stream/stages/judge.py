@@ -14,6 +14,7 @@ import msgspec
 from ...schemas.attempt import Broken, attempt
 from ...schemas.candidate import Candidate
 from ...schemas.event import Event, Kind
+from ...schemas.records.risk_crossing import RiskCrossing
 from ...schemas.records.session_status import SessionStatus, StatusChange
 from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.sessions.assemble import SessionAssembler
@@ -49,7 +50,9 @@ class Poison:
 class Outputs(msgspec.Struct, frozen=True):
     """The outputs of one batch: events and `end` rows in judged order by session, and verdict records.
 
-    `digests` has the digest of the rule set that judged each event. `late` counts claims that came after a
+    `digests` has the digest of the rule set that judged each event, and `chains` that of the chain that
+    followed it, None without one; it is empty where there is no chain at all. `unseen` counts the events with
+    a symbol that their chain lacks. `late` counts claims that came after a
     later event was judged, `repeats` repeated claims.
     """
 
@@ -57,17 +60,24 @@ class Outputs(msgspec.Struct, frozen=True):
     digests: list[str] = []
     records: list[VerdictRecord] = []
     statuses: list[StatusChange] = []
+    crossings: list[RiskCrossing] = []
+    chains: list[str | None] = []
+    unseen: int = 0
     late: int = 0
     repeats: int = 0
     poison: list[Poison] = []
 
     def __add__(self, after: Outputs) -> Outputs:
         """Return the outputs of this batch and then those of another one."""
+        batches = (self, after) if self.chains or after.chains else ()
         return Outputs(
             self.events + after.events,
             self.digests + after.digests,
             self.records + after.records,
             self.statuses + after.statuses,
+            self.crossings + after.crossings,
+            [chain for batch in batches for chain in batch.chains or [None] * len(batch.events)],
+            self.unseen + after.unseen,
             self.late + after.late,
             self.repeats + after.repeats,
             self.poison + after.poison,
@@ -187,7 +197,8 @@ class SessionJudge:
                 last[session_id] = judge.key, event.occurrence
         after = _counts(states)
         counted = after[0] - late, after[1] - repeats
-        outputs = Outputs(events, [judge.digest for judge in judges], [], [], *counted, poison)
+        digests = [judge.digest for judge in judges]
+        outputs = Outputs(events, digests, late=counted[0], repeats=counted[1], poison=poison)
         return AssembledBatch(self._active.key, judges, outputs, last)
 
     def judge(self, states: Mapping[str, SessionState], batches: Sequence[AssembledBatch]) -> list[Outputs]:
@@ -196,22 +207,32 @@ class SessionJudge:
         The judging of `states` is as before the first batch, and afterwards as after the last one.
         """
         outputs = [batch.outputs for batch in batches]
+        chains: dict[tuple[str, int], str] = {}
         judges = {judge.key: judge for batch in batches for judge in batch.judges}
         # An occurrence that ends under another rule set comes before the next one, under the active one.
         for judge in sorted(judges.values(), key=lambda judge: (judge is self._active, judge.key)):
-            verdicts, after = judge.judge(
+            judged = judge.judge(
                 {session_id: state.judging for session_id, state in states.items()},
                 [_events_under(judge, batch) for batch in batches],
             )
-            for session_id, judging in after.items():
+            for session_id, judging in judged.states.items():
                 states[session_id].judging = judging
+            if judge.chain is not None:
+                chains |= dict.fromkeys(judged.followed, judge.chain.digest)
             outputs = [
-                before + Outputs(records=batch_verdicts.records, statuses=batch_verdicts.statuses)
-                for before, batch_verdicts in zip(outputs, verdicts, strict=True)
+                before
+                + Outputs(
+                    records=each.records, statuses=each.statuses, crossings=each.crossings, unseen=each.unseen
+                )
+                for before, each in zip(outputs, judged.verdicts, strict=True)
             ]
         return [
-            before + Outputs(statuses=[_closed(event) for event in before.events if event.kind is Kind.END])
-            for before in outputs
+            msgspec.structs.replace(
+                before
+                + Outputs(statuses=[_closed(event) for event in before.events if event.kind is Kind.END]),
+                chains=_chains_of(batch, chains),
+            )
+            for batch, before in zip(batches, outputs, strict=True)
         ]
 
     def _judge_of(self, before: RuledAt, event: Event) -> RuleSetJudge:
@@ -248,6 +269,13 @@ def _add(states: Mapping[str, SessionState], candidates: Iterable[Candidate]) ->
 def _events_under(judge: RuleSetJudge, batch: AssembledBatch) -> list[Event]:
     pairs = zip(batch.outputs.events, batch.judges, strict=True)
     return [event for event, its_judge in pairs if its_judge.key == judge.key]
+
+
+def _chains_of(batch: AssembledBatch, chains: Mapping[tuple[str, int], str]) -> list[str | None]:
+    """Return the chain that followed each event of a batch; nothing where its rule sets name none."""
+    if not any(judge.names_chain for judge in batch.judges):
+        return []
+    return [chains.get((event.session_id, event.occurrence)) for event in batch.outputs.events]
 
 
 def _same_rules(left: str, right: str) -> bool:

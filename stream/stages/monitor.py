@@ -19,12 +19,13 @@ from typing import TypeAlias
 
 import msgspec
 
-from ...archive.chunk import RuleTexts
+from ...predict.following.loaded_chains import LoadedChains
 from ...schemas.attempt import Broken, attempt
 from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.time import NS
 from ..error import PROCESS_ERRORS
 from ..messages.codec import (
+    Activation,
     JudgedBatch,
     Mark,
     VerdictsMessage,
@@ -33,6 +34,7 @@ from ..messages.codec import (
 )
 from ..messages.monitor_state import rules_key
 from ..messages.record import Output, Record, dead_letter_output
+from ..messages.risk_messages import risk_messages
 from ..messages.topics import Topic
 from .judge import Outputs
 from .monitor_step import MonitorOptions, MonitorStep, StepMessage
@@ -64,10 +66,14 @@ class JudgedMessage:
 
 @dataclass(frozen=True, slots=True)
 class MonitorCounts:
-    """The messages of a step, and the packs and ids of the rules that it judged by or activated."""
+    """The messages of a step, and the packs and ids of the rules that it judged by or activated.
+
+    `activated` is true where rules came into force.
+    """
 
     messages: tuple[JudgedMessage, ...]
     rules: frozenset[tuple[str, str]]
+    activated: bool = False
 
 
 MonitorResult: TypeAlias = StageResult[Output, Writes, MonitorCounts]
@@ -76,9 +82,9 @@ MonitorResult: TypeAlias = StageResult[Output, Writes, MonitorCounts]
 class MonitorStage:
     """The stage: a function of its arguments. It caches compiled rule sets and decoded sessions."""
 
-    def __init__(self, options: MonitorOptions) -> None:
+    def __init__(self, options: MonitorOptions, chains: LoadedChains | None = None) -> None:
         self._options = options
-        self._rule_sets = RuleSets(satisfied=options.satisfied)
+        self._rule_sets = RuleSets(satisfied=options.satisfied, chains=chains)
         self._sessions = SessionCache(round(options.sessions.idle_s * NS))
         self._unread = UnreadCandidates()
 
@@ -99,6 +105,10 @@ class MonitorStage:
             *(self._rule_sets.find(key, state).rules for key in active if key is not None)
         )
 
+    def lacking(self, state: MonitorState) -> frozenset[str]:
+        """Return the digests of the chains that rules in force name and this process lacks."""
+        return self._rule_sets.lacking(state)
+
     def under_other_rules(self, state: MonitorState) -> list[int]:
         """Return the partitions whose rules in force are not those of the options."""
         rules = self._options.rules
@@ -110,9 +120,9 @@ class MonitorStage:
         self,
         state: MonitorState,
         records: Sequence[Record],
-        superseding: Mapping[MessagePlace, RuleTexts] | None = None,
+        superseding: Mapping[MessagePlace, Activation] | None = None,
     ) -> MonitorResult:
-        """Judge messages; for activations, `superseding` may have the packs that come into force instead.
+        """Judge messages; for activations, `superseding` may have those that come into force instead.
 
         Raises StreamError where this release cannot continue.
         """
@@ -127,7 +137,7 @@ class MonitorStage:
         self,
         state: MonitorState,
         records: Sequence[Record],
-        superseding: Mapping[MessagePlace, RuleTexts],
+        superseding: Mapping[MessagePlace, Activation],
         *,
         is_separate: bool,
     ) -> MonitorResult:
@@ -138,7 +148,8 @@ class MonitorStage:
             step.add(record, superseding.get((record.partition, record.offset)))
         messages = step.finish()
         outputs = [output for message in messages for output in self._outputs(message)]
-        counts = MonitorCounts(tuple(map(_counted, messages)), step.rules)
+        is_activated = any(message.activated for message in messages)
+        counts = MonitorCounts(tuple(map(_counted, messages)), step.rules, is_activated)
         return StageResult(tuple(outputs), step.writes(), counts)
 
     def _outputs(self, message: StepMessage) -> Iterator[Output]:
@@ -158,12 +169,14 @@ class MonitorStage:
             numbers = {digest: number for number, digest in enumerate(digests)}
             sets = [numbers[digest] for digest in judged.digests]
             batch = JudgedBatch(mark, watermark, judged.events, digests, sets, message.activated)
-            for data in judged_messages(batch, bytes_max):
+            for data in judged_messages(batch.with_chains(judged.chains), bytes_max):
                 yield Output(Topic.JUDGED, record.partition, None, data)
         if judged.records or judged.statuses or message.is_tick:
             verdicts = VerdictsMessage(mark, watermark, judged.records, judged.statuses)
             for data in verdict_messages(verdicts, bytes_max):
                 yield Output(Topic.VERDICTS, record.partition, None, data)
+        for data in risk_messages(mark, watermark, judged.crossings, bytes_max):
+            yield Output(Topic.RISK, record.partition, None, data)
 
 
 def _dead_letters(topic: str, record: Record, flaws: Iterable[tuple[str, str, str]]) -> Iterator[Output]:

@@ -37,7 +37,7 @@ from ..messages.session_state import encode as encode_state
 from .judge import AssembledBatch, Outputs, RuledAt, SessionJudge, poisoned
 from .rule_set_judge import RuleSetJudge
 from .rule_sets import RuleSets
-from .schedule import MonitorState, Write
+from .schedule import MonitorState, RulesInForce, Write
 from .session_cache import SessionCache, StoredSession
 from .unread import UnreadCandidates
 
@@ -52,7 +52,8 @@ class MonitorOptions:
     """The options of the monitor, the same for all partitions.
 
     With `finish` an open occurrence continues under the rule set that it began with; otherwise the new rule
-    set judges it from its first event. `rules` are in force until the first activation; None requires one.
+    set judges it from its first event. `rules` are in force until the first activation, with the `chain` of
+    that digest; None requires one.
     The events' topic has `partitions` and the id `events_id`; `bytes_max` is the approximate size limit of a
     message. With `satisfied` the monitor also writes satisfied and held verdicts.
     """
@@ -64,6 +65,7 @@ class MonitorOptions:
     events_id: str = ""
     finish: bool = True
     rules: RuleTexts | None = None
+    chain: str | None = None
     satisfied: bool = False
 
 
@@ -129,8 +131,8 @@ class MonitorStep:
         """Return the packs and ids of the rules that the step judged by or activated."""
         return frozenset[tuple[str, str]]().union(*(judge.rules for judge in self._judges.values()))
 
-    def add(self, record: Record, superseding: RuleTexts | None) -> None:
-        """Take a message; where it is an activation, `superseding` may replace its packs.
+    def add(self, record: Record, superseding: Activation | None) -> None:
+        """Take a message; where it is an activation, another one may supersede it.
 
         Raises StreamError where this release cannot continue.
         """
@@ -146,7 +148,7 @@ class MonitorStep:
         try:
             content = decode(record.value)
             if isinstance(content, Activation) and superseding is not None:
-                content = Activation(superseding)
+                content = superseding
             activated = self._activated(number, facts, content)
         except Damaged as error:
             message.is_skipped = True
@@ -295,13 +297,17 @@ class MonitorStep:
         Raises Damaged where a message activates rules with errors, and StreamError (TRL742) where the rules
         of the options have some: no message is at fault then.
         """
-        texts = message.packs if isinstance(message, Activation) else None
-        if texts is None and facts.active is None:
-            texts = self._state.partitions[number].resumed or self._options.rules
-        if texts is None:
+        rules = None
+        if isinstance(message, Activation):
+            rules = RulesInForce(message.packs, message.chain_digest)
+        elif facts.active is None:
+            rules = self._state.partitions[number].resumed
+            if rules is None and self._options.rules is not None:
+                rules = RulesInForce(self._options.rules, self._options.chain)
+        if rules is None:
             return None
         try:
-            return self._rule_sets.compiled(texts), texts
+            return self._rule_sets.compiled(rules), rules.texts
         except RuleError as error:
             if isinstance(message, Activation):
                 raise Damaged(f"activates rules that cannot be used ({type(error).__name__})") from None

@@ -8,8 +8,8 @@ Judging continues from what the state of each session carries.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,11 +17,16 @@ import numpy as np
 import orjson
 import polars as pl
 
+from ...predict.following.crossing_record import CrossedEvent, crossing_record
+from ...predict.following.followed_chain import FollowedChain
+from ...predict.following.followed_session import FollowedSession
+from ...predict.following.session_follower import CurrentRisk, EventCrossing, FollowedBatch, SessionFollower
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, compile_rule_set, label_columns
 from ...rules.incremental.carried import Carried
 from ...rules.incremental.carry_layout import CarryLayout
 from ...rules.incremental.continue_judging import BatchOutcome, continue_judging
 from ...rules.incremental.rule_changes import RuleChange
+from ...rules.labels.joint import JointLabels
 from ...rules.labels.missing import FIELDS as GAP_FIELDS
 from ...rules.labels.missing import MISSING, NOTHING, missing_column
 from ...rules.model.digest import rule_set_digest
@@ -29,6 +34,7 @@ from ...rules.model.rule import RuleSet, stopping
 from ...schemas.event import Content, Event
 from ...schemas.frames.events import event_frame
 from ...schemas.instrumentations.missing import Missing
+from ...schemas.records.risk_crossing import RiskCrossing
 from ...schemas.records.session_status import SessionStatus, StatusChange
 from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.time import rfc3339
@@ -36,37 +42,68 @@ from ..error import StreamError
 from ..messages.session_state import OTHER_RELEASE, Columns, JudgingState
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class BatchVerdicts:
-    """The verdict records of one batch, and the changes of its sessions' status."""
+    """The verdict records of one batch, the changes of its sessions' status, and its crossings of risk.
 
-    records: list[VerdictRecord]
-    statuses: list[StatusChange]
+    `unseen` counts the events with a symbol that the chain lacks.
+    """
+
+    records: list[VerdictRecord] = field(default_factory=list[VerdictRecord])
+    statuses: list[StatusChange] = field(default_factory=list[StatusChange])
+    crossings: list[RiskCrossing] = field(default_factory=list[RiskCrossing])
+    unseen: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedBatches:
+    """The verdicts of each batch, and the states of the sessions after all.
+
+    `followed` are the sessions and occurrences whose risks a chain follows.
+    """
+
+    verdicts: list[BatchVerdicts]
+    states: dict[str, JudgingState]
+    followed: frozenset[tuple[str, int]] = frozenset()
 
 
 class RuleSetJudge:
     """A compiled rule set that judges open sessions; it holds nothing of them.
 
     `digest` is the rule set's. `key` also differs between rule sets with the same rules whose labels have
-    another layout: a session's state names by it the rules that its numbers stand for.
+    another layout, or which another chain follows: a session's state names by it the rules that its numbers
+    stand for. `chain` follows the risks of the sessions that begin; `lacking` is the digest of a chain that
+    should, and is not at hand.
     """
 
-    def __init__(self, compiled: CompiledRules, *, satisfied: bool = False) -> None:
-        self.compiled = compiled
+    def __init__(
+        self,
+        compiled: CompiledRules,
+        *,
+        satisfied: bool = False,
+        chain: FollowedChain | None = None,
+        lacking: str | None = None,
+    ) -> None:
+        self.compiled, self.chain, self.lacking = compiled, chain, lacking
         self._satisfied = satisfied
+        self._follower = None if chain is None else SessionFollower(chain)
         self._columns = (*JUDGED_COLUMNS, *label_columns(compiled))
         self._fields = frozenset({*JUDGED_COLUMNS, *compiled.labeler.fields})
         self.digest = rule_set_digest(RuleSet(compiled.rules, {}))
-        self.key = f"{self.digest}.{_layout(compiled, self._columns)}"
+        self._rules_key = f"{self.digest}.{_layout(compiled, self._columns)}"
+        self.key = chained_key(self._rules_key, lacking if chain is None else chain.digest)
         self.rules = frozenset((rule.pack, rule.id) for rule in compiled.rules)
+
+    @cached_property
+    def _joint(self) -> JointLabels:
+        assert self.chain is not None
+        return JointLabels(self.compiled.labeler, self.chain.watched.compiled.labeler)
 
     @cached_property
     def _carry_layout(self) -> CarryLayout:
         return CarryLayout(self.compiled)
 
-    def judge(
-        self, states: Mapping[str, JudgingState], batches: Sequence[Sequence[Event]]
-    ) -> tuple[list[BatchVerdicts], dict[str, JudgingState]]:
+    def judge(self, states: Mapping[str, JudgingState], batches: Sequence[Sequence[Event]]) -> JudgedBatches:
         """Judge batches of new events; return the verdicts of each, and the sessions' states after all.
 
         `states` has every session of the events, as before the first batch. Raises StreamError where a state
@@ -74,26 +111,90 @@ class RuleSetJudge:
         """
         events = [event for batch in batches for event in batch]
         if not events:
-            return [BatchVerdicts([], []) for _ in batches], {}
+            return JudgedBatches([BatchVerdicts() for _ in batches], {})
         last = {event.session_id: event.occurrence for event in events}
-        gaps = any(event.content is not Content.CAPTURED for event in events)
-        frame = event_frame(events, self._fields.union(GAP_FIELDS) if gaps else self._fields)
-        frame = frame.with_columns_seq(missing_column() if gaps else NOTHING)
-        labelled = self.compiled.labeler.label_few(frame, keep=(*JUDGED_COLUMNS, MISSING))
+        frame = self._frame(events)
+        keep = (*JUDGED_COLUMNS, MISSING)
+        if self._follower is None:
+            labelled = watched = self.compiled.labeler.label_few(frame, keep=keep)
+        else:
+            labelled, watched = self._joint.label(frame, keep=keep)
         rows = labelled[[*self._columns, MISSING]]
-        carried = self._carried({session_id: states[session_id] for session_id in last}, rows.schema)
+        before = {session_id: states[session_id] for session_id in last}
+        carried = self._carried(before, rows.schema)
         numbers = np.repeat(np.arange(len(batches)), [len(batch) for batch in batches])
         done = continue_judging(self._carry_layout, carried, rows, numbers, satisfied=self._satisfied)
         outcomes = [*done.outcomes, *(BatchOutcome() for _ in batches[len(done.outcomes) :])]
         verdicts = [self._verdicts(batch, each) for batch, each in zip(batches, outcomes, strict=True)]
-        return verdicts, {
-            session_id: JudgingState(self.key, occurrence, done.carried.get(session_id))
-            for session_id, occurrence in last.items()
+        batch_of: list[int] = numbers.tolist()
+        followed = self._follow(watched, before, carried)
+        for crossing in followed.crossings:
+            self._add_crossing(verdicts[batch_of[crossing.row]], events[crossing.row], crossing)
+        if self._follower is not None:
+            _mark_followed(verdicts, followed.occurrences, self._follower.names)
+        for row in followed.unseen:
+            verdicts[batch_of[row]].unseen += 1
+        after = {
+            name: JudgingState(
+                self.key, occurrence, done.carried.get(name), followed=followed.states.get(name)
+            )
+            for name, occurrence in last.items()
         }
+        return JudgedBatches(verdicts, after, followed.occurrences)
+
+    @property
+    def names_chain(self) -> bool:
+        """Return whether a chain is to follow the sessions, at hand or not."""
+        return self.chain is not None or self.lacking is not None
+
+    def risks(self, state: JudgingState) -> list[CurrentRisk]:
+        """Return the risks of the rules now in a session whose state this is, none if it is not followed."""
+        if self._follower is None or state.followed is None or not self._follower.continues(state.followed):
+            return []
+        return list(self._follower.risks(state.followed))
+
+    def _frame(self, events: Sequence[Event]) -> pl.DataFrame:
+        """Return the event frame of new events with `MISSING`."""
+        gaps = any(event.content is not Content.CAPTURED for event in events)
+        fields = self._fields if self._follower is None else self._fields | self._joint.fields
+        frame = event_frame(events, fields.union(GAP_FIELDS) if gaps else fields)
+        return frame.with_columns_seq(missing_column() if gaps else NOTHING)
+
+    def _follow(
+        self, labelled: pl.DataFrame, states: Mapping[str, JudgingState], carried: Mapping[str, Carried]
+    ) -> FollowedBatch:
+        """Follow the new events; an occurrence that was judged before without this chain is not followed."""
+        if self._follower is None:
+            return FollowedBatch()
+        before: dict[str, FollowedSession] = {}
+        midway: dict[str, int] = {}
+        for name, each in carried.items():
+            followed = states[name].followed
+            if followed is not None and self._follower.continues(followed):
+                before[name] = followed
+            else:
+                midway[name] = each.occurrence
+        return self._follower.follow(labelled, before, midway)
+
+    def _add_crossing(self, verdicts: BatchVerdicts, event: Event, crossing: EventCrossing) -> None:
+        """Add a crossing to its batch, and the status `at_risk` where it is the rule's first."""
+        assert self.chain is not None
+        times = event.session_id, event.occurrence, event.seq, event.event_id, event.time
+        crossed = CrossedEvent(*times, event.agent, event.late, event.history)
+        record = crossing_record(
+            self.chain, crossing.rule, crossed, crossing.value, crossing.context, is_up=crossing.is_up
+        )
+        verdicts.crossings.append(record)
+        if crossing.is_first:
+            named = record.pack, record.rule, record.rule_digest, record.severity.value
+            at = event.session_id, event.occurrence
+            times = event.agent, event.time
+            change = StatusChange(SessionStatus.AT_RISK, *at, *named, *times, is_followed=True)
+            verdicts.statuses.append(change)
 
     def _carried(self, states: Mapping[str, JudgingState], schema: pl.Schema) -> dict[str, Carried]:
         """Return what is carried of sessions under these rules; rows of the release before are judged."""
-        states = {name: state for name, state in states.items() if state.rules == self.key}
+        states = {name: state for name, state in states.items() if rules_part(state.rules) == self._rules_key}
         carried = {name: state.carried for name, state in states.items() if state.carried is not None}
         if any(each.program != self._carry_layout.program for each in carried.values()):
             raise StreamError("TRL701", "a session's state has the tables of another release", OTHER_RELEASE)
@@ -146,7 +247,38 @@ class RuleSetJudge:
         if status is SessionStatus.UNJUDGED:
             lacks = missing.get((change.session_id, rfc3339(change.occurrence), rule.pack, rule.id))
         previous, is_certain = change.previous, change.is_certain
-        return StatusChange(status, *at, *named, change.agent, change.time, lacks, previous, is_certain)
+        named = *at, *named, change.agent, change.time, lacks
+        return StatusChange(status, *named, previous=previous, is_certain=is_certain)
+
+
+def _mark_followed(
+    verdicts: Iterable[BatchVerdicts],
+    occurrences: frozenset[tuple[str, int]],
+    rules: frozenset[tuple[str | None, str | None]],
+) -> None:
+    """Mark the statuses of followed rules in followed occurrences."""
+    for batch in verdicts:
+        batch.statuses = [
+            replace(each, is_followed=True)
+            if (each.session_id, each.occurrence) in occurrences and (each.pack, each.rule) in rules
+            else each
+            for each in batch.statuses
+        ]
+
+
+def chained_key(rules: str, chain: str | None) -> str:
+    """Return the key of a rule set with the chain that follows it; `rules` is that without one."""
+    return rules if chain is None else f"{rules}.{chain}"
+
+
+def rules_part(key: str) -> str:
+    """Return the part of a key that names the rules and the layout of their labels."""
+    return ".".join(key.split(".", 2)[:2])
+
+
+def chain_part(key: str) -> str | None:
+    """Return the digest of the chain that a key names, None without one."""
+    return next(iter(key.split(".", 2)[2:]), None)
 
 
 def judge_of_before(rule_set: RuleSet, key: str, *, satisfied: bool = False) -> RuleSetJudge | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from ...archive.chunk import RuleTexts
 from ..messages.codec import partition_of
@@ -30,6 +30,13 @@ PASSED_MAX = 10_000
 
 Write: TypeAlias = tuple[str, bytes | None]
 """A key of the table with its new value; None deletes the key."""
+
+
+class RulesInForce(NamedTuple):
+    """The packs of a rule set that comes into force, and the digest of the chain that follows them."""
+
+    texts: RuleTexts
+    chain: str | None = None
 
 
 class Table(Protocol):
@@ -90,7 +97,7 @@ class Partition:
     schedule: Schedule = field(default_factory=Schedule)
     ahead: dict[str, int] = field(default_factory=dict[str, int])
     lost: set[str] = field(default_factory=set[str])
-    resumed: RuleTexts | None = None
+    resumed: RulesInForce | None = None
 
     def due_at(self, watermark: int, offset: int) -> Iterator[str]:
         """Yield the sessions that are due at the watermark of the message at that offset."""

@@ -31,6 +31,8 @@ def test_the_commands_print_what_the_page_shows(tmp_path: Path, monkeypatch: pyt
 
 
 def test_the_python_runs() -> None:
-    """The example of the Python API, with its assertions."""
-    (code,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    exec(compile(code, str(PAGE), "exec"), {})
+    """The examples of the Python API, with their assertions."""
+    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 3
+    for code in blocks:
+        exec(compile(code, str(PAGE), "exec"), {})

@@ -286,7 +286,7 @@ def test_many_small_files_are_sorted(tmp_path: Path, rules: RuleSet, monkeypatch
 def test_misspelt_tools_are_counted_alike_with_and_without_a_sort(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The sorted audit counts the calls of tools by its labels, the other one reads the columns again."""
+    """The calls of tools are counted while events are labelled, before any sort."""
     (tmp_path / "archive").mkdir()
     rows = [row for number in range(5) for row in session(f"s{number}", user("hi"), call("refund"))]
     write(tmp_path / "archive" / "a.parquet", rows)
@@ -297,10 +297,10 @@ propositions:
 rules:
   - {id: unpaid, formula: always not paid}
 """)
-    by_labels = audit(tmp_path / "archive", rules, tmp_path / "sorted", AuditOptions())
+    by_sort = audit(tmp_path / "archive", rules, tmp_path / "sorted", AuditOptions())
     monkeypatch.setattr(auditing, "FILE_ROWS_MIN", 0)
     monkeypatch.setattr(spill, "BUCKET_ROWS", 1)
-    read_again = audit(tmp_path / "archive", rules, tmp_path / "in order", AuditOptions())
-    assert (by_labels.rows_in_order, read_again.rows_in_order) == (0, len(rows))
-    assert by_labels.summary["never_true"] == read_again.summary["never_true"]
-    assert by_labels.summary["never_true"][0]["suggestion"] == "did you mean `refund`, 5 calls?"
+    as_they_come = audit(tmp_path / "archive", rules, tmp_path / "in order", AuditOptions())
+    assert (by_sort.rows_in_order, as_they_come.rows_in_order) == (0, len(rows))
+    assert by_sort.summary["never_true"] == as_they_come.summary["never_true"]
+    assert by_sort.summary["never_true"][0]["suggestion"] == "did you mean `refund`, 5 calls?"

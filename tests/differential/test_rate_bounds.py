@@ -196,7 +196,7 @@ def live_counts(rows: list[dict]) -> Counter[tuple[str, str, SessionCount]]:
     ]
     states = {event.session_id: JudgingState() for event in events}
     batches = [events[begin : begin + 5] for begin in range(0, len(events), 5)]
-    verdicts, _ = RuleSetJudge(compile_rule_set(RULES)).judge(states, batches)
+    verdicts = RuleSetJudge(compile_rule_set(RULES)).judge(states, batches).verdicts
     counts: Counter[tuple[str, str, SessionCount]] = Counter()
     for change in (change for batch in verdicts for change in batch.statuses):
         agent = change.session_id.rpartition("-")[0]

@@ -66,9 +66,9 @@ def continued(
     judge: RuleSetJudge, states: dict[str, JudgingState], poll: Sequence[Batch]
 ) -> list[BatchVerdicts]:
     """Judge a poll, and change the states."""
-    verdicts, after = judge.judge(with_all(states, poll, JudgingState()), poll)
-    states |= {name: stored(state) for name, state in after.items()}
-    return verdicts
+    judged = judge.judge(with_all(states, poll, JudgingState()), poll)
+    states |= {name: stored(state) for name, state in judged.states.items()}
+    return judged.verdicts
 
 
 def with_all(states: Mapping[str, object], poll: Sequence[Batch], empty: object) -> dict:

@@ -17,7 +17,7 @@ from tracline.examples.desk.formats import event_frame
 from tracline.predict.chain.learned import Counted
 from tracline.predict.counting.split import Split
 from tracline.predict.counting.watched_rules import WatchedRules, watch
-from tracline.predict.estimation.nested import nested
+from tracline.predict.estimation.nested import nested, over_labels
 from tracline.predict.validation.rule_scores import Promise
 from tracline.rules.packs.load import load_packs
 
@@ -42,7 +42,7 @@ def scores(tmp_path_factory: pytest.TempPathFactory) -> list[ScoredRule]:
         counted(event_frame(conversations(Desk(seed=seed))), watched, folder / str(seed)) for seed in (1, 2)
     )
     return [
-        scored_rule(chain, nested(chain), archive, (WITHIN,), Promise())
+        scored_rule(chain, nested(chain), over_labels(chain), archive, (WITHIN,), Promise())
         for chain, archive in zip(first, second, strict=True)
     ]
 
@@ -69,12 +69,13 @@ def test_the_chain_over_labels_is_wrong_for_rules_that_remember(scores: list[Sco
 
 
 def test_most_contexts_lie_inside_their_intervals(scores: list[ScoredRule]) -> None:
-    """More than nine in ten do, and more than of the chain over labels; nothing of the archive is unseen."""
+    """95 % do, and fewer of the chain over labels; nothing of the archive is unseen."""
     contexts = sum(each.horizons[0].fit.contexts for each in scores)
     outside = sum(len(each.horizons[0].fit.outside) for each in scores)
     without = sum(len(each.horizons[0].labels_fit.outside) for each in scores)
     assert contexts > 500
-    assert outside < 0.07 * contexts < without
+    print(f"{contexts - outside} of {contexts} contexts inside, by labels {contexts - without}")
+    assert outside <= 0.05 * contexts < without
     assert not any(each.is_unseen for each in scores)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from kafka.structs import TopicPartition
 from tracline.archive.shared_writer import LiveArchive
 from tracline.predict.detector import DetectorSettings
+from tracline.predict.following.loaded_chains import LoadedChains
 from tracline.schemas.settings import SessionSettings
 from tracline.stream.alerts.delivery import Delivery
 from tracline.stream.alerts.rates import Tolerance
@@ -273,11 +274,12 @@ class SimulatedMonitor:
     options: MonitorOptions
     committed: dict[int, int]
     """The offsets of the group, which all its processes share."""
+    chains: LoadedChains
     table: dict[str, bytes] = field(default_factory=dict)
     positions: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.stage, self.state = MonitorStage(self.options), MonitorState(self.table)
+        self.stage, self.state = MonitorStage(self.options, self.chains), MonitorState(self.table)
 
     def assign(self, partitions: Iterable[int]) -> None:
         """Take partitions over, from the changelog and the committed offsets."""

@@ -17,9 +17,7 @@ from kafka.structs import TopicPartition
 from tracline.predict.detector import DetectorSettings
 from tracline.rules.model.digest import rule_set_digest
 from tracline.rules.packs.load import load_packs
-from tracline.schemas.candidate import Candidate
 from tracline.schemas.event import Event, Kind
-from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.records.dead_letter import decode_dead_letter
 from tracline.schemas.records.verdict_record import encode_verdict
 from tracline.schemas.span import Span
@@ -31,7 +29,6 @@ from tracline.stream.group.alerts_state import new_state
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.messages.codec import (
     Activation,
-    CandidateBatch,
     Mark,
     decode_judged,
     decode_verdicts,
@@ -44,10 +41,11 @@ from tracline.stream.stages.alert import AlertStage, VerdictsRecord
 from tracline.stream.stages.archive import ChunkLimits
 from tracline.stream.stages.monitor_step import MonitorOptions
 
+from ..support.chains.chains_by_symbol import CHAIN, ChainsByState
 from ..support.conversations.days import day
 from ..support.processes.live import IDLE_S, SETTINGS, arriving, wire
-from ..support.sources import Source
 from ..support.truth.conversations import PACK, Ids, PlayedSession, ids_of
+from .largest_candidate import largest_candidate
 from .parted import parted
 from .processes import (
     KAFKA,
@@ -101,7 +99,7 @@ class SimulatedPipeline:
         self.random = Random(f"simulation {self.seed}")
         choose = self.random.choice
         self.played = day(self.seed, choose((1, 2, 3)))
-        largest = _largest(self.played)
+        largest = largest_candidate(self.played)
         sizes = largest, 3 * largest, 900_000
         self.layout = Layout(choose((1, 2, 3)), choose((1, 2, 4)), choose(sizes))
         self.finish = choose((True, False))
@@ -146,7 +144,9 @@ class SimulatedPipeline:
             self.layout.bytes_max // 8,
             finish=self.finish,
             rules=dict(first.sources),
+            chain=CHAIN,
         )
+        self.chains = ChainsByState()
 
     def _packs(self) -> tuple[Path, Path]:
         files = self.folder / "desk.yaml", self.folder / "other.yaml"
@@ -332,7 +332,7 @@ class SimulatedPipeline:
 
     def _monitor_of(self, owner: int) -> SimulatedMonitor:
         if owner not in self.monitors:
-            process = SimulatedMonitor(self.setting, self.options, self.judged_up_to)
+            process = SimulatedMonitor(self.setting, self.options, self.judged_up_to, self.chains)
             process.assign(partition for partition, by in self.partition_owner.items() if by == owner)
             self.monitors[owner] = process
         return self.monitors[owner]
@@ -370,14 +370,15 @@ class SimulatedPipeline:
 
     def _activate(self) -> None:
         """Put the other rule set in force, in every partition."""
-        data = encode(Activation(dict(load_packs([self.packs[1]]).sources)))
+        data = encode(Activation(dict(load_packs([self.packs[1]]).sources), chain=CHAIN))
         for partition in range(self.layout.partitions):
             self._append(Topic.EVENTS, partition, data, self.now)
         self.hits["activation"] += 1
 
     # What came of it, as a consumer that drops what it has seen reads it.
 
-    def _read(self, topic: Topic) -> Iterator[Record]:
+    def read(self, topic: Topic) -> Iterator[Record]:
+        """The records of a topic, partition by partition."""
         for partition in range(self.broker.partitions(NAMES[topic])):
             for record in self.broker.read(TopicPartition(NAMES[topic], partition), 0, 1 << 30)[0]:
                 yield Record(
@@ -388,7 +389,7 @@ class SimulatedPipeline:
         """The verdict records by id."""
         seen: dict[int, Mark] = {}
         found: dict[str, dict] = {}
-        for record in self._read(Topic.VERDICTS):
+        for record in self.read(Topic.VERDICTS):
             message = decode_verdicts(record.value)
             if message.mark <= seen.get(message.mark.partition, Mark(-1, -1, -1)):
                 self.hits["dropped"] += 1
@@ -404,7 +405,7 @@ class SimulatedPipeline:
         seen: dict[int, Mark] = {}
         watermarks: dict[int, int] = {}
         found: list[tuple[Event, str]] = []
-        for record in self._read(Topic.JUDGED):
+        for record in self.read(Topic.JUDGED):
             message = decode_judged(record.value)
             if message.mark.partition in seen and message.mark <= seen[message.mark.partition]:
                 continue
@@ -428,7 +429,7 @@ class SimulatedPipeline:
 
     def alerts(self) -> Counter[tuple[str, str]]:
         """Return the id and status of each alert that was committed."""
-        alerts = [decode(record.value) for record in self._read(Topic.ALERTS)]
+        alerts = [decode(record.value) for record in self.read(Topic.ALERTS)]
         return Counter((alert.id, alert.status) for alert in alerts)
 
     def expected_alerts(self) -> Counter[tuple[str, str]]:
@@ -438,7 +439,7 @@ class SimulatedPipeline:
         the partitions matters.
         """
         committed = self.setting.order.records
-        assert Counter(map(_place, committed)) == Counter(map(_place, self._read(Topic.VERDICTS)))
+        assert Counter(map(_place, committed)) == Counter(map(_place, self.read(Topic.VERDICTS)))
         stage = AlertStage(TOLERANCE, ALERTING, NAMES[Topic.VERDICTS])
         outputs = stage.step(new_state(self.layout.partitions), committed).outputs
         return Counter((alert.id, alert.status) for alert in outputs if isinstance(alert, Alert))
@@ -446,7 +447,7 @@ class SimulatedPipeline:
     def letters(self) -> set[tuple[Topic, int, int]]:
         """Return where what could not be read stands, by the dead letters."""
         found: set[tuple[Topic, int, int]] = set()
-        for record in self._read(Topic.DEAD_LETTER):
+        for record in self.read(Topic.DEAD_LETTER):
             letter = decode_dead_letter(record.value)
             if letter.code != "size":
                 found.add((TOPICS[letter.topic], letter.partition, letter.offset))
@@ -462,17 +463,6 @@ class SimulatedPipeline:
         for session_played in self.played:
             found |= _expected(session_played, by_place, digests)
         return found
-
-
-def _largest(played: list[PlayedSession]) -> int:
-    """The bytes of the largest candidate: a message must have room for it."""
-    source = Source(SETTINGS)
-    for session_played in played:
-        source.add_request(Decoded(tuple(session_played.spans)), session_played.spans[-1].end)
-    source.idle(source.record_time + round(SETTINGS.hold_s) * NS)
-    released = [session_played.made for session_played in source.release(source.record_time)]
-    candidates = [session_played for session_played in released if isinstance(session_played, Candidate)]
-    return max(len(encode(CandidateBatch(0, 1, 0, 0, [candidate]))) for candidate in candidates)
 
 
 def _place(record: Record | VerdictsRecord) -> tuple[int, int]:

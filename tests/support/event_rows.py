@@ -58,13 +58,18 @@ def result(call_id: str = "c1", **more: object) -> dict:
     return {"kind": "tool_result", "tool": "look", "call_id": call_id, "result": "ok", **more}
 
 
-def write(file: Path, rows: Iterable[dict]) -> Path:
-    """The rows as a file of event Parquet."""
+def frame_of(rows: Iterable[dict]) -> pl.DataFrame:
+    """The rows as an event frame, without attributes."""
     defaults = {"late": False, "history": False, "nested": False, "content": "captured"}
     names = [name for name in EVENT_SCHEMA if name != "attributes"]
     schema = {name: EVENT_SCHEMA[name] for name in names} | {"time": pl.Int64, "occurrence": pl.Int64}
     full_rows = [{name: (defaults | row).get(name) for name in names} for row in rows]
     frame = pl.DataFrame(full_rows, schema=schema)
+    return frame.with_columns(pl.col("time", "occurrence").cast(EVENT_SCHEMA["time"]))
+
+
+def write(file: Path, rows: Iterable[dict]) -> Path:
+    """The rows as a file of event Parquet."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    frame.with_columns(pl.col("time", "occurrence").cast(EVENT_SCHEMA["time"])).write_parquet(file)
+    frame_of(rows).write_parquet(file)
     return file

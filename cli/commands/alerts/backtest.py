@@ -158,7 +158,7 @@ def alarms(found: BacktestResult) -> list[tuple[AlarmChange, AlarmChange | None]
 
 def as_data(found: BacktestResult) -> dict[str, Any]:
     """Return the result as plain data, with cleaned names of agents."""
-    from ....stream.alerts.capture_outage import CAPTURE
+    from ....stream.alerts.counted_statuses import CAPTURE
 
     return {
         "since": rfc3339(found.since),
@@ -193,7 +193,7 @@ def print_alarms(found: BacktestResult) -> None:
     """Print the alarms and a summary."""
     from rich.text import Text
 
-    from ....stream.alerts.capture_outage import CAPTURE
+    from ....stream.alerts.counted_statuses import CAPTURE
 
     console = plain_console()
     pairs = alarms(found)

@@ -87,7 +87,7 @@ def command(
     _check(selection, as_judged)
     failing.check()
     night.check()
-    predicting.check(excludes=as_judged or night.is_given)
+    predicting.check(as_judged=as_judged)
     judging.set_threads()
     rates, known = failing.rates(), accepting.known()
     attesting = replace(signing.attesting(timestamp), previous=night.chained())

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...render.prediction import percent
+from ....predict.explaining.words import percent
 
 if TYPE_CHECKING:
     from ....predict.folder.learned_chain import LearnedChain
@@ -48,28 +47,20 @@ def riskiest_contexts(archive: Path, rule_set: RuleSet, out: Path) -> Iterator[s
 
 def _learn(archive: Path, rule_set: RuleSet, out: Path) -> None:
     """Learn the chain as `tracline predict learn` does by default."""
-    from ....batch.prediction.chain_folder import write_chain
-    from ....batch.prediction.learning import learn_chain
-    from ....batch.prepare.options import AuditOptions
-    from ....batch.sources.discover import Population
-    from ....predict.counting.split import Split
-    from ....predict.counting.watched_rules import watch
-    from ....predict.learning.document import chain_document, rules_to_write
-    from ....predict.learning.options import LearnOptions
+    from ....batch.prediction.chain_folder import write_learned
+    from ....batch.prediction.source_archive import source_archive
+    from ....predict.learning.learn import learn
 
-    watched, split, options = watch(rule_set), Split(), LearnOptions()
-    with tempfile.TemporaryDirectory() as scratch:
-        chain = learn_chain(archive, watched, split, Path(scratch), AuditOptions(), options, Population())
-    write_chain(
-        out, rules_to_write(chain.rules, watched), chain_document(chain.source, rule_set, options, split)
-    )
+    with source_archive(archive) as sessions:
+        write_learned(out, learn(sessions, rule_set))
 
 
 def _context(chain: LearnedChain, context: ShownContext) -> Iterator[str]:
     """Yield the lines of one context: its risk, its interval, and what a warning there would have been."""
     rule = chain.rule(context.pack, context.rule)
     yield f"  {percent(context.risk):>7}  {context.rule}"
-    yield f"           after {context.symbol}"
+    memory = f", remembering {context.memory}" if context.memory else ""
+    yield f"           after {context.symbol}{memory}"
     if not context.sessions:
         yield "           none of the conversations held out came there"
         return

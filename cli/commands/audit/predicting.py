@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ...error import CommandError
-from ...options import grouped_options, note
-from ...terminal import clean, quoted
+from ...options import grouped_options
+from ..predict.reading import read_followed_chain
 
 if TYPE_CHECKING:
     from ....predict.following.followed_chain import FollowedChain
@@ -27,32 +26,18 @@ class PredictOptions:
     predict: Path | None
     above: float | None
 
-    def check(self, *, excludes: bool) -> None:
+    def check(self, *, as_judged: bool) -> None:
         """Raise a usage error if the options contradict each other or the other options of an audit."""
         if self.predict is None and self.above is not None:
             raise click.UsageError("--above requires --predict.")
-        if self.predict is not None and excludes:
-            raise click.UsageError("--predict excludes --as-judged, --previous and --previous-as-of.")
+        if self.predict is not None and as_judged:
+            raise click.UsageError("--predict excludes --as-judged.")
 
     def chain(self, rule_set: RuleSet) -> FollowedChain | None:
         """Return the chain as it is followed, and report the rules without a risk or a threshold."""
         if self.predict is None:
             return None
-        from ....predict.error import PredictError
-        from ....predict.folder.load import load_chain
-        from ....predict.following.followed_chain import followed_chain
-
-        try:
-            found = followed_chain(load_chain(self.predict), rule_set, self.above)
-        except PredictError as error:
-            raise CommandError("\n".join(map(quoted, str(error).splitlines()))) from error
-        for names, what in (
-            (found.unknown, "not learned by the chain"),
-            (found.no_threshold, "without a threshold: give one with --above"),
-        ):
-            if names:
-                note(clean(f"{what}: {', '.join(names)}"))
-        return found
+        return read_followed_chain(self.predict, rule_set, self.above)
 
 
 def predict_options() -> Callable[[F], F]:

@@ -13,6 +13,7 @@ import click
 from ...options import Command, RuleSelection, format_option, selected_rules_options
 from ...source import audit_options
 from ...terminal import quoted
+from ..predict.reading import read_chain
 from .signing import key_path_option
 
 if TYPE_CHECKING:
@@ -31,6 +32,12 @@ _WORDS = {"passed": "passed", "failed": "FAILED", "not_checked": "not checked"}
     "--archive", multiple=True, metavar="ARCHIVE", help="Compare the files of the archive; can be repeated."
 )
 @click.option("--rerun", is_flag=True, help="Audit the archive again and compare the results.")
+@click.option(
+    "--predict",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="CHAIN",
+    help="With --rerun: the chain whose risks the audit followed, to follow them again.",
+)
 @click.option(
     "--previous",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -62,6 +69,7 @@ def command(
     key: tuple[Path, ...],
     archive: tuple[str, ...],
     rerun: bool,
+    predict: Path | None,
     previous: Path | None,
     tsa: Path | None,
     reveal: Path | None,
@@ -87,6 +95,8 @@ def command(
 
     if (rerun or verdict is not None) and not archive:
         raise click.UsageError(f"{'--rerun' if rerun else '--verdict'} requires --archive.")
+    if predict is not None and not rerun:
+        raise click.UsageError("--predict requires --rerun.")
     if verdict is None and (bundle is None or session is not None or selection.is_given):
         raise click.UsageError(
             "BUNDLE is missing." if bundle is None else "--session and --rules need --verdict."
@@ -112,6 +122,7 @@ def command(
         authorities=() if tsa is None else tuple(read_certificates(tsa)),
         further=further,
         verdict=wanted,
+        chain=None if predict is None else read_chain(predict),
     )
     _finish(verify(bundle, request), format)
 

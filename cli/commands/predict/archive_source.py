@@ -20,7 +20,8 @@ from ...source import (
 )
 
 if TYPE_CHECKING:
-    from ....batch.prediction.chain_archive import ChainRules, CountedArchive
+    from ....batch.prediction.chain_archive import CountedArchive
+    from ....predict.folder.chain_rules import ChainRules
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,10 +55,12 @@ def read_chain_and_archive(
     chain: Path, archive: tuple[str, ...], timezone: str, allow_rejected: int
 ) -> tuple[ChainRules, CountedArchive]:
     """Read a chain and count an archive by its rules; report rejects on standard error."""
-    from ....batch.prediction.chain_archive import chain_rules, counted_archive
+    from ....batch.prediction.chain_archive import counted_archive
     from ....batch.sources.discover import Population
+    from ....predict.folder.chain_rules import chain_rules
+    from ....predict.folder.load import load_chain
 
-    rules, population = chain_rules(chain), Population()
+    rules, population = chain_rules(load_chain(chain)), Population()
     with progress_bar() as on_progress, tempfile.TemporaryDirectory() as scratch:
         counted = counted_archive(
             rules, archive, Path(scratch), audit_options(timezone), population, on_progress

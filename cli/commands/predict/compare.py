@@ -109,7 +109,7 @@ def word(change: BehaviourChange) -> str:
 
 def changed_lines(rule: str, changed: Sequence[ChangedContext]) -> Iterator[str]:
     """Yield the contexts that changed most."""
-    from ...render.prediction import percent
+    from ....predict.explaining.words import percent
 
     for each in changed[:CONTEXTS_SHOWN]:
         due = f" (due: {each.residual})" if each.residual else ""

@@ -14,9 +14,10 @@ from ...terminal import clean, quoted
 from .archive_source import archive_options, read_chain_and_archive
 
 if TYPE_CHECKING:
-    from ....batch.prediction.chain_archive import ChainRules, CountedArchive
+    from ....batch.prediction.chain_archive import CountedArchive
     from ....batch.prediction.explained import ExplainedRisk, SequenceRisks
     from ....predict.explaining.explanation import RiskExplanation
+    from ....predict.folder.chain_rules import ChainRules
 
 HORIZON_MAX = 1_000
 """The most events of a horizon."""
@@ -98,9 +99,10 @@ def horizon_of(rules: ChainRules, within: str | None) -> int | None:
         return None
     if within is None:
         return max(each for each in rules.chain.horizons if each is not None)
-    if not within.isdigit() or not 0 < int(within) <= HORIZON_MAX:
+    number = int(within) if within.isascii() and within.isdigit() and len(within) < 10 else 0
+    if not 0 < number <= HORIZON_MAX:
         raise click.BadParameter(f"{within!r} is not a number of events up to {HORIZON_MAX:,}, or ever")
-    return int(within)
+    return number
 
 
 def explained(
@@ -156,7 +158,8 @@ def as_json(found: ExplainedRisk) -> dict[str, Any]:
 
 def table_lines(session: str, name: str, found: ExplainedRisk) -> Iterator[str]:
     """Yield the explanation in words."""
-    from ...render.prediction import aligned_lines, horizon, percent
+    from ....predict.explaining.words import horizon, percent
+    from ...render.prediction import aligned_lines
 
     explanation, places = found.explanation, found.sequence.places
     yield f"{session}: {name}, {horizon(explanation.within)}"
@@ -183,7 +186,7 @@ def table_lines(session: str, name: str, found: ExplainedRisk) -> Iterator[str]:
 
 def rise_lines(sequence: SequenceRisks) -> Iterator[str]:
     """Yield the greatest rises in words."""
-    from ...render.prediction import percent
+    from ....predict.explaining.words import percent
 
     for rise in sequence.rises:
         place = sequence.places[rise.at]
@@ -194,7 +197,7 @@ def rise_lines(sequence: SequenceRisks) -> Iterator[str]:
 
 def path_lines(found: ExplainedRisk) -> Iterator[str]:
     """Yield the likeliest violating continuations."""
-    from ...render.prediction import percent
+    from ....predict.explaining.words import percent
 
     explanation = found.explanation
     if not explanation.paths:
@@ -209,7 +212,7 @@ def path_lines(found: ExplainedRisk) -> Iterator[str]:
 def decision_lines(explanation: RiskExplanation) -> Iterator[str]:
     """Yield for each side the next event that raises the risk most, and that which lowers it most."""
     from ....predict.explaining.next_symbols import Actor
-    from ...render.prediction import percent
+    from ....predict.explaining.words import percent
 
     for actor in Actor:
         for is_rise, word in ((True, "raises"), (False, "lowers")):

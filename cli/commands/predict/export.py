@@ -41,15 +41,16 @@ def command(chain: Path, rule: str, format: str, out: Path) -> None:
         tracline predict export desk.chain --rule confirm-before-refund --format prism --out desk.prism
         tracline predict solve desk.prism --reach violated --within 5
     """
-    from ....batch.prediction.chain_archive import chain_rules
     from ....predict.explicit.drn import to_drn
     from ....predict.explicit.prism import to_prism
     from ....predict.explicit.transitions import to_lab, to_tra
+    from ....predict.folder.chain_rules import chain_rules
+    from ....predict.folder.load import load_chain
     from ....predict.risk.product_chain import interval_product, product_chain
 
     if out.suffix != f".{format}":
         raise click.UsageError(quoted(f"{out}: a file of this format ends in .{format}"))
-    read = chain_rules(chain)
+    read = chain_rules(load_chain(chain))
     found = rules_of(read.chain, rule)
     if len(found) > 1:
         names = ", ".join(f"{each.pack}/{each.rule}" for each in found)

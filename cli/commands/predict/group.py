@@ -18,6 +18,7 @@ COMMANDS = {
     "compare": ("predict.compare", "Compare the behaviour that two chains have learned."),
     "drift": ("predict.drift", "Show whether an archive still behaves like a chain."),
     "explain": ("predict.explain", "Explain the risk of a session by a chain."),
+    "sample": ("predict.sample", "Sample from a model how a session goes on, and the risk of each rule."),
     "solve": ("predict.solve", "Solve a Markov chain in PRISM's or Storm's formats."),
 }
 """The module of each command, which exports it as `command`, and its line in the help."""
@@ -35,16 +36,17 @@ class PredictGroup(LazyGroup):
         except PredictError as error:
             raise CommandError("\n".join(map(quoted, str(error).splitlines()))) from error
         except ModuleNotFoundError as error:
-            if (error.name or "").split(".")[0] != "scipy":
+            package = (error.name or "").split(".")[0]
+            if package not in ("httpx", "scipy"):
                 raise
             hint = "install tracline with its extra `predict`: pip install '.[predict]' in a clone"
             where = f"tracline predict {ctx.invoked_subcommand or ''}".rstrip()
-            raise command_error("TRL620", where, "the package scipy is not installed", hint) from error
+            raise command_error("TRL620", where, f"the package {package} is not installed", hint) from error
 
 
 @click.group("predict", cls=PredictGroup, table=COMMANDS)
 def command() -> None:
     """Compute what will likely happen.
 
-    Needs the package scipy, which the extra `predict` installs.
+    Needs the packages scipy and httpx, which the extra `predict` installs.
     """

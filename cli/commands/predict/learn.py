@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,29 +48,29 @@ def command(
         tracline predict learn archive --rules customer-service --out desk.chain
         tracline predict show desk.chain --top 10
     """
-    from ....batch.prediction.chain_folder import write_chain
-    from ....batch.prediction.learning import learn_chain
+    from ....batch.prediction.chain_folder import write_learned
+    from ....batch.prediction.source_archive import source_archive
     from ....batch.sources.discover import Population
-    from ....predict.counting.watched_rules import watch
-    from ....predict.learning.document import chain_document, rules_to_write
+    from ....predict.learning.learn import learn
     from ....predict.learning.learn_rule import fit_warnings
 
-    rule_set = selection.load()
-    watched, population = watch(rule_set), Population()
-    options, learning = choices.audit_options(), choices.learn_options()
-    with tempfile.TemporaryDirectory() as folder, progress_bar() as on_progress:
-        scratch, split, by = Path(folder), choices.split(), choices.column
-        chain = learn_chain(archive, watched, split, scratch, options, learning, population, by, on_progress)
+    rule_set, population = selection.load(), Population()
+    options, learning = choices.audit_options(), choices.learning()
+    with (
+        progress_bar() as on_progress,
+        source_archive(archive, options, population, on_progress) as sessions,
+    ):
+        chain = learn(sessions, rule_set, learning, on_progress)
     report_rejected(population.rejects, population.rejected, archive, allow_rejected)
-    document = chain_document(chain.source, rule_set, learning, split) | choices.reading()
-    digest = write_chain(out, rules_to_write(chain.rules, watched), document)
+    digest = write_learned(out, chain, *choices.period())
     click.echo("\n".join(table(chain.rules)))
     for rule in chain.rules:
         for text in fit_warnings(rule):
             note(clean(f"warning: {text}"))
     learned = f"{chain.source.learned:,} of {chain.source.sessions:,} sessions"
-    if not split.hold_out:
-        note("no session is held out: the intervals are of the sessions that the chain was learned from")
+    if not learning.split.hold_out:
+        note("no session is held out: the intervals are of the sessions that the chain was learned from,")
+        note("and no threshold has a guarantee")
     note(quoted(f"{out}: chain {digest[:12]}, {len(chain.rules):,} rules from {learned}"))
 
 

@@ -16,8 +16,7 @@ from ...source import audit_options, chat_options, timezone_option
 
 if TYPE_CHECKING:
     from ....batch.prepare.options import AuditOptions
-    from ....predict.counting.split import Split
-    from ....predict.learning.options import LearnOptions
+    from ....predict.learning.learn import Learning
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,39 +46,32 @@ class LearnChoices:
     timezone: str
     threads: int | None
 
-    @property
-    def column(self) -> str | None:
-        """Return the column that names a session's agent."""
-        return None if self.by == "none" else self.by
-
-    def split(self) -> Split:
-        """Return the split of the sessions."""
-        from ....predict.counting.split import Split
-
-        return Split(self.hold_out, self.seed)
-
-    def learn_options(self) -> LearnOptions:
+    def learning(self) -> Learning:
         """Return the options of learning. Raises PredictError for a file of pairs that is none."""
+        from ....predict.counting.split import Split
         from ....predict.estimation.options import EstimateOptions, alpha_of
         from ....predict.learning.impossible import read_pairs
+        from ....predict.learning.learn import Learning
         from ....predict.learning.options import LearnOptions
         from ....predict.risk.rule_risks import RiskOptions
 
         if self.valid is not None and self.smoothing in ("nested", "none"):
             raise click.UsageError("--valid needs --smoothing jeffreys or laplace:A.")
-        pairs = None if self.valid is None else read_pairs(self.valid.read_text("utf-8"), str(self.valid))
+        pairs = None if self.valid is None else read_pairs(self.valid.read_bytes(), str(self.valid))
         estimate = EstimateOptions(alpha_of(self.smoothing), self.history == "machine", pairs or frozenset())
-        return LearnOptions(
+        options = LearnOptions(
             RiskOptions((*sorted({1, *(self.within or (HORIZON,))}), None), estimate),
             confidence=self.confidence,
             eps=self.eps,
             delta=self.delta,
         )
+        by = None if self.by == "none" else self.by
+        return Learning(options, Split(self.hold_out, self.seed), by)
 
-    def reading(self) -> dict[str, str | None]:
-        """Return the options that decide which sessions are read, and of which agent, for `chain.json`."""
+    def period(self) -> tuple[str | None, str | None]:
+        """Return the times between which sessions are read, for `chain.json`."""
         since, until = (None if time is None else rfc3339(time) for time in (self.since, self.until))
-        return {"by": self.column, "since": since, "until": until}
+        return since, until
 
     def audit_options(self) -> AuditOptions:
         """Return the options for reading the archive."""

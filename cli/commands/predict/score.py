@@ -33,12 +33,19 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Write the risk at every event to DIR/risks.parquet.",
 )
+@click.option(
+    "--forecasts",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Score the lines of `predict sample --format json` beside the chain.",
+)
 @format_option("table", "json")
 def command(
     chain: Path,
     archive: tuple[str, ...],
     miss: float,
     out: Path | None,
+    forecasts: Path | None,
     timezone: str,
     allow_rejected: int,
     format: str,
@@ -48,6 +55,9 @@ def command(
     For each rule and horizon: calibration (ECE), Brier score and its skill over the base rate, log score and
     AUC, with intervals over sessions; the threshold with a guaranteed miss rate; and the same of the chain
     over labels, which leaves the state of the rule out. The exit code is 0.
+
+    With --forecasts the scores are those of sampled and asked risks of sessions of ARCHIVE: as they are,
+    calibrated by the other sessions (isotonic regression), and those of the chain at the same events.
 
     \b
         tracline predict score desk.chain next-week/ --miss 0.05 --out scores/
@@ -59,13 +69,20 @@ def command(
     rules, counted = read_chain_and_archive(chain, archive, timezone, allow_rejected)
     promise = Promise(miss, rules.chain.confidence)
     scored = [
-        scored_rule(learned, rule.estimate(learned), found, rules.chain.horizons, promise)
+        scored_rule(
+            learned, rule.estimate(learned), rule.labels(learned), found, rules.chain.horizons, promise
+        )
         for rule, learned, found in zip(rules.rules, rules.counted, counted.counted, strict=True)
     ]
     if out is not None:
         write_risks(out, scored, counted.ids)
     for line in unseen(scored):
         note(quoted(line))
+    if forecasts is not None:
+        from .score_forecasts import print_forecast_scores
+
+        print_forecast_scores(forecasts, rules, counted.ids, scored, archive, timezone, format)
+        return
     if format == "json":
         document = {
             "chain": rules.chain.digest,
@@ -100,7 +117,8 @@ def _json(each: ScoredRule) -> dict[str, Any]:
 
 def table_lines(scored: Sequence[ScoredRule]) -> Iterator[str]:
     """Yield a table for each horizon, and the thresholds."""
-    from ...render.prediction import aligned_lines, horizon, inside, score, threshold
+    from ....predict.explaining.words import horizon
+    from ...render.prediction import aligned_lines, inside, score, threshold
 
     heading = ("rule", "events", "against", "ECE", "skill", "AUC", "inside", "labels: ECE", "skill", "inside")
     for place, first in enumerate(scored[0].horizons if scored else ()):

@@ -15,6 +15,7 @@ from ...missing_package import live_error
 from ...options import Command, Several
 from ...settings import session_settings
 from ...signals import stop_event
+from .chains_options import ChainsOptions, chains_options, first_chain
 from .group import kafka_error
 from .process_options import ProcessOptions, process_options
 
@@ -40,8 +41,15 @@ FAILED = 2
     metavar="FOLDER",
     help="The folder of the rocksdict store; each process needs a separate one.",
 )
+@chains_options()
 @process_options("monitor", TIMEOUT_S, "other processes take over its partitions")
-def command(rules: tuple[str, ...], store: str | None, data: str | None, options: ProcessOptions) -> None:
+def command(
+    rules: tuple[str, ...],
+    store: str | None,
+    data: str | None,
+    predicting: ChainsOptions,
+    options: ProcessOptions,
+) -> None:
     """Judge sessions by the active rules, and send verdicts, judged events and dead letters.
 
     These processes share the work, up to one per partition of the topic of events. A crash loses nothing:
@@ -51,12 +59,8 @@ def command(rules: tuple[str, ...], store: str | None, data: str | None, options
     import logging
 
     from ....rules.packs.load import load_packs
-    from ....stream.kafka.faust.monitor_process import (
-        DEAD_LETTER_CODES,
-        SENDS,
-        MonitorRuntime,
-        monitor_process,
-    )
+    from ....stream.kafka.faust.monitor_process import DEAD_LETTER_CODES, monitor_process
+    from ....stream.kafka.faust.runtime import MonitorRuntime, topics_sent
     from ....stream.kafka.faust.state_store import locked
     from ....stream.messages.topics import Topic
     from ....stream.process.monitor_metrics import MonitorMetrics
@@ -65,13 +69,19 @@ def command(rules: tuple[str, ...], store: str | None, data: str | None, options
 
     logging.basicConfig(level=logging.WARNING, format="monitor: %(name)s: %(message)s")
     kafka, sessions = options.kafka(store=store, data_folder=data), session_settings()
-    packs = load_packs(rules) if rules else None
+    packs, chains = load_packs(rules) if rules else None, predicting.loaded()
+    chain = first_chain(chains, packs)
     # The trial's process loads its modules while this one connects to Kafka.
     trial = None if packs is None else begin_trial(packs.sources)
     trials = RuleTrials()
     named = [(rule.pack, rule.id) for rule in packs.rules] if packs else []
-    metrics = MonitorMetrics([kafka.topic(Topic.EVENTS)], map(kafka.topic, SENDS), named, DEAD_LETTER_CODES)
-    runtime = MonitorRuntime(options.timeout_s, metrics, options.report, _fail, stop_event())
+    sends = topics_sent(chains)
+    metrics = MonitorMetrics([kafka.topic(Topic.EVENTS)], map(kafka.topic, sends), named, DEAD_LETTER_CODES)
+    metrics.chains_loaded.set(len(chains.digests))
+    stopping = stop_event()
+    runtime = MonitorRuntime(
+        options.timeout_s, metrics, options.report, _fail, stopping, chains=chains, chain=chain
+    )
     with ExitStack() as stack:
         if kafka.store == "rocksdict":
             stack.enter_context(locked(Path(kafka.data_folder)))

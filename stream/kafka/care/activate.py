@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
+import msgspec
 from kafka.errors import InvalidProducerEpochError, KafkaError, MessageSizeTooLargeError, ProducerFencedError
 
 from ...error import StreamError
@@ -15,26 +17,43 @@ from ..settings import KafkaSettings
 from ..topic_checks import require
 from ..topics import look
 from ..transactions import Transactions
+from .live_chains import require_chain
 
 PROCESS = "activate"
 TIMEOUT_S = 30.0
 
 
-def activate(kafka: KafkaSettings, packs: Mapping[str, str], supersedes: Collection[str] = ()) -> int:
+@dataclass(frozen=True, slots=True)
+class ChainToFollow:
+    """The digest of the chain that follows the rules; `is_forced` where monitors may lack it."""
+
+    digest: str
+    is_forced: bool = False
+
+
+def activate(
+    kafka: KafkaSettings,
+    packs: Mapping[str, str],
+    supersedes: Collection[str] = (),
+    chain: ChainToFollow | None = None,
+) -> int:
     """Write the packs, texts by their names, into every events partition, and return how many there are.
 
     `supersedes` are digests of rule sets that were activated before and are not to come into force.
 
     Of two that are written at a time one fails, so that every partition has them in the same order. Raises
     StreamError: TRL721 to TRL724 as `require`, TRL723 where Kafka does not answer, TRL733 where another
-    activation came in between, TRL734 where the packs are too large for a message.
+    activation came in between, TRL734 where the packs are too large for a message, TRL805 where a live
+    monitor lacks the chain.
     """
     topic = kafka.topic(Topic.EVENTS)
     with administering(kafka, PROCESS) as admin:
         found = look(admin, kafka)
         require(found, kafka, Topic.EVENTS)
+        if chain is not None and not chain.is_forced:
+            require_chain(admin, kafka, chain.digest)
     count = found[Topic.EVENTS].partitions
-    message = activation_of(kafka, packs, supersedes)
+    message = activation_of(kafka, packs, supersedes, None if chain is None else chain.digest)
     transactions = Transactions(kafka, PROCESS, "all", TIMEOUT_S)
     try:
         transactions.open()
@@ -54,9 +73,15 @@ def activate(kafka: KafkaSettings, packs: Mapping[str, str], supersedes: Collect
     return count
 
 
-def activation_of(kafka: KafkaSettings, packs: Mapping[str, str], supersedes: Collection[str] = ()) -> bytes:
+def activation_of(
+    kafka: KafkaSettings,
+    packs: Mapping[str, str],
+    supersedes: Collection[str] = (),
+    chain: str | None = None,
+) -> bytes:
     """Return the message that brings packs into force. Raises StreamError (TRL734) if they are too large."""
-    message = encode(Activation(dict(packs), sorted(supersedes)))
+    followed_by = msgspec.UNSET if chain is None else chain
+    message = encode(Activation(dict(packs), sorted(supersedes), followed_by))
     if len(message) > kafka.message_bytes_max:
         what = f"the packs have {len(message)} bytes, and a message may have {kafka.message_bytes_max}"
         raise StreamError("TRL734", what, "use fewer packs, or set a larger message_bytes_max")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import faust
 
+from ..care.live_chains import client_name
 from ..settings import KafkaSettings, faust_broker
 from .table import Tables
 from .topics_of_state import MonitorTopics
@@ -34,10 +36,14 @@ class App(faust.App):
         """Do nothing: the partition stores create their own folders."""
 
 
-def app_options(kafka: KafkaSettings, topics: MonitorTopics, timeout_s: float) -> dict[str, Any]:
-    """Return the settings of the app."""
+def app_options(
+    kafka: KafkaSettings, topics: MonitorTopics, timeout_s: float, chains: Collection[str]
+) -> dict[str, Any]:
+    """Return the settings of the app; `chains` are the digests of the monitor's chains."""
+    named = {"broker_client_id": client_name(kafka, chains)} if chains else {}
     return {
         **faust_broker(kafka),
+        **named,
         "autodiscover": False,
         "TableManager": Tables,
         "web_enabled": False,

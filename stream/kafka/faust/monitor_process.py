@@ -9,25 +9,21 @@ message or behind it, and sends again only outputs that were sent before, with t
 from __future__ import annotations
 
 import asyncio
-import threading
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, NoReturn
 
 from faust.types import TP
 
-from ....archive.chunk import RuleTexts
 from ....rules.model.rule import RuleSet
 from ....schemas.settings import SessionSettings
 from ...error import StreamError
 from ...group.inputs import CHECK_S
+from ...messages.codec import Activation
 from ...messages.record import Output, Record
 from ...messages.superseded import activation_in, digest_of, in_force
 from ...messages.topics import Topic
 from ...process.faultpoints import MonitorFault, fault_point
-from ...process.monitor_metrics import MonitorMetrics
 from ...process.trial import RuleTrials
 from ...stages.monitor import MessagePlace, MonitorStage
 from ...stages.monitor_step import MonitorOptions
@@ -42,6 +38,7 @@ from .activations import activations_after
 from .app import App, app_options
 from .counts import count_step
 from .queue import MessageQueue
+from .runtime import MonitorRuntime
 from .state_store import DiskPartitionStore, MemoryPartitionStore, PartitionStore, PartitionStores
 from .table import StateTable
 from .topics_of_state import (
@@ -56,28 +53,11 @@ from .topics_of_state import (
 )
 
 PROCESS = "monitor"
-SENDS = (Topic.JUDGED, Topic.VERDICTS, Topic.DEAD_LETTER)
 DEAD_LETTER_CODES = ("damaged", "internal", "session-held")
 """The codes of the monitor's dead letters beside those of span data."""
 PULSE_S = 0.2
 STOP_S = 10.0
 """The time that the messages in hand, and the last commit, may take when the process stops."""
-
-
-@dataclass(frozen=True, slots=True)
-class MonitorRuntime:
-    """The runtime of the process: its time (ns since the epoch), reports and metrics.
-
-    After `timeout_s` without a heartbeat the group assigns its partitions to others. `fail` reports an error
-    and ends the process at once. The process stops when `stopping` is set.
-    """
-
-    timeout_s: float
-    metrics: MonitorMetrics
-    report: Callable[[str], None]
-    fail: Callable[[BaseException], NoReturn]
-    stopping: threading.Event
-    now: Callable[[], int] = time.time_ns
 
 
 class MonitorProcess:
@@ -105,8 +85,11 @@ class MonitorProcess:
             topics.events_id,
             finish=kafka.on_rule_change == "finish",
             rules=None if rules is None else dict(rules.sources),
+            chain=runtime.chain,
         )
-        self._stage, self._state = MonitorStage(options), MonitorState(self._stores)
+        self._stage, self._state = MonitorStage(options, runtime.chains), MonitorState(self._stores)
+        self._lacking: set[str] = set()
+        """The chains of rules in force that were reported as missing."""
         self._checks = TopicIdentities(kafka, PROCESS, {topics.events: topics.events_id})
         self._queue: MessageQueue | None = None
         self._next: dict[int, int] = {}
@@ -141,6 +124,7 @@ class MonitorProcess:
         state.revoke(list(state.offsets))
         self._stage.restore(state, partitions, self._stores.items(partitions))
         self._add_rules(self._stage.rules_in_force(state))
+        self._report_lacking()
         offsets, applied = state.offsets, self._stores.applied_of(partitions)
         await check_state(self._topics, self._checks, state.topic_ids, offsets, applied)
         going_on = await where_to_go_on(self._topics, consumer, offsets)
@@ -249,13 +233,13 @@ class MonitorProcess:
         """Judge messages together, and make their outputs and then the state durable."""
         fault_point(MonitorFault.RECEIVED)
         records = [self._record(message) for message in messages]
-        going_on, superseding = dict(self._next), dict[MessagePlace, RuleTexts]()
+        going_on, superseding = dict(self._next), dict[MessagePlace, Activation]()
         for message, record in zip(messages, records, strict=True):
             await self._check_place(message, going_on[record.partition])
             if record.offset >= going_on[record.partition]:
                 going_on[record.partition] = record.offset + 1
-                if (packs := await self._coming_into_force(record)) is not None:
-                    superseding[record.partition, record.offset] = packs
+                if (activation := await self._coming_into_force(record)) is not None:
+                    superseding[record.partition, record.offset] = activation
         result = self._stage.step(self._state, records, superseding)
         fault_point(MonitorFault.STEPPED)
         if result.outputs:
@@ -265,6 +249,8 @@ class MonitorProcess:
         self._state.apply(result.writes)
         self._next = going_on
         self._add_rules(result.metrics.rules)
+        if result.metrics.activated:
+            self._report_lacking()
         count_step(self._runtime.metrics, result, self._names, self._runtime.now())
 
     async def _check_place(self, message: Any, expected: int) -> None:
@@ -275,8 +261,8 @@ class MonitorProcess:
             consumer.repeated.discard(place)
         self._report_deleted(message.partition, await deleted(consumer, place, expected, message.offset))
 
-    async def _coming_into_force(self, record: Record) -> RuleTexts | None:
-        """Return the packs that come into force with a record, if it is an activation, once they are tried.
+    async def _coming_into_force(self, record: Record) -> Activation | None:
+        """Return the activation that comes into force with a record, if it is one, once its packs are tried.
 
         Raises StreamError (TRL748) where no process survives judging by them, with the way past them.
         """
@@ -285,14 +271,24 @@ class MonitorProcess:
             return None
         name = self._names[Topic.EVENTS]
         later = await asyncio.to_thread(activations_after, self._kafka, name, record.partition, record.offset)
-        packs = in_force(activation, later).packs
+        current = in_force(activation, later)
         try:
-            await asyncio.to_thread(self._trials.require, packs)
+            await asyncio.to_thread(self._trials.require, current.packs)
         except StreamError as error:
             rules = f"the rules activated at offset {record.offset} of partition {record.partition}: {error}"
-            hint = f"bring others into force: tracline stream activate PACK... --supersede {digest_of(packs)}"
+            digest = digest_of(current.packs)
+            hint = f"bring others into force: tracline stream activate PACK... --supersede {digest}"
             raise StreamError("TRL748", rules, hint) from error
-        return packs
+        return current
+
+    def _report_lacking(self) -> None:
+        """Report the chains of rules in force that are not at hand, each once, and count them."""
+        lacking = self._stage.lacking(self._state)
+        self._runtime.metrics.chains_lacking.set(len(lacking))
+        for digest in sorted(lacking - self._lacking):
+            text = f"TRL805 the chain {digest} of the rules in force is not at hand, or not of these rules"
+            self._runtime.report(f"{text}: risks are not computed; start with --predict and its folder")
+        self._lacking |= lacking
 
     def _report_deleted(self, number: int, count: int) -> None:
         """Report messages that Kafka deleted, if there are any."""
@@ -321,7 +317,7 @@ class MonitorProcess:
     def _add_rules(self, rules: Set[tuple[str, str]]) -> None:
         """Give rules counters before their first verdict."""
         if new := rules - self._counted:
-            self._runtime.metrics.judging.add_rules(new)
+            self._runtime.metrics.add_rules(new)
             self._counted |= new
 
     def _measure(self) -> None:
@@ -340,7 +336,8 @@ class MonitorProcess:
 
     def _build(self) -> None:
         """Build the app, its table and its one agent."""
-        options = app_options(self._kafka, self._topics, self._runtime.timeout_s)
+        chains = self._runtime.chains.digests
+        options = app_options(self._kafka, self._topics, self._runtime.timeout_s, chains)
         app: Any = App(self._kafka.group(PROCESS), **options)
         app.progress, self._app = self, app
         compacted = TopicSpec(Topic.REKEY_STATE, PartitionCount.SESSIONS, days=None)
@@ -380,7 +377,9 @@ def monitor_process(
     large for a message.
     """
     wait = StartWait(wait_s, runtime.stopping, runtime.report)
-    topics = ask_when_reachable(kafka, PROCESS, wait, lambda admin: monitor_topics(admin, kafka, SENDS))
+    topics = ask_when_reachable(
+        kafka, PROCESS, wait, lambda admin: monitor_topics(admin, kafka, runtime.sends)
+    )
     if topics is None:
         return None
     if rules is not None:

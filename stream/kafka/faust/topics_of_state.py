@@ -41,8 +41,11 @@ class MonitorTopics:
 
 def monitor_topics(admin: Any, kafka: KafkaSettings, sends: Iterable[Topic]) -> MonitorTopics:
     """Return the topics of a monitor that writes to `sends`. Raises StreamError (TRL724, TRL744)."""
-    found = look(admin, kafka)
-    require(found, kafka, Topic.EVENTS, *sends)
+    found, written = look(admin, kafka), frozenset(sends)
+    require(found, kafka, Topic.EVENTS, *written)
+    if Topic.RISK in written - found.keys():
+        hint = "make it with: tracline stream topics --create"
+        raise StreamError("TRL724", f"{kafka.topic(Topic.RISK)} is missing", hint)
     name, events = kafka.topic(Topic.EVENTS), found[Topic.EVENTS]
     changelog = f"{kafka.group('monitor')}-state-changelog"
     for topic in admin.describe_topics():

@@ -17,6 +17,20 @@ from tracline.rules.model.rule import RuleSet
 from ..event_rows import session, user, write
 from .slow_counting import UNKNOWN_VALUE, SlowEvent, SlowSession
 
+PACK = """
+pack: desk
+version: 1
+propositions:
+  p: text contains "p"
+  q: text contains "q"
+rules:
+  - {id: plain, severity: low, formula: always (p -> eventually q)}
+  - {id: stepped, severity: low, steps: p or q, formula: 'always (p -> next q)'}
+  - {id: sliced, severity: low, for_each: args.id, formula: always (p -> eventually q)}
+  - {id: both, severity: low, for_each: args.id, steps: p or q, formula: 'not q since p'}
+"""
+"""Plain, stepped and sliced rules over two propositions."""
+
 ARGS = {None: None, UNKNOWN_VALUE: '{"id": []}'} | {value: f'{{"id": "{value}"}}' for value in "abc"}
 """The arguments of an event by its slice; an array is no value that can be read."""
 EVERYTHING = Split(hold_out=0.0)

@@ -48,8 +48,11 @@ def tolerated() -> Tolerance:
     return tolerance(default_rates(TICK_S, TICK_S))
 
 
-def messages(seed: int = 1) -> list[Sent]:
-    """The messages in the order in which they are sent; each partition gets every tick's end."""
+def messages(seed: int = 1, *, at_risk: bool = False) -> list[Sent]:
+    """The messages in the order in which they are sent; each partition gets every tick's end.
+
+    With `at_risk` sessions are at risk of violating in place of violating.
+    """
     random = Random(seed)
     offsets = [0] * PARTITIONS
     sent: list[Sent] = []
@@ -60,7 +63,7 @@ def messages(seed: int = 1) -> list[Sent]:
                 rate = 0.5 if agent == WRONG and tick in SPIKE else 0.002
                 session = f"{agent}-{tick}-{number}"
                 by_partition[random.randrange(PARTITIONS)] += _session(
-                    session, agent, tick, random.random() < rate
+                    session, agent, tick, random.random() < rate, at_risk
                 )
         for partition, statuses in by_partition.items():
             watermark = BEGAN + (tick + 1) * TICK_S * NS
@@ -72,14 +75,17 @@ def messages(seed: int = 1) -> list[Sent]:
     return sent
 
 
-def _session(session: str, agent: str, tick: int, is_violating: bool) -> Iterator[StatusChange]:
+def _session(
+    session: str, agent: str, tick: int, is_violating: bool, at_risk: bool
+) -> Iterator[StatusChange]:
     """All statuses of a session: it begins and ends in one tick."""
     time = BEGAN + tick * TICK_S * NS + NS
     about: dict[str, Any] = {"session_id": session, "occurrence": time, "agent": agent}
     rule = {"pack": "desk", "rule": "auth-first", "rule_digest": "0" * 64, "severity": "high"}
-    yield StatusChange(SessionStatus.APPLIED, **about, **rule, time=time)
+    yield StatusChange(SessionStatus.APPLIED, **about, **rule, time=time, is_followed=at_risk)
     if is_violating:
-        yield StatusChange(SessionStatus.VIOLATED, **about, **rule, time=time + NS)
+        status = SessionStatus.AT_RISK if at_risk else SessionStatus.VIOLATED
+        yield StatusChange(status, **about, **rule, time=time + NS, is_followed=at_risk)
     none = dict.fromkeys(rule)
     yield StatusChange(SessionStatus.CLOSED, **about, **none, time=time + 2 * NS)
 

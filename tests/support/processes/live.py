@@ -18,7 +18,9 @@ import polars as pl
 from tracline.batch.audit.audit import audit
 from tracline.batch.prepare.options import AuditOptions
 from tracline.cli.commands.live.serve import serve_archive
+from tracline.predict.following.followed_chain import FollowedChain
 from tracline.rules.engine.judge import CompiledRules
+from tracline.rules.model.rule import RuleSet
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.event import Kind
 from tracline.schemas.otlp.signal import Signal
@@ -217,8 +219,15 @@ def places_of(events: pl.DataFrame) -> Counter[Place]:
     return Counter(rows.iter_rows())
 
 
-def audited(source: Path, pack: Path | Sequence[str], out: Path, as_of: int | None = None) -> dict[str, dict]:
-    """Return the records of an audit by id; it must reject nothing."""
-    outcome = audit(source, load_packs(pack), out, AuditOptions(idle_s=IDLE_S, as_of=as_of))
+def audited(
+    source: Path,
+    pack: Path | Sequence[str],
+    out: Path,
+    as_of: int | None = None,
+    chain: Callable[[RuleSet], FollowedChain | None] = lambda _: None,
+) -> dict[str, dict]:
+    """Return the records of an audit by id; it must reject nothing. `chain` follows the rules' risks."""
+    rules, options = load_packs(pack), AuditOptions(idle_s=IDLE_S, as_of=as_of)
+    outcome = audit(source, rules, out, options, chain=chain(rules))
     assert not outcome.population.rejected.total()
     return {record["id"]: record for record in bundle_lines(out)}

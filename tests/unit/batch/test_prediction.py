@@ -14,7 +14,7 @@ from tracline.batch.prediction.risk_rows import risk_rows
 from tracline.batch.prediction.scored import scored_rule
 from tracline.examples.markov_desk import MarkovDesk, steps
 from tracline.predict.chain.learned import Counted
-from tracline.predict.estimation.nested import nested
+from tracline.predict.estimation.nested import nested, over_labels
 from tracline.predict.validation.behaviour import violating_sessions, violating_share
 from tracline.predict.validation.context_intervals import context_intervals
 from tracline.predict.validation.rule_scores import Promise
@@ -117,7 +117,8 @@ def test_a_yes_before_an_account_was_found_is_what_leads_to_the_refund(
 def test_risk_rows_are_those_of_every_event(desks: tuple[list[Counted], list[Counted]]) -> None:
     """Each session has its events in order with the scores' risks."""
     chain, archive = desks[0][REPORT], desks[1][REPORT]
-    scored = scored_rule(chain, nested(chain), archive, (1, None), Promise())
+    labels = over_labels(chain)
+    scored = scored_rule(chain, nested(chain), labels, archive, (1, None), Promise())
     ids = [f"markov-{each:07d}" for each in range(OTHERS.sessions)]
     rows = risk_rows(scored, ids)
     assert rows.columns[-2:] == ["risk_1", "risk_ever"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from random import Random
 
@@ -12,25 +13,16 @@ from tracline.batch.redaction.redact import redact
 from tracline.batch.redaction.secret import RedactionSecret
 from tracline.batch.verification.attested import read_attested
 from tracline.batch.verification.verify import VerificationRequest, verify
-from tracline.predict.chain.contexts import UNSEEN
-from tracline.predict.counting.symbols import OWN
-from tracline.predict.counting.watched_rules import watch
-from tracline.predict.following.followed_chain import FollowedChain
-from tracline.predict.following.followed_risks import ContextRisk, FollowedRisks
-from tracline.rules.compiler.compile import compile_rule
 from tracline.rules.model.rule import RuleSet
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.time import NS
 
-from ...support.chains.slow_counting import SlowSession
-from ...support.chains.slow_following import slow_crossings
+from ...support.chains.chains_by_symbol import CHAIN, chain_of, expected_crossings
+from ...support.chains.counted_archives import PACK, random_sessions, rows
 from ...support.event_rows import START, write
 from ...support.evidence.bundle_lines import bundle_lines
-from ..predict.test_counting import PACK, random_sessions, rows
 
-CHAIN = "ab" * 32
-RISKS = {"user:p": 0.7, "user:q": 0.30000000001, "user:p,q": 0.45, "user:p+own": 0.5, UNSEEN: 0.1}
-"""The risk of each symbol in any state."""
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -39,45 +31,6 @@ def desk(tmp_path: Path) -> RuleSet:
     file = tmp_path / "desk.yaml"
     file.write_text(PACK)
     return load_packs(file)
-
-
-def chain_of(rule_set: RuleSet) -> FollowedChain:
-    """Return a chain of all rules, whose risk depends on the symbol alone."""
-    watched = watch(rule_set)
-    risks = {
-        number: FollowedRisks(
-            rule.pack,
-            rule.id,
-            watched.compiled.digests[number],
-            5,
-            0.5,
-            [
-                ContextRisk(symbol, state, memory, risk, 0.0, 1.0, 3, "context")
-                for symbol, risk in RISKS.items()
-                for state in range(20)
-                for memory in ("", OWN)
-            ],
-        )
-        for number, rule in enumerate(rule_set.rules)
-    }
-    return FollowedChain(CHAIN, watched, risks)
-
-
-def expected(rule_set: RuleSet, sessions: list[SlowSession]) -> set[tuple]:
-    """Return session, rule, seq, slice and level of each crossing."""
-    found: set[tuple] = set()
-    for rule in rule_set.rules:
-        for each in sessions:
-            events = [e._replace(seen=rule.steps is None or bool(e.true)) for e in each.events]
-            of_rule = slow_crossings(
-                compile_rule(rule),
-                SlowSession(each.name, events),
-                rule.for_each is not None,
-                lambda symbol, _: RISKS.get(symbol, RISKS[UNSEEN]),
-                0.5,
-            )
-            found |= {(each.session, rule.id, each.event + 1, each.value, each.level) for each in of_rule}
-    return found
 
 
 def test_an_audit_writes_the_crossings_of_every_rule(desk: RuleSet, tmp_path: Path) -> None:
@@ -90,7 +43,7 @@ def test_an_audit_writes_the_crossings_of_every_rule(desk: RuleSet, tmp_path: Pa
     names = ("session_id", "rule", "seq", "slice", "level")
     found = [tuple(line[name] for name in names) for line in lines]
     assert len(found) == len(set(found)) > 100
-    assert set(found) == expected(desk, sessions)
+    assert set(found) == expected_crossings(desk, sessions)
     assert {(line["chain"], line["within"], line["threshold"], line["low"]) for line in lines} == {
         (CHAIN, 5, 0.5, 0)
     }
@@ -103,7 +56,7 @@ def test_an_audit_writes_the_crossings_of_every_rule(desk: RuleSet, tmp_path: Pa
 def test_files_threads_and_spilled_buckets_change_no_byte(
     desk: RuleSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One file, and shuffled files with small buckets and threads, have the same `risk.jsonl`."""
+    """One file, and shuffled files with small buckets and threads, have the same crossings and figures."""
     sessions, random, chain = random_sessions(80, 12), Random(12), chain_of(desk)
     archive = write(tmp_path / "whole" / "events.parquet", rows(sessions))
     audit((str(archive),), desk, tmp_path / "one", AuditOptions(), chain=chain)
@@ -114,6 +67,11 @@ def test_files_threads_and_spilled_buckets_change_no_byte(
     files = (str(tmp_path / "files"),)
     audit(files, desk, tmp_path / "many", AuditOptions(threads=3), chain=chain)
     assert (tmp_path / "one" / "risk.jsonl").read_bytes() == (tmp_path / "many" / "risk.jsonl").read_bytes()
+    single, many = (json.loads((tmp_path / name / "summary.json").read_bytes()) for name in ("one", "many"))
+    assert single["rules"] == many["rules"]
+    assert (tmp_path / "one" / "sessions.jsonl").read_bytes() == (
+        tmp_path / "many" / "sessions.jsonl"
+    ).read_bytes()
 
 
 def test_crossings_outside_the_window_are_left_out(desk: RuleSet, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,13 @@ from tracline.predict.folder.load import load_chain
 from tracline.rules.compiler.compile import compile_rule
 from tracline.rules.packs.load import load_packs
 
+from ...support.chains.counted_archives import PACK, random_sessions, rows
 from ...support.chains.slow_counting import SlowSession
 from ...support.chains.slow_following import slow_crossings
 from ...support.event_rows import write
 from ...support.evidence.bundle_lines import bundle_lines
-from ..predict.test_counting import PACK, random_sessions, rows
+
+pytestmark = pytest.mark.slow
 
 SESSIONS = random_sessions(300, 21)
 
@@ -122,14 +125,15 @@ def test_rules_without_a_threshold_are_named(place: Path, tmp_path: Path) -> Non
     ("options", "text"),
     [
         (("--above", "0.5"), "--above requires --predict"),
-        (("--predict", ".", "--previous-as-of", "2026-01-01T00:00:00Z"), "--predict excludes"),
+        (("--predict", ".", "--as-judged"), "--predict excludes"),
     ],
 )
 def test_options_that_contradict_are_refused(
     place: Path, tmp_path: Path, options: tuple[str, ...], text: str
 ) -> None:
-    """A threshold needs a chain, and a night has none."""
-    done = run("audit", place / "events.parquet", "--rules", place / "desk.yaml", "--out", tmp_path, *options)
+    """A threshold needs a chain, and the rules that judged live have none."""
+    rules = () if "--as-judged" in options else ("--rules", place / "desk.yaml")
+    done = run("audit", place / "events.parquet", *rules, "--out", tmp_path, *options)
     assert done.exit_code == 2
     assert text in done.output
 
@@ -142,3 +146,67 @@ def test_a_folder_that_is_no_chain_is_refused(place: Path, tmp_path: Path) -> No
     )
     assert done.exit_code == 2
     assert "TRL801" in done.output
+
+
+def test_a_rerun_follows_the_same_chain_again(place: Path, tmp_path: Path) -> None:
+    """With the chain the crossings are compared, without it all else is; another chain is not followed."""
+    bundle, archive = tmp_path / "bundle", place / "events.parquet"
+    assert audited(place, bundle, "--above", 0.3).exit_code == 0
+    verify = ("verify", bundle, "--archive", archive, "--rerun")
+    assert "the risks are not checked: --predict CHAIN" in run(*verify).output
+    done = run(*verify, "--predict", place / "desk.chain")
+    assert done.exit_code == 0, done.output
+    assert "writes the same verdicts and crossings" in done.output
+    learning = (
+        "predict",
+        "learn",
+        archive,
+        "--rules",
+        place / "desk.yaml",
+        "--out",
+        tmp_path / "other.chain",
+    )
+    assert run(*learning, "--within", 2).exit_code == 0
+    done = run(*verify, "--predict", tmp_path / "other.chain")
+    assert done.exit_code == 2
+    assert "the audit followed another chain" in done.output
+    assert run("verify", bundle, "--predict", place / "desk.chain").exit_code == 2
+
+
+def test_a_rerun_finds_a_crossing_that_was_left_out(place: Path, tmp_path: Path) -> None:
+    """All ids are right, and yet the archive has one crossing more."""
+    bundle, archive = tmp_path / "bundle", place / "events.parquet"
+    assert audited(place, bundle, "--above", 0.3).exit_code == 0
+    file = bundle / "risk.jsonl"
+    file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[1:]))
+    again = run("verify", bundle, "--archive", archive, "--rerun", "--predict", place / "desk.chain")
+    rerun = [line for line in again.output.splitlines() if line.startswith("rerun")]
+    assert "risk.jsonl" in again.output, rerun
+    assert again.exit_code == 1
+
+
+def test_nights_have_the_crossings_of_one_audit(place: Path, tmp_path: Path) -> None:
+    """Each crossing stands in the night in which its session closed."""
+    archive, lines = place / "events.parquet", list[dict]()
+    times = sorted(
+        {each["time"] for each in map(json.loads, (audited_lines(place, tmp_path / "whole", "--above", 0.3)))}
+    )
+    ends = ["2020-01-01T00:00:00Z", times[len(times) // 2], "2030-01-01T00:00:00Z"]
+    for number, (begin, end) in enumerate(pairwise(ends)):
+        night = ("--previous-as-of", begin, "--as-of", end, "--above", 0.3)
+        out = tmp_path / f"night-{number}"
+        done = audited(place, out, *night)
+        assert done.exit_code == 0, done.output
+        lines += bundle_lines(out, "risk.jsonl")
+        chain = ("--predict", place / "desk.chain")
+        again = run("verify", out, "--archive", archive, "--rerun", *chain)
+        assert again.exit_code == 0, again.output
+    assert audited(place, tmp_path / "all", "--above", 0.3, "--as-of", ends[-1]).exit_code == 0
+    every = bundle_lines(tmp_path / "all", "risk.jsonl")
+    assert sorted(each["id"] for each in lines) == sorted(each["id"] for each in every)
+
+
+def audited_lines(place: Path, out: Path, *more: object) -> list[bytes]:
+    """Return the lines of the crossings of an audit."""
+    assert audited(place, out, *more).exit_code == 0
+    return (out / "risk.jsonl").read_bytes().splitlines()

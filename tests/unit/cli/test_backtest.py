@@ -97,8 +97,9 @@ def test_an_archive_has_the_statuses_of_the_live_side(tmp_path: Path) -> None:
     ways = [events(talk) for talk in conversations(desk)]
     states = {way[0].session_id: JudgingState() for way in ways}
     for step in zip_longest(*ways):
-        [judged], after = judge.judge(states, [[event for event in step if event is not None]])
-        states |= after
+        done = judge.judge(states, [[event for event in step if event is not None]])
+        states |= done.states
+        [judged] = done.verdicts
         live += [
             (
                 status_or_conversation.status.value,

@@ -46,6 +46,7 @@ def test_the_demo_finds_what_the_simulation_did_and_the_day_of_the_spike(tmp_pat
     assert summary["population"]["rejected"] == summary["population"]["open_sessions"] == 0
 
 
+@pytest.mark.slow
 def test_a_demo_of_too_few_conversations_learns_no_chain(tmp_path: Path) -> None:
     """It states why, and is a whole demo all the same."""
     result = demo(tmp_path / "demo", 10)

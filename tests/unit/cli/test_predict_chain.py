@@ -116,6 +116,23 @@ def test_choices_that_a_chain_lacks_are_named(chain: Path, args: tuple[str, ...]
     assert message in done.output
 
 
+@pytest.mark.parametrize("field", ["digest", "fingerprint"])
+def test_a_rule_whose_states_have_other_numbers_is_refused(chain: Path, field: str) -> None:
+    """As where another release compiles it otherwise, or the packs of the chain were edited: TRL803."""
+    file = chain / "chain.json"
+    content = json.loads(file.read_text())
+    content["rules"][0][field] = "0" * 64
+    file.write_text(json.dumps(content))
+    rules = chain.parent / "desk.yaml"
+    bundle = ("--out", chain.parent / "bundle", "--predict", chain, "--above", "0.5")
+    audited = CliRunner().invoke(
+        tracline, ["audit", *map(str, (chain.parent / "archive", "--rules", rules, *bundle))]
+    )
+    for done in (predict("score", chain, chain.parent / "archive"), audited):
+        assert done.exit_code == 2
+        assert "TRL803 the packs of the chain do not have desk/answered as it was learned" in done.output
+
+
 def test_a_folder_that_is_no_chain_is_an_error(tmp_path: Path) -> None:
     """With its code."""
     done = predict("show", tmp_path)

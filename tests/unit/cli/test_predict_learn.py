@@ -75,6 +75,7 @@ def test_a_chain_has_its_sources_and_the_same_bytes_again(archive: Path) -> None
     assert content["sessions"] == 120 > content["learned"]
 
 
+@pytest.mark.slow
 def test_options_of_the_estimate_are_in_the_chain(archive: Path) -> None:
     """By agent, without history and with a smoothing: the chain has each, and replaces the earlier one."""
     assert learn(archive, "chain").exit_code == 0
@@ -86,6 +87,7 @@ def test_options_of_the_estimate_are_in_the_chain(archive: Path) -> None:
     assert content["learned"] == content["sessions"] == 120
 
 
+@pytest.mark.slow
 def test_only_sessions_in_the_period_are_learned(archive: Path) -> None:
     """Sessions without an event in the period are left out; without any the error is TRL806."""
     result = learn(archive, "chain", "--since", "2026-03-01")
@@ -100,12 +102,13 @@ def test_impossible_pairs_need_a_smoothing_and_must_not_occur(archive: Path) -> 
     """A file of pairs is read; a pair that the archive has, and what is no pair, are errors."""
     file = archive.parent / "pairs.json"
     for text, expected in (
-        ('[["user:p", "start"]]', 0),
-        ('[["user:p", "user:q"]]', 2),
-        ('[["user:p"]]', 2),
-        ("[", 2),
+        (b'[["user:p", "start"]]', 0),
+        (b'[["user:p", "user:q"]]', 2),
+        (b'[["user:p"]]', 2),
+        (b"[", 2),
+        (b'[["\xff", "end"]]', 2),
     ):
-        file.write_text(text)
+        file.write_bytes(text)
         result = learn(archive, "chain", "--smoothing", "laplace:1", "--valid", str(file))
         assert result.exit_code == expected, (text, result.output)
         assert expected == 0 or "TRL807" in result.stderr
@@ -116,7 +119,13 @@ def test_impossible_pairs_need_a_smoothing_and_must_not_occur(archive: Path) -> 
 
 @pytest.mark.parametrize(
     "options",
-    [("--smoothing", "laplace:0"), ("--confidence", "1"), ("--hold-out", "1"), ("--within", "1001")],
+    [
+        ("--smoothing", "laplace:0"),
+        ("--smoothing", "laplace:1e308"),
+        ("--confidence", "1"),
+        ("--hold-out", "1"),
+        ("--within", "1001"),
+    ],
 )
 def test_options_out_of_range_are_usage_errors(archive: Path, options: tuple[str, str]) -> None:
     """Each is refused with its name before anything is read."""

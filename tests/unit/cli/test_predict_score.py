@@ -14,6 +14,8 @@ from tracline.predict.folder.load import load_chain
 
 from ...support.event_rows import session, user, write
 
+pytestmark = pytest.mark.slow
+
 PACK = """
 pack: desk
 version: 1
@@ -119,3 +121,12 @@ def test_an_explanation_names_the_way_and_the_next_event(folder: Path) -> None:
     assert "likeliest ways to a verdict" in text
     missing = predict("explain", folder / "bad.chain", folder / "bad", "--session", "nobody")
     assert missing.exit_code == 2
+
+
+@pytest.mark.parametrize("within", ["0", "1001", "\u00b2", "9" * 5000, "-1", "always"])
+def test_a_horizon_that_is_none_is_a_usage_error(folder: Path, within: str) -> None:
+    """Neither numbers out of range nor digits that are no number are a traceback."""
+    args = ("--session", "s000", "--within", within)
+    found = predict("explain", folder / "bad.chain", folder / "bad", *args)
+    assert found.exit_code == 2
+    assert "is not a number of events up to 1,000, or ever" in found.output

@@ -92,6 +92,7 @@ def test_cold_ingredients_are_taken_out_before_they_are_used() -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("environment", [Household(), Recipe()], ids=str)
 @pytest.mark.parametrize("policy", [uniform, Forgetful()], ids=["uniform", "forgetful"])
 def test_solved_risks_are_those_of_all_ways_written_out(environment: Environment, policy: Policy) -> None:
@@ -108,6 +109,7 @@ def test_solved_risks_are_those_of_all_ways_written_out(environment: Environment
     assert player.solved(player.first(), 3) == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_sampled_risks_come_near_the_solved_ones() -> None:
     """Each within five standard errors."""
     environment = Household()
@@ -127,6 +129,7 @@ def test_an_agent_that_forgets_nothing_violates_nothing_that_it_can_avoid() -> N
     assert Forgetful(0.0)([np.array([True]), np.array([True])]) == [0.5, 0.5]
 
 
+@pytest.mark.slow
 def test_the_least_risk_of_all_actions_prevents_what_a_random_agent_violates() -> None:
     """No violation is left."""
     environment = Household()

@@ -30,6 +30,7 @@ _WORDS = {
 BANNED, BANNED_IN_NAMES = _WORDS["banned"], _WORDS["banned"] | _WORDS["banned_in_names"]
 VARIABLES, NO_VERBS, QUESTIONS = _WORDS["variables"], _WORDS["no_verbs"], _WORDS["questions"]
 VERBS_IN_S = {"Focus", "Bias"}
+_OPERATORS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop)
 _STRINGS = (ast.Constant, ast.JoinedStr)
 _NAMED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.MatchAs, ast.MatchStar)
 
@@ -61,8 +62,16 @@ def text_of(path: str) -> str:
 
 @cache
 def nodes(path: str) -> tuple[ast.AST, ...]:
-    """Return every node of the module, parsed once for all tests."""
-    return tuple(ast.walk(ast.parse(text_of(path))))
+    """Return every node of the module, its tree first, without operators; parsed once for all tests."""
+    found: list[ast.AST] = [ast.parse(text_of(path))]
+    for node in found:
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if isinstance(value, list):
+                found.extend([each for each in value if isinstance(each, ast.AST)])
+            elif isinstance(value, ast.AST) and not isinstance(value, _OPERATORS):
+                found.append(value)
+    return tuple(found)
 
 
 class Module(NamedTuple):
@@ -107,10 +116,16 @@ def _alias(node: ast.Assign | ast.AnnAssign) -> str | None:
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     if len(targets) != 1 or not isinstance(targets[0], ast.Name) or node.value is None or node.col_offset:
         return None
-    name, value = targets[0].id, ast.unparse(node.value)
-    is_annotated = isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias"
+    name, value = targets[0].id, node.value
+    is_annotated = isinstance(node, ast.AnnAssign) and _is_named(node.annotation, "TypeAlias")
     is_mixed = re.fullmatch(r"_?[A-Z]\w*[a-z]\w*", name) is not None
-    return name if is_annotated or is_mixed or value.startswith("NDArray[") else None
+    is_array = isinstance(value, ast.Subscript) and _is_named(value.value, "NDArray")
+    return name if is_annotated or is_mixed or is_array else None
+
+
+def _is_named(node: ast.expr, name: str) -> bool:
+    """Return whether the expression is that name alone."""
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def _docstrings(node: ast.AST) -> Iterator[tuple[str, int, str]]:

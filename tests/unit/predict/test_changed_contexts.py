@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import chi2_contingency, false_discovery_control
+import scipy
 from tracline.predict.validation.changed_contexts import changed_contexts, discoveries
 
 
@@ -18,6 +18,7 @@ def entries(table: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return both[0][order], both[1][order], both[2][order]
 
 
+@pytest.mark.slow
 def test_p_values_are_those_of_the_g_test() -> None:
     """SciPy's log-likelihood ratio without Yates's correction, over the symbols that the context has."""
     rng = np.random.default_rng(4)
@@ -30,16 +31,17 @@ def test_p_values_are_those_of_the_g_test() -> None:
     for context in (0, 1, 2, *range(6, 30)):
         table = np.stack([before[context], after[context]])
         table = table[:, table.sum(axis=0) > 0]
-        expected = chi2_contingency(table, correction=False, lambda_="log-likelihood").pvalue
+        expected = scipy.stats.chi2_contingency(table, correction=False, lambda_="log-likelihood").pvalue
         assert found.p_values[context] == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_discoveries_are_those_of_benjamini_and_hochberg() -> None:
     """SciPy's adjusted p-values below the rate; NaN is no test."""
     rng = np.random.default_rng(1)
     for _ in range(50):
         p_values = rng.random(20) ** 3
-        expected = false_discovery_control(p_values) <= 0.05
+        expected = scipy.stats.false_discovery_control(p_values) <= 0.05
         with_none = np.append(p_values, np.nan)
         assert discoveries(with_none, 0.05).tolist() == [*expected.tolist(), False]
     assert not discoveries(np.array([np.nan]), 0.05).any()

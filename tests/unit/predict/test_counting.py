@@ -25,7 +25,7 @@ from tracline.rules.model.rule import Rule, RuleSet
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.verdict import Recover
 
-from ...support.chains.counted_archives import EVERYTHING, counted, random_sessions, rows
+from ...support.chains.counted_archives import EVERYTHING, PACK, counted, random_sessions, rows
 from ...support.chains.slow_counting import (
     UNKNOWN_VALUE,
     SlowEvent,
@@ -39,18 +39,6 @@ from ...support.event_rows import session, user, write
 from ...support.formulas import is_accepted, of_size
 
 PREDICATES = {name: parse_predicate(f'text contains "{name}"') for name in ("p", "q")}
-PACK = """
-pack: desk
-version: 1
-propositions:
-  p: text contains "p"
-  q: text contains "q"
-rules:
-  - {id: plain, severity: low, formula: always (p -> eventually q)}
-  - {id: stepped, severity: low, steps: p or q, formula: 'always (p -> next q)'}
-  - {id: sliced, severity: low, for_each: args.id, formula: always (p -> eventually q)}
-  - {id: both, severity: low, for_each: args.id, steps: p or q, formula: 'not q since p'}
-"""
 
 
 def rule_set_of_up_to_three_nodes() -> RuleSet:

@@ -14,13 +14,14 @@ from tracline.predict.validation.outcomes import outcomes
 from ...support.chains.walks import Walk, walks_of
 
 HIGHS = np.array([0.05, 0.2, 0.6, np.nan, 1.0])
+NO_SLICES = np.zeros(len(HIGHS), dtype=np.bool_)
 SETTINGS = DetectorSettings(arl_ticks=1_000)
 
 
 def evidence_of(walks: Walks, highs: np.ndarray = HIGHS) -> DriftEvidence:
     """Return the evidence of all places."""
     every = np.ones(len(walks.contexts), dtype=np.bool_)
-    return drift_evidence(walks, outcomes(walks), highs, every, SETTINGS)
+    return drift_evidence(walks, outcomes(walks), highs, every, NO_SLICES, SETTINGS)
 
 
 def sessions_with(rates: np.ndarray, count: int, seed: int) -> Walks:
@@ -43,10 +44,38 @@ def test_the_bets_of_a_session_are_fair() -> None:
         rates = HIGHS[contexts[:3]]
         probability = np.prod(np.where(outcome, rates, 1 - rates))
         quiet = DetectorSettings(violating_min=4)
-        found = drift_evidence(walks, outcomes(walks), HIGHS, np.ones(4, dtype=np.bool_), quiet)
+        every = np.ones(4, dtype=np.bool_)
+        found = drift_evidence(walks, outcomes(walks), HIGHS, every, NO_SLICES, quiet)
         total += probability * np.exp(found.evidence)
         assert found.events == 3
         assert found.expected == pytest.approx(0.85)
+    assert total == pytest.approx(1)
+
+
+EVENTS_OF_A, EVENTS_OF_B = (0, 1, 2, 4, 5), (0, 2, 3, 5)
+"""The events of a session in its slices: 0, 2 and 5 have no value and are in both."""
+
+
+def slices(outcome: tuple[bool, ...]) -> Walks:
+    """Return the slices a and b; the context is 1 after an event of the slice's own, else 0."""
+    return walks_of(
+        [
+            Walk(0, [0, 0, 1, 0, 1, 0], [False, *(outcome[event] for event in EVENTS_OF_A)], CUT),
+            Walk(0, [0, 0, 0, 1, 0], [False, *(outcome[event] for event in EVENTS_OF_B)], CUT),
+        ]
+    )
+
+
+def test_the_bets_on_slices_with_common_events_are_fair() -> None:
+    """Over all outcomes of a session's events the evidence is 1, though some events are in both slices."""
+    highs, is_own = np.array([0.2, 0.3]), np.array([False, True])
+    rates = np.array([0.2, 0.2, 0.3, 0.2, 0.2, 0.3])
+    every, quiet, total = np.ones(11, dtype=np.bool_), DetectorSettings(violating_min=99), 0.0
+    for outcome in product((False, True), repeat=6):
+        walks = slices(outcome)
+        found = drift_evidence(walks, outcomes(walks), highs, every, is_own, quiet)
+        total += np.prod(np.where(outcome, rates, 1 - rates)) * np.exp(found.evidence)
+        assert found.events == 6
     assert total == pytest.approx(1)
 
 

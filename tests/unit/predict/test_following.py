@@ -7,22 +7,27 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
+import orjson
 import pytest
 from tracline.predict.chain.contexts import UNSEEN
 from tracline.predict.counting.labelled_sessions import LabelledSessions
 from tracline.predict.counting.sequences import SymbolNumbers
 from tracline.predict.counting.symbols import OWN
 from tracline.predict.counting.watched_rules import watch
+from tracline.predict.folder.load import load_chain
 from tracline.predict.following.follow_loop import UP
+from tracline.predict.following.followed_chain import followed_chain
 from tracline.predict.following.followed_risks import ContextRisk, FollowedRisks
 from tracline.predict.following.follower import RuleFollower
 from tracline.rules.compiler.compile import compile_rule
 from tracline.rules.model.rule import RuleSet
 from tracline.rules.packs.load import load_packs
 
+from ...support.chains.counted_archives import PACK
 from ...support.chains.slow_counting import UNKNOWN_VALUE, SlowSession
 from ...support.chains.slow_following import SlowCrossing, slow_crossings
-from .test_counting import PACK, buckets, random_sessions
+from ...support.chains.small_chain import learned_chain
+from .test_counting import buckets, random_sessions
 
 KNOWN = ("user:p", "user:q", "user:p,q", "user:p+own", "user:q+own")
 """The symbols that the chain knows; `user:` and others are unseen."""
@@ -84,6 +89,7 @@ def named_slices(found: Sequence[SlowCrossing], sessions: Sequence[SlowSession])
     return sorted(named, key=str)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rule", "sliced"), RULES)
 def test_crossings_of_any_batches_are_those_of_plain_python(
     desk: RuleSet, tmp_path: Path, rule: str, sliced: bool
@@ -132,3 +138,25 @@ def test_a_context_that_the_chain_lacks_has_the_risk_of_its_state() -> None:
     assert risks.values[places].tolist()[0][:2] == [0.9, 0.2]
     assert risks.values[places].tolist()[1][:2] == [0.1, 0.2]
     assert np.isnan(risks.values[places][:, 2]).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "thresholds"), [((), {0.25}), (("--by", "agent"), set()), (("--hold-out", "0"), set())]
+)
+def test_a_threshold_has_its_guarantee_only_for_the_risks_that_are_followed(
+    tmp_path: Path, options: tuple[str, ...], thresholds: set[float]
+) -> None:
+    """A chain by agents is followed by the risks of any other; one that held nothing out has none."""
+    path = learned_chain(tmp_path, *options)
+    content = orjson.loads((path / "chain.json").read_bytes())
+    for rule in content["rules"]:
+        for each in rule["thresholds"]:
+            each["threshold"] = 0.25
+    (path / "chain.json").write_bytes(orjson.dumps(content))
+    rules = load_packs(tmp_path / "desk.yaml")
+    found = followed_chain(load_chain(path), rules, None)
+    assert {each.threshold for each in found.risks.values()} == thresholds
+    assert len(found.no_threshold) == (0 if thresholds else len(rules.rules))
+    assert {each.threshold for each in followed_chain(load_chain(path), rules, 0.5).risks.values()} == (
+        thresholds or {0.5}
+    )

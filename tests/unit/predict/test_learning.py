@@ -7,17 +7,17 @@ from random import Random
 
 import numpy as np
 import pytest
-from tracline.batch.prediction.learning import ChainLearned, learn_chain
-from tracline.batch.prepare.options import AuditOptions
-from tracline.batch.sources.discover import Population
+from tracline.batch.prediction.source_archive import source_archive
+from tracline.predict import learn
+from tracline.predict.chain.steps import HELD_CLOSING, PENDING_STEP
 from tracline.predict.counting.split import Split
-from tracline.predict.counting.watched_rules import watch
 from tracline.predict.error import PredictError
+from tracline.predict.learning.learn import ChainLearned, Learning
 from tracline.predict.learning.learn_rule import RuleLearned, fit_warnings
-from tracline.predict.learning.options import LearnOptions
 from tracline.predict.learning.sample_sizes import sample_sizes
 from tracline.rules.packs.load import pack_text
 
+from ...support.chains.counts import counted_of, steps_of
 from ...support.event_rows import session, user, write
 
 PACK = """
@@ -37,11 +37,9 @@ EVERYTHING = Split(0.0)
 
 def learned(folder: Path, sessions: list[list[dict]], split: Split = EVERYTHING) -> ChainLearned:
     """Return the chain of sessions, which are rows of events."""
-    archive = write(folder / "events.parquet", [row for rows in sessions for row in rows])
-    scratch = folder / "scratch"
-    scratch.mkdir()
-    watched = watch(pack_text(PACK))
-    return learn_chain(archive, watched, split, scratch, AuditOptions(), LearnOptions(), Population())
+    file = write(folder / "events.parquet", [row for rows in sessions for row in rows])
+    with source_archive(str(file)) as archive:
+        return learn(archive, pack_text(PACK), Learning(split=split))
 
 
 def words(count: int, texts: str, *, end: bool = True) -> list[list[dict]]:
@@ -119,6 +117,19 @@ def test_the_sample_sizes_claim_only_what_is_sufficient(tmp_path: Path) -> None:
     assert wide.is_sufficient == bool((wide.left >= (1.1 * wide.factor) ** 2 * wide.local).all())
 
 
+def test_the_sample_sizes_claim_nothing_for_a_context_that_only_an_open_session_came_to() -> None:
+    """It was never left, so the chain cannot claim the guarantee; learning does not fail of it."""
+    steps = steps_of([[0, 0]], [[PENDING_STEP] * 2], [HELD_CLOSING])
+    transitions = {(2, 0, 0): 1000, (0, 0, 0): 1000, (0, 0, 2): 1000}
+    known = sample_sizes(counted_of(steps, 2, transitions), eps=0.45, delta=0.5)
+    assert known.local_sufficient == 2
+    assert not np.isnan(known.factor)
+    sizes = sample_sizes(counted_of(steps, 2, transitions | {(0, 0, 1): 1}), eps=0.45, delta=0.5)
+    assert np.isnan(sizes.factor)
+    assert not sizes.is_sufficient
+
+
+@pytest.mark.slow
 def test_a_chain_that_does_not_fit_is_warned_of(tmp_path: Path) -> None:
     """No chain over single symbols knows at the end of `qaaap` and `zaaaa` how they began: TRL811."""
     sessions = [session(f"s{number}", *map(user, ("qaaap", "zaaaa")[number % 2])) for number in range(600)]

@@ -101,6 +101,14 @@ def test_a_chain_that_hardly_ends_has_no_certified_risk() -> None:
         rule_risks(counted, RiskOptions((None,), EstimateOptions(alpha=0.0)))
 
 
+def test_too_many_agents_and_states_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every triple of an agent, a symbol and a row has a risk, so a limit names their number."""
+    counted = random_counted(np.random.default_rng(1))
+    monkeypatch.setattr("tracline.predict.risk.rule_risks.NODES_MAX", 11)
+    with pytest.raises(PredictError, match="p/r: TRL810 1 agents, 4 symbols and 3 states together"):
+        rule_risks(counted, RiskOptions())
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_smoothing_over_valid_successors_is_equation_1(seed: int) -> None:
     """The probabilities of contexts are the rows of `laplace`, with pairs that cannot occur."""

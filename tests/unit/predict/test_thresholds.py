@@ -116,6 +116,7 @@ def test_no_session_at_all() -> None:
     assert (found.threshold, found.violating, found.others) == (None, 0, 0)
 
 
+@pytest.mark.slow
 def test_the_promise_holds_over_repetitions() -> None:
     """The true share that a threshold misses is above `miss` in at most 5 % of 600 draws."""
     # A violating session shows risk i / 20 at its one event before the verdict; each i is equally likely.

@@ -8,7 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any, cast
 
+import numba
+import pytest
 from tracline.schemas.compiled import compiled
+
+pytestmark = pytest.mark.slow
 
 LIMITS = "import numpy as np\nLIMIT = {limit}\nTABLE = np.array([0, {entry}])\n"
 INNER = """
@@ -72,20 +76,18 @@ def test_loops_are_compiled_again_where_another_file_changes(tmp_path: Path) -> 
     assert run(tmp_path) == "20 [1, 1] 2"
 
 
-@compiled
-def added(x: Any, y: Any) -> Any:
-    """Return a sum."""
-    return x + y
-
-
-@compiled
-def summed(x: Any) -> Any:
-    """Return a sum with constants and with a number."""
-    return added(added(added(x, 1), 2), x) + added(3, x)
-
-
-def test_a_loop_is_compiled_once_for_all_constants() -> None:
+def test_a_loop_is_compiled_once_for_all_constants(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Numba would compile a call with 1, one with 2 and one with any number apart."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+    @compiled
+    def added(x: Any, y: Any) -> Any:
+        return x + y
+
+    @compiled
+    def summed(x: Any) -> Any:
+        return added(added(added(x, 1), 2), x) + added(3, x)
+
     assert summed(10) == 36
     assert [len(cast(Any, loop).signatures) for loop in (summed, added)] == [1, 1]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tracline.predict.following.loaded_chains import LoadedChains
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.candidate import Candidate, Claim
 from tracline.schemas.event import Kind
@@ -70,13 +71,15 @@ class Monitor:
         options: MonitorOptions = OPTIONS,
         table: dict[str, bytes] | None = None,
         partitions: Sequence[int] = (0,),
+        chains: LoadedChains | None = None,
     ) -> None:
         self.options, self.table, self.partitions = options, {} if table is None else table, partitions
+        self.chains = chains
         self.begin()
 
     def begin(self) -> None:
         """Begin with the records of the table."""
-        self.stage, self.state = MonitorStage(self.options), MonitorState(self.table)
+        self.stage, self.state = MonitorStage(self.options, self.chains), MonitorState(self.table)
         self.stage.restore(self.state, self.partitions, list(self.table.items()))
 
     def write(self, writes: Sequence[Write]) -> None:

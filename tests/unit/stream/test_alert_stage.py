@@ -11,8 +11,9 @@ import msgspec
 import pytest
 from tracline.schemas.records.dead_letter import decode_dead_letter
 from tracline.schemas.time import NS, rfc3339
-from tracline.stream.alerts.alert import Alert, decode
+from tracline.stream.alerts.alert import Alert, decode, encode
 from tracline.stream.alerts.history import replay_history
+from tracline.stream.alerts.receivers import annotations_of, labels_of
 from tracline.stream.alerts.watch import Watch
 from tracline.stream.error import StreamError
 from tracline.stream.messages.codec import Mark, VerdictsMessage, decode_verdicts, verdict_messages
@@ -63,6 +64,22 @@ def test_a_spike_is_one_alert() -> None:
     assert resolved.id == fired.id
     assert resolved.ends is not None
     assert last < resolved.ends < last + 15 * TICK_S * NS
+
+
+@pytest.mark.slow
+def test_a_spike_of_risks_is_an_alert_of_its_own() -> None:
+    """It has the kind `risk`, the rule and its severity, names no verdict, and is read as it was written."""
+    fired, resolved = alerts(fresh(), records(messages(at_risk=True)))
+    written = json.loads(encode(fired))
+    assert (written["kind"], written["rule"], written["severity"]) == ("risk", "auth-first", "high")
+    assert written["verdicts"] == []
+    assert decode(encode(fired)) == fired
+    assert resolved.id == fired.id
+    [spike, _] = alerts(fresh(), records(messages()))
+    assert (spike.starts, spike.agent) == (fired.starts, fired.agent)
+    assert spike.id != fired.id
+    assert labels_of(fired)["alertname"] == "TraclineRuleAtRisk"
+    assert "auth-first" in annotations_of(fired)["summary"]
 
 
 @pytest.mark.slow

@@ -104,10 +104,11 @@ def test_live_gives_the_same_and_remembers_one_event(tmp_path: Path) -> None:
     cuts = [0, 3_000, EVENTS_MAX - 1, EVENTS_MAX, EVENTS_MAX + 20, len(events) - 1, len(events)]
     sizes = []
     for begin, end in pairwise(cuts):
-        [judged], after = judge.judge({"a": state}, [events[begin:end]])
+        done = judge.judge({"a": state}, [events[begin:end]])
+        [judged] = done.verdicts
         records += [orjson.loads(encode_verdict(record)) for record in judged.records]
         statuses += judged.statuses
-        state = after["a"]
+        state = done.states["a"]
         sizes.append(
             0 if state.carried is None else len(msgspec.msgpack.encode(state.carried, enc_hook=stored_page))
         )

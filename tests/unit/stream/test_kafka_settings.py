@@ -48,6 +48,7 @@ def test_without_any_source_the_defaults_hold() -> None:
         "tracline.events",
         "tracline.judged",
         "tracline.verdicts",
+        "tracline.risk",
         "tracline.dead-letter",
         "tracline.rekey-state",
         "tracline.alerts",

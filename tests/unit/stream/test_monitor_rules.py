@@ -56,7 +56,7 @@ def test_superseded_rules_are_never_loaded() -> None:
     """Packs that are given with an activation come into force at its place, and its own do not."""
     monitor = Monitor()
     given = record(0, Activation({"desk": "no pack at all"}))
-    done = monitor.stage.step(monitor.state, [given], {(0, 0): OTHER_TEXTS})
+    done = monitor.stage.step(monitor.state, [given], {(0, 0): Activation(OTHER_TEXTS)})
     [judged] = [output for output in done.outputs if output.topic is Topic.JUDGED]
     assert decode_judged(judged.value or b"").activated == {rule_set_digest(pack_text(OTHER)): OTHER_TEXTS}
     assert codes(done.outputs) == []

@@ -10,7 +10,7 @@ from tracline.predict.detector import AlarmState, DetectorSettings
 from tracline.schemas.records.session_status import SessionStatus, StatusChange
 from tracline.schemas.time import NS
 from tracline.stream.alerts import session_counts as sessions
-from tracline.stream.alerts.capture_outage import CAPTURE
+from tracline.stream.alerts.counted_statuses import CAPTURE
 from tracline.stream.alerts.rates import Rate, Rates, RuleRates, tolerance
 from tracline.stream.alerts.session_counts import RateKey, SessionCounter, TickCounts
 from tracline.stream.alerts.watch import AlarmChange, Watch, WatchState
@@ -19,7 +19,7 @@ from tracline.stream.error import StreamError
 
 TICK = 100
 BOT = RateKey("desk", "confirm", "bot")
-APPLIED, VIOLATED, UNJUDGED, CLOSED = SessionStatus
+APPLIED, VIOLATED, UNJUDGED, AT_RISK, CLOSED = SessionStatus
 
 
 def changed(
@@ -28,10 +28,11 @@ def changed(
     session: str = "s1",
     agent: str | None = "bot",
     missing: str | None = None,
+    followed: bool = False,
 ) -> StatusChange:
     """A change of a session's status at a second of event time."""
     rule = (None,) * 4 if kind is CLOSED else ("desk", "confirm", "0" * 64, "high")
-    return StatusChange(kind, session, 0, *rule, agent, at_s * NS, missing)
+    return StatusChange(kind, session, 0, *rule, agent, at_s * NS, missing, followed)
 
 
 def settled(
@@ -363,3 +364,21 @@ def test_records_of_another_release_are_refused(records: dict[str, bytes]) -> No
     with pytest.raises(StreamError) as refused:
         read_watch(records, TICK)
     assert refused.value.code == "TRL761"
+
+
+def test_the_risk_of_a_rule_is_a_series_of_its_own(counter: SessionCounter) -> None:
+    """Sessions that are at risk count among the followed ones, and change nothing in the rule's series."""
+    statuses = [
+        changed(APPLIED, 10, "s1", followed=True),
+        changed(AT_RISK, 12, "s1", followed=True),
+        changed(AT_RISK, 13, "s2", followed=True),
+        changed(APPLIED, 15, "s2", followed=True),
+        changed(APPLIED, 20, "s3", followed=True),
+        changed(APPLIED, 20, "s4"),
+        changed(VIOLATED, 30, "s4"),
+        changed(UNJUDGED, 40, "s3", followed=True),
+    ]
+    for status in statuses:
+        counter.add(status)
+    ticks = {tick.key.rule: (tick.violating, tick.applicable) for tick in counter.advance(900 * NS)}
+    assert ticks == {"confirm": (1, 4), "risk:confirm": (2, 3), CAPTURE[1]: (0, 4)}

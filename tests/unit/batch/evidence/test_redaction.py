@@ -116,6 +116,7 @@ def test_nothing_that_can_be_guessed_stays(desk: Path, name: str) -> None:
     assert b"session-anna" in (desk / "bundle" / "verdicts.jsonl").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["redacted", "sessionless"])
 def test_a_redacted_bundle_is_verified(desk: Path, name: str) -> None:
     """Ids and a second audit are not checked; everything else holds, and the checker derives all verdicts."""

@@ -1,0 +1,54 @@
+"""Reading of a learned chain for a command, and the rules that it is followed for."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...error import CommandError
+from ...options import note
+from ...terminal import clean, quoted
+
+if TYPE_CHECKING:
+    from ....predict.folder.learned_chain import LearnedChain
+    from ....predict.following.followed_chain import FollowedChain
+    from ....rules.model.rule import RuleSet
+
+
+def read_chain(folder: Path) -> LearnedChain:
+    """Return the chain in a folder. Raises CommandError (TRL801, TRL802) where it cannot be read."""
+    from ....predict.folder.load import load_chain
+
+    with _predict_errors():
+        return load_chain(folder)
+
+
+def read_followed_chain(folder: Path, rule_set: RuleSet, above: float | None) -> FollowedChain:
+    """Return the chain as it is followed for rules, and report the rules without a risk or a threshold.
+
+    Raises CommandError where it cannot be read, or was learned from none of the rules (TRL803).
+    """
+    from ....predict.following.followed_chain import followed_chain
+
+    with _predict_errors():
+        found = followed_chain(read_chain(folder), rule_set, above)
+    for names, what in (
+        (found.unknown, "not learned by the chain"),
+        (found.no_threshold, "without a threshold: give one with --above"),
+    ):
+        if names:
+            note(clean(f"{what}: {', '.join(names)}"))
+    return found
+
+
+@contextmanager
+def _predict_errors() -> Generator[None]:
+    """Turn errors of prediction in the block into errors of the command."""
+    from ....predict.error import PredictError
+
+    try:
+        yield
+    except PredictError as error:
+        raise CommandError("\n".join(map(quoted, str(error).splitlines()))) from error

@@ -1,0 +1,44 @@
+"""The state of a followed session: all that following needs to go on, without its events."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+ABOVE, STOPPED, CUT, WARNED = 1, 2, 4, 8
+"""Bits of the flags of a run: its risk is above the threshold, and the run was cut.
+
+Of a rule's own run also: the rule was cut in the session, and its risk rose to the threshold at an event that
+is no history.
+"""
+
+NO_SYMBOL = -1
+"""The place of the symbol of a run without an event."""
+
+
+class FollowedSlice(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The run of a slice: the name of its row, the place of its last symbol, and its flags."""
+
+    row: str
+    symbol: int
+    flags: int
+
+
+class FollowedSession(msgspec.Struct, array_like=True, frozen=True):
+    """The open occurrence of a session as a chain's rules follow it.
+
+    `tables` is the `SessionFollower.tables` of the chain by whose rules and machines the lists go: each has
+    an element for every followed rule. `rows` are names of rows (`RowKey.text`), `symbols` are those of the
+    chain, and `lasts` the place of each rule's last one in them, `NO_SYMBOL` before its first event. `slices`
+    has the slices of rules by the place of the rule, and then by value.
+    """
+
+    tables: str
+    occurrence: int
+    symbols: list[str]
+    rows: list[str]
+    lasts: list[int]
+    flags: list[int]
+    slices: dict[int, dict[str, FollowedSlice]] = {}
+    version: Literal[1] = 1

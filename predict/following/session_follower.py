@@ -1,0 +1,281 @@
+"""The follower of all rules of a chain: the crossings at new events of sessions, from their carried state.
+
+However the events of a session are cut into batches, and however often its state is stored between them, all
+batches together have the crossings of its whole occurrences.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, cast
+
+import numpy as np
+import orjson
+import polars as pl
+
+from ...rules.engine import kernel
+from ...rules.engine.letters import LabelWords, letters
+from ...rules.labels.few import REMEMBERED_MAX
+from ...rules.model.arrays import I32, I64
+from ...schemas.event import Kind
+from ..counting.labelled_sessions import DistinctEvents
+from ..counting.sequences import SymbolNumbers
+from .batch_slots import BatchSlots, batch_slots
+from .follow_loop import UP, Crossings
+from .followed_chain import FollowedChain
+from .followed_risks import ContextRisk
+from .followed_session import ABOVE, CUT, NO_SYMBOL, STOPPED, WARNED, FollowedSession, FollowedSlice
+from .follower import RuleFollower, follow
+from .rule_runs import RowSlices, RuleRuns, RunState
+from .rule_tables import RuleTables
+
+FOLLOW_COLUMNS = ("session_id", "occurrence", "seq", "kind", "history")
+"""The columns of a batch beside the labels of a chain's rules."""
+
+_KINDS = tuple(kind.value for kind in Kind)
+
+
+class EventCrossing(NamedTuple):
+    """A crossing of a rule's threshold at a row of a batch; `value` is that of the slice.
+
+    `is_first` is true where the rule's risk rises to its threshold for the first time in the occurrence at
+    an event that is no history.
+    """
+
+    row: int
+    rule: int
+    value: str | None
+    context: ContextRisk | None
+    is_up: bool
+    is_first: bool
+
+
+class CurrentRisk(NamedTuple):
+    """The risk of a rule after the last event of a session or of a slice; None where there is none."""
+
+    pack: str
+    rule: str
+    value: str | None
+    context: ContextRisk | None
+    within: int | None
+    threshold: float
+    is_above: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedBatch:
+    """The crossings of a batch in the order of rows, rules and values, and the states after it by session.
+
+    `occurrences` are those that are followed. A session without an open one has no state. `unseen` are the
+    rows of events with a symbol that the chain lacks.
+    """
+
+    crossings: list[EventCrossing] = field(default_factory=list[EventCrossing])
+    occurrences: frozenset[tuple[str, int]] = frozenset()
+    states: Mapping[str, FollowedSession] = field(default_factory=dict[str, FollowedSession])
+    unseen: tuple[int, ...] = ()
+
+
+class SessionFollower:
+    """The rules of a chain over batches of labelled events; it holds nothing of a session.
+
+    `rules` are the followed ones, by number, and `names` their packs and ids. `tables` identifies them with
+    their machines: no state of other tables continues here.
+    """
+
+    def __init__(self, chain: FollowedChain) -> None:
+        self.chain, self.rules = chain, tuple(sorted(chain.risks))
+        self.tables = _tables_digest(chain, self.rules)
+        risks = [chain.risks[rule] for rule in self.rules]
+        self.names = frozenset((each.pack, each.rule) for each in risks)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin with no distinct events."""
+        watched = self.chain.watched
+        symbols = {rule.pack: SymbolNumbers() for rule in watched.rules}
+        self._followers = [
+            RuleFollower(watched, rule, self.chain.risks[rule], symbols[watched.rules[rule].pack])
+            for rule in self.rules
+        ]
+        self._tables: list[RuleTables] = [follower.tables() for follower in self._followers]
+        self._codes: dict[tuple[bytes, int], int] = {}
+        self._unseen: list[bool] = []
+
+    def continues(self, state: FollowedSession | None) -> bool:
+        """Return whether a session is followed on from a state."""
+        return state is not None and state.tables == self.tables
+
+    def follow(
+        self, labelled: pl.DataFrame, before: Mapping[str, FollowedSession], midway: Mapping[str, int]
+    ) -> FollowedBatch:
+        """Follow new events of sessions from the states before, each of which `continues` here.
+
+        `labelled` has `FOLLOW_COLUMNS` and the labels of events and `end` rows, of each session in judged
+        order. `midway` has the occurrences that began without this chain: they are not followed.
+        """
+        slots = batch_slots(labelled, before, midway)
+        if not slots.places:
+            return FollowedBatch()
+        if len(self._codes) > REMEMBERED_MAX:
+            self._begin()
+        codes = self._numbered(labelled, slots.rows)
+        over = labelled["seq"].to_numpy()[slots.rows] > kernel.EVENTS_MAX
+        spans, slices = (slots.bounds[:-1], slots.bounds[1:]), self._slices(labelled, slots.rows)
+        all_runs: list[RuleRuns] = []
+        found: list[tuple[int, Crossings]] = []
+        for place, (follower, tables) in enumerate(zip(self._followers, self._tables, strict=True)):
+            runs = RuleRuns(place, slots, tables, None if follower.key is None else slices[follower.key])
+            events = codes, over, runs.event_slices
+            threshold = follower.risks.threshold
+            crossed = follow(tables.arrays(), threshold, spans, events, runs.memory)
+            if len(crossed.events):
+                found.append((place, crossed))
+            all_runs.append(runs)
+        warned = [[_was_warned(state, place) for place in range(len(self.rules))] for state in slots.states]
+        crossings = self._crossings(found, slots, all_runs, labelled["history"].to_list(), warned)
+        unseen: list[int] = slots.rows[np.array(self._unseen, dtype=np.bool_)[codes]].tolist()
+        return FollowedBatch(
+            crossings, frozenset(slots.places), self._states(slots, all_runs, warned), tuple(unseen)
+        )
+
+    def risks(self, state: FollowedSession) -> Iterator[CurrentRisk]:
+        """Yield the risks of a state's rules now: for a rule with slices, that of each slice."""
+        for place, tables in enumerate(self._tables):
+            risks = tables.risks
+            run = FollowedSlice(state.rows[place], state.lasts[place], state.flags[place])
+            slices = state.slices.get(place)
+            named = {None: run} if slices is None else slices
+            for value, each in named.items():
+                context = None
+                if not (run.flags & CUT or each.flags & STOPPED or each.symbol == NO_SYMBOL):
+                    context = tables.context(state.symbols[each.symbol], tables.row(each.row))
+                is_above = bool(each.flags & ABOVE)
+                named_rule = risks.pack, risks.rule, value
+                yield CurrentRisk(*named_rule, context, risks.within, risks.threshold, is_above)
+
+    def _numbered(self, labelled: pl.DataFrame, rows: I64) -> I32:
+        """Return the code of each of these rows; the tables have all of them from now on."""
+        compiled = self.chain.watched.compiled
+        count = compiled.labeler.words
+        names = [f"{letter}{word}" for letter in "tu" for word in range(count)]
+        bits = labelled[names].to_numpy() if names else np.empty((len(labelled), 0), dtype=np.uint64)
+        bits = np.ascontiguousarray(bits[rows])
+        kinds: list[int] = labelled["kind"].to_physical().to_numpy()[rows].tolist()
+        data, width = bits.tobytes(), bits.shape[1] * bits.itemsize
+        keys = [(data[place * width : place * width + width], kind) for place, kind in enumerate(kinds)]
+        new: dict[tuple[bytes, int], int] = {}
+        for place, key in enumerate(keys):
+            if key not in self._codes:
+                new.setdefault(key, place)
+        if new:
+            places = list(new.values())
+            words = LabelWords(bits[places, :count], bits[places, count:])
+            rules = compiled.rules, compiled.machines, compiled.propositions
+            table = letters(compiled.program, *rules, words)
+            named = tuple(_KINDS[kind] for _, kind in new)
+            self._add(DistinctEvents(words, table, np.arange(len(new), dtype=np.int32), named))
+            self._codes |= {key: len(self._codes) + number for number, key in enumerate(new)}
+        return np.array([self._codes[key] for key in keys], dtype=np.int32)
+
+    def _add(self, events: DistinctEvents) -> None:
+        unseen = [False] * len(events.kinds)
+        for tables in self._tables:
+            unseen = [before or lacks for before, lacks in zip(unseen, tables.add(events), strict=True)]
+        self._unseen += unseen
+
+    def _slices(self, labelled: pl.DataFrame, rows: I64) -> dict[int, RowSlices]:
+        """Return by the place of a `for_each` the slices of these rows."""
+        keys = {follower.key for follower in self._followers if follower.key is not None}
+        return {
+            key: RowSlices(
+                labelled[f"s{key}"].gather(rows).to_list(), labelled[f"su{key}"].gather(rows).to_list()
+            )
+            for key in keys
+        }
+
+    def _crossings(
+        self,
+        found: Sequence[tuple[int, Crossings]],
+        slots: BatchSlots,
+        runs: Sequence[RuleRuns],
+        history: Sequence[bool],
+        warned: list[list[bool]],
+    ) -> list[EventCrossing]:
+        """Return the crossings in order; `warned` is by slot and place of a rule, and changes."""
+        rows: list[int] = slots.rows.tolist()
+        crossed: list[tuple[int, int, str | None, int, int, int]] = []
+        for place, each in found:
+            values: list[str | None] = [*runs[place].values, None]
+            for columns in np.stack([column.astype(np.int32) for column in each], axis=1).tolist():
+                event, slot, member, context, level = cast("tuple[int, ...]", columns)
+                crossed.append((rows[event], place, values[member], slot, context, level))
+        crossed.sort(key=lambda each: (*each[:2], each[2] or ""))
+        crossings: list[EventCrossing] = []
+        for row, place, value, slot, context, level in crossed:
+            is_up = level == UP
+            is_first = is_up and not history[row] and not warned[slot][place]
+            warned[slot][place] |= is_first
+            risk = self._followers[place].risks.at(context)
+            crossings.append(EventCrossing(row, self.rules[place], value, risk, is_up, is_first))
+        return crossings
+
+    def _states(
+        self, slots: BatchSlots, runs: Sequence[RuleRuns], warned: Sequence[Sequence[bool]]
+    ) -> dict[str, FollowedSession]:
+        """Return the states of the open slots after the batch."""
+        unsliced = [each.states() for each in runs]
+        sliced = [each.slices() for each in runs]
+        found: dict[str, FollowedSession] = {}
+        for slot in slots.open:
+            symbols: dict[str, int] = {}
+            states = [each[slot] for each in unsliced]
+            session_id, occurrence = slots.places[slot]
+            found[session_id] = FollowedSession(
+                tables=self.tables,
+                occurrence=occurrence,
+                rows=[state.row for state in states],
+                lasts=[_place_of(state, symbols) for state in states],
+                flags=[
+                    state.flags | (WARNED if is_warned else 0)
+                    for state, is_warned in zip(states, warned[slot], strict=True)
+                ],
+                slices={
+                    place: {
+                        value: FollowedSlice(state.row, _place_of(state, symbols), state.flags)
+                        for value, state in sorted(each[slot].items())
+                    }
+                    for place, each in enumerate(sliced)
+                    if each[slot]
+                },
+                symbols=list(symbols),
+            )
+        return found
+
+
+def _place_of(state: RunState, symbols: dict[str, int]) -> int:
+    """Return the place of a run's last symbol among those of its session, which has it from now on."""
+    return NO_SYMBOL if state.symbol is None else symbols.setdefault(state.symbol, len(symbols))
+
+
+def _was_warned(state: FollowedSession | None, place: int) -> bool:
+    return state is not None and bool(state.flags[place] & WARNED)
+
+
+def _tables_digest(chain: FollowedChain, rules: Sequence[int]) -> str:
+    """Return 16 hex digits that identify the chain, and the followed rules with their machines."""
+    watched = chain.watched
+    parts = [
+        chain.digest,
+        *(
+            [
+                watched.rules[rule].pack,
+                watched.rules[rule].id,
+                watched.fingerprint(rule),
+            ]
+            for rule in rules
+        ),
+    ]
+    return hashlib.sha256(orjson.dumps(parts)).hexdigest()[:16]

@@ -1,0 +1,1 @@
+"""Risks by sampling: continuations of a learned chain, and those that an agent's model gives."""

@@ -1,0 +1,108 @@
+"""Chains of a pack's rules whose risks depend on the symbol alone, and their crossings in plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tracline.predict.chain.contexts import UNSEEN
+from tracline.predict.counting.symbols import OWN
+from tracline.predict.counting.watched_rules import watch
+from tracline.predict.following.followed_chain import FollowedChain
+from tracline.predict.following.followed_risks import ContextRisk, FollowedRisks
+from tracline.predict.following.loaded_chains import LoadedChains
+from tracline.rules.compiler.compile import compile_rule
+from tracline.rules.model.rule import RuleSet
+
+from .slow_counting import SlowSession
+from .slow_following import slow_crossings
+
+CHAIN = "ab" * 32
+RISKS = {"user:p": 0.7, "user:q": 0.30000000001, "user:p,q": 0.45, "user:p+own": 0.5, UNSEEN: 0.1}
+"""The risk of each symbol in any state."""
+
+
+def chain_of(rule_set: RuleSet, risks_by_symbol: Mapping[str, float] | None = None) -> FollowedChain:
+    """Return a chain of all rules, whose risk depends on the symbol alone."""
+    watched = watch(rule_set)
+    risks = {
+        number: FollowedRisks(
+            rule.pack,
+            rule.id,
+            watched.compiled.digests[number],
+            5,
+            0.5,
+            [
+                ContextRisk(symbol, state, memory, risk, 0.0, 1.0, 3, "context")
+                for symbol, risk in (risks_by_symbol or RISKS).items()
+                for state in range(20)
+                for memory in ("", OWN)
+            ],
+        )
+        for number, rule in enumerate(rule_set.rules)
+    }
+    return FollowedChain(CHAIN, watched, risks)
+
+
+def expected_crossings(rule_set: RuleSet, sessions: list[SlowSession]) -> set[tuple]:
+    """Return session, rule, seq, slice and level of each crossing."""
+    found: set[tuple] = set()
+    for rule in rule_set.rules:
+        for each in sessions:
+            events = [e._replace(seen=rule.steps is None or bool(e.true)) for e in each.events]
+            of_rule = slow_crossings(
+                compile_rule(rule),
+                SlowSession(each.name, events),
+                rule.for_each is not None,
+                lambda symbol, _: RISKS.get(symbol, RISKS[UNSEEN]),
+                0.5,
+            )
+            found |= {(each.session, rule.id, each.event + 1, each.value, each.level) for each in of_rule}
+    return found
+
+
+class ChainsBySymbol(LoadedChains):
+    """The one chain of `chain_of`, as a process has it; without `is_loaded` it lacks the chain."""
+
+    def __init__(self, *, is_loaded: bool = True, risks: Mapping[str, float] | None = None) -> None:
+        super().__init__()
+        self.is_loaded, self.risks = is_loaded, risks
+
+    @property
+    def digests(self) -> frozenset[str]:
+        """The digest, where the chain is loaded."""
+        return frozenset({CHAIN} if self.is_loaded else ())
+
+    def followed(self, digest: str, rule_set: RuleSet) -> FollowedChain | None:
+        """The chain of these rules."""
+        return chain_of(rule_set, self.risks) if self.is_loaded and digest == CHAIN else None
+
+
+def chain_by_state(rule_set: RuleSet) -> FollowedChain:
+    """Return a chain of all rules that knows no symbol: the risk depends on the state, and on the slice."""
+    watched = watch(rule_set)
+    risks = {
+        number: FollowedRisks(
+            rule.pack,
+            rule.id,
+            watched.compiled.digests[number],
+            5,
+            0.5,
+            [
+                ContextRisk(
+                    UNSEEN, state, memory, 0.7 if (state + len(memory)) % 2 else 0.2, 0.0, 1.0, 3, "state"
+                )
+                for state in range(len(watched.compiled.machines[number].next))
+                for memory in ("", OWN)
+            ],
+        )
+        for number, rule in enumerate(rule_set.rules)
+    }
+    return FollowedChain(CHAIN, watched, risks)
+
+
+class ChainsByState(ChainsBySymbol):
+    """The one chain of `chain_by_state`, as a process has it."""
+
+    def followed(self, digest: str, rule_set: RuleSet) -> FollowedChain | None:
+        """The chain of these rules."""
+        return chain_by_state(rule_set) if digest == CHAIN else None

@@ -1,0 +1,32 @@
+"""The labels of two rule sets at once, against those of each alone."""
+
+from __future__ import annotations
+
+from tracline.rules.labels.joint import JointLabels
+from tracline.rules.labels.labeler import Labeler
+from tracline.rules.packs.load import pack_text
+
+from ...support.chains.counted_archives import PACK, random_sessions, rows
+from ...support.event_rows import frame_of
+
+OTHER = """
+pack: other
+version: 1
+propositions:
+  p: text contains "q"
+  asks: kind == "user" and text contains "p"
+rules:
+  - {id: asked, severity: low, for_each: text, formula: always (asks -> p)}
+  - {id: named, severity: low, for_each: args.id, formula: always p}
+"""
+
+
+def test_joint_labels_are_those_of_each_labeler() -> None:
+    """Equal names of other predicates, shared slices and slices of one only."""
+    frame = frame_of(rows(random_sessions(20, 3)))
+    labelers = [Labeler(pack_text(text)) for text in (PACK, OTHER)]
+    for first, second in (labelers, labelers[::-1]):
+        found = JointLabels(first, second).label(frame, keep=("seq",))
+        for each, labeler in zip(found, (first, second), strict=True):
+            wanted = labeler.label_few(frame, keep=("seq",))
+            assert each.select(wanted.columns).equals(wanted)

@@ -1,0 +1,120 @@
+"""A monitor that follows a chain: activations, restarts, and a chain that it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tracline.schemas.records.risk_crossing import RiskCrossing
+from tracline.stream.messages.codec import Activation, decode_judged, decode_verdicts
+from tracline.stream.messages.record import Output
+from tracline.stream.messages.risk_messages import decode_risk
+from tracline.stream.messages.topics import Topic
+
+from ...support.chains.chains_by_symbol import CHAIN, ChainsBySymbol
+from .monitor_driver import FIRST, OPTIONS, OTHER_TEXTS, RULES, SECOND, Monitor, batch, verdicts, wrote
+
+RISKS = {"user:": 0.1, "user:angry": 0.9}
+FOLLOWED = replace(OPTIONS, chain=CHAIN)
+TEXTS = dict(RULES.sources)
+
+
+def crossings(outputs: Sequence[Output]) -> list[RiskCrossing]:
+    """Return the crossings among outputs."""
+    messages = [decode_risk(output.value or b"") for output in outputs if output.topic is Topic.RISK]
+    return [crossing for message in messages for crossing in message.crossings]
+
+
+def chains(outputs: Sequence[Output]) -> list[tuple[str, str | None]]:
+    """Return the session and the chain of each judged event among outputs."""
+    messages = [decode_judged(output.value or b"") for output in outputs if output.topic is Topic.JUDGED]
+    return [
+        (event.session_id, chain)
+        for message in messages
+        for event, chain in zip(message.events, message.event_chains or (), strict=True)
+    ]
+
+
+def risks_of(outputs: Sequence[Output]) -> set[str]:
+    """Return the ids of the crossings among outputs."""
+    return {crossing.id for crossing in crossings(outputs)}
+
+
+def named(found: Sequence[RiskCrossing]) -> list[tuple[str, str, str]]:
+    """Return session, rule and level of crossings."""
+    return [(each.session_id, each.rule, each.level.value) for each in found]
+
+
+def test_a_session_goes_on_being_followed_after_a_restart() -> None:
+    """The risk that rose before a restart falls after it, and `at_risk` comes once."""
+    chain = ChainsBySymbol(risks=RISKS)
+    monitor = Monitor(FOLLOWED, chains=chain)
+    up = monitor.take(0, batch(4, wrote(FIRST, 1, "hello"), wrote(FIRST, 3, "now!")))
+    monitor.begin()
+    down = monitor.take(1, batch(8, wrote(FIRST, 5, "sorry")))
+    monitor.begin()
+    again = monitor.take(2, batch(12, wrote(FIRST, 9, "but now!")))
+    rules = ["answered", "calm", "gives-up", "paid-once"]
+    assert sorted(named(crossings(up.outputs))) == [(FIRST, rule, "up") for rule in rules]
+    assert sorted(named(crossings(down.outputs))) == [(FIRST, rule, "down") for rule in rules]
+    assert [each.level.value for each in crossings(again.outputs)] == ["up"] * 4
+    statuses = [
+        status.status.value
+        for done in (up, down, again)
+        for output in done.outputs
+        if output.topic is Topic.VERDICTS
+        for status in decode_verdicts(output.value or b"").statuses
+    ]
+    assert statuses.count("at_risk") == 4
+    assert chains(down.outputs) == [(FIRST, CHAIN)]
+
+
+def test_a_monitor_that_lacks_the_chain_judges_on_and_follows_nothing() -> None:
+    """The events name no chain; a session that began so is not followed later, and a new one is."""
+    chain = ChainsBySymbol(is_loaded=False, risks=RISKS)
+    monitor = Monitor(chains=chain)
+    monitor.take(0, batch(0))
+    monitor.take(1, Activation(TEXTS, chain=CHAIN))
+    lacking = monitor.take(2, batch(4, wrote(FIRST, 1, "hello"), wrote(FIRST, 3, "now!")))
+    assert monitor.stage.lacking(monitor.state) == {CHAIN}
+    assert chains(lacking.outputs) == [(FIRST, None), (FIRST, None)]
+    assert verdicts(lacking.outputs) == [(FIRST, "calm", "violated")]
+    chain.is_loaded = True
+    monitor.begin()
+    assert monitor.stage.lacking(monitor.state) == frozenset()
+    later = monitor.take(3, batch(9, wrote(FIRST, 5, "now!"), wrote(SECOND, 6, "now!")))
+    assert {each.session_id for each in crossings(later.outputs)} == {SECOND}
+    assert sorted(chains(later.outputs)) == [(FIRST, None), (SECOND, CHAIN)]
+
+
+def test_a_session_keeps_the_chain_that_it_began_with() -> None:
+    """An activation without a chain ends following for sessions that begin after it."""
+    monitor = Monitor(FOLLOWED, chains=ChainsBySymbol(risks=RISKS))
+    monitor.take(0, batch(2, wrote(FIRST, 1, "hello")))
+    monitor.take(1, Activation(TEXTS))
+    done = monitor.take(2, batch(9, wrote(FIRST, 3, "now!"), wrote(SECOND, 4, "now!")))
+    assert {each.session_id for each in crossings(done.outputs)} == {FIRST}
+    assert sorted(chains(done.outputs), key=str) == [(FIRST, CHAIN), (SECOND, None)]
+    assert sorted(verdicts(done.outputs)) == [(FIRST, "calm", "violated"), (SECOND, "calm", "violated")]
+
+
+def test_without_a_chain_messages_are_as_before() -> None:
+    """Neither activations nor judged events have a field of chains."""
+    monitor = Monitor()
+    plain = monitor.take(0, batch(4, wrote(FIRST, 3, "now!")))
+    activated = monitor.take(1, Activation(OTHER_TEXTS))
+    data = b"".join(output.value or b"" for output in (*plain.outputs, *activated.outputs))
+    assert b"chain" not in data
+    assert b"follow" not in data
+
+
+def test_a_repeated_message_has_the_same_crossings() -> None:
+    """After a crash between two writes, a message has no other crossings than before."""
+    message = batch(4, wrote(FIRST, 1, "hello"), wrote(FIRST, 3, "now!"), wrote(SECOND, 3, "now!"))
+    whole = risks_of(Monitor(FOLLOWED, chains=ChainsBySymbol(risks=RISKS)).take(0, message).outputs)
+    for writes in range(3):
+        monitor = Monitor(FOLLOWED, chains=ChainsBySymbol(risks=RISKS))
+        monitor.take(0, message, writes)
+        monitor.begin()
+        again = risks_of(monitor.take(0, message).outputs)
+        assert again == whole if writes == 0 else again <= whole
