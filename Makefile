@@ -101,8 +101,8 @@ exhaustive: setup ## the differential sets that are too large for every day
 bench: setup ## the measurements in benchmarks/, one after another; EVENTS=10000000 for their full size
 	@for bench in $$(grep -lr __main__ benchmarks --include=*.py | sort); do echo "== $$bench"; PYTHONPATH=. $(BIN)/python $$bench $(EVENTS) || exit; done
 
-papers: setup ## the papers' figures of prediction, computed again into docs/papers.md
-	$(BIN)/python -m tracline.examples.papers docs/papers.md
+papers: setup ## the papers' figures of prediction, computed again into docs/papers.md: MODEL=URL of a model to ask
+	$(BIN)/python -m tracline.examples.papers docs/papers.md $(MODEL)
 
 pictures: setup ## take the pictures of the README with Chromium: the demo's report, and the console
 	$(BIN)/python -m tests.browser.pictures

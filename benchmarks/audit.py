@@ -8,6 +8,7 @@ gets a small archive, and must find what the audit finds there.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -126,6 +127,8 @@ def audit(folder: Path, out: Path) -> dict:
     from tracline.batch.prepare.options import AuditOptions
     from tracline.rules.packs.load import load_packs
 
+    # As the command does.
+    gc.set_threshold(100_000)
     with Clock() as clock:
         outcome = run(folder, load_packs([PACK]), out, AuditOptions(threads=os.cpu_count() or 1))
     rules = outcome.summary["rules"]

@@ -36,7 +36,8 @@ ALERT_TICK_S = 1
 ARL_TICKS = 3_600
 """A mean of one hour between two false alarms of a rule and agent."""
 PARTITIONS = 4
-WAIT_S = 120.0
+WAIT_S = 300.0
+"""Maximum seconds for each wait: in a fresh clone the processes first compile their loops."""
 POLL_S = 0.1
 PROCESSES = ("rekey", "monitor", "archive", "alerts")
 TRACLINE = Path(sys.executable).with_name("tracline")
@@ -56,7 +57,7 @@ class Process:
         while not holds():
             if self.running.poll() is not None or time.monotonic() > limit:
                 log = self.log.read_text()[-2000:]
-                raise click.ClickException(f"{self.name}: waited in vain for: {what}\n{log}")
+                raise click.ClickException(f"{self.name}: no success within {WAIT_S:g} s: {what}\n{log}")
             time.sleep(POLL_S)
 
     def stop(self) -> None:
@@ -177,7 +178,7 @@ def _run(run: PipelineRun) -> bool:
         run.processes["alerts"] = stack.enter_context(run.process("alerts", *alerting))
         click.echo(f"learned the tolerated rates from {PAST:,} conversations", err=True)
         for process in run.processes.values():
-            words = "is at work" if process.name == "alerts" else "goes on with"
+            words = "alerts: active" if process.name == "alerts" else "assigned partitions"
             process.until(words, lambda process=process, words=words: words in process.log.read_text())
         click.echo(f"{', '.join(PROCESSES)} are running; the bot sends conversations", err=True)
         sent = talk(run.broker.bootstrap)

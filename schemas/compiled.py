@@ -1,8 +1,8 @@
 """Compilation of loops with Numba, and the cache of what it compiled.
 
 Numba's own cache notices a change of a function's own file only. This one also notices changes of the
-constants and of the compiled functions that a function has from other files, because their digest is part of
-each key: a stale loop would give wrong verdicts.
+options, of the constants and of the compiled functions that a function has from other files, because their
+digest is part of each key: a stale loop would give wrong verdicts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def compiled_with(function: Callable[..., Any], **options: Any) -> Callable[...,
     key_of_file = cache._index_key
 
     def key(signature: object, codegen: object) -> tuple[object, ...]:
-        return (*key_of_file(signature, codegen), digest_of(cast(FunctionType, function)))
+        return (*key_of_file(signature, codegen), digest_of(dispatcher))
 
     cache._index_key = key
     return dispatcher
@@ -56,18 +56,20 @@ def _compile_once_for_constants(dispatcher: Any) -> None:
     dispatcher.get_call_template = get
 
 
-def digest_of(function: FunctionType) -> str:
-    """Return a digest of a function, of its global constants, and of the compiled functions that it calls."""
+def digest_of(loop: Any) -> str:
+    """Return a digest of a loop, of its options and global constants, and of the loops that it calls."""
     digest = hashlib.sha256()
-    for part in _parts(function, set()):
+    for part in _parts(loop, set()):
         digest.update(hashlib.sha256(part).digest())
     return digest.hexdigest()
 
 
-def _parts(function: FunctionType, seen: set[FunctionType]) -> Iterator[bytes]:
-    """Yield what the compiled form of a function depends on; `seen` are the functions that were read."""
+def _parts(loop: Any, seen: set[FunctionType]) -> Iterator[bytes]:
+    """Yield what the compiled form of a loop depends on; `seen` are the functions that were read."""
+    function = cast("FunctionType", loop.py_func)
     seen.add(function)
     code = function.__code__
+    yield repr(sorted(loop.targetoptions.items())).encode()
     yield code.co_code
     yield repr([constant for constant in code.co_consts if not isinstance(constant, CodeType)]).encode()
     for name in code.co_names:
@@ -76,7 +78,7 @@ def _parts(function: FunctionType, seen: set[FunctionType]) -> Iterator[bytes]:
         yield name.encode()
         if inner is not None:
             if inner not in seen:
-                yield from _parts(inner, seen)
+                yield from _parts(value, seen)
         elif isinstance(value, np.ndarray):
             array = cast("NDArray[Any]", value)
             yield f"{array.dtype.str} {array.shape}".encode() + array.tobytes()

@@ -46,11 +46,13 @@ PROCESSOR_S = "processor_s"
 LONG = (
     *("kafka/test_proof.py", "kafka/test_monitor.py", "kafka/test_pipeline.py", "kafka/test_broker_away.py"),
     *("serve/test_kill.py", "serve/test_connections.py", "kafka/test_rekey.py", "kafka/test_full_disk.py"),
+    "browser/test_console.py",
     *("kafka/test_activate.py", "kafka/test_as_judged.py", "kafka/test_overtaken.py", "serve/test_serve.py"),
     *("kafka/test_security.py", "kafka/test_alerts.py", "kafka/test_archive.py", "kafka/test_standby.py"),
     *("differential/test_fixed_set.py", "differential/test_meaning.py", "laws/test_past_sentences.py"),
     *("differential/test_witness.py", "differential/test_continued.py", "differential/test_audit_order.py"),
-    *("laws/test_claim_log.py", "laws/test_label_meaning.py", "laws/test_list_meaning.py"),
+    *("laws/test_canonical_text.py", "laws/test_claim_log.py", "laws/test_label_meaning.py"),
+    *("laws/test_list_meaning.py", "laws/test_desk_scores.py", "differential/test_certificates.py"),
     *("laws/test_polls.py", "differential/test_following.py", "laws/test_nights.py"),
     *("laws/test_remembered.py", "laws/test_walk.py", "laws/test_otlp.py"),
 )

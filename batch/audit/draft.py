@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO
 
+from ...predict.following.risk_courses import RiskCourse
 from ...rules.engine.judge import CompiledRules, Judged
 from ...rules.engine.records import RecordKey, record_line, records
 from ...rules.model.arrays import Mask
@@ -25,7 +26,6 @@ from ..evidence.sorted_lines import SortedLines
 from ..findings.audited_archive import write_inputs
 from ..findings.bundle_rules import RuleKey
 from ..findings.waiving import WaivedCounts, Waiving
-from ..following.drawn_risks import DrawnRisk
 from ..prepare.ahead import behind
 from ..prepare.options import AuditOptions
 from ..report.choice import SessionChoice
@@ -137,7 +137,7 @@ class BundleDraft:
         rules: Mapping[RuleKey, Rule],
         *,
         as_judged: bool = False,
-        risks: Mapping[SessionName, Sequence[DrawnRisk]] = MappingProxyType({}),
+        risks: Mapping[SessionName, Sequence[RiskCourse]] = MappingProxyType({}),
     ) -> WaivedCounts | None:
         """Write all other files but the rules, delete the scratch folder, and return what was waived.
 

@@ -17,6 +17,7 @@ from ...predict.following.crossing_record import CrossedEvent, crossing_record
 from ...predict.following.follow_loop import UP
 from ...predict.following.followed_chain import FollowedChain
 from ...predict.following.follower import RuleFollower
+from ...predict.following.risk_courses import RiskCourse, risk_courses, slice_value
 from ...predict.following.warning_tally import WarningFigures, WarningTally
 from ...rules.engine.sessions import Clock, numbers
 from ...rules.model.arrays import Mask
@@ -29,7 +30,6 @@ from ..findings.waiving import RuleName
 from ..prepare.buckets import labelled
 from ..prepare.options import AuditOptions
 from ..sources.discover import SourceFile
-from .drawn_risks import DrawnRisk, drawn_risks, slice_value
 from .warned_sessions import WarnedSessions, warned_sessions
 
 
@@ -38,7 +38,7 @@ class FollowedArchive:
     """The figures of the followed rules, and the risks of drawn sessions by id and occurrence."""
 
     figures: Mapping[RuleName, WarningFigures]
-    drawn: Mapping[SessionName, Sequence[DrawnRisk]]
+    drawn: Mapping[SessionName, Sequence[RiskCourse]]
 
 
 NOT_FOLLOWED = FollowedArchive({}, {})
@@ -90,7 +90,7 @@ class _Following:
 
     def __init__(self, chain: FollowedChain, drawn: Set[SessionName]) -> None:
         self._chain, self._drawn = chain, drawn
-        self._risks: dict[SessionName, list[DrawnRisk]] = {}
+        self._risks: dict[SessionName, list[RiskCourse]] = {}
         rules = chain.watched.rules
         symbols = {rule.pack: SymbolNumbers() for rule in rules}
         self._rules = [
@@ -169,7 +169,7 @@ class _Following:
         warnings = rule.tally.begin(len(sessions.counted))
         for found, places in rule.follower.sequences(sessions):
             rule.tally.count(found, places, counted, warnings)
-            for slot, risk in drawn_risks(rule.follower, found, places, sessions, events, wanted):
+            for slot, risk in risk_courses(rule.follower, found, places, sessions, events, wanted):
                 self._risks.setdefault(wanted[slot], []).append(risk)
         rule.tally.end(warnings)
 

@@ -36,9 +36,10 @@ def counted_archive(
 ) -> CountedArchive:
     """Return the counts of an archive by the rules of a chain, with the walks of all sessions.
 
-    `scratch` is an empty folder of the caller. Raises SourceError if there is nothing to read.
+    A symbol that the chain has among its rare ones is that of these. `scratch` is an empty folder of the
+    caller. Raises SourceError if there is nothing to read.
     """
     by = rules.chain.document.get("by")
-    column = None if by in (None, "none") else str(by)
-    tally = tallied(archive, rules.watched, EVERY_SESSION, scratch, options, population, column, on_progress)
-    return CountedArchive(tuple(tally.counted()), tally.session_ids, tally.events)
+    tally = tallied(archive, rules.watched, EVERY_SESSION, scratch, options, population, by, on_progress)
+    known = [frozenset(rule.symbols.symbols) for rule in rules.rules]
+    return CountedArchive(tuple(tally.counted(known)), tally.session_ids, tally.events)

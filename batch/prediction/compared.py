@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...predict.error import PredictError
 from ...predict.folder.chain_rules import chain_rules
 from ...predict.folder.load import load_chain
 from ...predict.validation.behaviour import BehaviourChange, behaviour_change
@@ -27,7 +28,7 @@ class ComparedChains:
 
 
 def compared_chains(chain: Path, successor: Path) -> ComparedChains:
-    """Compare two chains. Raises PredictError where one is none."""
+    """Compare two chains. Raises PredictError where one is none, and TRL803 where they share no rule."""
     first, second = (chain_rules(load_chain(each)) for each in (chain, successor))
     places = {(each.pack, each.rule, each.rule_digest): place for place, each in enumerate(second.counted)}
     pairs = [
@@ -35,6 +36,9 @@ def compared_chains(chain: Path, successor: Path) -> ComparedChains:
         for place, each in enumerate(first.counted)
         if (key := (each.pack, each.rule, each.rule_digest)) in places
     ]
+    if not pairs:
+        hint = "compare two chains that were learned from the same rules"
+        raise PredictError("TRL803", first.chain.where, f"no rule is also in {second.chain.where}", hint)
     confidence = min(first.chain.confidence, second.chain.confidence)
     error = (1 - confidence) / max(2 * len(pairs), 1)
     taken = [{left for left, _ in pairs}, {right for _, right in pairs}]

@@ -63,7 +63,7 @@ def labelled(
         )
         for one_pass in spill.passes(parts, more)
     )
-    return label_passes(passes, rows, labeler, scratch, as_of, on_rows, keep, observer)
+    return label_passes(passes, rows, labeler, scratch, as_of, on_rows, keep, observer, spill.HELD_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,27 +84,33 @@ def label_passes(
     on_rows: OnRows,
     keep: Sequence[str],
     observer: EventObserver | None = None,
+    held_bytes: int = 0,
 ) -> Buckets:
-    """Label the events of passes, which have so many rows together, and return them like `labelled`."""
-    folder = scratch / "labelled"
-    held: list[pl.LazyFrame] = []
-    read = 0
+    """Label the events of passes, which have so many rows together, and return them like `labelled`.
+
+    More rows than fill a bucket stay in memory, too, if they have at most `held_bytes` bytes.
+    """
+    folder, count = scratch / "labelled", spill.bucket_count(rows, 0)
+    held: list[pl.DataFrame] = []
+    read = size = 0
     for number, one_pass in enumerate(passes):
-        labels = _labels(one_pass, labeler, as_of, keep, observer).lazy()
-        if rows <= spill.BUCKET_ROWS:
-            held.append(labels)
-        else:
-            spill.write_buckets(labels, folder / f"{number:05d}", spill.bucket_count(rows, 0))
+        held.append(_labels(one_pass, labeler, as_of, keep, observer))
+        size += int(held[-1].estimated_size())
+        if rows > spill.BUCKET_ROWS and size > held_bytes:
+            spill.write_buckets(pl.concat(held).lazy(), folder / f"{number:05d}", count)
+            held, held_bytes = [], 0
         read += one_pass.rows
         on_rows(read, rows)
     files = sorted(folder.rglob("*.ipc"))
     if not held and not files:
         return Buckets((), 0, None)
-    whole = pl.concat(held) if held else pl.scan_ipc(files, hive_partitioning=False)
-    count, last = _extent(whole)
-    if not count:
+    whole = pl.concat(held).lazy() if held else pl.scan_ipc(files, hive_partitioning=False)
+    found, last = _extent(whole)
+    if not found:
         return Buckets((), 0, None)
-    return Buckets((whole,) if held else spill.read_buckets(folder), count, last)
+    if files:
+        return Buckets(spill.read_buckets(folder), found, last)
+    return Buckets((whole,) if rows <= spill.BUCKET_ROWS else spill.buckets_of(whole, count), found, last)
 
 
 def _labels(

@@ -18,6 +18,8 @@ PASS_PARTS = 1_000
 BUCKET_BYTES = 1 << 26
 """Average bytes of rows per bucket."""
 BUCKET_ROWS = 250_000
+HELD_BYTES = 1 << 28
+"""Bytes of labelled rows that stay in memory instead of being written to buckets."""
 BUCKETS_MAX = 256
 """Buckets that are written at once, each an open file."""
 
@@ -86,11 +88,22 @@ def bucket_count(rows: int, size: int) -> int:
 
 def write_buckets(frame: pl.LazyFrame, folder: Path, count: int, seed: int = 0) -> None:
     """Write whole sessions to `count` buckets, a folder each, uncompressed: they are read once, soon."""
-    bucket = (pl.col("session_id").hash(seed) % count).alias("bucket")
+    bucket = _bucket(count, seed).alias("bucket")
     folders = pl.PartitionBy(folder, key="bucket", include_key=False)
     frame.with_columns(bucket).sink_ipc(
         folders, compression="uncompressed", maintain_order=False, mkdir=True, engine="streaming"
     )
+
+
+def buckets_of(frame: pl.LazyFrame, count: int) -> Iterator[pl.LazyFrame]:
+    """Yield the rows of a frame in memory as `count` buckets of whole sessions."""
+    for number in range(count):
+        yield frame.filter(_bucket(count, 0) == number)
+
+
+def _bucket(count: int, seed: int) -> pl.Expr:
+    """Return the number of a row's bucket, of so many."""
+    return pl.col("session_id").hash(seed) % count
 
 
 def read_buckets(folder: Path, depth: int = 1) -> Iterator[pl.LazyFrame]:

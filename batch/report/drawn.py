@@ -7,13 +7,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ...predict.following.risk_courses import RiskCourse
 from ...rules.explanation.timeline import explanation_data, explanations, sentences_of
 from ...rules.model.problem import RuleError
 from ...schemas.time import rfc3339
 from ...schemas.verdict import Verdict
 from ..evidence.bundle import SessionName
 from ..evidence.canonical_json import canonical_line, canonical_line_of_integers
-from ..following.drawn_risks import DrawnRisk
 from .choice import ChosenSession, SessionChoice
 
 SESSIONS = "sessions.jsonl"
@@ -29,7 +29,7 @@ RISKS_MAX = 6
 
 
 def write_sessions(
-    path: Path, choice: SessionChoice, risks: Mapping[SessionName, Sequence[DrawnRisk]]
+    path: Path, choice: SessionChoice, risks: Mapping[SessionName, Sequence[RiskCourse]]
 ) -> None:
     """Write the file of the chosen sessions, with the risks of those that have some."""
     with path.open("wb") as file:
@@ -41,7 +41,7 @@ def write_sessions(
             )
 
 
-def _risks(found: Sequence[DrawnRisk]) -> list[dict[str, Any]]:
+def _risks(found: Sequence[RiskCourse]) -> list[dict[str, Any]]:
     """Return the greatest risks of a session, the greatest first."""
     ordered = sorted(
         found, key=lambda each: (-each.greatest, each.pack, each.rule, each.slice is not None, each.slice)

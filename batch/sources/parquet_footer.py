@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa  # pyright: ignore[reportMissingTypeStubs]
 import pyarrow.parquet as pq  # pyright: ignore[reportMissingTypeStubs]
 
 from ...archive.writer import RULES_COLUMN
 from ...schemas.time import EVENT_TIME_MIN
+from . import footer_loop
 
 FOOTERS_CACHED_MAX = 50_000
 SCHEMAS_CACHED_MAX = 16
+ARROW_FILES = 64
+"""Footers that Arrow reads before the compiled walk does, which takes as long to load."""
+_TAIL_BYTES = 1 << 14
+"""Bytes at the end of a file that hold most footers."""
 
 TIMES = ("time", "occurrence")
 _CHECKED = ("session_id", "kind", "seq", "event_id", *TIMES, RULES_COLUMN)
@@ -50,13 +57,90 @@ class Footer:
     least: Mapping[str, int]
     last: Mapping[str, int]
 
+    @property
+    def facts(self) -> tuple[object, ...]:
+        """Return everything but the schema."""
+        return self.rows, self.size, self.nulls, self.least, self.last
+
 
 @lru_cache(maxsize=FOOTERS_CACHED_MAX)
-def footer_of(path: Path, _size: int, _changed_ns: int) -> Footer:
+def footer_of(path: Path, size: int, _changed_ns: int) -> Footer:
     """Return the facts of a file's footer, given its status; reading a file needs them a dozen times.
 
     Raises ValueError, OSError or PolarsError if the file is damaged.
     """
+    text = _footer_bytes(path, size) if footer_of.cache_info().misses > ARROW_FILES else None
+    found = None if text is None else _walked(text)
+    if found is not None and (schema := _walked_schemas.get(found.key)) is not None:
+        return found.footer(schema)
+    footer = _by_arrow(path)
+    if found is not None:
+        # A walk that does not find what Arrow finds is no reading of files that were written alike.
+        is_equal = found.footer(footer.schema).facts == footer.facts
+        _walked_schemas[found.key] = footer.schema if is_equal else None
+        if len(_walked_schemas) > SCHEMAS_CACHED_MAX:
+            del _walked_schemas[next(iter(_walked_schemas))]
+    return footer
+
+
+_walked_schemas: dict[bytes, FileSchema | None] = {}
+"""The schemas of files that were written alike, None if Arrow has to read their footers."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _WalkedFooter:
+    """The numbers that the walk over a footer found. `key` is equal in files that were written alike."""
+
+    key: bytes
+    rows: int
+    size: int
+    columns: Any
+
+    def footer(self, schema: FileSchema) -> Footer:
+        """Return the facts of the footer, whose file has this schema."""
+        columns = {name: self.columns[place].tolist() for name, place in schema.places.items()}
+        numbers = {name: columns[name] for name in (*TIMES, "seq") if name in columns}
+        return Footer(
+            rows=self.rows,
+            size=self.size,
+            schema=schema,
+            nulls={name: column[footer_loop.NULLS] for name, column in columns.items()},
+            least={name: column[footer_loop.LEAST] for name, column in numbers.items()},
+            last={
+                name: numbers[name][footer_loop.LAST]
+                for name in TIMES
+                if name in numbers and numbers[name][footer_loop.LAST_STATE] == footer_loop.KNOWN_LAST
+            },
+        )
+
+
+def _footer_bytes(path: Path, size: int) -> bytes | None:
+    """Return the footer of a Parquet file of that size; None if it is not as usual."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        end = os.pread(file, _TAIL_BYTES, max(0, size - _TAIL_BYTES))
+        length = int.from_bytes(end[-8:-4], "little")
+        if end[-4:] != b"PAR1" or not 0 < length <= size - 12:
+            return None
+        if length + 8 > len(end):
+            end = os.pread(file, length + 8, size - length - 8)
+        return end[-length - 8 : -8]
+    finally:
+        os.close(file)
+
+
+def _walked(text: bytes) -> _WalkedFooter | None:
+    """Return the facts in a footer, None if it is not as usual."""
+    facts, columns, group = footer_loop.arrays()
+    count = footer_loop.read_footer(np.frombuffer(text, np.uint8), facts, columns, group)
+    if count < 0:
+        return None
+    rows, size, schema_end, tail = facts.tolist()
+    return _WalkedFooter(text[:schema_end] + text[tail:], rows, size, columns[:count])
+
+
+def _by_arrow(path: Path) -> Footer:
+    """Return the facts of a file's footer, read by Arrow."""
     parquet: Any = pq
     arrow: Any = pa
     # Arrow takes a third longer to open a file by its name.

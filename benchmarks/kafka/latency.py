@@ -49,8 +49,8 @@ def delays(setup: Setup) -> Delays:
     setup.sessions = {"lateness_s": LATENESS_S, "tick_s": TICK_S, "idle_s": 3600, "hold_s": 60}
     setup.make_topics()
     with setup.running("rekey") as rekey, setup.running("monitor", "--rules", *shipped_packs()) as monitor:
-        rekey.wait_for_log("goes on with")
-        monitor.wait_for_log("goes on with")
+        rekey.wait_for_log("assigned partitions")
+        monitor.wait_for_log("assigned partitions")
         sent: dict[str, int] = {}
         every = desk_spans(SPANS)
         began, before = time.monotonic(), (rekey.cpu, monitor.cpu)

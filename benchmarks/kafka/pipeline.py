@@ -111,8 +111,8 @@ def both(setup: Setup) -> Iterator[tuple[Running, Running]]:
     """Run a rekeyer and a monitor over new topics."""
     setup.make_topics()
     with setup.running("rekey") as rekey, setup.running("monitor", "--rules", *shipped_packs()) as monitor:
-        rekey.wait_for_log("goes on with")
-        monitor.wait_for_log("goes on with")
+        rekey.wait_for_log("assigned partitions")
+        monitor.wait_for_log("assigned partitions")
         yield rekey, monitor
 
 

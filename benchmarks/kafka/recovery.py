@@ -90,7 +90,7 @@ def _start(setup: Setup, command: Sequence[str], at: int, store: str) -> Recover
     _tick(setup, at)
     began = time.time()
     with setup.running(*command) as monitor:
-        monitor.wait_for_log("goes on with")
+        monitor.wait_for_log("assigned partitions")
         ready_s = time.time() - began
         judged_s = judged_until(setup, at, monitor) - began
         recovery = Recovery(store, SESSIONS, ready_s, judged_s, monitor.cpu, monitor.memory_mb)

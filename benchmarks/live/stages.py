@@ -23,6 +23,7 @@ from typing import TypeVar
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from tracline.archive.chunk import RuleTexts
 from tracline.examples.desk.script import Script
+from tracline.predict.following.loaded_chains import LoadedChains
 from tracline.rules.packs.load import load_packs, shipped_packs
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
@@ -125,11 +126,18 @@ def concurrent(script: Script, at_once: int, count: int) -> Iterator[Sequence[Sp
         yield from made
 
 
-def polls(load: Load, rules: RuleTexts, profiler: cProfile.Profile | None) -> Iterator[bool]:
-    """Take a poll at each step."""
+def polls(
+    load: Load,
+    rules: RuleTexts,
+    profiler: cProfile.Profile | None = None,
+    chains: LoadedChains | None = None,
+) -> Iterator[bool]:
+    """Take a poll at each step; the only chain follows the sessions, if there is one."""
     rekeyer, table = Rekeyer(SETTINGS, BYTES_MAX, sources=1, partitions=1), dict[str, bytes]()
     rekeyer.assign(0, {})
-    stage = MonitorStage(MonitorOptions(SETTINGS, partitions=1, bytes_max=BYTES_MAX, rules=rules))
+    chain = next(iter(chains.digests), None) if chains else None
+    options = MonitorOptions(SETTINGS, partitions=1, bytes_max=BYTES_MAX, rules=rules, chain=chain)
+    stage = MonitorStage(options, chains)
     state, offset = MonitorState(table), 0
     stage.restore(state, [0], [])
     for begin in range(0, len(load.requests), POLL):

@@ -48,7 +48,10 @@ def inside(found: ChainFit) -> str:
 
 def share(found: ViolatingShare) -> str:
     """Return a share of sessions with its interval."""
-    return f"{found.violating:,} of {found.sessions:,} ({100 * found.low:.2g} to {100 * found.high:.2g} %)"
+    from ...predict.explaining.words import percent
+
+    low, high = (percent(each).removesuffix(" %") for each in (found.low, found.high))
+    return f"{found.violating:,} of {found.sessions:,} ({low} to {high} %)"
 
 
 def threshold(found: RiskThreshold) -> str:

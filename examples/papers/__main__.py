@@ -1,4 +1,7 @@
-"""`python -m tracline.examples.papers PAGE` computes the papers' figures and writes the page."""
+"""`python -m tracline.examples.papers PAGE [MODEL]` computes the papers' figures and writes the page.
+
+MODEL is the address of an OpenAI-compatible model, which is asked as well.
+"""
 
 from __future__ import annotations
 
@@ -8,4 +11,4 @@ from pathlib import Path
 from .page import page
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(page())
+    Path(sys.argv[1]).write_text(page(sys.argv[2] if len(sys.argv) > 2 else None))

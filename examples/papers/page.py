@@ -8,6 +8,7 @@ from random import Random
 from ...predict.estimation.sample_size import pac_local
 from . import prevention
 from .agents import Forgetful, Player, Policy, uniform
+from .asking import asking
 from .calibration import brier_skill
 from .enforcement import THRESHOLDS, enforced
 from .environments import Environment, RuleMonitor
@@ -30,9 +31,10 @@ INTERVENTIONS = (
 )
 
 
-def page() -> str:
-    """Return the page."""
-    return "\n".join([*_introduction(), *pro2guard(), *_enforcement(), *_trac(), *_left_out(), ""])
+def page(model: str | None = None) -> str:
+    """Return the page; `model` is the address of a model to ask as well."""
+    parts = (_introduction(), pro2guard(), _enforcement(), _trac(), asking(model), _left_out())
+    return "\n".join([*(line for part in parts for line in part), ""])
 
 
 def _introduction() -> Iterator[str]:
@@ -59,6 +61,7 @@ def pro2guard() -> Iterator[str]:
     yield ""
     yield "By hand, with 33 s0 = 31 s1 + s2, 33 s1 = s0 + 1 and 3 s2 = s0 + 1: 14/349, 11/349 and 121/349."
     yield "All of the risk is smoothing: without it nothing reaches s3."
+    yield from _figure_1_readings()
     yield from ("", "## Pro2Guard, table 2: a left turn", "")
     smooth, plain = LEFT_TURN.reaching("collision", 1), LEFT_TURN.reaching("collision", 0)
     names = {
@@ -84,6 +87,24 @@ def pro2guard() -> Iterator[str]:
         "No state of either chain reaches even the local bound H*, so nothing is claimed from it."
         if not any(_states_with_enough(chain) for chain in (fork, LEFT_TURN))
         else "States that reach H* still lack the factor (1.1 B)^2 of the rule."
+    )
+
+
+def _figure_1_readings() -> Iterator[str]:
+    """Yield the lines on other values of figure 1, and on what its runs exclude."""
+    unseen = 1 - 0.05 ** (1 / FORK_AND_MICROWAVE.counts["s0"]["s1"])
+    yield f"That none of 30 runs came to s3 excludes more than {100 * unseen:.1f} % from s0, at 95 %."
+    yield ""
+    yield "The valid successors are those that change at most one of the two propositions, and the end."
+    yield "P(s0 to s1) has the denominator 184 = 180 + 4, so s0 has four: s0, s1, one more, and the end."
+    yield "P(unsafe) has also been stated as 4/29 from s0, 43/87 from s1 and 353/1047 from s2."
+    yield (
+        "No valid successors give these together: 151/184 stay in s0 and 31/184 lead to s1, so P(unsafe) from"
+        " s0 is at least 31/33 of that from s1, and 4/29 is less than 31/33 of 43/87."
+    )
+    yield (
+        "None of the 4,096 choices of valid successors of s0, s1 and s2 gives 4/29 from s0, or 43/87 from s1;"
+        " four give 353/1047 from s2, with s3 a successor of s0, 43/1047 from s0 and 4/349 from s1."
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,14 +44,16 @@ def counted_rule(
     names: tuple[str, ...],
     agents: I32,
     rank: I64,
+    known: Collection[str] = (),
 ) -> Counted:
     """Return the counts of a rule; `agents` are the places of the tally's agents in `names`.
 
+    `known` are the symbols of a chain: a symbol that it has among its rare ones is that of these.
     Raises PredictError where the rule has too many contexts, or symbols that no rarity can join.
     """
     subject = watched.rules[rule]
     where = f"{subject.pack}/{subject.id}"
-    texts, letters = _texts(tally, where)
+    texts, letters = _texts(tally, where, known)
     symbols = tuple(sorted(letters))
     number = {text: place for place, text in enumerate(symbols)}
     steps: StepRows = watched.steps(rule)
@@ -101,17 +103,22 @@ class _Keys:
         return _Keys(parts[0] >> 3, parts[0] & 7, parts[1], parts[2], parts[3])
 
 
-def _texts(tally: RuleTally, where: str) -> tuple[dict[int, str], dict[str, SymbolLetters]]:
+def _texts(
+    tally: RuleTally, where: str, known: Collection[str]
+) -> tuple[dict[int, str], dict[str, SymbolLetters]]:
     """Return the text of each used symbol, and the letters of each text; the rarest share texts.
 
-    Which are rare depends on their uses and then on their texts.
+    Which are rare depends on their uses and then on their texts, after those that are `known`.
     """
     named = {code: of_slice(tally.texts[code // 2], bool(code % 2)) for code in tally.uses}
     letters = {code: tally.letters[code // 2]._replace(is_own=bool(code % 2)) for code in tally.uses}
-    if len(named) <= SYMBOLS_MAX:
-        return named, {text: letters[code] for code, text in named.items()}
     rare = {code: of_slice(RARE + letters[code].text, bool(code % 2)) for code in named}
-    order = sorted(named, key=lambda code: (-tally.uses[code], named[code]))
+    for code, text in named.items():
+        if text not in known and rare[code] in known:
+            named[code] = rare[code]
+    if len(set(named.values())) <= SYMBOLS_MAX:
+        return named, {text: letters[code] for code, text in named.items()}
+    order = sorted(named, key=lambda code: (named[code] not in known, -tally.uses[code], named[code]))
     whole = SYMBOLS_MAX
     while whole >= 0 and whole + len({rare[code] for code in order[whole:]}) > SYMBOLS_MAX:
         whole -= 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -66,17 +66,19 @@ class ChainTally:
         """Return the ids of the sessions, which their numbers in walks count."""
         return tuple(sorted(self._ids))
 
-    def counted(self) -> Iterator[Counted]:
-        """Yield the counts of the rules, in their order."""
+    def counted(self, known: Sequence[Collection[str]] = ()) -> Iterator[Counted]:
+        """Yield the counts of the rules, in their order; `known` are the symbols of a chain by rule."""
         names = sorted(self._agents)
         agents = np.array([names.index(name) for name in self._agents], dtype=np.int32)
         by_id = sorted(range(len(self._ids)), key=self._ids.__getitem__)
         rank = np.empty(len(by_id), dtype=np.int64)
         rank[by_id] = np.arange(len(by_id))
         for rule in range(len(self.watched.rules)):
-            yield self._counted_rule(rule, tuple(names), agents, rank)
+            yield self._counted_rule(rule, tuple(names), agents, rank, known[rule] if known else ())
 
-    def _counted_rule(self, rule: int, names: tuple[str, ...], agents: I32, rank: I64) -> Counted:
+    def _counted_rule(
+        self, rule: int, names: tuple[str, ...], agents: I32, rank: I64, known: Collection[str]
+    ) -> Counted:
         keys, counts = self._counts[rule].total()
         symbols = self._symbols[self.watched.rules[rule].pack]
         tally = RuleTally(
@@ -87,7 +89,7 @@ class ChainTally:
             keys,
             counts,
         )
-        return counted_rule(self.watched, rule, tally, self._store.parts(rule), names, agents, rank)
+        return counted_rule(self.watched, rule, tally, self._store.parts(rule), names, agents, rank, known)
 
     def _numbered(self, ids: tuple[str, ...]) -> I32:
         """Return new numbers for the distinct session ids of a bucket, by slot."""

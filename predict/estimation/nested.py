@@ -56,7 +56,16 @@ class NestedEstimate:
 
 def nested(counted: Counted, *, has_history: bool = True) -> NestedEstimate:
     """Return the estimate of a rule's counts; without history the machine's state decides nothing."""
-    return chosen_weights(counted, levels_of(counted, has_history=has_history))
+    return chosen_weights(counted, dividing(counted, levels_of(counted, has_history=has_history)))
+
+
+def dividing(counted: Counted, levels: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return the levels without those that divide no counts further than the level before.
+
+    So a memory formula that the state of the rule decides changes no probability.
+    """
+    groups = [len(np.unique(groups_of(counted, names)[counted.counts.contexts])) for names in levels]
+    return [names for place, names in enumerate(levels) if not place or groups[place] > groups[place - 1]]
 
 
 def over_labels(counted: Counted) -> NestedEstimate:
@@ -89,7 +98,7 @@ def jeffreys_top(counted: Counted) -> F64:
 
 
 def levels_of(counted: Counted, *, has_history: bool) -> list[tuple[str, ...]]:
-    """Return the columns of the levels; one that divides no group further is left out."""
+    """Return the columns of the levels, without memory and agents where there are none."""
     with_memory = any(counted.steps.memory)
     levels: list[tuple[str, ...]] = [("symbol",)]
     if has_history:

@@ -18,7 +18,8 @@ def pac_local(counts: Sequence[Sequence[int]], eps: float = 0.1, delta: float = 
     """
     if not (0 < eps < 1 and 0 < delta < 1):
         raise ValueError("eps and delta lie between 0 and 1")
-    scale = 2 / eps**2 * math.log(2 * len(counts) / delta) if counts else 0.0
+    # The square of a small eps is 0.
+    scale = 2 / eps / eps * math.log(2 * len(counts) / delta) if counts else 0.0
     return [_bound(row, scale, eps) if sum(row) else None for row in counts]
 
 

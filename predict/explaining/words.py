@@ -5,6 +5,8 @@ from __future__ import annotations
 
 def percent(share: float) -> str:
     """Return a share in per cent with the two digits that matter."""
+    if 0 < share < 0.0001:
+        return "under 0.01 %"
     return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
 
 

@@ -1,17 +1,18 @@
-"""The occurrences of a batch that are followed, and the rows of their events."""
+"""The occurrences of a batch that are followed, the rows of their events, and the runs before."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from ...rules.engine.sessions import numbers
-from ...rules.model.arrays import I32, I64
+from ...rules.model.arrays import I32, I64, U8
 from ...schemas.event import Kind
-from .followed_session import FollowedSession
+from .follow_loop import NO_SYMBOL_YET
+from .followed_session import BETWEEN, FollowedSession
 
 _END = [kind.value for kind in Kind].index(Kind.END.value)
 
@@ -74,3 +75,41 @@ def batch_slots(
         slots=of_rows,
         open=tuple(sorted(set(last.values()) - ended)),
     )
+
+
+class CarriedRuns:
+    """The runs of the slots that go on: `slots` are these, and the other arrays have a row for each.
+
+    Their symbols have numbers below `NO_SYMBOL_YET`, since events of the batch have numbers from 0 on.
+    """
+
+    def __init__(self, states: Sequence[FollowedSession | None], rules: int) -> None:
+        self._states = [(slot, state) for slot, state in enumerate(states) if state is not None]
+        self.slots: I64 = np.array([slot for slot, _ in self._states], dtype=np.int64)
+        self._texts: list[str] = []
+        bases: list[int] = []
+        for _, state in self._states:
+            bases.append(len(self._texts))
+            self._texts += state.symbols
+        self._bases = bases
+        shape = len(self._states), rules
+        data = b"".join([state.flags for _, state in self._states])
+        self.flags: U8 = np.frombuffer(data, dtype=np.uint8).reshape(shape)
+        places: I64 = np.array([state.lasts for _, state in self._states], dtype=np.int64).reshape(shape)
+        numbers = NO_SYMBOL_YET - 1 - np.array(bases, dtype=np.int64)[:, None] - places
+        self.symbols: I32 = np.where(places < 0, NO_SYMBOL_YET, numbers).astype(np.int32)
+        named = [state.rows.split(BETWEEN) for _, state in self._states]
+        self.rows: list[tuple[str, ...]] = list(zip(*named, strict=True)) if named else [()] * rules
+
+    def slices(self, place: int) -> list[tuple[int, str, str, int, int]]:
+        """Return slot, value, row, symbol and flags of each slice of the rule at a place."""
+        found: list[tuple[int, str, str, int, int]] = []
+        for (slot, state), base in zip(self._states, self._bases, strict=True):
+            for value, run in state.slices.get(place, {}).items():
+                symbol = NO_SYMBOL_YET if run.symbol < 0 else NO_SYMBOL_YET - 1 - base - run.symbol
+                found.append((slot, value, run.row, symbol, run.flags))
+        return found
+
+    def text(self, number: int) -> str | None:
+        """Return the symbol with a number below 0, None where there is none yet."""
+        return None if number == NO_SYMBOL_YET else self._texts[NO_SYMBOL_YET - 1 - number]

@@ -16,6 +16,9 @@ is no history.
 NO_SYMBOL = -1
 """The place of the symbol of a run without an event."""
 
+BETWEEN = " "
+"""The text between two names of rows."""
+
 
 class FollowedSlice(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """The run of a slice: the name of its row, the place of its last symbol, and its flags."""
@@ -28,17 +31,18 @@ class FollowedSlice(msgspec.Struct, array_like=True, frozen=True, gc=False):
 class FollowedSession(msgspec.Struct, array_like=True, frozen=True):
     """The open occurrence of a session as a chain's rules follow it.
 
-    `tables` is the `SessionFollower.tables` of the chain by whose rules and machines the lists go: each has
-    an element for every followed rule. `rows` are names of rows (`RowKey.text`), `symbols` are those of the
-    chain, and `lasts` the place of each rule's last one in them, `NO_SYMBOL` before its first event. `slices`
-    has the slices of rules by the place of the rule, and then by value.
+    `tables` is the `SessionFollower.tables` of the chain by whose rules and machines the rest goes, with an
+    element for each followed rule. `rows` are names of rows (`RowKey.text`), with `BETWEEN` between them, and
+    `symbols` are those of the chain. `lasts` has the place of each rule's last symbol in them, `NO_SYMBOL`
+    before its first event, and `flags` a byte for each rule. `slices` has the slices of rules by the place of
+    the rule, and then by value.
     """
 
     tables: str
     occurrence: int
     symbols: list[str]
-    rows: list[str]
+    rows: str
     lasts: list[int]
-    flags: list[int]
+    flags: bytes
     slices: dict[int, dict[str, FollowedSlice]] = {}
     version: Literal[1] = 1

@@ -102,6 +102,11 @@ def follow(
 ) -> Crossings:
     """Return the crossings of `follow_events`, which has these arguments; the memory changes."""
     room = len(events[0]) + 1
+    if not len(memory.links):
+        # Without slices an event is at most one crossing.
+        out = _room(room)
+        count = follow_events(spans, events, tables, SLICES_MAX, threshold, memory, out)
+        return _first(out, count)
     while True:
         after, out = _copied(memory), _room(room)
         count = follow_events(spans, events, tables, SLICES_MAX, threshold, after, out)
@@ -110,7 +115,12 @@ def follow(
         room = count
     for array, changed in zip(memory, after, strict=True):
         array[:] = changed
-    columns: list[Any] = [column[:count] for column in out]
+    return _first(out, count)
+
+
+def _first(crossings: Crossings, count: int) -> Crossings:
+    """Return the first ones of the crossings."""
+    columns: list[Any] = [column[:count] for column in crossings]
     return Crossings(*columns)
 
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ...rules.engine.kernel_loop import NO_SLICE, UNKNOWN_SLICE
-from ...rules.model.arrays import I32, I64
-from .batch_slots import BatchSlots
-from .follow_loop import NO_SYMBOL_YET, FollowMemory
+from ...rules.model.arrays import I32, U8
+from .batch_slots import BatchSlots, CarriedRuns
+from .follow_loop import FollowMemory
 from .followed_session import ABOVE, CUT, STOPPED
 from .follower import begun
 from .rule_tables import RuleTables
@@ -23,9 +23,11 @@ class RowSlices(NamedTuple):
     unknown: Sequence[bool]
 
 
-class RunState(NamedTuple):
-    """A run after a batch: the name of its row, its last symbol, and its flags."""
+class SliceState(NamedTuple):
+    """A slice after a batch: its slot and value, the name of its row, its last symbol, and its flags."""
 
+    slot: int
+    value: str
     row: str
     symbol: str | None
     flags: int
@@ -38,46 +40,58 @@ class RuleRuns:
     `for_each`. `event_slices` are the slice slots of the rows, and `values` the values of slice slots.
     """
 
-    def __init__(self, place: int, slots: BatchSlots, tables: RuleTables, slices: RowSlices | None) -> None:
-        self._place, self._tables, self._slots = place, tables, slots
-        self._restored: list[str] = []
+    def __init__(
+        self,
+        place: int,
+        slots: BatchSlots,
+        carried: CarriedRuns,
+        tables: RuleTables,
+        slices: RowSlices | None,
+    ) -> None:
+        self._tables, self._carried = tables, carried
+        self._count = len(slots.places)
         self._members: dict[tuple[int, str], int] = {}
-        self._carry_members()
+        before = [] if slices is None else carried.slices(place)
+        for slot, value, *_ in before:
+            self._members[slot, value] = len(self._members)
         self.event_slices: I32 = np.full(len(slots.rows), NO_SLICE, dtype=np.int32)
         if slices is not None:
-            self.event_slices[:] = list(self._of_rows(slices))
+            self.event_slices[:] = list(self._of_rows(slots, slices))
         self.values: list[str] = [value for _, value in self._members]
-        self.memory: FollowMemory = begun(len(slots.places), len(self._members))
-        self._restore()
+        self.memory: FollowMemory = begun(self._count, len(self._members))
+        if len(carried.slots):
+            self._restore(place)
+        if before:
+            self._restore_slices(before)
 
-    def states(self) -> list[RunState]:
-        """Return the state of each slot's own run."""
-        count = len(self._slots.places)
-        flags = self._flags(0, count) | self.memory.cut.astype(np.int64) * CUT
-        return self._run_states(0, flags.tolist())
+    @property
+    def names(self) -> list[str]:
+        """Return the name of the row of each slot's own run."""
+        return self._names(0, self._count)
 
-    def slices(self) -> list[dict[str, RunState]]:
-        """Return the states of each slot's slices that have begun, by value."""
-        found: list[dict[str, RunState]] = [{} for _ in self._slots.places]
-        if not self._members:
-            return found
-        first = len(self._slots.places)
-        flags: list[int] = self._flags(first, first + len(self._members)).tolist()
-        states = self._run_states(first, flags)
-        for (slot, value), state, is_born in zip(self._members, states, self.memory.born, strict=True):
-            if is_born:
-                found[slot][value] = state
-        return found
+    @property
+    def symbols(self) -> list[str | None]:
+        """Return the last symbol of each slot's own run."""
+        return self._symbols(0, self._count)
 
-    def _carry_members(self) -> None:
-        for slot, state in enumerate(self._slots.states):
-            if state is not None:
-                for value in state.slices.get(self._place, ()):
-                    self._members[slot, value] = len(self._members)
+    @property
+    def flags(self) -> U8:
+        """Return the flags of each slot's own run."""
+        return self._flags(0, self._count) | self.memory.cut.astype(np.uint8) * np.uint8(CUT)
 
-    def _of_rows(self, slices: RowSlices) -> Iterator[int]:
+    def slices(self) -> Iterator[SliceState]:
+        """Yield the slices that have begun."""
+        first, end = self._count, self._count + len(self._members)
+        names, symbols = self._names(first, end), self._symbols(first, end)
+        flags: list[int] = self._flags(first, end).tolist()
+        born: list[bool] = self.memory.born.tolist()
+        for place, (slot, value) in enumerate(self._members):
+            if born[place]:
+                yield SliceState(slot, value, names[place], symbols[place], flags[place])
+
+    def _of_rows(self, slots: BatchSlots, slices: RowSlices) -> Iterator[int]:
         """Yield the slice slot of each row."""
-        rows = zip(self._slots.slots.tolist(), slices.values, slices.unknown, strict=True)
+        rows = zip(slots.slots.tolist(), slices.values, slices.unknown, strict=True)
         for slot, value, is_unknown in rows:
             if is_unknown:
                 yield UNKNOWN_SLICE
@@ -86,48 +100,46 @@ class RuleRuns:
             else:
                 yield self._members.setdefault((slot, value), len(self._members))
 
-    def _restore(self) -> None:
-        """Fill the memory from the states before the batch."""
-        place, memory = self._place, self.memory
-        for slot, state in enumerate(self._slots.states):
-            if state is None:
-                continue
-            self._restore_run(slot, state.symbols, state.rows[place], state.lasts[place], state.flags[place])
-            memory.cut[slot] = bool(state.flags[place] & CUT)
-            for value, run in state.slices.get(place, {}).items():
-                member = self._members[slot, value]
-                run_slot = len(self._slots.places) + member
-                self._restore_run(run_slot, state.symbols, run.row, run.symbol, run.flags)
-                memory.born[member] = True
-                memory.links[member] = memory.heads[slot]
-                memory.heads[slot] = member
-                memory.sizes[slot] += 1
+    def _restore(self, place: int) -> None:
+        """Fill the memory of the slots that go on."""
+        carried, memory, row = self._carried, self.memory, self._tables.row
+        flags = carried.flags[:, place]
+        memory.rows[carried.slots] = [row(name) for name in carried.rows[place]]
+        memory.symbols[carried.slots] = carried.symbols[:, place]
+        memory.above[carried.slots] = flags & ABOVE != 0
+        memory.stopped[carried.slots] = flags & STOPPED != 0
+        memory.cut[carried.slots] = flags & CUT != 0
 
-    def _restore_run(self, run: int, symbols: Sequence[str], row: str, last: int, flags: int) -> None:
-        memory = self.memory
-        memory.rows[run] = self._tables.row(row)
-        if last >= 0:
-            # Events of this batch have numbers from 0 on.
-            self._restored.append(symbols[last])
-            memory.symbols[run] = NO_SYMBOL_YET - len(self._restored)
-        memory.above[run], memory.stopped[run] = bool(flags & ABOVE), bool(flags & STOPPED)
+    def _restore_slices(self, before: Sequence[tuple[int, str, str, int, int]]) -> None:
+        """Fill the memory of the slices that go on, which have the first slice slots."""
+        memory, first, end = self.memory, self._count, self._count + len(before)
+        owners, _, names, symbols, found = zip(*before, strict=True)
+        flags = np.array(found, dtype=np.uint8)
+        memory.rows[first:end] = [self._tables.row(name) for name in names]
+        memory.symbols[first:end] = symbols
+        memory.above[first:end] = flags & ABOVE != 0
+        memory.stopped[first:end] = flags & STOPPED != 0
+        memory.born[: len(before)] = True
+        heads: dict[int, int] = {}
+        links: list[int] = []
+        for member, slot in enumerate(owners):
+            links.append(heads.get(slot, NO_SLICE))
+            heads[slot] = member
+        memory.links[: len(before)] = links
+        memory.heads[list(heads)] = list(heads.values())
+        memory.sizes[:] = np.bincount(owners, minlength=self._count)
 
-    def _flags(self, first: int, end: int) -> I64:
+    def _names(self, first: int, end: int) -> list[str]:
+        names = self._tables.names()
+        rows: list[int] = self.memory.rows[first:end].tolist()
+        return [names[row] for row in rows]
+
+    def _symbols(self, first: int, end: int) -> list[str | None]:
+        texts, restored = self._tables.texts, self._carried.text
+        numbers: list[int] = self.memory.symbols[first:end].tolist()
+        return [texts[number] if number >= 0 else restored(number) for number in numbers]
+
+    def _flags(self, first: int, end: int) -> U8:
         """Return the flags of the runs from `first` to `end`."""
         above, stopped = self.memory.above[first:end], self.memory.stopped[first:end]
-        return above.astype(np.int64) * ABOVE | stopped.astype(np.int64) * STOPPED
-
-    def _run_states(self, first: int, flags: Sequence[int]) -> list[RunState]:
-        """Return the states of the runs from `first` on with these flags."""
-        end, names = first + len(flags), self._tables.names()
-        rows: list[int] = self.memory.rows[first:end].tolist()
-        symbols: list[int] = self.memory.symbols[first:end].tolist()
-        return [
-            RunState(names[row], self._symbol(symbol), flag)
-            for row, symbol, flag in zip(rows, symbols, flags, strict=True)
-        ]
-
-    def _symbol(self, number: int) -> str | None:
-        if number >= 0:
-            return self._tables.symbol(number)
-        return None if number == NO_SYMBOL_YET else self._restored[NO_SYMBOL_YET - number - 1]
+        return above.astype(np.uint8) * np.uint8(ABOVE) | stopped.astype(np.uint8) * np.uint8(STOPPED)

@@ -18,7 +18,8 @@ from .followed_risks import ContextRisk, FollowedRisks
 class RuleTables:
     """The tables of one rule over all distinct events that were added, whose codes follow one another.
 
-    `symbols` are those of the rule's pack, and `steps` is the rule's step table, which grows, too.
+    `symbols` are those of the rule's pack, and `steps` is the rule's step table, which grows, too. `texts`
+    has the symbols of the chain by their numbers in `FollowMemory.symbols`.
     """
 
     def __init__(
@@ -33,7 +34,7 @@ class RuleTables:
         self._symbols, self._steps = symbols, steps
         self._columns, self._own_columns = (np.empty(0, dtype=np.int32) for _ in range(2))
         self._marks: U8 = np.empty(0, dtype=np.uint8)
-        self._texts: list[str] = []
+        self.texts: list[str] = []
         self._rows: dict[str, int] = {}
         self._names: list[str] = []
         self._built: FollowTables | None = None
@@ -58,7 +59,7 @@ class RuleTables:
             for number in codes
             for is_own in (False, True)
         ]
-        self._texts += texts
+        self.texts += texts
         self._built = None
         is_stepped: list[bool] = (columns != NOT_SEEN).tolist()
         known = [any(map(self.risks.knows, texts[2 * code : 2 * code + 2])) for code in range(len(codes))]
@@ -79,10 +80,6 @@ class RuleTables:
         self._names += [row.text for row in self._steps.rows[len(self._names) :]]
         return self._names
 
-    def symbol(self, number: int) -> str:
-        """Return the symbol of the chain with a number of `FollowMemory.symbols`."""
-        return self._texts[number]
-
     def arrays(self) -> FollowTables:
         """Return the tables as the loop reads them."""
         if self._built is None:
@@ -94,7 +91,7 @@ class RuleTables:
                 marks=self._marks,
                 following=following,
                 verdicts=verdicts,
-                places=self.risks.places(self._texts, states.tolist(), memory),
+                places=self.risks.places(self.texts, states.tolist(), memory),
                 values=self.risks.values,
             )
         return self._built

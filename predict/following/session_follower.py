@@ -18,17 +18,26 @@ import polars as pl
 from ...rules.engine import kernel
 from ...rules.engine.letters import LabelWords, letters
 from ...rules.labels.few import REMEMBERED_MAX
-from ...rules.model.arrays import I32, I64
+from ...rules.model.arrays import I32, I64, Mask
 from ...schemas.event import Kind
 from ..counting.labelled_sessions import DistinctEvents
 from ..counting.sequences import SymbolNumbers
-from .batch_slots import BatchSlots, batch_slots
+from .batch_slots import BatchSlots, CarriedRuns, batch_slots
 from .follow_loop import UP, Crossings
 from .followed_chain import FollowedChain
 from .followed_risks import ContextRisk
-from .followed_session import ABOVE, CUT, NO_SYMBOL, STOPPED, WARNED, FollowedSession, FollowedSlice
+from .followed_session import (
+    ABOVE,
+    BETWEEN,
+    CUT,
+    NO_SYMBOL,
+    STOPPED,
+    WARNED,
+    FollowedSession,
+    FollowedSlice,
+)
 from .follower import RuleFollower, follow
-from .rule_runs import RowSlices, RuleRuns, RunState
+from .rule_runs import RowSlices, RuleRuns, SliceState
 from .rule_tables import RuleTables
 
 FOLLOW_COLUMNS = ("session_id", "occurrence", "seq", "kind", "history")
@@ -124,17 +133,20 @@ class SessionFollower:
         codes = self._numbered(labelled, slots.rows)
         over = labelled["seq"].to_numpy()[slots.rows] > kernel.EVENTS_MAX
         spans, slices = (slots.bounds[:-1], slots.bounds[1:]), self._slices(labelled, slots.rows)
+        carried = CarriedRuns(slots.states, len(self.rules))
         all_runs: list[RuleRuns] = []
         found: list[tuple[int, Crossings]] = []
         for place, (follower, tables) in enumerate(zip(self._followers, self._tables, strict=True)):
-            runs = RuleRuns(place, slots, tables, None if follower.key is None else slices[follower.key])
+            of_key = None if follower.key is None else slices[follower.key]
+            runs = RuleRuns(place, slots, carried, tables, of_key)
             events = codes, over, runs.event_slices
             threshold = follower.risks.threshold
             crossed = follow(tables.arrays(), threshold, spans, events, runs.memory)
             if len(crossed.events):
                 found.append((place, crossed))
             all_runs.append(runs)
-        warned = [[_was_warned(state, place) for place in range(len(self.rules))] for state in slots.states]
+        warned = np.zeros((len(slots.places), len(self.rules)), dtype=np.bool_)
+        warned[carried.slots] = carried.flags & WARNED != 0
         crossings = self._crossings(found, slots, all_runs, labelled["history"].to_list(), warned)
         unseen: list[int] = slots.rows[np.array(self._unseen, dtype=np.bool_)[codes]].tolist()
         return FollowedBatch(
@@ -143,9 +155,10 @@ class SessionFollower:
 
     def risks(self, state: FollowedSession) -> Iterator[CurrentRisk]:
         """Yield the risks of a state's rules now: for a rule with slices, that of each slice."""
+        rows = state.rows.split(BETWEEN)
         for place, tables in enumerate(self._tables):
             risks = tables.risks
-            run = FollowedSlice(state.rows[place], state.lasts[place], state.flags[place])
+            run = FollowedSlice(rows[place], state.lasts[place], state.flags[place])
             slices = state.slices.get(place)
             named = {None: run} if slices is None else slices
             for value, each in named.items():
@@ -202,7 +215,7 @@ class SessionFollower:
         slots: BatchSlots,
         runs: Sequence[RuleRuns],
         history: Sequence[bool],
-        warned: list[list[bool]],
+        warned: Mask,
     ) -> list[EventCrossing]:
         """Return the crossings in order; `warned` is by slot and place of a rule, and changes."""
         rows: list[int] = slots.rows.tolist()
@@ -216,52 +229,46 @@ class SessionFollower:
         crossings: list[EventCrossing] = []
         for row, place, value, slot, context, level in crossed:
             is_up = level == UP
-            is_first = is_up and not history[row] and not warned[slot][place]
-            warned[slot][place] |= is_first
+            is_first = is_up and not history[row] and not warned[slot, place]
+            warned[slot, place] |= is_first
             risk = self._followers[place].risks.at(context)
             crossings.append(EventCrossing(row, self.rules[place], value, risk, is_up, is_first))
         return crossings
 
     def _states(
-        self, slots: BatchSlots, runs: Sequence[RuleRuns], warned: Sequence[Sequence[bool]]
+        self, slots: BatchSlots, runs: Sequence[RuleRuns], warned: Mask
     ) -> dict[str, FollowedSession]:
         """Return the states of the open slots after the batch."""
-        unsliced = [each.states() for each in runs]
-        sliced = [each.slices() for each in runs]
+        rows = list(zip(*[each.names for each in runs], strict=True))
+        texts = list(zip(*[each.symbols for each in runs], strict=True))
+        flags = np.stack([each.flags for each in runs], axis=1) | warned.astype(np.uint8) * np.uint8(WARNED)
+        slices: dict[int, dict[int, list[SliceState]]] = {}
+        for place, each in enumerate(runs):
+            for state in each.slices():
+                slices.setdefault(state.slot, {}).setdefault(place, []).append(state)
         found: dict[str, FollowedSession] = {}
         for slot in slots.open:
-            symbols: dict[str, int] = {}
-            states = [each[slot] for each in unsliced]
+            # The first one has the place `NO_SYMBOL`.
+            symbols: dict[str | None, int] = {None: NO_SYMBOL}
             session_id, occurrence = slots.places[slot]
             found[session_id] = FollowedSession(
                 tables=self.tables,
                 occurrence=occurrence,
-                rows=[state.row for state in states],
-                lasts=[_place_of(state, symbols) for state in states],
-                flags=[
-                    state.flags | (WARNED if is_warned else 0)
-                    for state, is_warned in zip(states, warned[slot], strict=True)
-                ],
+                rows=BETWEEN.join(rows[slot]),
+                lasts=[symbols.setdefault(text, len(symbols) - 1) for text in texts[slot]],
+                flags=flags[slot].tobytes(),
                 slices={
                     place: {
-                        value: FollowedSlice(state.row, _place_of(state, symbols), state.flags)
-                        for value, state in sorted(each[slot].items())
+                        each.value: FollowedSlice(
+                            each.row, symbols.setdefault(each.symbol, len(symbols) - 1), each.flags
+                        )
+                        for each in sorted(states)
                     }
-                    for place, each in enumerate(sliced)
-                    if each[slot]
+                    for place, states in slices.get(slot, {}).items()
                 },
-                symbols=list(symbols),
+                symbols=[text for text in symbols if text is not None],
             )
         return found
-
-
-def _place_of(state: RunState, symbols: dict[str, int]) -> int:
-    """Return the place of a run's last symbol among those of its session, which has it from now on."""
-    return NO_SYMBOL if state.symbol is None else symbols.setdefault(state.symbol, len(symbols))
-
-
-def _was_warned(state: FollowedSession | None, place: int) -> bool:
-    return state is not None and bool(state.flags[place] & WARNED)
 
 
 def _tables_digest(chain: FollowedChain, rules: Sequence[int]) -> str:

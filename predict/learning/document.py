@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from ..folder.tables import RuleToWrite
+from ..validation.calibration import SCORES
 from ..validation.fit import ChainFit
 from ..validation.thresholds import RiskThreshold
 from .learn import ChainLearned
-from .learn_rule import RuleLearned
+from .learn_rule import RuleLearned, fit_warnings
 from .sample_sizes import SampleSizes
 
 DECIMALS = 9
@@ -39,6 +41,7 @@ def chain_document(chain: ChainLearned) -> dict[str, Any]:
         "events": learned.events,
         "inputs": {"files": learned.files, "sha256": learned.digest},
         "by": chain.learning.by,
+        "warnings": [text for rule in chain.rules for text in fit_warnings(rule)],
         "packs": dict(chain.rule_set.sources),
     }
 
@@ -61,17 +64,18 @@ def rules_to_write(chain: ChainLearned) -> list[RuleToWrite]:
 def rule_document(learned: RuleLearned, severity: str, *, is_held_out: bool) -> dict[str, Any]:
     """Return the evidence for the risks of a rule.
 
-    There is no threshold unless sessions were held out: those that a chain was learned from prove nothing
-    about its risks.
+    There is no threshold and no score unless sessions were held out: those that a chain was learned from
+    prove nothing about its risks.
     """
     horizons = learned.risks.table.horizons
-    thresholds = learned.thresholds if is_held_out else ()
+    thresholds, scores = (learned.thresholds, learned.scores) if is_held_out else ((), ())
     return {
         "severity": severity,
         "sessions": learned.sessions,
         "violating": learned.violating,
         "fit": [_fit(*each) for each in zip(horizons, learned.fits, strict=True)],
         "thresholds": [_threshold(*each) for each in zip(horizons, thresholds, strict=is_held_out)],
+        "scores": [_score(*each) for each in zip(horizons, scores, strict=is_held_out)],
         "sample_sizes": _sizes(learned.sizes),
     }
 
@@ -84,6 +88,11 @@ def _fit(within: int | None, fit: ChainFit) -> dict[str, Any]:
         "visits": fit.visits,
         "outside_visits": fit.outside_visits,
     }
+
+
+def _score(within: int | None, scores: Mapping[str, float]) -> dict[str, Any]:
+    counts = {name: int(scores[name]) for name in ("visits", "violating")}
+    return {"within": within, **counts, **{name: number(scores[name]) for name in SCORES}}
 
 
 def _threshold(within: int | None, found: RiskThreshold) -> dict[str, Any]:

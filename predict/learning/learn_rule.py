@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from ..chain.learned import Counted
 from ..risk.rule_risks import RuleRisks, rule_risks
 from ..validation.behaviour import violating_sessions
+from ..validation.calibration import point_scores
 from ..validation.context_intervals import ContextIntervals, context_intervals
 from ..validation.fit import ChainFit, chain_fit
 from ..validation.outcomes import outcomes
@@ -33,7 +35,7 @@ class LearnedFrom:
 
 @dataclass(frozen=True, slots=True)
 class RuleLearned:
-    """A rule of a learned chain; `fits` and `thresholds` are by horizon.
+    """A rule of a learned chain; `fits`, `scores` and `thresholds` are by horizon.
 
     Of the `sessions` of its walks that were seen whole, `violating` had a verdict against the agent.
     """
@@ -42,6 +44,7 @@ class RuleLearned:
     risks: RuleRisks
     intervals: ContextIntervals
     fits: tuple[ChainFit, ...]
+    scores: tuple[Mapping[str, float], ...]
     thresholds: tuple[RiskThreshold, ...]
     sizes: SampleSizes
     violating: int
@@ -62,6 +65,9 @@ def learn_rule(counted: Counted, options: LearnOptions) -> RuleLearned:
         risks=risks,
         intervals=intervals,
         fits=tuple(chain_fit(values[:, column], intervals, column) for column in columns),
+        scores=tuple(
+            point_scores(walks, found, values[:, column], within) for column, within in enumerate(horizons)
+        ),
         thresholds=tuple(
             risk_threshold(walks, found, values[:, column], MISS, options.confidence) for column in columns
         ),

@@ -106,14 +106,21 @@ def behaviour_change(
     """Return the change of a rule from the first chain's counts to the second's."""
     alignment = aligned(first, second)
     size, width = len(first.contexts), first.symbols.boundary + 1 + second.symbols.boundary
-    counts = _table(first, np.arange(size), np.arange(first.symbols.boundary + 1), (size, width))
-    others = _table(second, alignment.contexts, _nexts(first, alignment), (size, width))
-    tested = changed_contexts(_parallel(counts), _parallel(others), size)
+    counts = _transitions(first, np.arange(size), np.arange(first.symbols.boundary + 1))
+    others = _transitions(second, alignment.contexts, _nexts(first, alignment))
+    tested = changed_contexts(counts, others, size)
     places = np.flatnonzero(tested.is_changed)
     places = places[np.argsort(tested.p_values[places], kind="stable")]
     names = (*first.symbols.symbols, END, *second.symbols.symbols)
     changed = tuple(
-        _described(first, place, counts[place], others[place], names, float(tested.p_values[place]))
+        _described(
+            first,
+            place,
+            _row(counts, place, width),
+            _row(others, place, width),
+            names,
+            float(tested.p_values[place]),
+        )
         for place in places.tolist()
     )
     both = int((~np.isnan(tested.p_values)).sum())
@@ -126,18 +133,19 @@ def _nexts(first: Counted, alignment: Alignment) -> I64:
     return np.where(alignment.symbols == ABSENT, new, alignment.symbols)
 
 
-def _table(counted: Counted, contexts: I64, nexts: I64, shape: tuple[int, int]) -> I64:
-    """Return the counts of all folds by context and next symbol, in these numbers."""
-    found = np.zeros(shape, dtype=np.int64)
+def _transitions(counted: Counted, contexts: I64, nexts: I64) -> tuple[I64, I64, I64]:
+    """Return contexts, next symbols and counts in these numbers, with the contexts ascending."""
     rows = contexts[counted.counts.contexts]
-    known = rows != ABSENT
-    np.add.at(found, (rows[known], nexts[counted.counts.nexts[known]]), counted.counts.counts[known])
-    return found
+    order = np.argsort(rows, kind="stable")
+    order = order[rows[order] != ABSENT]
+    return rows[order], nexts[counted.counts.nexts[order]], counted.counts.counts[order]
 
 
-def _parallel(table: I64) -> tuple[I64, I64, I64]:
-    contexts, nexts = np.nonzero(table)
-    return contexts, nexts, table[contexts, nexts]
+def _row(transitions: tuple[I64, I64, I64], context: int, width: int) -> I64:
+    """Return the counts of a context by next symbol."""
+    contexts, nexts, counts = transitions
+    begin, end = np.searchsorted(contexts, [context, context + 1]).tolist()
+    return np.bincount(nexts[begin:end], counts[begin:end], width).astype(np.int64)
 
 
 def _described(

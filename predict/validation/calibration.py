@@ -96,6 +96,15 @@ def calibration(
     )
 
 
+def point_scores(walks: Walks, found: Outcomes, risks: F64, within: int | None) -> dict[str, float]:
+    """Return visits, violated ones and the scores of `calibration`, without intervals."""
+    sums = session_sums(walks, found, risks, within)
+    visits, violated = sums.totals()
+    values = _scores(sums.risks, visits[None, :], violated[None, :], _bins(visits))[:, 0]
+    counts = {"visits": float(visits.sum()), "violating": float(violated.sum())}
+    return counts | dict(zip(SCORES, values.tolist(), strict=True))
+
+
 def _bins(visits: F64) -> I64:
     """Return the bin of each risk: tenths of the visits, each risk where the middle of its visits lies."""
     middles = np.cumsum(visits) - visits / 2

@@ -16,9 +16,10 @@ SHARE_MIN = 0.9
 
 @dataclass(frozen=True, slots=True)
 class ChainFit:
-    """The fit for one horizon, over the contexts that some held-out session came to.
+    """The fit for one horizon, over the learned contexts that some held-out session came to.
 
-    `outside` are the contexts whose risk is not in their interval, those with most visits first.
+    Any other context has the interval from 0 to 1, which no risk is outside of. `outside` are the contexts
+    whose risk is not in their interval, those with most visits first.
     """
 
     contexts: int
@@ -41,7 +42,8 @@ def chain_fit(risks: F64, intervals: ContextIntervals, horizon: int) -> ChainFit
     """Return the fit of the risks at the column `horizon`."""
     low, high = intervals.low[:, horizon], intervals.high[:, horizon]
     visits = intervals.visits[:, horizon]
-    compared = (intervals.sessions[:, horizon] > 0) & ~np.isnan(risks)
+    has_interval = (low > 0) | (high < 1)
+    compared = (intervals.sessions[:, horizon] > 0) & has_interval & ~np.isnan(risks)
     outside = np.flatnonzero(compared & ((risks < low) | (risks > high)))
     return ChainFit(
         contexts=int(compared.sum()),

@@ -96,13 +96,18 @@ def risk_threshold(
         confidence=confidence,
         threshold=threshold,
         violating=int(violating.sum()),
-        violating_min=math.ceil(math.log(1 - confidence) / math.log(1 - miss)),
+        violating_min=_violating_min(miss, confidence),
         missed=int((warned_at < limit).sum()),
         others=int(others.sum()),
         warned_others=int((greatest[others] >= limit).sum()),
         left_out=int(cut.sum()),
         lead=_lead(sequences, violating & (least >= limit), limit),
     )
+
+
+def _violating_min(miss: float, confidence: float) -> int:
+    """Return the least number of violating sessions of which none missed is less likely than the error."""
+    return math.ceil(min(math.log1p(-confidence) / math.log1p(-miss), 2.0**62))
 
 
 def _last_passing(warned_at: F64, miss: float, confidence: float) -> float | None:

@@ -54,6 +54,13 @@
       document.getElementById("position").replaceChildren(parsed(event.data));
       moved = true;
     });
+    source.addEventListener("warnings", (event) => {
+      const warnings = document.getElementById("live-warnings");
+      if (warnings === null) return;
+      warnings.replaceChildren(...parsed(event.data).querySelectorAll("tr"));
+      document.getElementById("no-warning").hidden = true;
+      document.getElementById("some-warnings").hidden = false;
+    });
     source.addEventListener("error", () => {
       const gone = source.readyState === EventSource.CLOSED;
       state.textContent = gone ? "Live updates are off; reload the page." : "Disconnected; reconnecting.";

@@ -15,10 +15,12 @@ from sse_starlette import ServerSentEvent
 from ..ingest.server.open_files import FEEDS_MAX
 from . import queries
 from .answer_cache import AnswerCache
-from .queries import Position, VerdictRow
+from .queries import CrossingRow, Position, VerdictRow
 
 ROWS_MAX = 20
 """The latest verdicts that the overview lists and the feed sends at a time."""
+WARNINGS_MAX = 10
+"""The latest warnings that a page lists, and the feed sends."""
 POLL_S = 0.5
 
 
@@ -48,6 +50,7 @@ class FeedRenderer:
 
     rows: Callable[[list[VerdictRow]], str]
     position: Callable[[Position], str]
+    warnings: Callable[[list[CrossingRow]], str]
 
 
 async def feed(
@@ -58,18 +61,19 @@ async def feed(
     answers: AnswerCache,
     wait: Callable[[], Awaitable[None]],
 ) -> AsyncGenerator[ServerSentEvent]:
-    """Yield the verdicts after that number, and the position: those in the store first, then new ones.
+    """Yield the verdicts after that number, the position and the warnings: those in the store, then new ones.
 
-    With `breaches` yield violated and unmet verdicts only. `wait` is awaited between two polls of the store.
-    An event's id is the number of its newest verdict.
+    With `breaches` yield violated and unmet verdicts only. The position and the latest warnings come whole
+    when they change. `wait` is awaited between two polls of the store. An event's id is the number of its
+    newest verdict.
     """
-    version, shown = None, None
+    version, shown, warned = None, None, list[CrossingRow]()
     # A store that cannot be read ends the feed: the browser reconnects, and pages show the error.
     with suppress(sqlite3.Error), closing(await to_thread.run_sync(queries.connect, store)) as db:
         while True:
             now = await to_thread.run_sync(queries.version, db)
             if now != version:
-                new, where, is_fresh = await to_thread.run_sync(_news, db, answers, after, breaches)
+                new, where, is_fresh, latest = await to_thread.run_sync(_news, db, answers, after, breaches)
                 # A cached answer may be older than the change: poll once more.
                 version = now if is_fresh else None
                 if new:
@@ -78,12 +82,16 @@ async def feed(
                 if where != shown:
                     shown = where
                     yield ServerSentEvent(renderer.position(where), event="position")
+                if latest != warned:
+                    warned = latest
+                    yield ServerSentEvent(renderer.warnings(latest), event="warnings")
             await wait()
 
 
 def _news(
     db: sqlite3.Connection, answers: AnswerCache, after: int, breaches: bool
-) -> tuple[list[VerdictRow], Position, bool]:
-    """Return the new verdicts, the position, and whether the position is as new as they are."""
+) -> tuple[list[VerdictRow], Position, bool, list[CrossingRow]]:
+    """Return the new verdicts, the position, whether that is as new as they are, and the latest warnings."""
     new = queries.latest(db, ROWS_MAX, after=after, breaches=breaches)
-    return new, *answers.get("position", partial(queries.position, db))
+    warned = queries.warnings(db, WARNINGS_MAX)
+    return new, *answers.get("position", partial(queries.position, db)), warned

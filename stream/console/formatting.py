@@ -14,6 +14,7 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
 
+from ...predict.explaining import words
 from ...schemas.display import HIDDEN
 from ...schemas.time import NS, UNDATED, rfc3339
 
@@ -127,6 +128,16 @@ def apart(ns: int) -> str:
 def number(count: int) -> str:
     """Return a count with thousands separators."""
     return f"{count:,}"
+
+
+def horizon(within: int | None) -> str:
+    """Return a horizon in words."""
+    return "before its end" if within is None else words.horizon(within)
+
+
+def likely(risk: float) -> str:
+    """Return a risk in percent, with the two digits that matter."""
+    return words.percent(risk)
 
 
 def percent(rate: float | None) -> str:

@@ -16,17 +16,18 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ...predict.explaining.paths import PATHS_MAX
 from ...rules.engine.judge import CompiledRules
 from ...rules.model.rule import Rule
-from ...schemas.time import parse_time
+from ...schemas.time import parse_time, rfc3339
 from ..ingest.server.open_files import FEEDS_MAX
 from . import queries
 from .answer_cache import AnswerCache
-from .feed import POLL_S, ROWS_MAX, FeedRenderer, Feeds, feed
+from .feed import POLL_S, ROWS_MAX, WARNINGS_MAX, FeedRenderer, Feeds, feed
 from .filters import (
     EVENTS_SEARCHED_MAX,
     Filters,
@@ -41,6 +42,7 @@ from .overview import CountSessions, hours_asked, overview, rule_view
 from .queries import Position
 from .rates import HOUR, SessionCounts, Window
 from .replay import EVENTS_REPLAYED_MAX
+from .risks import PATHS_SHOWN, ServedChain, SessionRisks, risks_as_json
 from .session import sentence_of, session_view
 from .templates import FOLDER, templates
 
@@ -62,7 +64,10 @@ HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """The resources of the pages: the store's file, the rules, the address for spans, and the templates."""
+    """The resources of the pages: the store's file, the rules, the address for spans, and the templates.
+
+    `risks` are None without a learned chain.
+    """
 
     store: Path
     compiled: CompiledRules
@@ -70,6 +75,7 @@ class Console:
     templates: Environment
     feeds: Feeds
     answers: AnswerCache
+    risks: SessionRisks | None = None
 
     def page(self, template: str, status: int = 200, **context: Any) -> Response:
         """Return the rendered template."""
@@ -126,19 +132,23 @@ def routes(
     readers: Callable[[int], None] = lambda _count: None,
     feeds_max: int = FEEDS_MAX,
     is_live: bool = True,
+    chain: ServedChain | None = None,
 ) -> list[Route]:
     """Return the console over the store's SQLite file, as routes at the root of an application.
 
     `spans_to` is the address that empty pages show; `readers` gets the number of open feeds at each change,
     of which there are `feeds_max` at most. A store that does not change is not live: it has no feed. The
     store is only read; it must exist when a page is requested. The application does the authentication.
+    `chain` gives the risks of sessions.
     """
     made = templates(compiled.rules, is_live=is_live)
-    console = Console(store, compiled, spans_to, made, Feeds(readers, feeds_max), AnswerCache())
+    risks = None if chain is None else SessionRisks(chain)
+    console = Console(store, compiled, spans_to, made, Feeds(readers, feeds_max), AnswerCache(), risks)
     answering: dict[str, PageAnswer] = {
         "/": _overview,
         "/rules": _rules,
         "/rules/{pack}/{rule}": _rule,
+        "/api/sessions/{session_id:path}/risk": _risk,
         "/sessions": _sessions,
         "/sessions/{session_id:path}": _session,
         "/verdicts": _verdicts,
@@ -211,6 +221,8 @@ def _overview(console: Console, db: sqlite3.Connection, request: Request) -> Res
         given=given,
         everything=everything,
         limit=ROWS_MAX,
+        warned=None if console.risks is None else queries.warnings(db, WARNINGS_MAX),
+        warned_max=WARNINGS_MAX,
         **_rates(console, db, request, position),
     )
 
@@ -238,8 +250,23 @@ def _rule(console: Console, db: sqlite3.Connection, request: Request) -> Respons
         counts=queries.counts(db, (pack, name)),
         counted_max=queries.RECORDS_COUNTED_MAX,
         limit=VERDICTS_A_PAGE,
+        **_rule_risk(console, db, rule),
         **rule_view(rule, console.position(db), console.counting(db), hours_asked(request.query_params)),
     )
+
+
+def _rule_risk(console: Console, db: sqlite3.Connection, rule: Rule) -> dict[str, Any]:
+    """Return the threshold of a rule, its riskiest contexts and latest warnings, or nothing of them."""
+    name = rule.pack, rule.id
+    threshold = None if console.risks is None else console.risks.threshold(*name)
+    if console.risks is None or threshold is None:
+        return {"threshold": None}
+    return {
+        "threshold": threshold,
+        "contexts": console.risks.riskiest(*name),
+        "warned": queries.warnings(db, WARNINGS_MAX, rule=name),
+        "warned_max": WARNINGS_MAX,
+    }
 
 
 def _sessions(console: Console, db: sqlite3.Connection, request: Request) -> Response:
@@ -262,11 +289,30 @@ def _session(console: Console, db: sqlite3.Connection, request: Request) -> Resp
 
 
 def _session_page(console: Console, db: sqlite3.Connection, request: Request, session_id: str) -> Response:
-    view = session_view(console.compiled, db, session_id, request.query_params)
+    view = session_view(console.compiled, db, session_id, request.query_params, console.risks)
     if view is None:
         hint = "Its events may not be judged yet: they wait for the watermark."
         return console.missing("Unknown session.", hint)
     return console.page("session.html", **view)
+
+
+def _risk(console: Console, db: sqlite3.Connection, request: Request) -> Response:
+    """Return the risks of a session now as JSON, with `paths` continuations of each."""
+    session_id, asked = request.path_params["session_id"], _number(request, "paths")
+    if console.risks is None:
+        return JSONResponse({"error": "no chain is loaded: start with --predict CHAIN"}, 404)
+    known = queries.occurrences(db, session_id)
+    if not known:
+        return JSONResponse({"error": "no such session, or none of its events is judged yet"}, 404)
+    paths = PATHS_SHOWN if asked is None else min(asked, PATHS_MAX)
+    found = console.risks.now(queries.followed(db, session_id), paths)
+    document = {
+        "session_id": session_id,
+        "occurrence": rfc3339(known[0]),
+        "chain": console.risks.chain.followed.digest,
+        "rules": risks_as_json(found),
+    }
+    return JSONResponse(document)
 
 
 def _verdicts(console: Console, db: sqlite3.Connection, request: Request) -> Response:
@@ -331,7 +377,7 @@ class _Feed:
 def _news(console: Console, request: Request) -> AsyncGenerator[ServerSentEvent]:
     asked = request.headers.get("last-event-id") or request.query_params.get("after", "")
     parts: Any = console.templates.get_template("parts.html").module
-    renderer = FeedRenderer(rows=parts.verdict_rows, position=parts.position)
+    renderer = FeedRenderer(parts.verdict_rows, parts.position, parts.warning_rows)
     breaches = request.query_params.get("show") != "all"
     wait = partial(anyio.sleep, POLL_S)
     return feed(console.store, _whole(asked) or 0, breaches, renderer, console.answers, wait)

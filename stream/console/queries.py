@@ -13,10 +13,13 @@ from pathlib import Path
 
 import msgspec
 
+from ...predict.following.followed_session import FollowedSession
 from ...schemas.event import Event, Kind
 from ...schemas.instrumentations.census import SpanCensus
+from ...schemas.records.risk_crossing import RiskLevel
 from ...schemas.records.verdict_record import VerdictRecord, decode_verdict
 from ...schemas.verdict import Severity, Verdict
+from ..messages.session_state import followed_in
 from .filters import SqlCondition, joined
 from .rates import SessionCounts
 
@@ -58,6 +61,27 @@ class VerdictRow:
     seq: int
     time: int
     verdict: Verdict
+    severity: Severity
+    agent: str | None
+    history: bool
+    given: int
+
+
+@dataclass(frozen=True, slots=True)
+class CrossingRow:
+    """A row of the table `crossing` without the record; times in ns, `given` by the wall clock."""
+
+    number: int
+    id: str
+    level: RiskLevel
+    pack: str
+    rule: str
+    session_id: str
+    occurrence: int
+    seq: int
+    time: int
+    risk: float | None
+    threshold: float
     severity: Severity
     agent: str | None
     history: bool
@@ -158,6 +182,29 @@ def latest(
     conditions, values = joined(wanted)
     query = f"{_GIVEN} WHERE {conditions} ORDER BY number DESC LIMIT ?"
     return [_given(row) for row in db.execute(query, (*values, limit))]
+
+
+def warnings(
+    db: sqlite3.Connection, limit: int, *, after: int = 0, rule: tuple[str, str] | None = None
+) -> list[CrossingRow]:
+    """Return the crossings at which risks rose to their thresholds, newest first: numbers above `after`."""
+    wanted: list[SqlCondition] = [("number > ?", (after,)), ("level = ?", (RiskLevel.UP.value,))]
+    if rule is not None:
+        wanted.append(("pack = ? AND rule = ?", rule))
+    conditions, values = joined(wanted)
+    query = f"{_CROSSED} WHERE {conditions} ORDER BY number DESC LIMIT ?"
+    rows = (dict(zip(_CROSSING_FIELDS, row, strict=True)) for row in db.execute(query, (*values, limit)))
+    return [msgspec.convert(row, CrossingRow, strict=False) for row in rows]
+
+
+_CROSSING_FIELDS = tuple(CrossingRow.__dataclass_fields__)
+_CROSSED = f"SELECT {', '.join(_CROSSING_FIELDS)} FROM crossing"
+
+
+def followed(db: sqlite3.Connection, session_id: str) -> FollowedSession | None:
+    """Return the state of a session's open occurrence as its risks are followed, None where they are not."""
+    row = db.execute("SELECT state FROM session WHERE session_id = ?", (session_id,)).fetchone()
+    return None if row is None else followed_in(row[0])
 
 
 def version(db: sqlite3.Connection) -> int:

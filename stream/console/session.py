@@ -19,6 +19,7 @@ from ...schemas.time import parse_time
 from ...schemas.verdict import Verdict
 from . import queries
 from .replay import EVENTS_REPLAYED_MAX, RuleReplay, RuleSteps, replay
+from .risks import HEIGHT, PATHS_SHOWN, RISKS_SHOWN_MAX, WIDTH, SessionRisks
 from .statuses import SLICES_SHOWN_MAX, FollowedRule, followed_rule
 
 EVENTS_A_PAGE = 40
@@ -73,7 +74,11 @@ class Page:
 
 
 def session_view(
-    compiled: CompiledRules, db: sqlite3.Connection, session_id: str, query: Mapping[str, str]
+    compiled: CompiledRules,
+    db: sqlite3.Connection,
+    session_id: str,
+    query: Mapping[str, str],
+    risks: SessionRisks | None = None,
 ) -> dict[str, Any] | None:
     """Return the context of the session's page, None where the store has no such session or occurrence.
 
@@ -111,6 +116,28 @@ def session_view(
         "events": [_event_view(compiled, event, replays, records, chosen, rule) for event in shown],
         "replays": [(compiled.rules[replay.number], replay) for replay in replays],
         "replayed": len(replayed),
+        **_risks(risks, db, occurrence, replayed, is_latest=began == known[0]),
+    }
+
+
+def _risks(
+    risks: SessionRisks | None,
+    db: sqlite3.Connection,
+    occurrence: queries.OccurrenceSummary,
+    events: Sequence[Event],
+    *,
+    is_latest: bool,
+) -> dict[str, Any]:
+    """Return the risks of a session over its events, and those of an open one now."""
+    if risks is None:
+        return {"has_risks": False}
+    state = None if occurrence.closed or not is_latest else queries.followed(db, occurrence.session_id)
+    return {
+        "has_risks": True,
+        "risks_now": risks.now(state, PATHS_SHOWN, RISKS_SHOWN_MAX),
+        "courses": risks.drawn(events),
+        "risk_width": WIDTH,
+        "risk_height": HEIGHT,
     }
 
 

@@ -31,6 +31,8 @@ FILTERS = (
     formatting.clock,
     formatting.number,
     formatting.percent,
+    formatting.horizon,
+    formatting.likely,
     formatting.apart,
     formatting.laid_out,
 )

@@ -86,7 +86,7 @@ class AlertsDriver(TransactionalDriver[EncodedAlertsResult]):
 
     def status(self, owned: frozenset[int]) -> str:
         """Return the report about an assignment."""
-        return "is at work" if owned else "waits: another process is at work"
+        return "active" if owned else "standby: another process is active"
 
     def poll_beside(self, *, is_working: bool) -> None:
         """Read what was committed to the topic of alerts, as far as there is room for it."""

@@ -69,7 +69,7 @@ class GroupDriver(Protocol):
 
     def status(self, owned: frozenset[int]) -> str | None:
         """Return the report about an assignment."""
-        return f"goes on with partitions {', '.join(map(str, sorted(owned)))}" if owned else None
+        return f"assigned partitions {', '.join(map(str, sorted(owned)))}" if owned else None
 
     def poll_beside(self, *, is_working: bool) -> None:
         """Poll a topic whose records are not stepped, before every poll, with an assignment or without."""
@@ -262,7 +262,7 @@ class GroupProcess:
         """Take note that the broker did what it was asked for."""
         if self._is_away:
             self._is_away = False
-            self._runtime.report("Kafka answers again")
+            self._runtime.report("Kafka is reachable again")
 
     def _recover(self, error: KafkaError) -> bool:
         """Report an error, and go on from what was committed; return whether to do so at once.
@@ -278,7 +278,7 @@ class GroupProcess:
             hint = "let the collector compress with zstd or gzip, or install python-snappy or lz4"
             raise StreamError("TRL734", what, hint) from error
         if isinstance(error, CommitFailedError):
-            self._runtime.report("the group has assigned partitions of this process to others; joins again")
+            self._runtime.report("the group gave the partitions of this process to others; joining again")
             return True
         limit = self._policy.refusals_max
         if limit is not None and not error.retriable and not isinstance(error, FENCED):
@@ -288,7 +288,7 @@ class GroupProcess:
         self._driver.wait(is_assigned=bool(self._client.assignment.owned))
         if not self._is_away:
             self._is_away = True
-            self._runtime.report(f"Kafka: {type(error).__name__}; tries again until it answers")
+            self._runtime.report(f"Kafka: {type(error).__name__}; retrying until it answers")
         return False
 
     def _refusal(self, error: KafkaError) -> StreamError:

@@ -74,6 +74,6 @@ def rekey_process(
     reads_logs = Topic.LOGS in found
     if not reads_logs:
         hint = "make it with tracline stream topics --create, and start again, where spans lack their content"
-        runtime.report(f"reads no log records: {kafka.logs_topic} is missing; {hint}")
+        runtime.report(f"not reading log records: {kafka.logs_topic} is missing; {hint}")
     client = rekey_client(kafka, runtime, reads_logs=reads_logs)
     return rekey_over(client, names, sources, runtime, reads_logs=reads_logs)

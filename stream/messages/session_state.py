@@ -169,3 +169,17 @@ def decode(data: bytes, pages: Sequence[tuple[PagePlace, bytes]] = ()) -> Sessio
     followed = None if isinstance(stored, _EarlierState) else stored.followed
     judging = JudgingState(stored.rules, stored.applied_in, stored.carried, stored.rows, followed)
     return SessionState(session, judging)
+
+
+class _FollowedState(msgspec.Struct):
+    """The part of a stored state that following its risks continues from."""
+
+    followed: FollowedSession | None = None
+
+
+def followed_in(data: bytes) -> FollowedSession | None:
+    """Return the state of a session as its risks are followed, None where they are not.
+
+    Raises msgspec.MsgspecError where the bytes are damaged.
+    """
+    return msgspec.msgpack.decode(data[1:], type=_FollowedState).followed

@@ -12,6 +12,7 @@ from ..ingest.rejections import Reason
 from ..ingest.request import Encoding
 from ..messages.unjoined import Unjoined
 from .metrics import counter, gauge
+from .risk_metrics import RiskMetrics
 from .shared_metrics import ConnectionMetrics, JudgingMetrics, ProgressMetrics, SpanMetrics
 
 _WAYS = (
@@ -85,5 +86,6 @@ class ServeMetrics:
         self.connections = ConnectionMetrics(registry, OtlpTransport)
         self.progress = ProgressMetrics(registry)
         self.judging = JudgingMetrics(registry, rules)
+        self.risk = RiskMetrics(registry, self.judging.labels_of)
         self.store_bytes = gauge(registry, "store_bytes", "Size of the embedded store in bytes.")
         self.console_readers = gauge(registry, "console_readers", "Console pages with an open live feed.")

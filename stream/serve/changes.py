@@ -61,6 +61,7 @@ class StoreChanges:
         default_factory=list[tuple[str, int, int, int, str, bytes]]
     )
     verdicts: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
+    crossings: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
     statuses: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
     closes: list[tuple[int, str, int]] = field(default_factory=list[tuple[int, str, int]])
     dead_letters: list[DeadLetter] = field(default_factory=list[DeadLetter])

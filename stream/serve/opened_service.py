@@ -11,6 +11,7 @@ from starlette.middleware import Middleware
 
 from ...rules.engine.judge import CompiledRules
 from ..console import pages
+from ..console.risks import ServedChain
 from ..ingest.auth import GateMiddleware, gate_for
 from ..ingest.meter import OtlpTransport
 from ..ingest.server.connections import ConnectionLimits
@@ -22,9 +23,15 @@ from .service import PAGES_MAX, STOPPING_S
 
 
 async def serve_opened(
-    store: Path, compiled: CompiledRules, address: Address, report: Callable[[str], None]
+    store: Path,
+    compiled: CompiledRules,
+    address: Address,
+    report: Callable[[str], None],
+    chain: ServedChain | None = None,
 ) -> None:
     """Serve the console over a finished store on the address, until SIGTERM or SIGINT.
+
+    `chain` gives the risks of sessions.
 
     Raises StreamError where it cannot or must not listen on the address.
     """
@@ -33,7 +40,7 @@ async def serve_opened(
     anyio.to_thread.current_default_thread_limiter().total_tokens = PAGES_MAX
     metrics = ServeMetrics((rule.pack, rule.id) for rule in compiled.rules)
     app = Starlette(
-        routes=pages.routes(store, compiled, is_live=False),
+        routes=pages.routes(store, compiled, is_live=False, chain=chain),
         middleware=[Middleware(GateMiddleware, gate=gate, meter=metrics.receiver)],
         exception_handlers={404: lambda _request, _error: pages.missing_page()},
     )

@@ -27,6 +27,7 @@ from ...rules.model.rule import RuleSet
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS
 from ..console import pages
+from ..console.risks import ServedChain
 from ..ingest.auth import Gate, GateMiddleware, gate_for
 from ..ingest.grpc import grpc_server
 from ..ingest.http import routes as receiver_routes
@@ -59,7 +60,8 @@ STOPPING_S = 10
 class Service:
     """The rules, the state folder and the session settings of `tracline serve`.
 
-    `archive_for(id)` opens the archive of the store with that id; `report` logs a line.
+    `archive_for(id)` opens the archive of the store with that id; `report` logs a line. `chain` follows the
+    risks of the rules.
     """
 
     compiled: CompiledRules
@@ -67,6 +69,7 @@ class Service:
     settings: SessionSettings
     archive_for: Callable[[str], AbstractContextManager[ArchiveSink]]
     report: Callable[[str], None]
+    chain: ServedChain | None = None
 
 
 async def serve(service: Service, address: Address, grpc_port: int | None) -> None:
@@ -82,6 +85,9 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
     anyio.to_thread.current_default_thread_limiter().total_tokens = PAGES_MAX
     metrics, doctor = ServeMetrics((rule.pack, rule.id) for rule in service.compiled.rules), Doctor()
     metrics.store_bytes.set_function(partial(_size, service.store / FILE))
+    if service.chain is not None:
+        metrics.risk.chains_loaded.set(1)
+        metrics.risk.add_rules(service.chain.rules)
     with (
         using(service.store / FILE),
         closing(open_store(service.store, token_hex(32))) as store,
@@ -124,7 +130,8 @@ def _pipeline(
     )
     rules = RuleSet(service.compiled.rules, {})
     # Sessions that the release before began end as it would have judged them; all others begin again.
-    judge = SessionJudge(RuleSetJudge(service.compiled), cache(partial(judge_of_before, rules)), finish=True)
+    active = RuleSetJudge(service.compiled, chain=None if service.chain is None else service.chain.followed)
+    judge = SessionJudge(active, cache(partial(judge_of_before, rules)), finish=True)
     return Pipeline(store, judge, service.settings, runtime)
 
 
@@ -165,6 +172,7 @@ def _application(
                 spans_to=spans_to,
                 readers=metrics.console_readers.set,
                 feeds_max=feeds_max,
+                chain=service.chain,
             ),
         ],
         middleware=[Middleware(GateMiddleware, gate=gate, meter=metrics.receiver)],
@@ -226,6 +234,7 @@ def _count(
     for reason, records in batch.unjoined.items():
         spans.unjoined(reason, records)
     judging.count(batch.outputs)
+    metrics.risk.count(batch.outputs)
     judging.sessions_open.set(batch.open_sessions)
     if batch.received is not None:
         judging.delay.observe((now() - batch.received) / NS)

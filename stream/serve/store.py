@@ -133,12 +133,13 @@ class Store:
             self._db.execute(_ARCHIVED, (last, time))
 
     def prune(self, before: int) -> int:
-        """Delete events archived before that time, and their verdicts; return the number of events."""
+        """Delete what was archived before that time, with its verdicts; return the number of events."""
         with self._writing():
-            query = "SELECT max(event), max(verdict) FROM archived WHERE time < ?"
-            event, verdict = self._db.execute(query, (before,)).fetchone()
+            query = "SELECT max(event), max(verdict), max(crossing) FROM archived WHERE time < ?"
+            event, verdict, crossing = self._db.execute(query, (before,)).fetchone()
             self._db.execute(_STOOD, (event,))
             self._db.execute("DELETE FROM verdict WHERE number <= ?", (verdict,))
+            self._db.execute("DELETE FROM crossing WHERE number <= ?", (crossing,))
             self._db.execute("DELETE FROM archived WHERE event <= ?", (event,))
             return self._db.execute("DELETE FROM event WHERE id <= ?", (event,)).rowcount
 
@@ -152,6 +153,7 @@ class Store:
             self._put_traces(batch.traces)
             self._insert("event", "session_id, occurrence, seq, time, kind, row", batch.events)
             self._insert("verdict", VERDICT_COLUMNS, batch.verdicts, "OR IGNORE")
+            self._insert("crossing", _CROSSING_COLUMNS, batch.crossings, "OR IGNORE")
             self._db.executemany(_STATUS, batch.statuses)
             self._db.executemany(_CLOSED, batch.closes)
             dead_letters = [(dl.time, dl.place, dl.code, dl.reason, dl.sha256) for dl in batch.dead_letters]
@@ -215,6 +217,11 @@ VERDICT_COLUMNS = (
     "id, pack, rule, session_id, occurrence, seq, time, verdict, severity, agent, history, given, record"
 )
 
+_CROSSING_COLUMNS = (
+    "id, level, pack, rule, session_id, occurrence, seq, time, risk, threshold, severity, agent, history,"
+    " given, record"
+)
+
 _STATUS = """
 INSERT INTO standing (session_id, occurrence, pack, rule, agent, applied, violated, unjudged)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -228,7 +235,10 @@ SELECT CASE WHEN (SELECT count(*) FROM scope) < {SCOPES_MAX} OR EXISTS (SELECT 1
        THEN ? ELSE ? END, ?, ?
 WHERE true ON CONFLICT DO UPDATE SET spans = spans + excluded.spans, read = read + excluded.read
 """
-_ARCHIVED = "INSERT INTO archived SELECT ?, coalesce(max(number), 0), ? FROM verdict"
+_ARCHIVED = """
+INSERT INTO archived (event, time, verdict, crossing)
+SELECT ?, ?, (SELECT coalesce(max(number), 0) FROM verdict), (SELECT coalesce(max(number), 0) FROM crossing)
+"""
 _STOOD = """
 DELETE FROM standing WHERE (session_id, occurrence) IN
   (SELECT session_id, occurrence FROM event WHERE id <= ? AND kind = 'end')

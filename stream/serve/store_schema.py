@@ -5,7 +5,7 @@ Times are nanoseconds since the epoch. Everything that a batch changes is writte
 
 from __future__ import annotations
 
-VERSION = 3
+VERSION = 4
 """Version of the tables and of the codecs of their blobs; `serve` refuses a store of an unknown version."""
 
 SCOPES = """
@@ -32,6 +32,29 @@ CREATE TABLE trace_change (       -- changes of a trace since its state was writ
 );
 """
 
+CROSSINGS = """
+CREATE TABLE crossing (           -- crossings of risk; `record` is the line of risk.jsonl
+  number     INTEGER PRIMARY KEY AUTOINCREMENT,
+  id         TEXT NOT NULL UNIQUE,
+  level      TEXT NOT NULL,
+  pack       TEXT NOT NULL,
+  rule       TEXT NOT NULL,
+  session_id TEXT NOT NULL,
+  occurrence INTEGER NOT NULL,
+  seq        INTEGER NOT NULL,
+  time       INTEGER NOT NULL,
+  risk       REAL,                -- null where the rule can be violated no more
+  threshold  REAL NOT NULL,
+  severity   TEXT NOT NULL,
+  agent      TEXT,
+  history    INTEGER NOT NULL,
+  given      INTEGER NOT NULL,    -- wall clock
+  record     BLOB NOT NULL
+);
+CREATE INDEX crossing_session ON crossing (session_id, occurrence);
+CREATE INDEX crossing_rule ON crossing (pack, rule, number);
+"""
+
 MIGRATIONS = {
     1: f"""
 ALTER TABLE inbox ADD COLUMN signal TEXT NOT NULL DEFAULT 'spans';
@@ -40,6 +63,9 @@ ALTER TABLE quarantine ADD COLUMN signal TEXT NOT NULL DEFAULT 'spans';
     2: f"""
 ALTER TABLE session ADD COLUMN pages BLOB NOT NULL DEFAULT x'';
 {PAGES}""",
+    3: f"""
+ALTER TABLE archived ADD COLUMN crossing INTEGER NOT NULL DEFAULT 0;
+{CROSSINGS}""",
 }
 """The migration from each earlier version that is read to the next one."""
 
@@ -123,12 +149,13 @@ CREATE TABLE dead_letter (        -- requests and spans that could not be read o
   reason   TEXT NOT NULL,
   sha256   TEXT NOT NULL
 );
-CREATE TABLE archived (           -- rounds of archiving, with the last event and verdict of each
-  event   INTEGER PRIMARY KEY,
-  verdict INTEGER NOT NULL,
-  time    INTEGER NOT NULL        -- wall clock
+CREATE TABLE archived (           -- rounds of archiving, with the last event, verdict and crossing of each
+  event    INTEGER PRIMARY KEY,
+  verdict  INTEGER NOT NULL,
+  time     INTEGER NOT NULL,      -- wall clock
+  crossing INTEGER NOT NULL DEFAULT 0
 );
-{SCOPES}{PAGES}CREATE TABLE fact (               -- see stream/serve/store.py
+{SCOPES}{PAGES}{CROSSINGS}CREATE TABLE fact (               -- see stream/serve/store.py
   name  TEXT PRIMARY KEY,
   value BLOB NOT NULL
 ) WITHOUT ROWID;

@@ -7,6 +7,12 @@ first takes a small sample, which compiles all loops that it needs, or loads the
 from __future__ import annotations
 
 from ...archive.chunk import RuleTexts
+from ...predict.chain.contexts import UNSEEN
+from ...predict.counting.watched_rules import watch
+from ...predict.following.followed_chain import FollowedChain
+from ...predict.following.followed_risks import ContextRisk, FollowedRisks
+from ...predict.following.loaded_chains import LoadedChains
+from ...rules.model.rule import RuleSet
 from ...schemas.candidate import Candidate, Claim
 from ...schemas.event import Kind
 from ...schemas.settings import SessionSettings
@@ -20,6 +26,7 @@ from .monitor_step import MonitorOptions
 from .schedule import MonitorState
 
 _BYTES_MAX = 1 << 20
+_CHAIN = "0" * 64
 _RULES: RuleTexts = {
     "sample": """
 pack: sample
@@ -42,9 +49,14 @@ def compile_rekey_loops() -> None:
     located(b"")
 
 
-def compile_monitor_loops() -> None:
-    """Compile the loops of a monitor: it judges a session in two messages, in which rules are violated."""
-    stage = MonitorStage(MonitorOptions(SessionSettings(), 1, _BYTES_MAX, rules=_RULES))
+def compile_monitor_loops(*, follows: bool = False) -> None:
+    """Compile the loops of a monitor: it judges a session in two messages, in which rules are violated.
+
+    With `follows`, compile also those of a monitor that follows a chain.
+    """
+    chain = _CHAIN if follows else None
+    options = MonitorOptions(SessionSettings(), 1, _BYTES_MAX, rules=_RULES, chain=chain)
+    stage = MonitorStage(options, _SampleChains())
     table = _SampleTable()
     state = MonitorState(table)
     stage.restore(state, [0], [])
@@ -52,6 +64,23 @@ def compile_monitor_loops() -> None:
         result = stage.step(state, [_message(offset, time)])
         table.records.update(result.writes.get(0, ()))
         state.apply(result.writes)
+
+
+class _SampleChains(LoadedChains):
+    """A chain that gives every state of every rule one risk."""
+
+    def followed(self, digest: str, rule_set: RuleSet) -> FollowedChain:
+        """Return the chain of these rules."""
+        watched = watch(rule_set)
+        risks: dict[int, FollowedRisks] = {}
+        for number, rule in enumerate(rule_set.rules):
+            contexts = [
+                ContextRisk(UNSEEN, state, "", 0.5, 0.0, 1.0, 0, "state")
+                for state in range(len(watched.compiled.machines[number].next))
+            ]
+            digest_of_rule = watched.compiled.digests[number]
+            risks[number] = FollowedRisks(rule.pack, rule.id, digest_of_rule, 1, 0.5, contexts)
+        return FollowedChain(digest, watched, risks)
 
 
 class _SampleTable:

@@ -39,6 +39,7 @@ from ..messages.topics import Topic
 from .judge import Outputs
 from .monitor_step import MonitorOptions, MonitorStep, StepMessage
 from .result import StageResult
+from .rule_set_judge import chain_part
 from .rule_sets import RuleSets
 from .schedule import MonitorState, Write
 from .session_cache import SessionCache
@@ -110,11 +111,21 @@ class MonitorStage:
         return self._rule_sets.lacking(state)
 
     def under_other_rules(self, state: MonitorState) -> list[int]:
-        """Return the partitions whose rules in force are not those of the options."""
-        rules = self._options.rules
+        """Return the partitions whose rules in force are others than the options', or without their chain."""
+        rules, chain = self._options.rules, self._options.chain
+        if rules is None:
+            return []
+        texts = msgspec.json.encode(rules)
         active = {number: partition.facts.active for number, partition in state.partitions.items()}
-        stored = {n: state.table.get(rules_key(n, key)) for n, key in active.items() if key is not None}
-        return [n for n, texts in stored.items() if rules is not None and texts != msgspec.json.encode(rules)]
+        return [
+            number
+            for number, key in active.items()
+            if key is not None
+            and (
+                state.table.get(rules_key(number, key)) != texts
+                or (chain is not None and chain_part(key) != chain)
+            )
+        ]
 
     def step(
         self,

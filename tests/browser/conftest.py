@@ -16,7 +16,9 @@ import pytest
 import uvicorn
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from starlette.applications import Starlette
+from tracline.rules.engine.judge import CompiledRules
 from tracline.stream.console import pages
+from tracline.stream.console.risks import ServedChain
 
 from ..support.console_store import desk_sessions, fill, shipped
 
@@ -76,10 +78,12 @@ def served(tmp_path: Path, filled: Path) -> Iterator[Served]:
 
 
 @contextmanager
-def serving(store: Path, *, is_live: bool) -> Iterator[Served]:
-    """Serve the console over a store on a free port while the block runs."""
+def serving(
+    store: Path, *, is_live: bool, compiled: CompiledRules | None = None, chain: ServedChain | None = None
+) -> Iterator[Served]:
+    """Serve the console over a store on a free port while the block runs; the rules are those that ship."""
     app = Starlette(
-        routes=pages.routes(store, shipped(), is_live=is_live),
+        routes=pages.routes(store, compiled or shipped(), is_live=is_live, chain=chain),
         exception_handlers={404: lambda _request, _error: pages.missing_page()},
     )
     with socket.socket() as listening:

@@ -232,11 +232,25 @@ def test_the_bytes_do_not_depend_on_threads_files_or_memory(
 
     first = judged("whole", 1, 1, 1)
     assert judged("files", 2, 5, 1) == first
+    written: list[int] = []
+    write_buckets = spill.write_buckets
+
+    def noted(frame: pl.LazyFrame, folder: Path, count: int, seed: int = 0) -> None:
+        written.append(len(frame.collect()))
+        write_buckets(frame, folder, count, seed)
+
+    monkeypatch.setattr(spill, "write_buckets", noted)
     monkeypatch.setattr(spill, "BUCKET_ROWS", 60)
     monkeypatch.setattr(spill, "BUCKETS_MAX", 5)
     monkeypatch.setattr(spill, "PASS_ROWS", 100)
-    assert judged("buckets", 3, 4, 1) == first
-    assert judged("threads", 4, 4, 3) == first
+    assert judged("held", 3, 4, 1) == first
+    assert not written
+    for held_bytes in (0, 20_000):
+        monkeypatch.setattr(spill, "HELD_BYTES", held_bytes)
+        assert judged(f"buckets-{held_bytes}", 3, 4, 1) == first
+        assert judged(f"threads-{held_bytes}", 4, 4, 3) == first
+    # The rows of several passes are written together once they are too many to be held.
+    assert min(written) < max(written)
     assert len(first[0].splitlines()) > 500
 
 

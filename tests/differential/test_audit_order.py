@@ -193,6 +193,7 @@ def test_sessions_in_order_are_judged_like_sorted_ones(
     archive = archive_of(random, root / "archive", random.randint(5, 12), orderly, options.as_of)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(spill, "BUCKET_ROWS", random.choice([5, 20]))
+        patched.setattr(spill, "HELD_BYTES", random.choice([0, 2_000, 1 << 28]))
         patched.setattr(auditing, "FILE_ROWS_MIN", 0)
         patched.setattr(spill, "PASS_ROWS", random.choice([9, 25, 1000]))
         patched.setattr(late_columns, "ROWS_MAX", random.choice([1, 20, 1000]))

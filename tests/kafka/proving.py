@@ -18,21 +18,27 @@ from typing import Any
 from zlib import crc32
 
 import msgspec
+import orjson
 import polars as pl
 from kafka import KafkaProducer
 from tracline.archive.gaps import gaps
 from tracline.archive.manifest import read_manifest
+from tracline.schemas.records.risk_crossing import encode_crossing
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.kafka.settings import KafkaSettings, producing
-from tracline.stream.messages.codec import Activation, encode, partition_of
+from tracline.stream.messages.codec import Activation, Mark, encode, partition_of
 from tracline.stream.messages.record import Record
+from tracline.stream.messages.risk_messages import decode_risk
 from tracline.stream.messages.topics import Topic
 
+from ..support.brokers.reading import read
+from ..support.chains.conversation_chain import ABOVE
 from ..support.conversations.days import day
 from ..support.conversations.keyed import PARTITIONS, SOURCES, source_of
 from ..support.conversations.scripts import START_NS
+from ..support.evidence.bundle_lines import bundle_lines
 from ..support.processes import live
 from ..support.processes.live import arriving, places_of, wire
 from ..support.processes.serving import audit_of
@@ -221,11 +227,20 @@ class Sender:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Rekey, monitor and archive, which a user starts and restarts over one folder."""
+    """Rekey, monitor and archive, which a user starts and restarts over one folder.
+
+    The monitors follow the `chain`, if there is one.
+    """
 
     kafka: KafkaSettings
     pack: Path
     folder: Path
+    chain: Path | None = None
+
+    @property
+    def predicting(self) -> tuple[str, ...]:
+        """The options by which a monitor and an audit follow the chain."""
+        return () if self.chain is None else ("--predict", str(self.chain), "--above", str(ABOVE))
 
     @property
     def archive(self) -> Path:
@@ -238,12 +253,12 @@ class Pipeline:
 
     def monitor(self, name: str, fault: str | None = None) -> AbstractContextManager[Stage]:
         """Start a monitor."""
-        return self._start("monitor", name, fault, "--rules", str(self.pack))
+        return self._start("monitor", name, fault, "--rules", str(self.pack), *self.predicting)
 
     def disk_monitor(self, name: str, fault: str | None = None) -> AbstractContextManager[Stage]:
         """Start a monitor with its state on disk."""
         store = ("--store", "rocksdict", "--data", str(self.folder / "state"))
-        return self._start("monitor", name, fault, "--rules", str(self.pack), *store)
+        return self._start("monitor", name, fault, "--rules", str(self.pack), *self.predicting, *store)
 
     def archiver(self, name: str, fault: str | None = None) -> AbstractContextManager[Stage]:
         """Start an archiver, which writes files of some twenty rows."""
@@ -278,7 +293,27 @@ def assert_whole(pipeline: Pipeline, sender: Sender, found: MonitorOutput) -> No
     ends = rows.filter(pl.col("kind") == "end").group_by("session_id", "occurrence").len()
     assert ends["len"].to_list() == [1] * len({place[:2] for place in proof.places})
     assert gaps(read_manifest(archive)) == 0
-    assert audit_of(pipeline.folder, pipeline.pack, pipeline.folder / "bundle").keys() == proof.ids.keys()
+    bundle = pipeline.folder / "bundle"
+    audited = audit_of(pipeline.folder, pipeline.pack, bundle, *pipeline.predicting)
+    assert audited.keys() == proof.ids.keys()
+    if pipeline.chain is not None:
+        assert crossings(pipeline.kafka) == {line["id"]: line for line in bundle_lines(bundle, "risk.jsonl")}
+        assert rows["chain"].null_count() == 0
+
+
+def crossings(kafka: KafkaSettings) -> dict[str, dict]:
+    """The crossings of risk by id, as a reader has them that drops repeated messages by their marks."""
+    seen: dict[int, Mark] = {}
+    found: dict[str, dict] = {}
+    for record in read(kafka, kafka.topic(Topic.RISK)):
+        message = decode_risk(record.value)
+        if message.mark > seen.get(message.mark.partition, Mark(-1, -1, -1)):
+            seen[message.mark.partition] = message.mark
+            for crossing in message.crossings:
+                assert crossing.id not in found, "a crossing came twice above the mark"
+                found[crossing.id] = orjson.loads(encode_crossing(crossing))
+    assert len(found) > 50, "nothing would be shown"
+    return found
 
 
 def letters_of(found: MonitorOutput) -> dict[tuple[str, int, int], str]:

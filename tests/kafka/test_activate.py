@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tracline.predict.folder.load import load_chain
 from tracline.rules.model.digest import rule_set_digest
 from tracline.rules.packs.load import load_packs, load_texts
 from tracline.stream.error import StreamError
@@ -15,6 +17,8 @@ from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import TrialFault
 
 from ..support.brokers.reading import read
+from ..support.chains.small_chain import learned_chain
+from ..support.processes.rekeying import until
 from ..support.processes.stage import TIMEOUT_S, ran, running
 
 pytestmark = pytest.mark.slow
@@ -81,6 +85,36 @@ def test_rules_of_the_start_that_are_larger_are_refused(topics: KafkaSettings, t
     done = ran(topics, "monitor", "--rules", tmp_path / "small.yaml")
     assert done.returncode == 2
     assert "TRL734" in done.stderr
+
+
+def test_a_chain_comes_into_force_where_every_monitor_has_it(topics: KafkaSettings, tmp_path: Path) -> None:
+    """One that lacks it is named as such; `--force` activates anyway, and the monitor judges on (TRL805)."""
+    chain = learned_chain(tmp_path)
+    words = ["activate", tmp_path / "desk.yaml", "--predict", chain]
+    nobody = ran(topics, *words)
+    assert nobody.returncode == 2
+    assert "TRL805" in nobody.stderr
+    assert "no monitor is live" in nobody.stderr
+    logs = tmp_path / "one.log", tmp_path / "lacking.log"
+    with running(topics, logs[0], "monitor", "--timeout-s", TIMEOUT_S, "--predict", str(tmp_path)):
+        until("it has joined", lambda: "goes on with" in logs[0].read_text())
+        done = ran(topics, *words)
+        assert done.returncode == 0, done.stderr
+        with running(topics, logs[1], "monitor", "--timeout-s", TIMEOUT_S):
+            until("it has joined", lambda: "goes on with" in logs[1].read_text())
+            assert "1 of 2 live monitors lack the chain" in ran(topics, *words).stderr
+            forced = ran(topics, *words, "--force")
+            assert forced.returncode == 0, forced.stderr
+            until("it reports the chain", lambda: "TRL805" in logs[1].read_text())
+    named = {chain_of(record) for record in read(topics, topics.topic(Topic.EVENTS))}
+    assert named == {load_chain(chain).digest}
+
+
+def chain_of(record: Any) -> str | None:
+    """The digest of the chain that an activation names."""
+    message = decode(record.value)
+    assert isinstance(message, Activation)
+    return message.chain_digest
 
 
 POISON = """\

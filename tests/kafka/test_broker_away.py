@@ -32,10 +32,10 @@ pytestmark = pytest.mark.slow
 SHARED_S = 90.0
 """The time for a group to divide its partitions: for `DELIVERY_MS` a producer may keep one of them."""
 PROCESSES = {
-    "rekey": "goes on with partitions",
-    "monitor": "goes on with partitions",
-    "archive": "goes on with partitions",
-    "alerts": "is at work",
+    "rekey": "assigned partitions",
+    "monitor": "assigned partitions",
+    "archive": "assigned partitions",
+    "alerts": "alerts: active",
 }
 """Each process, and its report once it works."""
 WAITING = "waiting for the broker"
@@ -208,7 +208,7 @@ def until_shared(stage: Stage) -> None:
     """Wait until the process has some of the partitions, and others the rest."""
 
     def is_shared() -> bool:
-        assigned = re.findall(r"goes on with partitions (.*)", stage.log.read_text())
+        assigned = re.findall(r"assigned partitions (.*)", stage.log.read_text())
         return bool(assigned) and len(assigned[-1].split()) < SOURCES
 
     until(f"{stage.log.stem} has some partitions", is_shared, within_s=SHARED_S)

@@ -30,6 +30,7 @@ from tracline.stream.process.faultpoints import AlertFault, ArchiveFault, Monito
 
 from ..support.alerting import Alerting
 from ..support.brokers.reading import is_read, read
+from ..support.chains.conversation_chain import conversation_chain
 from ..support.conversations.days import day
 from ..support.conversations.keyed import PARTITIONS
 from ..support.processes.rekeying import make_topics, until, until_carried
@@ -169,7 +170,7 @@ class Killing:
                 return ("--instance", "kept") if slot.number == 1 else ()
             case "monitor":
                 store = ("--store", "rocksdict", "--data", str(folder / "state")) if slot.number == 1 else ()
-                return ("--rules", str(self.pipeline.pack), *store)
+                return ("--rules", str(self.pipeline.pack), *self.pipeline.predicting, *store)
             case "archive":
                 return ("--archive", str(self.pipeline.archive), "--rows", "20", "--every-s", "2")
             case _:
@@ -206,7 +207,8 @@ def test_killed_at_any_time_nothing_is_lost_and_nobody_gives_up(
     """Live, archive and audit find what the conversations were; no process ended but by a kill."""
     make_topics(kafka)
     random, began = Random(f"kills {SEED}"), time.monotonic()
-    killing = Killing(Pipeline(kafka, made.pack, tmp_path), random)
+    chain = conversation_chain(tmp_path, made.pack)
+    killing = Killing(Pipeline(kafka, made.pack, tmp_path, chain), random)
     with closing(Sender(kafka, made)) as sender, closing(Listener(kafka)) as listener, closing(killing):
         killing.start_all()
         feed_and_kill(killing, sender)

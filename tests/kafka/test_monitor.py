@@ -333,8 +333,9 @@ def test_state_that_does_not_fit_is_refused(kafka: KafkaSettings, case: Case, tm
 
 
 def settled(stage: Stage, times: int) -> None:
-    """Wait until the process has gone on with its partitions that often."""
-    wait(stage, lambda: len(re.findall("goes on with|has no", stage.log.read_text())) >= times)
+    """Wait until the process has reported its partitions that often."""
+    reports = r"assigned partitions|no partition assigned"
+    wait(stage, lambda: len(re.findall(reports, stage.log.read_text())) >= times)
 
 
 def until_committed(kafka: KafkaSettings, stage: Stage) -> None:

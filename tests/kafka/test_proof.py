@@ -15,6 +15,7 @@ from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.process.faultpoints import ArchiveFault, MonitorFault, RekeyFault
 
 from ..support.brokers.reading import is_read
+from ..support.chains.conversation_chain import conversation_chain
 from ..support.processes.rekeying import make_topics, until, until_carried
 from ..support.processes.stage import Stage
 from ..support.truth.conversations import write_pack
@@ -63,6 +64,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Proof:
     return proof(write_pack(tmp_path_factory.mktemp("pack")))
 
 
+@pytest.fixture(scope="module")
+def chain(made: Proof) -> Path:
+    """A chain of the pack."""
+    return conversation_chain(made.pack.parent, made.pack)
+
+
 @pytest.fixture(autouse=True)
 def sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     """The settings of sessions that every process has, and the audit."""
@@ -71,11 +78,14 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_killed_at_every_place_it_finds_what_was_done(
-    kafka: KafkaSettings, made: Proof, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kafka: KafkaSettings, made: Proof, chain: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Rekey, monitor and archiver die at each place in turn, all at a time, while spans come and poison."""
+    """Rekey, monitor and archiver die at each place in turn, all at a time, while spans come and poison.
+
+    The monitors follow a chain: its crossings are those of an audit of the archive.
+    """
     make_topics(kafka)
-    pipeline = Pipeline(kafka, made.pack, tmp_path)
+    pipeline = Pipeline(kafka, made.pack, tmp_path, chain)
     deaths: list[StrEnum] = []
     with (
         closing(Sender(kafka, made)) as sender,

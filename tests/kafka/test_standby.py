@@ -20,7 +20,7 @@ from .conftest import need_own
 
 pytestmark = pytest.mark.slow
 WATERMARK = "tracline_watermark_timestamp_seconds"
-WAITS = "waits: another process is at work"
+WAITS = "standby: another process is active"
 
 
 PATIENT = {"group.initial.rebalance.delay.ms": 2000, "group.min.session.timeout.ms": 6000}

@@ -10,6 +10,7 @@ import pytest
 from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs
 
+from ..support.chains.chain_of_conversations import learned_chain
 from ..support.processes.live import Live
 from ..support.truth.conversations import write_pack
 
@@ -18,6 +19,12 @@ from ..support.truth.conversations import write_pack
 def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The pack as a file."""
     return write_pack(tmp_path_factory.mktemp("pack"))
+
+
+@pytest.fixture(scope="module")
+def chain(pack: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A chain of the pack's rules as a folder."""
+    return learned_chain(tmp_path_factory.mktemp("chain"), pack)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The process killed at every place of the registry of faults: nothing acknowledged is lost, nothing doubled.
 
-What must be found comes from the conversations, not from another run of the product.
+What must be found comes from the conversations, not from another run of the product. A chain is loaded: the
+crossings are those of an audit of the archive, which `tests/differential/` compares with plain Python.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from pathlib import Path
 from random import Random
 
 import httpx
+import orjson
 import polars as pl
 import pytest
 from tracline.archive.manifest import read_manifest
+from tracline.batch.prepare.options import AuditOptions
 from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.process.faultpoints import ServeFault
 
+from ..support.chains.chain_of_conversations import ABOVE, audited_crossings
 from ..support.conversations.scripts import START_NS, random_session
 from ..support.conversations.span_plan import Keys, Manner
 from ..support.processes.live import arriving, audited, places_of, wire
@@ -100,7 +104,7 @@ class Sender:
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", KILLED_AT)
 def test_a_process_that_is_killed_goes_on_where_it_was(
-    fault: ServeFault, work: Work, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    fault: ServeFault, work: Work, pack: Path, chain: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Killed there the first time it comes, and once more later; then the verdicts are those of the truth.
 
@@ -108,19 +112,34 @@ def test_a_process_that_is_killed_goes_on_where_it_was(
     """
     sender, deaths = Sender(work), []
     for turn, times in enumerate((1, LATER.get(fault, 3)), start=1):
-        with running(tmp_path, pack, sessions=SESSIONS, fault=f"{fault}:{times}") as serving:
+        options = ("--predict", str(chain), "--above", str(ABOVE))
+        with running(tmp_path, pack, *options, sessions=SESSIONS, fault=f"{fault}:{times}") as serving:
             sender.send(serving, until=REQUESTS - 6 + 3 * turn if fault in LATER else REQUESTS)
             if serving.process.poll() is None:
                 serving.process.terminate()
             assert serving.ended() == SIGKILLED, f"the process never came to {fault}:{times}"
             deaths.append(sender.acknowledged)
-    with running(tmp_path, pack, sessions=SESSIONS) as serving:
+    with running(tmp_path, pack, *options, sessions=SESSIONS) as serving:
         sender.send(serving)
         assert serving.stop() == 0, serving.log
     assert sender.acknowledged == REQUESTS
     check(work, pack, tmp_path)
+    check_crossings(pack, chain, tmp_path)
     with capsys.disabled():
         print(f"\n{fault}: killed after {deaths} of {REQUESTS} were acknowledged; {len(work.ids)} verdicts")
+
+
+def check_crossings(pack: Path, chain: Path, folder: Path) -> None:
+    """The store has each crossing of an audit of the archive once."""
+    options = AuditOptions(idle_s=IDLE_S)
+    lines = audited_crossings(folder / "archive", pack, chain, folder / "risks", options)
+    found = [orjson.loads(row[0]) for row in rows(folder, "SELECT record FROM crossing")]
+    assert sorted(found, key=_id) == sorted(lines, key=_id)
+    assert len(found) > 5
+
+
+def _id(line: dict) -> str:
+    return line["id"]
 
 
 def check(work: Work, pack: Path, folder: Path) -> None:

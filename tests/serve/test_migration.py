@@ -16,6 +16,7 @@ from tracline.stream.serve.rows import frame_of
 from tracline.stream.serve.store import FILE
 from tracline.stream.serve.store_schema import VERSION
 
+from ..support.chains.chain_of_conversations import followed
 from ..support.conversations.scripts import START_NS, random_session
 from ..support.conversations.span_plan import Manner
 from ..support.processes.live import Live, Sent, places_of, schedule
@@ -26,6 +27,8 @@ STORED = FOLDER / "store_of_version_1.sql"
 """A store of version 1: half of a conversation waits as spans, the other half as a request."""
 STORED_2 = FOLDER / "store_of_version_2.sql.zst"
 """A store of version 2 after `BEFORE` requests of `sent_2()`, with the next two in its inbox."""
+STORED_3 = FOLDER / "store_of_version_3.sql.zst"
+"""The same of version 3."""
 BEFORE = 24
 PLAYED = PlayedSession(paced(random_session(51, turns=1), START_NS, 1), Manner())
 
@@ -89,5 +92,32 @@ def test_serve_continues_a_store_of_version_2(pack: Path, tmp_path: Path) -> Non
         assert ids | live.records.keys() == true_ids(PLAYED_2, pack).keys()
         assert live.store.fact("version") == VERSION
     assert min(before, sessions, len(ids)) > 0
+    Live(tmp_path / "new", compiled).close()
+    assert schema(state) == schema(tmp_path / "new" / "state")
+
+
+def test_serve_continues_a_store_of_version_3_with_a_chain(pack: Path, chain: Path, tmp_path: Path) -> None:
+    """Every verdict is given. A session that began without a chain is not followed, and a later one is."""
+    state = tmp_path / "old" / "state"
+    stored(state, zstandard.decompress(STORED_3.read_bytes()).decode())
+    with closing(sqlite3.connect(state / FILE)) as db:
+        ids = {row[0] for row in db.execute("SELECT id FROM verdict")}
+        begun = {row[0] for row in db.execute("SELECT session_id FROM event WHERE seq = 1")}
+    later = [
+        PlayedSession(paced(answered_once(random_session(seed)), START_NS + 86_400 * NS, 15), Manner())
+        for seed in (51, 267, 12)
+    ]
+    compiled = compile_rule_set(load_packs([pack]))
+    with closing(Live(tmp_path / "old", compiled, chain=followed(chain, pack))) as live:
+        live.play(sent_2()[BEFORE + 2 :], Random(6), restarts=True)
+        live.play(schedule(later, Random(4)), Random(6))
+        live.finish()
+        assert ids | live.records.keys() == true_ids([*PLAYED_2, *later], pack).keys()
+        assert live.store.fact("version") == VERSION
+    with closing(sqlite3.connect(state / FILE)) as db:
+        warned = {row[0] for row in db.execute("SELECT session_id FROM crossing")}
+    assert begun
+    assert warned
+    assert not warned & begun
     Live(tmp_path / "new", compiled).close()
     assert schema(state) == schema(tmp_path / "new" / "state")

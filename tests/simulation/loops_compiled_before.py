@@ -31,17 +31,19 @@ def main() -> None:
     event.register("numba:compile", compiled)
     compile_rekey_loops()
     rekey = len(compiled.names)
-    compile_monitor_loops()
+    compile_monitor_loops(follows=True)
     monitor = len(compiled.names) - rekey
     # Some of its modules call loops when they are imported.
     from tracline.rules.packs.load import load_packs, shipped_packs
 
     from benchmarks.live.stages import loads, polls
 
+    from ..support.chains.chains_by_symbol import ChainsByState
+
     compiled.names.clear()
     rules = dict(load_packs(shipped_packs()).sources)
     for load in loads(600):
-        for _ in polls(load, rules, None):
+        for _ in polls(load, rules, chains=ChainsByState()):
             pass
     print(rekey, monitor, *compiled.names)
 

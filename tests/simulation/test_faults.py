@@ -187,7 +187,7 @@ def test_refusals_in_a_row_end_the_process() -> None:
         bed.turn(slot, times=60)
     assert bed.setting.hits["TRL734"] >= 1
     assert refused["commit"] >= 7
-    assert any("Kafka answers again" in line for line in slot.lines)
+    assert any("Kafka is reachable again" in line for line in slot.lines)
 
 
 def test_a_process_whose_instance_runs_twice_ends() -> None:
@@ -217,7 +217,7 @@ def test_a_broker_that_is_away_is_waited_for() -> None:
     assert is_read(bed, "rekey", Topic.SPANS, 5)
     assert [line.partition(":")[0] for line in slot.lines if "Kafka" in line] == [
         "Kafka",
-        "Kafka answers again",
+        "Kafka is reachable again",
     ]
 
 

@@ -7,10 +7,17 @@ import random
 import subprocess
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 
 import numpy as np
+import orjson
 import pytest
+from click.testing import CliRunner
+from tracline.cli import tracline
+from tracline.examples.desk.bot import Desk, conversations
+from tracline.examples.desk.formats import event_frame
+from tracline.predict import load_chain
 from tracline.predict.chain.learned import Counted
 from tracline.predict.estimation.options import EstimateOptions
 from tracline.predict.explicit.chain import ExplicitChain, Transition, explicit_chain
@@ -20,6 +27,7 @@ from tracline.predict.explicit.prism import to_prism
 from tracline.predict.explicit.solution import violating
 from tracline.predict.explicit.solve import reach, reach_within
 from tracline.predict.explicit.transitions import to_lab, to_tra
+from tracline.predict.folder.learned_chain import RuleChain
 from tracline.predict.risk.product_chain import product_chain
 from tracline.predict.risk.rule_risks import RiskOptions, rule_risks
 from tracline.predict.validation.model_chain import model_chain
@@ -32,6 +40,7 @@ pytestmark = [pytest.mark.storm, pytest.mark.slow]
 
 PYTHON = Path(__file__).parents[2] / ".storm" / "bin" / "python"
 CHAINS = 200
+PACKS = ("customer-service", "tool-hygiene", "privacy")
 LEAST_END = 1e-9
 """Storm's intervals have no lower end of 0."""
 LEAST_OF_COUNTS = 1e-3
@@ -174,6 +183,46 @@ def test_risks_of_learned_chains(alpha: float | None) -> None:
         risks += values.size
     print(f"{risks} risks of {CHAINS} learned chains")
     assert risks > 4_000
+
+
+def ran(*words: str) -> None:
+    """Run a command, which must not fail."""
+    done = CliRunner().invoke(tracline, words)
+    assert done.exit_code == 0, done.output
+
+
+def test_exported_products_of_the_desk(tmp_path: Path) -> None:
+    """Storm reads what `tracline predict export` writes of each shipped rule, and finds the stored risks.
+
+    They are those of all contexts in a .tra file, and that of the start in PRISM's, to 1e-6.
+    """
+    archive, folder = tmp_path / "events.parquet", tmp_path / "chain"
+    event_frame(conversations(Desk(sessions=400, seed=3))).write_parquet(archive)
+    ran("predict", "learn", str(archive), "--rules", *PACKS, "--out", str(folder))
+    chain = load_chain(folder)
+    tasks, cases = list[dict[str, str]](), list[tuple[RuleChain, Path, int | None]]()
+    for rule, suffix in product(chain.rules.values(), (".prism", ".tra")):
+        path = tmp_path / f"{rule.rule}{suffix}"
+        name = f"{rule.pack}/{rule.rule}"
+        ran("predict", "export", str(folder), "--rule", name, "--format", suffix[1:], "--out", str(path))
+        labels = path.with_suffix(".lab").read_text("utf-8") if suffix == ".tra" else ""
+        for within, wanted in ((5, 'P=? [F<=5 "violated"]'), (None, 'P=? [F "violated"]')):
+            tasks.append({**task(path.read_text("utf-8"), wanted), "labels": labels, "suffix": suffix})
+            cases.append((rule, path, within))
+    agreed = 0
+    for (rule, path, within), answers in zip(cases, asked(tasks), strict=True):
+        lines = Path(f"{path}.states.jsonl").read_text("utf-8").splitlines()
+        named = [orjson.loads(line) for line in lines]
+        if path.suffix == ".prism":
+            named = [each for each in named if each["symbol"] == "start"]
+        for each, answer in zip(named, answers, strict=False):
+            where = {name: each[name] for name in ("symbol", "memory")}
+            found = chain.risk(rule.pack, rule.rule, **where, state=each["machine_state"], within=within)
+            if found is not None:
+                assert found.risk == pytest.approx(float(answer), abs=1e-6), (path.name, each)
+                agreed += 1
+    print(f"{agreed} risks of {len(chain.rules)} shipped rules in exported files")
+    assert agreed > 2_000
 
 
 def _counted(seed: int) -> Counted | None:

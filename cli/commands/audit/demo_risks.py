@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ....predict.explaining.words import percent
+from ....rules.model.problem import counted
 
 if TYPE_CHECKING:
     from ....predict.folder.learned_chain import LearnedChain
@@ -38,7 +39,7 @@ def riskiest_contexts(archive: Path, rule_set: RuleSet, out: Path) -> Iterator[s
     chain = load_chain(out)
     learned = chain.document["learned"]
     yield f"A chain learned from {learned:,} of the conversations gives the risk within {WITHIN} events."
-    yield "The riskiest contexts, by the least risk that the conversations held out allow:"
+    yield "The riskiest contexts, by the lower limit of their risk in the held-out conversations:"
     every = riskiest(chain.rules.values(), WITHIN)
     for context in sorted(every, key=lambda each: -each.low)[:CONTEXTS_SHOWN]:
         yield ""
@@ -62,14 +63,15 @@ def _context(chain: LearnedChain, context: ShownContext) -> Iterator[str]:
     memory = f", remembering {context.memory}" if context.memory else ""
     yield f"           after {context.symbol}{memory}"
     if not context.sessions:
-        yield "           none of the conversations held out came there"
+        yield "           no held-out conversation reached it"
         return
     interval = f"{percent(context.low)} to {percent(context.high)}"
     yield (
-        f"           {context.violating:,} of {context.sessions:,} conversations held out broke it after that"
+        f"           {context.violating:,} of {context.sessions:,} held-out conversations broke it later"
         f" ({interval}):"
     )
+    false_warnings = counted(context.sessions - context.violating, "false warning")
     yield (
-        f"           a warning there comes before {context.violating:,} of {rule.violating:,} breaches,"
-        f" and {context.sessions - context.violating:,} times for nothing"
+        f"           a warning there precedes {context.violating:,} of {rule.violating:,} breaches,"
+        f" with {false_warnings}"
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ...options import grouped_options
-from ..predict.reading import read_followed_chain
+from ..predict.reading import followed_by, read_chain
 
 if TYPE_CHECKING:
     from ....predict.following.followed_chain import FollowedChain
@@ -37,7 +37,7 @@ class PredictOptions:
         """Return the chain as it is followed, and report the rules without a risk or a threshold."""
         if self.predict is None:
             return None
-        return read_followed_chain(self.predict, rule_set, self.above)
+        return followed_by(read_chain(self.predict), rule_set, self.above)
 
 
 def predict_options() -> Callable[[F], F]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...error import coded_error
 from ...missing_package import package_error
@@ -13,11 +15,24 @@ from ...rejected import report_rejected
 from ...source import audit_options, named
 from ...unread import report_empty
 
+if TYPE_CHECKING:
+    from ....rules.model.rule import RuleSet
+    from ....stream.console.risks import ServedChain
+
 
 def open_archive(
-    source: tuple[str, ...], rules: tuple[str, ...], host: str, port: int, token: str | None, timezone: str
+    source: tuple[str, ...],
+    rules: tuple[str, ...],
+    host: str,
+    port: int,
+    token: str | None,
+    timezone: str,
+    chain: Callable[[RuleSet], ServedChain | None],
 ) -> None:
-    """Judge a source by the rules, if any, and show its sessions until the process is stopped."""
+    """Judge a source by the rules, if any, and show its sessions until the process is stopped.
+
+    `chain` reads the learned chain that gives their risks, if there is one.
+    """
     from ....batch.sources.discover import Population
     from ....batch.survey.judged_sessions import judged_sessions
     from ....rules.engine.judge import compile_rule_set
@@ -36,7 +51,7 @@ def open_archive(
             raise
         raise missing from error
     rule_set = load_packs(rules) if rules else RuleSet((), {})
-    compiled, population = compile_rule_set(rule_set), Population()
+    compiled, population, served = compile_rule_set(rule_set), Population(), chain(rule_set)
     note(f"reading {named(source)}")
     with tempfile.TemporaryDirectory() as folder:
         store = ReadOnlyStore(Path(folder) / FILE)
@@ -50,6 +65,7 @@ def open_archive(
         report_rejected(population.rejects, population.rejected, source, population.rejected.total())
         report_empty(store.events, source)
         try:
-            asyncio.run(serve_opened(Path(folder) / FILE, compiled, Address(host, port, token), notes()))
+            address = Address(host, port, token)
+            asyncio.run(serve_opened(Path(folder) / FILE, compiled, address, notes(), served))
         except StreamError as error:
             raise coded_error(error.code, "tracline serve", str(error), error.hint) from error

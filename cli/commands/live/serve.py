@@ -14,13 +14,18 @@ from click.core import ParameterSource
 from ...missing_package import live_error
 from ...options import Command, Several, archive_option, notes, rules_option, token_option
 from ...source import timezone_option
+from ..predict.reading import followed_by, read_chain
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from ....archive.manifest import ManifestSource
     from ....archive.writer import ArchiveWriter
+    from ....rules.model.rule import RuleSet
+    from ....stream.console.risks import ServedChain
     from ....stream.serve.service import Service
+
+    ReadChain = Callable[[RuleSet], ServedChain | None]
 
 HTTP_PORT = 4318
 GRPC_PORT = 4317
@@ -59,6 +64,18 @@ GRPC_PORT = 4317
     show_default=True,
     help="The port for OTLP/gRPC; 0 disables it.",
 )
+@click.option(
+    "--predict",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="CHAIN",
+    help="Follow the risks of the chain in sessions that begin, and warn.",
+)
+@click.option(
+    "--above",
+    type=click.FloatRange(0, 1, min_open=True),
+    metavar="P",
+    help="The threshold of rules for which the chain guarantees none.",
+)
 @token_option("The bearer token for senders and readers; required unless the address is local.")
 @timezone_option()
 def command(
@@ -69,6 +86,8 @@ def command(
     host: str,
     port: int,
     grpc_port: int,
+    predict: Path | None,
+    above: float | None,
     token: str | None,
     timezone: str,
 ) -> None:
@@ -79,19 +98,24 @@ def command(
 
     --open shows each ARCHIVE, which may be anything that `tracline audit` reads, with the verdicts of an
     audit by --rules. Nothing is received or changed; --state, --archive and --grpc-port do not apply.
+
+    --predict follows a chain of `tracline predict learn`, and warns of sessions in which a rule is likely to
+    be violated within the next events; the console shows risks over sessions, and why.
     """
+    if predict is None and above is not None:
+        raise click.UsageError("--above requires --predict.")
     if opened:
         _refuse_live_options()
         from .open_archive import open_archive
 
-        open_archive(opened, rules, host, port, token, timezone)
+        open_archive(opened, rules, host, port, token, timezone, _chain(predict, above))
         return
     if not rules:
         raise click.MissingParameter(
             ctx=click.get_current_context(), param_hint="'--rules'", param_type="option"
         )
     try:
-        service = _service(rules, state, archive)
+        service = _service(rules, state, archive, _chain(predict, above))
         _run(service, host, port, grpc_port or None, token)
     except Exception as error:
         if (failure := live_error(error, "tracline serve")) is None:
@@ -99,7 +123,7 @@ def command(
         raise failure from error
 
 
-def _service(rules: tuple[str, ...], state: Path, archive: Path) -> Service:
+def _service(rules: tuple[str, ...], state: Path, archive: Path, chain: ReadChain) -> Service:
     """Return the service of the rules, which were tried; the archive has them."""
     from ....rules.compiler.compile import compile_rules
     from ....rules.packs.load import load_packs
@@ -118,7 +142,22 @@ def _service(rules: tuple[str, ...], state: Path, archive: Path) -> Service:
     trial.require()
     compiled = compile_rule_set(rule_set)
     write_rule_set(archive, rule_set_digest(rule_set), rule_set.sources)
-    return Service(compiled, state, session_settings(), partial(serve_archive, archive), notes())
+    archive_for = partial(serve_archive, archive)
+    return Service(compiled, state, session_settings(), archive_for, notes(), chain(rule_set))
+
+
+def _chain(folder: Path | None, above: float | None) -> ReadChain:
+    """Return a function that reads the chain in a folder for a rule set, if there is one."""
+
+    def read(rule_set: RuleSet) -> ServedChain | None:
+        if folder is None:
+            return None
+        from ....stream.console.risks import ServedChain
+
+        learned = read_chain(folder)
+        return ServedChain(learned, followed_by(learned, rule_set, above))
+
+    return read
 
 
 def _run(service: Service, host: str, port: int, grpc_port: int | None, token: str | None) -> None:
@@ -150,11 +189,13 @@ class ServeArchive:
         """Write the judged events with these numbers, except those that the archive has."""
         import polars as pl
 
-        from ....archive.writer import RULES_COLUMN
-        from ....stream.serve.rows import frame_of, rules_of
+        from ....archive.writer import CHAIN_COLUMN, RULES_COLUMN
+        from ....stream.serve.rows import chains_of, frame_of, rules_of
 
-        rules = pl.Series(RULES_COLUMN, rules_of(rows), pl.String)
-        self.writer.write(frame_of(rows).with_columns(rules), self.source, (first, last))
+        columns = [pl.Series(RULES_COLUMN, rules_of(rows), pl.String)]
+        if (chains := chains_of(rows)) is not None:
+            columns.append(pl.Series(CHAIN_COLUMN, chains, pl.String))
+        self.writer.write(frame_of(rows).with_columns(columns), self.source, (first, last))
 
     def mark(self, watermark: int) -> None:
         """Enter the watermark up to which the archive has all judged events."""

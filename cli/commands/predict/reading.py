@@ -25,15 +25,15 @@ def read_chain(folder: Path) -> LearnedChain:
         return load_chain(folder)
 
 
-def read_followed_chain(folder: Path, rule_set: RuleSet, above: float | None) -> FollowedChain:
+def followed_by(learned: LearnedChain, rule_set: RuleSet, above: float | None) -> FollowedChain:
     """Return the chain as it is followed for rules, and report the rules without a risk or a threshold.
 
-    Raises CommandError where it cannot be read, or was learned from none of the rules (TRL803).
+    Raises CommandError where it was learned from none of the rules (TRL803).
     """
     from ....predict.following.followed_chain import followed_chain
 
     with _predict_errors():
-        found = followed_chain(read_chain(folder), rule_set, above)
+        found = followed_chain(learned, rule_set, above)
     for names, what in (
         (found.unknown, "not learned by the chain"),
         (found.no_threshold, "without a threshold: give one with --above"),

@@ -66,10 +66,10 @@ def command(
             raise click.UsageError(f"`{visible(digest)[:80]}` is not the digest of a rule set: {hint}")
     if force and predict is None:
         raise click.UsageError("--force requires --predict.")
-    chain = None if predict is None else _chain(predict, rule_set, is_forced=force)
     # A rule that exceeds a limit fails here, not in a monitor.
     compile_rules(rule_set.rules)
     require_trial(rule_set.sources)
+    chain = None if predict is None else _chain(predict, rule_set, is_forced=force)
     from ....rules.model.digest import rule_set_digest
     from ....rules.model.problem import counted
 

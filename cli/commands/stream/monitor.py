@@ -69,15 +69,15 @@ def command(
 
     logging.basicConfig(level=logging.WARNING, format="monitor: %(name)s: %(message)s")
     kafka, sessions = options.kafka(store=store, data_folder=data), session_settings()
-    packs, chains = load_packs(rules) if rules else None, predicting.loaded()
-    chain = first_chain(chains, packs)
+    packs = load_packs(rules) if rules else None
     # The trial's process loads its modules while this one connects to Kafka.
     trial = None if packs is None else begin_trial(packs.sources)
-    trials = RuleTrials()
+    trials, chains = RuleTrials(), predicting.loaded()
+    chain = first_chain(chains, packs)
     named = [(rule.pack, rule.id) for rule in packs.rules] if packs else []
     sends = topics_sent(chains)
     metrics = MonitorMetrics([kafka.topic(Topic.EVENTS)], map(kafka.topic, sends), named, DEAD_LETTER_CODES)
-    metrics.chains_loaded.set(len(chains.digests))
+    metrics.risk.chains_loaded.set(len(chains.digests))
     stopping = stop_event()
     runtime = MonitorRuntime(
         options.timeout_s, metrics, options.report, _fail, stopping, chains=chains, chain=chain
@@ -88,7 +88,7 @@ def command(
         process = monitor_process(kafka, sessions, packs, runtime, trials, options.wait_s)
         if process is None:
             return
-        compile_monitor_loops()
+        compile_monitor_loops(follows=bool(chains.digests))
         if trial is not None:
             trials.wait(trial)
         options.run(process, metrics.kafka, kafka.topic(Topic.EVENTS))

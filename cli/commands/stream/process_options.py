@@ -59,7 +59,7 @@ class ProcessOptions:
         from ....stream.kafka.health import serving
 
         with serving(metrics, self.address, lambda: process.is_ready) as port:
-            self.report(f"reads {reads}; metrics and health on {self.address.url(port)}")
+            self.report(f"reading {reads}; metrics and health on {self.address.url(port)}")
             process.run()
 
 

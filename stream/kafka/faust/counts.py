@@ -25,7 +25,7 @@ def _count_message(metrics: MonitorMetrics, message: JudgedMessage, now: int) ->
     if message.is_repeat:
         metrics.skipped.inc()
     metrics.judging.count(judged)
-    metrics.count_risks(judged)
+    metrics.risk.count(judged)
     if judged.events:
         metrics.judging.delay.observe((now - message.record.time) / NS)
     for code in message.dead_letters:

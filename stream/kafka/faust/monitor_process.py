@@ -135,6 +135,8 @@ class MonitorProcess:
         if others := self._stage.under_other_rules(state):
             text = f"partitions {_listed(others)} go on under the rules in force there"
             hint = "bring these into force with: tracline stream activate PACK..."
+            if self._runtime.chain is not None:
+                hint += " --predict CHAIN"
             self._runtime.report(f"{text}, not those of --rules; {hint}")
         # Faust may have committed offsets of messages that were not judged.
         places = {TP(self._names[Topic.EVENTS], number): offset for number, offset in going_on.items()}
@@ -147,7 +149,7 @@ class MonitorProcess:
         queue = self._queue = MessageQueue(self._app.consumer_generation_id, last)
         queue.task = asyncio.get_running_loop().create_task(self._drive(queue))
         self._is_ready = True
-        text = f"goes on with partitions {_listed(partitions)}" if partitions else "has no partition"
+        text = f"assigned partitions {_listed(partitions)}" if partitions else "no partition assigned"
         self._runtime.report(text)
 
     async def _check_events(self) -> None:
@@ -199,7 +201,7 @@ class MonitorProcess:
         # Faust would take no notice of a cancellation.
         await asyncio.wait([leaving], timeout=STOP_S)
         if not leaving.done():
-            problem = f"the messages in hand were not done with in {STOP_S:.0f} s"
+            problem = f"the messages in hand were not finished within {STOP_S:.0f} s"
             hint = "they are judged again at the next start; see how Kafka is"
             self.fail(StreamError("TRL745", problem, hint))
         leaving.result()

@@ -115,7 +115,7 @@ def _together(timed: list, random: Random, most: int) -> Iterator[tuple[int, lis
 class Live:
     """A pipeline over the store in `folder`, the time (ns since the epoch), and the batches it wrote.
 
-    `archived_by` may put something before the archive.
+    `archived_by` may put something before the archive, and `chain` follows risks.
     """
 
     folder: Path
@@ -124,6 +124,7 @@ class Live:
     now: int = 0
     batches: list[StoreChanges] = field(default_factory=list)
     free_bytes: int = 1 << 40
+    chain: FollowedChain | None = None
     archived_by: Callable[[ArchiveSink], ArchiveSink] = lambda archive: archive
 
     def __post_init__(self) -> None:
@@ -143,7 +144,7 @@ class Live:
         )
         self.pipeline = Pipeline(
             self.store,
-            SessionJudge(RuleSetJudge(self.compiled)),
+            SessionJudge(RuleSetJudge(self.compiled, chain=self.chain)),
             self.settings,
             runtime,
             StoreIntervals(archive_s=600),

@@ -168,7 +168,8 @@ class Here:
     @property
     def partitions(self) -> str:
         """The partitions in the last log line that names them."""
-        assigned = [line.partition("partitions ")[2] for line in self.lines if line.startswith("goes on")]
+        words = "assigned partitions "
+        assigned = [line.removeprefix(words) for line in self.lines if line.startswith(words)]
         return assigned[-1] if assigned else ""
 
     def count(self, name: str, **labels: str) -> float:

@@ -165,9 +165,9 @@ def lines(text: str) -> Iterable[dict]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def audit_of(folder: Path, pack: str | Path, out: Path) -> dict[str, dict]:
-    """The records by id that the command `tracline audit` finds in the archive."""
-    words = ["audit", folder / "archive", "--rules", pack, "--out", out]
+def audit_of(folder: Path, pack: str | Path, out: Path, *more: str) -> dict[str, dict]:
+    """The records by id that the command `tracline audit` finds in the archive; `more` are its options."""
+    words = ["audit", folder / "archive", "--rules", pack, "--out", out, *more]
     done = forking.run(words, os.environ, WAIT_S, folder)
     assert done.returncode == 0, done.stderr
     records = lines((out / "verdicts.jsonl").read_text())

@@ -190,6 +190,7 @@ def test_more_rows_than_memory_holds_are_judged_alike(
     live = archive(tmp_path / "live", *parts)
     audit_as_judged(live, tmp_path / "held", AuditOptions())
     monkeypatch.setattr(spill, "BUCKET_ROWS", 10)
+    monkeypatch.setattr(spill, "HELD_BYTES", 0)
     audit_as_judged(live, tmp_path / "spilled", AuditOptions(threads=2))
     held, spilled = ((tmp_path / name / "verdicts.jsonl").read_bytes() for name in ("held", "spilled"))
     assert held == spilled

@@ -64,6 +64,7 @@ def test_files_threads_and_spilled_buckets_change_no_byte(
     for number in range(8):
         write(tmp_path / "files" / f"{number}.parquet", rows(sessions[number * 10 : number * 10 + 10]))
     monkeypatch.setattr("tracline.batch.prepare.spill.BUCKET_ROWS", 60)
+    monkeypatch.setattr("tracline.batch.prepare.spill.HELD_BYTES", 0)
     files = (str(tmp_path / "files"),)
     audit(files, desk, tmp_path / "many", AuditOptions(threads=3), chain=chain)
     assert (tmp_path / "one" / "risk.jsonl").read_bytes() == (tmp_path / "many" / "risk.jsonl").read_bytes()

@@ -41,7 +41,7 @@ def test_the_demo_finds_what_the_simulation_did_and_the_day_of_the_spike(tmp_pat
     assert summary["population"]["sessions"] == 900
     chain = load_chain(tmp_path / "demo" / "chain")
     least = sorted((each.low for each in riskiest(chain.rules.values(), 5)), reverse=True)
-    shown = re.findall(r"\d of \d+ conversations held out broke it after that \((\S+) % to", result.stdout)
+    shown = re.findall(r"\d of \d+ held-out conversations broke it later \((\S+) % to", result.stdout)
     assert shown == [f"{100 * each:.2g}" for each in least[:3]]
     assert summary["population"]["rejected"] == summary["population"]["open_sessions"] == 0
 

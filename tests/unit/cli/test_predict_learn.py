@@ -73,6 +73,11 @@ def test_a_chain_has_its_sources_and_the_same_bytes_again(archive: Path) -> None
     assert (content["horizons"], content["hold_out"], content["seed"]) == ([1, 3, None], 0.4, 7)
     assert [rule["rule"] for rule in content["rules"]] == ["answered", "once-a-case"]
     assert content["sessions"] == 120 > content["learned"]
+    assert content["warnings"]
+    assert all(f"warning: {text}" in first.stderr for text in content["warnings"])
+    scores = content["rules"][0]["scores"]
+    assert [each["within"] for each in scores] == [1, 3, None]
+    assert all(0 < each["violating"] < each["visits"] and 0 <= each["auc"] <= 1 for each in scores)
 
 
 @pytest.mark.slow
@@ -85,6 +90,7 @@ def test_options_of_the_estimate_are_in_the_chain(archive: Path) -> None:
     assert (content["by"], content["history"], content["smoothing"]) == ("agent", "none", "laplace:2")
     assert content["rules"][0]["agents"] == ["a", "b"]
     assert content["learned"] == content["sessions"] == 120
+    assert content["rules"][0]["scores"] == []
 
 
 @pytest.mark.slow

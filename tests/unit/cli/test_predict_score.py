@@ -93,10 +93,21 @@ def test_a_worse_version_exits_1_and_the_same_one_0(folder: Path) -> None:
     worse = predict("compare", good, bad)
     assert worse.exit_code == 1
     assert "worse" in worse.stdout
+    assert "to 100 %)" in worse.stdout
     assert predict("compare", bad, good).exit_code == 0
     assert predict("compare", good, bad, "--fail-on", "critical").exit_code == 0
     [answered, never] = json.loads(predict("compare", good, bad, "--format", "json").stdout)["rules"]
     assert (answered["is_worse"], answered["is_better"], never["is_worse"]) == (True, False, False)
+
+
+def test_chains_without_a_common_rule_are_not_compared(folder: Path) -> None:
+    """TRL803 with exit code 2: a gate must not pass where nothing was compared."""
+    (folder / "other.yaml").write_text(PACK.replace("pack: desk", "pack: other"))
+    args = (folder / "good", "--rules", folder / "other.yaml", "--out", folder / "other.chain")
+    assert predict("learn", *args).exit_code == 0
+    done = predict("compare", folder / "good.chain", folder / "other.chain")
+    assert done.exit_code == 2
+    assert "TRL803 no rule is also in" in done.stderr
 
 
 def test_drift_is_evidence_only_where_the_agent_got_worse(folder: Path) -> None:

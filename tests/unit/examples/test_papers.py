@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+from fractions import Fraction
+from itertools import combinations, product
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
+from tracline.examples.markov_desk import STEPS
 from tracline.examples.papers import prevention
 from tracline.examples.papers.agents import Forgetful, Player, Policy, uniform
+from tracline.examples.papers.asking import DeskModel, asking
 from tracline.examples.papers.enforcement import enforced
 from tracline.examples.papers.environments import Action, Environment, RuleMonitor
 from tracline.examples.papers.household import ANYWHERE, Household
 from tracline.examples.papers.page import pro2guard
 from tracline.examples.papers.recipe import Recipe
+
+from ...support.http.chat_server import calls, chat_server, spoken
 
 ROOT = Path(__file__).parents[3]
 
@@ -43,6 +52,60 @@ RECIPE_BROKEN = {
     "wash-the-spoon": "taste wait",
     "serve-soon": "take:cheese wait add:cheese taste wash:spoon serve",
 }
+
+
+def solved(rows: list[dict[int, Fraction]]) -> list[Fraction]:
+    """Return the probability of coming to the last state, s3, from s0, s1 and s2; what is not there ends."""
+    found = [Fraction(0)] * len(rows)
+    order = [state for state in range(len(rows)) if _reaches(rows, state)]
+    matrix = [
+        [Fraction(int(a == b)) - rows[a].get(b, Fraction(0)) for b in order] + [rows[a].get(3, Fraction(0))]
+        for a in order
+    ]
+    for place in range(len(order)):
+        pivot = next(line for line in matrix[place:] if line[place])
+        matrix.remove(pivot)
+        matrix.insert(place, [value / pivot[place] for value in pivot])
+        for line in matrix[:place] + matrix[place + 1 :]:
+            line[:] = [value - line[place] * by for value, by in zip(line, matrix[place], strict=True)]
+    for place, state in enumerate(order):
+        found[state] = matrix[place][-1]
+    return found
+
+
+def _reaches(rows: list[dict[int, Fraction]], start: int) -> bool:
+    """Return whether a state can come to s3."""
+    known, waiting = {start}, [start]
+    while waiting:
+        new = {after for after in rows[waiting.pop()] if after < 3} - known
+        known |= new
+        waiting += new
+    return any(3 in rows[state] for state in known)
+
+
+def test_no_valid_successors_give_other_values_of_figure_1() -> None:
+    """Of all choices with the paper's counts none has 4/29 or 43/87, and four have 353/1047; ours is one."""
+    counts: list[dict[int, int]] = [{0: 150, 1: 30}, {4: 30}, {}]
+    choices = [
+        [
+            set(chosen) | row.keys()
+            for size in range(6)
+            for chosen in combinations(set(range(5)) - row.keys(), size)
+        ]
+        for row in counts
+    ]
+    found = Counter[tuple[Fraction, ...]]()
+    for valid in product(*choices):
+        rows = [
+            {after: Fraction(row.get(after, 0) + 1, sum(row.values()) + len(allowed)) for after in allowed}
+            for row, allowed in zip(counts, valid, strict=True)
+        ]
+        found[tuple(solved(rows))] += 1
+    assert sum(found.values()) == 4_096
+    assert not any(Fraction(4, 29) == s0 or Fraction(43, 87) == s1 for s0, s1, _ in found)
+    four = {key: count for key, count in found.items() if key[2] == Fraction(353, 1047)}
+    assert four == {(Fraction(43, 1047), Fraction(4, 349), Fraction(353, 1047)): 4}
+    assert found[Fraction(14, 349), Fraction(11, 349), Fraction(121, 349)]
 
 
 def action_of(environment: Environment, state: object, word: str) -> Action:
@@ -153,3 +216,34 @@ def test_a_guard_that_stops_at_any_risk_completes_nothing() -> None:
 def test_the_page_has_the_exact_figures() -> None:
     """What no drawing enters is computed again; `make papers` writes the rest."""
     assert "\n".join(pro2guard()) in (ROOT / "docs" / "papers.md").read_text()
+
+
+@pytest.mark.slow
+def test_a_real_model_is_asked_and_sampled_where_there_is_one() -> None:
+    """At any OpenAI-compatible address: here one that agrees to every risk, and always refunds."""
+
+    def script(messages: list[Mapping[str, Any]]) -> Mapping[str, Any]:
+        if "estimate risks" in messages[0]["content"]:
+            return spoken('{"markov-desk/agree-first": 0.5, "markov-desk/last-call": 2}')
+        return calls("issue_refund", f"c{len(messages)}", amount=40)
+
+    with chat_server(script) as server:
+        lines = list(asking(server.address, sessions=3, learned=60))
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| ")]
+    found = {(row[0], row[1]) for row in rows}
+    assert {("agree-first", "the model asked"), ("last-call", "3 samples of the model")} <= found
+    assert ("last-call", "the model asked") not in found
+    assert {("find-first", "3 samples"), ("find-first", "10 samples")} <= found
+
+
+def test_the_desks_agent_takes_the_steps_of_its_policy() -> None:
+    """It mostly calls tools at first; where it waits for the customer it is silent."""
+    model = DeskModel(Random(1))
+    asked = [{"role": "user", "content": STEPS["asks"].text}]
+    names = Counter((model(asked).get("content") or "calls") for _ in range(1_000))
+    # 70, 3 and 5 per cent are calls, and 22 an offer.
+    assert 730 < names["calls"] < 830
+    offered = [*asked, {"role": "assistant", "content": STEPS["offers"].text}]
+    assert model(offered) == {"content": ""}
+    results = Counter(model.answer("find_user_id_by_email", "{}") for _ in range(1_000))
+    assert 760 < results["user_17"] < 840

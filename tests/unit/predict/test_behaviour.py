@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from tracline.predict.binomial import lower_limit
 from tracline.predict.chain.alignment import ABSENT, aligned
 from tracline.predict.chain.contexts import Contexts, SymbolSet
 from tracline.predict.chain.learned import Counted
-from tracline.predict.chain.steps import PENDING_STEP, VIOLATED_STEP
+from tracline.predict.chain.steps import HELD_CLOSING, PENDING_STEP, VIOLATED_STEP
 from tracline.predict.chain.walks import CLOSED_UNMET, CUT
 from tracline.predict.validation.behaviour import (
     BehaviourChange,
@@ -98,3 +99,18 @@ def test_violating_sessions_are_counted_once(seed: int) -> None:
     whole = {each.session for each in sequences} - {each.session for each in sequences if each.ending == CUT}
     violating = {each.session for each in sequences if any(each.violated) or each.ending == CLOSED_UNMET}
     assert violating_sessions(walks_of(sequences)) == (len(violating & whole), len(whole))
+
+
+@pytest.mark.slow
+def test_memory_is_that_of_the_counts() -> None:
+    """Not of every pair of a context and a next symbol, of which 3,000 contexts have 1.8 million."""
+    symbols, rows = 300, 10
+    steps = steps_of([[0] * symbols] * rows, [[PENDING_STEP] * symbols] * rows, [HELD_CLOSING] * rows)
+    transitions = {(s, q, s): 3 for s in range(symbols) for q in range(rows)}
+    counts = counted_of(steps, symbols, transitions)
+    tracemalloc.start()
+    try:
+        behaviour_change(counts, counts, FEW, FEW)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()

@@ -81,16 +81,16 @@ def test_intervals_hold_for_every_rate() -> None:
 
 
 def test_fit_names_the_contexts_outside_by_visits() -> None:
-    """Contexts without a session or a risk are not compared; ends of intervals are inside."""
-    column = np.array([[0.1], [0.1], [0.0], [0.1], [0.1]])
+    """Contexts without a session, a risk or an interval are not compared; ends of intervals are inside."""
+    column = np.array([[0.1], [0.1], [0.0], [0.1], [0.1], [0.0]])
     intervals = ContextIntervals(
         low=column,
-        high=np.array([[0.2], [0.2], [1.0], [0.2], [0.2]]),
-        sessions=np.array([[5], [5], [0], [5], [5]]),
-        violating=np.zeros((5, 1), dtype=np.int64),
-        visits=np.array([[7], [9], [0], [20], [8]]),
+        high=np.array([[0.2], [0.2], [1.0], [0.2], [0.2], [1.0]]),
+        sessions=np.array([[5], [5], [0], [5], [5], [5]]),
+        violating=np.zeros((6, 1), dtype=np.int64),
+        visits=np.array([[7], [9], [0], [20], [8], [50]]),
     )
-    fit = chain_fit(np.array([0.05, 0.3, 0.5, np.nan, 0.2]), intervals, 0)
+    fit = chain_fit(np.array([0.05, 0.3, 0.5, np.nan, 0.2, 0.4]), intervals, 0)
     assert (fit.contexts, fit.visits, fit.outside.tolist(), fit.outside_visits) == (3, 24, [1, 0], 16)
     assert fit.share == pytest.approx(1 / 3)
     assert not fit.fits

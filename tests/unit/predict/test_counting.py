@@ -12,11 +12,13 @@ from tracline.batch.prediction.tallied import labelled_sessions, tallied
 from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.sources.discover import Population
 from tracline.predict.chain.learned import Counted
+from tracline.predict.chain.over_archive import over_archive
 from tracline.predict.chain.walks import CLOSED_UNMET, CUT
 from tracline.predict.counting.split import Split
 from tracline.predict.counting.tally import ChainTally
 from tracline.predict.counting.watched_rules import WatchedRules, watch
 from tracline.predict.error import PredictError
+from tracline.predict.risk.rule_risks import RiskOptions, rule_risks
 from tracline.rules.compiler.compile import compile_rule
 from tracline.rules.engine.kernel import EVENTS_MAX
 from tracline.rules.language.parse import parse_predicate
@@ -119,11 +121,17 @@ def buckets(watched: WatchedRules, sessions: Sequence[SlowSession], folder: Path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("hold_out", [0.0, 0.3])
-def test_counts_of_parts_add_up(desk: RuleSet, tmp_path: Path, hold_out: float) -> None:
-    """Any division of the sessions into buckets, in any order, has the counts and walks of one bucket."""
-    sessions, random = random_sessions(60, 3), Random(3)
-    watched, split = watch(desk), Split(hold_out, seed=7)
+@pytest.mark.parametrize(("hold_out", "symbols_max"), [(0.0, 512), (0.3, 512), (0.0, 12)])
+def test_counts_of_parts_add_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hold_out: float, symbols_max: int
+) -> None:
+    """Any division of the sessions into buckets, in any order, has the counts and walks of one bucket.
+
+    So it has where the rarest symbols share texts.
+    """
+    monkeypatch.setattr("tracline.predict.counting.numbering.SYMBOLS_MAX", symbols_max)
+    sessions, random = random_sessions(60, 3, "r"), Random(3)
+    watched, split = watch(with_memory(tmp_path, MEMORY)), Split(hold_out, seed=7)
     whole = ChainTally(watched, split)
     for bucket in buckets(watched, sessions, tmp_path / "whole"):
         whole.add(bucket)
@@ -152,6 +160,7 @@ def test_threads_files_and_spilled_buckets_change_nothing(
     for number in range(8):
         write(archive / f"{number}.parquet", rows(sessions[number * 10 : number * 10 + 10]))
     monkeypatch.setattr("tracline.batch.prepare.spill.BUCKET_ROWS", 60)
+    monkeypatch.setattr("tracline.batch.prepare.spill.HELD_BYTES", 0)
     scratch = tmp_path / "again"
     scratch.mkdir()
     options = AuditOptions(threads=3)
@@ -227,8 +236,8 @@ def test_memory_formulas_divide_the_contexts_by_their_values(tmp_path: Path) -> 
                 assert is_sliced or "+own" not in memory
 
 
-def test_a_memory_formula_that_the_state_decides_changes_no_context(tmp_path: Path) -> None:
-    """`once p` is what the machine of the rule remembers, so the contexts and the counts stay."""
+def test_a_memory_formula_that_the_state_decides_changes_nothing(tmp_path: Path) -> None:
+    """`once p` is what the machine of the rule remembers, so contexts, counts and risks stay."""
     sessions = random_sessions(40, 7)
     pack = PACK[: PACK.index("  - {id: plain")] + "  - {id: r, formula: 'always (q -> once p)'}\n"
     found: list[Counted] = []
@@ -240,6 +249,10 @@ def test_a_memory_formula_that_the_state_decides_changes_no_context(tmp_path: Pa
     assert found[0].counts.counts.tolist() == found[1].counts.counts.tolist()
     assert len(found[0].steps.states) == len(found[1].steps.states)
     assert set(found[0].steps.memory) == {"", "seen"}
+    risks = [rule_risks(each, RiskOptions()) for each in found]
+    values = [np.concatenate([each.table.values, each.other_risks]) for each in risks]
+    assert values[0].tolist() == values[1].tolist()
+    assert (values[0] > 0.01).any()
 
 
 def test_propositions_of_the_section_are_part_of_symbols(tmp_path: Path) -> None:
@@ -356,3 +369,26 @@ def test_agents_number_the_contexts_of_their_sessions(desk: RuleSet, tmp_path: P
     assert counts.agents == ("", "abe", "zed")
     first = counts.contexts.agents[counts.walks.contexts[counts.walks.bounds[:-1]]]
     assert first.tolist() == [2, 1, 0]
+
+
+def test_an_archive_has_the_rare_symbols_of_its_chain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is rare in it: so none of the sessions that a chain was learned from has an unseen symbol."""
+    rule_set, sessions = with_memory(tmp_path, MEMORY), random_sessions(60, 9, "r")
+    monkeypatch.setattr("tracline.predict.counting.numbering.SYMBOLS_MAX", 12)
+    chain = counted(sessions, rule_set, tmp_path)
+    known = [frozenset(counts.symbols.symbols) for counts in chain]
+    assert any(text.startswith("rare:") for symbols in known for text in symbols)
+    for limit in (12, 512):
+        monkeypatch.setattr("tracline.predict.counting.numbering.SYMBOLS_MAX", limit)
+        for number, count in ((0, 60), (1, 5)):
+            folder = tmp_path / f"{limit}-{number}"
+            folder.mkdir()
+            archive = tallied(
+                write(folder / "e.parquet", rows(sessions[:count])),
+                *(watch(rule_set), EVERYTHING, folder, AuditOptions(), Population()),
+            )
+            for first, second in zip(chain, archive.counted(known), strict=True):
+                assert over_archive(first, second).unseen == 0
+                assert set(second.symbols.symbols) <= set(first.symbols.symbols)

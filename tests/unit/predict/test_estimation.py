@@ -63,7 +63,7 @@ def test_table_2_of_nineteen_states() -> None:
     def collisions(alpha: float, absorbing: Sequence[str]) -> list[float]:
         rows = laplace(counts, alpha)
         for state in map(STATES.index, absorbing):
-            rows[state] = [float(other == state) for other in range(size)]
+            rows[state] = [float(target == state) for target in range(size)]
         found = reached(rows, STATES.index("collision"))
         return [round(100 * found[STATES.index(state)], 2) for state in ("1101", "1111", "0111")]
 
@@ -95,6 +95,7 @@ def test_the_bound_of_a_state() -> None:
     assert found[0] == pytest.approx(scale * (0.25 - (0.4 - 0.2 / 3) ** 2))
     assert found[1] == pytest.approx(scale * (0.25 - (0 - 0.2 / 3) ** 2))
     assert found[2] is None
+    assert pac_local([[1, 1]], eps=1e-200) == [math.inf]
     with pytest.raises(ValueError, match="between 0 and 1"):
         pac_local([[1]], eps=0)
 

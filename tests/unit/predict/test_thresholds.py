@@ -116,6 +116,14 @@ def test_no_session_at_all() -> None:
     assert (found.threshold, found.violating, found.others) == (None, 0, 0)
 
 
+@pytest.mark.parametrize("miss", [1e-20, 5e-324])
+def test_a_share_that_rounds_to_none_needs_more_sessions_than_there_are(miss: float) -> None:
+    """1 - miss is 1 in floats, and the number of sessions is not infinite."""
+    found = threshold_of([Walk(0, [0, 1, 0], [False, False, True], CLOSED)], miss)
+    assert found.threshold is None
+    assert found.violating_min > 10**18
+
+
 @pytest.mark.slow
 def test_the_promise_holds_over_repetitions() -> None:
     """The true share that a threshold misses is above `miss` in at most 5 % of 600 draws."""

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numba
 import pytest
-from tracline.schemas.compiled import compiled
+from tracline.schemas.compiled import compiled, compiled_with, digest_of
 
 pytestmark = pytest.mark.slow
 
@@ -104,3 +104,27 @@ def test_loops_are_compiled_where_no_cache_can_be_written(tmp_path: Path) -> Non
     command = [sys.executable, "-B", str(tmp_path / "loops_outer.py")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert done.stdout.strip() == "80 NullCache", done.stderr
+
+
+CALLED: Any = None
+"""A loop that `calling` calls."""
+
+
+def doubled(x: Any) -> Any:
+    """Return twice the number."""
+    return 2 * x
+
+
+def calling(x: Any) -> Any:
+    """Return what the loop returns."""
+    return CALLED(x)
+
+
+def test_options_are_part_of_the_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a loop, and those of the loops that it calls, which may come from another file."""
+    digests = set[str]()
+    for options in (dict[str, Any](), {"boundscheck": True}):
+        loop = compiled_with(doubled, **options)
+        monkeypatch.setattr(sys.modules[__name__], "CALLED", loop)
+        digests |= {digest_of(loop), digest_of(compiled_with(calling))}
+    assert len(digests) == 4

@@ -118,3 +118,17 @@ def test_a_repeated_message_has_the_same_crossings() -> None:
         monitor.begin()
         again = risks_of(monitor.take(0, message).outputs)
         assert again == whole if writes == 0 else again <= whole
+
+
+def test_a_chain_of_the_start_that_is_not_in_force_is_known() -> None:
+    """Rules in force without a chain stay so; the stage names the partitions, and open sessions go on."""
+    plain = Monitor()
+    plain.take(0, batch(2, wrote(FIRST, 1, "hello")))
+    monitor = Monitor(FOLLOWED, plain.table, chains=ChainsBySymbol(risks=RISKS))
+    assert monitor.stage.under_other_rules(monitor.state) == [0]
+    done = monitor.take(1, batch(9, wrote(FIRST, 3, "now!"), wrote(SECOND, 4, "now!")))
+    assert crossings(done.outputs) == []
+    monitor.take(2, Activation(TEXTS, chain=CHAIN))
+    assert monitor.stage.under_other_rules(monitor.state) == []
+    later = monitor.take(3, batch(19, wrote(FIRST, 11, "now!"), wrote("cy", 12, "now!")))
+    assert {each.session_id for each in crossings(later.outputs)} == {"cy"}

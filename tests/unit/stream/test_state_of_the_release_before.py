@@ -27,14 +27,17 @@ from tracline.rules.model.rule import stopping
 from tracline.schemas.event import Event
 from tracline.schemas.frames.events import event_frame
 from tracline.schemas.records.verdict_record import encode_verdict
-from tracline.stream.messages.codec import decode_judged, decode_verdicts
+from tracline.schemas.time import rfc3339
+from tracline.stream.messages.codec import Activation, decode_judged, decode_verdicts, encode
 from tracline.stream.messages.monitor_state import decode_session
 from tracline.stream.messages.record import Record
+from tracline.stream.messages.risk_messages import decode_risk
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages.monitor import MonitorStage
 from tracline.stream.stages.monitor_step import MonitorOptions
 from tracline.stream.stages.schedule import MonitorState
 
+from ...support.chains.chains_by_symbol import CHAIN, ChainsByState
 from ...support.conversations.keyed import BYTES_MAX, PARTITIONS, SETTINGS, SOURCES, START_NS, rekeyer
 from ...support.conversations.rule_sessions import random_sessions, rule_set
 
@@ -43,11 +46,17 @@ CARRIED = STORED / "carried_of_20261123.msgpack.zst"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("day", "begin_later"), [("20261122", False), ("20261123", True)])
-def test_what_the_release_before_began_comes_to_its_end(day: str, begin_later: bool) -> None:
+@pytest.mark.parametrize(
+    ("day", "begin_later", "is_followed"),
+    [("20261122", False, False), ("20261123", True, False), ("20261123", True, True)],
+)
+def test_what_the_release_before_began_comes_to_its_end(
+    day: str, begin_later: bool, is_followed: bool
+) -> None:
     """Verdicts and events of both releases together are those of the release before alone.
 
-    Where sessions begin later, which this release judges by its own semantics, its rules stop, too.
+    Where sessions begin later, which this release judges by its own semantics, its rules stop, too. Where a
+    chain comes into force first, it follows those sessions, and none that the release before began.
     """
     data = zstandard.ZstdDecompressor().decompress((STORED / f"state_of_{day}.msgpack.zst").read_bytes())
     stored: dict[str, Any] = msgspec.msgpack.decode(data)
@@ -56,8 +65,16 @@ def test_what_the_release_before_began_comes_to_its_end(day: str, begin_later: b
     written = {Topic.VERDICTS: list(stored["verdicts"]), Topic.JUDGED: list(stored["judged"])}
     began = len(_verdict_ids(written[Topic.VERDICTS]))
     rules = {name: _stopping(text) if begin_later else text for name, text in stored["rules"].items()}
-    for topic, value in _finished(stored, rules):
-        written[topic].append(value)
+    before = [event for value in stored["judged"] for event in decode_judged(value).events]
+    occurrences = {(event.session_id, rfc3339(event.occurrence)) for event in before}
+    followed: set[tuple[str, str]] = set()
+    for topic, value in _finished(stored, rules, is_followed=is_followed):
+        if topic is Topic.RISK:
+            followed |= {(each.session_id, each.occurrence) for each in decode_risk(value).crossings}
+        else:
+            written[topic].append(value)
+    assert bool(followed) is is_followed
+    assert not followed & occurrences
     assert 0 < began < len(stored["verdict_ids"])
     assert _verdict_ids(written[Topic.VERDICTS]) == stored["verdict_ids"]
     events = sorted(
@@ -75,31 +92,38 @@ def _stopping(pack: str) -> str:
     return re.sub(r"^( *)- id: .*$", r"\g<0>\n\1  unknown: stop", pack, flags=re.MULTILINE)
 
 
-def _finished(stored: dict[str, Any], rules: dict[str, str]) -> list[tuple[Topic, bytes]]:
+def _finished(
+    stored: dict[str, Any], rules: dict[str, str], *, is_followed: bool
+) -> list[tuple[Topic, bytes]]:
     """Return the messages that this release writes, from the stored state to the last record."""
     rekey = rekeyer()
     for source in range(SOURCES):
         rekey.assign(source, stored["rekey"][str(source)])
     table: dict[str, bytes] = dict(stored["monitor"])
     options = MonitorOptions(SETTINGS, partitions=PARTITIONS, bytes_max=BYTES_MAX, rules=rules)
-    monitor, state = MonitorStage(options), MonitorState(table)
+    monitor, state = MonitorStage(options, ChainsByState()), MonitorState(table)
     monitor.restore(state, range(PARTITIONS), list(table.items()))
     written: list[tuple[Topic, bytes]] = []
     offsets: list[int] = list(stored["offsets"])
+
+    def take(partition: int, value: bytes) -> None:
+        record = Record(partition, offsets[partition], START_NS, value)
+        offsets[partition] += 1
+        step = monitor.step(state, [record])
+        for key, data in step.writes.get(partition, ()):
+            if data is None:
+                table.pop(key, None)
+            else:
+                table[key] = data
+        state.apply(step.writes)
+        written.extend((output.topic, output.value or b"") for output in step.outputs)
+
+    for partition in range(PARTITIONS) if is_followed else ():
+        take(partition, encode(Activation(rules, chain=CHAIN)))
     for partition, offset, time, value in stored["records"]:
         for output in rekey.take([Record(partition, offset, time, value)]).outputs:
-            if output.topic is not Topic.EVENTS or output.partition is None:
-                continue
-            record = Record(output.partition, offsets[output.partition], START_NS, output.value or b"")
-            offsets[output.partition] += 1
-            step = monitor.step(state, [record])
-            for key, data in step.writes.get(record.partition, ()):
-                if data is None:
-                    table.pop(key, None)
-                else:
-                    table[key] = data
-            state.apply(step.writes)
-            written += [(output.topic, output.value or b"") for output in step.outputs]
+            if output.topic is Topic.EVENTS and output.partition is not None:
+                take(output.partition, output.value or b"")
     return written
 
 

@@ -28,7 +28,7 @@ class OpenFeed:
     ) -> None:
         self.between = [lambda: None]
         parts = pages.templates(DESK.rules).get_template("parts.html").module
-        writer = FeedRenderer(parts.verdict_rows, parts.position)
+        writer = FeedRenderer(parts.verdict_rows, parts.position, parts.warning_rows)
         self.events = feed(store, after, breaches, writer, answers or AnswerCache(), self.wait)
 
     async def wait(self) -> None:

@@ -1,25 +1,29 @@
-"""The risks of sessions that the report draws: by event, with their greatest rises."""
+"""The risks of sessions over their events, with their greatest rises, as report and console draw them."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from ...predict.counting.labelled_sessions import LabelledSessions
-from ...predict.counting.sequences import Sequences
-from ...predict.explaining.rises import risk_rises
-from ...predict.following.follower import RuleFollower
 from ...rules.engine.kernel_loop import NO_SLICE
 from ...rules.model.arrays import F64, I32, I64
 from ...schemas.records.risk_crossing import rounded
+from ..counting.labelled_sessions import LabelledSessions
+from ..counting.sequences import Sequences
+from ..explaining.rises import risk_rises
+from ..explaining.words import horizon, percent, rise_words
+from .follower import RuleFollower
+
+TOP_SHARE = 1.25
+"""The height of a drawing in thresholds, where no risk is greater."""
 
 
 @dataclass(frozen=True, slots=True)
-class DrawnRise:
+class LineRise:
     """A rise of a risk at the event `seq`, with the symbol of that event."""
 
     seq: int
@@ -28,8 +32,15 @@ class DrawnRise:
     symbol: str
 
 
+class DrawnCourse(NamedTuple):
+    """A course as a path of SVG, and the height of the threshold."""
+
+    path: str
+    limit: str
+
+
 @dataclass(frozen=True, slots=True)
-class DrawnRisk:
+class RiskCourse:
     """The risk of a rule in one sequence of a session.
 
     `risks` has it after the events `seqs`, None where there is none.
@@ -42,22 +53,56 @@ class DrawnRisk:
     threshold: float
     seqs: tuple[int, ...]
     risks: tuple[float | None, ...]
-    rises: tuple[DrawnRise, ...]
+    rises: tuple[LineRise, ...]
 
     @property
     def greatest(self) -> float:
         """Return the greatest risk, 0 without any."""
         return max((risk for risk in self.risks if risk is not None), default=0.0)
 
+    @property
+    def is_warned(self) -> bool:
+        """Return whether the risk comes to the threshold."""
+        return self.greatest >= self.threshold
 
-def drawn_risks(
+    @property
+    def words(self) -> str:
+        """Return the course in words."""
+        greatest = self.greatest
+        at = next((seq for seq, risk in zip(self.seqs, self.risks, strict=True) if risk == greatest), 0)
+        most = f"risk {horizon(self.within)}, at most {percent(greatest)} (event {at})"
+        return f"{most}; warning from {percent(self.threshold)}"
+
+    @property
+    def rises_in_words(self) -> tuple[str, ...]:
+        """Return the greatest rises in words."""
+        return tuple(rise_words(rise.before, rise.after, rise.seq, rise.symbol) for rise in self.rises)
+
+    def drawn(self, places: Mapping[int, float], step: float, bottom: float, height: float) -> DrawnCourse:
+        """Return the course as paths of SVG.
+
+        `places` are the left ends of events by `seq`, and `step` is the width of one. The greatest risk, or a
+        threshold that is above it by up to a quarter, is at the height above the bottom.
+        """
+        top = max(self.greatest, min(1.0, TOP_SHARE * self.threshold))
+        line, is_down = list[str](), False
+        for seq, risk in zip(self.seqs, self.risks, strict=True):
+            if risk is not None and seq in places:
+                y = bottom - height * risk / top
+                x = f"{places[seq]:.5g}"
+                line.append(f"H{x}V{y:.4g}h{step:.4g}" if is_down else f"M{x} {y:.4g}h{step:.4g}")
+            is_down = risk is not None and seq in places
+        return DrawnCourse("".join(line), f"{bottom - height * self.threshold / top:.4g}")
+
+
+def risk_courses(
     follower: RuleFollower,
     found: Sequences,
     places: I32,
     sessions: LabelledSessions,
     events: pl.DataFrame,
     wanted: Container[int],
-) -> Iterator[tuple[int, DrawnRisk]]:
+) -> Iterator[tuple[int, RiskCourse]]:
     """Yield the slot and the risk of each sequence of the slots `wanted` that has an event."""
     risks = follower.risks
     slots: list[int] = found.slots.tolist()
@@ -70,7 +115,7 @@ def drawn_risks(
         seqs: list[int] = events["seq"][rows].to_list()
         named: list[Any] = values.tolist()
         rises = (
-            DrawnRise(
+            LineRise(
                 seqs[rise.at],
                 rounded(rise.before),
                 rounded(rise.after),
@@ -80,7 +125,7 @@ def drawn_risks(
         )
         yield (
             slot,
-            DrawnRisk(
+            RiskCourse(
                 pack=risks.pack,
                 rule=risks.rule,
                 slice=slice_value(follower, sessions, events, int(found.slices[number])),

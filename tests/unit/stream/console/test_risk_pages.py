@@ -1,0 +1,106 @@
+"""The API of risks and the pages with risks, over a store that is filled by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from starlette.applications import Starlette
+from tracline.predict.folder.load import load_chain
+from tracline.predict.following.followed_chain import followed_chain
+from tracline.rules.engine.judge import CompiledRules, compile_rule_set
+from tracline.rules.packs.load import load_packs
+from tracline.schemas.sessions.assemble import SessionAssembler
+from tracline.stream.console import pages
+from tracline.stream.console.risks import ServedChain
+from tracline.stream.messages.session_state import JudgingState, SessionState, encode
+from tracline.stream.stages.rule_set_judge import RuleSetJudge
+
+from ....support.chains.small_chain import learned_chain
+from ....support.console_store import fill, session, user, writing
+from .asking import app, get, plain
+
+OPEN = session("open", user("q"), user("p"), user("q"), user("p"), end=False)
+CLOSED = session("closed", user("p"), user("p"))
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> tuple[CompiledRules, ServedChain]:
+    """The rules of a small chain, and the chain."""
+    folder = tmp_path_factory.mktemp("chain")
+    learned = load_chain(learned_chain(folder))
+    rules = load_packs([folder / "desk.yaml"])
+    return compile_rule_set(rules), ServedChain(learned, followed_chain(learned, rules, 0.3))
+
+
+@pytest.fixture
+def console(served: tuple[CompiledRules, ServedChain], store: Path) -> Starlette:
+    """The console over an open session that the chain follows, and a closed one."""
+    compiled, chain = served
+    fill(store, compiled, [OPEN, CLOSED])
+    judge = RuleSetJudge(compiled, chain=chain.followed)
+    state = judge.judge({"open": JudgingState()}, [OPEN]).states["open"]
+    data = encode(SessionState(SessionAssembler("open", 1), state))
+    with writing(store) as db:
+        db.execute("INSERT INTO session VALUES ('open', 1, 1, ?, x'')", (data,))
+    return Starlette(routes=pages.routes(store, compiled, chain=chain))
+
+
+def test_the_api_has_the_risks_that_the_chain_gives(
+    console: Starlette, served: tuple[CompiledRules, ServedChain]
+) -> None:
+    """Each rule has the chain's risk of its context, the interval, and the likeliest ways to a verdict."""
+    answer = get(console, "/api/sessions/open/risk").json()
+    learned = served[1].learned
+    assert answer["chain"] == learned.digest
+    assert {each["rule"] for each in answer["rules"]} == {"answered", "never-twice"}
+    for each in answer["rules"]:
+        assert each["symbol"] == "user:p"
+        assert each["basis"] == "context"
+        risks = [
+            learned.risk("desk", each["rule"], symbol="user:p", state=state, within=each["within"])
+            for state in range(4)
+        ]
+        known = [(risk.risk, risk.low, risk.high, risk.sessions) for risk in risks if risk is not None]
+        assert (each["risk"], each["low"], each["high"], each["sessions"]) in known
+        found = [path["probability"] for path in each["paths"]]
+        assert found == sorted(found, reverse=True)
+        assert sum(found) == pytest.approx(each["covered"] * each["risk"], abs=1e-8)
+    twice = next(each for each in answer["rules"] if each["rule"] == "never-twice")
+    assert twice["paths"][0]["steps"][-1]["symbol"].startswith("user:p")
+
+
+@pytest.mark.parametrize(("asked", "most"), [("0", 0), ("1", 1), ("99999999999999999999", 3), ("5000", 100)])
+def test_the_paths_of_an_answer_have_a_limit(console: Starlette, asked: str, most: int) -> None:
+    """Whatever is asked for, there are at most a hundred, and an unreadable number is as none."""
+    for each in get(console, f"/api/sessions/open/risk?paths={asked}").json()["rules"]:
+        assert len(each["paths"] or ()) <= most
+
+
+def test_a_closed_session_has_no_risk_and_an_unknown_one_no_answer(console: Starlette) -> None:
+    """The close ends all risks; hostile ids are text."""
+    assert get(console, "/api/sessions/closed/risk").json()["rules"] == []
+    for name in ("nobody", "%3Cscript%3E", "..%2F..", "' OR 1=1 --"):
+        answer = get(console, f"/api/sessions/{name}/risk")
+        assert answer.status_code == 404
+        assert "no such session" in answer.json()["error"]
+        assert answer.headers["content-security-policy"]
+
+
+def test_without_a_chain_there_is_no_risk(served: tuple[CompiledRules, ServedChain], store: Path) -> None:
+    """The answer names the option, and the pages have no such section."""
+    console = app(fill(store, served[0], [OPEN, CLOSED]), served[0])
+    answer = get(console, "/api/sessions/open/risk")
+    assert (answer.status_code, "--predict" in answer.json()["error"]) == (404, True)
+    for path in ("/sessions/open", "/rules/desk/answered", "/"):
+        assert "Risk" not in plain(get(console, path).text)
+
+
+def test_a_session_without_state_is_not_followed(console: Starlette, store: Path) -> None:
+    """A session that began before the chain was loaded has no risk now, and its page states so."""
+    with writing(store) as db:
+        db.execute("DELETE FROM session")
+    text = plain(get(console, "/sessions/open").text)
+    assert "the chain does not follow this session" in text
+    assert "risk within 5 events, at most" in text
+    assert get(console, "/api/sessions/open/risk").json()["rules"] == []
