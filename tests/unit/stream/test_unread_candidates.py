@@ -23,7 +23,7 @@ def done() -> Work:
     return work(range(4))
 
 
-def unlocated(_data: bytes, _scope: Sequence[str]) -> None:
+def unlocated(_requests: object, _place: int, _scope: Sequence[str]) -> None:
     """Locate no span, so that every request is decoded."""
 
 
