@@ -91,8 +91,8 @@ class LocatedRequests:
             found,
         )
         self._counts = cast("list[list[int]]", found.tolist())
-        kept = np.where(found[:, :1] > 0, found, 0).cumsum(axis=0)
-        self._behind = cast("list[list[int]]", kept.tolist())
+        behind = np.where(found[:, :1] > 0, found, 0).cumsum(axis=0)
+        self._behind = cast("list[list[int]]", behind.tolist())
         self._rows = cast("list[list[int]]", spans[:span_count].tolist())
         self._facts = cast("list[list[int]]", facts[:fact_count].tolist())
 
