@@ -95,7 +95,8 @@ class Candidate(
         chars = 0 if self.history is None else self.history.chars
         for claim in self.claims:
             chars += chars_of_claim(claim)
-        return chars + sum(map(len, self.attributes)) + sum(map(len, self.attributes.values()))
+        # Joined, they are counted at once.
+        return chars + len("".join(self.attributes)) + len("".join(self.attributes.values()))
 
     @property
     def has_claims(self) -> bool:
@@ -149,11 +150,8 @@ class Candidate(
 
 def chars_of_claim(claim: Claim) -> int:
     """Return the number of characters in the texts of a claim."""
-    chars = 0
-    for text in (claim.text, claim.tool, claim.call_id, claim.args, claim.result, claim.error):
-        if text:
-            chars += len(text)
-    return chars
+    texts = claim.text, claim.tool, claim.call_id, claim.args, claim.result, claim.error
+    return sum([len(text) for text in texts if text])
 
 
 def role_key(role: SpanRole, trace_id: str, span_id: str) -> str:

@@ -116,6 +116,8 @@ class EventLike(Protocol):
 
 def content_of(event: EventLike) -> list[str | None]:
     """Return the `event_content` of an object with the fields of an event."""
+    if event.kind in _MESSAGES:
+        return [event.text]
     return event_content(
         event.kind,
         text=event.text,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 
@@ -42,8 +41,7 @@ class SessionCount(StrEnum):
     """Sessions in which the rule's risk rose to its threshold."""
 
 
-@dataclass(frozen=True, slots=True)
-class StatusChange:
+class StatusChange(msgspec.Struct, frozen=True, eq=False, gc=False):
     """A change of an occurrence's status; `time` is that of its last judged event.
 
     Times are nanoseconds since the epoch. `pack`, `rule`, `rule_digest` and `severity` are None where the
@@ -64,8 +62,18 @@ class StatusChange:
     time: int
     missing: str | None = None
     is_followed: bool = False
-    previous: SessionStatus | None = field(default=None, compare=False)
-    is_certain: bool = field(default=True, compare=False)
+    previous: SessionStatus | None = None
+    is_certain: bool = True
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether another change has the same message."""
+        if not isinstance(other, StatusChange):
+            return False
+        return _in_message(self) == _in_message(other)
+
+    def __hash__(self) -> int:
+        """Return a hash of what a message has."""
+        return hash(_in_message(self))
 
     @property
     def counts(self) -> tuple[SessionCount, ...]:
@@ -84,6 +92,11 @@ class StatusChange:
                 return *sessions, SessionCount.POSSIBLE
             case _:
                 return ()
+
+
+def _in_message(change: StatusChange) -> tuple[object, ...]:
+    """Return the fields of a change that its message has."""
+    return msgspec.structs.astuple(change)[:-2]
 
 
 class _StatusJson(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -25,7 +25,7 @@ from .claim_order import (
     in_order,
     place_of,
 )
-from .coverage import half_key
+from .coverage import half_key, is_of
 from .memory.held import HeldCandidates
 from .memory.seen import (
     CLOSED_MAX,
@@ -122,16 +122,16 @@ class SessionAssembler:
         held = self.held.candidates
         ready = {key: candidate for key, candidate in held.items() if candidate.end <= watermark}
         covered = self._covered()
-        until = self._until(watermark, covered)
-        items = [
-            item
-            for item in claim_items(ready, covered)
-            if self.taken.get(item[1], NS_MIN) <= item[0].time < until
-        ]
+        until = NS_MAX if len(ready) == len(held) else self._until(watermark, covered)
+        items = claim_items(ready, covered)
+        if self.taken or until < NS_MAX:
+            items = [item for item in items if self.taken.get(item[1], NS_MIN) <= item[0].time < until]
         histories = [
             (key, candidate)
             for key, candidate in ready.items()
-            if self.taken.get(key, NS_MIN) <= candidate.start < until and has_history(candidate, covered)
+            if candidate.history is not None
+            and self.taken.get(key, NS_MIN) <= candidate.start < until
+            and has_history(candidate, covered)
         ]
         events: list[Event] = []
         for claim, key, candidate in in_order(items, histories, self._drops_history):
@@ -176,12 +176,17 @@ class SessionAssembler:
 
     def _covered(self) -> set[str]:
         """Return those of the held candidates and of their halves that other spans make the claims of."""
-        covered = {outer for candidate in self.held.values() for outer in candidate.within}
-        seen = [occurrence for occurrence in self.seen if occurrence.counts.within]
-        for candidate in self.held.values() if seen else ():
-            whole = candidate.key
-            keys = whole, *(half_key(whole, half) for half, _ in candidate.halves)
-            covered.update(key for key in keys if any(occurrence.covers(key) for occurrence in seen))
+        held = self.held.values()
+        keys = [candidate.key for candidate in held]
+        outer = {outer for candidate in held if candidate.within for outer in candidate.within}
+        # Most are of agents without claims, which are not held.
+        known = frozenset(keys) if outer else outer
+        covered = {key for key in outer if is_of(key, known)}
+        for occurrence in self.seen:
+            if occurrence.counts.within:
+                for whole, candidate in zip(keys, held, strict=True):
+                    halves = [half_key(whole, half) for half, _ in candidate.halves]
+                    covered.update([key for key in (whole, *halves) if occurrence.covers(key)])
         return covered
 
     def _drops_history(self, key: str, candidate: Candidate) -> bool:
@@ -313,15 +318,19 @@ class SessionAssembler:
         place = (*place_of((claim, key, candidate)), digest)
         closed = self.seen[-2].closed if len(self.seen) > 1 else None
         late = closed is not None and claim.time <= closed
-        if self.open is None:
+        now = self.open
+        if now is None:
             # The time identifies an occurrence, so a late one must not have that of an earlier one.
             time = claim.time if self.begun is None else max(claim.time, self.begun + 1)
-            self.open = OpenOccurrence(time, claim.time, place)
+            now = self.open = OpenOccurrence(time, claim.time, place)
             self.begun = time
-        now = self.open
-        late = late or place < now.last
+        if place < now.last:
+            late = True
+        else:
+            now.last = place
         self.late += late
-        now.last, now.last_time = max(now.last, place), max(now.last_time, claim.time)
+        if claim.time > now.last_time:
+            now.last_time = claim.time
         now.seq += 1
         ordinal = self.seen[-1].add_equal(digest)
         if claim.place is not None and now.caller is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import orjson
@@ -13,20 +13,26 @@ from ..event import Kind, content_of
 from .coverage import half_key
 
 _KINDS = {kind: place for place, kind in enumerate(Kind)}
+_END = Kind.END
 _NO_PLACE = 1 << 32
 
 ClaimItem: TypeAlias = tuple[Claim, str, Candidate]
 """A claim with the key of its span and its candidate."""
 
 
-def claim_items(ready: Mapping[str, Candidate], covered: set[str]) -> Iterator[ClaimItem]:
-    """Yield the claims of the candidates, without histories and without those that other spans make."""
+def claim_items(ready: Mapping[str, Candidate], covered: set[str]) -> list[ClaimItem]:
+    """Return the claims of the candidates, without histories and without those that other spans make."""
+    items: list[ClaimItem] = []
     for key, candidate in ready.items():
+        if not covered and not candidate.covered:
+            items += [(claim, key, candidate) for claim in candidate.claims]
+            continue
         is_covered = _is_covered(candidate, covered)
         halves = () if is_covered else _covered_halves(candidate, covered)
         for claim in candidate.claims:
-            if claim.kind is Kind.END or not (is_covered or claim.time in halves):
-                yield claim, key, candidate
+            if claim.kind is _END or not (is_covered or claim.time in halves):
+                items.append((claim, key, candidate))
+    return items
 
 
 def _is_covered(candidate: Candidate, covered: set[str]) -> bool:
@@ -59,7 +65,7 @@ def claim_times(candidate: Candidate) -> Iterator[int]:
 
 def in_order(
     items: list[ClaimItem],
-    histories: Iterable[tuple[str, Candidate]],
+    histories: Sequence[tuple[str, Candidate]],
     is_dropped: Callable[[str, Candidate], bool],
 ) -> Iterator[ClaimItem]:
     """Yield the claims in judged order; their content is compared only where all else is equal.
@@ -68,22 +74,29 @@ def in_order(
     it has been taken: its claims have one time, and of that time only claims with a place in a conversation
     come before its last one.
     """
+    if len(items) == 1 and not histories:
+        yield from items
+        return
     items.sort(key=place_of)
+    places = [*map(place_of, items)]
     waiting = sorted(((_begin(each), key, each) for key, each in histories), reverse=True)
     at = 0
     while at < len(items) or waiting:
-        place = place_of(items[at]) if at < len(items) else None
+        place = places[at] if at < len(items) else None
         if waiting and (place is None or waiting[-1][0] <= place):
             _, key, candidate = waiting.pop()
             if not is_dropped(key, candidate):
                 past = ((claim, key, candidate) for claim in candidate.past_claims)
                 items[at:] = sorted((*items[at:], *past), key=place_of)
+                places[at:] = map(place_of, items[at:])
             continue
         begin, at = at, at + 1
-        while at < len(items) and place_of(items[at]) == place:
+        while at < len(items) and places[at] == place:
             at += 1
-        tied = items[begin:at]
-        yield from tied if len(tied) == 1 else sorted(tied, key=_tie)
+        if at == begin + 1:
+            yield items[begin]
+        else:
+            yield from sorted(items[begin:at], key=_tie)
 
 
 def _begin(candidate: Candidate) -> tuple[int, int, int, int]:

@@ -56,10 +56,11 @@ class ClaimMemory(msgspec.Struct):
         asked: set[str | None] = self.asked if is_continued else set()
         results: list[ToolResult] = []
         for message in new:
-            results += message.results
+            if message.results:
+                results += message.results
             for call in message.calls:
                 asked.add(call.call_id)
-        are_known = all(not result.call_id or result.call_id in asked for result in results)
+        are_known = not results or all(not each.call_id or each.call_id in asked for each in results)
         if not (is_continued and are_known):
             self.claims, self.key, self.answered, self.last = [], "", False, -1
             self.open_calls, self.digest = OpenCalls(), _Digest()
@@ -76,7 +77,11 @@ class ClaimMemory(msgspec.Struct):
             past += 1
         self.past = past
         history = CallHistory(tuple(claims[:past]), self.chars) if past else None
-        return history, [replace(claim, time=start, past=False) for claim in claims[past:]]
+        # Those that this call has added have its time.
+        return history, [
+            claim if claim.time == start and not claim.past else replace(claim, time=start, past=False)
+            for claim in claims[past:]
+        ]
 
 
 class _Digest:
@@ -214,6 +219,8 @@ def _add(claims: list[Claim], message: Message, calls: OpenCalls | None, shared:
         kind, first = _KIND_USER if is_user else _KIND_ASSISTANT, 1
         behind = content, place, 0, past, f"{key}.0", answered
         claims.append(Claim(kind, time, text, None, None, None, None, error, *behind))
+    if not (message.calls or message.results):
+        return
     for rank, call in enumerate(message.calls, first):
         if calls is not None:
             calls.add(OpenCall(place, call.call_id, call.tool, call.args, nested=False))
@@ -256,13 +263,13 @@ def _run(content: SpanContent, start: int, end: int) -> Iterator[Claim]:
 
 def _key(before: str, message: Message) -> str:
     """Return the digest of a message and all before it; arguments in canonical form."""
-    fields = [
-        before,
-        message.role,
-        message.text,
-        [[c.call_id, c.tool, None if c.args is None else canonical_text(c.args)] for c in message.calls],
-        [[r.call_id, r.result] for r in message.results],
-    ]
+    calls: list[list[str | None]] = []
+    results: list[list[str | None]] = []
+    for call in message.calls:
+        calls.append([call.call_id, call.tool, None if call.args is None else canonical_text(call.args)])
+    for result in message.results:
+        results.append([result.call_id, result.result])
+    fields = [before, message.role, message.text, calls, results]
     return hashlib.blake2b(orjson.dumps(fields), digest_size=_DIGEST_BYTES).hexdigest()
 
 

@@ -7,7 +7,7 @@ conversation is taken from the innermost span that captured it; a span without c
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -53,6 +53,11 @@ class Coverage(msgspec.Struct, frozen=True, gc=False):
 def half_key(key: str, half: str) -> str:
     """Return the key of one half of a span."""
     return f"{key}/{half}"
+
+
+def is_of(key: str, spans: Container[str]) -> bool:
+    """Return whether a key is that of one of these spans, or of a half of one."""
+    return key.removesuffix("/in") in spans or key.removesuffix("/out") in spans
 
 
 def captured_halves(content: SpanContent) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache, lru_cache
+from itertools import accumulate
 from typing import Any, cast
 
 import msgspec
@@ -20,7 +21,7 @@ from ..otlp.single import single_request
 from ..sessions.span_reading import Sender, SpanReading, read_span, sender_of
 from ..span import Span
 from . import keys
-from .json_loops import judge_texts
+from .request_loops import FOUND_COLUMNS, walk_all
 from .single_span import NotRead, bare_reading
 from .wire_loops import (
     BEGIN,
@@ -36,14 +37,11 @@ from .wire_loops import (
     SCOPE_STOP,
     STATE,
     STOP,
-    TEXT,
-    walk,
 )
 
 ROWS = 32
 """Spans for which there is room at first."""
 _NOBODY = Sender(None, "", is_coarse=False)
-_TEXTS = (keys.INPUT, keys.OUTPUT, keys.ARGUMENTS, TEXT)
 CACHED_MAX = 1_024
 CACHED_BYTES_MAX = 4_096
 """Resources and scopes that are cached, and the bytes of one."""
@@ -68,31 +66,59 @@ class PlacedSpan(msgspec.Struct, frozen=True, gc=False):
     name: str
 
 
-def located(data: bytes, scope: Sequence[str] = ()) -> list[PlacedSpan] | None:
-    """Return the spans of a request in protobuf; None where the ordinary decoder has to read it.
+class LocatedRequests:
+    """The spans of requests in protobuf: one compiled call finds all of them, and each request is read alone.
 
-    The resource attributes named by `scope` precede the session's id. A request with a flaw is never located.
+    There is room for `size` spans of each request at first.
     """
-    found = _walked(data, ROWS)
-    if found is None:
-        return None
-    try:
-        return _located(data, *found, tuple(scope))
-    except NotRead:
-        return None
+
+    def __init__(self, requests: Sequence[bytes], size: int = ROWS) -> None:
+        self._requests, self._size, count = requests, size, len(requests)
+        padded = b"".join([part for data in requests for part in (data, bytes(-len(data) % 8))])
+        begins = accumulate((len(data) + -len(data) % 8 for data in requests), initial=0)
+        stops = [begin + len(data) for begin, data in zip(begins, requests, strict=False)]
+        spans: NDArray[np.int64] = np.empty((size * count, COLUMNS), np.int64)
+        facts: NDArray[np.int64] = np.empty((16 * size * count, FACT_COLUMNS), np.int64)
+        found: NDArray[np.int64] = np.empty((count, FOUND_COLUMNS), np.int64)
+        span_count, fact_count = walk_all(
+            np.frombuffer(padded, np.uint8),
+            np.frombuffer(padded, np.uint64),
+            np.array(stops, np.int64),
+            *_table(),
+            spans,
+            facts,
+            np.empty(2 * KEYS_MAX, np.uint64),
+            found,
+        )
+        self._counts = cast("list[list[int]]", found.tolist())
+        behind = np.where(found[:, :1] > 0, found, 0).cumsum(axis=0)
+        self._behind = cast("list[list[int]]", behind.tolist())
+        self._rows = cast("list[list[int]]", spans[:span_count].tolist())
+        self._facts = cast("list[list[int]]", facts[:fact_count].tolist())
+
+    def at(self, place: int, scope: Sequence[str] = ()) -> list[PlacedSpan] | None:
+        """Return the spans of the request at that place; None where the ordinary decoder has to read it.
+
+        The resource attributes named by `scope` precede the session's id. A request with a flaw is never
+        located.
+        """
+        (count, fact_count), data = self._counts[place], self._requests[place]
+        if count == FULL:
+            return LocatedRequests([data], 8 * self._size).at(0, scope)
+        if count < 0:
+            return None
+        behind, facts_behind = self._behind[place]
+        rows = self._rows[behind - count : behind]
+        facts = self._facts[facts_behind - fact_count : facts_behind] if count else []
+        try:
+            return _located(data, rows, facts, tuple(scope))
+        except NotRead:
+            return None
 
 
-def _walked(data: bytes, size: int) -> tuple[list[list[int]], list[list[int]]] | None:
-    """Return the rows of spans and of facts; there is room for `size` spans at first."""
-    whole, words = np.frombuffer(data, np.uint8), np.frombuffer(data, np.uint64, len(data) // 8)
-    spans: NDArray[np.int64] = np.empty((size, COLUMNS), np.int64)
-    facts: NDArray[np.int64] = np.empty((16 * size, FACT_COLUMNS), np.int64)
-    count, fact_count = walk(whole, words, *_table(), spans, facts, np.empty(2 * KEYS_MAX, np.uint64))
-    if count < 0:
-        return _walked(data, 8 * size) if count == FULL else None
-    judge_texts(whole, words, facts, fact_count, *_TEXTS)
-    rows = cast("list[list[int]]", spans[:count].tolist())
-    return rows, cast("list[list[int]]", facts[:fact_count].tolist())
+def located(data: bytes, scope: Sequence[str] = ()) -> list[PlacedSpan] | None:
+    """Return the spans of one request, as `LocatedRequests.at` does."""
+    return LocatedRequests([data]).at(0, scope)
 
 
 def request_of(data: bytes, span: PlacedSpan) -> bytes:

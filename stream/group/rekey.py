@@ -20,12 +20,12 @@ from ..messages.unjoined import Unjoined
 from ..process.faultpoints import RekeyFault, fault_point
 from ..process.rekey_metrics import RekeyMetrics
 from ..process.unread import UnreadNotice
-from ..stages.rekey import SIGNALS, RekeyCounts, SourceRequest
+from ..stages.rekey import SIGNALS, RekeyCounts
 from .changed_topics import changed_counts, unequal_counts
 from .client import ClientRecord, GroupClient
 from .inputs import Inputs, place_of
 from .process import BatchLimits
-from .rekey_sources import EncodedRekeyResult, RekeySources, refused, request_of
+from .rekey_sources import EncodedRekeyResult, RekeySources, refused, requests_of
 from .transactional import TransactionalDriver, TransactionFaults
 
 PROCESS = "rekey"
@@ -61,7 +61,7 @@ class RekeyDriver(TransactionalDriver[EncodedRekeyResult]):
     """The driver of the rekey stage over spans, and log records beside them where `reads_logs`."""
 
     process = PROCESS
-    limits = BatchLimits(records=1_000, bytes=1 << 20, linger_s=0.2, polled=100)
+    limits = BatchLimits(records=4_000, bytes=4 << 20, linger_s=0.2, polled=500)
     """About half a second's work; a transaction has a message for each partition of events."""
     state_topic = Topic.REKEY_STATE
     faults = TransactionFaults(RekeyFault.RECEIVED, RekeyFault.TAKEN, RekeyFault.PRODUCED, RekeyFault.OFFSETS)
@@ -133,7 +133,13 @@ class RekeyDriver(TransactionalDriver[EncodedRekeyResult]):
 
     def step(self, records: Sequence[ClientRecord]) -> EncodedRekeyResult:
         """Return the candidates that come of records, and dead letters of those that cannot be span data."""
-        return self._sources.step(map(self._request, records))
+        flaws = [_flaw(record) for record in records]
+        pairs = [(self._record(record), flaw) for record, flaw in zip(records, flaws, strict=True)]
+        scope = self._sources.stage.settings.scope
+        read = iter(requests_of([record for record, flaw in pairs if flaw is None], scope))
+        return self._sources.step(
+            next(read) if flaw is None else refused(record, flaw) for record, flaw in pairs
+        )
 
     def refuse(self, record: ClientRecord, error: Exception) -> EncodedRekeyResult:
         """Return the dead letter of a record that breaks the stage."""
@@ -199,15 +205,6 @@ class RekeyDriver(TransactionalDriver[EncodedRekeyResult]):
 
     def _input(self, place: TopicPartition) -> Input:
         return Input(self._topics[place.topic], place.partition)
-
-    def _request(self, record: ClientRecord) -> SourceRequest:
-        """Return a record decoded, or with the flaw for which it is not read."""
-        flaw = _flaw(record)
-        return (
-            request_of(self._record(record), self._sources.stage.settings.scope)
-            if flaw is None
-            else refused(self._record(record), flaw)
-        )
 
     def _record(self, record: ClientRecord) -> Record:
         """Return a record of the client; one without a timestamp has the time of now."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 from ...schemas.attempt import Broken, attempt
@@ -11,7 +12,7 @@ from ...schemas.chat.find import InputFlaw
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.sessions.pending import Released
-from ...schemas.walk.locate import located
+from ...schemas.walk.locate import LocatedRequests
 from ..error import PROCESS_ERRORS
 from ..ingest.request import Encoding, decode
 from ..messages.codec import CandidateBatch, Tick, candidate_messages, encode, partition_of
@@ -163,21 +164,32 @@ class RekeySources:
         return outputs, too_large
 
 
-def request_of(record: Record, scope: Sequence[str] = ()) -> SourceRequest:
-    """Return a record with its spans located, else decoded; where that breaks, with the flaw of that.
+def requests_of(records: Sequence[Record], scope: Sequence[str] = ()) -> list[SourceRequest]:
+    """Return records with their spans located, else decoded; where that breaks, with the flaw of that.
 
     `scope` are the resource attributes that precede the ids of sessions.
     """
-    offset, digest = record.origin
-    encoding = Encoding.JSON if record.value[:1] in (b"{", b"[") else Encoding.PROTOBUF
+    walked = [record.topic is Topic.SPANS and _encoding(record) is Encoding.PROTOBUF for record in records]
+    pairs = zip(records, walked, strict=True)
+    found = LocatedRequests([record.value if is_walked else b"" for record, is_walked in pairs])
 
-    def read() -> Decoded | LocatedRequest:
-        is_walked = encoding is Encoding.PROTOBUF and record.topic is Topic.SPANS
-        spans = located(record.value, scope) if is_walked else None
+    def read(place: int) -> Decoded | LocatedRequest:
+        record = records[place]
+        spans = found.at(place, scope) if walked[place] else None
         if spans is not None:
             return LocatedRequest(record.value, spans)
-        return decode(record.value, encoding, SIGNALS[record.topic])
+        return decode(record.value, _encoding(record), SIGNALS[record.topic])
 
+    return [_request(record, partial(read, place)) for place, record in enumerate(records)]
+
+
+def _encoding(record: Record) -> Encoding:
+    return Encoding.JSON if record.value[:1] in (b"{", b"[") else Encoding.PROTOBUF
+
+
+def _request(record: Record, read: Callable[[], Decoded | LocatedRequest]) -> SourceRequest:
+    """Return a record with what is read of it."""
+    offset, digest = record.origin
     content = attempt(read, PROCESS_ERRORS)
     if isinstance(content, Broken):
         content = InputFlaw("record", "internal", content.reason)

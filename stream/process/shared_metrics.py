@@ -187,6 +187,13 @@ class JudgingMetrics:
         """Return the label values of a rule: `OTHER` beyond the limit."""
         return (pack, rule) if (pack, rule) in self._rules else (OTHER, OTHER)
 
+    def _count_sessions(self, changes: Iterable[StatusChange]) -> None:
+        """Count sessions by rule; a change of a rule has one to three counts, and a label is dear to find."""
+        of_rules = [change for change in changes if change.rule is not None]
+        grown = Tally((change.pack, change.rule, count) for change in of_rules for count in change.counts)
+        for (pack, rule, count), sessions in grown.items():
+            self._sessions.labels(*self.labels_of(pack or "", rule or ""), count).inc(sessions)
+
     def count(self, outputs: JudgedOutputs) -> None:
         """Count judged events by kind, verdicts and sessions by rule, and late and repeated claims."""
         for kind, count in Tally(event.kind for event in outputs.events).items():
@@ -194,10 +201,7 @@ class JudgingMetrics:
         given = Tally((record.pack, record.rule, record.verdict) for record in outputs.records)
         for (pack, rule, verdict), count in given.items():
             self._verdicts.labels(*self.labels_of(pack, rule), verdict).inc(count)
-        for change in outputs.statuses:
-            if change.pack is not None and change.rule is not None:
-                for counted in change.counts:
-                    self._sessions.labels(*self.labels_of(change.pack, change.rule), counted).inc()
+        self._count_sessions(outputs.statuses)
         self.late.inc(outputs.late)
         self.repeats.inc(outputs.repeats)
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import msgspec
 import numpy as np
 import orjson
 import polars as pl
@@ -259,7 +260,7 @@ def _mark_followed(
     """Mark the statuses of followed rules in followed occurrences."""
     for batch in verdicts:
         batch.statuses = [
-            replace(each, is_followed=True)
+            msgspec.structs.replace(each, is_followed=True)
             if (each.session_id, each.occurrence) in occurrences and (each.pack, each.rule) in rules
             else each
             for each in batch.statuses

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import msgspec
 import orjson
 import pytest
 from tracline.batch.audit.audit import audit
@@ -101,7 +101,7 @@ def test_live_crossings_are_those_of_an_audit(desk: RuleSet, tmp_path: Path, see
     assert [batch.records for batch in found] == [batch.records for batch in plain]
     others = [
         [
-            replace(each, is_followed=False)
+            msgspec.structs.replace(each, is_followed=False)
             for each in batch.statuses
             if each.status is not SessionStatus.AT_RISK
         ]

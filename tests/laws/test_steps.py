@@ -16,7 +16,7 @@ from tracline.schemas.time import NS
 from tracline.stream.alerts.alert import Alert
 from tracline.stream.alerts.overlay import Overlay
 from tracline.stream.group.alerts_state import new_state, read_verdicts
-from tracline.stream.group.rekey_sources import request_of
+from tracline.stream.group.rekey_sources import requests_of
 from tracline.stream.messages.record import Input
 from tracline.stream.messages.topics import Topic
 from tracline.stream.stages.alert import AlertStage
@@ -31,7 +31,7 @@ from ..support.conversations.keyed import NAMES, SETTINGS, SOURCES, work
 def test_a_dropped_step_of_rekeying_changes_nothing(seed: int) -> None:
     """Requests in any steps, of which some are dropped and repeated, give the candidates of one step."""
     random, stage = Random(seed), RekeyStage(SETTINGS, NAMES)
-    requests = [request_of(record) for record in work(range(4), seed).records]
+    requests = requests_of(work(range(4), seed).records)
     states = {number: SourceState() for number in range(SOURCES)}
     whole = stage.step(states, requests)
     found: Counter[str] = Counter()
@@ -53,7 +53,7 @@ def test_a_dropped_step_of_rekeying_changes_nothing(seed: int) -> None:
 def test_a_step_of_rekeying_that_raises_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error in the last source leaves the sources before it as they were, too."""
     stage = RekeyStage(SETTINGS, NAMES)
-    requests = [request_of(record) for record in work(range(3)).records]
+    requests = requests_of(work(range(3)).records)
     states = {number: SourceState() for number in range(SOURCES)}
     half = len(requests) // 2
     for number, writes in stage.step(states, requests[:half]).writes.items():

@@ -26,7 +26,7 @@ SEEDS = range(12)
 EVENTS = Topic.EVENTS
 
 
-def unlocated(_data: bytes, _scope: Sequence[str]) -> None:
+def unlocated(_requests: object, _place: int, _scope: Sequence[str]) -> None:
     """Locate no span, so that the rekeyer decodes every request."""
 
 
@@ -61,7 +61,7 @@ def ways(records: Sequence[Record], patch: pytest.MonkeyPatch) -> Iterator[list[
     yield candidates(records)
     patch.setattr(unread, "CHARS_MAX", 0)
     yield candidates(records)
-    patch.setattr("tracline.stream.group.rekey_sources.located", unlocated)
+    patch.setattr("tracline.schemas.walk.locate.LocatedRequests.at", unlocated)
     yield candidates(records)
 
 

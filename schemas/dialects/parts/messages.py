@@ -247,6 +247,8 @@ def _cached(written: bytes, speaker: Role) -> Message | None:
 
 
 def _read(value: Value, speaker: Role) -> Message | None:
+    if isinstance(value, dict) and (plain := _plain_message(value)) is not None:
+        return plain
     if isinstance(value, str):
         hidden = value in REDACTIONS
         return Message(
@@ -256,9 +258,6 @@ def _read(value: Value, speaker: Role) -> Message | None:
         )
     if not is_object(value):
         return Message(speaker, content=Content.TRUNCATED)
-    plain = _plain_message(value)
-    if plain is not None:
-        return plain
     fields, named = _unwrapped(value)
     parts, kind, role = Parts(), kind_of(fields), named or speaker
     if kind in THOUGHTS:

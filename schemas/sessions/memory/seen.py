@@ -105,13 +105,13 @@ class SeenClaims:
         """Return whether it has claims of that span."""
         if key in self.recent.spans:
             return True
-        return any(key in entries.spans for entries in self.older)
+        return bool(self.older) and any(key in entries.spans for entries in self.older)
 
     def covers(self, key: str) -> bool:
         """Return whether its spans cover the span or the half with that key."""
         if key in self.recent.within:
             return True
-        return any(key in entries.within for entries in self.older)
+        return bool(self.older) and any(key in entries.within for entries in self.older)
 
     def add_span(self, key: str, within: Iterable[str]) -> None:
         """Remember a span, and the keys of the spans that it covers."""
@@ -218,8 +218,9 @@ def seen_message(seen: Iterable[SeenClaims], candidate: Candidate, claim: Claim)
     All messages before it are equal then, too. Where no answer is among them, a customer may have written the
     same text twice: then only a call that overlaps the earlier one, or follows its failure, repeats it.
     """
-    for occurrence in seen if claim.key else ():
-        before = occurrence.message(claim.key)
+    key = claim.key
+    for occurrence in seen if key else ():
+        before = occurrence.message(key)
         if before is not None:
             overlaps = candidate.start < before.end and before.start < candidate.end
             return before if claim.past or claim.answered or overlaps or before.failed else None

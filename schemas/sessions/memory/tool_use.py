@@ -18,7 +18,10 @@ from .claimed_text import agree, brief, equal
 UNLINKED = ""
 """The run of a claim in a candidate that has only one half of the run."""
 _AFTER_PLUGIN = "-"
-_HALVES = (Kind.TOOL_CALL, Kind.TOOL_RESULT)
+_CALL, _RESULT = Kind.TOOL_CALL, Kind.TOOL_RESULT
+_HALVES = (_CALL, _RESULT)
+_TRUNCATED = Content.TRUNCATED
+"""Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
 _ITEMS = ("fc_", "ctc_")
 """Prefixes of the ids of OpenAI's Responses for the items that hold calls; calls have another id besides."""
 
@@ -70,17 +73,19 @@ def claimed_use(claim: Claim, candidate: Candidate, key: str) -> ToolUse:
     use = ToolUse(
         brief(claim.call_id),
         brief(claim.tool),
-        brief(args, truncated=claim.content is Content.TRUNCATED and claim.kind is Kind.TOOL_CALL),
+        brief(args, truncated=claim.content is _TRUNCATED and claim.kind is _CALL),
     )
-    is_call = claim.kind is Kind.TOOL_CALL
+    is_call = claim.kind is _CALL
     if claim.place is not None and is_call:
         use.since, use.asked = NS_MIN if claim.past else candidate.start, claim.time
     elif claim.place is not None:
         use.answered, use.result = claim.time, _result(claim)
     else:
-        halves = {half.kind: half for half in candidate.claims if half.kind in _HALVES and half.place is None}
-        call, result = (halves.get(kind, claim) for kind in _HALVES)
-        use.run = key if len(halves) == len(_HALVES) else UNLINKED
+        halves = [half for half in candidate.claims if half.place is None and half.kind in _HALVES]
+        calls = [half for half in halves if half.kind is _CALL]
+        results = [half for half in halves if half.kind is _RESULT]
+        call, result = calls[-1] if calls else claim, results[-1] if results else claim
+        use.run = key if calls and results else UNLINKED
         use.began, use.ended, use.result = call.time, result.time, _result(result)
         use.is_ended = not is_call
     use.lacks_id = use.call_id is None
@@ -90,9 +95,9 @@ def claimed_use(claim: Claim, candidate: Candidate, key: str) -> ToolUse:
 
 def _result(claim: Claim) -> str | None:
     """Return a result in brief; None of a failure, which each side may word differently."""
-    if claim.error is not None or claim.kind is not Kind.TOOL_RESULT:
+    if claim.error is not None or claim.kind is not _RESULT:
         return None
-    return brief(claim.result, truncated=claim.content is Content.TRUNCATED)
+    return brief(claim.result, truncated=claim.content is _TRUNCATED)
 
 
 def matching_use(uses: Sequence[ToolUse], claimed: ToolUse, kind: Kind) -> ToolUse | None:

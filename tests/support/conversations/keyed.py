@@ -19,7 +19,7 @@ from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
-from tracline.stream.group.rekey_sources import EncodedRekeyResult, RekeySources, refused, request_of
+from tracline.stream.group.rekey_sources import EncodedRekeyResult, RekeySources, refused, requests_of
 from tracline.stream.group.rekey_state import TopicCounts
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.messages.codec import CandidateBatch, decode
@@ -154,7 +154,7 @@ class Rekeyer(RekeySources):
 
     def take(self, records: Iterable[Record]) -> EncodedRekeyResult:
         """Take records in."""
-        return self._taken(self.step(request_of(record, self.stage.settings.scope) for record in records))
+        return self._taken(self.step(requests_of([*records], self.stage.settings.scope)))
 
     def idle(self, inputs: Collection[Input], now: int) -> EncodedRekeyResult:
         """Send a tick."""

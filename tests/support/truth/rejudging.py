@@ -12,6 +12,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any, NamedTuple, cast
 
+import msgspec
 import numpy as np
 import polars as pl
 from tracline.rules.engine import kernel
@@ -225,7 +226,8 @@ class Rejudge:
             missing = _missing(judged, found) if found is dead else [None] * len(numbers)
             rows = zip(batches, numbers, _at(judged, found.stamps), missing, strict=True)
             for batch, number, at, lacks in rows:
-                yield _Change(batch, min(phase, 3), replace(self._status(status, number, at), missing=lacks))
+                change = msgspec.structs.replace(self._status(status, number, at), missing=lacks)
+                yield _Change(batch, min(phase, 3), change)
 
     def _status(self, status: SessionStatus, number: int, at: _At) -> StatusChange:
         session_id, occurrence, time, agent = at

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from tracline.schemas.records.dead_letter import DeadLetter, decode_dead_letter, encode_dead_letter
 from tracline.schemas.records.session_status import (
     SessionStatus,

@@ -20,7 +20,7 @@ from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span, Value
 from tracline.schemas.time import NS
 from tracline.stream.error import StreamError
-from tracline.stream.group.rekey_sources import EncodedRekeyResult, request_of
+from tracline.stream.group.rekey_sources import EncodedRekeyResult, requests_of
 from tracline.stream.group.rekey_state import FACTS
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.ingest.request import decode as decode_request
@@ -122,7 +122,7 @@ def test_what_is_not_written_is_done_again(seed: int, done: Work) -> None:
         portion = done.records[place : place + random.randint(1, 12)]
         crashes = random.random() < 0.3
         parts = [
-            rekey.step(request_of(record) for record in portion if record.partition in rekey.assigned)
+            rekey.step(requests_of([record for record in portion if record.partition in rekey.assigned]))
             for rekey in owners
         ]
         if not crashes:
@@ -378,7 +378,7 @@ def test_a_record_that_breaks_is_put_aside_alone(done: Work, monkeypatch: pytest
         spans = (b if b.name == "breaks" else a for a, b in zip(decoded.spans, broken, strict=True))
         return replace(decoded, spans=tuple(spans))
 
-    monkeypatch.setattr("tracline.stream.group.rekey_sources.located", lambda _data, _scope: None)
+    monkeypatch.setattr("tracline.schemas.walk.locate.LocatedRequests.at", lambda *_: None)
     monkeypatch.setattr("tracline.stream.group.rekey_sources.decode", read)
     spoilt = wire([Span("5e" * 16, "5e" * 8, None, "breaks", START_NS, START_NS)], Encoding.PROTOBUF)
     records = [Record(0, 7, START_NS, spoilt), *done.records]
@@ -401,7 +401,7 @@ def test_a_failure_that_no_record_causes_puts_none_aside(
     def read(_body: bytes, _encoding: Encoding, _signal: Signal) -> Decoded:
         raise error
 
-    monkeypatch.setattr("tracline.stream.group.rekey_sources.located", lambda _data, _scope: None)
+    monkeypatch.setattr("tracline.schemas.walk.locate.LocatedRequests.at", lambda *_: None)
     monkeypatch.setattr("tracline.stream.group.rekey_sources.decode", read)
     rekey = rekeyer()
     for source in range(SOURCES):

@@ -23,7 +23,7 @@ def done() -> Work:
     return work(range(4))
 
 
-def unlocated(_data: bytes, _scope: Sequence[str]) -> None:
+def unlocated(_requests: object, _place: int, _scope: Sequence[str]) -> None:
     """Locate no span, so that every request is decoded."""
 
 
@@ -37,7 +37,7 @@ def test_candidates_do_not_depend_on_when_content_is_read(
     assert sum(bool(candidate.request) for candidate in sent) > len(sent) / 3
     assert not any(candidate.request and candidate.claims for candidate in sent)
     late = pure(done.records)
-    monkeypatch.setattr("tracline.stream.group.rekey_sources.located", unlocated)
+    monkeypatch.setattr("tracline.schemas.walk.locate.LocatedRequests.at", unlocated)
     assert pure(done.records) == late
     sent = [candidate for batch in raw_batches(done.records) for candidate in batch.candidates]
     assert not any(candidate.request for candidate in sent)
