@@ -11,9 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...rules.compiler.compile import compile_formula
+from ...rules.compiler.limits import Work
 from ...rules.language.parse import parse_formula
+from ...rules.lint.finite_trace import finite_trace_disagrees
+from ...rules.lint.rewrites import past_form
 from ...rules.model.arrays import F64, I64, Mask
 from ...rules.model.machine import STAYS_SATISFIED, STAYS_VIOLATED, VERDICT_MASK
+from ...rules.model.problem import RuleError, Snippet
 from ...schemas.verdict import Recover, Verdict
 from ..chain.contexts import NODES_MAX
 from ..chain.learned import Counted
@@ -50,10 +54,17 @@ class Pattern:
 
 
 def read_pattern(text: str) -> Pattern:
-    """Return the pattern of a formula over `violated`, `satisfied`, `unmet` and `held`. Raises RuleError."""
-    machine = compile_formula(
-        parse_formula(text, source="<pattern>", known=_NAMES[1:]), recover=Recover.NONE, name="pattern"
-    )
+    """Return the pattern of a formula over `violated`, `satisfied`, `unmet` and `held`.
+
+    Raises RuleError for the text, and where a verdict of the formula would be the opposite if the word ended
+    there (TRL507): the definition knows no verdict before the end.
+    """
+    snippet = Snippet(text, source="<pattern>")
+    formula = parse_formula(text, source=snippet.source, known=_NAMES[1:])
+    if finite_trace_disagrees(formula, {}, Work("pattern")):
+        what = "the pattern gets a verdict that would be the opposite if the word ended there"
+        raise RuleError([snippet.problem("TRL507", what, past_form(formula), 0, len(text))])
+    machine = compile_formula(formula, recover=Recover.NONE, name="pattern")
     columns = [machine.letters[machine.word((name,))] for name in _NAMES]
     outputs = [row[0] & VERDICT_MASK for row in machine.output]
     return Pattern(
@@ -71,8 +82,8 @@ def read_pattern(text: str) -> Pattern:
 class PatternSolver:
     """The probabilities of a pattern within any horizon, by agent, symbol and row.
 
-    The rule steps on through its verdicts, as its `recover` says. A context that nothing follows stays where
-    it is, without a verdict.
+    The rule steps on through its verdicts, and restarts as its `recover` asks. A context that nothing follows
+    stays where it is, without a verdict.
     """
 
     def __init__(self, counted: Counted, chain: NextSymbolChain, pattern: Pattern) -> None:

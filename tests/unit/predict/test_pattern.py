@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -26,11 +28,13 @@ from tracline.predict.estimation.options import EstimateOptions, estimated
 from tracline.predict.risk.pattern import PatternSolver, read_pattern
 from tracline.predict.risk.solve import RiskSolver
 from tracline.rules.language.parse import parse_formula
+from tracline.rules.model.formula import has_future, has_past
+from tracline.rules.model.printer import to_text
 from tracline.rules.model.problem import RuleError
-from tracline.rules.reference.semantics import judge
-from tracline.schemas.verdict import Recover, Verdict
+from tracline.rules.reference.semantics import holds
 
 from ...support.chains.counts import random_counted
+from ...support.formulas import is_accepted, of_size
 
 PATTERNS = (
     "violated",
@@ -71,11 +75,15 @@ def estimate_of(counted: Counted, kind: str) -> NestedEstimate:
     return nested(counted) if kind == "nested" else estimated(counted, EstimateOptions(alpha=0.0))
 
 
+parsed = cache(parse_formula)
+
+
 @cache
 def is_true(pattern: str, word: tuple[frozenset[str], ...]) -> bool:
-    """Return the finite-trace reading of a pattern at the end of a word, by the definitions."""
-    found = judge(parse_formula(pattern), word, recover=Recover.NONE)
-    return found.verdicts[-1] is Verdict.SATISFIED or found.closing is Verdict.HELD
+    """Return whether a pattern is true on a word, by the definitions; one of the past at every step."""
+    formula = parsed(pattern)
+    steps = range(1, len(word) + 1) if has_past(formula) and not has_future(formula) else (1,)
+    return all(holds(formula, word, step) for step in steps)
 
 
 Words = dict[tuple[frozenset[str], ...], float]
@@ -129,6 +137,29 @@ def test_a_pattern_has_the_probability_of_the_continuations_that_make_it_true(se
                     assert values[0, symbol, row] == pytest.approx(expected, abs=1e-12), (text, events)
 
 
+def test_every_small_pattern_is_read_by_the_definitions_or_refused() -> None:
+    """All formulas of up to three nodes, at the end of all words of up to three verdicts."""
+    labels = {0: frozenset[str](), 1: frozenset(["violated"]), 4: frozenset(["held"])}
+    words = [word for length in (1, 2, 3) for word in product(labels, repeat=length)]
+    read = refused = 0
+    for formula in (each for nodes in (1, 2, 3) for each in of_size(nodes) if is_accepted(each)):
+        text = re.sub(r"\bp\b", "violated", re.sub(r"\bq\b", "held", to_text(formula)))
+        try:
+            pattern = read_pattern(text)
+        except RuleError as error:
+            refused += error.problems[0].code == "TRL507"
+            continue
+        read += 1
+        for word in words:
+            state = 0
+            for column in word:
+                state = int(pattern.next[state, column])
+            expected = is_true(text, tuple(labels[column] for column in word))
+            assert bool(pattern.holds[state]) == expected, (text, word)
+    assert refused == 43
+    assert read > 300, read
+
+
 @pytest.mark.parametrize("kind", ["nested", "frequencies"])
 @pytest.mark.parametrize("seed", range(6))
 def test_a_verdict_against_the_agent_as_a_pattern_is_the_risk(seed: int, kind: str) -> None:
@@ -162,6 +193,7 @@ def test_a_pattern_and_its_negation_add_up_to_1() -> None:
         ("eventually violatd", "unknown proposition `violatd`"),
         ("once eventually violated", "future"),
         ("violated and", "<pattern>:1"),
+        ("eventually (violated and weak_next false)", "TRL507"),
     ],
 )
 def test_a_pattern_with_a_mistake_is_an_error_of_formulas(text: str, message: str) -> None:
