@@ -12,14 +12,16 @@ import polars as pl
 from ...rules.model.arrays import F64, I32, I64
 from ..chain.contexts import END, START, UNSEEN, Contexts, RuleCounts, SymbolSet
 from ..chain.learned import Counted
-from ..chain.risks import Basis
+from ..chain.risks import HORIZON_MAX, Basis
 from ..chain.steps import StepTable
 from ..chain.walks import no_walks
 from ..error import PredictError
 from ..estimation.nested import NestedEstimate, NestedLevel, jeffreys_top
 from ..estimation.options import EstimateOptions, estimated
+from ..risk.pattern import read_pattern
 from ..sampling.continuations import ContinuationStart, SampledContinuation, sampled_continuations
 from .chain_rules import chain_rules
+from .pattern_risks import pattern_risks
 
 ABSENT = -1
 """The number of a context that cannot occur."""
@@ -227,6 +229,7 @@ class LearnedChain:
         within: int | None,
         memory: str | None = None,
         agent: str = "",
+        pattern: str | None = None,
     ) -> Risk | None:
         """Return the risk after an event with that symbol, which leaves the rule's machine in that state.
 
@@ -235,13 +238,20 @@ class LearnedChain:
         text fits. There is no risk where the rule has stopped, and none where the machine cannot be in that
         state after symbols of the chain. Raises PredictError (TRL803) for a rule that the chain lacks, and
         ValueError for another horizon, or without a memory where several fit.
+
+        With a `pattern`, a formula over `violated`, `satisfied`, `unmet` and `held`, it is the probability
+        that the verdicts of the next `within` events are such, for any number of events. It is computed
+        here, no session is evidence for it, and its interval is 0 to 1. Raises RuleError for its text.
         """
         found = self.rule(pack, rule)
-        if within not in found.horizons:
+        if pattern is None and within not in found.horizons:
             raise ValueError(f"the chain has no horizon {within}: {list(found.horizons)}")
         if memory is None:
             memory = found.memory_at(agent, symbol, state)
-        number, column = found.number(agent, symbol, state, memory), found.horizons[within]
+        number = found.number(agent, symbol, state, memory)
+        if pattern is not None:
+            return self._pattern_risk(found, number, pattern, within)
+        column = found.horizons[within]
         if number == ABSENT or np.isnan(found.risks[number, column]):
             return None
         return Risk(
@@ -252,6 +262,25 @@ class LearnedChain:
             violating=int(found.context_violating[number, column]),
             basis=found.bases[number],
         )
+
+    def _pattern_risk(self, rule: RuleChain, number: int, text: str, within: int | None) -> Risk | None:
+        if within is None or not 1 <= within <= HORIZON_MAX:
+            raise ValueError(f"`within` of a pattern is a number of events from 1 to {HORIZON_MAX:,}")
+        pattern = read_pattern(text)
+        if number == ABSENT:
+            return None
+        risks = pattern_risks(rule, self._counted(rule), pattern, within)
+        if np.isnan(risks[number]):
+            return None
+        return Risk(float(risks[number]), 0.0, 1.0, sessions=0, violating=0, basis=rule.bases[number])
+
+    def _counted(self, rule: RuleChain) -> Counted:
+        """Return the counts of a rule, which is compiled again."""
+        compiled = chain_rules(self)
+        [found] = [
+            counted for each, counted in zip(compiled.rules, compiled.counted, strict=True) if each is rule
+        ]
+        return found
 
     def sample(
         self,
@@ -275,10 +304,7 @@ class LearnedChain:
         number = found.number(agent, symbol, state, memory)
         if number == ABSENT:
             return None
-        compiled = chain_rules(self)
-        [counted] = [
-            each for rule, each in zip(compiled.rules, compiled.counted, strict=True) if rule is found
-        ]
+        counted = self._counted(found)
         rows = list(zip(counted.steps.states.tolist(), counted.steps.memory, strict=True))
         if len(counted.agents) > 1:
             counted = replace(counted, agents=(*counted.agents, ""))

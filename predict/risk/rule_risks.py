@@ -74,8 +74,8 @@ def rule_risks(counted: Counted, options: RiskOptions) -> RuleRisks:
     solved = solver.each_within(horizons)
     columns = _unseen_columns(counted, options.estimate.has_history)
     unseen, labels = chosen_weights(counted, dividing(counted, columns)), over_labels(counted)
-    shares = _unseen_shares(counted, unseen)
-    tables = [_with_unseen(shares, values, solver.gains(before)) for values, before in
+    shares = unseen_shares(counted, unseen)
+    tables = [with_unseen(shares, values, solver.gains(before)) for values, before in
               (solved[each] for each in horizons)]  # fmt: skip
     others = other_contexts(counted)
     learned = np.zeros(len(counted.contexts), dtype=np.bool_)
@@ -109,14 +109,14 @@ def _unseen_columns(counted: Counted, has_history: bool) -> list[tuple[str, ...]
     return [("state",), ("row",)] if has_memory else [("state",)]
 
 
-def _unseen_shares(counted: Counted, unseen: NestedEstimate) -> F64:
+def unseen_shares(counted: Counted, unseen: NestedEstimate) -> F64:
     """Return by [row, next] the distribution after a symbol that the chain lacks."""
     rows = np.arange(len(counted.steps.states), dtype=np.int32)
     zeros = np.zeros_like(rows)
     return next_probabilities(counted, unseen, Contexts(zeros, zeros, rows))
 
 
-def _with_unseen(shares: F64, values: F64, gains: F64) -> F64:
+def with_unseen(shares: F64, values: F64, gains: F64) -> F64:
     """Return the values with a further symbol, the one that the chain lacks, by [agent, symbol, row]."""
     last = np.einsum("qw,awq->aq", shares, gains)
     return np.concatenate([values, last[:, None, :]], axis=1)
