@@ -97,11 +97,11 @@ def test_a_chain_comes_into_force_where_every_monitor_has_it(topics: KafkaSettin
     assert "no monitor is live" in nobody.stderr
     logs = tmp_path / "one.log", tmp_path / "lacking.log"
     with running(topics, logs[0], "monitor", "--timeout-s", TIMEOUT_S, "--predict", str(tmp_path)):
-        until("it has joined", lambda: "goes on with" in logs[0].read_text())
+        until("it has joined", lambda: "assigned partitions" in logs[0].read_text())
         done = ran(topics, *words)
         assert done.returncode == 0, done.stderr
         with running(topics, logs[1], "monitor", "--timeout-s", TIMEOUT_S):
-            until("it has joined", lambda: "goes on with" in logs[1].read_text())
+            until("it has joined", lambda: "assigned partitions" in logs[1].read_text())
             assert "1 of 2 live monitors lack the chain" in ran(topics, *words).stderr
             forced = ran(topics, *words, "--force")
             assert forced.returncode == 0, forced.stderr

@@ -41,7 +41,10 @@ def test_what_is_missing_is_reported_and_made(kafka: KafkaSettings) -> None:
         missing = check(look(admin, kafka), kafka)
         assert [flaw.topic for flaw in missing] == [kafka.topic(spec.topic) for spec in SPECS]
         assert {flaw.what for flaw in missing if flaw.harmful} == {"is missing"}
-        assert [flaw.topic for flaw in missing if not flaw.harmful] == [kafka.logs_topic]
+        assert [flaw.topic for flaw in missing if not flaw.harmful] == [
+            kafka.logs_topic,
+            kafka.topic(Topic.RISK),
+        ]
         made = create(admin, kafka, partitions=3)
         assert made == [kafka.topic(spec.topic) for spec in SPECS]
         found = look(admin, kafka)
@@ -54,6 +57,7 @@ def test_what_is_missing_is_reported_and_made(kafka: KafkaSettings) -> None:
         Topic.EVENTS: 3,
         Topic.JUDGED: 3,
         Topic.VERDICTS: 3,
+        Topic.RISK: 3,
         Topic.DEAD_LETTER: 1,
         Topic.ALERTS: 1,
         Topic.ALERTS_STATE: 1,

@@ -174,7 +174,7 @@ class Slot:
 
     def _report(self, text: str) -> None:
         self.lines.append(text)
-        self.hits["moved"] += text.startswith("the group has assigned")
+        self.hits["moved"] += text.startswith("the group gave the partitions")
         self.hits["away"] += text.startswith("Kafka: ")
 
 

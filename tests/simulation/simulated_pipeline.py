@@ -162,7 +162,7 @@ class SimulatedPipeline:
         # The others come to far fewer gaps.
         others = 5 if place.endswith("received") else 40
         often = {"rekey": 1, "monitor": 5}.get(slot.partition("-")[0], others)
-        if self.random.random() < min(0.2, self.crashes * often):
+        if self.random.random() < min(0.3, self.crashes * often):
             self.hits[place] += 1
             raise Crash(place)
         if slot.startswith("rekey") and not self.depth and self.random.random() < self.crashes / 2:
