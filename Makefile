@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo pipeline check lint types fast test loops kafka soak kills bench papers exhaustive generated lock clean pictures test-collector test-frameworks test-storm
+.PHONY: help setup demo pipeline check lint types fast test alone loops kafka soak kills bench papers exhaustive generated lock clean pictures test-collector test-frameworks test-storm
 
 help: ## show these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ fast: setup
 test: setup loops ## every test, with the time each folder took against its budget, by WORKERS=3 processes
 	-@$(MAKE) --no-print-directory kafka
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not alone and not exhaustive and not collector and not frameworks and not storm"
+	@$(MAKE) --no-print-directory alone
+
+alone: setup ## the tests that need the machine for themselves; `make test` runs them, too
 	$(BIN)/python -m pytest $$(grep -rl --include='test_*.py' 'mark\.alone' tests) -m alone
 
 loops: $(VENV)/.loops ## compile the product's loops, once for all processes of a test run
