@@ -10,7 +10,7 @@ from ...schemas.event import Event, Kind, canonical_text
 from ...schemas.open_calls import OpenCall, OpenCalls
 
 Answers = Literal["empty", "replay"] | Callable[[str, str], str]
-"""How calls are answered; a function gets the tool and the arguments as the model wrote them."""
+"""The answers to calls; a function gets the tool and the arguments as the model wrote them."""
 
 
 def answering(tools: Answers, recorded: Sequence[Event]) -> Callable[[ChatMessage], str]:

@@ -61,7 +61,7 @@ def test_crossings_are_those_of_an_audit_of_the_archive(
 
 
 def test_the_risk_now_is_the_last_one_over_the_events(pack: Path, chain: Path, tmp_path: Path) -> None:
-    """What the stored state of an open session gives is what following its events gives."""
+    """The stored state of an open session gives the risks that following its events gives."""
     compiled = compile_rule_set(load_packs([pack]))
     served = served_chain(chain, pack)
     compared = 0

@@ -86,7 +86,7 @@ def walk(path: Path) -> Any:
 
 
 def test_a_damaged_footer_ends_the_walk(tmp_path: Path) -> None:
-    """Where bytes are changed, the walk reads within the footer, and finds numbers or nothing.
+    """With changed bytes the walk reads within the footer, and finds numbers or nothing.
 
     It is not compared with Arrow, which ends the process at some of these footers.
     """

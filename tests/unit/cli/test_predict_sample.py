@@ -91,7 +91,7 @@ def test_a_document_names_the_event_after_which_the_risk_is(
 
 
 def test_the_model_may_be_asked_instead(archive: Path, server: ChatServer) -> None:
-    """What is no probability is counted and named, with its code."""
+    """An answer that is no probability is counted and named, with its code."""
     server.script = lambda _: spoken('{"desk/calm": 0.25, "desk/heard": 2}')
     done = sample(archive, server.address, "--ask")
     assert done.exit_code == 0, done.output

@@ -171,7 +171,7 @@ def answered(text: str | None) -> dict[str, Any]:
 
 
 def test_numbers_between_0_and_1_are_answers_and_nothing_else() -> None:
-    """What came instead is named; a rule that has stopped is not asked for."""
+    """The unusable answer is named; a rule that has stopped is not asked for."""
     text = '{"desk/asks-first": 0.25, "desk/calm": 1.5, "desk/calls-only": true, "desk/ours-calm": 0, "x": 1}'
     assert answered(text) == {
         "asks-first": 0.25,
