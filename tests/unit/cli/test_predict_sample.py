@@ -19,7 +19,7 @@ version: 1
 propositions: {shouts: 'kind == "assistant" and text contains "!"', asks: 'kind == "user"'}
 rules:
   - {id: calm, title: The agent does not shout, formula: always not shouts}
-  - {id: heard, title: The agent does not shout at first, formula: shouts -> once asks}
+  - {id: quiet, title: The agent does not shout at first, formula: shouts -> once asks}
 """
 
 
@@ -55,7 +55,7 @@ def test_the_table_has_hits_and_intervals(archive: Path, server: ChatServer) -> 
     assert done.stdout.splitlines() == [
         "rule        risk    hits       interval",
         "desk/calm   33 %  1 of 3  6.1 % to 79 %",
-        "desk/heard   0 %  0 of 3    0 % to 56 %",
+        "desk/quiet   0 %  0 of 3    0 % to 56 %",
     ]
 
 
@@ -92,11 +92,11 @@ def test_a_document_names_the_event_after_which_the_risk_is(
 
 def test_the_model_may_be_asked_instead(archive: Path, server: ChatServer) -> None:
     """An answer that is no probability is counted and named, with its code."""
-    server.script = lambda _: spoken('{"desk/calm": 0.25, "desk/heard": 2}')
+    server.script = lambda _: spoken('{"desk/calm": 0.25, "desk/quiet": 2}')
     done = sample(archive, server.address, "--ask")
     assert done.exit_code == 0, done.output
     assert done.stdout.splitlines()[1].split()[:3] == ["desk/calm", "25", "%"]
-    assert "TRL821 no probability of 1 of 2 rules: desk/heard: a number outside [0, 1]" in done.stderr
+    assert "TRL821 no probability of 1 of 2 rules: desk/quiet: a number outside [0, 1]" in done.stderr
     assert server.requests[0]["temperature"] == 0.0
 
 
