@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...rules.engine.kernel_loop import NO_SLICE, UNKNOWN_SLICE
-from ...schemas.compiled import compiled
 from ...rules.model.arrays import F64, I32, U8, Mask
+from ...schemas.compiled import compiled
 from ..chain.steps import CUT_STEP
 from ..counting.sequence_loop import MAY_SKIP_COLUMN, NOT_SEEN, UNJUDGED_COLUMN
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...schemas.compiled import compiled
 from ...rules.model.arrays import F64, I32, I64, U8, Mask
+from ...schemas.compiled import compiled
 from ..chain.walks import CLOSED_UNMET, CUT
 
 FAR = np.int64(1) << 40
