@@ -78,8 +78,9 @@ def session_sums(walks: Walks, found: Outcomes, risks: F64, within: int | None) 
 def risk_totals(walks: Walks, found: Outcomes, risks: F64, within: int | None) -> tuple[F64, F64, F64]:
     """Return the risks and the totals of `session_sums`, which needs the sessions for resampling only."""
     used, distinct, columns = _visits(walks, found, risks, within)
-    violated = np.bincount(columns, found.violated(within)[used], len(distinct))
-    return distinct, np.bincount(columns, minlength=len(distinct)).astype(np.float64), violated
+    violated = found.violated(within)[used]
+    counts = [np.bincount(chosen, minlength=len(distinct)) for chosen in (columns, columns[violated])]
+    return distinct, counts[0].astype(np.float64), counts[1].astype(np.float64)
 
 
 def _visits(walks: Walks, found: Outcomes, risks: F64, within: int | None) -> tuple[Mask, F64, I64]:
