@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ...rules.engine.kernel_loop import NO_SLICE, UNKNOWN_SLICE, njit
+from ...rules.engine.kernel_loop import NO_SLICE, UNKNOWN_SLICE
+from ...schemas.compiled import compiled
 from ..chain.steps import CUT_CLOSING, CUT_STEP, UNMET_CLOSING, VIOLATED_STEP
 from ..chain.walks import CLOSED, CLOSED_UNMET, CUT
 
@@ -23,7 +24,7 @@ UNJUDGED_COLUMN, MAY_SKIP_COLUMN = np.uint8(1), np.uint8(2)
 """Bits of the marks of a column: the rule cannot judge the event, or may not see it."""
 
 
-@njit
+@compiled
 def walk_sequences(begin: Any, events: Any, sessions: Any, tables: Any, sizes: Any, out: Any) -> Any:
     """Make and step the sequences of the sessions from `begin` on, while they fit.
 
@@ -54,7 +55,7 @@ def walk_sequences(begin: Any, events: Any, sessions: Any, tables: Any, sizes: A
     return len(counted), places, sequences
 
 
-@njit
+@compiled
 def _scan(first: Any, last: Any, events: Any, tables: Any, slices_max: Any, born: Any, births: Any) -> Any:
     """Return the event before which the session's sequences stop, and the number of slices that begin.
 
@@ -84,7 +85,7 @@ def _scan(first: Any, last: Any, events: Any, tables: Any, slices_max: Any, born
     return last, count
 
 
-@njit
+@compiled
 def _walk(
     first: Any,
     stop: Any,

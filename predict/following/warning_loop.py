@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...rules.engine.kernel_loop import njit
 from ...rules.model.arrays import F64, I32, I64, U8, Mask
+from ...schemas.compiled import compiled
 from ..chain.walks import CLOSED_UNMET, CUT
 
 FAR = np.int64(1) << 40
@@ -69,7 +69,7 @@ class DriftBets(NamedTuple):
     logs: F64
 
 
-@njit
+@compiled
 def count_warnings(places: Any, within: Any, threshold: Any, sessions: Any, contexts: Any, bets: Any) -> None:
     """Add the sequences to the warnings of their sessions, the outcomes of their contexts, and the bets."""
     for sequence in range(len(places.slots)):
@@ -86,7 +86,7 @@ def count_warnings(places: Any, within: Any, threshold: Any, sessions: Any, cont
         _bet(places, sequence, bets)
 
 
-@njit
+@compiled
 def _first_warning(places: Any, first: Any, last: Any, ending: Any, threshold: Any) -> Any:
     """Return the places of the first warning and of the first verdict that counts, -1 without one.
 
@@ -103,7 +103,7 @@ def _first_warning(places: Any, first: Any, last: Any, ending: Any, threshold: A
     return warned, np.int64(-1)
 
 
-@njit
+@compiled
 def _count_outcomes(places: Any, first: Any, last: Any, ending: Any, within: Any, contexts: Any) -> None:
     """Count the outcome after each event of a sequence; the end of a cut one is not known."""
     is_cut = ending == CUT
@@ -117,7 +117,7 @@ def _count_outcomes(places: Any, first: Any, last: Any, ending: Any, within: Any
             verdict = place
 
 
-@njit
+@compiled
 def _bet(places: Any, sequence: Any, bets: Any) -> None:
     """Bet on the events of a sequence; the first one of a session has those before its own, too."""
     first, last = places.bounds[sequence], places.bounds[sequence + 1]
