@@ -129,17 +129,17 @@ def test_a_chain_reads_labels_that_no_judged_rule_reads(
     if not in_order:
         Random(3).shuffle(found)
     archive = (str(write(tmp_path / "events.parquet", found)),)
-    whole, some = tmp_path / "whole", tmp_path / "some"
+    whole, fewer = tmp_path / "whole", tmp_path / "fewer"
     result = audit(archive, desk, whole, AuditOptions(threads=2), chain=chain)
     assert (result.rows_in_order > 0) is in_order
     rules = replace(desk, rules=tuple(rule for rule in desk.rules if rule.id in judged))
-    audit(archive, rules, some, AuditOptions(), chain=chain)
+    audit(archive, rules, fewer, AuditOptions(), chain=chain)
     audit(archive, rules, tmp_path / "plain", AuditOptions())
-    assert len(bundle_lines(some, "risk.jsonl")) > 100
-    assert (some / "risk.jsonl").read_bytes() == (whole / "risk.jsonl").read_bytes()
+    assert len(bundle_lines(fewer, "risk.jsonl")) > 100
+    assert (fewer / "risk.jsonl").read_bytes() == (whole / "risk.jsonl").read_bytes()
     for name in ("verdicts.jsonl", "certificates.jsonl", "open.jsonl"):
-        assert (some / name).read_bytes() == (tmp_path / "plain" / name).read_bytes()
+        assert (fewer / name).read_bytes() == (tmp_path / "plain" / name).read_bytes()
     by_rule = {
-        folder: json.loads((folder / "summary.json").read_bytes())["rules"] for folder in (whole, some)
+        folder: json.loads((folder / "summary.json").read_bytes())["rules"] for folder in (whole, fewer)
     }
-    assert all(by_rule[some][rule]["risk"] == by_rule[whole][rule]["risk"] for rule in judged)
+    assert all(by_rule[fewer][rule]["risk"] == by_rule[whole][rule]["risk"] for rule in judged)

@@ -40,13 +40,15 @@ def test_joint_columns_are_those_of_each_labeler() -> None:
     for first, second in (labelers, labelers[::-1], labelers[:1] * 2):
         joint = JointColumns(first, second)
         found = joint.label(frame.lazy(), keep=("seq",)).collect()
-        wanted, other = (each.label(frame.lazy(), keep=("seq",)).collect() for each in (first, second))
+        wanted, wanted_second = (
+            each.label(frame.lazy(), keep=("seq",)).collect() for each in (first, second)
+        )
         assert found.select(wanted.columns).equals(wanted)
         for letter in "tu":
             names = [name for name in found.columns if name.strip(letter).isdigit()]
             words = joint.second_words(found.select(names).to_numpy())
-            assert words.tolist() == [[word] for word in other[f"{letter}0"].to_list()]
+            assert words.tolist() == [[word] for word in wanted_second[f"{letter}0"].to_list()]
         for place, key in enumerate(joint.keys):
             for letter in ("s", "su"):
-                assert found[f"{letter}{key}"].equals(other[f"{letter}{place}"])
+                assert found[f"{letter}{key}"].equals(wanted_second[f"{letter}{place}"])
         assert (joint.more_words == ()) == (first is second)
