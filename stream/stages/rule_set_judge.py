@@ -27,7 +27,7 @@ from ...rules.incremental.carried import Carried
 from ...rules.incremental.carry_layout import CarryLayout
 from ...rules.incremental.continue_judging import BatchOutcome, continue_judging
 from ...rules.incremental.rule_changes import RuleChange
-from ...rules.labels.joint import JointLabels
+from ...rules.labels.joint.joint_labels import JointLabels
 from ...rules.labels.missing import FIELDS as GAP_FIELDS
 from ...rules.labels.missing import MISSING, NOTHING, missing_column
 from ...rules.model.digest import rule_set_digest
