@@ -49,6 +49,12 @@ def crossing_line(crossing: RiskCrossing) -> tuple[CrossingKey, bytes]:
     return crossing_key(crossing), encode_crossing(crossing) + b"\n"
 
 
+def with_drift(line: bytes) -> bytes:
+    """Return the line of the crossing as that of a rule that has drifted."""
+    # A string has no quotes that are not escaped, so nothing else reads so.
+    return line.replace(b'"drift":false', b'"drift":true', 1)
+
+
 def read_crossings(path: Path) -> Iterator[tuple[str, RiskCrossing]]:
     """Yield the stated id and the crossing of each line of a file, which need not exist."""
     if not path.exists():

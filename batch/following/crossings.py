@@ -24,7 +24,7 @@ from ...rules.model.arrays import Mask
 from ...schemas.records.risk_crossing import RiskCrossing
 from ...schemas.time import NS, rfc3339
 from ..evidence.bundle import RISK, VERDICTS, SessionName
-from ..evidence.risk_lines import CrossingKey, crossing_line
+from ..evidence.risk_lines import CrossingKey, crossing_line, with_drift
 from ..evidence.sorted_lines import SortedLines
 from ..findings.waiving import RuleName
 from ..prepare.buckets import labelled
@@ -66,8 +66,11 @@ def write_crossings(
     following = _Following(chain, drawn)
     for crossing, is_inside in following.crossings(parts, scratch, options, on_rows):
         (lines if is_inside else outside).add(*crossing_line(crossing))
+    drifted = following.drifted
     with (work / RISK).open("wb") as file:
-        file.writelines(line for _, line in lines.merged())
+        file.writelines(
+            with_drift(line) if (key.pack, key.rule) in drifted else line for key, line in lines.merged()
+        )
     with (work / RISK).open("rb") as inside, (work / VERDICTS).open("rb") as verdicts:
         if outside.is_empty:
             found = warned_sessions(inside, verdicts)
@@ -124,6 +127,12 @@ class _Following:
             for rule in self._rules:
                 yield from self._crossings_of(rule.follower, sessions, events, inside)
                 self._count(rule, sessions, counted, events, wanted)
+
+    @property
+    def drifted(self) -> frozenset[RuleName]:
+        """Return the rules that have drifted, once all sessions are followed."""
+        names = ((rule.follower.risks, rule.tally) for rule in self._rules)
+        return frozenset((risks.pack, risks.rule) for risks, tally in names if tally.has_drifted())
 
     def followed(self, warned: Counter[RuleName], sessions: WarnedSessions) -> FollowedArchive:
         """Return the figures of all that was followed, given the sessions with crossings and verdicts."""

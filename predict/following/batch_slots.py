@@ -21,8 +21,9 @@ _END = [kind.value for kind in Kind].index(Kind.END.value)
 class BatchSlots:
     """The followed occurrences by slot: session and occurrence, and the state before, None where they begin.
 
-    `rows` are the rows of their events slot by slot, between `bounds`, and `slots` the slot of each. `open`
-    are the slots whose occurrence has not closed.
+    `rows` are the rows of their events slot by slot, between `bounds`, and `slots` the slot of each. `ended`
+    are the slots whose occurrence has closed, with the rows of their ends, and `open` the others that a
+    later batch may continue.
     """
 
     places: tuple[tuple[str, int], ...]
@@ -30,6 +31,7 @@ class BatchSlots:
     rows: I64
     bounds: I64
     slots: I32
+    ended: tuple[tuple[int, int], ...]
     open: tuple[int, ...]
 
 
@@ -43,7 +45,7 @@ def batch_slots(
     known: dict[tuple[str, int], int] = {}
     states: list[FollowedSession | None] = []
     last: dict[str, int] = {}
-    ended: set[int] = set()
+    ended: dict[int, int] = {}
     rows: list[int] = []
     slots: list[int] = []
     names: list[str] = labelled["session_id"].to_list()
@@ -61,7 +63,7 @@ def batch_slots(
             states.append(state if continues else None)
         last[name] = slot
         if kind == _END:
-            ended.add(slot)
+            ended[slot] = row
         else:
             rows.append(row)
             slots.append(slot)
@@ -73,7 +75,8 @@ def batch_slots(
         rows=np.array(rows, dtype=np.int64)[order],
         bounds=np.searchsorted(of_rows, np.arange(len(known) + 1)).astype(np.int64),
         slots=of_rows,
-        open=tuple(sorted(set(last.values()) - ended)),
+        ended=tuple(sorted(ended.items())),
+        open=tuple(sorted(set(last.values()) - ended.keys())),
     )
 
 

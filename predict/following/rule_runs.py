@@ -106,6 +106,8 @@ class RuleRuns:
         flags = carried.flags[:, place]
         memory.rows[carried.slots] = [row(name) for name in carried.rows[place]]
         memory.symbols[carried.slots] = carried.symbols[:, place]
+        symbols: list[int] = carried.symbols[:, place].tolist()
+        memory.contexts[carried.slots] = self._contexts(symbols, carried.rows[place])
         memory.above[carried.slots] = flags & ABOVE != 0
         memory.stopped[carried.slots] = flags & STOPPED != 0
         memory.cut[carried.slots] = flags & CUT != 0
@@ -117,6 +119,7 @@ class RuleRuns:
         flags = np.array(found, dtype=np.uint8)
         memory.rows[first:end] = [self._tables.row(name) for name in names]
         memory.symbols[first:end] = symbols
+        memory.contexts[first:end] = self._contexts(symbols, names)
         memory.above[first:end] = flags & ABOVE != 0
         memory.stopped[first:end] = flags & STOPPED != 0
         memory.born[: len(before)] = True
@@ -128,6 +131,11 @@ class RuleRuns:
         memory.links[: len(before)] = links
         memory.heads[list(heads)] = list(heads.values())
         memory.sizes[:] = np.bincount(owners, minlength=self._count)
+
+    def _contexts(self, symbols: Sequence[int], names: Sequence[str]) -> list[int]:
+        """Return the places of the contexts of runs that go on."""
+        text, place = self._carried.text, self._tables.place
+        return [place(text(symbol), name) for symbol, name in zip(symbols, names, strict=True)]
 
     def _names(self, first: int, end: int) -> list[str]:
         names = self._tables.names()

@@ -22,6 +22,8 @@ from ...rules.model.arrays import I32, I64, Mask
 from ...schemas.event import Kind
 from ..counting.labelled_sessions import DistinctEvents
 from ..counting.sequences import SymbolNumbers
+from ..drift.bet_sums import RuleBets
+from ..drift.event_bets import EventBets, bet_on_ends, event_bets, for_events
 from .batch_slots import BatchSlots, CarriedRuns, batch_slots
 from .follow_loop import UP, Crossings
 from .followed_chain import FollowedChain
@@ -40,7 +42,7 @@ from .follower import RuleFollower, follow
 from .rule_runs import RowSlices, RuleRuns, SliceState
 from .rule_tables import RuleTables
 
-FOLLOW_COLUMNS = ("session_id", "occurrence", "seq", "kind", "history")
+FOLLOW_COLUMNS = ("session_id", "occurrence", "seq", "kind", "history", "agent")
 """The columns of a batch beside the labels of a chain's rules."""
 
 _KINDS = tuple(kind.value for kind in Kind)
@@ -78,13 +80,16 @@ class FollowedBatch:
     """The crossings of a batch in the order of rows, rules and values, and the states after it by session.
 
     `occurrences` are those that are followed. A session without an open one has no state. `unseen` are the
-    rows of events with a symbol that the chain lacks.
+    rows of events with a symbol that the chain lacks. `bets` are those on the events and `end` rows of these
+    occurrences, and `agents` the agent named before a row with a bet, by row.
     """
 
     crossings: list[EventCrossing] = field(default_factory=list[EventCrossing])
     occurrences: frozenset[tuple[str, int]] = frozenset()
     states: Mapping[str, FollowedSession] = field(default_factory=dict[str, FollowedSession])
     unseen: tuple[int, ...] = ()
+    bets: tuple[RuleBets, ...] = ()
+    agents: Mapping[int, str] = field(default_factory=dict[int, str])
 
 
 class SessionFollower:
@@ -110,6 +115,9 @@ class SessionFollower:
             for rule in self.rules
         ]
         self._tables: list[RuleTables] = [follower.tables() for follower in self._followers]
+        self._bets: list[EventBets] = [
+            event_bets(follower.risks.next_highs, 0) for follower in self._followers
+        ]
         self._codes: dict[tuple[bytes, int], int] = {}
         self._unseen: list[bool] = []
 
@@ -136,12 +144,15 @@ class SessionFollower:
         carried = CarriedRuns(slots.states, len(self.rules))
         all_runs: list[RuleRuns] = []
         found: list[tuple[int, Crossings]] = []
+        bets: list[RuleBets] = []
         for place, (follower, tables) in enumerate(zip(self._followers, self._tables, strict=True)):
             of_key = None if follower.key is None else slices[follower.key]
             runs = RuleRuns(place, slots, carried, tables, of_key)
             events = codes, over, runs.event_slices
             threshold = follower.risks.threshold
-            crossed = follow(tables.arrays(), threshold, spans, events, runs.memory)
+            on_rows = for_events(self._bets[place], len(slots.rows) + len(slots.ended))
+            crossed = follow(tables.arrays(), threshold, spans, events, runs.memory, on_rows)
+            bets += _bets_of(follower, tables, slots, runs, on_rows)
             if len(crossed.events):
                 found.append((place, crossed))
             all_runs.append(runs)
@@ -149,9 +160,9 @@ class SessionFollower:
         warned[carried.slots] = carried.flags & WARNED != 0
         crossings = self._crossings(found, slots, all_runs, labelled["history"].to_list(), warned)
         unseen: list[int] = slots.rows[np.array(self._unseen, dtype=np.bool_)[codes]].tolist()
-        return FollowedBatch(
-            crossings, frozenset(slots.places), self._states(slots, all_runs, warned), tuple(unseen)
-        )
+        agents, last = _agents(slots, labelled["agent"].to_list())
+        states = self._states(slots, all_runs, warned, last)
+        return FollowedBatch(crossings, frozenset(slots.places), states, tuple(unseen), tuple(bets), agents)
 
     def risks(self, state: FollowedSession) -> Iterator[CurrentRisk]:
         """Yield the risks of a state's rules now: for a rule with slices, that of each slice."""
@@ -164,7 +175,7 @@ class SessionFollower:
             for value, each in named.items():
                 context = None
                 if not (run.flags & CUT or each.flags & STOPPED or each.symbol == NO_SYMBOL):
-                    context = tables.context(state.symbols[each.symbol], tables.row(each.row))
+                    context = tables.context(state.symbols[each.symbol], each.row)
                 is_above = bool(each.flags & ABOVE)
                 named_rule = risks.pack, risks.rule, value
                 yield CurrentRisk(*named_rule, context, risks.within, risks.threshold, is_above)
@@ -236,9 +247,9 @@ class SessionFollower:
         return crossings
 
     def _states(
-        self, slots: BatchSlots, runs: Sequence[RuleRuns], warned: Mask
+        self, slots: BatchSlots, runs: Sequence[RuleRuns], warned: Mask, agents: Sequence[str | None]
     ) -> dict[str, FollowedSession]:
-        """Return the states of the open slots after the batch."""
+        """Return the states of the open slots after the batch; `agents` are the last ones by slot."""
         rows = list(zip(*[each.names for each in runs], strict=True))
         texts = list(zip(*[each.symbols for each in runs], strict=True))
         flags = np.stack([each.flags for each in runs], axis=1) | warned.astype(np.uint8) * np.uint8(WARNED)
@@ -267,8 +278,33 @@ class SessionFollower:
                     for place, states in slices.get(slot, {}).items()
                 },
                 symbols=[text for text in symbols if text is not None],
+                agent=agents[slot],
             )
         return found
+
+
+def _bets_of(
+    follower: RuleFollower, tables: RuleTables, slots: BatchSlots, runs: RuleRuns, bets: EventBets
+) -> Iterator[RuleBets]:
+    """Yield the bets of a rule, those on the ends of sessions included, if there are any."""
+    ended: I64 = np.array(slots.ended, dtype=np.int64).reshape(-1, 2)
+    if len(ended):
+        bet_on_ends(ended[:, 0], len(slots.rows), tables.closings, runs.memory, bets)
+    events = np.flatnonzero(bets.trials)
+    if len(events):
+        rows = np.concatenate([slots.rows, ended[:, 1]])[events]
+        trials, violated = bets.trials[events].astype(np.int64), bets.violated[events].astype(np.int64)
+        yield RuleBets(follower.risks.pack, follower.risks.rule, rows, bets.logs(events), trials, violated)
+
+
+def _agents(slots: BatchSlots, agents: Sequence[str | None]) -> tuple[dict[int, str], list[str | None]]:
+    """Return the agent named before each row, empty without one, and the last one by slot."""
+    last = [None if state is None else state.agent for state in slots.states]
+    before: dict[int, str] = {}
+    for row, slot in zip(slots.rows.tolist(), slots.slots.tolist(), strict=True):
+        before[row] = last[slot] or ""
+        last[slot] = agents[row] or last[slot]
+    return before | {row: last[slot] or "" for slot, row in slots.ended}, last
 
 
 def _tables_digest(chain: FollowedChain, rules: Sequence[int]) -> str:

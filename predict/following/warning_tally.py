@@ -53,7 +53,7 @@ class WarningTally:
         self._risks, self._is_sliced = risks, is_sliced
         size = len(risks.values)
         self._contexts = ContextOutcomes(_zeros(size), _zeros(size))
-        self._highs = np.array([*(each.next_high for each in risks.contexts), np.nan])
+        self._highs = risks.next_highs
         self._table = log_bets(self._highs, DRIFT_SETTINGS)
         self._bets, self._lost = _zeros(size), _zeros(size)
         self._logs = _zeros(len(DRIFT_SETTINGS.ratios))
@@ -107,10 +107,10 @@ class WarningTally:
             lead_events_median=_median(self._leads),
             brier=round(float(squares.sum()) / total, DECIMALS) if total else None,
             base_rate=round(hits / total, DECIMALS) if total else None,
-            drift=self._has_drifted(),
+            drift=self.has_drifted(),
         )
 
-    def _has_drifted(self) -> bool:
+    def has_drifted(self) -> bool:
         """Return whether the sessions, as one tick of the detector, are evidence against the intervals."""
         trials, lost = int(self._bets.sum()), int(self._lost.sum())
         if not trials:

@@ -16,12 +16,14 @@ from ...schemas.settings import SessionSettings
 from ...schemas.time import NS, NS_MAX, NS_MIN
 from ..error import StreamError
 from ..messages.codec import Activation, CandidateBatch, Damaged, EventsMessage, decode
+from ..messages.drift_state import DriftStep
 from ..messages.monitor_state import (
     FORGOTTEN,
     PartitionState,
     chunk_keys,
     decode_head,
     decode_session,
+    drift_key,
     encode_partition,
     encode_session,
     keys_of_session,
@@ -121,6 +123,7 @@ class MonitorStep:
         self._unread, self._is_separate = unread, is_separate
         self._messages: list[StepMessage] = []
         self._changed: dict[int, ChangedPartition] = {}
+        self._drift: dict[int, DriftStep] = {}
         self._sessions: dict[str, SessionState] = {}
         self._records: dict[str, bytes | None] = {}
         self._ruled: dict[str, RuledAt] = {}
@@ -144,7 +147,10 @@ class MonitorStep:
         if record.offset <= facts.offset:
             message.is_repeat = message.is_skipped = True
             return
-        changed = self._changed.setdefault(number, ChangedPartition(facts))
+        if changed is None:
+            partition = self._state.partitions[number]
+            changed = self._changed[number] = ChangedPartition(facts)
+            self._drift[number] = DriftStep(partition.drift, facts.offset)
         try:
             content = decode(record.value)
             if isinstance(content, Activation) and superseding is not None:
@@ -175,6 +181,10 @@ class MonitorStep:
         self._judge_pending()
         for message in self._messages:
             message.flaws += [flaw for poison in message.judged.poison for flaw in poisoned(poison)]
+            if message.record.partition in self._drift and not message.is_skipped:
+                drift, judged = self._drift[message.record.partition], message.judged
+                crossings = drift.watch(message.record.offset, judged.crossings, judged.bets)
+                message.judged = msgspec.structs.replace(judged, crossings=crossings)
         return self._messages
 
     def _add_candidates(
@@ -315,13 +325,16 @@ class MonitorStep:
             raise StreamError("TRL742", "the rules given at the start cannot be used", hint) from None
 
     def writes(self) -> dict[int, list[Write]]:
-        """Return the writes of each partition: rules, sessions, the partition's facts, and deletions."""
+        """Return the writes of each partition: rules, drift, sessions, the facts, and deletions."""
         return {number: self._writes_of(number, changed) for number, changed in self._changed.items()}
 
     def _writes_of(self, number: int, changed: ChangedPartition) -> list[Write]:
         writes: list[Write] = [
             (rules_key(number, key), msgspec.json.encode(texts)) for key, texts in changed.rules.items()
         ]
+        drift = self._drift[number].written(changed.facts.offset)
+        if drift is not None:
+            writes.append((drift_key(number), drift))
         deleted: list[str] = []
         cached: dict[str, tuple[StoredSession, SessionState]] = {}
         for session_id, offset in sorted(changed.sessions.items()):

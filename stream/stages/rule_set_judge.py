@@ -18,6 +18,7 @@ import numpy as np
 import orjson
 import polars as pl
 
+from ...predict.drift.bet_sums import TICK_NS, BetGroup, BetSum, bet_sums
 from ...predict.following.crossing_record import CrossedEvent, crossing_record
 from ...predict.following.followed_chain import FollowedChain
 from ...predict.following.followed_session import FollowedSession
@@ -47,13 +48,14 @@ from ..messages.session_state import OTHER_RELEASE, Columns, JudgingState
 class BatchVerdicts:
     """The verdict records of one batch, the changes of its sessions' status, and its crossings of risk.
 
-    `unseen` counts the events with a symbol that the chain lacks.
+    `unseen` counts the events with a symbol that the chain lacks, and `bets` are those against the chain.
     """
 
     records: list[VerdictRecord] = field(default_factory=list[VerdictRecord])
     statuses: list[StatusChange] = field(default_factory=list[StatusChange])
     crossings: list[RiskCrossing] = field(default_factory=list[RiskCrossing])
     unseen: int = 0
+    bets: list[BetSum] = field(default_factory=list[BetSum])
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,8 @@ class RuleSetJudge:
             self._add_crossing(verdicts[batch_of[crossing.row]], events[crossing.row], crossing)
         if self._follower is not None:
             _mark_followed(verdicts, followed.occurrences, self._follower.names)
+            for number, bets in _bets(self._follower.chain.digest, followed, events, batch_of).items():
+                verdicts[number].bets += bets
         for row in followed.unseen:
             verdicts[batch_of[row]].unseen += 1
         after = {
@@ -250,6 +254,18 @@ class RuleSetJudge:
         previous, is_certain = change.previous, change.is_certain
         named = *at, *named, change.agent, change.time, lacks
         return StatusChange(status, *named, previous=previous, is_certain=is_certain)
+
+
+def _bets(
+    chain: str, followed: FollowedBatch, events: Sequence[Event], batch_of: Sequence[int]
+) -> dict[int, list[BetSum]]:
+    """Return the bets on the events of each batch."""
+    if not followed.bets:
+        return {}
+    groups: list[BetGroup | None] = [None] * len(events)
+    for row, agent in followed.agents.items():
+        groups[row] = BetGroup(batch_of[row], events[row].time // TICK_NS, agent)
+    return bet_sums(chain, followed.bets, groups)
 
 
 def _mark_followed(

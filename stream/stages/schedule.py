@@ -12,9 +12,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
 from ...archive.chunk import RuleTexts
+from ...predict.drift.detectors import RuleDrift, by_rule
 from ..messages.codec import partition_of
+from ..messages.drift_state import DriftState, decode_drift
 from ..messages.monitor_state import (
     CHUNK,
+    DRIFT,
     PAGE,
     PARTITION,
     SESSION,
@@ -90,7 +93,8 @@ class Partition:
     `ahead` has the sessions whose record is of a message behind `facts.offset`: the process before this one
     died while it wrote, and such a session rests until the message at that offset is stepped again. `lost`
     are keys of chunks and pages that no session's record names. `resumed` is the rule set that an earlier
-    release had in force; the next message activates it again where `facts.active` is None.
+    release had in force; the next message activates it again where `facts.active` is None. `drift` has the
+    detectors of the chains that follow its sessions.
     """
 
     facts: PartitionState = field(default_factory=PartitionState)
@@ -98,6 +102,7 @@ class Partition:
     ahead: dict[str, int] = field(default_factory=dict[str, int])
     lost: set[str] = field(default_factory=set[str])
     resumed: RulesInForce | None = None
+    drift: DriftState = field(default_factory=DriftState)
 
     def due_at(self, watermark: int, offset: int) -> Iterator[str]:
         """Yield the sessions that are due at the watermark of the message at that offset."""
@@ -138,6 +143,8 @@ class MonitorState:
                     counted.update(keys_of_session(number, key.name, head))
             elif key.kind == PARTITION and key.partition in new:
                 new[key.partition].facts = decode_partition(value)
+            elif key.kind == DRIFT and key.partition in new:
+                new[key.partition].drift = decode_drift(value)
             elif key.kind in (CHUNK, PAGE) and key.partition in new:
                 new[key.partition].lost.add(text)
         for partition in new.values():
@@ -160,6 +167,8 @@ class MonitorState:
                     partition.schedule.plan(key.name, None if value is None else decode_head(value).due)
                 elif key.kind in (CHUNK, PAGE):
                     partition.lost.discard(text)
+                elif key.kind == DRIFT and value is not None:
+                    partition.drift = decode_drift(value)
                 elif key.kind == PARTITION and value is not None:
                     partition.advance(decode_partition(value))
 
@@ -167,6 +176,11 @@ class MonitorState:
     def open_sessions(self) -> int:
         """Return the number of sessions that have a state."""
         return sum(len(partition.schedule.due) for partition in self.partitions.values())
+
+    @property
+    def drift(self) -> dict[tuple[str, str], RuleDrift]:
+        """Return the drift of the rules that chains follow, by pack and id."""
+        return by_rule(each.drift.at(each.drift.offset) for each in self.partitions.values())
 
     @property
     def offsets(self) -> dict[int, int]:

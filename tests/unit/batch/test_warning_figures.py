@@ -221,7 +221,7 @@ def test_drift_is_more_verdicts_than_the_intervals_allow(desk: RuleSet, tmp_path
                 WITHIN,
                 THRESHOLD,
                 [
-                    ContextRisk(UNSEEN, state, memory, 0.1, 0.0, 1.0, 3, "state", next_high=high)
+                    ContextRisk(UNSEEN, state, memory, 0.6, 0.0, 1.0, 3, "state", next_high=high)
                     for state in range(20)
                     for memory in ("", OWN)
                 ],
@@ -231,6 +231,7 @@ def test_drift_is_more_verdicts_than_the_intervals_allow(desk: RuleSet, tmp_path
         out = tmp_path / str(high)
         audit(archive, desk, out, AuditOptions(), chain=FollowedChain(CHAIN, watched, risks))
         assert {entry["risk"]["drift"] for entry in summary_of(out).values()} == {drift}
+        assert {line["drift"] for line in bundle_lines(out, "risk.jsonl")} == {drift}
 
 
 def test_the_report_shows_the_worth_of_warnings_and_the_risks_of_sessions(
