@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from ...rules.model.arrays import I64
 from ...schemas.time import NS
+from .event_bets import BatchBets
 
 TICK_NS = 300 * NS
 """The ticks of event time whose bets are one e-value."""
-
-
-class RuleBets(NamedTuple):
-    """The bets of one rule on rows of a batch: log e-values by ratio, bets, and those found against."""
-
-    pack: str
-    rule: str
-    rows: I64
-    logs: I64
-    trials: I64
-    violated: I64
 
 
 class BetGroup(NamedTuple):
@@ -51,25 +40,20 @@ class BetSum(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 def bet_sums(
-    chain: str, bets: Iterable[RuleBets], group_of: Sequence[BetGroup | None]
+    chain: str, rules: Sequence[tuple[str, str]], bets: BatchBets, group_of: Sequence[BetGroup]
 ) -> dict[int, list[BetSum]]:
-    """Return the sums by message; `group_of` has the group of each row with a bet."""
-    numbers: dict[BetGroup, int] = {}
-    codes = np.array(
-        [-1 if group is None else numbers.setdefault(group, len(numbers)) for group in group_of],
-        dtype=np.int64,
-    )
-    groups = list(numbers)
+    """Return the sums by message; `rules` are packs and ids, and `group_of` has the group of each row."""
+    places: dict[BetGroup, list[int]] = {}
+    for place, group in enumerate(group_of):
+        places.setdefault(group, []).append(place)
+    logs = bets.logs()
     found: dict[int, list[BetSum]] = {}
-    for each in bets:
-        of_row = codes[each.rows]
-        logs = np.zeros((len(groups), each.logs.shape[1]), dtype=np.int64)
-        np.add.at(logs, of_row, each.logs)
-        trials = np.bincount(of_row, each.trials, len(groups)).astype(np.int64)
-        violated = np.bincount(of_row, each.violated, len(groups)).astype(np.int64)
-        for number in np.flatnonzero(trials).tolist():
-            group = groups[number]
-            counts = int(trials[number]), int(violated[number])
-            at = chain, each.pack, each.rule, group.agent, group.tick
-            found.setdefault(group.message, []).append(BetSum(*at, *counts, tuple(logs[number].tolist())))
+    for group, of_group in places.items():
+        summed = logs[:, of_group].sum(axis=1).tolist()
+        counts = bets.counts[:, of_group].sum(axis=1, dtype=np.int64).tolist()
+        for (pack, rule), its_logs, (_, trials, violated) in zip(rules, summed, counts, strict=True):
+            if trials:
+                named = chain, pack, rule, group.agent, group.tick
+                each = BetSum(*named, trials, violated, tuple(its_logs))
+                found.setdefault(group.message, []).append(each)
     return found

@@ -31,7 +31,7 @@ class BatchSlots:
     rows: I64
     bounds: I64
     slots: I32
-    ended: tuple[tuple[int, int], ...]
+    ended: I64
     open: tuple[int, ...]
 
 
@@ -75,13 +75,15 @@ def batch_slots(
         rows=np.array(rows, dtype=np.int64)[order],
         bounds=np.searchsorted(of_rows, np.arange(len(known) + 1)).astype(np.int64),
         slots=of_rows,
-        ended=tuple(sorted(ended.items())),
+        ended=np.array(sorted(ended.items()), dtype=np.int64).reshape(-1, 2),
         open=tuple(sorted(set(last.values()) - ended.keys())),
     )
 
 
 class CarriedRuns:
     """The runs of the slots that go on: `slots` are these, and the other arrays have a row for each.
+
+    `rows` and `texts` have by rule the names of their rows and their last symbols.
 
     Their symbols have numbers below `NO_SYMBOL_YET`, since events of the batch have numbers from 0 on.
     """
@@ -95,6 +97,11 @@ class CarriedRuns:
             bases.append(len(self._texts))
             self._texts += state.symbols
         self._bases = bases
+        texts = [
+            [None if place < 0 else state.symbols[place] for place in state.lasts]
+            for _, state in self._states
+        ]
+        self.texts: list[tuple[str | None, ...]] = list(zip(*texts, strict=True)) if texts else [()] * rules
         shape = len(self._states), rules
         data = b"".join([state.flags for _, state in self._states])
         self.flags: U8 = np.frombuffer(data, dtype=np.uint8).reshape(shape)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ...rules.engine.kernel_loop import NO_SLICE, UNKNOWN_SLICE, njit
+from ...rules.engine.kernel_loop import NO_SLICE, UNKNOWN_SLICE
 from ...rules.model.arrays import F64, I32, U8, Mask
-from ..chain.steps import CUT_STEP, VIOLATED_STEP
+from ...schemas.compiled import compiled
+from ..chain.steps import CUT_STEP
 from ..counting.sequence_loop import MAY_SKIP_COLUMN, NOT_SEEN, UNJUDGED_COLUMN
-from ..drift.event_bets import bet
 
 DOWN, UP = 0, 1
 """Levels of a crossing."""
@@ -31,14 +31,13 @@ class FollowMemory(NamedTuple):
     """The state of the sequences of sessions: each session's own run, and then the run of each slice.
 
     A run has a row of the step table, the symbol of its last event (twice the code of the event, plus one
-    where it carries the slice's value; negative before the first one), the place of its context (negative
-    without a risk), whether its risk is above the threshold, and whether it was cut. A session may be cut,
-    too. The slices of a session are a list from `heads` on, of a length in `sizes`.
+    where it carries the slice's value; negative before the first one), whether its risk is above the
+    threshold, and whether it was cut. A session may be cut, too. The slices of a session are a list from
+    `heads` on, of a length in `sizes`.
     """
 
     rows: I32
     symbols: I32
-    contexts: I32
     above: Mask
     stopped: Mask
     cut: Mask
@@ -75,15 +74,14 @@ class Crossings(NamedTuple):
     levels: U8
 
 
-@njit
+@compiled
 def follow_events(
-    spans: Any, events: Any, tables: Any, slices_max: Any, threshold: Any, memory: Any, out: Any, bets: Any
+    spans: Any, events: Any, tables: Any, slices_max: Any, threshold: Any, memory: Any, out: Any
 ) -> Any:
     """Step the events of each session in `spans`, and return the number of crossings.
 
     `spans` are the first events and the ends by session; `events` are the codes of events, whether each is
-    over the limit, and their slices. `memory` changes. The crossings fill `out` as far as it has room, and
-    `bets` has the bets on the events, where it has room for them.
+    over the limit, and their slices. `memory` changes. The crossings fill `out` as far as it has room.
     """
     begins, ends = spans
     codes, over, slices = events
@@ -100,38 +98,33 @@ def follow_events(
             if tables.marks[column] & UNJUDGED_COLUMN:
                 memory.cut[s] = True
                 break
-            # The stake is divided among the sequences that are known before the event.
-            known = memory.sizes[s]
-            is_new = x >= 0 and not memory.born[x]
-            if len(bets.trials):
-                bets.sequences[i] = max(known, 1)
-            if is_new:
+            if x >= 0 and not memory.born[x]:
                 if memory.sizes[s] == slices_max or tables.marks[column] & MAY_SKIP_COLUMN:
                     memory.cut[s] = True
                     break
                 _begin(s, x, sessions, memory)
             if x >= 0:
-                at = i, s, x, sessions + x, not is_new or known == 0
-                column = tables.own_columns[code]
-                count = _step(at, 2 * code + 1, column, tables, threshold, memory, out, count, bets)
+                at = i, s, x, sessions + x
+                count = _step(
+                    at, 2 * code + 1, tables.own_columns[code], tables, threshold, memory, out, count
+                )
                 continue
             x = memory.heads[s]
             level = threshold if x < 0 else NO_THRESHOLD
-            at = i, s, NO_SLICE, s, x < 0
-            count = _step(at, 2 * code, column, tables, level, memory, out, count, bets)
+            count = _step((i, s, NO_SLICE, s), 2 * code, column, tables, level, memory, out, count)
             while x >= 0:
-                at = i, s, x, sessions + x, True
-                count = _step(at, 2 * code, column, tables, threshold, memory, out, count, bets)
+                at = i, s, x, sessions + x
+                count = _step(at, 2 * code, column, tables, threshold, memory, out, count)
                 x = memory.links[x]
     return count
 
 
-@njit
+@compiled
 def _begin(s: Any, x: Any, sessions: Any, memory: Any) -> None:
     """Begin a slice of a session: its run is a copy of the session's, below the threshold."""
     run = sessions + x
     memory.rows[run], memory.stopped[run], memory.above[run] = memory.rows[s], memory.stopped[s], False
-    memory.symbols[run], memory.contexts[run] = memory.symbols[s], memory.contexts[s]
+    memory.symbols[run] = memory.symbols[s]
     memory.born[x] = True
     memory.links[x] = memory.heads[s]
     memory.heads[s] = x
@@ -140,32 +133,21 @@ def _begin(s: Any, x: Any, sessions: Any, memory: Any) -> None:
     memory.above[s] = False
 
 
-@njit
+@compiled
 def _step(
-    at: Any,
-    symbol: Any,
-    column: Any,
-    tables: Any,
-    threshold: Any,
-    memory: Any,
-    out: Any,
-    count: Any,
-    bets: Any,
+    at: Any, symbol: Any, column: Any, tables: Any, threshold: Any, memory: Any, out: Any, count: Any
 ) -> Any:
     """Step one run on an event, and return the number of crossings with that of this run."""
-    event, slot, member, run, is_bet = at
+    event, slot, member, run = at
     row = memory.rows[run]
     if memory.stopped[run]:
         return count
     if tables.verdicts[row, column] == CUT_STEP:
         memory.stopped[run] = True
         return count
-    if is_bet:
-        bet(event, memory.contexts[run], tables.verdicts[row, column] == VIOLATED_STEP, bets)
     memory.rows[run] = row = tables.following[row, column]
     memory.symbols[run] = symbol
     place = tables.places[symbol, row]
-    memory.contexts[run] = place
     risk, is_above = tables.values[place], memory.above[run]
     # A rule that stopped has no risk (NaN), and is not above.
     stays = risk >= (DOWN_SHARE * threshold if is_above else threshold)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from ...rules.model.arrays import I32, U8
@@ -102,16 +104,22 @@ class RuleTables:
         """Return by row the code of the session's end there."""
         return self._steps.arrays()[2]
 
+    def contexts(self, symbols: Iterable[str | None], names: Iterable[str]) -> list[int]:
+        """Return the place of the risk after each of these symbols in the row of the name beside it."""
+        known, place = self._contexts.get, self.place
+        keys = zip(symbols, names, strict=True)
+        return [place(*key) if (found := known(key)) is None else found for key in keys]
+
     def place(self, symbol: str | None, name: str) -> int:
         """Return the place of the risk after a symbol of the chain in the row of that name, or `NO_RISK`."""
-        if symbol is None:
-            return NO_RISK
         found = self._contexts.get((symbol, name))
         if found is None:
-            row = self.row(name)
-            states, memory = self._steps.names()
-            places: I32 = self.risks.places([symbol], [int(states[row])], [memory[row]])
-            found = self._contexts[symbol, name] = int(places[0, 0])
+            row, found = self.row(name), NO_RISK
+            if symbol is not None:
+                states, memory = self._steps.names()
+                places: I32 = self.risks.places([symbol], [int(states[row])], [memory[row]])
+                found = int(places[0, 0])
+            self._contexts[symbol, name] = found
         return found
 
     def context(self, symbol: str, name: str) -> ContextRisk | None:

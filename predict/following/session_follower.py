@@ -22,8 +22,8 @@ from ...rules.model.arrays import I32, I64, Mask
 from ...schemas.event import Kind
 from ..counting.labelled_sessions import DistinctEvents
 from ..counting.sequences import SymbolNumbers
-from ..drift.bet_sums import RuleBets
-from ..drift.event_bets import EventBets, bet_on_ends, event_bets, for_events
+from ..drift.bet_loop import bet_events, bet_on_ends
+from ..drift.event_bets import BatchBets, EventBets, bet_values, no_bets
 from .batch_slots import BatchSlots, CarriedRuns, batch_slots
 from .follow_loop import UP, Crossings
 from .followed_chain import FollowedChain
@@ -80,16 +80,16 @@ class FollowedBatch:
     """The crossings of a batch in the order of rows, rules and values, and the states after it by session.
 
     `occurrences` are those that are followed. A session without an open one has no state. `unseen` are the
-    rows of events with a symbol that the chain lacks. `bets` are those on the events and `end` rows of these
-    occurrences, and `agents` the agent named before a row with a bet, by row.
+    rows of events with a symbol that the chain lacks. `bets` are those of the rules, and `agents` the agents
+    named before their rows, empty without one.
     """
 
     crossings: list[EventCrossing] = field(default_factory=list[EventCrossing])
     occurrences: frozenset[tuple[str, int]] = frozenset()
     states: Mapping[str, FollowedSession] = field(default_factory=dict[str, FollowedSession])
     unseen: tuple[int, ...] = ()
-    bets: tuple[RuleBets, ...] = ()
-    agents: Mapping[int, str] = field(default_factory=dict[int, str])
+    bets: BatchBets | None = None
+    agents: tuple[str, ...] = ()
 
 
 class SessionFollower:
@@ -103,7 +103,7 @@ class SessionFollower:
         self.chain, self.rules = chain, tuple(sorted(chain.risks))
         self.tables = _tables_digest(chain, self.rules)
         risks = [chain.risks[rule] for rule in self.rules]
-        self.names = frozenset((each.pack, each.rule) for each in risks)
+        self.names = tuple((each.pack, each.rule) for each in risks)
         self._begin()
 
     def _begin(self) -> None:
@@ -115,9 +115,7 @@ class SessionFollower:
             for rule in self.rules
         ]
         self._tables: list[RuleTables] = [follower.tables() for follower in self._followers]
-        self._bets: list[EventBets] = [
-            event_bets(follower.risks.next_highs, 0) for follower in self._followers
-        ]
+        self._values = [bet_values(follower.risks.next_highs) for follower in self._followers]
         self._codes: dict[tuple[bytes, int], int] = {}
         self._unseen: list[bool] = []
 
@@ -144,15 +142,18 @@ class SessionFollower:
         carried = CarriedRuns(slots.states, len(self.rules))
         all_runs: list[RuleRuns] = []
         found: list[tuple[int, Crossings]] = []
-        bets: list[RuleBets] = []
+        bets = no_bets(len(self.rules), np.concatenate([slots.rows, slots.ended[:, 1]]))
         for place, (follower, tables) in enumerate(zip(self._followers, self._tables, strict=True)):
             of_key = None if follower.key is None else slices[follower.key]
             runs = RuleRuns(place, slots, carried, tables, of_key)
             events = codes, over, runs.event_slices
             threshold = follower.risks.threshold
-            on_rows = for_events(self._bets[place], len(slots.rows) + len(slots.ended))
-            crossed = follow(tables.arrays(), threshold, spans, events, runs.memory, on_rows)
-            bets += _bets_of(follower, tables, slots, runs, on_rows)
+            of_rule = EventBets(self._values[place], bets.gains[place], bets.counts[place])
+            memory = runs.bet_memory()
+            bet_events(spans, events, tables.arrays(), kernel.SLICES_MAX, memory, of_rule)
+            if len(slots.ended):
+                bet_on_ends(slots.ended[:, 0], len(slots.rows), tables.closings, memory, of_rule)
+            crossed = follow(tables.arrays(), threshold, spans, events, runs.memory)
             if len(crossed.events):
                 found.append((place, crossed))
             all_runs.append(runs)
@@ -162,7 +163,7 @@ class SessionFollower:
         unseen: list[int] = slots.rows[np.array(self._unseen, dtype=np.bool_)[codes]].tolist()
         agents, last = _agents(slots, labelled["agent"].to_list())
         states = self._states(slots, all_runs, warned, last)
-        return FollowedBatch(crossings, frozenset(slots.places), states, tuple(unseen), tuple(bets), agents)
+        return FollowedBatch(crossings, frozenset(slots.places), states, tuple(unseen), bets, agents)
 
     def risks(self, state: FollowedSession) -> Iterator[CurrentRisk]:
         """Yield the risks of a state's rules now: for a rule with slices, that of each slice."""
@@ -283,28 +284,15 @@ class SessionFollower:
         return found
 
 
-def _bets_of(
-    follower: RuleFollower, tables: RuleTables, slots: BatchSlots, runs: RuleRuns, bets: EventBets
-) -> Iterator[RuleBets]:
-    """Yield the bets of a rule, those on the ends of sessions included, if there are any."""
-    ended: I64 = np.array(slots.ended, dtype=np.int64).reshape(-1, 2)
-    if len(ended):
-        bet_on_ends(ended[:, 0], len(slots.rows), tables.closings, runs.memory, bets)
-    events = np.flatnonzero(bets.trials)
-    if len(events):
-        rows = np.concatenate([slots.rows, ended[:, 1]])[events]
-        trials, violated = bets.trials[events].astype(np.int64), bets.violated[events].astype(np.int64)
-        yield RuleBets(follower.risks.pack, follower.risks.rule, rows, bets.logs(events), trials, violated)
-
-
-def _agents(slots: BatchSlots, agents: Sequence[str | None]) -> tuple[dict[int, str], list[str | None]]:
-    """Return the agent named before each row, empty without one, and the last one by slot."""
+def _agents(slots: BatchSlots, agents: Sequence[str | None]) -> tuple[tuple[str, ...], list[str | None]]:
+    """Return the agent named before each row and each end, empty without one, and the last one by slot."""
     last = [None if state is None else state.agent for state in slots.states]
-    before: dict[int, str] = {}
+    before: list[str] = []
     for row, slot in zip(slots.rows.tolist(), slots.slots.tolist(), strict=True):
-        before[row] = last[slot] or ""
+        before.append(last[slot] or "")
         last[slot] = agents[row] or last[slot]
-    return before | {row: last[slot] or "" for slot, row in slots.ended}, last
+    ended: list[int] = slots.ended[:, 0].tolist()
+    return (*before, *(last[slot] or "" for slot in ended)), last
 
 
 def _tables_digest(chain: FollowedChain, rules: Sequence[int]) -> str:

@@ -134,8 +134,8 @@ class RuleSetJudge:
         for crossing in followed.crossings:
             self._add_crossing(verdicts[batch_of[crossing.row]], events[crossing.row], crossing)
         if self._follower is not None:
-            _mark_followed(verdicts, followed.occurrences, self._follower.names)
-            for number, bets in _bets(self._follower.chain.digest, followed, events, batch_of).items():
+            _mark_followed(verdicts, followed.occurrences, frozenset(self._follower.names))
+            for number, bets in self._bets(self._follower, followed, events, batch_of).items():
                 verdicts[number].bets += bets
         for row in followed.unseen:
             verdicts[batch_of[row]].unseen += 1
@@ -180,6 +180,20 @@ class RuleSetJudge:
             else:
                 midway[name] = each.occurrence
         return self._follower.follow(labelled, before, midway)
+
+    @staticmethod
+    def _bets(
+        follower: SessionFollower, followed: FollowedBatch, events: Sequence[Event], batch_of: Sequence[int]
+    ) -> dict[int, list[BetSum]]:
+        """Return the bets on the events of each batch."""
+        if followed.bets is None:
+            return {}
+        rows: list[int] = followed.bets.rows.tolist()
+        groups = [
+            BetGroup(batch_of[row], events[row].time // TICK_NS, agent)
+            for row, agent in zip(rows, followed.agents, strict=True)
+        ]
+        return bet_sums(follower.chain.digest, follower.names, followed.bets, groups)
 
     def _add_crossing(self, verdicts: BatchVerdicts, event: Event, crossing: EventCrossing) -> None:
         """Add a crossing to its batch, and the status `at_risk` where it is the rule's first."""
@@ -254,18 +268,6 @@ class RuleSetJudge:
         previous, is_certain = change.previous, change.is_certain
         named = *at, *named, change.agent, change.time, lacks
         return StatusChange(status, *named, previous=previous, is_certain=is_certain)
-
-
-def _bets(
-    chain: str, followed: FollowedBatch, events: Sequence[Event], batch_of: Sequence[int]
-) -> dict[int, list[BetSum]]:
-    """Return the bets on the events of each batch."""
-    if not followed.bets:
-        return {}
-    groups: list[BetGroup | None] = [None] * len(events)
-    for row, agent in followed.agents.items():
-        groups[row] = BetGroup(batch_of[row], events[row].time // TICK_NS, agent)
-    return bet_sums(chain, followed.bets, groups)
 
 
 def _mark_followed(

@@ -96,12 +96,17 @@ def bets_in_batches(chain: FollowedChain, events: Sequence[dict], random: Random
             name: state for name, state in states.items() if name not in {e["session_id"] for e in batch}
         }
         states |= msgspec.msgpack.decode(msgspec.msgpack.encode(done.states), type=dict[str, FollowedSession])
-        for each in done.bets:
-            columns = each.rows.tolist(), each.trials.tolist(), each.violated.tolist(), each.logs.tolist()
-            for row, trials, violated, logs in zip(*columns, strict=True):
-                key = batch[row]["session_id"], each.rule, batch[row]["seq"]
-                assert key not in found
-                found[key] = trials, violated, tuple(logs)
+        if done.bets is None:
+            continue
+        logs, counts = done.bets.logs().tolist(), done.bets.counts.tolist()
+        for (_, rule), its_logs, its_counts in zip(follower.names, logs, counts, strict=True):
+            for row, each, (_, trials, violated) in zip(
+                done.bets.rows.tolist(), its_logs, its_counts, strict=True
+            ):
+                if trials:
+                    key = batch[row]["session_id"], rule, batch[row]["seq"]
+                    assert key not in found
+                    found[key] = trials, violated, tuple(each)
     return found
 
 
