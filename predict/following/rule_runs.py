@@ -93,8 +93,16 @@ class RuleRuns:
             names, symbols = zip(*((name, symbol) for _, _, name, symbol, _ in self._before), strict=True)
             found = self._tables.contexts(map(carried.text, symbols), names)
             contexts[self._count : self._count + len(names)] = found
-        copied = (memory.stopped, memory.cut, memory.born, memory.heads, memory.links, memory.sizes)
-        return BetMemory(memory.rows.copy(), contexts, *(array.copy() for array in copied))
+        return BetMemory(
+            rows=memory.rows.copy(),
+            contexts=contexts,
+            stopped=memory.stopped.copy(),
+            cut=memory.cut.copy(),
+            born=memory.born.copy(),
+            heads=memory.heads.copy(),
+            links=memory.links.copy(),
+            sizes=memory.sizes.copy(),
+        )
 
     def slices(self) -> Iterator[SliceState]:
         """Yield the slices that have begun."""

@@ -286,9 +286,11 @@ class SessionFollower:
 
 def _agents(slots: BatchSlots, agents: Sequence[str | None]) -> tuple[tuple[str, ...], list[str | None]]:
     """Return the agent named before each row and each end, empty without one, and the last one by slot."""
-    last = [None if state is None else state.agent for state in slots.states]
+    last: list[str | None] = [None if state is None else state.agent for state in slots.states]
     before: list[str] = []
-    for row, slot in zip(slots.rows.tolist(), slots.slots.tolist(), strict=True):
+    rows: list[int] = slots.rows.tolist()
+    of_rows: list[int] = slots.slots.tolist()
+    for row, slot in zip(rows, of_rows, strict=True):
         before.append(last[slot] or "")
         last[slot] = agents[row] or last[slot]
     ended: list[int] = slots.ended[:, 0].tolist()
