@@ -57,7 +57,7 @@ def rule_outcomes(
 def labelled_outcomes(
     compiled: CompiledRules, labels: pl.DataFrame, before: int, within: int
 ) -> list[RuleOutcome | None]:
-    """Return the outcomes as `rule_outcomes` does, of events whose labels are known; there is one at least."""
+    """Return the outcomes as `rule_outcomes` does, of events with known labels; there is one at least."""
     found: list[RuleOutcome | None] = [None] * len(compiled.rules)
     for number, run, reads in label_runs(compiled, labels):
         place = sum(bool(run.step(read)) for read in reads[:before])
