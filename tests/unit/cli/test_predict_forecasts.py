@@ -15,6 +15,7 @@ from tracline.schemas.time import rfc3339
 
 from ...support.chains.markov import PACK
 
+pytestmark = pytest.mark.slow
 RULES = ("find-first", "last-call", "report-it")
 SCORES = ("brier", "skill", "log_score", "ece", "auc")
 
