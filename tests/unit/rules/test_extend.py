@@ -90,7 +90,6 @@ def test_a_pack_that_replaces_nothing_has_the_rules_of_its_parent(name: str) -> 
     assert {rule.pack for rule in child} == {"mine"}
 
 
-@pytest.mark.slow
 def test_an_audit_by_a_pack_that_replaces_nothing_finds_what_its_parent_finds(
     base: Path, tmp_path: Path
 ) -> None:
@@ -343,7 +342,6 @@ def test_inconsistent_stored_texts_are_rejected(texts: dict[str, str], code: str
     assert [problem.code for problem in caught.value.problems] == [code]
 
 
-@pytest.mark.slow
 def test_a_bundles_rules_load_without_the_original_files(grandchild: Path, tmp_path: Path) -> None:
     """`rules/` has the packs as written, and an audit with that folder gives the same bytes."""
     first = audited(tmp_path, grandchild)

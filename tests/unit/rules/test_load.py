@@ -401,7 +401,6 @@ def test_hints_know_the_librarys_operators() -> None:
     assert "`never`" in problem.hint
 
 
-@pytest.mark.slow
 def test_a_valid_pack_loads_no_diagnosis() -> None:
     """Reading a valid pack without calls of the library loads neither the diagnosis nor the library."""
     code = (

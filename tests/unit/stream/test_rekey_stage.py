@@ -147,7 +147,6 @@ def test_state_is_forgotten_with_its_traces(done: Work) -> None:
     assert all(FACTS in state and len(state) == 2 for state in topics.state)
 
 
-@pytest.mark.slow
 def test_messages_and_state_stay_within_their_size(done: Work) -> None:
     """Cut into chunks, the batches and the state are the same; a span that does not fit is reported."""
     limit = 6_000
@@ -165,7 +164,6 @@ def test_messages_and_state_stay_within_their_size(done: Work) -> None:
     assert sent.total() > 10 * len(letters)
 
 
-@pytest.mark.slow
 def test_a_letter_names_the_record_that_its_span_came_in(done: Work) -> None:
     """Not the process that lost it: the one that sends that record again sends the span again."""
     topics = Topics()
