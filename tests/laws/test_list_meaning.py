@@ -10,6 +10,7 @@ from tracline.rules.model.predicate import And, Leaf, Not, Path, Predicate
 from tracline.rules.model.predicate import Test as Ask
 from tracline.rules.model.printer import predicate_text
 
+from ..support.quick_draws import quickly
 from ..support.truth.predicate_answers import answers, few_answers
 from .label_inputs import events, frame
 from .label_oracle import Event, oracle
@@ -71,7 +72,7 @@ def test_a_guarded_condition_on_a_list_has_the_same_answers(
 
 
 @settings(max_examples=60)
-@given(st.lists(two_lists(), min_size=1, max_size=4), list_events)
+@given(st.lists(quickly(two_lists()), min_size=1, max_size=4), list_events)
 def test_the_members_of_two_lists_are_those_of_the_plain_evaluator(
     pairs: list[tuple[list[Predicate], dict[str, str]]], event: Event
 ) -> None:
