@@ -13,7 +13,7 @@ from ..frameworks.framework import ROOT
 
 @pytest.mark.slow
 def test_no_loop_is_compiled_once_a_process_works() -> None:
-    """Both processes compile their loops, or load them from a cache, for the samples, and none for any load."""
+    """Both processes compile their loops, or load them from a cache, for the samples; none for any load."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "tests.simulation.loops_compiled_before"]
     done = subprocess.run(
