@@ -13,8 +13,8 @@ from tracline.rules.model.predicate import Test as Ask
 from tracline.rules.model.rule import SliceKey
 from tracline.schemas.frames.events import EVENT_SCHEMA
 
-from ..support.quick_draws import quickly
 from .label_oracle import Event
+from .quick_draws import quickly
 
 KEYS = ("a", "b", "it's", 'q"', "é", "0", "x y", "$")
 WORDS = (

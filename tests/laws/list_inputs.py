@@ -25,9 +25,9 @@ from tracline.rules.model.predicate import (
 )
 from tracline.rules.model.predicate import Test as Ask
 
-from ..support.quick_draws import quickly
 from .label_inputs import ORDERED, PATTERNS, WORDS, literals, maybe_json, maybe_text, numbers, numerals, paths
 from .label_inputs import scalars as jsons
+from .quick_draws import quickly
 
 small = st.integers(-2, 5).map(str)
 values = st.one_of(small, jsons)

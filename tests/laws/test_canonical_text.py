@@ -14,7 +14,7 @@ from tracline.schemas import event
 from tracline.schemas.canonical_json import LEVELS_MAX, canonical_json
 from tracline.schemas.event import canonical_text
 
-from ..support.quick_draws import quickly
+from .quick_draws import quickly
 
 SAFE = 2**53 - 1
 DOUBLES = st.floats(allow_nan=False, allow_infinity=False)

@@ -10,11 +10,11 @@ from tracline.rules.model.predicate import And, Leaf, Not, Path, Predicate
 from tracline.rules.model.predicate import Test as Ask
 from tracline.rules.model.printer import predicate_text
 
-from ..support.quick_draws import quickly
 from ..support.truth.predicate_answers import answers, few_answers
 from .label_inputs import events, frame
 from .label_oracle import Event, oracle
 from .list_inputs import list_events, list_questions, two_lists
+from .quick_draws import quickly
 
 questions = st.lists(list_questions, min_size=2, max_size=6)
 rows_of_lists = st.lists(list_events | events, min_size=5, max_size=30)
