@@ -73,7 +73,7 @@ def _without(root: Path, entry: ManifestEntry, session_id: str) -> RowErasure | 
         if not count:
             return None
         rest = rows.filter(~is_erased).collect()
-    except pl.exceptions.PolarsError:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         raise _refused(
             root, f"lists {entry.file}, which cannot be read as Parquet", "restore the file"
         ) from None

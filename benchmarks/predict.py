@@ -52,8 +52,8 @@ def main() -> None:
 
 
 def measured(what: str, *paths: Path) -> dict:
-    """Return the result of one stage in a separate process, with the allocator's settings of an audit."""
-    env = {ALLOCATOR: allocator_settings(os.cpu_count() or 1), **os.environ}
+    """Return the result of one stage in a separate process, with the settings of the commands."""
+    env = {ALLOCATOR: allocator_settings(os.cpu_count() or 1), "OPENBLAS_NUM_THREADS": "1", **os.environ}
     run = subprocess.run(
         [sys.executable, __file__, what, *paths], check=True, stdout=subprocess.PIPE, env=env
     )

@@ -24,15 +24,23 @@ QUIET_KEY = "tracline.quiet"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class SecondsType(click.FloatRange):
-    """A number of seconds in a range; click accepts `nan`, this type rejects it."""
+class NumberType(click.FloatRange):
+    """A number in a range; click accepts `nan`, this type rejects it."""
+
+    what = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Read the number."""
         number: float = super().convert(value, param, ctx)
         if math.isnan(number):
-            self.fail(f"{value!r} is not a number of seconds.", param, ctx)
+            self.fail(f"{value!r} is not a {self.what}.", param, ctx)
         return number
+
+
+class SecondsType(NumberType):
+    """A number of seconds in a range."""
+
+    what = "number of seconds"
 
 
 class Instant(click.ParamType):

@@ -20,6 +20,8 @@ from .discover import REJECTS_LISTED_MAX, Population, Reject, SourceFile
 from .parquet_footer import FOOTERS_CACHED_MAX, TIMES, FileSchema, Footer, footer_of
 
 _DEFAULTS: dict[str, Any] = {"late": False, "history": False, "nested": False, "content": Content.CAPTURED}
+DAMAGED = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
+"""The errors of Polars on damaged files; it panics at some of them."""
 _WORDS = (pl.String, pl.Categorical, pl.Enum)
 _INVALID = {
     "row-session": "has no session_id",
@@ -38,11 +40,11 @@ def reading(parts: Sequence[SourceFile]) -> Generator[None]:
     """
     try:
         yield
-    except (pl.exceptions.PolarsError, OSError):
+    except DAMAGED:
         for part in parts:
             try:
                 pl.scan_parquet(part.path, hive_partitioning=False).sink_ipc(os.devnull, engine="streaming")
-            except (pl.exceptions.PolarsError, OSError):
+            except DAMAGED:
                 raise _damaged(part) from None
         raise
 
@@ -68,7 +70,7 @@ def footer(part: SourceFile) -> Footer:
     try:
         status = os.stat(part.path)
         return footer_of(part.path, status.st_size, status.st_mtime_ns)
-    except (OSError, ValueError, pl.exceptions.PolarsError):
+    except (*DAMAGED, ValueError, IndexError):
         raise _damaged(part) from None
 
 

@@ -34,7 +34,7 @@ TYPE, HAS_STATISTICS, NULL_COUNT, HAS_MIN, MIN, HAS_MAX, MAX, IS_OLD = range(8)
 _STOP, _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET = range(11)
 _STRUCT = 12
 """Kinds of values in the compact protocol."""
-_INT32, _INT64 = 1, 2
+_INT32, _INT64, _INT96 = 1, 2, 3
 """Types of columns."""
 
 
@@ -119,6 +119,9 @@ def _add(chunk: Any, rows: Any, column: Any) -> Any:
         return False
     if not chunk[HAS_STATISTICS] or chunk[NULL_COUNT] < 0:
         # Arrow distinguishes columns without statistics from those without a count.
+        return False
+    if chunk[TYPE] == _INT96 and (chunk[HAS_MIN] or chunk[HAS_MAX]):
+        # These have no order that Arrow knows.
         return False
     column[NULLS] += chunk[NULL_COUNT]
     if has_both or chunk[NULL_COUNT] != rows:

@@ -67,7 +67,7 @@ class Footer:
 def footer_of(path: Path, size: int, _changed_ns: int) -> Footer:
     """Return the facts of a file's footer, given its status; reading a file needs them a dozen times.
 
-    Raises ValueError, OSError or PolarsError if the file is damaged.
+    Raises ValueError, IndexError, OSError, PolarsError or PanicException if the file is damaged.
     """
     text = _footer_bytes(path, size) if footer_of.cache_info().misses > ARROW_FILES else None
     found = None if text is None else _walked(text)

@@ -29,6 +29,7 @@ UNREADABLE: Final[tuple[type[Exception], ...]] = (
     RecursionError,
     msgspec.MsgspecError,
     pl.exceptions.PolarsError,
+    pl.exceptions.PanicException,
     _arrow.ArrowException,
     SourceError,
     RuleError,

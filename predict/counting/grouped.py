@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ...rules.engine.kernel_loop import numbered
-from ...rules.model.arrays import I64, U64
+from ...rules.model.arrays import I32, I64, U64
 
 COMPACT_ROWS = 1 << 20
 """Rows of parts that wait to be joined."""
@@ -46,3 +46,8 @@ def grouped(keys: U64, counts: I64) -> tuple[U64, I64]:
     sums = np.zeros(len(firsts), dtype=np.int64)
     np.add.at(sums, codes, counts)
     return keys[firsts], sums
+
+
+def packed(high: I32, low: I32) -> U64:
+    """Return two numbers in one word; either may be negative."""
+    return high.astype(np.uint32).astype(np.uint64) << np.uint64(32) | low.astype(np.uint32)

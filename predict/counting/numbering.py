@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...rules.engine.kernel_loop import numbered
 from ...rules.model.arrays import I32, I64, U64
 from ..chain.contexts import Contexts, RuleCounts, SymbolSet
 from ..chain.learned import Counted
 from ..chain.walks import Walks
 from ..error import PredictError
+from .grouped import packed
 from .sequence_loop import END_SYMBOL, NO_SYMBOL
 from .step_rows import RowKey, StepRows, SymbolLetters
 from .symbols import RARE, SYMBOLS_MAX, of_slice
@@ -141,17 +143,17 @@ def _codes(texts: Mapping[int, str], number: Mapping[str, int]) -> I32:
 
 def _contexts(columns: Sequence[I32], where: str) -> tuple[Contexts, I32]:
     """Return the distinct contexts in order, and the number of each of these."""
-    order = np.lexsort(columns[::-1])
-    ordered = [column[order] for column in columns]
-    new = np.ones(len(order), dtype=np.bool_)
-    new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in ordered])
+    agents, symbols, rows = columns
+    words = np.stack([packed(agents, symbols), packed(np.zeros_like(rows), rows)], axis=1)
+    found, firsts = numbered(words)
+    distinct = [column[firsts] for column in columns]
+    order = np.lexsort(distinct[::-1])
     numbers = np.empty(len(order), dtype=np.int32)
-    numbers[order] = np.cumsum(new) - 1
-    if int(new.sum()) > CONTEXTS_MAX:
-        what = f"{int(new.sum()):,} contexts, more than {CONTEXTS_MAX:,}"
+    numbers[order] = np.arange(len(order))
+    if len(order) > CONTEXTS_MAX:
+        what = f"{len(order):,} contexts, more than {CONTEXTS_MAX:,}"
         raise PredictError("TRL810", where, what, "use fewer memory formulas, or learn by agent no more")
-    agents, symbols, states = (column[new].astype(np.int32) for column in ordered)
-    return Contexts(agents, symbols, states), numbers
+    return Contexts(*(column[order].astype(np.int32) for column in distinct)), numbers[found]
 
 
 def _counts(folds: I32, contexts: I32, nexts: I32, counts: I64) -> RuleCounts:

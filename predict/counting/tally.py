@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
-from ...rules.model.arrays import I32, I64, U64
+from ...rules.model.arrays import I32, I64
 from ..chain.learned import Counted
-from .grouped import GroupedCounts
+from .grouped import GroupedCounts, packed
 from .labelled_sessions import LabelledSessions
 from .numbering import RuleTally, counted_rule
 from .sequence_loop import NO_SYMBOL
@@ -100,17 +100,18 @@ class ChainTally:
 
     def _count(self, rule: int, found: Sequences, folds: I32, agents: I32) -> None:
         """Count the symbols, and the transitions in sessions that the chain learns from."""
-        lengths = np.diff(found.bounds)
-        fold, agent = np.repeat(folds[found.slots], lengths), np.repeat(agents[found.slots], lengths)
-        following = found.nexts()
+        lengths, following = np.diff(found.bounds), found.nexts()
         uses = self._uses[rule]
-        numbers, times = np.unique(following[following >= 0], return_counts=True)
-        for number, count in zip(numbers.tolist(), times.tolist(), strict=True):
-            uses[number] = uses.get(number, 0) + count
-        chosen = (fold != HELD_OUT) & (following != NO_SYMBOL)
-        keys = np.empty((int(chosen.sum()), 2), dtype=np.uint64)
-        keys[:, 0] = packed(agent[chosen] * 8 + fold[chosen], found.rows[chosen])
-        keys[:, 1] = packed(found.symbols[chosen], following[chosen])
+        times = np.bincount(following[following >= 0])
+        for number in np.flatnonzero(times).tolist():
+            uses[number] = uses.get(number, 0) + int(times[number])
+        fold = folds[found.slots]
+        learned = np.repeat(fold != HELD_OUT, lengths)
+        places = np.flatnonzero(learned & (following != NO_SYMBOL))
+        head = np.repeat(agents[found.slots] * 8 + fold, lengths)
+        keys = np.empty((len(places), 2), dtype=np.uint64)
+        keys[:, 0] = packed(head[places], found.rows[places])
+        keys[:, 1] = packed(found.symbols[places], following[places])
         self._counts[rule].add(keys)
 
     def _walk(self, rule: int, found: Sequences, folds: I32, agents: I32, sessions: I32) -> None:
@@ -119,7 +120,7 @@ class ChainTally:
         if self.split.hold_out > 0:
             chosen = folds[found.slots] == HELD_OUT
         lengths = np.diff(found.bounds)
-        places = np.repeat(chosen, lengths)
+        places = np.flatnonzero(np.repeat(chosen, lengths))
         self._store.append(
             rule,
             WalkPart(
@@ -132,8 +133,3 @@ class ChainTally:
                 endings=found.endings[chosen],
             ),
         )
-
-
-def packed(high: I32, low: I32) -> U64:
-    """Return two numbers in one word; either may be negative."""
-    return high.astype(np.uint32).astype(np.uint64) << np.uint64(32) | low.astype(np.uint32)

@@ -124,8 +124,11 @@ def groups_of(counted: Counted, columns: Sequence[str]) -> I64:
         "row": rows,
         "agent": counted.contexts.agents,
     }
-    keys = np.stack([values[column].astype(np.int64) for column in columns], axis=1)
-    return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    keys = np.zeros(len(counted.contexts), dtype=np.int64)
+    for column in columns:
+        # One number for each group is sorted ten times as fast as a row of numbers.
+        keys = keys * (int(values[column].max(initial=0)) + 1) + values[column]
+    return np.unique(keys, return_inverse=True)[1].astype(np.int64)
 
 
 def _top_without(counted: Counted) -> F64:

@@ -56,7 +56,7 @@ def _table(path: Path, digest: str) -> pl.DataFrame:
         raise _damaged(path, "does not match chain.json")
     try:
         table = pl.read_parquet(found)
-    except pl.exceptions.PolarsError:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         raise _damaged(path, "not Parquet") from None
     if (problem := table_problem(path.name, table)) is not None:
         raise _damaged(path, problem)

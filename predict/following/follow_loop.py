@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ...rules.engine.kernel_loop import NO_SLICE, UNKNOWN_SLICE, njit
+from ...rules.engine.kernel_loop import NO_SLICE, UNKNOWN_SLICE
 from ...rules.model.arrays import F64, I32, U8, Mask
+from ...schemas.compiled import compiled
 from ..chain.steps import CUT_STEP
 from ..counting.sequence_loop import MAY_SKIP_COLUMN, NOT_SEEN, UNJUDGED_COLUMN
 
@@ -73,7 +74,7 @@ class Crossings(NamedTuple):
     levels: U8
 
 
-@njit
+@compiled
 def follow_events(
     spans: Any, events: Any, tables: Any, slices_max: Any, threshold: Any, memory: Any, out: Any
 ) -> Any:
@@ -118,7 +119,7 @@ def follow_events(
     return count
 
 
-@njit
+@compiled
 def _begin(s: Any, x: Any, sessions: Any, memory: Any) -> None:
     """Begin a slice of a session: its run is a copy of the session's, below the threshold."""
     run = sessions + x
@@ -132,7 +133,7 @@ def _begin(s: Any, x: Any, sessions: Any, memory: Any) -> None:
     memory.above[s] = False
 
 
-@njit
+@compiled
 def _step(
     at: Any, symbol: Any, column: Any, tables: Any, threshold: Any, memory: Any, out: Any, count: Any
 ) -> Any:

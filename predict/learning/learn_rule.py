@@ -57,7 +57,7 @@ def learn_rule(counted: Counted, options: LearnOptions) -> RuleLearned:
     horizons, values = risks.table.horizons, risks.table.values
     walks, found = counted.walks, outcomes(counted.walks)
     has_risk = ~np.isnan(values[:, 0])
-    intervals = context_intervals(walks, horizons, risks.learned, has_risk, options.confidence)
+    intervals = context_intervals(walks, found, horizons, risks.learned, has_risk, options.confidence)
     violating, sessions = violating_sessions(walks)
     columns = range(len(horizons))
     return RuleLearned(

@@ -113,7 +113,8 @@ def _probabilities(reply: ChatMessage) -> Mapping[str, object]:
     fenced = _FENCED.fullmatch(content)
     try:
         found: object = json.loads(fenced[1] if fenced else content, object_pairs_hook=_members)
-    except (json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):
+        # A whole number of too many digits is a ValueError of its own.
         raise unusable("the answer is no JSON object of probabilities") from None
     if not isinstance(found, dict):
         raise unusable("the answer is no JSON object of probabilities")

@@ -14,7 +14,7 @@ from ..chain.contexts import I64
 from ..chain.risks import F64
 from ..chain.walks import Walks
 from .outcomes import Outcomes
-from .session_sums import SessionSums, session_sums
+from .session_sums import SessionSums, risk_totals, session_sums
 
 BINS = 10
 RESAMPLES = 200
@@ -98,9 +98,8 @@ def calibration(
 
 def point_scores(walks: Walks, found: Outcomes, risks: F64, within: int | None) -> dict[str, float]:
     """Return visits, violated ones and the scores of `calibration`, without intervals."""
-    sums = session_sums(walks, found, risks, within)
-    visits, violated = sums.totals()
-    values = _scores(sums.risks, visits[None, :], violated[None, :], _bins(visits))[:, 0]
+    distinct, visits, violated = risk_totals(walks, found, risks, within)
+    values = _scores(distinct, visits[None, :], violated[None, :], _bins(visits))[:, 0]
     counts = {"visits": float(visits.sum()), "violating": float(violated.sum())}
     return counts | dict(zip(SCORES, values.tolist(), strict=True))
 

@@ -13,10 +13,11 @@ from typing import cast
 import numpy as np
 from scipy.special import betainccinv, betaincinv
 
+from ...rules.engine.kernel_loop import numbered
 from ..chain.contexts import I64
 from ..chain.risks import F64
 from ..chain.walks import Walks
-from .outcomes import Mask, outcomes, sessions_of_places
+from .outcomes import Mask, Outcomes, sessions_of_places
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,12 @@ class ContextIntervals:
 
 
 def context_intervals(
-    walks: Walks, horizons: Sequence[int | None], learned: Mask, has_risk: Mask, confidence: float
+    walks: Walks,
+    found: Outcomes,
+    horizons: Sequence[int | None],
+    learned: Mask,
+    has_risk: Mask,
+    confidence: float,
 ) -> ContextIntervals:
     """Return Clopper-Pearson intervals that hold for all learned contexts together with that confidence.
 
@@ -44,7 +50,6 @@ def context_intervals(
     one without a risk NaN.
     """
     contexts = len(learned)
-    found = outcomes(walks)
     first = _first_visits(walks, contexts)
     intervals = ContextIntervals(
         low=np.zeros((contexts, len(horizons))),
@@ -81,7 +86,7 @@ def _first_visits(walks: Walks, contexts: int) -> Mask:
     """Return the places at which their sessions come to a context for the first time."""
     keys = sessions_of_places(walks) * contexts + walks.contexts
     first = np.zeros(len(keys), dtype=np.bool_)
-    first[np.unique(keys, return_index=True)[1]] = True
+    first[numbered(keys.view(np.uint64)[:, None])[1]] = True
     return first
 
 

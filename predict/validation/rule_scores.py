@@ -58,7 +58,7 @@ def rule_scores(
     """
     found = outcomes(walks)
     without: Mask = np.isnan(chain)
-    intervals = context_intervals(walks, horizons, learned, ~without[:, 0], promise.confidence)
+    intervals = context_intervals(walks, found, horizons, learned, ~without[:, 0], promise.confidence)
 
     def scores(column: int, risks: F64) -> Calibration:
         return calibration(

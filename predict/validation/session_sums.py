@@ -12,7 +12,7 @@ from scipy import sparse
 from ..chain.contexts import I64
 from ..chain.risks import F64
 from ..chain.walks import Walks
-from .outcomes import Outcomes, sessions_of_places
+from .outcomes import Mask, Outcomes, sessions_of_places
 
 _CELLS_MAX = 4_000_000
 """The most numbers of a block of samples in memory."""
@@ -60,8 +60,7 @@ class SessionSums:
 
 def session_sums(walks: Walks, found: Outcomes, risks: F64, within: int | None) -> SessionSums:
     """Return the visits whose horizon was seen and whose context has a risk."""
-    used = found.is_known(within) & ~np.isnan(risks[walks.contexts])
-    distinct, columns = np.unique(risks[walks.contexts[used]], return_inverse=True)
+    used, distinct, columns = _visits(walks, found, risks, within)
     ids, rows = np.unique(sessions_of_places(walks)[used], return_inverse=True)
     violated = found.violated(within)[used]
     order = _canonical(rows, columns, violated, len(ids))
@@ -74,6 +73,24 @@ def session_sums(walks: Walks, found: Outcomes, risks: F64, within: int | None) 
         sparse.csr_array((ones, (place[rows], columns)), shape=shape),
         sparse.csr_array((violated.astype(np.float64), (place[rows], columns)), shape=shape),
     )
+
+
+def risk_totals(walks: Walks, found: Outcomes, risks: F64, within: int | None) -> tuple[F64, F64, F64]:
+    """Return the risks and the totals of `session_sums`, which needs the sessions for resampling only."""
+    used, distinct, columns = _visits(walks, found, risks, within)
+    violated = found.violated(within)[used]
+    counts = [np.bincount(chosen, minlength=len(distinct)) for chosen in (columns, columns[violated])]
+    return distinct, counts[0].astype(np.float64), counts[1].astype(np.float64)
+
+
+def _visits(walks: Walks, found: Outcomes, risks: F64, within: int | None) -> tuple[Mask, F64, I64]:
+    """Return which places count, their distinct risks, and the number of each one's risk."""
+    used = found.is_known(within) & ~np.isnan(risks)[walks.contexts]
+    contexts = walks.contexts[used]
+    visited = np.bincount(contexts, minlength=len(risks)) > 0
+    numbers = np.empty(len(risks), dtype=np.int64)
+    distinct, numbers[visited] = np.unique(risks[visited], return_inverse=True)
+    return used, distinct, numbers[contexts]
 
 
 def _canonical(rows: I64, columns: I64, violated: np.ndarray[Any, Any], sessions: int) -> I64:

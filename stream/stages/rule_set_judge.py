@@ -27,7 +27,7 @@ from ...rules.incremental.carried import Carried
 from ...rules.incremental.carry_layout import CarryLayout
 from ...rules.incremental.continue_judging import BatchOutcome, continue_judging
 from ...rules.incremental.rule_changes import RuleChange
-from ...rules.labels.joint import JointLabels
+from ...rules.labels.joint.joint_labels import JointLabels
 from ...rules.labels.missing import FIELDS as GAP_FIELDS
 from ...rules.labels.missing import MISSING, NOTHING, missing_column
 from ...rules.model.digest import rule_set_digest
@@ -87,7 +87,8 @@ class RuleSetJudge:
     ) -> None:
         self.compiled, self.chain, self.lacking = compiled, chain, lacking
         self._satisfied = satisfied
-        self._follower = None if chain is None else SessionFollower(chain)
+        # A chain without a threshold for any of the rules follows none.
+        self._follower = SessionFollower(chain) if chain is not None and chain.risks else None
         self._columns = (*JUDGED_COLUMNS, *label_columns(compiled))
         self._fields = frozenset({*JUDGED_COLUMNS, *compiled.labeler.fields})
         self.digest = rule_set_digest(RuleSet(compiled.rules, {}))
@@ -128,7 +129,7 @@ class RuleSetJudge:
         outcomes = [*done.outcomes, *(BatchOutcome() for _ in batches[len(done.outcomes) :])]
         verdicts = [self._verdicts(batch, each) for batch, each in zip(batches, outcomes, strict=True)]
         batch_of: list[int] = numbers.tolist()
-        followed = self._follow(watched, before, carried)
+        followed = self._follow(watched, before)
         for crossing in followed.crossings:
             self._add_crossing(verdicts[batch_of[crossing.row]], events[crossing.row], crossing)
         if self._follower is not None:
@@ -161,20 +162,21 @@ class RuleSetJudge:
         frame = event_frame(events, fields.union(GAP_FIELDS) if gaps else fields)
         return frame.with_columns_seq(missing_column() if gaps else NOTHING)
 
-    def _follow(
-        self, labelled: pl.DataFrame, states: Mapping[str, JudgingState], carried: Mapping[str, Carried]
-    ) -> FollowedBatch:
-        """Follow the new events; an occurrence that was judged before without this chain is not followed."""
+    def _follow(self, labelled: pl.DataFrame, states: Mapping[str, JudgingState]) -> FollowedBatch:
+        """Follow the new events; an occurrence that was judged before without this chain is not followed.
+
+        That holds under any rules: the events before are not at hand.
+        """
         if self._follower is None:
             return FollowedBatch()
         before: dict[str, FollowedSession] = {}
         midway: dict[str, int] = {}
-        for name, each in carried.items():
-            followed = states[name].followed
+        for name, state in states.items():
+            followed = state.followed
             if followed is not None and self._follower.continues(followed):
                 before[name] = followed
-            else:
-                midway[name] = each.occurrence
+            elif state.rules:
+                midway[name] = state.occurrence
         return self._follower.follow(labelled, before, midway)
 
     def _add_crossing(self, verdicts: BatchVerdicts, event: Event, crossing: EventCrossing) -> None:

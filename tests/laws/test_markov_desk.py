@@ -47,7 +47,8 @@ def test_true_risks_lie_inside_the_intervals(rule: DeskRule) -> None:
     inside = np.zeros(len(HORIZONS), dtype=np.int64)
     for learned, held_out in repetitions(rule):
         seen = np.isin(np.arange(rule.contexts), walks_of(learned).contexts)
-        found = context_intervals(walks_of(held_out), HORIZONS, seen, np.ones_like(seen), CONFIDENCE)
+        walks = walks_of(held_out)
+        found = context_intervals(walks, outcomes(walks), HORIZONS, seen, np.ones_like(seen), CONFIDENCE)
         holds = (found.low - 1e-12 <= truth) & (truth <= found.high + 1e-12) | np.isnan(truth)
         inside += holds.all(axis=0)
     assert ((truth > 0.01) & (truth < 0.99)).any()
@@ -107,7 +108,7 @@ def test_the_exact_product_is_what_sessions_do(rule: DeskRule) -> None:
     exact = ExactDesk(rule)
     walks = walks_of([rule.walk(number, each) for number, each in enumerate(sessions())])
     every = np.ones(rule.contexts, dtype=np.bool_)
-    found = context_intervals(walks, HORIZONS, every, every, CONFIDENCE)
+    found = context_intervals(walks, outcomes(walks), HORIZONS, every, every, CONFIDENCE)
     for column, within in enumerate(HORIZONS):
         truth, trials = exact.first_visits(within), found.sessions[:, column]
         visited = trials > 0

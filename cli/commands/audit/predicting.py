@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ...options import grouped_options
+from ...options import NumberType, grouped_options
 from ..predict.reading import followed_by, read_chain
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def predict_options() -> Callable[[F], F]:
         ),
         click.option(
             "--above",
-            type=click.FloatRange(0, 1, min_open=True),
+            type=NumberType(0, 1, min_open=True),
             metavar="P",
             help="The threshold of rules for which the chain guarantees none.",
         ),

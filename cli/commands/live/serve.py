@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from ...missing_package import live_error
-from ...options import Command, Several, archive_option, notes, rules_option, token_option
+from ...options import Command, NumberType, Several, archive_option, notes, rules_option, token_option
 from ...source import timezone_option
 from ..predict.reading import followed_by, read_chain
 
@@ -72,7 +72,7 @@ GRPC_PORT = 4317
 )
 @click.option(
     "--above",
-    type=click.FloatRange(0, 1, min_open=True),
+    type=NumberType(0, 1, min_open=True),
     metavar="P",
     help="The threshold of rules for which the chain guarantees none.",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,6 +49,9 @@ def command(
         tracline predict learn archive --rules customer-service --out desk.chain
         tracline predict show desk.chain --top 10
     """
+    # NumPy's BLAS reads this when it is loaded. Two threads round sums otherwise than one, so that the risks
+    # depended on the machine, and they wait for each other in a loop.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from ....batch.prediction.chain_folder import write_learned
     from ....batch.prediction.source_archive import source_archive
     from ....batch.sources.discover import Population

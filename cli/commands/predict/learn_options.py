@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ....schemas.time import rfc3339
-from ...options import Instant, grouped_options
+from ...options import Instant, NumberType, grouped_options
 from ...source import audit_options, chat_options, timezone_option
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def _evidence_options() -> tuple[Callable[[Any], Any], ...]:
     return (
         click.option(
             "--hold-out",
-            type=click.FloatRange(0, 1, max_open=True),
+            type=NumberType(0, 1, max_open=True),
             default=0.3,
             show_default=True,
             metavar="SHARE",

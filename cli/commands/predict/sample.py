@@ -15,6 +15,7 @@ import orjson
 from ....schemas.time import rfc3339
 from ...options import (
     Command,
+    NumberType,
     RuleSelection,
     format_option,
     grouped_options,
@@ -89,7 +90,7 @@ def sample_options() -> Callable[[F], F]:
         ),
         click.option(
             "--temperature",
-            type=click.FloatRange(0, 2),
+            type=NumberType(0, 2),
             default=1.0,
             show_default=True,
             metavar="T",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
-from ...options import Command, format_option, note
+from ...options import Command, NumberType, format_option, note
 from ...terminal import clean, quoted
 from .archive_source import archive_options, read_chain_and_archive
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @archive_options()
 @click.option(
     "--miss",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=NumberType(0, 1, min_open=True, max_open=True),
     default=0.1,
     show_default=True,
     metavar="SHARE",

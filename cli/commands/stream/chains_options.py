@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ...error import CommandError
-from ...options import grouped_options, note
+from ...options import NumberType, grouped_options, note
 from ...terminal import clean, quoted
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def chains_options() -> Callable[[F], F]:
         ),
         click.option(
             "--above",
-            type=click.FloatRange(0, 1, min_open=True),
+            type=NumberType(0, 1, min_open=True),
             metavar="P",
             help="The threshold of rules for which a chain guarantees none.",
         ),

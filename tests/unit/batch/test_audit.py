@@ -125,18 +125,6 @@ def test_progress_ends_at_its_total(tmp_path: Path) -> None:
     assert [(done, of) for what, done, of in reported if what == "labelling"] == [(4, 4)]
 
 
-def test_a_page_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    """Text that is no UTF-8 deep inside a file is an error that names the file; nothing is written."""
-    write(tmp_path / "in" / "a.parquet", session("a", user("hi")))
-    broken = write(tmp_path / "in" / "b.parquet", session("b", user("hi"), user("HERE")))
-    frame = pl.read_parquet(broken)
-    frame.write_parquet(broken, compression="uncompressed", use_pyarrow=True)
-    broken.write_bytes(broken.read_bytes().replace(b"HERE", b"\xff\xfe\xff\xfe"))
-    with pytest.raises(SourceError, match=r"b\.parquet: TRL401"):
-        audit(tmp_path / "in", RULES, tmp_path / "b", AuditOptions())
-    assert not (tmp_path / "b").exists()
-
-
 def test_a_missing_range_is_a_gap(tmp_path: Path) -> None:
     """A file that was taken out of an archive together with its line in the manifest is counted as a gap."""
     root = tmp_path / "archive"

@@ -7,10 +7,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from tracline.batch.sources import parquet_footer
+from tracline.archive.error import SourceError
+from tracline.batch.sources import footer_loop, parquet_footer
 from tracline.batch.sources.discover import SourceFile
 from tracline.batch.sources.event_files import footer
 from tracline.batch.sources.file_format import FileFormat
@@ -115,6 +117,48 @@ def test_a_cut_footer_is_odd(tmp_path: Path) -> None:
     assert text is not None
     assert parquet_footer._walked(text) is not None
     assert [length for length in range(len(text)) if parquet_footer._walked(text[:length])] == []
+
+
+def test_statistics_of_96_bits_end_the_walk(tmp_path: Path) -> None:
+    """Arrow does not know their order, so that times would seem to have no least and no greatest value."""
+    path = tmp_path / "a.parquet"
+    events(tmp_path).write_parquet(path)
+    text = parquet_footer._footer_bytes(path, path.stat().st_size)
+    assert text is not None
+    schema = parquet_footer._by_arrow(path).schema
+    for place in (place for place, byte in enumerate(text) if byte == 4):
+        # Types of columns are among these bytes: 64 bits become 96.
+        changed = parquet_footer._walked(text[:place] + b"\x06" + text[place + 1 :])
+        if changed is not None:
+            assert all(changed.footer(schema).least[name] for name in parquet_footer.TIMES)
+
+
+def test_a_footer_with_fewer_columns_than_its_schema_is_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a file that was written alike was read before."""
+    monkeypatch.setattr(parquet_footer, "ARROW_FILES", -1)
+    frame = events(tmp_path).select(pl.exclude("occurrence"), "occurrence")
+    whole, fewer, spliced = (tmp_path / f"{name}.parquet" for name in "abc")
+    frame.write_parquet(whole)
+    frame.drop("occurrence").write_parquet(fewer)
+    (begin, _, end), (_, groups, _) = parts_of(whole), parts_of(fewer)
+    text = begin + groups + end
+    rows = fewer.read_bytes()[: -8 - len(b"".join(parts_of(fewer)))]
+    spliced.write_bytes(rows + text + len(text).to_bytes(4, "little") + b"PAR1")
+    assert footer(SourceFile(whole, "a", FileFormat.PARQUET)).rows == len(frame)
+    with pytest.raises(SourceError, match="TRL401"):
+        footer(SourceFile(spliced, "c", FileFormat.PARQUET))
+
+
+def parts_of(path: Path) -> tuple[bytes, bytes, bytes]:
+    """Return the schema of a footer, its row groups, and what follows them."""
+    text = parquet_footer._footer_bytes(path, path.stat().st_size)
+    assert text is not None
+    facts, columns, group = footer_loop.arrays()
+    footer_loop.read_footer(np.frombuffer(text, np.uint8), facts, columns, group)
+    schema, tail = facts[footer_loop.SCHEMA_END], facts[footer_loop.TAIL]
+    return text[:schema], text[schema:tail], text[tail:]
 
 
 def test_arrow_reads_few_footers_of_files_that_were_written_alike(

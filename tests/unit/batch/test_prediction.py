@@ -17,6 +17,7 @@ from tracline.predict.chain.learned import Counted
 from tracline.predict.estimation.nested import nested, over_labels
 from tracline.predict.validation.behaviour import violating_sessions, violating_share
 from tracline.predict.validation.context_intervals import context_intervals
+from tracline.predict.validation.outcomes import outcomes
 from tracline.predict.validation.rule_scores import Promise
 
 from ...support.chains.desk_counts import desk_counts
@@ -36,7 +37,7 @@ def desks(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Counted], list
 def drifted(chain: Counted, archive: Counted) -> DriftedRule:
     """Return the drift, with the intervals of the learned sessions."""
     every = np.ones(len(chain.contexts), dtype=np.bool_)
-    highs = context_intervals(chain.walks, (1,), every, every, 0.95).high[:, 0]
+    highs = context_intervals(chain.walks, outcomes(chain.walks), (1,), every, every, 0.95).high[:, 0]
     before = violating_share(*violating_sessions(chain.walks), 0.01)
     return drifted_rule(chain, nested(chain), highs, before, archive, 0.01)
 

@@ -12,6 +12,7 @@ from tracline.predict.validation.context_intervals import (
     context_intervals,
 )
 from tracline.predict.validation.fit import chain_fit
+from tracline.predict.validation.outcomes import outcomes
 
 from ...support.chains.walks import Walk, random_sequences, visits_of, walks_of
 
@@ -24,14 +25,15 @@ def test_counts_are_those_of_first_visits(seed: int) -> None:
     sequences = random_sequences(np.random.default_rng(seed), 30, 6)
     learned = np.array([True, True, False, True, True, True])
     has_risk = np.array([True, True, True, False, True, True])
-    found = context_intervals(walks_of(sequences), HORIZONS, learned, has_risk, 0.9)
+    walks = walks_of(sequences)
+    found = context_intervals(walks, outcomes(walks), HORIZONS, learned, has_risk, 0.9)
     for column, within in enumerate(HORIZONS):
         for context in range(6):
             visits = [each for each in visits_of(sequences) if each.context == context]
             first = {each.session: each for each in reversed(visits)}
-            outcomes = [each.outcome(within) for each in first.values()]
-            sessions = sum(outcome is not None for outcome in outcomes)
-            violating = sum(outcome is True for outcome in outcomes)
+            seen = [each.outcome(within) for each in first.values()]
+            sessions = sum(outcome is not None for outcome in seen)
+            violating = sum(outcome is True for outcome in seen)
             assert found.sessions[context, column] == sessions
             assert found.violating[context, column] == violating
             assert found.visits[context, column] == sum(each.outcome(within) is not None for each in visits)
@@ -52,7 +54,7 @@ def test_a_context_without_a_visit_has_0_to_1() -> None:
         [Walk(0, [0, 0], [False, True], CLOSED), Walk(1, [0, 2], [False, False], CUT)],
     )
     learned = np.ones(3, dtype=np.bool_)
-    found = context_intervals(walks, (2,), learned, learned, 0.95)
+    found = context_intervals(walks, outcomes(walks), (2,), learned, learned, 0.95)
     assert found.sessions[:, 0].tolist() == [1, 0, 0]
     assert (found.low[1:, 0].tolist(), found.high[1:, 0].tolist()) == ([0, 0], [1, 1])
 
@@ -62,7 +64,8 @@ def test_a_cut_session_counts_only_where_the_horizon_was_seen() -> None:
     cut = Walk(0, [0, 1, 2, 2], [False, True, False, False], CUT)
     closed = Walk(1, [0, 1], [False, False], CLOSED_UNMET)
     learned = np.ones(3, dtype=np.bool_)
-    found = context_intervals(walks_of([cut, closed]), (2, 4, None), learned, learned, 0.95)
+    walks = walks_of([cut, closed])
+    found = context_intervals(walks, outcomes(walks), (2, 4, None), learned, learned, 0.95)
     assert found.sessions[0].tolist() == [2, 1, 1]
     assert found.violating[0].tolist() == [2, 1, 1]
     assert found.violating[1].tolist() == [1, 1, 1]

@@ -189,7 +189,9 @@ def test_numbers_between_0_and_1_are_answers_and_nothing_else() -> None:
     assert answered('{"desk/calm": 0.1, "desk/calm": 0.2}')["calm"] == "no number"
 
 
-@pytest.mark.parametrize("text", ["Sure! {}", "[0.5]", "0.5", "", "{", None, "[" * 100_000])
+@pytest.mark.parametrize(
+    "text", ["Sure! {}", "[0.5]", "0.5", "", "{", None, "[" * 100_000, '{"desk/calm": %s}' % ("1" * 5_000)]
+)
 def test_an_answer_without_one_json_object_is_an_error(text: str | None) -> None:
     """TRL821, without the text."""
     with pytest.raises(PredictError, match="TRL821 the answer") as caught:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from tracline.predict.following.followed_chain import FollowedChain
+from tracline.rules.model.rule import RuleSet
 from tracline.schemas.records.risk_crossing import RiskCrossing
 from tracline.stream.messages.codec import Activation, decode_judged, decode_verdicts
 from tracline.stream.messages.record import Output
@@ -13,11 +15,20 @@ from tracline.stream.messages.risk_messages import decode_risk
 from tracline.stream.messages.topics import Topic
 
 from ...support.chains.chains_by_symbol import CHAIN, ChainsBySymbol
-from .monitor_driver import FIRST, OPTIONS, OTHER_TEXTS, RULES, SECOND, Monitor, batch, verdicts, wrote
+from .monitor_driver import FIRST, OPTIONS, OTHER_TEXTS, RULES, SECOND, Monitor, batch, codes, verdicts, wrote
 
 RISKS = {"user:": 0.1, "user:angry": 0.9}
 FOLLOWED = replace(OPTIONS, chain=CHAIN)
 TEXTS = dict(RULES.sources)
+
+
+class ChainsWithoutThresholds(ChainsBySymbol):
+    """A chain that guarantees no threshold for any rule, and `--above` gives none."""
+
+    def followed(self, digest: str, rule_set: RuleSet) -> FollowedChain | None:
+        """The chain of these rules, of which it follows none."""
+        found = super().followed(digest, rule_set)
+        return None if found is None else replace(found, risks={})
 
 
 def crossings(outputs: Sequence[Output]) -> list[RiskCrossing]:
@@ -136,3 +147,24 @@ def test_a_chain_of_the_start_that_is_not_in_force_is_known() -> None:
     assert monitor.stage.under_other_rules(monitor.state) == []
     later = monitor.take(3, batch(19, wrote(FIRST, 11, "now!"), wrote("cy", 12, "now!")))
     assert {each.session_id for each in crossings(later.outputs)} == {"cy"}
+
+
+def test_a_session_that_goes_on_under_other_rules_is_not_followed_from_its_middle() -> None:
+    """The events before are not at hand, so the risks would not be those of an audit."""
+    monitor = Monitor(replace(OPTIONS, finish=False), chains=ChainsBySymbol(risks=RISKS))
+    monitor.take(0, batch(2, wrote(FIRST, 1, "hello")))
+    monitor.take(1, Activation(OTHER_TEXTS, chain=CHAIN))
+    done = monitor.take(2, batch(9, wrote(FIRST, 3, "now!"), wrote(SECOND, 4, "now!")))
+    assert {each.session_id for each in crossings(done.outputs)} == {SECOND}
+    assert sorted(chains(done.outputs), key=str) == [(FIRST, None), (SECOND, CHAIN)]
+
+
+def test_a_chain_without_a_threshold_follows_nothing() -> None:
+    """The sessions are judged as without a chain, and the events name none."""
+    monitor = Monitor(FOLLOWED, chains=ChainsWithoutThresholds(risks=RISKS))
+    done = monitor.take(0, batch(9, wrote(FIRST, 3, "now!")))
+    assert verdicts(done.outputs) == [(FIRST, "calm", "violated")]
+    assert chains(done.outputs) == [(FIRST, None)]
+    assert (crossings(done.outputs), codes(done.outputs)) == ([], [])
+    monitor.begin()
+    assert codes(monitor.take(1, batch(99, wrote(FIRST, 5, "now!"))).outputs) == []
