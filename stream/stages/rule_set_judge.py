@@ -245,7 +245,7 @@ class RuleSetJudge:
             (SessionStatus.VIOLATED, outcome.unmet),
             (SessionStatus.UNJUDGED, outcome.unjudged),
         )
-        missing = {
+        missing: dict[tuple[str, ...], str] = {
             (record.session_id, record.occurrence, record.pack, record.rule): record.missing.content.value
             for record in outcome.records
             if isinstance(record.missing, Missing)
