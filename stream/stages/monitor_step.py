@@ -13,7 +13,7 @@ from ...rules.model.problem import RuleError
 from ...schemas.candidate import Candidate
 from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.settings import SessionSettings
-from ...schemas.time import NS, NS_MAX, NS_MIN
+from ...schemas.time import NS_MAX, NS_MIN
 from ..error import StreamError
 from ..messages.codec import Activation, CandidateBatch, Damaged, EventsMessage, decode
 from ..messages.drift_state import DriftStep
@@ -39,12 +39,10 @@ from ..messages.session_state import encode as encode_state
 from .judge import AssembledBatch, Outputs, RuledAt, SessionJudge, poisoned
 from .rule_set_judge import RuleSetJudge
 from .rule_sets import RuleSets
-from .schedule import MonitorState, RulesInForce, Write
+from .schedule import MonitorState, RulesInForce, Write, advanced
 from .session_cache import SessionCache, StoredSession
 from .unread import ReadBatch, UnreadCandidates
 
-STEP_NS = NS // 2
-"""The smallest step of a partition's watermark: judging one event takes almost as long as a hundred."""
 _NOT_DUE = NS_MAX + 1
 """The due time of a session without one, later than every time."""
 
@@ -380,28 +378,3 @@ class MonitorStep:
         lost = sorted(self._state.partitions[number].lost - written)
         self._cache.put(cached)
         return [*writes, *((key, None) for key in (*deleted, *lost))]
-
-
-def advanced(facts: PartitionState, message: EventsMessage, offset: int) -> PartitionState:
-    """Return the facts after a message; the watermark is the least over all sources and never falls.
-
-    It advances by steps, so that the candidates of many small messages are judged together.
-    """
-    if isinstance(message, Activation):
-        return msgspec.structs.replace(facts, offset=offset)
-    reported = (
-        {message.source: message.watermark} if isinstance(message, CandidateBatch) else message.watermarks
-    )
-    unfinished = dict(facts.unfinished)
-    if isinstance(message, CandidateBatch):
-        unfinished.pop(message.source, None)
-        if message.more and message.candidates:
-            unfinished[message.source] = message.candidates[0].session_id
-    watermarks = dict(facts.watermarks)
-    for source, watermark in reported.items():
-        watermarks[source] = max(watermark, watermarks.get(source, watermark))
-    least = min(watermarks.values(), default=None) if len(watermarks) >= message.sources else None
-    known = facts.watermark
-    if least is not None and (known is None or least >= known + STEP_NS):
-        known = least
-    return PartitionState(offset, message.sources, watermarks, known, facts.active, unfinished)

@@ -11,9 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
+import msgspec
+
 from ...archive.chunk import RuleTexts
 from ...predict.drift.detectors import RuleDrift, by_rule
-from ..messages.codec import partition_of
+from ...schemas.time import NS
+from ..messages.codec import Activation, CandidateBatch, EventsMessage, partition_of
 from ..messages.drift_state import DriftState, decode_drift
 from ..messages.monitor_state import (
     CHUNK,
@@ -27,6 +30,9 @@ from ..messages.monitor_state import (
     key_of,
     keys_of_session,
 )
+
+STEP_NS = NS // 2
+"""The smallest step of a partition's watermark: judging one event takes almost as long as a hundred."""
 
 PASSED_MAX = 10_000
 """Replaced entries of the heap, in addition to as many as there are sessions."""
@@ -196,3 +202,28 @@ class MonitorState:
     def watermarks(self) -> dict[int, int | None]:
         """Return the watermark of each partition."""
         return {number: partition.facts.watermark for number, partition in self.partitions.items()}
+
+
+def advanced(facts: PartitionState, message: EventsMessage, offset: int) -> PartitionState:
+    """Return the facts after a message; the watermark is the least over all sources and never falls.
+
+    It advances by steps, so that the candidates of many small messages are judged together.
+    """
+    if isinstance(message, Activation):
+        return msgspec.structs.replace(facts, offset=offset)
+    reported = (
+        {message.source: message.watermark} if isinstance(message, CandidateBatch) else message.watermarks
+    )
+    unfinished = dict(facts.unfinished)
+    if isinstance(message, CandidateBatch):
+        unfinished.pop(message.source, None)
+        if message.more and message.candidates:
+            unfinished[message.source] = message.candidates[0].session_id
+    watermarks = dict(facts.watermarks)
+    for source, watermark in reported.items():
+        watermarks[source] = max(watermark, watermarks.get(source, watermark))
+    least = min(watermarks.values(), default=None) if len(watermarks) >= message.sources else None
+    known = facts.watermark
+    if least is not None and (known is None or least >= known + STEP_NS):
+        known = least
+    return PartitionState(offset, message.sources, watermarks, known, facts.active, unfinished)
