@@ -8,7 +8,11 @@ LOOPS := $(shell grep -rlE '^@(njit|compiled)$$' --include='*.py' schemas rules 
 KAFKA := .kafka
 COLLECTOR := .collector
 TEXTWORLD := .textworld
-WORKERS ?= 3
+WORKERS ?= 2
+# Their tests mostly wait, for brokers, processes and browsers.
+WAITING_TESTS := tests/kafka tests/serve tests/browser tests/docker
+SEVERAL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+EVERY_DAY := not alone and not exhaustive and not collector and not frameworks and not storm
 FAST_TESTS := tests/unit tests/snapshots tests/conformance tests/kafka/test_client_contract.py
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -16,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo pipeline check lint types fast test alone loops kafka soak kills bench papers exhaustive generated lock clean pictures test-collector test-frameworks test-storm
+.PHONY: help setup demo pipeline check lint types quick-types fast test waiting computing alone loops kafka soak kills bench papers exhaustive generated lock clean pictures test-collector test-frameworks test-storm
 
 help: ## show these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,28 +42,38 @@ demo: setup ## simulate a support bot's sessions, audit them, say what was found
 pipeline: setup kafka ## the Kafka pipeline with the simulated bot in it: what it finds, the spike's alert; under 90 s
 	@$(BIN)/python -m tracline.examples.pipeline
 
-check: setup ## lint, format, types, fast tests: under 2 minutes
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint types fast
+check: setup ## lint, format, types by Pyrefly, fast tests: under a minute
+	@$(MAKE) --no-print-directory lint quick-types fast
 
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
+# Seconds, where Pyright takes most of a minute; it finds most of what Pyright finds.
+quick-types: setup
+	$(BIN)/pyrefly check --min-severity warn
+
 # Most of what it allocates is garbage soon: with more room for that it is collected less often.
-types: setup
+types: quick-types ## types by Pyrefly and, more strictly, by Pyright; continuous integration runs both
 	NODE_OPTIONS=--max-semi-space-size=64 $(BIN)/pyright
 
-# One process: the other processor checks the types, and each further process would collect the tests again.
 fast: setup
-	$(BIN)/python -m pytest $(FAST_TESTS) -m "not slow and not exhaustive"
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(FAST_TESTS) -m "not slow and not exhaustive"
 
-test: setup loops ## every test, with the time each folder took against its budget, by WORKERS=3 processes
+test: setup loops ## every test, with the time each folder took against its budget
 	-@$(MAKE) --no-print-directory kafka
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not alone and not exhaustive and not collector and not frameworks and not storm"
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target waiting computing
 	@$(MAKE) --no-print-directory alone
 
+waiting: setup ## the tests of `make test` that wait for brokers, processes and browsers, by WORKERS=2 processes
+	$(BIN)/python -m pytest -o cache_dir=.pytest_cache/$@ $(SEVERAL) $(WAITING_TESTS) -m "$(EVERY_DAY)"
+
+# Computing gives way: what a waiting test waits for must not wait for a processor, too.
+computing: setup ## all others, by WORKERS=2 processes of low priority
+	nice -n 10 $(BIN)/python -m pytest -o cache_dir=.pytest_cache/$@ $(SEVERAL) tests $(WAITING_TESTS:%=--ignore=%) -m "$(EVERY_DAY)"
+
 alone: setup ## the tests that need the machine for themselves; `make test` runs them, too
-	$(BIN)/python -m pytest $$(grep -rl --include='test_*.py' 'mark\.alone' tests) -m alone
+	$(BIN)/python -m pytest -o cache_dir=.pytest_cache/$@ $$(grep -rl --include='test_*.py' 'mark\.alone' tests) -m alone
 
 loops: $(VENV)/.loops ## compile the product's loops, once for all processes of a test run
 

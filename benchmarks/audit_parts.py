@@ -52,7 +52,7 @@ PARTS: tuple[tuple[Any, str, str], ...] = (
     (in_order, "judge_sessions", "stepping the machines"),
     (auditing, "judge", "sorting, stepping the machines"),
     (AuditTally, "count", "counting"),
-    (LateColumns, "_read", "reading the columns of verdicts"),
+    (LateColumns, "at", "reading the columns of verdicts"),
     (auditing._Auditing, "_explain", "records with witnesses"),
     (draft.BundleDraft, "write_verdicts", "writing verdicts"),
 )

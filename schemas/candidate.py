@@ -150,8 +150,12 @@ class Candidate(
 
 def chars_of_claim(claim: Claim) -> int:
     """Return the number of characters in the texts of a claim."""
-    texts = claim.text, claim.tool, claim.call_id, claim.args, claim.result, claim.error
-    return sum([len(text) for text in texts if text])
+    text, tool, call_id = claim.text, claim.tool, claim.call_id
+    args, result, error = claim.args, claim.result, claim.error
+    chars = len(text) if text else 0
+    if tool or call_id or args or result or error:
+        chars += len(tool or "") + len(call_id or "") + len(args or "") + len(result or "") + len(error or "")
+    return chars
 
 
 def role_key(role: SpanRole, trace_id: str, span_id: str) -> str:

@@ -29,16 +29,14 @@ class OpenCalls:
     def __init__(self) -> None:
         self._by_id: dict[str, list[OpenCall]] = {}
         self._by_tool: dict[str | None, list[deque[OpenCall]]] = {}
+        self._added: list[OpenCall] = []
+        """The last calls, which `_by_tool` lacks: most results have the id of their call."""
 
     def add(self, call: OpenCall) -> None:
         """Add a requested call, after all that were added before."""
         if call.call_id is not None:
             self._by_id.setdefault(call.call_id, []).append(call)
-        for tool in {call.tool, None}:
-            groups = self._by_tool.setdefault(tool, [])
-            if not groups or groups[-1][-1].message != call.message:
-                groups.append(deque())
-            groups[-1].append(call)
+        self._added.append(call)
 
     def answer(self, call_id: str | None, tool: str | None, *, strict: bool) -> OpenCall | None:
         """Return the call that a result answers, and close it.
@@ -51,15 +49,22 @@ class OpenCalls:
             found = self._of_tool(tool)
         if found is not None:
             found.answered = True
+            while self._added and self._added[-1].answered:
+                self._added.pop()
         return found
 
     def _of_id(self, call_id: str) -> OpenCall | None:
-        waiting = self._by_id.get(call_id, [])
-        while waiting and waiting[-1].answered:
-            waiting.pop()
-        return waiting[-1] if waiting else None
+        """Return the last open call with that id, and look at it no more: it is about to be answered."""
+        waiting = self._by_id.get(call_id)
+        found = None
+        while waiting and (found is None or found.answered):
+            found = waiting.pop()
+        if waiting is not None and not waiting:
+            del self._by_id[call_id]
+        return None if found is None or found.answered else found
 
     def _of_tool(self, tool: str | None) -> OpenCall | None:
+        self._group()
         groups = self._by_tool.get(tool, [])
         while groups:
             while groups[-1] and groups[-1][0].answered:
@@ -68,3 +73,13 @@ class OpenCalls:
                 return groups[-1][0]
             groups.pop()
         return None
+
+    def _group(self) -> None:
+        """Put the last calls that are open into `_by_tool`."""
+        for call in self._added:
+            for tool in () if call.answered else {call.tool, None}:
+                groups = self._by_tool.setdefault(tool, [])
+                if not groups or groups[-1][-1].message != call.message:
+                    groups.append(deque())
+                groups[-1].append(call)
+        self._added = []

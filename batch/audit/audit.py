@@ -15,6 +15,7 @@ import polars as pl
 from ...predict.following.followed_chain import FollowedChain
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, compile_rule_set, judge
 from ...rules.engine.sessions import Clock
+from ...rules.labels.labeler import EventLabels
 from ...rules.model.digest import rule_set_digest
 from ...rules.model.rule import RuleSet
 from ...schemas.time import NS
@@ -25,7 +26,9 @@ from ..evidence import bundle
 from ..evidence.output_folder import staged
 from ..findings.bundle_rules import keyed
 from ..findings.waiving import WaivedCounts
-from ..following.crossings import NOT_FOLLOWED, write_crossings
+from ..following.archive_following import FOLLOWED_COLUMNS, ArchiveFollowing
+from ..following.bucket_crossings import LATE_COLUMNS
+from ..following.crossings import NOT_FOLLOWED, FollowedCrossings, followed_crossings
 from ..nights.night import Night, night_of
 from ..prepare import spill
 from ..prepare.ahead import behind
@@ -36,7 +39,7 @@ from ..prepare.prepare import prepare
 from ..sources.discover import Population, Reject, SourceFile, Sources, named
 from ..sources.event_files import row_count
 from .draft import BundleDraft, SampleVerdicts
-from .in_order import disordered, judge_in_order
+from .in_order import ROW, PassLabels, disordered, judge_in_order
 from .late_columns import LateColumns, explained
 from .open_sessions import OpenedIn, open_in_order, open_sessions
 from .row_order import RowOrder, row_order
@@ -90,9 +93,12 @@ def audit(
     population = Population()
     with staged(out) as work:
         tally = AuditTally(len(compiled.rules))
-        draft = BundleDraft.begin(work, out, archive, population, options, {None: compiled})
+        following = None if chain is None else ArchiveFollowing(chain, compiled)
+        more = () if following is None else following.more
+        draft = BundleDraft.begin(work, out, archive, population, options, {None: compiled}, more)
+        crossings = None if following is None else followed_crossings(following, draft.scratch, options)
         parts, tonight = read_parts(archive, draft.scratch, population, options)
-        auditing = _Auditing(compiled, draft, tally, on_progress, observer_of(compiled.rules))
+        auditing = _Auditing(compiled, draft, tally, on_progress, observer_of(compiled.rules), crossings)
         rows_in_order = auditing.judge(parts)
         if tonight is not None:
             tally.open_sessions += len(tonight.open)
@@ -105,9 +111,8 @@ def audit(
             content["selection"] = {option: list(words) for option, words in rule_set.selection.items()}
         bundle.write_rules(work / bundle.RULES, rule_set.sources)
         followed = NOT_FOLLOWED
-        if chain is not None:
-            on_rows = partial(on_progress, "following")
-            followed = write_crossings(work, draft.scratch, parts, chain, options, on_rows, draft.drawn)
+        if crossings is not None:
+            followed = crossings.write(work, draft.choice.sessions)
             add_risks(content["rules"].values(), followed.figures)
         by_key = keyed(zip(compiled.rules, compiled.digests, strict=True))
         waived = draft.finish(content, auditing.opened, by_key, risks=followed.drawn)
@@ -158,6 +163,7 @@ class _Auditing:
     tally: AuditTally
     on_progress: OnProgress
     observed: ObservedEvents
+    crossings: FollowedCrossings | None = None
     opened: list[OpenedIn] = field(default_factory=list["OpenedIn"])
 
     @property
@@ -185,7 +191,14 @@ class _Auditing:
         """Judge all sessions, sorted."""
         scratch, columns = self.draft.scratch, self.draft.choice.columns
         batches = sorted_parts(
-            parts, self.compiled, scratch, self.options, self.on_progress, columns, self.observed
+            parts,
+            self.compiled,
+            scratch,
+            self.options,
+            self.on_progress,
+            columns,
+            self.observed,
+            self._labels,
         )
         self._add_all(batches, parts)
 
@@ -193,23 +206,25 @@ class _Auditing:
         """Judge the sessions in order."""
         late = LateColumns(self.draft.choice.columns, passes, found, self.options.as_of)
         on_rows = partial(self.on_progress, "judging")
-        judged = judge_in_order(self.compiled, passes, found, self.options, on_rows, self.observed)
+        labels = PassLabels(self._labels, FOLLOWED_COLUMNS if self.crossings else (), self.observed)
+        judged = judge_in_order(self.compiled, passes, found, self.options, on_rows, labels)
 
         def explain(waiting: Sequence[Judged]) -> None:
             for part in late.read(waiting):
                 self._explain(part)
 
-        behind(explain, explained(self.compiled, self._counted(judged), found), self.options.threads)
+        counted = self._counted(self._followed_late(judged, passes, found))
+        behind(explain, explained(self.compiled, counted, found, self._more), self.options.threads)
         self.opened.append(open_in_order(passes, found, self.options.as_of))
 
     def _sort(self, passes: Sequence[spill.Pass], found: RowOrder) -> None:
         """Judge the disordered sessions."""
         rows = disordered(passes, found, self.options.as_of)
-        on_rows, labeler = partial(self.on_progress, "labelling"), self.compiled.labeler
+        on_rows = partial(self.on_progress, "labelling")
         buckets = label_passes(
             rows,
             found.disordered_rows,
-            labeler,
+            self._labels,
             self.draft.scratch,
             None,
             on_rows,
@@ -223,13 +238,43 @@ class _Auditing:
         opened: list[pl.DataFrame] = []
 
         def counted() -> Iterator[Judged]:
-            for judged in self._counted(batches):
+            for judged in self._counted(self._followed(batches)):
                 opened.append(open_sessions(judged))
                 yield judged
 
         # Records are made in plain Python, which would stop the reading and judging of the next rows.
         behind(self._explain, counted(), self.options.threads)
         self.opened.append((pl.concat(opened) if opened else pl.DataFrame(), list(dict.fromkeys(files))))
+
+    @property
+    def _labels(self) -> EventLabels:
+        """Return the labels of all events: those of the rules, and those of the chain that is followed."""
+        return self.compiled.labeler if self.crossings is None else self.crossings.following.labels
+
+    @property
+    def _more(self) -> tuple[str, ...]:
+        """Return the columns of labels beside those of the rules."""
+        return () if self.crossings is None else self.crossings.following.more
+
+    def _followed(self, batches: Iterable[Judged]) -> Iterator[Judged]:
+        """Yield the buckets, which have all columns, and follow the chain in them."""
+        for judged in batches:
+            if self.crossings is not None:
+                self.crossings.add(judged)
+            yield judged
+
+    def _followed_late(
+        self, batches: Iterable[Judged], passes: Sequence[spill.Pass], found: RowOrder
+    ) -> Iterator[Judged]:
+        """Yield the buckets of sessions in order, and follow the chain in them."""
+        if self.crossings is None:
+            yield from batches
+            return
+        late = LateColumns(LATE_COLUMNS, passes, found, self.options.as_of, gaps=False)
+        for judged in batches:
+            self.crossings.add_rows(judged, ROW, late.at)
+            yield judged
+        self.crossings.read_waiting(ROW, late.at)
 
     def _counted(self, batches: Iterable[Judged]) -> Iterator[Judged]:
         """Yield the buckets, and count what needs no columns that only verdicts have."""
@@ -269,10 +314,14 @@ def sorted_parts(
     on_progress: OnProgress,
     keep: Sequence[str] = JUDGED_COLUMNS,
     observer: EventObserver | None = None,
+    labels: EventLabels | None = None,
 ) -> Iterator[Judged]:
-    """Label all parts, sort their events and judge them; the `observer` sees all events."""
-    on_rows = partial(on_progress, "labelling")
-    buckets = labelled(parts, compiled.labeler, scratch, options.as_of, on_rows, keep=keep, observer=observer)
+    """Label all parts, sort their events and judge them; the `observer` sees all events.
+
+    `labels` are those of the rules, and of others beside them.
+    """
+    on_rows, labels = partial(on_progress, "labelling"), labels or compiled.labeler
+    buckets = labelled(parts, labels, scratch, options.as_of, on_rows, keep=keep, observer=observer)
     last = buckets.last if options.as_of is None else options.as_of
     clock = Clock(last=last or 0, idle=round(options.idle_s * NS), since=options.since, until=options.until)
     yield from _sorted(buckets, compiled, clock, options, on_progress)

@@ -68,8 +68,12 @@ class BundleDraft:
         population: Population,
         options: AuditOptions,
         rule_sets: Mapping[str | None, CompiledRules],
+        more: Sequence[str] = (),
     ) -> BundleDraft:
-        """Return the draft of an audit by rule sets, by their digests; a single one needs no digest."""
+        """Return the draft of an audit by rule sets, by their digests; a single one needs no digest.
+
+        `more` are the label columns of the buckets beside those of their rules.
+        """
         scratch = work / bundle.SCRATCH
         window = tuple(None if time is None else rfc3339(time) for time in (options.since, options.until))
         waivers = options.waivers_in_force
@@ -82,7 +86,7 @@ class BundleDraft:
             options=options,
             lines=SortedLines(scratch / "verdicts", RecordKey),
             certificates=Certificates(rule_sets, (window[0], window[1]), places),
-            choice=SessionChoice(options.seed, with_text=options.with_text),
+            choice=SessionChoice(options.seed, with_text=options.with_text, more=more),
             waiving=None if waivers is None else Waiving(*waivers, work),
         )
 
@@ -90,11 +94,6 @@ class BundleDraft:
     def scratch(self) -> Path:
         """Return the folder of what is deleted at the end."""
         return self.work / bundle.SCRATCH
-
-    @property
-    def drawn(self) -> frozenset[SessionName]:
-        """Return the names of the sessions that are chosen so far and drawn with their events."""
-        return frozenset((each.session_id, each.occurrence) for each in self.choice.sessions if each.events)
 
     def add(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -10,6 +11,7 @@ import polars as pl
 
 from ...rules.engine.judge import CompiledRules, Judged, judge_sessions
 from ...rules.engine.sessions import Order, Sessions
+from ...rules.labels.labeler import EventLabels
 from ...rules.model.arrays import I32, Mask
 from ...schemas.frames.events import TIME
 from ..prepare.ahead import ahead
@@ -25,27 +27,36 @@ ROW = "row"
 """The column with the number of a row among all rows of the archive, in the order of the passes."""
 
 
+@dataclass(frozen=True, slots=True)
+class PassLabels:
+    """The labels of the events of passes, the further columns that the events have, and their observer."""
+
+    labels: EventLabels
+    columns: Sequence[str] = ()
+    observer: EventObserver | None = None
+
+
 def judge_in_order(
     compiled: CompiledRules,
     passes: Sequence[Pass],
     found: RowOrder,
     options: AuditOptions,
     on_rows: OnRows,
-    observer: EventObserver | None = None,
+    labels: PassLabels,
 ) -> Iterator[Judged]:
     """Judge the occurrences of sessions that are not disordered, each when its last row has come.
 
-    The results have of the columns that judging reads only those that the counts need, and `ROW`. The
-    `observer` sees the events of all sessions. Raises SourceError with the name of a damaged file, and if a
-    file changed since `found` was made.
+    The results have of the columns that judging reads only those that the counts need, those of
+    `labels`, and `ROW`. Its observer sees the events of all sessions. Raises SourceError with the name of a
+    damaged file, and if a file changed since `found` was made.
     """
     held: list[pl.DataFrame] = []
     occurrences = np.empty(0, np.int32)
     local = np.full(len(found.begins), -1, np.int32)
-    work = partial(_labelled, compiled, passes, found, options, observer)
+    work = partial(_labelled, labels, passes, found, options)
     read, total = 0, sum(one_pass.rows for one_pass in passes)
-    for number, (labels, numbered) in enumerate(ahead(work, range(len(passes)), options.threads)):
-        held.append(labels)
+    for number, (labelled, numbered) in enumerate(ahead(work, range(len(passes)), options.threads)):
+        held.append(labelled)
         occurrences = np.concatenate([occurrences, numbered])
         done = found.last_pass[occurrences] <= number
         if done.any():
@@ -61,30 +72,26 @@ def judge_in_order(
 
 
 def _labelled(
-    compiled: CompiledRules,
-    passes: Sequence[Pass],
-    found: RowOrder,
-    options: AuditOptions,
-    observer: EventObserver | None,
-    number: int,
+    labels: PassLabels, passes: Sequence[Pass], found: RowOrder, options: AuditOptions, number: int
 ) -> tuple[pl.DataFrame, I32]:
     """Return the labels of a pass's events that need no sort, and their occurrences."""
     one_pass, occurrences = passes[number], found.occurrences(number)
     taken = (occurrences >= 0) & ~found.needs_sort(occurrences)
-    keep = ["seq", "history", "agent", "model", *(["time"] if found.clock.has_window else [])]
-    fields = {*keep, *compiled.labeler.fields, *([] if options.as_of is None else ["time"])}
-    fields.update(() if observer is None else observer.columns)
+    times = ["time"] if found.clock.has_window else []
+    keep = ["seq", "history", "agent", "model", *labels.columns, *times]
+    fields = {*keep, *labels.labels.fields, *([] if options.as_of is None else ["time"])}
+    fields.update(() if labels.observer is None else labels.observer.columns)
     with reading(one_pass.parts):
         events = until(one_pass.frame.select(*fields), options.as_of).collect(engine="streaming").rechunk()
     if len(events) != len(occurrences):
         raise changed(one_pass.parts[0])
-    if observer is not None:
-        observer.add(events)
+    if labels.observer is not None:
+        labels.observer.add(events)
     rows = pl.Series(ROW, np.flatnonzero(taken) + sum(found.sizes[:number]))
     if not taken.all():
         events = events.filter(taken)
-    labels = compiled.labeler.label(events.lazy(), keep=keep).collect()
-    return labels.with_columns(rows), occurrences[taken]
+    labelled = labels.labels.label(events.lazy(), keep=keep).collect()
+    return labelled.with_columns(rows), occurrences[taken]
 
 
 def _sessions(occurrences: I32, done: Mask, local: I32, found: RowOrder) -> tuple[Order, Sessions]:

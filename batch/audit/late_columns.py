@@ -16,7 +16,7 @@ from ...rules.model.arrays import I32, I64
 from ..prepare.buckets import until, with_missing
 from ..prepare.spill import Pass
 from ..report.choice import SAMPLE_MAX, breach_weights, clean_slots
-from ..sources.event_files import changed
+from ..sources.event_files import changed, reading
 from .in_order import ROW
 from .row_order import RowOrder
 
@@ -24,8 +24,13 @@ ROWS_MAX = 100_000
 """Rows of sessions with findings whose columns are read together."""
 
 
-def explained(compiled: CompiledRules, judged: Iterable[Judged], found: RowOrder) -> Iterator[list[Judged]]:
-    """Yield the sessions of buckets that have findings or may be drawn, in lists to be read together."""
+def explained(
+    compiled: CompiledRules, judged: Iterable[Judged], found: RowOrder, more: Sequence[str] = ()
+) -> Iterator[list[Judged]]:
+    """Yield the sessions of buckets that have findings or may be drawn, in lists to be read together.
+
+    They have the labels, and the columns `more` beside them.
+    """
     waiting: list[Judged] = []
     least = np.empty(0, np.uint32)
     for bucket in judged:
@@ -34,7 +39,8 @@ def explained(compiled: CompiledRules, judged: Iterable[Judged], found: RowOrder
         drawn = found.draws[bucket.order.sessions[bucket.sessions.bounds[clean]]]
         least = np.sort(np.concatenate([least, drawn]))[:SAMPLE_MAX]
         sample = clean[drawn <= least.max(initial=0)]
-        part = _only(compiled, bucket, [bucket.found.slots, bucket.closed.slots, sample])
+        names = [*label_columns(compiled), *more]
+        part = _only(compiled, bucket, [bucket.found.slots, bucket.closed.slots, sample], names)
         if len(part.codes):
             waiting.append(part)
         if sum(len(part.codes) for part in waiting) >= ROWS_MAX:
@@ -46,23 +52,27 @@ def explained(compiled: CompiledRules, judged: Iterable[Judged], found: RowOrder
 
 @dataclass(frozen=True, slots=True)
 class LateColumns:
-    """The columns `names` of the sessions in order; `passes` and `found` are those of their rows."""
+    """The columns `names` of the sessions in order; `passes` and `found` are those of their rows.
+
+    With `gaps`, they have the column of missing content, too.
+    """
 
     names: Sequence[str]
     passes: Sequence[Pass]
     found: RowOrder
     as_of: int | None
+    gaps: bool = True
 
     def read(self, waiting: Sequence[Judged]) -> Iterator[Judged]:
         """Yield the sessions with the columns."""
         wanted = [part.labelled[ROW].to_numpy() for part in waiting]
         rows = np.sort(np.concatenate(wanted))
-        columns = self._read(rows)
+        columns = self.at(rows)
         for part, numbers in zip(waiting, wanted, strict=True):
             events = columns[np.searchsorted(rows, numbers)]
             yield replace(part, labelled=events.hstack(part.labelled.drop(ROW)))
 
-    def _read(self, rows: I64) -> pl.DataFrame:
+    def at(self, rows: I64) -> pl.DataFrame:
         """Return the columns of these rows, which ascend."""
         ends = np.cumsum(self.found.sizes)
         cuts = np.searchsorted(rows, ends)
@@ -78,14 +88,20 @@ class LateColumns:
     def _read_pass(self, one_pass: Pass, rows: I64, size: int) -> pl.DataFrame:
         """Return the columns of these rows of a pass, which has so many."""
         events = until(one_pass.frame, self.as_of)
-        columns = with_missing(one_pass.parts, events, self.names)
+        if self.gaps:
+            columns = with_missing(one_pass.parts, events, self.names)
+        else:
+            with reading(one_pass.parts):
+                columns = events.select(self.names).collect(engine="streaming")
         if len(columns) != size:
             raise changed(one_pass.parts[0])
         return columns[rows]
 
 
-def _only(compiled: CompiledRules, judged: Judged, chosen: Sequence[I64 | I32]) -> Judged:
-    """Return the chosen sessions of a bucket, with their row numbers and labels."""
+def _only(
+    compiled: CompiledRules, judged: Judged, chosen: Sequence[I64 | I32], names: Sequence[str]
+) -> Judged:
+    """Return the chosen sessions of a bucket, with their row numbers and these columns."""
     bounds = judged.sessions.bounds
     slots = np.unique(np.concatenate(chosen))
     sizes = np.diff(bounds)[slots]
@@ -100,10 +116,12 @@ def _only(compiled: CompiledRules, judged: Judged, chosen: Sequence[I64 | I32]) 
         return replace(found, stamps=found.stamps - shifts[inside], slots=inside)
 
     owners = new_slots[np.searchsorted(bounds, judged.slice_places, side="right") - 1]
-    slice_places = np.where(owners < 0, 0, judged.slice_places - shifts[owners]) if len(slots) else owners
+    slice_places = owners.astype(np.int64)
+    if len(slots):
+        slice_places = np.where(owners < 0, 0, judged.slice_places - shifts[owners])
     return replace(
         judged,
-        labelled=judged.labelled.select(ROW, *label_columns(compiled))[judged.order.rows[places]],
+        labelled=judged.labelled.select(ROW, *names)[judged.order.rows[places]],
         order=Order(
             rows=np.arange(len(places)),
             sessions=judged.order.sessions[places],

@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...archive.writer import day_of
-from ...predict.following.warning_tally import WarningFigures
+from ...predict.following.archive.warning_tally import WarningFigures
 from ...rules.engine import kernel, kernel_loop
 from ...rules.engine.judge import CompiledRules, Judged
 from ...rules.engine.status import unjudged_findings, unmet_findings, violation_findings

@@ -1,4 +1,4 @@
-"""Sorting of lines in bounded memory: sorted runs on disk, merged at the end."""
+"""Sorting of texts of lines in bounded memory: sorted runs on disk, merged at the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SortKey = TypeVar("SortKey", bound=tuple[Any, ...])
 
 
 class SortedLines(Generic[SortKey]):
-    """Lines that are added in any order and read in that of their keys; `folder` is for them alone.
+    """Texts of lines that are added in any order and read in that of their keys; `folder` is for them alone.
 
     `key` makes a key of its members, which JSON can hold. Only keys and lines are stored: a record is about
     forty objects, which the garbage collector would scan repeatedly.
@@ -33,21 +33,16 @@ class SortedLines(Generic[SortKey]):
         self._bytes = 0
         self._count = 0
 
-    def add(self, key: SortKey, line: bytes) -> None:
-        """Store a line, which ends with the line's only line feed."""
-        self._held.append((key, line))
-        self._bytes += len(line)
+    def add(self, key: SortKey, text: bytes) -> None:
+        """Store a line, or several that stay together."""
+        self._held.append((key, text))
+        self._bytes += len(text)
         if len(self._held) >= RUN_LINES or self._bytes >= RUN_BYTES:
             self._files.append(self._write(sorted(self._held)))
             self._held, self._bytes = [], 0
 
-    @property
-    def is_empty(self) -> bool:
-        """Return whether no line was added."""
-        return not (self._files or self._held)
-
     def merged(self) -> Iterator[tuple[SortKey, bytes]]:
-        """Return all keys and lines in order."""
+        """Return all keys and texts in order."""
         while len(self._files) > RUNS_OPEN_MAX:
             merged, self._files = self._files[:RUNS_OPEN_MAX], self._files[RUNS_OPEN_MAX:]
             self._files.append(self._write(heapq.merge(*map(self._read, merged))))
@@ -56,17 +51,18 @@ class SortedLines(Generic[SortKey]):
         return heapq.merge(*map(self._read, self._files), sorted(self._held))
 
     def _write(self, ordered: Iterable[tuple[SortKey, bytes]]) -> Path:
-        """Write a run of ordered lines: for each a line with its key, then the line."""
+        """Write a run of ordered texts: for each a line with its length and its key, then the text."""
         self._folder.mkdir(exist_ok=True)
         file = self._folder / f"run-{self._count:06d}"
         self._count += 1
         with file.open("wb") as run:
-            for key, line in ordered:
-                run.write(orjson.dumps([*key], option=orjson.OPT_APPEND_NEWLINE))
-                run.write(line)
+            for key, text in ordered:
+                run.write(orjson.dumps([len(text), *key], option=orjson.OPT_APPEND_NEWLINE))
+                run.write(text)
         return file
 
     def _read(self, run: Path) -> Iterator[tuple[SortKey, bytes]]:
         with run.open("rb") as file:
-            for key in file:
-                yield self._key(*orjson.loads(key)), file.readline()
+            for head in file:
+                size, *key = orjson.loads(head)
+                yield self._key(*key), file.read(size)

@@ -1,36 +1,34 @@
-"""The risks of a chain over an archive, in any source that an audit reads, by whole sessions."""
+"""`risk.jsonl` of an audit: the crossings of the sessions that it judges, and the figures of the rules."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
-from heapq import merge
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import polars as pl
 
-from ...predict.counting.labelled_sessions import LabelledSessions, read_sessions
-from ...predict.counting.sequences import SymbolNumbers
-from ...predict.following.crossing_record import CrossedEvent, crossing_record
-from ...predict.following.follow_loop import UP
-from ...predict.following.followed_chain import FollowedChain
-from ...predict.following.follower import RuleFollower
-from ...predict.following.risk_courses import RiskCourse, risk_courses, slice_value
-from ...predict.following.warning_tally import WarningFigures, WarningTally
-from ...rules.engine.sessions import Clock, numbers
-from ...rules.model.arrays import Mask
-from ...schemas.records.risk_crossing import RiskCrossing
-from ...schemas.time import NS, rfc3339
+from ...predict.following.archive.warning_tally import WarningFigures
+from ...predict.following.risk_courses import RiskCourse
+from ...rules.engine.judge import Judged
+from ...rules.engine.sessions import Clock
+from ...rules.model.arrays import I64
 from ..evidence.bundle import RISK, VERDICTS, SessionName
-from ..evidence.risk_lines import CrossingKey, crossing_line
 from ..evidence.sorted_lines import SortedLines
 from ..findings.waiving import RuleName
-from ..prepare.buckets import labelled
 from ..prepare.options import AuditOptions
-from ..sources.discover import SourceFile
-from .warned_sessions import WarnedSessions, warned_sessions
+from ..report.choice import ChosenSession
+from .archive_following import ArchiveFollowing
+from .bucket_crossings import EVENT_COLUMNS, LATE_COLUMNS, BucketCrossings, session_lines
+from .warned_sessions import CrossedSession, crossed_session, warned_sessions
+
+WAITING_MAX = 200_000
+"""Events of crossings whose late columns are read together."""
+
+ReadRows = Callable[[I64], pl.DataFrame]
+"""A function that returns `LATE_COLUMNS` of rows, whose numbers ascend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,139 +42,68 @@ class FollowedArchive:
 NOT_FOLLOWED = FollowedArchive({}, {})
 """The result of an audit without a chain."""
 
-_COLUMNS = ("seq", "event_id", "agent", "late", "history")
-"""The columns of a crossing's event that its record has beside the time."""
+
+def followed_crossings(
+    following: ArchiveFollowing, scratch: Path, options: AuditOptions
+) -> FollowedCrossings:
+    """Return no crossings yet of an audit, in the folder of its scratch files."""
+    clock = Clock(last=0, idle=0, since=options.since, until=options.until)
+    return FollowedCrossings(following, scratch / "crossings", clock)
 
 
-def write_crossings(
-    work: Path,
-    scratch: Path,
-    parts: Sequence[SourceFile],
-    chain: FollowedChain,
-    options: AuditOptions,
-    on_rows: Callable[[int, int], None],
-    drawn: Set[SessionName],
-) -> FollowedArchive:
-    """Write the crossings of the events of all parts, sorted, to `RISK`; `scratch` is an empty folder.
+@dataclass(slots=True)
+class FollowedCrossings:
+    """The crossings of an audit so far; `scratch` is an empty folder, and the clock has the window."""
 
-    Return the figures of the rules, and the risks of the sessions `drawn`.
-    """
-    lines = SortedLines(scratch / "crossings", CrossingKey)
-    outside = SortedLines(scratch / "other crossings", CrossingKey)
-    following = _Following(chain, drawn)
-    for crossing, is_inside in following.crossings(parts, scratch, options, on_rows):
-        (lines if is_inside else outside).add(*crossing_line(crossing))
-    with (work / RISK).open("wb") as file:
-        file.writelines(line for _, line in lines.merged())
-    with (work / RISK).open("rb") as inside, (work / VERDICTS).open("rb") as verdicts:
-        if outside.is_empty:
-            found = warned_sessions(inside, verdicts)
-            return following.followed(found.warned, found)
-        # A warning before the window counts for a verdict in it.
-        every = (line for _, line in merge(lines.merged(), outside.merged()))
-        return following.followed(warned_sessions(inside, ()).warned, warned_sessions(every, verdicts))
+    following: ArchiveFollowing
+    scratch: Path
+    clock: Clock
+    lines: SortedLines[CrossedSession] = field(init=False)
+    waiting: list[BucketCrossings] = field(default_factory=list[BucketCrossings])
 
+    def __post_init__(self) -> None:
+        self.lines = SortedLines(self.scratch, crossed_session)
 
-@dataclass(frozen=True, slots=True)
-class _FollowedRule:
-    """A rule that is followed, with its counts so far."""
+    def add(self, judged: Judged) -> None:
+        """Follow the sessions of a bucket that has all columns."""
+        found = self.following.follow(judged, self.clock, (*EVENT_COLUMNS, *LATE_COLUMNS))
+        self._add_lines(found)
 
-    follower: RuleFollower
-    tally: WarningTally
+    def add_rows(self, judged: Judged, row: str, read: ReadRows) -> None:
+        """Follow the sessions of a bucket whose other columns are to be read by the number in a column."""
+        found = self.following.follow(judged, self.clock, (*EVENT_COLUMNS, row))
+        if len(found.events):
+            self.waiting.append(found)
+        if sum(len(each.events) for each in self.waiting) >= WAITING_MAX:
+            self.read_waiting(row, read)
 
-
-class _Following:
-    """The following of a chain in progress; `drawn` are the sessions whose risks are to be returned."""
-
-    def __init__(self, chain: FollowedChain, drawn: Set[SessionName]) -> None:
-        self._chain, self._drawn = chain, drawn
-        self._risks: dict[SessionName, list[RiskCourse]] = {}
-        rules = chain.watched.rules
-        symbols = {rule.pack: SymbolNumbers() for rule in rules}
-        self._rules = [
-            _FollowedRule(
-                RuleFollower(chain.watched, rule, risks, symbols[rules[rule].pack]),
-                WarningTally(risks, is_sliced=rules[rule].for_each is not None),
-            )
-            for rule, risks in chain.risks.items()
-        ]
-
-    def crossings(
-        self,
-        parts: Sequence[SourceFile],
-        scratch: Path,
-        options: AuditOptions,
-        on_rows: Callable[[int, int], None],
-    ) -> Iterator[tuple[RiskCrossing, bool]]:
-        """Yield the crossings, and whether each is in the window of the audit, in no particular order."""
-        compiled = self._chain.watched.compiled
-        buckets = labelled(parts, compiled.labeler, scratch, options.as_of, on_rows)
-        last = buckets.last if options.as_of is None else options.as_of
-        clock = Clock(
-            last=last or 0, idle=round(options.idle_s * NS), since=options.since, until=options.until
-        )
-        for frame in buckets.frames:
-            events = frame.collect(engine="streaming")
-            sessions = read_sessions(compiled, events, clock)
-            inside = clock.inside(numbers(events["time"])[sessions.rows])
-            counted: Mask = inside & ~events["history"].to_numpy()[sessions.rows]
-            wanted = _slots(sessions, self._drawn)
-            for rule in self._rules:
-                yield from self._crossings_of(rule.follower, sessions, events, inside)
-                self._count(rule, sessions, counted, events, wanted)
-
-    def followed(self, warned: Counter[RuleName], sessions: WarnedSessions) -> FollowedArchive:
-        """Return the figures of all that was followed, given the sessions with crossings and verdicts."""
-        names = {(rule.follower.risks.pack, rule.follower.risks.rule): rule.tally for rule in self._rules}
-        figures = {
-            name: tally.figures(warned[name], sessions.violating[name], sessions.missed[name])
-            for name, tally in names.items()
-        }
-        return FollowedArchive(figures, self._risks)
-
-    def _crossings_of(
-        self, follower: RuleFollower, sessions: LabelledSessions, events: pl.DataFrame, inside: Mask
-    ) -> Iterator[tuple[RiskCrossing, bool]]:
-        """Yield the crossings of one rule in the sessions of a bucket, and whether each is in the window."""
-        memory = follower.begin(sessions)
-        ends = np.where(sessions.counted, sessions.bounds[1:], sessions.bounds[:-1])
-        found = follower.follow(sessions, sessions.bounds[:-1], ends, memory)
-        if not len(found.events):
+    def read_waiting(self, row: str, read: ReadRows) -> None:
+        """Read the columns of all crossings that wait for them."""
+        if not self.waiting:
             return
-        rows = sessions.rows[found.events]
-        times: list[int] = numbers(events["time"])[rows].tolist()
-        columns = events.select(_COLUMNS)[rows].iter_rows()
-        are_inside: list[bool] = inside[found.events].tolist()
-        members: list[int] = found.slices.tolist()
-        for number, (time, (seq, event_id, *more), member, is_inside) in enumerate(
-            zip(times, columns, members, are_inside, strict=True)
-        ):
-            slot, context = int(found.slots[number]), follower.risks.at(int(found.places[number]))
-            named = sessions.ids[slot], int(sessions.occurrences[slot])
-            event = CrossedEvent(*named, seq, event_id, time, *more)
-            value, is_up = slice_value(follower, sessions, events, member), bool(found.levels[number] == UP)
-            yield crossing_record(self._chain, follower.rule, event, value, context, is_up=is_up), is_inside
+        wanted: list[I64] = [each.events[row].to_numpy() for each in self.waiting]
+        rows = np.sort(np.concatenate(wanted))
+        columns = read(rows)
+        for found, numbers in zip(self.waiting, wanted, strict=True):
+            late = columns[np.searchsorted(rows, numbers)].select(LATE_COLUMNS)
+            self._add_lines(replace(found, events=found.events.drop(row).hstack(late)))
+        self.waiting.clear()
 
-    def _count(
-        self,
-        rule: _FollowedRule,
-        sessions: LabelledSessions,
-        counted: Mask,
-        events: pl.DataFrame,
-        wanted: Mapping[int, SessionName],
-    ) -> None:
-        """Count the warnings of a rule in the sessions of a bucket, and add the risks of drawn sessions."""
-        warnings = rule.tally.begin(len(sessions.counted))
-        for found, places in rule.follower.sequences(sessions):
-            rule.tally.count(found, places, counted, warnings)
-            for slot, risk in risk_courses(rule.follower, found, places, sessions, events, wanted):
-                self._risks.setdefault(wanted[slot], []).append(risk)
-        rule.tally.end(warnings)
+    def write(self, work: Path, chosen: Sequence[ChosenSession]) -> FollowedArchive:
+        """Write the lines of all crossings in the window to `RISK`.
 
+        Return the figures of the rules, and the risks of the chosen sessions.
+        """
+        with (work / RISK).open("wb") as crossings, (work / VERDICTS).open("rb") as verdicts:
+            found = warned_sessions(self._written(crossings), verdicts)
+        return FollowedArchive(self.following.figures(found), self.following.courses(chosen))
 
-def _slots(sessions: LabelledSessions, names: Set[SessionName]) -> dict[int, SessionName]:
-    """Return the slots of the sessions with these names."""
-    ids = {session_id for session_id, _ in names}
-    slots = [slot for slot, session_id in enumerate(sessions.ids) if session_id in ids]
-    found = {slot: (sessions.ids[slot], rfc3339(int(sessions.occurrences[slot]))) for slot in slots}
-    return {slot: name for slot, name in found.items() if name in names}
+    def _written(self, out: BinaryIO) -> Iterator[CrossedSession]:
+        """Write the lines, and yield the sessions."""
+        for session, text in self.lines.merged():
+            out.write(text)
+            yield session
+
+    def _add_lines(self, found: BucketCrossings) -> None:
+        for session, text in session_lines(found, self.following.rules):
+            self.lines.add(session, text)

@@ -1,4 +1,4 @@
-"""The sessions that were warned of before a verdict, from the lines of crossings and verdicts."""
+"""The sessions that were warned of before a verdict, from their first warnings and the lines of verdicts."""
 
 from __future__ import annotations
 
@@ -7,12 +7,49 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 from itertools import groupby
+from typing import NamedTuple
 
 import msgspec
 
 from ...schemas.records.risk_crossing import RiskLevel
 from ...schemas.verdict import BREACHES, Verdict
 from ..findings.waiving import RuleName
+
+FirstWarning = tuple[str, str, str | None, int]
+"""The pack, the rule, the slice and `seq` of the first event at which a risk rises to the threshold."""
+
+
+class CrossedSession(NamedTuple):
+    """A session, or a part of it from the event `seq` on, with crossings of some rules' thresholds.
+
+    `warned` are the rules with a warning in the window of the audit, and `firsts` the first warnings, in the
+    window or before it.
+    """
+
+    session_id: str
+    occurrence: str
+    seq: int
+    warned: Sequence[RuleName]
+    firsts: Sequence[FirstWarning]
+
+    @property
+    def session(self) -> tuple[str, str]:
+        """Return the session's id and occurrence, by which the files of a bundle are sorted."""
+        return self.session_id, self.occurrence
+
+
+def crossed_session(
+    session_id: str,
+    occurrence: str,
+    seq: int,
+    warned: Sequence[tuple[str, str]],
+    firsts: Sequence[tuple[str, str, str | None, int]],
+) -> CrossedSession:
+    """Return a session of its members as JSON gives them."""
+    names = [(pack, rule) for pack, rule in warned]
+    return CrossedSession(
+        session_id, occurrence, seq, names, [(pack, rule, value, at) for pack, rule, value, at in firsts]
+    )
 
 
 class _FoundLine(msgspec.Struct, frozen=True):
@@ -30,7 +67,7 @@ class _FoundLine(msgspec.Struct, frozen=True):
 
     @property
     def session(self) -> tuple[str, str]:
-        """Return the session's id and occurrence, by which both files are sorted."""
+        """Return the session's id and occurrence."""
         return self.session_id, self.occurrence
 
     @property
@@ -55,18 +92,36 @@ class WarnedSessions:
     missed: Counter[RuleName] = field(default_factory=Counter[RuleName])
 
 
-def warned_sessions(crossings: Iterable[bytes], verdicts: Iterable[bytes]) -> WarnedSessions:
-    """Return the sessions of lines that are sorted by session, as those of a bundle are."""
+def warned_sessions(crossed: Iterable[CrossedSession], verdicts: Iterable[bytes]) -> WarnedSessions:
+    """Return the sessions of crossings and of lines of verdicts, both sorted by session."""
     found = WarnedSessions()
-    lines = merge(map(_LINE.decode, crossings), map(_LINE.decode, verdicts), key=lambda line: line.session)
-    for _, of_session in groupby(lines, key=lambda line: line.session):
+    lines = merge(crossed, map(_LINE.decode, verdicts), key=lambda each: each.session)
+    for _, of_session in groupby(lines, key=lambda each: each.session):
         every = list(of_session)
-        ups = [line for line in every if line.level is RiskLevel.UP]
-        breaches = [line for line in every if line.verdict in BREACHES and not line.history]
-        found.warned.update({line.name for line in ups})
+        parts = [each for each in every if isinstance(each, CrossedSession)]
+        breaches = [
+            line
+            for line in every
+            if isinstance(line, _FoundLine) and line.verdict in BREACHES and not line.history
+        ]
+        firsts = [first for part in parts for first in part.firsts]
+        found.warned.update({name for part in parts for name in part.warned})
         found.violating.update({line.name for line in breaches})
-        found.missed.update({line.name for line in _firsts(breaches) if not _is_warned(line, ups)})
+        found.missed.update({line.name for line in _firsts(breaches) if not _is_warned(line, firsts)})
     return found
+
+
+def crossed_sessions(crossings: Iterable[bytes]) -> Iterator[CrossedSession]:
+    """Yield the sessions of the lines of crossings of a bundle."""
+    lines = map(_LINE.decode, crossings)
+    for (session_id, occurrence), group in groupby(lines, key=lambda line: line.session):
+        firsts: dict[tuple[RuleName, str | None], FirstWarning] = {}
+        for line in group:
+            if line.level is RiskLevel.UP:
+                warning = line.pack, line.rule, line.slice, line.seq
+                firsts.setdefault((line.name, line.slice), warning)
+        names = list(dict.fromkeys(name for name, _ in firsts))
+        yield CrossedSession(session_id, occurrence, 0, names, list(firsts.values()))
 
 
 def _firsts(breaches: Sequence[_FoundLine]) -> Iterator[_FoundLine]:
@@ -78,8 +133,10 @@ def _firsts(breaches: Sequence[_FoundLine]) -> Iterator[_FoundLine]:
             yield line
 
 
-def _is_warned(breach: _FoundLine, ups: Sequence[_FoundLine]) -> bool:
-    """Return whether a crossing comes before the breach; a close comes after the event that it names."""
+def _is_warned(breach: _FoundLine, firsts: Sequence[FirstWarning]) -> bool:
+    """Return whether a warning comes before the breach; a close comes after the event that it names."""
     end = breach.seq + (breach.verdict is Verdict.UNMET)
     slices = (None, breach.slice)
-    return any(up.name == breach.name and up.slice in slices and up.seq < end for up in ups)
+    return any(
+        (pack, rule) == breach.name and value in slices and seq < end for pack, rule, value, seq in firsts
+    )

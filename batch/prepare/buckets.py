@@ -11,7 +11,7 @@ import polars as pl
 
 from ...archive.writer import RULES_COLUMN
 from ...rules.engine.judge import JUDGED_COLUMNS
-from ...rules.labels.labeler import Labeler
+from ...rules.labels.labeler import EventLabels
 from ...rules.labels.missing import FIELDS, HAS_GAPS, MISSING, NOTHING, missing_column
 from ..sources.discover import SourceFile
 from ..sources.event_files import changed, reading, row_count
@@ -39,7 +39,7 @@ class Buckets:
 
 def labelled(
     parts: Sequence[SourceFile],
-    labeler: Labeler,
+    labeler: EventLabels,
     scratch: Path,
     as_of: int | None,
     on_rows: OnRows,
@@ -78,7 +78,7 @@ class PassRows:
 def label_passes(
     passes: Iterable[PassRows],
     rows: int,
-    labeler: Labeler,
+    labeler: EventLabels,
     scratch: Path,
     as_of: int | None,
     on_rows: OnRows,
@@ -115,7 +115,7 @@ def label_passes(
 
 def _labels(
     one_pass: PassRows,
-    labeler: Labeler,
+    labeler: EventLabels,
     as_of: int | None,
     keep: Sequence[str],
     observer: EventObserver | None,

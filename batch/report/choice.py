@@ -65,10 +65,13 @@ class _Rank(NamedTuple):
 
 
 class SessionChoice:
-    """The sessions that are chosen so far; they do not depend on the order in which sessions come."""
+    """The sessions that are chosen so far; they do not depend on the order in which sessions come.
 
-    def __init__(self, seed: int, *, with_text: bool) -> None:
-        self._seed = seed
+    The buckets have the columns `more` beside their labels, and so have the labels of chosen sessions.
+    """
+
+    def __init__(self, seed: int, *, with_text: bool, more: Sequence[str] = ()) -> None:
+        self._seed, self._more = seed, more
         self._shown = (*SHOWN, "text") if with_text else SHOWN
         self._chosen: dict[Why, dict[_Rank, ChosenSession]] = {"worst": {}, "sample": {}}
 
@@ -148,7 +151,7 @@ class SessionChoice:
             compiled=compiled,
             is_open=bool(judged.sessions.open[slot]),
             events=events.rows(named=True),
-            labels=rows.select("seq", *label_columns(compiled)),
+            labels=rows.select("seq", *label_columns(compiled), *self._more),
         )
 
 

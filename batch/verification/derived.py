@@ -27,7 +27,7 @@ from ..evidence.risk_lines import read_crossings
 from ..findings.audited_archive import INPUTS
 from ..findings.bundle_rules import bundle_rules
 from ..findings.waiving import WAIVED, WAIVERS, Waiving, read_waived
-from ..following.warned_sessions import warned_sessions
+from ..following.warned_sessions import crossed_sessions, warned_sessions
 from ..report.page import REPORT, report_html
 from ..waivers.waiver_file import read_waivers
 from .attested import AttestedBundle
@@ -139,7 +139,7 @@ def _other_warnings(bundle: AttestedBundle, summary: Mapping[str, Any]) -> Itera
     parameters = bundle.predicate["parameters"]
     has_window = parameters["since"] is not None or parameters["until"] is not None
     with (bundle.folder / RISK).open("rb") as crossings, (bundle.folder / VERDICTS).open("rb") as verdicts:
-        found = warned_sessions(crossings, verdicts)
+        found = warned_sessions(crossed_sessions(crossings), verdicts)
     for key, entry in stated.items():
         rule, risk = (entry["pack"], entry["id"]), entry["risk"]
         violating, missed = found.violating[rule], found.missed[rule]

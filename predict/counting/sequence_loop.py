@@ -39,9 +39,7 @@ def walk_sequences(begin: Any, events: Any, sessions: Any, tables: Any, sizes: A
         if not counted[slot]:
             continue
         first, last = bounds[slot], bounds[slot + 1]
-        stop, count = _scan(first, last, events, tables, slices_max, born, births)
-        for i in range(count):
-            born[births[i]] = 0
+        stop, count = scan_session(first, last, events, tables[1], tables[3], slices_max, born, births)
         chains = max(count, 1)
         if places + chains * (stop - first + 1) > len(out[0]) or sequences + chains > len(out[3]):
             return slot, places, sequences
@@ -56,13 +54,25 @@ def walk_sequences(begin: Any, events: Any, sessions: Any, tables: Any, sizes: A
 
 
 @compiled
-def _scan(first: Any, last: Any, events: Any, tables: Any, slices_max: Any, born: Any, births: Any) -> Any:
+def scan_session(
+    first: Any, last: Any, events: Any, columns: Any, marks: Any, slices_max: Any, born: Any, births: Any
+) -> Any:
     """Return the event before which the session's sequences stop, and the number of slices that begin.
 
-    An event that cuts every sequence of the session, and has a symbol in some of them, is before it.
+    An event that cuts every sequence of the session, and has a symbol in some of them, is before it. `births`
+    has the slices that begin, in their order; `born` is zero before and after.
     """
+    stop, count = _scan(first, last, events, columns, marks, slices_max, born, births)
+    for i in range(count):
+        born[births[i]] = 0
+    return stop, count
+
+
+@compiled
+def _scan(
+    first: Any, last: Any, events: Any, columns: Any, marks: Any, slices_max: Any, born: Any, births: Any
+) -> Any:
     codes, over, slices = events
-    columns, marks = tables[1], tables[3]
     count = 0
     for i in range(first, last):
         if over[i]:

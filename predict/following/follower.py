@@ -22,59 +22,42 @@ from .rule_tables import RuleTables, chain_symbol
 class RuleFollower:
     """The sequences of one rule, looked up in a chain's risks; `symbols` are those of the rule's pack.
 
-    It knows nothing of a session but what its memory has. `key` is the place of the rule's `for_each` among
-    the labeler's, None without one.
+    `steps` is its step table, which grows with what it reads. `key` is the place of the rule's `for_each`
+    among the labeler's, None without one.
     """
 
     def __init__(
         self, watched: WatchedRules, rule: int, risks: FollowedRisks, symbols: SymbolNumbers
     ) -> None:
         self.risks, self.rule = risks, rule
-        self._watched, self._symbols = watched, symbols
-        self._steps = watched.steps(rule)
+        self.watched, self.symbols = watched, symbols
+        self.steps = watched.steps(rule)
         for_each = watched.rules[rule].for_each
         self.key = None if for_each is None else watched.compiled.labeler.slice_keys.index(for_each)
-
-    def begin(self, sessions: LabelledSessions) -> FollowMemory:
-        """Return the memory of sessions before their first events."""
-        return begun(len(sessions.counted), sessions.slice_count)
-
-    def follow(self, sessions: LabelledSessions, begins: I64, ends: I64, memory: FollowMemory) -> Crossings:
-        """Return the crossings at the events of each session from `begins` to `ends`; the memory changes.
-
-        In a later call the sessions begin at the `ends` of this one.
-        """
-        tables = self.tables()
-        tables.add(sessions.distinct)
-        slices = np.full(len(sessions.codes), NO_SLICE, dtype=np.int32)
-        if self.key is not None:
-            slices = np.ascontiguousarray(sessions.slices[:, self.key])
-        events = sessions.codes, sessions.over, slices
-        return follow(tables.arrays(), self.risks.threshold, (begins, ends), events, memory)
 
     def sequences(self, sessions: LabelledSessions) -> Iterator[tuple[Sequences, I32]]:
         """Yield the sequences of the counted sessions, some at a time, with the place of the risk by place.
 
         The start of a sequence is no event, and has none.
         """
-        for found in sequences(self._watched, self.rule, sessions, self._symbols, self._steps):
-            codes = range(len(self._symbols.texts))
+        for found in sequences(self.watched, self.rule, sessions, self.symbols, self.steps):
+            codes = range(len(self.symbols.texts))
             texts = [
-                chain_symbol(self.risks, self.rule, self._symbols, number, is_own=is_own)
+                chain_symbol(self.risks, self.rule, self.symbols, number, is_own=is_own)
                 for number in codes
                 for is_own in (False, True)
             ]
-            states, memory = self._steps.names()
+            states, memory = self.steps.names()
             places = self.risks.places(texts, states.tolist(), memory)[found.symbols, found.rows]
             yield found, np.where(found.symbols < 0, NO_RISK, places).astype(np.int32)
 
     def symbol(self, number: int) -> str:
         """Return the text of a symbol of `sequences`."""
-        return of_slice(self._symbols.texts[number // 2], bool(number % 2))
+        return of_slice(self.symbols.texts[number // 2], bool(number % 2))
 
     def tables(self) -> RuleTables:
         """Return empty tables of the rule, with the rows of its step table that were reached."""
-        return RuleTables(self._watched, self.rule, self.risks, self._symbols, self._steps)
+        return RuleTables(self.watched, self.rule, self.risks, self.symbols, self.steps)
 
 
 def begun(sessions: int, slices: int) -> FollowMemory:

@@ -6,7 +6,8 @@ nullable Boolean is a value of Kleene's logic: null is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 import polars as pl
 
@@ -20,6 +21,19 @@ from .few import WORD_BITS, FewLabels
 from .guarded import LabelPlan
 from .guards import any_of, steps_shadow
 from .plan import is_known
+
+
+class EventLabels(Protocol):
+    """Labels of events, evaluated from the event columns `fields`."""
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Return the event columns that the labels read."""
+        ...
+
+    def label(self, events: pl.LazyFrame, keep: Sequence[str] = ()) -> pl.LazyFrame:
+        """Return the columns `keep` of the events, and their labels."""
+        ...
 
 
 class Labeler:
@@ -46,9 +60,7 @@ class Labeler:
         steps = _steps(rule_set)
         self.steps = {key: steps[key] for key in self.slice_keys}
         self._many = LabelPlan(planned)
-        answers = [self._many.predicate(predicate) for predicate in planned]
-        slices = [self._many.slice_columns(key, steps[key]) for key in self.slice_keys]
-        self._columns = _columns(planned, answers, slices)
+        self._columns = word_columns(self._many, planned) + slice_columns(self._many, self.steps)
         self._few = FewLabels(planned, self.steps)
         self.fields: tuple[str, ...] = tuple(name for name in EVENT_SCHEMA if name in self._many.fields)
 
@@ -90,29 +102,32 @@ def _steps(rule_set: RuleSet) -> dict[SliceKey, Predicate]:
     return {key: any_of(guards) for key, guards in found.items()}
 
 
-def _columns(
-    predicates: Sequence[Predicate], answers: Sequence[pl.Expr], slices: Sequence[tuple[pl.Expr, pl.Expr]]
-) -> list[pl.Expr]:
-    """Return the columns of `Labeler.label`: the answers as words, and the slices."""
+def word_columns(plan: LabelPlan, predicates: Sequence[Predicate], begin: int = 0) -> list[pl.Expr]:
+    """Return the answers to predicates, which the plan evaluates, as words from the number `begin` on."""
+    answers = [plan.predicate(predicate) for predicate in predicates]
     unknown = [
         None if is_known(predicate) else answer.is_null()
         for predicate, answer in zip(predicates, answers, strict=True)
     ]
-    return _words("t", answers) + _words("u", unknown) + _slices(slices)
+    return _words("t", answers, begin) + _words("u", unknown, begin)
 
 
-def _slices(slices: Sequence[tuple[pl.Expr, pl.Expr]]) -> list[pl.Expr]:
-    """Return the named columns of slices: each value, and whether it is unknown."""
+def slice_columns(plan: LabelPlan, steps: Mapping[SliceKey, Predicate]) -> list[pl.Expr]:
+    """Return the named columns of slices: each value, and whether it is unknown.
+
+    `steps` has the keys as a labeler has them.
+    """
     columns: list[pl.Expr] = []
-    for place, (value, unknown) in enumerate(slices):
+    for place, (key, guard) in enumerate(steps.items()):
+        value, unknown = plan.slice_columns(key, guard)
         columns += [value.alias(f"s{place}"), unknown.alias(f"su{place}")]
     return columns
 
 
-def _words(letter: str, flags: Sequence[pl.Expr | None]) -> list[pl.Expr]:
-    """Return the flags as the bits of words: `t0` holds the first 64. Null and None set no bit."""
+def _words(letter: str, flags: Sequence[pl.Expr | None], begin: int) -> list[pl.Expr]:
+    """Return the flags as the bits of words, the first 64 in the word `begin`. Null and None set no bit."""
     return [
-        _word(flags[start : start + WORD_BITS]).alias(f"{letter}{start // WORD_BITS}")
+        _word(flags[start : start + WORD_BITS]).alias(f"{letter}{begin + start // WORD_BITS}")
         for start in range(0, len(flags), WORD_BITS)
     ]
 

@@ -104,35 +104,32 @@ def _plain_span(data: bytes, row: Sequence[int], fields: Sequence[list[int]]) ->
         texts: dict[str, str] = {}
         names: set[str] = set()
         has_more = False
-        for field in fields[first:behind]:
-            begin, stop = field[0], field[1]
-            is_small = stop - begin <= SMALL
-            pair = _cached_pair(data[begin:stop]) if is_small else _large_pair(data, field)
+        for begin, stop, name_stop, text_begin in fields[first:behind]:
+            if stop - begin <= SMALL:
+                pair = _cached_pair(data[begin:stop])
+            elif text_begin == REFUSED:
+                pair = _pair(data[begin:stop])
+            else:
+                pair = _named(_use_of(data[begin + 2 : name_stop]), data[text_begin:stop].decode())
             if pair is None:
                 return None
             name, slot, text, is_more = pair
             names.add(name)
-            has_more = has_more or is_more
+            if is_more:
+                has_more = True
             if text is not None:
                 found[name] = text
             if slot is not None:
                 texts[name] = slot
         for name, text in _resource_attributes(data[resource:resource_stop]):
-            found.setdefault(name, text)
+            if name not in found:
+                found[name] = text
         failed = status != REFUSED and _has_failed(data[status:status_stop])
     except (DecodeError, ValueError):
         # A text that is no UTF-8 raises a ValueError.
         return None
     is_odd = len(names) < behind - first or len(found) > ATTRIBUTES_MAX or len(named) > ATTRIBUTE_CHARS_MAX
     return None if is_odd else PlainSpan(texts, found, has_more, failed)
-
-
-def _large_pair(data: bytes, field: Sequence[int]) -> _Pair | None:
-    """Return an attribute by its row; None where its span is not plain."""
-    begin, stop, name_stop, text = field
-    if text == REFUSED:
-        return _pair(data[begin:stop])
-    return _named(_use_of(data[begin + 2 : name_stop]), str(memoryview(data)[text:stop], "utf-8"))
 
 
 @lru_cache(maxsize=CACHED_MAX)

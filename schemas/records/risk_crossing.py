@@ -78,13 +78,13 @@ def encode_crossing(crossing: RiskCrossing) -> bytes:
     """Return the crossing with its id as canonical JSON (RFC 8785)."""
     fields = {"id": crossing.id, **msgspec.to_builtins(crossing)}
     numbers = {
-        name: msgspec.Raw(_decimal(value)) for name, value in fields.items() if isinstance(value, float)
+        name: msgspec.Raw(decimal(value)) for name, value in fields.items() if isinstance(value, float)
     }
     return _ENCODER.encode(fields | numbers)
 
 
 @lru_cache(maxsize=65_536)
-def _decimal(value: float) -> bytes:
+def decimal(value: float) -> bytes:
     """Return a risk of at most `DECIMALS` decimals as RFC 8785 writes it: msgspec writes 1.0 and 1e-5."""
     if 1e-6 <= value < 1:
         return f"{value:.{DECIMALS}f}".rstrip("0").encode()

@@ -22,6 +22,7 @@ _INSTRUCTION, _USER, _ASSISTANT, _CAPTURED = Role.INSTRUCTION, Role.USER, Role.A
 _KIND_USER, _KIND_ASSISTANT = Kind.USER, Kind.ASSISTANT
 _KIND_CALL, _KIND_RESULT = Kind.TOOL_CALL, Kind.TOOL_RESULT
 """Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
+_blake2b, _dumps = hashlib.blake2b, orjson.dumps
 _NO_CALL = OpenCall(0, None, None, None, nested=False)
 
 
@@ -72,8 +73,10 @@ class ClaimMemory(msgspec.Struct):
         """Return the claims of a call that starts then: its history, and those behind the last answer."""
         claims, past = self.claims, self.past
         while past < len(claims) and (claims[past].place or 0) <= self.last:
-            claims[past] = replace(claims[past], time=0, past=True)
-            self.chars += chars_of_claim(claims[past])
+            claim = claims[past]
+            if claim.time or not claim.past:
+                claims[past] = replace(claim, time=0, past=True)
+            self.chars += chars_of_claim(claim)
             past += 1
         self.past = past
         history = CallHistory(tuple(claims[:past]), self.chars) if past else None
@@ -119,7 +122,7 @@ def claims_of(content: SpanContent, start: int, end: int) -> tuple[tuple[Claim, 
     half that was not captured is one `unknown` event.
     """
     memory = ClaimMemory()
-    _ask(memory, content, start)
+    _ask(memory, content, start, start)
     claims = _behind_input(memory, content, start, end)
     return (*memory.claims, *claims), memory.digest.with_(claims)
 
@@ -134,7 +137,7 @@ def parted_claims(
     is_model_or_agent = content.role in _MODEL_OR_AGENT
     if not (is_model_or_agent and content.input):
         return None, *claims_of(content, start, end)
-    _ask(memory, content, start)
+    _ask(memory, content, start, 0)
     history, asked = memory.parted(start)
     claims = _behind_input(memory, content, start, end)
     return history, (*asked, *claims), memory.digest.with_(claims)
@@ -147,8 +150,11 @@ def half_of(claim: Claim, inputs: int) -> str:
     return INPUT if claim.place < inputs else OUTPUT
 
 
-def _ask(memory: ClaimMemory, content: SpanContent, start: int) -> None:
-    """Add the claims of the input of a model's call, or of an agent's, to the remembered ones."""
+def _ask(memory: ClaimMemory, content: SpanContent, start: int, before: int) -> None:
+    """Add the claims of the input of a model's call, or of an agent's, to the remembered ones.
+
+    Those of its history have the time `before`, the others that of the start.
+    """
     if not (content.input and content.role in _MODEL_OR_AGENT):
         return
     new, known = memory.begin(content.input), len(memory.claims)
@@ -161,7 +167,8 @@ def _ask(memory: ClaimMemory, content: SpanContent, start: int) -> None:
     for place, message in enumerate(new, first):
         if message.role is not _INSTRUCTION:
             key = _key(key, message)
-            _add(claims, message, calls, (start, place, place <= last, key, answered, None))
+            past = place <= last
+            _add(claims, message, calls, (before if past else start, place, past, key, answered, None))
             answered = answered or message.role is _ASSISTANT
     memory.key, memory.answered = key, answered
     memory.digest.add(claims[known:])
@@ -184,8 +191,10 @@ def _answer(claims: list[Claim], memory: ClaimMemory, content: SpanContent, star
     inputs, outputs = len(content.input or ()), content.output or ()
     key, answered = (memory.key, memory.answered) if inputs else ("", False)
     calls = None
-    if any(message.results for message in outputs):
-        calls = deepcopy(memory.open_calls) if inputs else OpenCalls()
+    for message in outputs:
+        if message.results:
+            calls = deepcopy(memory.open_calls) if inputs else OpenCalls()
+            break
     is_chat = content.role is SpanRole.CHAT
     if content.input is None and is_chat:
         # It sorts before the outputs, which begin at 0, also where start and end are one time.
@@ -217,8 +226,10 @@ def _add(claims: list[Claim], message: Message, calls: OpenCalls | None, shared:
     first = 0
     if is_user or is_assistant:
         kind, first = _KIND_USER if is_user else _KIND_ASSISTANT, 1
-        behind = content, place, 0, past, f"{key}.0", answered
-        claims.append(Claim(kind, time, text, None, None, None, None, error, *behind))
+        name = f"{key}.0"
+        claims.append(
+            Claim(kind, time, text, None, None, None, None, error, content, place, 0, past, name, answered)
+        )
     if not (message.calls or message.results):
         return
     for rank, call in enumerate(message.calls, first):
@@ -238,8 +249,8 @@ def _add(claims: list[Claim], message: Message, calls: OpenCalls | None, shared:
 def _run(content: SpanContent, start: int, end: int) -> Iterator[Claim]:
     """Yield the claims of a tool's run: the call at its start, the result at its end."""
     call, result = content.call, content.result
-    tool = (call and call.tool) or (result and result.tool)
-    call_id = (call and call.call_id) or (result and result.call_id)
+    tool = (call.tool if call else None) or (result.tool if result else None)
+    call_id = (call.call_id if call else None) or (result.call_id if result else None)
     args = call.args if call else None
     yield Claim(
         Kind.TOOL_CALL,
@@ -265,12 +276,13 @@ def _key(before: str, message: Message) -> str:
     """Return the digest of a message and all before it; arguments in canonical form."""
     calls: list[list[str | None]] = []
     results: list[list[str | None]] = []
-    for call in message.calls:
-        calls.append([call.call_id, call.tool, None if call.args is None else canonical_text(call.args)])
-    for result in message.results:
-        results.append([result.call_id, result.result])
+    if message.calls or message.results:
+        for call in message.calls:
+            calls.append([call.call_id, call.tool, None if call.args is None else canonical_text(call.args)])
+        for result in message.results:
+            results.append([result.call_id, result.result])
     fields = [before, message.role, message.text, calls, results]
-    return hashlib.blake2b(orjson.dumps(fields), digest_size=_DIGEST_BYTES).hexdigest()
+    return _blake2b(_dumps(fields), digest_size=_DIGEST_BYTES).hexdigest()
 
 
 def with_ids_of_results(messages: Sequence[Message]) -> tuple[Message, ...]:

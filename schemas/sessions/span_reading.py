@@ -168,9 +168,15 @@ class SessionMemory(msgspec.Struct):
         """Return the memory of the call that a span's inputs repeat, else of the oldest one, or a new one."""
         found = None
         for conversation in self.conversations:
-            if any(conversation.inputs.is_in(text) for text in texts):
-                found = conversation
+            begin = conversation.inputs.text
+            for text in texts if begin else ():
+                if text.startswith(begin):
+                    found = conversation
+                    break
+            if found is not None:
                 break
+        if found is not None and texts and found is self.conversations[0]:
+            return found
         if found is None and len(self.conversations) == CONVERSATIONS_MAX:
             found = self.conversations[-1]
         if found is None:

@@ -155,8 +155,7 @@ class MonitorStage:
         step = MonitorStep(
             self._options, state, self._rule_sets, self._sessions, self._unread, is_separate=is_separate
         )
-        for record in records:
-            step.add(record, superseding.get((record.partition, record.offset)))
+        step.add(records, superseding)
         messages = step.finish()
         outputs = [output for message in messages for output in self._outputs(message)]
         is_activated = any(message.activated for message in messages)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -39,7 +39,7 @@ from .rule_set_judge import RuleSetJudge
 from .rule_sets import RuleSets
 from .schedule import MonitorState, RulesInForce, Write
 from .session_cache import SessionCache, StoredSession
-from .unread import UnreadCandidates
+from .unread import ReadBatch, UnreadCandidates
 
 STEP_NS = NS // 2
 """The smallest step of a partition's watermark: judging one event takes almost as long as a hundred."""
@@ -131,24 +131,44 @@ class MonitorStep:
         """Return the packs and ids of the rules that the step judged by or activated."""
         return frozenset[tuple[str, str]]().union(*(judge.rules for judge in self._judges.values()))
 
-    def add(self, record: Record, superseding: Activation | None) -> None:
-        """Take a message; where it is an activation, another one may supersede it.
+    def add(self, records: Sequence[Record], superseding: Mapping[tuple[int, int], Activation]) -> None:
+        """Take messages; `superseding` has the activations that come into force instead, by their place.
 
         Raises StreamError where this release cannot continue.
         """
+        contents = [self._content(record) for record in records]
+        pairs = zip(contents, records, strict=True)
+        batches = [(content, record.time) for content, record in pairs if isinstance(content, CandidateBatch)]
+        read = iter(self._unread.read_all(batches))
+        for record, content in zip(records, contents, strict=True):
+            of_batch: ReadBatch = next(read) if isinstance(content, CandidateBatch) else ([], [])
+            if isinstance(content, Activation):
+                content = superseding.get((record.partition, record.offset), content)
+            self._add(record, content, of_batch)
+
+    def _content(self, record: Record) -> EventsMessage | Damaged | None:
+        """Return what a record holds, the error where it is damaged; None where the state has it already."""
+        if record.offset <= self._state.partitions[record.partition].facts.offset:
+            return None
+        try:
+            return decode(record.value)
+        except Damaged as error:
+            return error
+
+    def _add(self, record: Record, content: EventsMessage | Damaged | None, read: ReadBatch) -> None:
+        """Take a message with that content; of candidates, `read` has those that have claims."""
         number = record.partition
         changed = self._changed.get(number)
         facts = self._state.partitions[number].facts if changed is None else changed.facts
         message = StepMessage(record, facts.watermark)
         self._messages.append(message)
-        if record.offset <= facts.offset:
+        if content is None or record.offset <= facts.offset:
             message.is_repeat = message.is_skipped = True
             return
         changed = self._changed.setdefault(number, ChangedPartition(facts))
         try:
-            content = decode(record.value)
-            if isinstance(content, Activation) and superseding is not None:
-                content = superseding
+            if isinstance(content, Damaged):
+                raise content
             activated = self._activated(number, facts, content)
         except Damaged as error:
             message.is_skipped = True
@@ -165,9 +185,7 @@ class MonitorStep:
             message.activated[judge.digest] = texts
             self._judges[judge.key] = judge
         message.watermark, message.is_tick = facts.watermark, not isinstance(content, CandidateBatch)
-        candidates: list[Candidate] = []
-        if isinstance(content, CandidateBatch):
-            candidates, message.span_dead_letters = self._unread.read(content, record.time)
+        candidates, message.span_dead_letters = read
         self._add_candidates(message, changed, candidates)
 
     def finish(self) -> list[StepMessage]:

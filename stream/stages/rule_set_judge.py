@@ -27,7 +27,7 @@ from ...rules.incremental.carried import Carried
 from ...rules.incremental.carry_layout import CarryLayout
 from ...rules.incremental.continue_judging import BatchOutcome, continue_judging
 from ...rules.incremental.rule_changes import RuleChange
-from ...rules.labels.joint import JointLabels
+from ...rules.labels.joint.joint_labels import JointLabels
 from ...rules.labels.missing import FIELDS as GAP_FIELDS
 from ...rules.labels.missing import MISSING, NOTHING, missing_column
 from ...rules.model.digest import rule_set_digest
@@ -227,7 +227,7 @@ class RuleSetJudge:
             (SessionStatus.VIOLATED, outcome.unmet),
             (SessionStatus.UNJUDGED, outcome.unjudged),
         )
-        missing = {
+        missing: dict[tuple[str, ...], str] = {
             (record.session_id, record.occurrence, record.pack, record.rule): record.missing.content.value
             for record in outcome.records
             if isinstance(record.missing, Missing)

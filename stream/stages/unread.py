@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from typing import TypeAlias
 
 from ...schemas.attempt import Broken, attempt
 from ...schemas.candidate import Candidate
@@ -13,10 +15,13 @@ from ...schemas.sessions.span_reading import SessionMemory
 from ..error import PROCESS_ERRORS
 from ..messages.codec import CandidateBatch
 
-MEMORIES_MAX = 1_000
+MEMORIES_MAX = 4_000
 """Sessions whose last calls of models are remembered."""
 CHARS_MAX = 1 << 25
 """Characters of the inputs of these calls; what was read of them takes as much again."""
+
+ReadBatch: TypeAlias = tuple[list[Candidate], list[DeadLetter]]
+"""The candidates of a batch that have claims, and dead letters of those that cannot be read."""
 
 
 class UnreadCandidates:
@@ -27,42 +32,56 @@ class UnreadCandidates:
 
     def __init__(self, process: str = "monitor") -> None:
         self._process = process
-        self._memories: dict[str, SessionMemory] = {}
+        self._memories: dict[str, tuple[SessionMemory, int]] = {}
+        """The memories of sessions with their characters, the latest last."""
         self._chars = 0
 
-    def read(self, batch: CandidateBatch, time: int) -> tuple[list[Candidate], list[DeadLetter]]:
-        """Return the candidates of a batch that have claims, and dead letters of those that cannot be read.
+    def read(self, batch: CandidateBatch, time: int) -> ReadBatch:
+        """Return what `read_all` returns of one batch."""
+        (read,) = self.read_all([(batch, time)])
+        return read
 
-        A dead letter names the record that the span came in; `time` is that of the batch's record.
+    def read_all(self, batches: Sequence[tuple[CandidateBatch, int]]) -> list[ReadBatch]:
+        """Return of each batch the candidates that have claims, and the dead letters of others.
+
+        A dead letter names the record that the span came in; the time of each batch is that of its record.
         """
-        candidates = [*batch.candidates]
-        plain = PlainSpans([candidate.request for candidate in candidates])
-        dead_letters: list[DeadLetter] = []
-        # Rekeyers release by trace; in the order of time, a call follows those that it repeats.
-        for place in sorted(range(len(candidates)), key=lambda place: candidates[place].start):
-            candidate = candidates[place]
+        found = [candidate for batch, _ in batches for candidate in batch.candidates]
+        numbers = [number for number, (batch, _) in enumerate(batches) for _ in batch.candidates]
+        plain = PlainSpans([candidate.request for candidate in found])
+        dead_letters: list[list[DeadLetter]] = [[] for _ in batches]
+        # Rekeyers release by trace, and each source has a batch of its own; in the order of time, a call
+        # follows those that it repeats.
+        for place in sorted(range(len(found)), key=lambda place: found[place].start):
+            candidate = found[place]
             if not candidate.request:
                 continue
             whole = attempt(partial(self._whole, candidate, plain, place), PROCESS_ERRORS)
             if isinstance(whole, Broken):
-                dead_letters.append(self._dead_letter(batch, candidate, time, whole.reason))
+                batch, time = batches[numbers[place]]
+                dead_letters[numbers[place]].append(self._dead_letter(batch, candidate, time, whole.reason))
             else:
-                candidates[place] = whole
-        # A candidate that cannot be read has no claims either.
-        return [candidate for candidate in candidates if candidate.has_claims], dead_letters
+                found[place] = whole
+        candidates: list[list[Candidate]] = [[] for _ in batches]
+        for number, candidate in zip(numbers, found, strict=True):
+            # A candidate that cannot be read has no claims either.
+            if candidate.has_claims:
+                candidates[number].append(candidate)
+        return list(zip(candidates, dead_letters, strict=True))
 
     def _whole(self, candidate: Candidate, plain: PlainSpans, place: int) -> Candidate:
         """Return a candidate with its claims; the memory of its session becomes the latest.
 
         `place` is that of its span among the plain ones.
         """
-        memory = self._memories.pop(candidate.session_id, None) or SessionMemory()
-        self._chars -= memory.chars
+        memory, chars = self._memories.pop(candidate.session_id, None) or (SessionMemory(), 0)
+        self._chars -= chars
         whole = whole_candidate(candidate, plain.span(place), memory)
-        self._memories[candidate.session_id] = memory
-        self._chars += memory.chars
+        chars = memory.chars
+        self._memories[candidate.session_id] = memory, chars
+        self._chars += chars
         while len(self._memories) > MEMORIES_MAX or self._chars > CHARS_MAX:
-            self._chars -= self._memories.pop(next(iter(self._memories))).chars
+            self._chars -= self._memories.pop(next(iter(self._memories)))[1]
         return whole
 
     def _dead_letter(self, batch: CandidateBatch, candidate: Candidate, time: int, reason: str) -> DeadLetter:

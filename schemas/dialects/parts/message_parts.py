@@ -114,6 +114,14 @@ class Parts:
             self.wordless = True
 
 
+def plain_text(part: Value) -> str | None:
+    """Return the text of a part of the exact form of OpenTelemetry's conventions, None for any other."""
+    if not isinstance(part, dict) or len(part) != 2 or part.get("type") != "text":
+        return None
+    text = part.get("content")
+    return whole(text) if isinstance(text, str) and text not in REDACTIONS else None
+
+
 def plain_parts(found: list[Value]) -> PlainParts | None:
     """Return the parts of a message where each has the exact form of OpenTelemetry's conventions, else None.
 

@@ -23,6 +23,7 @@ from .message_parts import (
     kind_of,
     marked_if_cut,
     plain_parts,
+    plain_text,
     result_of,
 )
 from .reading import ABSENT, REDACTED, TRUNCATED, Half, worst
@@ -36,6 +37,8 @@ CACHED_BYTES_MAX, CACHED_MAX = 4_096, 8_192
 _EXACT = 2
 """A version of marshal's format in which bytes are equal exactly if values are."""
 
+_TOOL, _ASSISTANT = Role.TOOL, Role.ASSISTANT
+"""Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
 ROLES = {
     **dict.fromkeys(["system", "developer", "instruction", "instructions"], Role.INSTRUCTION),
     **dict.fromkeys(["user", "human", "customer"], Role.USER),
@@ -286,13 +289,15 @@ def _plain_message(value: dict[str, Value]) -> Message | None:
     role = ROLES.get(name) if isinstance(name, str) else None
     if role is None or not isinstance(found, list) or len(value) != 2 + ("finish_reason" in value):
         return None
+    if len(found) == 1 and role is not _TOOL and (only := plain_text(found[0])) is not None:
+        return Message(role, only)
     parts = plain_parts(found)
     if parts is None:
         return None
     texts, calls, results = parts
-    if role is Role.TOOL and not results:
+    if role is _TOOL and not results:
         return None
-    text = "\n".join(texts) if texts and role is not Role.TOOL else None
+    text = "\n".join(texts) if texts and role is not _TOOL else None
     return Message(role, text, tuple(calls), tuple(results))
 
 
@@ -300,7 +305,7 @@ def _half(found: list[Value], speaker: Role) -> Half:
     if len(found) > MESSAGES_MAX:
         return TRUNCATED
     # Later inputs repeat an output, but these are remembered as they begin.
-    read = _read if speaker is Role.ASSISTANT else message_of
+    read = _read if speaker is _ASSISTANT else message_of
     messages = [read(item, speaker) for item in found]
     return Half(tuple([message for message in messages if message is not None]))
 

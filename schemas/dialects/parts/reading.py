@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from ...event import Content
 from ...span_content import INPUT, OUTPUT, Message, Role, SpanRole, ToolCall, ToolResult
 
+_CHAT = SpanRole.CHAT
 _OTHERS = (Role.USER, Role.TOOL)
 _WORSE = (Content.CAPTURED, Content.TRUNCATED, Content.REDACTED, Content.ABSENT)
 
@@ -82,9 +83,13 @@ def worst(*contents: Content) -> Content:
 
 def own_output(role: SpanRole, output: Half) -> Half:
     """Return the output of a model or an agent without messages of other roles."""
-    if role is SpanRole.CHAT and any(message.role in _OTHERS for message in output.messages or ()):
-        # A model may answer in JSON that looks like a conversation; it proves no message of another role.
-        return TRUNCATED
+    if role is _CHAT:
+        for message in output.messages or ():
+            if message.role in _OTHERS:
+                # A model may answer in JSON that looks like a conversation; it proves no message of another
+                # role.
+                return TRUNCATED
+        return output
     return _new(output) if role is SpanRole.AGENT else output
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -109,3 +110,36 @@ def test_a_redacted_bundle_has_no_event_id_of_a_crossing(desk: RuleSet, tmp_path
     hidden = {line[name] for line in before for name in ("id", "event_id", "session_id")}
     assert not hidden & {line[name] for line in after for name in ("id", "event_id", "session_id")}
     assert sorted(line["risk"] for line in before) == sorted(line["risk"] for line in after)
+
+
+@pytest.mark.parametrize("judged", [("plain",), ("stepped", "sliced")])
+@pytest.mark.parametrize("in_order", [True, False])
+def test_a_chain_reads_labels_that_no_judged_rule_reads(
+    desk: RuleSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, judged: tuple[str, ...], in_order: bool
+) -> None:
+    """Those of the chain's other rules are labelled in the same pass, in any order of rows."""
+    monkeypatch.setattr("tracline.batch.prepare.spill.BUCKET_ROWS", 60)
+    monkeypatch.setattr("tracline.batch.prepare.spill.PASS_ROWS", 97)
+    monkeypatch.setattr("tracline.batch.audit.audit.FILE_ROWS_MIN", 1)
+    more = PACK.replace("  q: text", '  r: text contains "pq"\n  q: text').replace("p or q", "p or q or r")
+    (tmp_path / "more.yaml").write_text(more)
+    chain = chain_of(load_packs(tmp_path / "more.yaml"))
+    sessions = random_sessions(80, 16)
+    found = rows(sessions)
+    if not in_order:
+        Random(3).shuffle(found)
+    archive = (str(write(tmp_path / "events.parquet", found)),)
+    whole, fewer = tmp_path / "whole", tmp_path / "fewer"
+    result = audit(archive, desk, whole, AuditOptions(threads=2), chain=chain)
+    assert (result.rows_in_order > 0) is in_order
+    rules = replace(desk, rules=tuple(rule for rule in desk.rules if rule.id in judged))
+    audit(archive, rules, fewer, AuditOptions(), chain=chain)
+    audit(archive, rules, tmp_path / "plain", AuditOptions())
+    assert len(bundle_lines(fewer, "risk.jsonl")) > 100
+    assert (fewer / "risk.jsonl").read_bytes() == (whole / "risk.jsonl").read_bytes()
+    for name in ("verdicts.jsonl", "certificates.jsonl", "open.jsonl"):
+        assert (fewer / name).read_bytes() == (tmp_path / "plain" / name).read_bytes()
+    by_rule = {
+        folder: json.loads((folder / "summary.json").read_bytes())["rules"] for folder in (whole, fewer)
+    }
+    assert all(by_rule[fewer][rule]["risk"] == by_rule[whole][rule]["risk"] for rule in judged)

@@ -18,8 +18,9 @@ from tracline.predict.folder.load import load_chain
 from tracline.predict.following.follow_loop import UP
 from tracline.predict.following.followed_chain import followed_chain
 from tracline.predict.following.followed_risks import ContextRisk, FollowedRisks
-from tracline.predict.following.follower import RuleFollower
+from tracline.predict.following.follower import RuleFollower, begun, follow
 from tracline.rules.compiler.compile import compile_rule
+from tracline.rules.engine.kernel_loop import NO_SLICE
 from tracline.rules.model.rule import RuleSet
 from tracline.rules.packs.load import load_packs
 
@@ -62,7 +63,13 @@ def followed(
     follower: RuleFollower, sessions: LabelledSessions, random: Random, batches: int
 ) -> list[SlowCrossing]:
     """Return the crossings of sessions whose events come in so many batches, cut at random."""
-    memory, begins = follower.begin(sessions), sessions.bounds[:-1].copy()
+    memory, begins = begun(len(sessions.counted), sessions.slice_count), sessions.bounds[:-1].copy()
+    tables = follower.tables()
+    tables.add(sessions.distinct)
+    slices = np.full(len(sessions.codes), NO_SLICE, dtype=np.int32)
+    if follower.key is not None:
+        slices = np.ascontiguousarray(sessions.slices[:, follower.key])
+    events = sessions.codes, sessions.over, slices
     places = {slot: int(place) for slot, place in enumerate(sessions.bounds[:-1])}
     found: list[SlowCrossing] = []
     for batch in range(batches):
@@ -70,7 +77,7 @@ def followed(
         if batch < batches - 1:
             pairs = zip(begins.tolist(), ends.tolist(), strict=True)
             ends = np.array([random.randint(begin, end) for begin, end in pairs], dtype=np.int64)
-        crossings = follower.follow(sessions, begins, ends, memory)
+        crossings = follow(tables.arrays(), follower.risks.threshold, (begins, ends), events, memory)
         begins = ends
         for event, slot, member, _, level in zip(*map(np.ndarray.tolist, crossings), strict=True):
             name = sessions.ids[slot], event - places[slot]
@@ -140,6 +147,7 @@ def test_a_context_that_the_chain_lacks_has_the_risk_of_its_state() -> None:
     assert np.isnan(risks.values[places][:, 2]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "thresholds"), [((), {0.25}), (("--by", "agent"), set()), (("--hold-out", "0"), set())]
 )

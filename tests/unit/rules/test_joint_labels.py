@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tracline.rules.labels.joint import JointLabels
+from tracline.rules.labels.joint.joint_columns import JointColumns
+from tracline.rules.labels.joint.joint_labels import JointLabels
 from tracline.rules.labels.labeler import Labeler
 from tracline.rules.packs.load import pack_text
 
@@ -30,3 +31,24 @@ def test_joint_labels_are_those_of_each_labeler() -> None:
         for each, labeler in zip(found, (first, second), strict=True):
             wanted = labeler.label_few(frame, keep=("seq",))
             assert each.select(wanted.columns).equals(wanted)
+
+
+def test_joint_columns_are_those_of_each_labeler() -> None:
+    """Those of the first one stay as they are; those of the second are among them or beside them."""
+    frame = frame_of(rows(random_sessions(20, 4)))
+    labelers = [Labeler(pack_text(text)) for text in (PACK, OTHER)]
+    for first, second in (labelers, labelers[::-1], labelers[:1] * 2):
+        joint = JointColumns(first, second)
+        found = joint.label(frame.lazy(), keep=("seq",)).collect()
+        wanted, wanted_second = (
+            each.label(frame.lazy(), keep=("seq",)).collect() for each in (first, second)
+        )
+        assert found.select(wanted.columns).equals(wanted)
+        for letter in "tu":
+            names = [name for name in found.columns if name.strip(letter).isdigit()]
+            words = joint.second_words(found.select(names).to_numpy())
+            assert words.tolist() == [[word] for word in wanted_second[f"{letter}0"].to_list()]
+        for place, key in enumerate(joint.keys):
+            for letter in ("s", "su"):
+                assert found[f"{letter}{key}"].equals(wanted_second[f"{letter}{place}"])
+        assert (joint.more_words == ()) == (first is second)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
 from tracline.predict.following.followed_chain import FollowedChain
 from tracline.rules.model.rule import RuleSet
 from tracline.schemas.records.risk_crossing import RiskCrossing
@@ -56,6 +57,7 @@ def named(found: Sequence[RiskCrossing]) -> list[tuple[str, str, str]]:
     return [(each.session_id, each.rule, each.level.value) for each in found]
 
 
+@pytest.mark.slow
 def test_a_session_goes_on_being_followed_after_a_restart() -> None:
     """The risk that rose before a restart falls after it, and `at_risk` comes once."""
     chain = ChainsBySymbol(risks=RISKS)
@@ -119,6 +121,7 @@ def test_without_a_chain_messages_are_as_before() -> None:
     assert b"follow" not in data
 
 
+@pytest.mark.slow
 def test_a_repeated_message_has_the_same_crossings() -> None:
     """After a crash between two writes, a message has no other crossings than before."""
     message = batch(4, wrote(FIRST, 1, "hello"), wrote(FIRST, 3, "now!"), wrote(SECOND, 3, "now!"))
@@ -131,6 +134,7 @@ def test_a_repeated_message_has_the_same_crossings() -> None:
         assert again == whole if writes == 0 else again <= whole
 
 
+@pytest.mark.slow
 def test_a_chain_of_the_start_that_is_not_in_force_is_known() -> None:
     """Rules in force without a chain stay so; the stage names the partitions, and open sessions go on."""
     plain = Monitor()

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from ..model.predicate import Literal
-from .few import WORD_BITS, FewLabels
-from .guards import any_of
-from .labeler import Labeler
+from ...model.predicate import Literal
+from ..few import WORD_BITS, FewLabels
+from ..guards import any_of
+from ..labeler import Labeler
 
 
 class JointLabels:

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...rules.model.arrays import F64, I32, I64, Mask
-from ..counting.sequences import Sequences
-from ..detector import DetectorState, DetectorTick, step_tick
-from ..validation.drift import DRIFT_SETTINGS, log_bets, of_sessions, ranks_of
-from .followed_risks import FollowedRisks
-from .warning_loop import FAR, ContextOutcomes, DriftBets, FollowedPlaces, SessionWarnings, count_warnings
+from ....rules.model.arrays import F64, I32, I64, Mask
+from ...detector import DetectorState, DetectorTick, step_tick
+from ...validation.drift import DRIFT_SETTINGS, log_bets, of_sessions, ranks_of
+from ..followed_risks import FollowedRisks
+from .session_loop import FAR, RATIOS, Tallies
 
 DECIMALS = 9
 """Decimals of a figure at most."""
@@ -51,48 +50,50 @@ class WarningTally:
 
     def __init__(self, risks: FollowedRisks, *, is_sliced: bool) -> None:
         self._risks, self._is_sliced = risks, is_sliced
+        assert len(DRIFT_SETTINGS.ratios) == RATIOS, "the loop adds as many log e-values"
         size = len(risks.values)
-        self._contexts = ContextOutcomes(_zeros(size), _zeros(size))
+        self._outcomes, self._bets = _zeros(2 * size), _zeros(2 * size)
         self._highs = np.array([*(each.next_high for each in risks.contexts), np.nan])
-        self._table = log_bets(self._highs, DRIFT_SETTINGS)
-        self._bets, self._lost = _zeros(size), _zeros(size)
-        self._logs = _zeros(len(DRIFT_SETTINGS.ratios))
+        self._table = log_bets(self._highs, DRIFT_SETTINGS).reshape(2 * size, RATIOS)
+        self._logs = _zeros(RATIOS)
         self._leads = Counter[int]()
 
-    def begin(self, slots: int) -> SessionWarnings:
-        """Return the warnings of a bucket's sessions before its sequences are counted."""
-        violating, missed = np.zeros(slots, dtype=np.bool_), np.zeros(slots, dtype=np.bool_)
-        return SessionWarnings(violating, missed, np.full(slots, FAR, dtype=np.int64))
+    @property
+    def is_bet(self) -> Mask:
+        """Return which risks are bet on."""
+        return (self._highs > 0) & (self._highs < 1)
 
-    def count(self, found: Sequences, risks: I32, counted: Mask, sessions: SessionWarnings) -> None:
-        """Count sequences with the places of their risks; `counted` are the events whose verdicts count."""
-        places = FollowedPlaces(
-            bounds=found.bounds.astype(np.int64),
-            slots=found.slots,
-            endings=found.endings,
-            violated=found.violated,
-            counted=counted[found.events],
-            risks=risks,
-            values=self._risks.values,
-            has_own=(found.symbols >= 0) & (found.symbols % 2 == 1),
-            ranks=ranks_of(found.slots),
+    def begin(self, slots: int) -> Tallies:
+        """Return the counts, with those of a bucket's sessions before its sequences are followed."""
+        violating, missed = np.zeros(slots, dtype=np.bool_), np.zeros(slots, dtype=np.bool_)
+        leads = np.full(slots, FAR, dtype=np.int64)
+        return Tallies(
+            self._outcomes,
+            self._bets,
+            self._table,
+            violating,
+            missed,
+            leads,
         )
-        within = FAR if self._risks.within is None else self._risks.within
-        logs = np.zeros((len(found.slots), len(DRIFT_SETTINGS.ratios)))
-        is_bet = (self._highs > 0) & (self._highs < 1)
-        bets = DriftBets(self._bets, self._lost, is_bet, self._table, logs)
-        count_warnings(places, within, self._risks.threshold, sessions, self._contexts, bets)
-        _, numbers = np.unique(found.slots, return_inverse=True)
-        of_session = of_sessions(logs, numbers, places.ranks if self._is_sliced else None)
+
+    def add_logs(self, logs: F64, slots: I32) -> None:
+        """Add the log e-values of sequences, whose slots ascend; those of a session are all among them."""
+        if not len(logs):
+            return
+        of_session = logs
+        if self._is_sliced:
+            sessions = np.cumsum(np.append(False, slots[1:] != slots[:-1]))
+            of_session = of_sessions(logs, sessions, ranks_of(slots))
         self._logs += np.floor(of_session * LOG_UNIT).astype(np.int64).sum(axis=0)
 
-    def end(self, sessions: SessionWarnings) -> None:
-        """Count the sessions of a bucket, whose sequences are counted."""
-        self._leads.update(sessions.leads[sessions.violating & ~sessions.missed].tolist())
+    def end(self, tallies: Tallies) -> None:
+        """Count the sessions of a bucket, whose sequences are followed."""
+        self._leads.update(tallies.leads[tallies.violating & ~tallies.missed].tolist())
 
     def figures(self, warned: int, violating: int, missed: int) -> WarningFigures:
         """Return the figures of all sessions, given the numbers of those with crossings and verdicts."""
-        events, violated = self._contexts.events, self._contexts.violated
+        violated = self._outcomes[1::2]
+        events = self._outcomes[::2] + violated
         total, hits = int(events.sum()), int(violated.sum())
         known = events > 0
         risks: F64 = self._risks.values[known]
@@ -112,13 +113,15 @@ class WarningTally:
 
     def _has_drifted(self) -> bool:
         """Return whether the sessions, as one tick of the detector, are evidence against the intervals."""
-        trials, lost = int(self._bets.sum()), int(self._lost.sum())
+        lost = self._bets[1::2]
+        bets = self._bets[::2] + lost
+        trials = int(bets.sum())
         if not trials:
             return False
-        expected = float(np.nansum(self._bets * self._highs))
+        expected = float(np.nansum(bets * self._highs))
         logs = tuple((self._logs / LOG_UNIT).tolist())
         _, alarm = step_tick(
-            DetectorState(), DetectorTick(lost, trials, expected / trials, logs), DRIFT_SETTINGS
+            DetectorState(), DetectorTick(int(lost.sum()), trials, expected / trials, logs), DRIFT_SETTINGS
         )
         return alarm is not None
 

@@ -1,0 +1,1 @@
+"""The labels of two labelers at the same events, evaluated together."""
