@@ -119,11 +119,11 @@ exhaustive: setup ## the differential sets that are too large for every day
 bench: setup ## the measurements in benchmarks/, one after another; EVENTS=10000000 for their full size
 	@for bench in $$(grep -lr __main__ benchmarks --include=*.py | sort); do echo "== $$bench"; PYTHONPATH=. $(BIN)/python $$bench $(EVENTS) || exit; done
 
-papers: setup $(TEXTWORLD)/ground.json ## the papers' figures of prediction, computed again into docs/papers.md: MODEL=URL of a model to ask
-	$(BIN)/python -m tracline.examples.papers docs/papers.md $(TEXTWORLD)/ground.json $(MODEL)
+papers: setup $(TEXTWORLD)/facts.json ## the papers' figures of prediction, computed again into docs/papers.md: MODEL=URL of a model to ask
+	$(BIN)/python -m tracline.examples.papers docs/papers.md $(TEXTWORLD)/facts.json $(MODEL)
 
 # A game of TextWorld, which has a Python environment of its own; its program must admit the same commands.
-$(TEXTWORLD)/ground.json: examples/papers/textworld/ground.py
+$(TEXTWORLD)/facts.json: examples/papers/environments/game_facts.py
 	test -x $(TEXTWORLD)/bin/python || $(PYTHON) -m venv $(TEXTWORLD)
 	$(TEXTWORLD)/bin/python -m pip install --quiet textworld==1.7.0
 	$(TEXTWORLD)/bin/tw-make tw-cooking --recipe 4 --take 4 --cook --cut --open --go 6 --seed 3 --force --output $(TEXTWORLD)/game.z8

@@ -1,7 +1,7 @@
 """`python -m tracline.examples.papers PAGE GAME [MODEL]` computes the papers' figures and writes the page.
 
-GAME is the game of TextWorld that `textworld/ground.py` writes. MODEL is the address of an OpenAI-compatible
-model, which is asked as well.
+GAME is the game of TextWorld that `environments/game_facts.py` writes. MODEL is the address of an
+OpenAI-compatible model, which is asked as well.
 """
 
 from __future__ import annotations

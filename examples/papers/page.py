@@ -12,12 +12,12 @@ from .agents import Forgetful, Player, Policy, uniform
 from .asking import asking
 from .calibration import brier_skill
 from .enforcement import THRESHOLDS, enforced
-from .environments import Environment, RuleMonitor
-from .household import Household
+from .environments.cooking_game import CookingGame
+from .environments.environment import Environment, RuleMonitor
+from .environments.household import Household
+from .environments.recipe import Recipe
 from .prevention import PROPOSALS, RUNS, SAMPLES, STEPS, THRESHOLD, WITHIN, violations_a_step
 from .pro2guard import FORK_AND_MICROWAVE, LEFT_TURN, CountedChain
-from .recipe import Recipe
-from .textworld.game import TextWorld
 from .warning import PACK, SESSIONS, desk_rules, sample_sizes, warning_in_advance
 
 POLICIES: Sequence[tuple[str, Policy]] = (("random", uniform), ("forgetful", Forgetful()))
@@ -36,7 +36,7 @@ INTERVENTIONS = (
 
 def page(game: Path, model: str | None = None) -> str:
     """Return the page; `game` is that of TextWorld, `model` the address of a model to ask as well."""
-    environments = (*ENVIRONMENTS, ("TextWorld", TextWorld(game)))
+    environments = (*ENVIRONMENTS, ("TextWorld", CookingGame(game)))
     parts = (
         _introduction(),
         pro2guard(),

@@ -11,13 +11,13 @@ from typing import NamedTuple, cast
 
 import msgspec
 
-from ..environments import Action, State
+from .environment import Action, State
 
 _COMMAND = re.compile(r"(\w+)(?: (.+?))?(?: (?:from|on|into|with) (.+))?")
 """The tool of a command, its item, and the place or the tool that it names."""
 
 
-class GroundAction(NamedTuple):
+class GameAction(NamedTuple):
     """An action of a game, whose facts are bits: those it needs, removes and adds."""
 
     command: str
@@ -26,15 +26,15 @@ class GroundAction(NamedTuple):
     adds: int
 
 
-class World(NamedTuple):
+class GameState(NamedTuple):
     """The state of a game: its facts, and the item that the last action took."""
 
     facts: int
     taken: str
 
 
-class TextWorld:
-    """A game as `ground.py` writes it, which goes on after the meal.
+class CookingGame:
+    """A game as `game_facts.py` writes it, which goes on after the meal.
 
     Beside the commands that the game admits there is `goal`, which prints the task and changes nothing.
     """
@@ -44,9 +44,9 @@ class TextWorld:
     def __init__(self, file: Path) -> None:
         """Read a game. Raises FileNotFoundError where `make papers` has not made it."""
         written = json.loads(file.read_bytes())
-        self._start = World(written["start"], "")
+        self._start = GameState(written["start"], "")
         self._rooms: dict[str, int] = written["rooms"]
-        self._actions = [msgspec.convert(list(each.values()), GroundAction) for each in written["actions"]]
+        self._actions = [msgspec.convert(list(each.values()), GameAction) for each in written["actions"]]
         self._options = cache(self._options_of)
 
     def start(self) -> State:
@@ -55,21 +55,21 @@ class TextWorld:
 
     def actions(self, state: State) -> Sequence[Action]:
         """Return the actions of a state, each with its rooms before and after it."""
-        return list(self._options(cast("World", state)))
+        return list(self._options(cast("GameState", state)))
 
     def after(self, state: State, action: Action) -> State:
         """Return the state after an action."""
-        return self._options(cast("World", state))[action]
+        return self._options(cast("GameState", state))[action]
 
-    def _options_of(self, world: World) -> dict[Action, World]:
-        room = self._room(world.facts)
-        found = {_action("goal", room, room, ""): World(world.facts, "")}
+    def _options_of(self, state: GameState) -> dict[Action, GameState]:
+        room = self._room(state.facts)
+        found = {_action("goal", room, room, ""): GameState(state.facts, "")}
         for each in self._actions:
-            if world.facts & each.needs == each.needs:
-                facts = world.facts & ~each.removes | each.adds
-                action = _action(each.command, room, self._room(facts), world.taken)
+            if state.facts & each.needs == each.needs:
+                facts = state.facts & ~each.removes | each.adds
+                action = _action(each.command, room, self._room(facts), state.taken)
                 arguments = dict(action.args)
-                found[action] = World(facts, arguments["item"] if action.tool == "take" else "")
+                found[action] = GameState(facts, arguments["item"] if action.tool == "take" else "")
         return found
 
     def _room(self, facts: int) -> str:

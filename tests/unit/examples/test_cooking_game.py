@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tracline.examples.papers.environments import Action, RuleMonitor
-from tracline.examples.papers.textworld.game import TextWorld
+from tracline.examples.papers.environments.cooking_game import CookingGame
+from tracline.examples.papers.environments.environment import Action, RuleMonitor
 
 KITCHEN, HALL, ON_TABLE, HELD, ON_COUNTER = (1 << place for place in range(5))
 COMMANDS = {
@@ -36,19 +36,19 @@ BROKEN = {
 
 
 @pytest.fixture
-def game(tmp_path: Path) -> TextWorld:
+def game(tmp_path: Path) -> CookingGame:
     """Return a game of a kitchen and a hall."""
-    file = tmp_path / "ground.json"
+    file = tmp_path / "facts.json"
     actions = [
         {"command": command, "needs": needs, "removes": removes, "adds": adds}
         for command, (needs, removes, adds) in COMMANDS.items()
     ]
     rooms = {"kitchen": KITCHEN, "hall": HALL}
     file.write_text(json.dumps({"start": KITCHEN | ON_TABLE, "rooms": rooms, "actions": actions}))
-    return TextWorld(file)
+    return CookingGame(file)
 
 
-def played(game: TextWorld, *commands: str) -> list[Action]:
+def played(game: CookingGame, *commands: str) -> list[Action]:
     """Return the actions of commands, each of which its state must admit."""
     state, found = game.start(), list[Action]()
     for command in commands:
@@ -64,7 +64,7 @@ def played(game: TextWorld, *commands: str) -> list[Action]:
 
 @pytest.mark.parametrize(("rule", "commands"), BROKEN.items())
 def test_each_rule_is_violated_at_the_last_command(
-    game: TextWorld, rule: str, commands: tuple[str, ...]
+    game: CookingGame, rule: str, commands: tuple[str, ...]
 ) -> None:
     """The rule is violated at the last action and at none before."""
     monitor = RuleMonitor(game.pack)
@@ -76,7 +76,7 @@ def test_each_rule_is_violated_at_the_last_command(
     assert found == [False] * (len(found) - 1) + [True]
 
 
-def test_a_game_admits_what_its_facts_allow(game: TextWorld) -> None:
+def test_a_game_admits_what_its_facts_allow(game: CookingGame) -> None:
     """The task can be read everywhere; what is taken can be used, and is known as taken for one step."""
     start = {(each.tool, dict(each.args)["item"]) for each in game.actions(game.start())}
     assert start == {

@@ -1,4 +1,4 @@
-"""The ground actions of a game of TextWorld: `python ground.py GAME.json OUT.json [GAME.z8]`.
+"""The actions of a game of TextWorld: `python game_facts.py GAME.json OUT.json [GAME.z8]`.
 
 TextWorld's environment runs this file, which therefore imports nothing of tracline. It writes the game as a
 function from states and actions to states, with the facts of TextWorld's own logic as bits of a number:
@@ -24,8 +24,8 @@ GAMES, STEPS = 20, 50
 """The random games that are compared with the program, and the steps of each."""
 
 
-def ground(path: str) -> dict[str, Any]:
-    """Return the ground actions of a game.
+def game_facts(path: str) -> dict[str, Any]:
+    """Return the actions of a game.
 
     No rule of the game needs the absence of a fact, so an action that any state admits is admitted by all
     facts together that actions can add.
@@ -68,15 +68,15 @@ def _mask(facts: Iterable[Any], bits: dict[Any, int]) -> int:
     return sum(1 << place for place in {bits[fact] for fact in facts})
 
 
-def compare(grounded: dict[str, Any], program: str) -> int:
+def compare(facts_of_game: dict[str, Any], program: str) -> int:
     """Play the program at random; return the steps that were compared. Raises SystemExit where it differs."""
     textworld: Any = importlib.import_module("textworld")
     environment = textworld.start(program, textworld.EnvInfos(admissible_commands=True))
     compared = 0
     for number in range(GAMES):
-        draw, seen, state = Random(number), environment.reset(), grounded["start"]
+        draw, seen, state = Random(number), environment.reset(), facts_of_game["start"]
         for _ in range(STEPS):
-            admitted = [each for each in grounded["actions"] if _is_open(each, state)]
+            admitted = [each for each in facts_of_game["actions"] if _is_open(each, state)]
             commands = [each["command"] for each in admitted]
             if commands != sorted(seen.admissible_commands):
                 raise SystemExit(f"game {number}: {sorted(set(commands) ^ set(seen.admissible_commands))}")
@@ -94,7 +94,7 @@ def _is_open(action: dict[str, Any], state: int) -> bool:
 
 
 if __name__ == "__main__":
-    written = ground(sys.argv[1])
+    written = game_facts(sys.argv[1])
     if len(sys.argv) > 3:
         print(f"{compare(written, sys.argv[3]):,} steps of {GAMES} games admit the same commands")
     Path(sys.argv[2]).write_text(json.dumps(written))
