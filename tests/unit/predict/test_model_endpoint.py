@@ -116,6 +116,7 @@ def test_what_comes_instead_of_a_message_is_named(server: ChatServer, body: byte
     assert what in error_of(ModelEndpoint(server.address))
 
 
+@pytest.mark.slow
 def test_an_answer_has_limits_of_size_and_time(server: ChatServer) -> None:
     """It is cut off where it exceeds one; a compressed one is not even read."""
     server.script = lambda _: RawAnswer(body=b" " * (RESPONSE_BYTES_MAX + 1))
