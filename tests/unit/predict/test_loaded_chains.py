@@ -21,5 +21,5 @@ def test_a_chain_of_packs_that_this_release_refuses_follows_nothing(tmp_path: Pa
     document = json.loads((chain / "chain.json").read_text())
     document["packs"] = {name: text.replace("always", "alwayz") for name, text in document["packs"].items()}
     (chain / "chain.json").write_text(json.dumps(document))
-    other = load_chain(chain)
-    assert LoadedChains({other.digest: other}, 0.3).followed(other.digest, rules) is None
+    refused = load_chain(chain)
+    assert LoadedChains({refused.digest: refused}, 0.3).followed(refused.digest, rules) is None
