@@ -89,6 +89,12 @@ class ArchiveFollowing:
             parts.append(np.insert(found, 2, place, axis=1))
         return self._bucket_crossings(judged, np.concatenate(parts), inside, slice_places, columns)
 
+    @property
+    def drifted(self) -> frozenset[RuleName]:
+        """Return the rules that have drifted, once all sessions are followed."""
+        rules = ((rule.follower.risks, rule.tally) for rule in self._rules)
+        return frozenset((risks.pack, risks.rule) for risks, tally in rules if tally.has_drifted())
+
     def figures(self, sessions: WarnedSessions) -> dict[RuleName, WarningFigures]:
         """Return the figures of all that was followed, given the sessions with crossings and verdicts."""
         found: dict[RuleName, WarningFigures] = {}

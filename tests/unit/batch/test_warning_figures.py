@@ -225,7 +225,7 @@ def test_drift_is_more_verdicts_than_the_intervals_allow(desk: RuleSet, tmp_path
                 WITHIN,
                 THRESHOLD,
                 [
-                    ContextRisk(UNSEEN, state, memory, 0.1, 0.0, 1.0, 3, "state", next_high=high)
+                    ContextRisk(UNSEEN, state, memory, 0.6, 0.0, 1.0, 3, "state", next_high=high)
                     for state in range(20)
                     for memory in ("", OWN)
                 ],
@@ -235,6 +235,7 @@ def test_drift_is_more_verdicts_than_the_intervals_allow(desk: RuleSet, tmp_path
         out = tmp_path / str(high)
         audit(archive, desk, out, AuditOptions(), chain=FollowedChain(CHAIN, watched, risks))
         assert {entry["risk"]["drift"] for entry in summary_of(out).values()} == {drift}
+        assert {line["drift"] for line in bundle_lines(out, "risk.jsonl")} == {drift}
 
 
 @pytest.mark.slow
