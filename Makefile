@@ -7,6 +7,7 @@ READY := $(VENV)/.ready
 LOOPS := $(shell grep -rlE '^@(njit|compiled)$$' --include='*.py' schemas rules archive batch stream)
 KAFKA := .kafka
 COLLECTOR := .collector
+TEXTWORLD := .textworld
 WORKERS ?= 2
 # Their tests mostly wait, for brokers, processes and browsers.
 WAITING_TESTS := tests/kafka tests/serve tests/browser tests/docker
@@ -118,8 +119,15 @@ exhaustive: setup ## the differential sets that are too large for every day
 bench: setup ## the measurements in benchmarks/, one after another; EVENTS=10000000 for their full size
 	@for bench in $$(grep -lr __main__ benchmarks --include=*.py | sort); do echo "== $$bench"; PYTHONPATH=. $(BIN)/python $$bench $(EVENTS) || exit; done
 
-papers: setup ## the papers' figures of prediction, computed again into docs/papers.md: MODEL=URL of a model to ask
-	$(BIN)/python -m tracline.examples.papers docs/papers.md $(MODEL)
+papers: setup $(TEXTWORLD)/facts.json ## the papers' figures of prediction, computed again into docs/papers.md: MODEL=URL of a model to ask
+	$(BIN)/python -m tracline.examples.papers docs/papers.md $(TEXTWORLD)/facts.json $(MODEL)
+
+# A game of TextWorld, which has a Python environment of its own; its program must admit the same commands.
+$(TEXTWORLD)/facts.json: examples/papers/environments/game_facts.py
+	test -x $(TEXTWORLD)/bin/python || $(PYTHON) -m venv $(TEXTWORLD)
+	$(TEXTWORLD)/bin/python -m pip install --quiet textworld==1.7.0
+	$(TEXTWORLD)/bin/tw-make tw-cooking --recipe 4 --take 4 --cook --cut --open --go 6 --seed 3 --force --output $(TEXTWORLD)/game.z8
+	$(TEXTWORLD)/bin/python $< $(TEXTWORLD)/game.json $@ $(TEXTWORLD)/game.z8
 
 pictures: setup ## take the pictures of the README with Chromium: the demo's report, and the console
 	$(BIN)/python -m tests.browser.pictures
@@ -139,5 +147,5 @@ lock: setup ## write constraints.txt and the image's part of it again: newest ve
 	  --output-file docker/requirements.txt pyproject.toml
 
 clean: ## remove .venv, caches and what the demo made
-	rm -rf $(VENV) $(KAFKA) $(COLLECTOR) .frameworks .storm build dist tracline-demo *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(KAFKA) $(COLLECTOR) $(TEXTWORLD) .frameworks .storm build dist tracline-demo *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -17,10 +17,10 @@ from tracline.examples.papers import prevention
 from tracline.examples.papers.agents import Forgetful, Player, Policy, uniform
 from tracline.examples.papers.asking import DeskModel, asking
 from tracline.examples.papers.enforcement import enforced
-from tracline.examples.papers.environments import Action, Environment, RuleMonitor
-from tracline.examples.papers.household import ANYWHERE, Household
+from tracline.examples.papers.environments.environment import Action, Environment, RuleMonitor
+from tracline.examples.papers.environments.household import ANYWHERE, Household
+from tracline.examples.papers.environments.recipe import Recipe
 from tracline.examples.papers.page import pro2guard
-from tracline.examples.papers.recipe import Recipe
 
 from ...support.http.chat_server import calls, chat_server, spoken
 
