@@ -113,7 +113,7 @@ def _is_had_otherwise(command: str) -> bool:
     return {"mvn": elsewhere or (ROOT / ".kafka" / ".ready").exists(), "java": elsewhere}.get(command, False)
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Import all of tracline before a law runs, and let several processes begin with the long files.
 
