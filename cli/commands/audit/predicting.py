@@ -26,7 +26,7 @@ class PredictOptions:
     predict: Path | None
     above: float | None
 
-    def check(self, *, as_judged: bool) -> None:
+    def check(self, *, as_judged: bool = False) -> None:
         """Raise a usage error if the options contradict each other or the other options of an audit."""
         if self.predict is None and self.above is not None:
             raise click.UsageError("--above requires --predict.")
@@ -40,8 +40,10 @@ class PredictOptions:
         return followed_by(read_chain(self.predict), rule_set, self.above)
 
 
-def predict_options() -> Callable[[F], F]:
-    """Return the options `--predict` and `--above`: the PredictOptions `predicting`."""
+def predict_options(
+    text: str = "Follow the risks of the chain, and write their crossings to risk.jsonl.",
+) -> Callable[[F], F]:
+    """Return the options `--predict`, with this help, and `--above`: the PredictOptions `predicting`."""
     return grouped_options(
         "predicting",
         PredictOptions,
@@ -49,7 +51,7 @@ def predict_options() -> Callable[[F], F]:
             "--predict",
             type=click.Path(path_type=Path, exists=True, file_okay=False),
             metavar="CHAIN",
-            help="Follow the risks of the chain, and write their crossings to risk.jsonl.",
+            help=text,
         ),
         click.option(
             "--above",
