@@ -115,13 +115,13 @@ def _is_had_otherwise(command: str) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Import all of tracline before a law runs, and give each of several processes files in a useful order.
+    """Import all of tracline before a law runs, and let several processes begin with the long files.
 
     Hypothesis also draws constants of those modules of the project that are imported: earlier tests would
     decide which, and a law's examples with them.
     """
     if hasattr(config, "workerinput"):
-        items[:] = _interleaved(items)
+        items[:] = _long_first(items)
     if any(isinstance(item, pytest.Function) and is_hypothesis_test(item.obj) for item in items):
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())
         for room, folder in project["tool"]["setuptools"]["package-dir"].items():
@@ -130,17 +130,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 import_module(".".join((room, *module.parts)).removesuffix(".__init__"))
 
 
-def _interleaved(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Return tests of files that wait evenly between those that compute; long files come first of each."""
-    files = defaultdict[str, list[pytest.Item]](list)
-    for item in items:
-        files[item.location[0].removeprefix("tests/")].append(item)
-    found: list[tuple[float, list[pytest.Item]]] = []
-    for waits in (True, False):
-        names = [name for name in files if (name.split("/")[0] in WAITING) is waits]
-        names.sort(key=lambda name: LONG.index(name) if name in LONG else len(LONG))
-        found += [((place + 0.5) / len(names), files[name]) for place, name in enumerate(names)]
-    return [item for _, tests in sorted(found, key=lambda each: each[0]) for item in tests]
+def _long_first(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests by file, those of long files first."""
+    rank = {f"tests/{name}": place for place, name in enumerate(LONG)}
+    return sorted(items, key=lambda item: rank.get(item.location[0], len(LONG)))
 
 
 def pytest_collection_finish() -> None:

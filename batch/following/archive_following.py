@@ -114,6 +114,12 @@ class ArchiveFollowing:
         """Return the digests of the followed rules."""
         return {(each.pack, each.rule): each.rule_digest for each in self._chain.risks.values()}
 
+    @property
+    def drifted(self) -> frozenset[RuleName]:
+        """Return the rules that have drifted, once all sessions are followed."""
+        rules = ((rule.follower.risks, rule.tally) for rule in self._rules)
+        return frozenset((risks.pack, risks.rule) for risks, tally in rules if tally.has_drifted())
+
     def figures(self, sessions: WarnedSessions) -> dict[RuleName, WarningFigures]:
         """Return the figures of all that was followed, given the sessions with crossings and verdicts."""
         found: dict[RuleName, WarningFigures] = {}

@@ -16,6 +16,7 @@ from ...rules.engine.judge import Judged
 from ...rules.engine.sessions import Clock
 from ...rules.model.arrays import I64
 from ..evidence.bundle import RISK, VERDICTS, SessionName
+from ..evidence.risk_lines import with_drift
 from ..evidence.sorted_lines import SortedLines
 from ..findings.waiving import RuleName
 from ..prepare.options import AuditOptions
@@ -102,8 +103,9 @@ class FollowedCrossings:
 
     def _written(self, out: BinaryIO) -> Iterator[CrossedSession]:
         """Write the lines, and yield the sessions."""
+        drifted = self.following.drifted
         for session, text in self.lines.merged():
-            out.write(text)
+            out.write(with_drift(text, drifted) if drifted else text)
             yield session
 
     def _add_lines(self, found: BucketCrossings) -> None:

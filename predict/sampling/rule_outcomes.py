@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import polars as pl
+
 from ...rules.engine.judge import CompiledRules
 from ...rules.engine.status import event_labels, label_runs, status_of
 from ...rules.engine.stepper import RuleEvent, RuleRun
@@ -18,13 +20,13 @@ class RuleOutcome:
 
     It is violated where one of them has a verdict against the agent, in any slice. `is_stopped` is true where
     the rule became unjudged before the horizon, and `is_unmet` where it would be unmet if the session closed
-    after the last event. The rule had stepped on `place` events before.
+    after the last event, None where that would be unjudged. The rule had stepped on `place` events before.
     """
 
     seen: int
     violated: bool = False
     is_stopped: bool = False
-    is_unmet: bool = False
+    is_unmet: bool | None = False
     place: int = 0
 
     def within(self, events: int, *, closed: bool) -> bool | None:
@@ -35,7 +37,7 @@ class RuleOutcome:
         """
         if self.seen >= events:
             return self.violated
-        if self.is_stopped or not closed:
+        if self.is_stopped or not closed or self.is_unmet is None:
             return None
         return self.violated or self.is_unmet
 
@@ -49,8 +51,15 @@ def rule_outcomes(
     """
     if not events:
         return [RuleOutcome(0)] * len(compiled.rules)
+    return labelled_outcomes(compiled, event_labels(compiled, events), before, within)
+
+
+def labelled_outcomes(
+    compiled: CompiledRules, labels: pl.DataFrame, before: int, within: int
+) -> list[RuleOutcome | None]:
+    """Return the outcomes as `rule_outcomes` does, of events with known labels; there is one at least."""
     found: list[RuleOutcome | None] = [None] * len(compiled.rules)
-    for number, run, reads in label_runs(compiled, event_labels(compiled, events)):
+    for number, run, reads in label_runs(compiled, labels):
         place = sum(bool(run.step(read)) for read in reads[:before])
         if not has_stopped(run):
             found[number] = _outcome(run, reads[before:], within, place)
@@ -69,9 +78,11 @@ def _outcome(run: RuleRun, reads: Sequence[RuleEvent], within: int, place: int) 
         if seen == within:
             break
         steps = run.step(read)
-        seen += bool(steps)
         violated |= any(each.is_reported and each.step.verdict is Verdict.VIOLATED for each in steps)
         if run.unjudged is not None:
+            # The event shows nothing of the horizon.
             return RuleOutcome(seen, violated, is_stopped=True, place=place)
-    is_unmet = any(each.closing is Verdict.UNMET for each in status_of(run))
+        seen += bool(steps)
+    closings = {each.closing for each in status_of(run)}
+    is_unmet = True if Verdict.UNMET in closings else None if Verdict.UNJUDGED in closings else False
     return RuleOutcome(seen, violated, is_unmet=is_unmet, place=place)

@@ -335,18 +335,17 @@ class SessionAssembler:
         ordinal = self.seen[-1].add_equal(digest)
         if claim.place is not None and now.caller is None:
             now.caller = key
-        self._note_call(claim)
+        if claim.kind in _OF_TOOLS and claim.call_id is not None:
+            self._note_call(claim, claim.call_id)
         named = event_id(self.session_id, now.time, claim.kind, content, ordinal)
         return _event(claim, candidate, occurrence=now.time, seq=now.seq, late=late, event_id=named)
 
-    def _note_call(self, claim: Claim) -> None:
-        """Remember an open call with an id, or forget it at its result."""
-        if claim.kind not in _OF_TOOLS or claim.call_id is None:
-            return
+    def _note_call(self, claim: Claim, call_id: str) -> None:
+        """Remember an open call with that id, or forget it at its result."""
         if claim.kind is Kind.TOOL_RESULT:
             # A call is answered once; a further result with its id answers no known call.
             for seen in self.seen:
-                seen.drop_call(claim.call_id)
+                seen.drop_call(call_id)
         else:
             remember_call(self.seen, claim)
 

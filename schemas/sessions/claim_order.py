@@ -77,8 +77,9 @@ def in_order(
     if len(items) == 1 and not histories:
         yield from items
         return
-    items.sort(key=place_of)
-    places = [*map(place_of, items)]
+    found = [*map(place_of, items)]
+    order = sorted(range(len(items)), key=found.__getitem__)
+    items, places = [items[at] for at in order], [found[at] for at in order]
     waiting = sorted(((_begin(each), key, each) for key, each in histories), reverse=True)
     at = 0
     while at < len(items) or waiting:

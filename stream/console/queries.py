@@ -13,12 +13,14 @@ from pathlib import Path
 
 import msgspec
 
+from ...predict.drift.detectors import by_rule
 from ...predict.following.followed_session import FollowedSession
 from ...schemas.event import Event, Kind
 from ...schemas.instrumentations.census import SpanCensus
 from ...schemas.records.risk_crossing import RiskLevel
 from ...schemas.records.verdict_record import VerdictRecord, decode_verdict
 from ...schemas.verdict import Severity, Verdict
+from ..messages.drift_state import decode_detectors
 from ..messages.session_state import followed_in
 from .filters import SqlCondition, joined
 from .rates import SessionCounts
@@ -199,6 +201,13 @@ def warnings(
 
 _CROSSING_FIELDS = tuple(CrossingRow.__dataclass_fields__)
 _CROSSED = f"SELECT {', '.join(_CROSSING_FIELDS)} FROM crossing"
+
+
+def drifted(db: sqlite3.Connection, chain: str) -> frozenset[tuple[str, str]]:
+    """Return the packs and ids of the rules that have drifted from a chain; none in an archive."""
+    row = db.execute("SELECT value FROM fact WHERE name = 'drift'").fetchone()
+    found = {} if row is None else by_rule([decode_detectors(row[0])], chain)
+    return frozenset(rule for rule, drift in found.items() if drift.is_firing)
 
 
 def followed(db: sqlite3.Connection, session_id: str) -> FollowedSession | None:

@@ -48,8 +48,10 @@ class PredictOptions:
         return partial(followed_if_any, read_chain(self.predict), above=self.above)
 
 
-def predict_options() -> Callable[[F], F]:
-    """Return the options `--predict` and `--above`: the PredictOptions `predicting`."""
+def predict_options(
+    text: str = "Follow the risks of the chain, and write their crossings to risk.jsonl.",
+) -> Callable[[F], F]:
+    """Return the options `--predict`, with this help, and `--above`: the PredictOptions `predicting`."""
     return grouped_options(
         "predicting",
         PredictOptions,
@@ -57,7 +59,7 @@ def predict_options() -> Callable[[F], F]:
             "--predict",
             type=click.Path(path_type=Path, exists=True, file_okay=False),
             metavar="CHAIN",
-            help="Follow the risks of the chain, and write their crossings to risk.jsonl.",
+            help=text,
         ),
         click.option(
             "--above",

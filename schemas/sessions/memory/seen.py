@@ -28,6 +28,8 @@ CARRIED_CHARS_MAX = 30_000
 """Characters of a call's arguments that its result carries: an event then fits where its span did."""
 NAME_CHARS_MAX = 1_000
 """Characters of a call's id and tool together beyond which the call is not remembered for its result."""
+_CALL, _RESULT = Kind.TOOL_CALL, Kind.TOOL_RESULT
+"""Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
 
 
 class SeenCounts(msgspec.Struct, array_like=True):
@@ -235,18 +237,19 @@ def claim_use(
     Return the time of the event that already states it, None where there is none, and the use.
     """
     claimed = claimed_use(claim, candidate, key)
-    known = [use for occurrence in seen for use in occurrence.uses.values()]
-    use = matching_use(known, claimed, claim.kind)
+    is_only = len(seen) == 1
+    known = [*seen[0].uses.values()] if is_only else [use for each in seen for use in each.uses.values()]
+    use = matching_use(known, claimed, claim.kind) if known else None
     if use is None:
         use, owner = claimed, seen[0]
         owner.add_use(use)
         if len(owner.uses) > WAITING_MAX:
             owner.drop_use(next(iter(owner.uses.values())))
     else:
-        owner = next(occurrence for occurrence in seen if occurrence.uses.get(use.number) is use)
+        owner = seen[0] if is_only else next(each for each in seen if each.uses.get(use.number) is use)
         owner.change_use(use)
         join(use, claimed)
-    if claim.kind is Kind.TOOL_CALL:
+    if claim.kind is _CALL:
         before = use.called
         if before is None:
             use.called, use.nested, use.known = claim.time, candidate.nested, max(use.known, candidate.end)
@@ -275,7 +278,7 @@ def completed_by_call(seen: Iterable[SeenClaims], claim: Claim) -> Claim:
 
     Arguments beyond `CARRIED_CHARS_MAX` are left out, and the content is then absent.
     """
-    if claim.kind is not Kind.TOOL_RESULT or (claim.tool is not None and claim.args is not None):
+    if claim.kind is not _RESULT or (claim.tool is not None and claim.args is not None):
         return claim
     for occurrence in seen:
         if claim.call_id not in occurrence.calls:
@@ -299,7 +302,7 @@ def completed_by_use(
     The call's name replaces a name with the tool's plugin before it. Nothing is taken from a span that ends
     after the result's, since it may not have come yet.
     """
-    if claim.kind is not Kind.TOOL_RESULT or use.known > candidate.end:
+    if claim.kind is not _RESULT or use.known > candidate.end:
         return claim, candidate
     if use.called is not None and use.nested != candidate.nested:
         candidate = msgspec.structs.replace(candidate, nested=use.nested)

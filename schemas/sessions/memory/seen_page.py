@@ -20,7 +20,7 @@ UNREFERENCED_MIN = 256
 """Entries of pages that nothing needs, before all pages are merged."""
 
 
-class SeenMessage(NamedTuple):
+class SeenMessage(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """The last span with a message: its start and end and whether it failed; and the time of the event."""
 
     start: int

@@ -19,7 +19,6 @@ UNLINKED = ""
 """The run of a claim in a candidate that has only one half of the run."""
 _AFTER_PLUGIN = "-"
 _CALL, _RESULT = Kind.TOOL_CALL, Kind.TOOL_RESULT
-_HALVES = (_CALL, _RESULT)
 _TRUNCATED = Content.TRUNCATED
 """Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
 _ITEMS = ("fc_", "ctc_")
@@ -81,11 +80,15 @@ def claimed_use(claim: Claim, candidate: Candidate, key: str) -> ToolUse:
     elif claim.place is not None:
         use.answered, use.result = claim.time, _result(claim)
     else:
-        halves = [half for half in candidate.claims if half.place is None and half.kind in _HALVES]
-        calls = [half for half in halves if half.kind is _CALL]
-        results = [half for half in halves if half.kind is _RESULT]
-        call, result = calls[-1] if calls else claim, results[-1] if results else claim
-        use.run = key if calls and results else UNLINKED
+        call = result = None
+        for half in candidate.claims:
+            if half.place is None:
+                if half.kind is _CALL:
+                    call = half
+                elif half.kind is _RESULT:
+                    result = half
+        use.run = UNLINKED if call is None or result is None else key
+        call, result = call or claim, result or claim
         use.began, use.ended, use.result = call.time, result.time, _result(result)
         use.is_ended = not is_call
     use.lacks_id = use.call_id is None
@@ -110,10 +113,12 @@ def matching_use(uses: Sequence[ToolUse], claimed: ToolUse, kind: Kind) -> ToolU
     if claimed.asked is not None:
         return min(_asked(uses, claimed), key=lambda use: use.began, default=None)
     if claimed.answered is not None:
-        fitting = _answered(uses, claimed)
+        fitting = [*_answered(uses, claimed)]
     else:
-        fitting = _ran(uses, claimed) if kind is Kind.TOOL_CALL else _returned(uses, claimed)
-    return max(fitting, key=lambda use: _nearness(use, claimed), default=None)
+        fitting = [*(_ran(uses, claimed) if kind is _CALL else _returned(uses, claimed))]
+    if len(fitting) < 2:
+        return fitting[0] if fitting else None
+    return max(fitting, key=lambda use: _nearness(use, claimed))
 
 
 def join(use: ToolUse, claimed: ToolUse) -> None:
@@ -125,12 +130,13 @@ def join(use: ToolUse, claimed: ToolUse) -> None:
     use.is_ended = use.is_ended or claimed.is_ended
     use.lacks_id = use.lacks_id or claimed.lacks_id
     use.answered = claimed.answered if use.answered is None else use.answered
-    known, added = (use.call_id, use.tool, use.args), (claimed.call_id, claimed.tool, claimed.args)
-    if any(text is None and new is not None for text, new in zip(known, added, strict=True)):
-        use.known = max(use.known, claimed.known)
-    use.call_id = claimed.call_id if use.call_id is None else use.call_id
-    use.tool = claimed.tool if use.tool is None else use.tool
-    use.args = claimed.args if use.args is None else use.args
+    if use.call_id is None or use.tool is None or use.args is None:
+        known = use.call_id, use.tool, use.args
+        use.call_id = claimed.call_id if use.call_id is None else use.call_id
+        use.tool = claimed.tool if use.tool is None else use.tool
+        use.args = claimed.args if use.args is None else use.args
+        if known != (use.call_id, use.tool, use.args):
+            use.known = max(use.known, claimed.known)
     use.result = claimed.result if use.result is None else use.result
 
 

@@ -104,6 +104,7 @@ def test_only_sessions_in_the_period_are_learned(archive: Path) -> None:
     assert chain(archive, "chain")["sessions"] == 120
 
 
+@pytest.mark.slow
 def test_impossible_pairs_need_a_smoothing_and_must_not_occur(archive: Path) -> None:
     """A file of pairs is read; a pair that the archive has, and what is no pair, are errors."""
     file = archive.parent / "pairs.json"

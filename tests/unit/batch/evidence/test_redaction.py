@@ -132,6 +132,7 @@ def test_a_redacted_bundle_is_verified(desk: Path, name: str) -> None:
     assert set(redaction["fields"]) == fields | ({"session_id"} if name == "sessionless" else set())
 
 
+@pytest.mark.slow
 def test_equal_values_stay_equal(desk: Path) -> None:
     """An order has one replacement in all sessions; equal texts of different events have different ones."""
     before, after = (bundle_lines(desk / name) for name in ("bundle", "redacted"))
