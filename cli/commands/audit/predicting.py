@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,6 +14,7 @@ from ...options import NumberType, grouped_options
 from ..predict.reading import followed_by, read_chain
 
 if TYPE_CHECKING:
+    from ....batch.audit.as_judged import FollowRules
     from ....predict.following.followed_chain import FollowedChain
     from ....rules.model.rule import RuleSet
 
@@ -26,18 +28,24 @@ class PredictOptions:
     predict: Path | None
     above: float | None
 
-    def check(self, *, as_judged: bool = False) -> None:
-        """Raise a usage error if the options contradict each other or the other options of an audit."""
+    def check(self) -> None:
+        """Raise a usage error if the options contradict each other."""
         if self.predict is None and self.above is not None:
             raise click.UsageError("--above requires --predict.")
-        if self.predict is not None and as_judged:
-            raise click.UsageError("--predict excludes --as-judged.")
 
     def chain(self, rule_set: RuleSet) -> FollowedChain | None:
         """Return the chain as it is followed, and report the rules without a risk or a threshold."""
         if self.predict is None:
             return None
         return followed_by(read_chain(self.predict), rule_set, self.above)
+
+    def follow(self) -> FollowRules | None:
+        """Return the function that returns the chain for one of an archive's rule sets."""
+        if self.predict is None:
+            return None
+        from ....predict.following.followed_chain import followed_if_any
+
+        return partial(followed_if_any, read_chain(self.predict), above=self.above)
 
 
 def predict_options(
