@@ -7,7 +7,12 @@ READY := $(VENV)/.ready
 LOOPS := $(shell grep -rlE '^@(njit|compiled)$$' --include='*.py' schemas rules archive batch stream)
 KAFKA := .kafka
 COLLECTOR := .collector
-WORKERS ?= 3
+TEXTWORLD := .textworld
+WORKERS ?= 2
+# Their tests mostly wait, for brokers, processes and browsers.
+WAITING_TESTS := tests/kafka tests/serve tests/browser tests/docker
+SEVERAL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+EVERY_DAY := not alone and not exhaustive and not collector and not frameworks and not storm
 FAST_TESTS := tests/unit tests/snapshots tests/conformance tests/kafka/test_client_contract.py
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -15,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo pipeline check lint types fast test alone loops kafka soak kills bench papers exhaustive generated lock clean pictures test-collector test-frameworks test-storm
+.PHONY: help setup demo pipeline check lint types quick-types fast test waiting computing alone loops kafka soak kills bench papers exhaustive generated lock clean pictures test-collector test-frameworks test-storm
 
 help: ## show these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,28 +42,38 @@ demo: setup ## simulate a support bot's sessions, audit them, say what was found
 pipeline: setup kafka ## the Kafka pipeline with the simulated bot in it: what it finds, the spike's alert; under 90 s
 	@$(BIN)/python -m tracline.examples.pipeline
 
-check: setup ## lint, format, types, fast tests: under 2 minutes
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint types fast
+check: setup ## lint, format, types by Pyrefly, fast tests: under a minute
+	@$(MAKE) --no-print-directory lint quick-types fast
 
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
+# Seconds, where Pyright takes most of a minute; it finds most of what Pyright finds.
+quick-types: setup
+	$(BIN)/pyrefly check --min-severity warn
+
 # Most of what it allocates is garbage soon: with more room for that it is collected less often.
-types: setup
+types: quick-types ## types by Pyrefly and, more strictly, by Pyright; continuous integration runs both
 	NODE_OPTIONS=--max-semi-space-size=64 $(BIN)/pyright
 
-# One process: the other processor checks the types, and each further process would collect the tests again.
 fast: setup
-	$(BIN)/python -m pytest $(FAST_TESTS) -m "not slow and not exhaustive"
+	$(BIN)/python -m pytest -n 2 $(FAST_TESTS) -m "not slow and not exhaustive"
 
-test: setup loops ## every test, with the time each folder took against its budget, by WORKERS=3 processes
+test: setup loops ## every test, with the time each folder took against its budget
 	-@$(MAKE) --no-print-directory kafka
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not alone and not exhaustive and not collector and not frameworks and not storm"
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target waiting computing
 	@$(MAKE) --no-print-directory alone
 
+waiting: setup ## the tests of `make test` that wait for brokers, processes and browsers, by WORKERS=2 processes
+	$(BIN)/python -m pytest -o cache_dir=.pytest_cache/$@ $(SEVERAL) $(WAITING_TESTS) -m "$(EVERY_DAY)"
+
+# Computing gives way: what a waiting test waits for must not wait for a processor, too.
+computing: setup ## all others, by WORKERS=2 processes of low priority
+	nice -n 10 $(BIN)/python -m pytest -o cache_dir=.pytest_cache/$@ $(SEVERAL) tests $(WAITING_TESTS:%=--ignore=%) -m "$(EVERY_DAY)"
+
 alone: setup ## the tests that need the machine for themselves; `make test` runs them, too
-	$(BIN)/python -m pytest $$(grep -rl --include='test_*.py' 'mark\.alone' tests) -m alone
+	$(BIN)/python -m pytest -o cache_dir=.pytest_cache/$@ $$(grep -rl --include='test_*.py' 'mark\.alone' tests) -m alone
 
 loops: $(VENV)/.loops ## compile the product's loops, once for all processes of a test run
 
@@ -104,8 +119,15 @@ exhaustive: setup ## the differential sets that are too large for every day
 bench: setup ## the measurements in benchmarks/, one after another; EVENTS=10000000 for their full size
 	@for bench in $$(grep -lr __main__ benchmarks --include=*.py | sort); do echo "== $$bench"; PYTHONPATH=. $(BIN)/python $$bench $(EVENTS) || exit; done
 
-papers: setup ## the papers' figures of prediction, computed again into docs/papers.md: MODEL=URL of a model to ask
-	$(BIN)/python -m tracline.examples.papers docs/papers.md $(MODEL)
+papers: setup $(TEXTWORLD)/facts.json ## the papers' figures of prediction, computed again into docs/papers.md: MODEL=URL of a model to ask
+	$(BIN)/python -m tracline.examples.papers docs/papers.md $(TEXTWORLD)/facts.json $(MODEL)
+
+# A game of TextWorld, which has a Python environment of its own; its program must admit the same commands.
+$(TEXTWORLD)/facts.json: examples/papers/environments/game_facts.py
+	test -x $(TEXTWORLD)/bin/python || $(PYTHON) -m venv $(TEXTWORLD)
+	$(TEXTWORLD)/bin/python -m pip install --quiet textworld==1.7.0
+	$(TEXTWORLD)/bin/tw-make tw-cooking --recipe 4 --take 4 --cook --cut --open --go 6 --seed 3 --force --output $(TEXTWORLD)/game.z8
+	$(TEXTWORLD)/bin/python $< $(TEXTWORLD)/game.json $@ $(TEXTWORLD)/game.z8
 
 pictures: setup ## take the pictures of the README with Chromium: the demo's report, and the console
 	$(BIN)/python -m tests.browser.pictures
@@ -125,5 +147,5 @@ lock: setup ## write constraints.txt and the image's part of it again: newest ve
 	  --output-file docker/requirements.txt pyproject.toml
 
 clean: ## remove .venv, caches and what the demo made
-	rm -rf $(VENV) $(KAFKA) $(COLLECTOR) .frameworks .storm build dist tracline-demo *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(KAFKA) $(COLLECTOR) $(TEXTWORLD) .frameworks .storm build dist tracline-demo *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -116,7 +116,9 @@ def _only(
         return replace(found, stamps=found.stamps - shifts[inside], slots=inside)
 
     owners = new_slots[np.searchsorted(bounds, judged.slice_places, side="right") - 1]
-    slice_places = np.where(owners < 0, 0, judged.slice_places - shifts[owners]) if len(slots) else owners
+    slice_places = owners.astype(np.int64)
+    if len(slots):
+        slice_places = np.where(owners < 0, 0, judged.slice_places - shifts[owners])
     return replace(
         judged,
         labelled=judged.labelled.select(ROW, *names)[judged.order.rows[places]],

@@ -50,7 +50,7 @@ class EventTexts(NamedTuple):
 
 
 class CrossingLines:
-    """The lines of a rule's crossings, byte for byte those of `encode_crossing`."""
+    """The lines of a rule's crossings, byte for byte those of `encode_crossing`, without drift."""
 
     def __init__(self, rule: CrossedRule) -> None:
         self._rule = {name: json_text(value).decode() for name, value in rule._asdict().items()}
@@ -81,7 +81,7 @@ class CrossingLines:
         """Return the parts between the fields of the event, and the end of the text that the id hashes."""
         rule, numbers = self._rule, _numbers(risk)
         return (
-            f',"basis":{numbers["basis"]},"chain":{rule["chain"]},"event_id":',
+            f',"basis":{numbers["basis"]},"chain":{rule["chain"]},"drift":false,"event_id":',
             f',"high":{numbers["high"]},"history":',
             '","late":',
             f',"level":"{level.value}","low":{numbers["low"]},"occurrence":',

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +30,13 @@ class _WithId(msgspec.Struct):
     id: str
 
 
+class _OfRule(msgspec.Struct):
+    """The rule that a line names."""
+
+    pack: str
+    rule: str
+
+
 def crossing_key(crossing: RiskCrossing) -> CrossingKey:
     """Return the crossing's sort key."""
     return CrossingKey(
@@ -47,6 +54,23 @@ def crossing_key(crossing: RiskCrossing) -> CrossingKey:
 def crossing_line(crossing: RiskCrossing) -> tuple[CrossingKey, bytes]:
     """Return the crossing's sort key, and its line of canonical JSON."""
     return crossing_key(crossing), encode_crossing(crossing) + b"\n"
+
+
+def with_drift(lines: bytes, drifted: Container[tuple[str, str]]) -> bytes:
+    """Return lines of crossings, with drift in those of the packs and ids that have drifted."""
+    return b"".join(
+        _drifted(line) if _rule_of(line) in drifted else line for line in lines.splitlines(keepends=True)
+    )
+
+
+def _rule_of(line: bytes) -> tuple[str, str]:
+    found = msgspec.json.decode(line, type=_OfRule)
+    return found.pack, found.rule
+
+
+def _drifted(line: bytes) -> bytes:
+    # A string has no quotes that are not escaped, so nothing else reads so.
+    return line.replace(b'"drift":false', b'"drift":true', 1)
 
 
 def read_crossings(path: Path) -> Iterator[tuple[str, RiskCrossing]]:

@@ -16,6 +16,7 @@ from ...rules.engine.judge import Judged
 from ...rules.engine.sessions import Clock
 from ...rules.model.arrays import I64
 from ..evidence.bundle import RISK, VERDICTS, SessionName
+from ..evidence.risk_lines import with_drift
 from ..evidence.sorted_lines import SortedLines
 from ..findings.waiving import RuleName
 from ..prepare.options import AuditOptions
@@ -68,6 +69,8 @@ class FollowedCrossings:
         """Follow the sessions of a bucket that has all columns."""
         found = self.following.follow(judged, self.clock, (*EVENT_COLUMNS, *LATE_COLUMNS))
         self._add_lines(found)
+        for session in self.following.unfollowed(judged):
+            self.lines.add(session, b"")
 
     def add_rows(self, judged: Judged, row: str, read: ReadRows) -> None:
         """Follow the sessions of a bucket whose other columns are to be read by the number in a column."""
@@ -95,13 +98,14 @@ class FollowedCrossings:
         Return the figures of the rules, and the risks of the chosen sessions.
         """
         with (work / RISK).open("wb") as crossings, (work / VERDICTS).open("rb") as verdicts:
-            found = warned_sessions(self._written(crossings), verdicts)
+            found = warned_sessions(self._written(crossings), verdicts, self.following.digests)
         return FollowedArchive(self.following.figures(found), self.following.courses(chosen))
 
     def _written(self, out: BinaryIO) -> Iterator[CrossedSession]:
         """Write the lines, and yield the sessions."""
+        drifted = self.following.drifted
         for session, text in self.lines.merged():
-            out.write(text)
+            out.write(with_drift(text, drifted) if drifted else text)
             yield session
 
     def _add_lines(self, found: BucketCrossings) -> None:

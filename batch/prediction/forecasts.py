@@ -13,8 +13,9 @@ from ...predict.chain.over_archive import OverArchive
 from ...predict.counting.watched_rules import WatchedRules
 from ...predict.error import PredictError
 from ...predict.sampling.forecasts import Forecast, ForecastScores, ScoredForecast, forecast_scores
-from ...predict.sampling.rule_outcomes import rule_outcomes
+from ...predict.sampling.rule_outcomes import labelled_outcomes
 from ...rules.engine.judge import CompiledRules
+from ...rules.engine.status import event_labels
 from ...rules.model.arrays import F64
 from ...schemas.time import rfc3339
 from ..prepare.options import AuditOptions
@@ -103,9 +104,11 @@ def _outcomes(
     groups: dict[tuple[int, int], list[Forecast]] = {}
     for each in forecasts:
         groups.setdefault((each.at, each.within), []).append(each)
+    labels = event_labels(compiled, occurrence.events) if groups else None
     for (at, within), made in groups.items():
         before = sum(event.seq <= at for event in occurrence.events)
-        found = rule_outcomes(compiled, occurrence.events, before, within)
+        assert labels is not None
+        found = labelled_outcomes(compiled, labels, before, within)
         for each in made:
             outcome = found[rules[each.pack, each.rule]]
             if outcome is None:

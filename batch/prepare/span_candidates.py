@@ -49,7 +49,7 @@ class _TraceEntry:
     @property
     def trace_id(self) -> str:
         """Return the id of the trace."""
-        content = self.record or (self.span and self.span.reading)
+        content = self.record or (self.span.reading if self.span else None)
         assert content is not None, "an entry is a span or a log record"
         return content.trace_id
 

@@ -50,7 +50,7 @@ VERDICT: Final[FieldShape] = {
     "witness": {"events": [_WITNESS_EVENT], "history": [_WITNESS_PAST], "truncated": OPEN},
 }
 CROSSING: Final[FieldShape] = {
-    **_open("agent basis chain high history late level low occurrence pack risk rule rule_digest seq"),
+    **_open("agent basis chain drift high history late level low occurrence pack risk rule rule_digest seq"),
     **_open("sessions severity threshold time within"),
     "event_id": FieldClass.EVENT_ID,
     "id": FieldClass.ID,
@@ -94,7 +94,7 @@ SOURCE_FIELDS: Final[FieldShape] = {
     "paths": [FieldClass.PATH],
 }
 SUMMARY_FIELDS: Final[FieldShape] = {
-    **_open("never_true population rule_sets rules selection"),
+    **_open("followed never_true population rule_sets rules selection"),
     # A likely mistake may be a word of an argument's values.
     "likely_mistakes": [
         {

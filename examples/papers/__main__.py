@@ -1,6 +1,7 @@
-"""`python -m tracline.examples.papers PAGE [MODEL]` computes the papers' figures and writes the page.
+"""`python -m tracline.examples.papers PAGE GAME [MODEL]` computes the papers' figures and writes the page.
 
-MODEL is the address of an OpenAI-compatible model, which is asked as well.
+GAME is the game of TextWorld that `environments/game_facts.py` writes. MODEL is the address of an
+OpenAI-compatible model, which is asked as well.
 """
 
 from __future__ import annotations
@@ -11,4 +12,4 @@ from pathlib import Path
 from .page import page
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(page(sys.argv[2] if len(sys.argv) > 2 else None))
+    Path(sys.argv[1]).write_text(page(Path(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else None))

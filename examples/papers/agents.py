@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from ...rules.model.arrays import F64, Mask
-from .environments import Action, Environment, MachineStates, RuleMonitor, State
+from .environments.environment import Action, Environment, MachineStates, RuleMonitor, State
 
 
 class Situation(NamedTuple):

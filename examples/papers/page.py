@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from random import Random
 
 from ...predict.estimation.sample_size import pac_local
@@ -11,11 +12,13 @@ from .agents import Forgetful, Player, Policy, uniform
 from .asking import asking
 from .calibration import brier_skill
 from .enforcement import THRESHOLDS, enforced
-from .environments import Environment, RuleMonitor
-from .household import Household
+from .environments.cooking_game import CookingGame
+from .environments.environment import Environment, RuleMonitor
+from .environments.household import Household
+from .environments.recipe import Recipe
 from .prevention import PROPOSALS, RUNS, SAMPLES, STEPS, THRESHOLD, WITHIN, violations_a_step
 from .pro2guard import FORK_AND_MICROWAVE, LEFT_TURN, CountedChain
-from .recipe import Recipe
+from .warning import PACK, SESSIONS, desk_rules, sample_sizes, warning_in_advance
 
 POLICIES: Sequence[tuple[str, Policy]] = (("random", uniform), ("forgetful", Forgetful()))
 ENVIRONMENTS: Sequence[tuple[str, Environment]] = (("Household", Household()), ("Recipe", Recipe()))
@@ -31,9 +34,18 @@ INTERVENTIONS = (
 )
 
 
-def page(model: str | None = None) -> str:
-    """Return the page; `model` is the address of a model to ask as well."""
-    parts = (_introduction(), pro2guard(), _enforcement(), _trac(), asking(model), _left_out())
+def page(game: Path, model: str | None = None) -> str:
+    """Return the page; `game` is that of TextWorld, `model` the address of a model to ask as well."""
+    environments = (*ENVIRONMENTS, ("TextWorld", CookingGame(game)))
+    parts = (
+        _introduction(),
+        pro2guard(),
+        _desk(),
+        _enforcement(),
+        _trac(environments),
+        asking(model),
+        _left_out(),
+    )
     return "\n".join([*(line for part in parts for line in part), ""])
 
 
@@ -82,12 +94,6 @@ def pro2guard() -> Iterator[str]:
     yield from ("", "## Pro2Guard, the sample-size rule", "")
     for text, chain in (("figure 1", fork), ("table 2", LEFT_TURN)):
         yield f"- {text}: {_pac(chain)}"
-    yield ""
-    yield (
-        "No state of either chain reaches even the local bound H*, so nothing is claimed from it."
-        if not any(_states_with_enough(chain) for chain in (fork, LEFT_TURN))
-        else "States that reach H* still lack the factor (1.1 B)^2 of the rule."
-    )
 
 
 def _figure_1_readings() -> Iterator[str]:
@@ -125,6 +131,25 @@ def _pac(chain: CountedChain) -> str:
     return f"{len(chain.states)} states, {left} of them ever left; H* is reached in {named}."
 
 
+def _desk() -> Iterator[str]:
+    rules = desk_rules()
+    yield f"- the chains of `{PACK}`, learned from {SESSIONS:,} sessions of the simulated support desk:"
+    yield f"  {sample_sizes(rules)}"
+    yield ""
+    yield "What reaches H* still lacks the factor (1.1 B)^2 of the rule."
+    yield from ("", "## Pro2Guard, table 1: the warning in advance", "")
+    yield "The paper's table needs its driving simulator; here the same desk takes its place, in events."
+    yield "The warning is the first event at which the risk within five events is at least the threshold."
+    yield "The threshold is the greatest of which at most a tenth of violating sessions is missed, at 95 %."
+    yield "The figures are of the sessions held out; the lead is its median, with the quartiles."
+    yield ""
+    header = ["rule", "threshold", "violating, warned", "others, warned", "events before the violation"]
+    yield from _table(header, warning_in_advance(rules))
+    yield ""
+    yield "A rule without a row had fewer than 29 violating sessions, which guarantee no threshold."
+    yield "Where nearly all others are warned, too, little before the violation shows that it will come."
+
+
 def _enforcement() -> Iterator[str]:
     player = _player(Household(), Forgetful(0.05))
     yield from ("", "## Pro2Guard, table 3: unsafe and completed runs", "")
@@ -159,7 +184,7 @@ def _enforcement() -> Iterator[str]:
     )
 
 
-def _trac() -> Iterator[str]:
+def _trac(environments: Sequence[tuple[str, Environment]]) -> Iterator[str]:
     yield from ("", "## TRAC, figures 1 and 2: violations by intervention", "")
     yield "TRAC publishes pictures and no numbers, of language models that are not at hand here."
     yield "Its rules are those of its appendix D.2.1, in other words, and the agents have a stated policy:"
@@ -170,7 +195,7 @@ def _trac() -> Iterator[str]:
     yield ""
     players = [
         (f"{name}, {text}", _player(environment, policy))
-        for name, environment in ENVIRONMENTS
+        for name, environment in environments
         for text, policy in POLICIES
     ]
     rows = [
@@ -180,6 +205,10 @@ def _trac() -> Iterator[str]:
     yield from _table(["violations a step", *(name for name, _ in players)], rows)
     yield ""
     yield "Rules 7 to 9 of the recipe conflict: after cheese, tasting and washing leave no step to serve in."
+    yield "TextWorld is one game of it, with six rooms and four ingredients to find, cut and cook."
+    yield "Its actions are those that TextWorld's logic admits; `make papers` compares them with its program."
+    yield "The game goes on after the meal, so that each run has all its steps."
+    yield "Few of its rooms have items, and an agent that leaves the kitchen has little to do wrong."
     yield "A monitor that waits for a risk of 0.5 acts too late where a risk grows from many small ones."
     yield from ("", "## TRAC 4.1: sampled and solved risks", "")
     yield "The Brier skill of a monitor's risks over the rules' rates, on runs without intervention."
@@ -203,10 +232,9 @@ def _skill(player: Player, samples: int | None) -> float:
 
 def _left_out() -> Iterator[str]:
     yield from ("", "## What is not computed here", "")
-    yield "- Pro2Guard's table 1, the warning in advance, needs the driving simulator."
-    yield "  `tracline predict score` prints the lead of warnings on any archive instead."
-    yield "- TRAC's third environment, TextWorld, is a program of its own, which this page does not start."
-    yield "- Pro2Guard's figure 2b, the cost of a check at each step, is not measured here."
+    yield "- Pro2Guard's figure 2b, the cost of a check at each step, depends on the machine:"
+    yield "  `benchmarks/prediction/lookups.py` measures a look-up beside a check by Storm,"
+    yield "  and [performance](performance.md#prediction) has its figures."
     yield "- TRAC's figures of language models need the models that the paper asked."
     yield "- TRAC's table 2 is about judging by models, and not about prediction."
 

@@ -90,7 +90,8 @@ def _rule(rule: RuleToWrite) -> dict[str, object]:
 
 
 def _levels(estimate: NestedEstimate) -> list[dict[str, object]]:
-    return [asdict(level) for level in estimate.levels]
+    levels: list[dict[str, object]] = list(map(asdict, estimate.levels))
+    return levels
 
 
 def _counts(counted: Counted) -> pl.DataFrame:

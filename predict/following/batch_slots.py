@@ -21,8 +21,9 @@ _END = [kind.value for kind in Kind].index(Kind.END.value)
 class BatchSlots:
     """The followed occurrences by slot: session and occurrence, and the state before, None where they begin.
 
-    `rows` are the rows of their events slot by slot, between `bounds`, and `slots` the slot of each. `open`
-    are the slots whose occurrence has not closed.
+    `rows` are the rows of their events slot by slot, between `bounds`, and `slots` the slot of each. `ended`
+    are the slots whose occurrence has closed, with the rows of their ends, and `open` the others that a
+    later batch may continue.
     """
 
     places: tuple[tuple[str, int], ...]
@@ -30,6 +31,7 @@ class BatchSlots:
     rows: I64
     bounds: I64
     slots: I32
+    ended: I64
     open: tuple[int, ...]
 
 
@@ -43,7 +45,7 @@ def batch_slots(
     known: dict[tuple[str, int], int] = {}
     states: list[FollowedSession | None] = []
     last: dict[str, int] = {}
-    ended: set[int] = set()
+    ended: dict[int, int] = {}
     rows: list[int] = []
     slots: list[int] = []
     names: list[str] = labelled["session_id"].to_list()
@@ -61,7 +63,7 @@ def batch_slots(
             states.append(state if continues else None)
         last[name] = slot
         if kind == _END:
-            ended.add(slot)
+            ended[slot] = row
         else:
             rows.append(row)
             slots.append(slot)
@@ -73,12 +75,15 @@ def batch_slots(
         rows=np.array(rows, dtype=np.int64)[order],
         bounds=np.searchsorted(of_rows, np.arange(len(known) + 1)).astype(np.int64),
         slots=of_rows,
-        open=tuple(sorted(set(last.values()) - ended)),
+        ended=np.array(sorted(ended.items()), dtype=np.int64).reshape(-1, 2),
+        open=tuple(sorted(set(last.values()) - ended.keys())),
     )
 
 
 class CarriedRuns:
     """The runs of the slots that go on: `slots` are these, and the other arrays have a row for each.
+
+    `rows` and `texts` have by rule the names of their rows and their last symbols.
 
     Their symbols have numbers below `NO_SYMBOL_YET`, since events of the batch have numbers from 0 on.
     """
@@ -92,6 +97,11 @@ class CarriedRuns:
             bases.append(len(self._texts))
             self._texts += state.symbols
         self._bases = bases
+        texts = [
+            [None if place < 0 else state.symbols[place] for place in state.lasts]
+            for _, state in self._states
+        ]
+        self.texts: list[tuple[str | None, ...]] = list(zip(*texts, strict=True)) if texts else [()] * rules
         shape = len(self._states), rules
         data = b"".join([state.flags for _, state in self._states])
         self.flags: U8 = np.frombuffer(data, dtype=np.uint8).reshape(shape)

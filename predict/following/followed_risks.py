@@ -60,8 +60,9 @@ class FollowedRisks:
             places[self._symbols[each.symbol], self._rows[each.state, each.memory]] = place
         unseen = places[self._symbols.get(UNSEEN, len(symbols))]
         self._places: I32 = np.where(places == NO_RISK, unseen, places).astype(np.int32)
-        # The last value is that of `NO_RISK`.
+        # The last values are those of `NO_RISK`.
         self.values: F64 = np.array([*(each.risk for each in self.contexts), np.nan])
+        self.next_highs: F64 = np.array([*(each.next_high for each in self.contexts), np.nan])
 
     def at(self, place: int) -> ContextRisk | None:
         """Return the context at a place, None where there is no risk."""

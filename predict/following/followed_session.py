@@ -35,7 +35,8 @@ class FollowedSession(msgspec.Struct, array_like=True, frozen=True):
     element for each followed rule. `rows` are names of rows (`RowKey.text`), with `BETWEEN` between them, and
     `symbols` are those of the chain. `lasts` has the place of each rule's last symbol in them, `NO_SYMBOL`
     before its first event, and `flags` a byte for each rule. `slices` has the slices of rules by the place of
-    the rule, and then by value.
+    the rule, and then by value. `agent` is the last one that an event named; states of earlier releases have
+    none.
     """
 
     tables: str
@@ -46,3 +47,4 @@ class FollowedSession(msgspec.Struct, array_like=True, frozen=True):
     flags: bytes
     slices: dict[int, dict[str, FollowedSlice]] = {}
     version: Literal[1] = 1
+    agent: str | None = None

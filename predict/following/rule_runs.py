@@ -9,8 +9,10 @@ import numpy as np
 
 from ...rules.engine.kernel_loop import NO_SLICE, UNKNOWN_SLICE
 from ...rules.model.arrays import I32, U8
+from ..drift.bet_loop import BetMemory
 from .batch_slots import BatchSlots, CarriedRuns
 from .follow_loop import FollowMemory
+from .followed_risks import NO_RISK
 from .followed_session import ABOVE, CUT, STOPPED
 from .follower import begun
 from .rule_tables import RuleTables
@@ -48,10 +50,10 @@ class RuleRuns:
         tables: RuleTables,
         slices: RowSlices | None,
     ) -> None:
-        self._tables, self._carried = tables, carried
+        self._place, self._tables, self._carried = place, tables, carried
         self._count = len(slots.places)
         self._members: dict[tuple[int, str], int] = {}
-        before = [] if slices is None else carried.slices(place)
+        before = self._before = [] if slices is None else carried.slices(place)
         for slot, value, *_ in before:
             self._members[slot, value] = len(self._members)
         self.event_slices: I32 = np.full(len(slots.rows), NO_SLICE, dtype=np.int32)
@@ -78,6 +80,29 @@ class RuleRuns:
     def flags(self) -> U8:
         """Return the flags of each slot's own run."""
         return self._flags(0, self._count) | self.memory.cut.astype(np.uint8) * np.uint8(CUT)
+
+    def bet_memory(self) -> BetMemory:
+        """Return the memory before the batch as betting reads it, with the contexts of runs that go on."""
+        memory, carried = self.memory, self._carried
+        contexts = np.full(len(memory.rows), NO_RISK, dtype=np.int32)
+        if len(carried.slots):
+            contexts[carried.slots] = self._tables.contexts(
+                carried.texts[self._place], carried.rows[self._place]
+            )
+        if self._before:
+            names, symbols = zip(*((name, symbol) for _, _, name, symbol, _ in self._before), strict=True)
+            found = self._tables.contexts(map(carried.text, symbols), names)
+            contexts[self._count : self._count + len(names)] = found
+        return BetMemory(
+            rows=memory.rows.copy(),
+            contexts=contexts,
+            stopped=memory.stopped.copy(),
+            cut=memory.cut.copy(),
+            born=memory.born.copy(),
+            heads=memory.heads.copy(),
+            links=memory.links.copy(),
+            sizes=memory.sizes.copy(),
+        )
 
     def slices(self) -> Iterator[SliceState]:
         """Yield the slices that have begun."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from ...rules.model.arrays import I32, U8
@@ -12,7 +14,7 @@ from ..counting.step_rows import RowKey, StepRows
 from ..counting.symbols import RARE, of_slice
 from ..counting.watched_rules import WatchedRules
 from .follow_loop import FollowTables
-from .followed_risks import ContextRisk, FollowedRisks
+from .followed_risks import NO_RISK, ContextRisk, FollowedRisks
 
 
 class RuleTables:
@@ -36,6 +38,7 @@ class RuleTables:
         self._marks: U8 = np.empty(0, dtype=np.uint8)
         self.texts: list[str] = []
         self._rows: dict[str, int] = {}
+        self._contexts: dict[tuple[str | None, str], int] = {}
         self._names: list[str] = []
         self._built: FollowTables | None = None
 
@@ -96,11 +99,32 @@ class RuleTables:
             )
         return self._built
 
-    def context(self, symbol: str, row: int) -> ContextRisk | None:
-        """Return the risk after an event with that symbol of the chain in a row."""
-        states, memory = self._steps.names()
-        places: I32 = self.risks.places([symbol], [int(states[row])], [memory[row]])
-        return self.risks.at(int(places[0, 0]))
+    @property
+    def closings(self) -> U8:
+        """Return by row the code of the session's end there."""
+        return self._steps.arrays()[2]
+
+    def contexts(self, symbols: Iterable[str | None], names: Iterable[str]) -> list[int]:
+        """Return the place of the risk after each of these symbols in the row of the name beside it."""
+        known, place = self._contexts.get, self.place
+        keys = zip(symbols, names, strict=True)
+        return [place(*key) if (found := known(key)) is None else found for key in keys]
+
+    def place(self, symbol: str | None, name: str) -> int:
+        """Return the place of the risk after a symbol of the chain in the row of that name, or `NO_RISK`."""
+        found = self._contexts.get((symbol, name))
+        if found is None:
+            row, found = self.row(name), NO_RISK
+            if symbol is not None:
+                states, memory = self._steps.names()
+                places: I32 = self.risks.places([symbol], [int(states[row])], [memory[row]])
+                found = int(places[0, 0])
+            self._contexts[symbol, name] = found
+        return found
+
+    def context(self, symbol: str, name: str) -> ContextRisk | None:
+        """Return the risk after an event with that symbol of the chain in the row of that name."""
+        return self.risks.at(self.place(symbol, name))
 
 
 def chain_symbol(

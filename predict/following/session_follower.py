@@ -22,6 +22,8 @@ from ...rules.model.arrays import I32, I64, Mask
 from ...schemas.event import Kind
 from ..counting.labelled_sessions import DistinctEvents
 from ..counting.sequences import SymbolNumbers
+from ..drift.bet_loop import bet_events, bet_on_ends
+from ..drift.event_bets import BatchBets, EventBets, bet_values, no_bets
 from .batch_slots import BatchSlots, CarriedRuns, batch_slots
 from .follow_loop import UP, Crossings
 from .followed_chain import FollowedChain
@@ -40,7 +42,7 @@ from .follower import RuleFollower, follow
 from .rule_runs import RowSlices, RuleRuns, SliceState
 from .rule_tables import RuleTables
 
-FOLLOW_COLUMNS = ("session_id", "occurrence", "seq", "kind", "history")
+FOLLOW_COLUMNS = ("session_id", "occurrence", "seq", "kind", "history", "agent")
 """The columns of a batch beside the labels of a chain's rules."""
 
 _KINDS = tuple(kind.value for kind in Kind)
@@ -78,13 +80,16 @@ class FollowedBatch:
     """The crossings of a batch in the order of rows, rules and values, and the states after it by session.
 
     `occurrences` are those that are followed. A session without an open one has no state. `unseen` are the
-    rows of events with a symbol that the chain lacks.
+    rows of events with a symbol that the chain lacks. `bets` are those of the rules, and `agents` the agents
+    named before their rows, empty without one.
     """
 
     crossings: list[EventCrossing] = field(default_factory=list[EventCrossing])
     occurrences: frozenset[tuple[str, int]] = frozenset()
     states: Mapping[str, FollowedSession] = field(default_factory=dict[str, FollowedSession])
     unseen: tuple[int, ...] = ()
+    bets: BatchBets | None = None
+    agents: tuple[str, ...] = ()
 
 
 class SessionFollower:
@@ -98,7 +103,7 @@ class SessionFollower:
         self.chain, self.rules = chain, tuple(sorted(chain.risks))
         self.tables = _tables_digest(chain, self.rules)
         risks = [chain.risks[rule] for rule in self.rules]
-        self.names = frozenset((each.pack, each.rule) for each in risks)
+        self.names = tuple((each.pack, each.rule) for each in risks)
         self._begin()
 
     def _begin(self) -> None:
@@ -110,6 +115,7 @@ class SessionFollower:
             for rule in self.rules
         ]
         self._tables: list[RuleTables] = [follower.tables() for follower in self._followers]
+        self._values = [bet_values(follower.risks.next_highs) for follower in self._followers]
         self._codes: dict[tuple[bytes, int], int] = {}
         self._unseen: list[bool] = []
 
@@ -136,11 +142,17 @@ class SessionFollower:
         carried = CarriedRuns(slots.states, len(self.rules))
         all_runs: list[RuleRuns] = []
         found: list[tuple[int, Crossings]] = []
+        bets = no_bets(len(self.rules), np.concatenate([slots.rows, slots.ended[:, 1]]))
         for place, (follower, tables) in enumerate(zip(self._followers, self._tables, strict=True)):
             of_key = None if follower.key is None else slices[follower.key]
             runs = RuleRuns(place, slots, carried, tables, of_key)
             events = codes, over, runs.event_slices
             threshold = follower.risks.threshold
+            of_rule = EventBets(self._values[place], bets.gains[place], bets.counts[place])
+            memory = runs.bet_memory()
+            bet_events(spans, events, tables.arrays(), kernel.SLICES_MAX, memory, of_rule)
+            if len(slots.ended):
+                bet_on_ends(slots.ended[:, 0], len(slots.rows), tables.closings, memory, of_rule)
             crossed = follow(tables.arrays(), threshold, spans, events, runs.memory)
             if len(crossed.events):
                 found.append((place, crossed))
@@ -149,9 +161,9 @@ class SessionFollower:
         warned[carried.slots] = carried.flags & WARNED != 0
         crossings = self._crossings(found, slots, all_runs, labelled["history"].to_list(), warned)
         unseen: list[int] = slots.rows[np.array(self._unseen, dtype=np.bool_)[codes]].tolist()
-        return FollowedBatch(
-            crossings, frozenset(slots.places), self._states(slots, all_runs, warned), tuple(unseen)
-        )
+        agents, last = _agents(slots, labelled["agent"].to_list())
+        states = self._states(slots, all_runs, warned, last)
+        return FollowedBatch(crossings, frozenset(slots.places), states, tuple(unseen), bets, agents)
 
     def risks(self, state: FollowedSession) -> Iterator[CurrentRisk]:
         """Yield the risks of a state's rules now: for a rule with slices, that of each slice."""
@@ -164,7 +176,7 @@ class SessionFollower:
             for value, each in named.items():
                 context = None
                 if not (run.flags & CUT or each.flags & STOPPED or each.symbol == NO_SYMBOL):
-                    context = tables.context(state.symbols[each.symbol], tables.row(each.row))
+                    context = tables.context(state.symbols[each.symbol], each.row)
                 is_above = bool(each.flags & ABOVE)
                 named_rule = risks.pack, risks.rule, value
                 yield CurrentRisk(*named_rule, context, risks.within, risks.threshold, is_above)
@@ -236,9 +248,9 @@ class SessionFollower:
         return crossings
 
     def _states(
-        self, slots: BatchSlots, runs: Sequence[RuleRuns], warned: Mask
+        self, slots: BatchSlots, runs: Sequence[RuleRuns], warned: Mask, agents: Sequence[str | None]
     ) -> dict[str, FollowedSession]:
-        """Return the states of the open slots after the batch."""
+        """Return the states of the open slots after the batch; `agents` are the last ones by slot."""
         rows = list(zip(*[each.names for each in runs], strict=True))
         texts = list(zip(*[each.symbols for each in runs], strict=True))
         flags = np.stack([each.flags for each in runs], axis=1) | warned.astype(np.uint8) * np.uint8(WARNED)
@@ -267,8 +279,22 @@ class SessionFollower:
                     for place, states in slices.get(slot, {}).items()
                 },
                 symbols=[text for text in symbols if text is not None],
+                agent=agents[slot],
             )
         return found
+
+
+def _agents(slots: BatchSlots, agents: Sequence[str | None]) -> tuple[tuple[str, ...], list[str | None]]:
+    """Return the agent named before each row and each end, empty without one, and the last one by slot."""
+    last: list[str | None] = [None if state is None else state.agent for state in slots.states]
+    before: list[str] = []
+    rows: list[int] = slots.rows.tolist()
+    of_rows: list[int] = slots.slots.tolist()
+    for row, slot in zip(rows, of_rows, strict=True):
+        before.append(last[slot] or "")
+        last[slot] = agents[row] or last[slot]
+    ended: list[int] = slots.ended[:, 0].tolist()
+    return (*before, *(last[slot] or "" for slot in ended)), last
 
 
 def _tables_digest(chain: FollowedChain, rules: Sequence[int]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import polars as pl
+
 from ...rules.engine.judge import CompiledRules
 from ...rules.engine.status import event_labels, label_runs, status_of
 from ...rules.engine.stepper import RuleEvent, RuleRun
@@ -49,8 +51,15 @@ def rule_outcomes(
     """
     if not events:
         return [RuleOutcome(0)] * len(compiled.rules)
+    return labelled_outcomes(compiled, event_labels(compiled, events), before, within)
+
+
+def labelled_outcomes(
+    compiled: CompiledRules, labels: pl.DataFrame, before: int, within: int
+) -> list[RuleOutcome | None]:
+    """Return the outcomes as `rule_outcomes` does, of events with known labels; there is one at least."""
     found: list[RuleOutcome | None] = [None] * len(compiled.rules)
-    for number, run, reads in label_runs(compiled, event_labels(compiled, events)):
+    for number, run, reads in label_runs(compiled, labels):
         place = sum(bool(run.step(read)) for read in reads[:before])
         if not has_stopped(run):
             found[number] = _outcome(run, reads[before:], within, place)

@@ -92,7 +92,8 @@ class Tableau:
         self._work.spend(2)
         nodes = self._nodes
         args = nodes.args[node]
-        match nodes.kind[node]:
+        kind = nodes.kind[node]
+        match kind:
             case NodeKind.TRUE:
                 return _FULFILLED
             case NodeKind.FALSE:

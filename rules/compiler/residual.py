@@ -182,7 +182,8 @@ class Progression:
     def _progress(self, node: int) -> int:
         r, nodes = self._residuals, self._residuals.nodes
         args = nodes.args[node]
-        match nodes.kind[node]:
+        kind = nodes.kind[node]
+        match kind:
             case NodeKind.TRUE:
                 return TRUE
             case NodeKind.FALSE:

@@ -121,7 +121,7 @@ def _json(paths: list[Path], field: str) -> str:
     """Return JSON that has the paths of the field; of two that contradict each other, the later one."""
     document: object = {}
     for place, path in enumerate(path for path in paths if path.field == field):
-        value = VALUES[place % len(VALUES)]
+        value: object = VALUES[place % len(VALUES)]
         for step in reversed(path.steps):
             value = {step: value} if isinstance(step, str) else [*[None] * min(step, 3), value]
         if isinstance(document, dict) and isinstance(value, dict):

@@ -83,7 +83,7 @@ def _read(document: str, found: str, steps: tuple[str | int, ...]) -> str:
     value = loaded(document)
     for step in steps:
         value = value[step]
-    return written(value) if isinstance(value, float | dict | list) else found
+    return written(value) if isinstance(value, (float, dict, list)) else found
 
 
 def written(value: Any) -> str:

@@ -132,7 +132,7 @@ def _is_container(value: DecodedJson) -> bool:
 
 def _is_vast(value: DecodedJson) -> bool:
     """Return whether a value is a number whose digits are lost, or holds one."""
-    if isinstance(value, dict | list):
+    if isinstance(value, (dict, list)):
         held = cast("list[Any]", value.values() if isinstance(value, dict) else value)
         return any(map(_is_vast, held))
     return type(value) is float and abs(value) >= VAST_MIN

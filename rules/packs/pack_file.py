@@ -50,7 +50,8 @@ def _choice(choices: type[Enum]) -> CoreSchema:
 
 def _any_of_or_null(*schemas: CoreSchema) -> CoreSchema:
     """Return a schema of any of these forms, or null."""
-    return core_schema.nullable_schema(core_schema.union_schema([*schemas]))
+    choices: list[Any] = [*schemas]
+    return core_schema.nullable_schema(core_schema.union_schema(choices))
 
 
 TEXT = core_schema.str_schema()

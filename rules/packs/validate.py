@@ -62,7 +62,7 @@ def validate(document: Document) -> ValidatedPack:
         return ValidatedPack(None, (), (_problem(document, error),))
     problems: dict[Problem, None] = {}
     rules = values.pop("rules", None)
-    if not isinstance(rules, list | None):
+    if not isinstance(rules, (list, type(None))):
         problems[_problem(document, {"type": "list_type", "loc": ("rules",), "input": rules})] = None
         rules = None
     _take_conditions(document, values, problems)

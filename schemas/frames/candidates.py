@@ -67,7 +67,7 @@ def candidate_frame(candidates: Sequence[Candidate]) -> pl.DataFrame:
 def candidates_of(rows: pl.DataFrame) -> Iterator[Candidate]:
     """Yield the candidates of the rows; those of one span are adjacent, in order, without repeats."""
     times = [pl.col(name).to_physical() for name in ("time", "span_start", "span_end")]
-    named: Any = rows.with_columns(*times).iter_rows(named=True)
+    named: Iterator[dict[str, Any]] = rows.with_columns(*times).iter_rows(named=True)
     for _, claims in groupby(named, key=itemgetter("session_id", *SPAN_KEY)):
         yield _candidate(list(claims))
 

@@ -80,11 +80,10 @@ def decode_span(
     if len(span_id) != 16 or span_id == _NO_SPAN:
         decoding.reject(place, *BAD_SPAN_ID)
         return
-    parent_id: str | None = message.parent_span_id.hex()
-    if len(parent_id) != 16 or parent_id == _NO_SPAN:
-        if len(parent_id) not in (0, 16):
-            decoding.flaw(place, *BAD_PARENT_ID)
-        parent_id = None
+    parent: str = message.parent_span_id.hex()
+    if len(parent) not in (0, 16):
+        decoding.flaw(place, *BAD_PARENT_ID)
+    parent_id = parent if len(parent) == 16 and parent != _NO_SPAN else None
     pairs, lost = message.attributes, decoding.lost
     attributes = from_protobuf(pairs, len(pairs), place, decoding)
     dropped = message.dropped_attributes_count + decoding.lost - lost

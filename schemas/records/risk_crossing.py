@@ -29,12 +29,15 @@ class RiskCrossing(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A crossing of a rule's threshold at an event of a session, as docs/bundle.md describes it.
 
     `within` is the horizon in events, None until the session's end. `risk`, `low` and `high` are None where
-    the rule can be violated no more. `sessions` counts the held-out sessions behind the interval.
+    the rule can be violated no more. `sessions` counts the held-out sessions behind the interval. `drift` is
+    true where verdicts come more often than the intervals of the chain allow; records of earlier releases
+    lack it.
     """
 
     agent: str | None
     basis: str | None
     chain: str
+    drift: bool = False
     event_id: str
     high: float | None
     history: bool

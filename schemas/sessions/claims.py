@@ -249,8 +249,8 @@ def _add(claims: list[Claim], message: Message, calls: OpenCalls | None, shared:
 def _run(content: SpanContent, start: int, end: int) -> Iterator[Claim]:
     """Yield the claims of a tool's run: the call at its start, the result at its end."""
     call, result = content.call, content.result
-    tool = (call and call.tool) or (result and result.tool)
-    call_id = (call and call.call_id) or (result and result.call_id)
+    tool = (call.tool if call else None) or (result.tool if result else None)
+    call_id = (call.call_id if call else None) or (result.call_id if result else None)
     args = call.args if call else None
     yield Claim(
         Kind.TOOL_CALL,

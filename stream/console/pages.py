@@ -223,13 +223,14 @@ def _overview(console: Console, db: sqlite3.Connection, request: Request) -> Res
         limit=ROWS_MAX,
         warned=None if console.risks is None else queries.warnings(db, WARNINGS_MAX),
         warned_max=WARNINGS_MAX,
+        drifted=[] if console.risks is None else sorted(console.risks.drifted(db)),
         **_rates(console, db, request, position),
     )
 
 
 def _rates(console: Console, db: sqlite3.Connection, request: Request, position: Position) -> dict[str, Any]:
-    asked = request.query_params
-    return overview(console.compiled.rules, position, console.counting(db), hours_asked(asked), asked)
+    asked, risks = request.query_params, None if console.risks is None else console.risks.counts(db)
+    return overview(console.compiled.rules, position, console.counting(db), hours_asked(asked), asked, risks)
 
 
 def _rules(console: Console, db: sqlite3.Connection, request: Request) -> Response:
@@ -263,6 +264,7 @@ def _rule_risk(console: Console, db: sqlite3.Connection, rule: Rule) -> dict[str
         return {"threshold": None}
     return {
         "threshold": threshold,
+        "drifts": name in console.risks.drifted(db),
         "contexts": console.risks.riskiest(*name),
         "warned": queries.warnings(db, WARNINGS_MAX, rule=name),
         "warned_max": WARNINGS_MAX,
@@ -310,7 +312,7 @@ def _risk(console: Console, db: sqlite3.Connection, request: Request) -> Respons
         "session_id": session_id,
         "occurrence": rfc3339(known[0]),
         "chain": console.risks.chain.followed.digest,
-        "rules": risks_as_json(found),
+        "rules": risks_as_json(found, console.risks.drifted(db)),
     }
     return JSONResponse(document)
 

@@ -13,12 +13,14 @@ from pathlib import Path
 
 import msgspec
 
+from ...predict.drift.detectors import by_rule
 from ...predict.following.followed_session import FollowedSession
 from ...schemas.event import Event, Kind
 from ...schemas.instrumentations.census import SpanCensus
 from ...schemas.records.risk_crossing import RiskLevel
 from ...schemas.records.verdict_record import VerdictRecord, decode_verdict
 from ...schemas.verdict import Severity, Verdict
+from ..messages.drift_state import decode_detectors
 from ..messages.session_state import followed_in
 from .filters import SqlCondition, joined
 from .rates import SessionCounts
@@ -201,6 +203,13 @@ _CROSSING_FIELDS = tuple(CrossingRow.__dataclass_fields__)
 _CROSSED = f"SELECT {', '.join(_CROSSING_FIELDS)} FROM crossing"
 
 
+def drifted(db: sqlite3.Connection, chain: str) -> frozenset[tuple[str, str]]:
+    """Return the packs and ids of the rules that have drifted from a chain; none in an archive."""
+    row = db.execute("SELECT value FROM fact WHERE name = 'drift'").fetchone()
+    found = {} if row is None else by_rule([decode_detectors(row[0])], chain)
+    return frozenset(rule for rule, drift in found.items() if drift.is_firing)
+
+
 def followed(db: sqlite3.Connection, session_id: str) -> FollowedSession | None:
     """Return the state of a session's open occurrence as its risks are followed, None where they are not."""
     row = db.execute("SELECT state FROM session WHERE session_id = ?", (session_id,)).fetchone()
@@ -255,6 +264,19 @@ def session_counts(
     )
     span = (since, until, since, until)
     return [SessionCounts(*row) for row in db.execute(query, (since, bucket, *span, *(rule or ())))]
+
+
+def at_risk_counts(db: sqlite3.Connection, since: int, until: int) -> dict[tuple[str, str, str], int]:
+    """Count the sessions at risk by pack, rule and agent, of those to which the rule first applied then."""
+    query = (
+        "SELECT pack, rule, agent, count(*) FROM ("
+        " SELECT DISTINCT pack, rule, coalesce(standing.agent, '') AS agent, session_id, occurrence"
+        " FROM crossing JOIN standing USING (session_id, occurrence, pack, rule)"
+        " WHERE level = 'up' AND NOT crossing.history"
+        "  AND coalesce(applied, violated, unjudged) >= ? AND coalesce(applied, violated, unjudged) < ?"
+        ") GROUP BY 1, 2, 3"
+    )
+    return {(pack, rule, agent): count for pack, rule, agent, count in db.execute(query, (since, until))}
 
 
 _FIRST = "SELECT id, session_id, occurrence, row FROM event"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -24,6 +25,9 @@ from ...rules.engine.judge import JUDGED_COLUMNS
 from ...rules.engine.sessions import Clock
 from ...schemas.event import Event
 from ...schemas.frames.events import event_frame
+from .overview import RiskCounts
+from .queries import at_risk_counts, drifted
+from .rates import Window
 
 COURSES_SHOWN_MAX = 3
 """Risks of a session that its page draws over the events: those with warnings first, then the greatest."""
@@ -127,6 +131,18 @@ class SessionRisks:
         )
         return riskiest([self.chain.learned.rule(pack, rule)], within, CONTEXTS_SHOWN_MAX)
 
+    def drifted(self, db: sqlite3.Connection) -> frozenset[tuple[str, str]]:
+        """Return the packs and ids of the rules that have drifted from the chain."""
+        return drifted(db, self.chain.followed.digest)
+
+    def counts(self, db: sqlite3.Connection) -> RiskCounts:
+        """Return the followed rules, with a function that counts a window's sessions at risk."""
+
+        def count(window: Window) -> dict[tuple[str, str, str], int]:
+            return at_risk_counts(db, window.since, window.until)
+
+        return RiskCounts(frozenset(self.chain.rules), count)
+
     def threshold(self, pack: str, rule: str) -> tuple[int | None, float] | None:
         """Return the horizon and the threshold of a rule, None where it is not followed."""
         for risks in self.chain.followed.risks.values():
@@ -158,9 +174,13 @@ def _nearness(risk: CurrentRisk) -> float:
     return 0.0 if risk.context is None else risk.context.risk / risk.threshold
 
 
-def risks_as_json(risks: Iterable[RiskNow]) -> list[dict[str, Any]]:
-    """Return the risks of a session as JSON values."""
-    return [_as_json(each.current, each.explanation) for each in risks]
+def risks_as_json(risks: Iterable[RiskNow], drifting: Container[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Return the risks of a session as JSON values; `drifting` are the rules that drifted from it."""
+    return [
+        _as_json(each.current, each.explanation)
+        | {"drift": (each.current.pack, each.current.rule) in drifting}
+        for each in risks
+    ]
 
 
 def _as_json(risk: CurrentRisk, explanation: RiskExplanation | None) -> dict[str, Any]:

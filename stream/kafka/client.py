@@ -212,4 +212,5 @@ class KafkaClient:
 def consumer_in_no_group(settings: KafkaSettings, process: str, **limits: Any) -> Any:
     """Return a consumer of committed records to which partitions are assigned."""
     require_listener(settings, LISTEN_S)
-    return KafkaConsumer(**{**consuming(settings, process), "group_id": None}, **limits)
+    options: dict[str, Any] = {**consuming(settings, process), "group_id": None, **limits}
+    return KafkaConsumer(**options)

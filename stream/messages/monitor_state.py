@@ -1,8 +1,9 @@
 """The records of the monitor's table, and their keys: one for each session, one for each partition.
 
 The key of a session's record is `s/SESSION`, of a partition's `p/PARTITION`, of the texts of a rule set that
-sessions of a partition are judged by `r/PARTITION/KEY`, of a chunk `c/PARTITION/OFFSET/INDEX/SESSION`, and of
-a page `g/PARTITION/OFFSET/INDEX/SESSION`.
+sessions of a partition are judged by `r/PARTITION/KEY`, of a chunk `c/PARTITION/OFFSET/INDEX/SESSION`, of
+a page `g/PARTITION/OFFSET/INDEX/SESSION`, and of a partition's detectors of drift `d/PARTITION`
+(`drift_state.py`).
 A state too large for a Kafka record is cut into chunks, which the session's record counts. The monitor writes
 the chunks before the record, under keys with the same offset, so that a record always has its chunks. A crash
 may leave chunks without a record, which the next monitor deletes. A page is written once, before the first
@@ -89,7 +90,7 @@ class TableKey(NamedTuple):
         return int(self.name.partition("/")[0])
 
 
-SESSION, PARTITION, RULES, CHUNK, PAGE = "s", "p", "r", "c", "g"
+SESSION, PARTITION, RULES, CHUNK, PAGE, DRIFT = "s", "p", "r", "c", "g", "d"
 """The kinds of keys."""
 
 
@@ -107,6 +108,11 @@ def session_key(session_id: str) -> str:
 def partition_key(partition: int) -> str:
     """Return the key of a partition's record."""
     return f"{PARTITION}/{partition}"
+
+
+def drift_key(partition: int) -> str:
+    """Return the key of a partition's detectors of drift."""
+    return f"{DRIFT}/{partition}"
 
 
 def rules_key(partition: int, key: str) -> str:

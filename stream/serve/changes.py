@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ...predict.drift.detectors import Detectors
 from ...schemas.instrumentations.census import SpanCensus
 from ...schemas.paged.page import PagePlace
 from ...schemas.records.dead_letter import DeadLetter
@@ -46,6 +47,7 @@ class TraceRow(NamedTuple):
 class StoreChanges:
     """Everything that one batch changes; rows are tuples in the order of the table's columns.
 
+    `drift` are the detectors after the batch, None where they did not change.
     Requests up to the number `worked_off` leave the inbox, and those `quarantined` go to quarantine.
     `census` counts the spans that came. For metrics and the doctor only: the `outputs` of judging. For
     metrics only: the arrival of the latest request (`received`), the spans and log records that wait, the log
@@ -67,6 +69,7 @@ class StoreChanges:
     dead_letters: list[DeadLetter] = field(default_factory=list[DeadLetter])
     census: SpanCensus = field(default_factory=SpanCensus)
     times: SourceTimes = field(default_factory=SourceTimes)
+    drift: Detectors | None = None
     received: int | None = None
     spans_waiting: int = 0
     spans_early: int = 0

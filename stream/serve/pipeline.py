@@ -11,6 +11,9 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
+from ...predict.drift.detectors import watched
 from ...schemas.attempt import Broken, attempt
 from ...schemas.candidate import Candidate
 from ...schemas.chat.find import InputFlaw
@@ -26,7 +29,7 @@ from ..messages.record import Input
 from ..messages.session_state import SessionState
 from ..messages.topics import Topic
 from ..process.faultpoints import ServeFault, fault_point
-from ..stages.judge import SessionJudge, poisoned
+from ..stages.judge import Outputs, SessionJudge, poisoned
 from ..stages.rekey import (
     NO_RECORD,
     SIGNALS,
@@ -98,6 +101,7 @@ class Pipeline:
         self._unread = UnreadCandidates(PROCESS)
         self._traces = StoreTraces(store)
         self._source = _stored_source(store, self._traces)
+        self._drift = store.drift()
         self._arrived_at: dict[Input, int] = dict.fromkeys(_INPUTS.values(), runtime.now())
 
     async def put(self, request: ExportRequest) -> None:
@@ -201,6 +205,7 @@ class Pipeline:
         self._source.apply(judged.source)
         self._sessions.apply(batch.sessions, judged.states)
         self._traces.apply(batch.traces)
+        self._drift = self._drift if batch.drift is None else batch.drift
         if batch.is_empty:
             return
         batch.spans_waiting, batch.records_waiting = self._source.waiting, self._source.waiting_records
@@ -245,8 +250,15 @@ class Pipeline:
             for flaw in poisoned(poison)
         ]
         batch.sessions = self._sessions.rows(judged.states)
-        add_outputs(batch, judged.outputs, now)
+        add_outputs(batch, self._with_drift(batch, judged.outputs), now)
         return _Judged(batch, writes, judged.states)
+
+    def _with_drift(self, batch: StoreChanges, outputs: Outputs) -> Outputs:
+        """Return the outputs with the drift of their crossings; the batch has the detectors after them."""
+        detectors, crossings = watched(self._drift, outputs.crossings, outputs.bets)
+        if outputs.bets:
+            batch.drift = detectors
+        return msgspec.structs.replace(outputs, crossings=crossings)
 
 
 def _add_resolved(batch: StoreChanges, result: RekeyResult) -> list[Candidate]:

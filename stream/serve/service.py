@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from ...predict.drift.detectors import by_rule
 from ...rules.engine.judge import CompiledRules
 from ...rules.model.rule import RuleSet
 from ...schemas.settings import SessionSettings
@@ -86,6 +87,7 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
     metrics, doctor = ServeMetrics((rule.pack, rule.id) for rule in service.compiled.rules), Doctor()
     metrics.store_bytes.set_function(partial(_size, service.store / FILE))
     if service.chain is not None:
+        metrics.risk.chain = service.chain.followed.digest
         metrics.risk.chains_loaded.set(1)
         metrics.risk.add_rules(service.chain.rules)
     with (
@@ -95,6 +97,7 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
         ThreadPoolExecutor(1, "pipeline") as thread,
         listening(address.host, address.port) as sock,
     ):
+        metrics.risk.set_drift(by_rule([store.drift()], metrics.risk.chain))
         pipeline = _pipeline(service, store, archive, metrics, doctor)
         handler = RequestHandler(pipeline, metrics.receiver, ReceiverLimits(requests_max=share.requests_max))
         grpc = None
@@ -235,6 +238,8 @@ def _count(
         spans.unjoined(reason, records)
     judging.count(batch.outputs)
     metrics.risk.count(batch.outputs)
+    if batch.drift is not None:
+        metrics.risk.set_drift(by_rule([batch.drift], metrics.risk.chain))
     judging.sessions_open.set(batch.open_sessions)
     if batch.received is not None:
         judging.delay.observe((now() - batch.received) / NS)

@@ -14,10 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+import msgspec
+
+from ...predict.drift.detectors import Detectors
 from ...schemas.instrumentations.census import OTHER_SCOPES, SCOPES_MAX
 from ...schemas.otlp.signal import Signal
 from ..error import StreamError
 from ..ingest.request import Encoding, ExportRequest
+from ..messages.drift_state import decode_detectors, encode_detectors
 from .changes import SessionRow, StoreChanges, TraceRow
 from .store_schema import MIGRATIONS, TABLES, VERSION
 
@@ -27,9 +31,9 @@ CACHE_KB = 32_000
 """Kilobytes of the tables that SQLite has in memory."""
 _ENCODINGS = frozenset(encoding.value for encoding in Encoding)
 _SIGNALS = frozenset((Signal.SPANS.value, Signal.LOGS.value))
-_FACTS = ("version", "id", "watermark", "spans_time", "logs_time", "archived", "archiving")
+_FACTS = ("version", "id", "watermark", "spans_time", "logs_time", "archived", "archiving", "drift")
 """`version` of the tables; `id` of the store; `watermark` and input times of the source; the numbers of the
-last event `archived` and of the last one in the range that is being archived."""
+last event `archived` and of the last one in the range that is being archived; the detectors of `drift`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,7 @@ class Store:
             found[trace_id].append(data)
         return found
 
-    def fact(self, name: str) -> int | str | None:
+    def fact(self, name: str) -> int | str | bytes | None:
         """Return a fact, None where it was never noted."""
         assert name in _FACTS, name
         row = self._db.execute("SELECT value FROM fact WHERE name = ?", (name,)).fetchone()
@@ -115,6 +119,14 @@ class Store:
         if not isinstance(value, int | None):
             raise damaged()
         return value
+
+    def drift(self) -> Detectors:
+        """Return the detectors of drift. Raises StreamError where they are damaged."""
+        value = self.fact("drift")
+        try:
+            return {} if value is None else decode_detectors(value if isinstance(value, bytes) else b"")
+        except msgspec.MsgspecError:
+            raise damaged() from None
 
     def note(self, name: str, value: int | str) -> None:
         """Write a fact to disk."""
@@ -165,6 +177,8 @@ class Store:
             self._note("spans_time", batch.times.spans)
             if batch.times.logs is not None:
                 self._note("logs_time", batch.times.logs)
+            if batch.drift is not None:
+                self._note("drift", encode_detectors(batch.drift))
 
     def _put_sessions(self, rows: Mapping[str, SessionRow | None]) -> None:
         """Replace the rows of sessions with their new pages, and delete what is gone."""
@@ -195,7 +209,7 @@ class Store:
         marks = ", ".join("?" * len(columns.split(",")))
         self._db.executemany(f"INSERT {how} INTO {table} ({columns}) VALUES ({marks})", rows)
 
-    def _note(self, name: str, value: int | str) -> None:
+    def _note(self, name: str, value: int | str | bytes) -> None:
         assert name in _FACTS, name
         self._db.execute("INSERT OR REPLACE INTO fact (name, value) VALUES (?, ?)", (name, value))
 

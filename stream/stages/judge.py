@@ -11,6 +11,7 @@ from functools import partial
 
 import msgspec
 
+from ...predict.drift.bet_sums import BetSum
 from ...schemas.attempt import Broken, attempt
 from ...schemas.candidate import Candidate
 from ...schemas.event import Event, Kind
@@ -52,8 +53,8 @@ class Outputs(msgspec.Struct, frozen=True):
 
     `digests` has the digest of the rule set that judged each event, and `chains` that of the chain that
     followed it, None without one; it is empty where there is no chain at all. `unseen` counts the events with
-    a symbol that their chain lacks. `late` counts claims that came after a
-    later event was judged, `repeats` repeated claims.
+    a symbol that their chain lacks, and `bets` are those on events against their chain. `late` counts claims
+    that came after a later event was judged, `repeats` repeated claims.
     """
 
     events: list[Event] = []
@@ -63,6 +64,7 @@ class Outputs(msgspec.Struct, frozen=True):
     crossings: list[RiskCrossing] = []
     chains: list[str | None] = []
     unseen: int = 0
+    bets: list[BetSum] = []
     late: int = 0
     repeats: int = 0
     poison: list[Poison] = []
@@ -78,6 +80,7 @@ class Outputs(msgspec.Struct, frozen=True):
             self.crossings + after.crossings,
             [chain for batch in batches for chain in batch.chains or [None] * len(batch.events)],
             self.unseen + after.unseen,
+            self.bets + after.bets,
             self.late + after.late,
             self.repeats + after.repeats,
             self.poison + after.poison,
@@ -222,7 +225,11 @@ class SessionJudge:
             outputs = [
                 before
                 + Outputs(
-                    records=each.records, statuses=each.statuses, crossings=each.crossings, unseen=each.unseen
+                    records=each.records,
+                    statuses=each.statuses,
+                    crossings=each.crossings,
+                    unseen=each.unseen,
+                    bets=each.bets,
                 )
                 for before, each in zip(outputs, judged.verdicts, strict=True)
             ]

@@ -13,15 +13,17 @@ from ...rules.model.problem import RuleError
 from ...schemas.candidate import Candidate
 from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.settings import SessionSettings
-from ...schemas.time import NS, NS_MAX, NS_MIN
+from ...schemas.time import NS_MAX, NS_MIN
 from ..error import StreamError
 from ..messages.codec import Activation, CandidateBatch, Damaged, EventsMessage, decode
+from ..messages.drift_state import DriftStep
 from ..messages.monitor_state import (
     FORGOTTEN,
     PartitionState,
     chunk_keys,
     decode_head,
     decode_session,
+    drift_key,
     encode_partition,
     encode_session,
     keys_of_session,
@@ -37,12 +39,10 @@ from ..messages.session_state import encode as encode_state
 from .judge import AssembledBatch, Outputs, RuledAt, SessionJudge, poisoned
 from .rule_set_judge import RuleSetJudge
 from .rule_sets import RuleSets
-from .schedule import MonitorState, RulesInForce, Write
+from .schedule import MonitorState, RulesInForce, Write, advanced
 from .session_cache import SessionCache, StoredSession
 from .unread import ReadBatch, UnreadCandidates
 
-STEP_NS = NS // 2
-"""The smallest step of a partition's watermark: judging one event takes almost as long as a hundred."""
 _NOT_DUE = NS_MAX + 1
 """The due time of a session without one, later than every time."""
 
@@ -121,6 +121,7 @@ class MonitorStep:
         self._unread, self._is_separate = unread, is_separate
         self._messages: list[StepMessage] = []
         self._changed: dict[int, ChangedPartition] = {}
+        self._drift: dict[int, DriftStep] = {}
         self._sessions: dict[str, SessionState] = {}
         self._records: dict[str, bytes | None] = {}
         self._ruled: dict[str, RuledAt] = {}
@@ -165,7 +166,10 @@ class MonitorStep:
         if content is None or record.offset <= facts.offset:
             message.is_repeat = message.is_skipped = True
             return
-        changed = self._changed.setdefault(number, ChangedPartition(facts))
+        if changed is None:
+            partition = self._state.partitions[number]
+            changed = self._changed[number] = ChangedPartition(facts)
+            self._drift[number] = DriftStep(partition.drift, facts.offset)
         try:
             if isinstance(content, Damaged):
                 raise content
@@ -193,6 +197,10 @@ class MonitorStep:
         self._judge_pending()
         for message in self._messages:
             message.flaws += [flaw for poison in message.judged.poison for flaw in poisoned(poison)]
+            if message.record.partition in self._drift and not message.is_skipped:
+                drift, judged = self._drift[message.record.partition], message.judged
+                crossings = drift.watch(message.record.offset, judged.crossings, judged.bets)
+                message.judged = msgspec.structs.replace(judged, crossings=crossings)
         return self._messages
 
     def _add_candidates(
@@ -333,13 +341,16 @@ class MonitorStep:
             raise StreamError("TRL742", "the rules given at the start cannot be used", hint) from None
 
     def writes(self) -> dict[int, list[Write]]:
-        """Return the writes of each partition: rules, sessions, the partition's facts, and deletions."""
+        """Return the writes of each partition: rules, drift, sessions, the facts, and deletions."""
         return {number: self._writes_of(number, changed) for number, changed in self._changed.items()}
 
     def _writes_of(self, number: int, changed: ChangedPartition) -> list[Write]:
         writes: list[Write] = [
             (rules_key(number, key), msgspec.json.encode(texts)) for key, texts in changed.rules.items()
         ]
+        drift = self._drift[number].written(changed.facts.offset)
+        if drift is not None:
+            writes.append((drift_key(number), drift))
         deleted: list[str] = []
         cached: dict[str, tuple[StoredSession, SessionState]] = {}
         for session_id, offset in sorted(changed.sessions.items()):
@@ -367,28 +378,3 @@ class MonitorStep:
         lost = sorted(self._state.partitions[number].lost - written)
         self._cache.put(cached)
         return [*writes, *((key, None) for key in (*deleted, *lost))]
-
-
-def advanced(facts: PartitionState, message: EventsMessage, offset: int) -> PartitionState:
-    """Return the facts after a message; the watermark is the least over all sources and never falls.
-
-    It advances by steps, so that the candidates of many small messages are judged together.
-    """
-    if isinstance(message, Activation):
-        return msgspec.structs.replace(facts, offset=offset)
-    reported = (
-        {message.source: message.watermark} if isinstance(message, CandidateBatch) else message.watermarks
-    )
-    unfinished = dict(facts.unfinished)
-    if isinstance(message, CandidateBatch):
-        unfinished.pop(message.source, None)
-        if message.more and message.candidates:
-            unfinished[message.source] = message.candidates[0].session_id
-    watermarks = dict(facts.watermarks)
-    for source, watermark in reported.items():
-        watermarks[source] = max(watermark, watermarks.get(source, watermark))
-    least = min(watermarks.values(), default=None) if len(watermarks) >= message.sources else None
-    known = facts.watermark
-    if least is not None and (known is None or least >= known + STEP_NS):
-        known = least
-    return PartitionState(offset, message.sources, watermarks, known, facts.active, unfinished)

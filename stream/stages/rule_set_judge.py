@@ -18,6 +18,7 @@ import numpy as np
 import orjson
 import polars as pl
 
+from ...predict.drift.bet_sums import TICK_NS, BetGroup, BetSum, bet_sums
 from ...predict.following.crossing_record import CrossedEvent, crossing_record
 from ...predict.following.followed_chain import FollowedChain
 from ...predict.following.followed_session import FollowedSession
@@ -47,13 +48,14 @@ from ..messages.session_state import OTHER_RELEASE, Columns, JudgingState
 class BatchVerdicts:
     """The verdict records of one batch, the changes of its sessions' status, and its crossings of risk.
 
-    `unseen` counts the events with a symbol that the chain lacks.
+    `unseen` counts the events with a symbol that the chain lacks, and `bets` are those against the chain.
     """
 
     records: list[VerdictRecord] = field(default_factory=list[VerdictRecord])
     statuses: list[StatusChange] = field(default_factory=list[StatusChange])
     crossings: list[RiskCrossing] = field(default_factory=list[RiskCrossing])
     unseen: int = 0
+    bets: list[BetSum] = field(default_factory=list[BetSum])
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,9 @@ class RuleSetJudge:
         for crossing in followed.crossings:
             self._add_crossing(verdicts[batch_of[crossing.row]], events[crossing.row], crossing)
         if self._follower is not None:
-            _mark_followed(verdicts, followed.occurrences, self._follower.names)
+            _mark_followed(verdicts, followed.occurrences, frozenset(self._follower.names))
+            for number, bets in self._bets(self._follower, followed, events, batch_of).items():
+                verdicts[number].bets += bets
         for row in followed.unseen:
             verdicts[batch_of[row]].unseen += 1
         after = {
@@ -178,6 +182,20 @@ class RuleSetJudge:
             elif state.rules:
                 midway[name] = state.occurrence
         return self._follower.follow(labelled, before, midway)
+
+    @staticmethod
+    def _bets(
+        follower: SessionFollower, followed: FollowedBatch, events: Sequence[Event], batch_of: Sequence[int]
+    ) -> dict[int, list[BetSum]]:
+        """Return the bets on the events of each batch."""
+        if followed.bets is None:
+            return {}
+        rows: list[int] = followed.bets.rows.tolist()
+        groups = [
+            BetGroup(batch_of[row], events[row].time // TICK_NS, agent)
+            for row, agent in zip(rows, followed.agents, strict=True)
+        ]
+        return bet_sums(follower.chain.digest, follower.names, followed.bets, groups)
 
     def _add_crossing(self, verdicts: BatchVerdicts, event: Event, crossing: EventCrossing) -> None:
         """Add a crossing to its batch, and the status `at_risk` where it is the rule's first."""
@@ -227,7 +245,7 @@ class RuleSetJudge:
             (SessionStatus.VIOLATED, outcome.unmet),
             (SessionStatus.UNJUDGED, outcome.unjudged),
         )
-        missing = {
+        missing: dict[tuple[str, ...], str] = {
             (record.session_id, record.occurrence, record.pack, record.rule): record.missing.content.value
             for record in outcome.records
             if isinstance(record.missing, Missing)

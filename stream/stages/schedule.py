@@ -11,10 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
+import msgspec
+
 from ...archive.chunk import RuleTexts
-from ..messages.codec import partition_of
+from ...predict.drift.detectors import RuleDrift, by_rule
+from ...schemas.time import NS
+from ..messages.codec import Activation, CandidateBatch, EventsMessage, partition_of
+from ..messages.drift_state import DriftState, decode_drift
 from ..messages.monitor_state import (
     CHUNK,
+    DRIFT,
     PAGE,
     PARTITION,
     SESSION,
@@ -24,6 +30,9 @@ from ..messages.monitor_state import (
     key_of,
     keys_of_session,
 )
+
+STEP_NS = NS // 2
+"""The smallest step of a partition's watermark: judging one event takes almost as long as a hundred."""
 
 PASSED_MAX = 10_000
 """Replaced entries of the heap, in addition to as many as there are sessions."""
@@ -90,7 +99,8 @@ class Partition:
     `ahead` has the sessions whose record is of a message behind `facts.offset`: the process before this one
     died while it wrote, and such a session rests until the message at that offset is stepped again. `lost`
     are keys of chunks and pages that no session's record names. `resumed` is the rule set that an earlier
-    release had in force; the next message activates it again where `facts.active` is None.
+    release had in force; the next message activates it again where `facts.active` is None. `drift` has the
+    detectors of the chains that follow its sessions.
     """
 
     facts: PartitionState = field(default_factory=PartitionState)
@@ -98,6 +108,7 @@ class Partition:
     ahead: dict[str, int] = field(default_factory=dict[str, int])
     lost: set[str] = field(default_factory=set[str])
     resumed: RulesInForce | None = None
+    drift: DriftState = field(default_factory=DriftState)
 
     def due_at(self, watermark: int, offset: int) -> Iterator[str]:
         """Yield the sessions that are due at the watermark of the message at that offset."""
@@ -138,6 +149,8 @@ class MonitorState:
                     counted.update(keys_of_session(number, key.name, head))
             elif key.kind == PARTITION and key.partition in new:
                 new[key.partition].facts = decode_partition(value)
+            elif key.kind == DRIFT and key.partition in new:
+                new[key.partition].drift = decode_drift(value)
             elif key.kind in (CHUNK, PAGE) and key.partition in new:
                 new[key.partition].lost.add(text)
         for partition in new.values():
@@ -160,6 +173,8 @@ class MonitorState:
                     partition.schedule.plan(key.name, None if value is None else decode_head(value).due)
                 elif key.kind in (CHUNK, PAGE):
                     partition.lost.discard(text)
+                elif key.kind == DRIFT and value is not None:
+                    partition.drift = decode_drift(value)
                 elif key.kind == PARTITION and value is not None:
                     partition.advance(decode_partition(value))
 
@@ -167,6 +182,11 @@ class MonitorState:
     def open_sessions(self) -> int:
         """Return the number of sessions that have a state."""
         return sum(len(partition.schedule.due) for partition in self.partitions.values())
+
+    @property
+    def drift(self) -> dict[tuple[str, str], RuleDrift]:
+        """Return the drift of the rules that chains follow, by pack and id."""
+        return by_rule(each.drift.at(each.drift.offset) for each in self.partitions.values())
 
     @property
     def offsets(self) -> dict[int, int]:
@@ -182,3 +202,28 @@ class MonitorState:
     def watermarks(self) -> dict[int, int | None]:
         """Return the watermark of each partition."""
         return {number: partition.facts.watermark for number, partition in self.partitions.items()}
+
+
+def advanced(facts: PartitionState, message: EventsMessage, offset: int) -> PartitionState:
+    """Return the facts after a message; the watermark is the least over all sources and never falls.
+
+    It advances by steps, so that the candidates of many small messages are judged together.
+    """
+    if isinstance(message, Activation):
+        return msgspec.structs.replace(facts, offset=offset)
+    reported = (
+        {message.source: message.watermark} if isinstance(message, CandidateBatch) else message.watermarks
+    )
+    unfinished = dict(facts.unfinished)
+    if isinstance(message, CandidateBatch):
+        unfinished.pop(message.source, None)
+        if message.more and message.candidates:
+            unfinished[message.source] = message.candidates[0].session_id
+    watermarks = dict(facts.watermarks)
+    for source, watermark in reported.items():
+        watermarks[source] = max(watermark, watermarks.get(source, watermark))
+    least = min(watermarks.values(), default=None) if len(watermarks) >= message.sources else None
+    known = facts.watermark
+    if least is not None and (known is None or least >= known + STEP_NS):
+        known = least
+    return PartitionState(offset, message.sources, watermarks, known, facts.active, unfinished)

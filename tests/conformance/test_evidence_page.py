@@ -67,6 +67,7 @@ def test_the_recipes_refuse_a_changed_bundle(desk: Path) -> None:
     assert run(RECIPES[0], desk).returncode != 0
 
 
+@pytest.mark.slow
 def test_the_recipes_refuse_another_key(desk: Path, tmp_path: Path) -> None:
     """The signature is checked by the operator's key alone."""
     make_key(tmp_path / "stranger")

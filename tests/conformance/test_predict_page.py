@@ -30,6 +30,7 @@ def test_the_commands_print_what_the_page_shows(tmp_path: Path, monkeypatch: pyt
     assert ran == 2
 
 
+@pytest.mark.slow
 def test_the_python_runs() -> None:
     """The examples of the Python API, with their assertions."""
     blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)

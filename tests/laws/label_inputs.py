@@ -14,6 +14,7 @@ from tracline.rules.model.rule import SliceKey
 from tracline.schemas.frames.events import EVENT_SCHEMA
 
 from .label_oracle import Event
+from .quick_draws import quickly
 
 KEYS = ("a", "b", "it's", 'q"', "é", "0", "x y", "$")
 WORDS = (
@@ -82,18 +83,20 @@ jsons = st.one_of(
     ),
 )
 maybe_text, maybe_json = st.none() | texts, st.none() | jsons
-events = st.fixed_dictionaries(
-    {
-        "kind": st.sampled_from(["user", "assistant", "tool_call", "tool_result", "unknown"]),
-        "content": st.sampled_from(["captured", "captured", "absent", "truncated", "redacted"]),
-        "nested": st.booleans(),
-        "text": maybe_text,
-        "tool": maybe_text,
-        "args": maybe_json,
-        "result": maybe_json,
-        "error": maybe_text,
-        "attributes": st.none() | st.dictionaries(st.sampled_from(["k", "a b"]), texts, max_size=2),
-    }
+events = quickly(
+    st.fixed_dictionaries(
+        {
+            "kind": st.sampled_from(["user", "assistant", "tool_call", "tool_result", "unknown"]),
+            "content": st.sampled_from(["captured", "captured", "absent", "truncated", "redacted"]),
+            "nested": st.booleans(),
+            "text": maybe_text,
+            "tool": maybe_text,
+            "args": maybe_json,
+            "result": maybe_json,
+            "error": maybe_text,
+            "attributes": st.none() | st.dictionaries(st.sampled_from(["k", "a b"]), texts, max_size=2),
+        }
+    )
 )
 steps = st.lists(st.sampled_from(KEYS) | st.integers(0, 2), min_size=1, max_size=3).map(tuple)
 json_paths = st.builds(Path, st.sampled_from(["args", "result"]), steps | st.just(("a",)))
@@ -147,22 +150,24 @@ leaf_questions = st.one_of(
         lambda path, test, against: Leaf(path, test, against=against), paths, st.sampled_from(ORDERED), paths
     ),
 )
-predicates = st.recursive(
-    leaf_questions | st.sampled_from([Literal(True), Literal(False)]),
-    lambda inner: st.one_of(
-        inner.map(Not),
-        st.lists(inner, min_size=2, max_size=3).map(lambda args: And(tuple(args))),
-        st.lists(inner, min_size=2, max_size=3).map(lambda args: Or(tuple(args))),
-    ),
-    max_leaves=6,
+predicates = quickly(
+    st.recursive(
+        leaf_questions | st.sampled_from([Literal(True), Literal(False)]),
+        lambda inner: st.one_of(
+            inner.map(Not),
+            st.lists(inner, min_size=2, max_size=3).map(lambda args: And(tuple(args))),
+            st.lists(inner, min_size=2, max_size=3).map(lambda args: Or(tuple(args))),
+        ),
+        max_leaves=6,
+    )
 )
 slice_paths = st.one_of(
     json_paths,
     st.sampled_from([Path("kind"), Path("nested"), Path("text"), Path("tool"), Path("args"), Path("result")]),
     st.just(Path("attributes", ("k",))),
 )
-slice_keys = st.builds(
-    SliceKey, st.lists(slice_paths, min_size=1, max_size=3, unique=True).map(tuple), st.booleans()
+slice_keys = quickly(
+    st.builds(SliceKey, st.lists(slice_paths, min_size=1, max_size=3, unique=True).map(tuple), st.booleans())
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 
 from hypothesis import strategies as st
 from tracline.rules.model.predicate import (
@@ -26,6 +27,7 @@ from tracline.rules.model.predicate import Test as Ask
 
 from .label_inputs import ORDERED, PATTERNS, WORDS, literals, maybe_json, maybe_text, numbers, numerals, paths
 from .label_inputs import scalars as jsons
+from .quick_draws import quickly
 
 small = st.integers(-2, 5).map(str)
 values = st.one_of(small, jsons)
@@ -50,27 +52,31 @@ documents = st.one_of(
     lists.map(json.dumps),
     lists.map(lambda items: f'{{"a":{json.dumps(items)}}}'),
 )
-list_events = st.fixed_dictionaries(
-    {
-        "kind": st.sampled_from(["tool_result"] * 6 + ["tool_call", "user"]),
-        "content": st.sampled_from(["captured"] * 9 + ["truncated", "absent", "redacted"]),
-        "nested": st.just(False),
-        "text": st.none(),
-        "tool": maybe_text,
-        "args": documents,
-        "result": documents | maybe_json,
-        "error": maybe_text,
-        "attributes": st.none(),
-    }
+list_events = quickly(
+    st.fixed_dictionaries(
+        {
+            "kind": st.sampled_from(["tool_result"] * 6 + ["tool_call", "user"]),
+            "content": st.sampled_from(["captured"] * 9 + ["truncated", "absent", "redacted"]),
+            "nested": st.just(False),
+            "text": st.none(),
+            "tool": maybe_text,
+            "args": documents,
+            "result": documents | maybe_json,
+            "error": maybe_text,
+            "attributes": st.none(),
+        }
+    )
 )
 """Events with lists at the paths that the conditions read."""
 
 of_event = [Path(field, steps) for field in ("args", "result") for steps in ((), ("a",))]
 of_element = [Path(ELEMENT, steps) for steps in ((), ("a",), ())]
 places = [*of_element, Path(ELEMENT, ("b",)), Path(ELEMENT, ("a", 0)), Path(ELEMENT, (0,))]
+PATHS_OR_PLACES = paths | st.sampled_from(places)
 numbers_compared = [0, 1, 2, 3, -2, 150, 1.5, 0.1 + 0.2, 2**53, 2**53 + 1, -0.0, 1e300, 2**63 - 1]
 
 
+@cache
 @st.composite
 def element_leaves(draw: st.DrawFn) -> Predicate:
     """Return a condition on what is at a path in an element."""
@@ -92,10 +98,16 @@ def element_leaves(draw: st.DrawFn) -> Predicate:
             return Leaf(path, test, against=draw(st.sampled_from(places) | paths))
 
 
+@cache
+def _conditions(depth: int) -> st.SearchStrategy[Predicate]:
+    return element_leaves() | list_conditions(depth) if depth else element_leaves()
+
+
+@cache
 @st.composite
 def wheres(draw: st.DrawFn, depth: int) -> Predicate:
     """Return a condition on an element, in which conditions on lists nest so deep."""
-    condition = element_leaves() | list_conditions(depth) if depth else element_leaves()
+    condition = _conditions(depth)
     match draw(st.sampled_from(["one", "one", "not", "and", "or"])):
         case "one":
             return draw(condition)
@@ -107,6 +119,7 @@ def wheres(draw: st.DrawFn, depth: int) -> Predicate:
             return Or((draw(condition), draw(condition)))
 
 
+@cache
 @st.composite
 def tallies(draw: st.DrawFn, depth: int) -> Tally:
     """Return the number of a list."""
@@ -118,6 +131,7 @@ def tallies(draw: st.DrawFn, depth: int) -> Tally:
     return Tally(Fold.COUNT, Elements(elements.list))
 
 
+@cache
 @st.composite
 def elements_of(draw: st.DrawFn, depth: int) -> Elements:
     """Return the elements of a list of the event, or of an element where `depth` is less than `DEPTH`."""
@@ -125,11 +139,12 @@ def elements_of(draw: st.DrawFn, depth: int) -> Elements:
     return Elements(draw(st.sampled_from(of_event if depth == DEPTH else of_element)), steps)
 
 
+@cache
 @st.composite
 def list_conditions(draw: st.DrawFn, depth: int) -> Predicate:
     """Return a condition on a list."""
     elements = draw(elements_of(depth))
-    compared = paths if depth == DEPTH else paths | st.sampled_from(places)
+    compared = paths if depth == DEPTH else PATHS_OR_PLACES
     match draw(st.sampled_from(["quantified", "quantified", "contained", "number", "in", "field", "tally"])):
         case "quantified":
             return Quantified(draw(st.sampled_from(Quantifier)), elements, draw(wheres(depth - 1)))
@@ -151,9 +166,10 @@ def list_conditions(draw: st.DrawFn, depth: int) -> Predicate:
 
 DEPTH = 2
 """Levels of conditions on lists inside each other."""
-list_questions = list_conditions(DEPTH)
+list_questions = quickly(list_conditions(DEPTH))
 
 
+@cache
 @st.composite
 def two_lists(draw: st.DrawFn) -> tuple[list[Predicate], dict[str, str]]:
     """Return conditions on the members of `args` in `result`, and two lists with members in common."""

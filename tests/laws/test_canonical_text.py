@@ -14,6 +14,8 @@ from tracline.schemas import event
 from tracline.schemas.canonical_json import LEVELS_MAX, canonical_json
 from tracline.schemas.event import canonical_text
 
+from .quick_draws import quickly
+
 SAFE = 2**53 - 1
 DOUBLES = st.floats(allow_nan=False, allow_infinity=False)
 CLEAN = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
@@ -53,7 +55,7 @@ def as_doubles(read: Any, value: Any) -> Any:
     return read
 
 
-@given(values(st.integers(-SAFE, SAFE) | DOUBLES, CLEAN), BLANKS, st.booleans())
+@given(quickly(values(st.integers(-SAFE, SAFE) | DOUBLES, CLEAN)), BLANKS, st.booleans())
 @settings(max_examples=500, deadline=None)
 def test_what_has_an_rfc_8785_form_has_these_bytes(value: Any, blank: str, ascii_only: bool) -> None:
     """Both ways to a canonical text, the fast one and the total one, give what rfc8785 gives."""
@@ -63,7 +65,7 @@ def test_what_has_an_rfc_8785_form_has_these_bytes(value: Any, blank: str, ascii
     assert canonical_text(text) == canonical_json(text) == expected
 
 
-@given(values(st.integers() | st.integers(-(2**70), 2**70) | DOUBLES, ANY), st.integers(0, 99))
+@given(quickly(values(st.integers() | st.integers(-(2**70), 2**70) | DOUBLES, ANY)), st.integers(0, 99))
 @settings(max_examples=500, deadline=None)
 def test_any_value_has_one_text_that_holds_it(value: Any, seed: int) -> None:
     """Key order and spaces change nothing; the text reads as the value, to the last digit, and is its own."""
@@ -152,9 +154,12 @@ NEAR_LIMITS = st.from_regex(r"-?(0|[1-9][0-9]{0,16})(\.[0-9]{1,17})?([eE][-+]?[0
 WRITTEN = st.text(st.sampled_from('abé"\\/u0019eE.-{}[]:,\n\x7f 😀'), max_size=8).map(json.dumps)
 
 
-@given(
-    st.lists(st.tuples(WRITTEN, NEAR_LIMITS | WRITTEN | st.sampled_from(["true", "null", "{}", "[1.5, -0]"])))
+MEMBERS = quickly(
+    st.tuples(WRITTEN, NEAR_LIMITS | WRITTEN | st.sampled_from(["true", "null", "{}", "[1.5, -0]"]))
 )
+
+
+@given(st.lists(MEMBERS))
 @settings(max_examples=3_000, deadline=None)
 def test_texts_near_the_limits_of_the_fast_path_have_these_bytes(members: list[tuple[str, str]]) -> None:
     """Numbers of every spelling and texts that look like numbers, in objects with any names."""

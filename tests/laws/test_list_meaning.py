@@ -14,6 +14,7 @@ from ..support.truth.predicate_answers import answers, few_answers
 from .label_inputs import events, frame
 from .label_oracle import Event, oracle
 from .list_inputs import list_events, list_questions, two_lists
+from .quick_draws import quickly
 
 questions = st.lists(list_questions, min_size=2, max_size=6)
 rows_of_lists = st.lists(list_events | events, min_size=5, max_size=30)
@@ -71,7 +72,7 @@ def test_a_guarded_condition_on_a_list_has_the_same_answers(
 
 
 @settings(max_examples=60)
-@given(st.lists(two_lists(), min_size=1, max_size=4), list_events)
+@given(st.lists(quickly(two_lists()), min_size=1, max_size=4), list_events)
 def test_the_members_of_two_lists_are_those_of_the_plain_evaluator(
     pairs: list[tuple[list[Predicate], dict[str, str]]], event: Event
 ) -> None:

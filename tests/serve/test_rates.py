@@ -16,17 +16,19 @@ from tracline.batch.prepare.options import AuditOptions
 from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.records.violation_rate import ViolationRate, rate_of
+from tracline.schemas.time import NS
 from tracline.stream.console.queries import session_counts
 from tracline.stream.console.rates import Window, series
 from tracline.stream.process.shared_metrics import JudgingMetrics
 from tracline.stream.serve.store import FILE
 
 from ..support.conversations.days import day
+from ..support.conversations.scripts import START_NS
 from ..support.processes.live import IDLE_S, Live, schedule
 from ..support.truth.conversations import write_pack
 
-HOURS = 24 * 365 * 80
-"""A window that has all event times since 1970, and those to come."""
+WINDOW = Window(START_NS - 24 * 3600 * NS, 24 * 7)
+"""A window that has all event times."""
 WORDS = """
 pack: words
 version: 1
@@ -54,12 +56,11 @@ def audited(live: Live, packs: Sequence[Path], out: Path) -> dict[Rule, Violatio
 
 def on_the_console(live: Live) -> dict[Rule, ViolationRate]:
     """Return the rates that the console shows for a window with all sessions."""
-    window = Window(0, HOURS)
     with closing(sqlite3.connect(live.folder / "state" / FILE)) as db:
-        counts = session_counts(db, window.since, window.until, HOURS * 3600 * 10**9)
+        counts = session_counts(db, WINDOW.since, WINDOW.until, WINDOW.hours * 3600 * NS)
         rules = dict.fromkeys((each.pack, each.rule) for each in counts)
         return {
-            rule: series([each for each in counts if (each.pack, each.rule) == rule], window).total
+            rule: series([each for each in counts if (each.pack, each.rule) == rule], WINDOW).total
             for rule in rules
         }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -11,6 +12,8 @@ import orjson
 import polars as pl
 import pytest
 from tracline.batch.prepare.options import AuditOptions
+from tracline.predict.following.followed_chain import FollowedChain
+from tracline.predict.following.followed_risks import FollowedRisks
 from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.time import NS
@@ -31,6 +34,12 @@ pytestmark = pytest.mark.slow
 PLAYED = [
     PlayedSession(paced(answered_once(random_session(seed)), START_NS + 60 * place * NS, 15), Manner())
     for place, seed in enumerate((237, 104, 51, 267, 12, 13))
+]
+
+
+MANY = [
+    PlayedSession(paced(answered_once(random_session(seed)), START_NS + 120 * place * NS, 15), Manner())
+    for place, seed in enumerate(range(300, 330))
 ]
 
 
@@ -135,3 +144,38 @@ def test_a_served_chain_shows_in_metrics_console_and_api(pack: Path, chain: Path
 def asked(url: str) -> httpx.Response:
     """Return a good answer."""
     return httpx.get(url, timeout=WAIT_S, verify=PLAIN).raise_for_status()
+
+
+def drifting(chain: FollowedChain) -> FollowedChain:
+    """Return a chain that allows one verdict in a thousand events."""
+    risks = {
+        number: FollowedRisks(
+            each.pack,
+            each.rule,
+            each.rule_digest,
+            each.within,
+            each.threshold,
+            [replace(context, next_high=0.001) for context in each.contexts],
+        )
+        for number, each in chain.risks.items()
+    }
+    return replace(chain, risks=risks)
+
+
+def test_drift_is_in_crossings_and_goes_on_after_a_restart(pack: Path, chain: Path, tmp_path: Path) -> None:
+    """However often the process restarts, the same crossings state it, and the detectors are the same."""
+    compiled, limited = compile_rule_set(load_packs([pack])), drifting(followed(chain, pack))
+    found: list[tuple[dict[str, bool], object]] = []
+    for restarts in (False, True):
+        folder = tmp_path / str(restarts)
+        with closing(Live(folder, compiled, chain=limited)) as live:
+            live.play(schedule(MANY, Random(4)), Random(6), restarts=restarts)
+            live.finish()
+        with queries.reading(folder / "state" / FILE) as db:
+            rows = db.execute("SELECT id, record FROM crossing").fetchall()
+            drifted = queries.drifted(db, limited.digest)
+            found.append(({row[0]: orjson.loads(row[1])["drift"] for row in rows}, drifted))
+    drift, rules = found[0]
+    assert 0 < sum(drift.values()) < len(drift)
+    assert rules
+    assert found[1] == found[0]

@@ -91,6 +91,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_table(place: Path, snapshot: Snapshot) -> None:
     """The table of an audit with broken, held and unapplied rules."""
     assert place.is_dir()

@@ -131,7 +131,7 @@ def _list(
     found = sessions(source, scratch, population, options, rule_set)
     if format == "json":
         for line in found:
-            shown = asdict(replace(line, verdicts=None))
+            shown: dict[str, object] = {**asdict(replace(line, verdicts=None))}
             del shown["verdicts"]
             if line.verdicts is not None:
                 shown["verdicts"] = list(map(_shown, line.verdicts))

@@ -53,7 +53,7 @@ class WarningTally:
         assert len(DRIFT_SETTINGS.ratios) == RATIOS, "the loop adds as many log e-values"
         size = len(risks.values)
         self._outcomes, self._bets = _zeros(2 * size), _zeros(2 * size)
-        self._highs = np.array([*(each.next_high for each in risks.contexts), np.nan])
+        self._highs = risks.next_highs
         self._table = log_bets(self._highs, DRIFT_SETTINGS).reshape(2 * size, RATIOS)
         self._logs = _zeros(RATIOS)
         self._leads = Counter[int]()
@@ -108,10 +108,10 @@ class WarningTally:
             lead_events_median=_median(self._leads),
             brier=round(float(squares.sum()) / total, DECIMALS) if total else None,
             base_rate=round(hits / total, DECIMALS) if total else None,
-            drift=self._has_drifted(),
+            drift=self.has_drifted(),
         )
 
-    def _has_drifted(self) -> bool:
+    def has_drifted(self) -> bool:
         """Return whether the sessions, as one tick of the detector, are evidence against the intervals."""
         lost = self._bets[1::2]
         bets = self._bets[::2] + lost

@@ -72,7 +72,7 @@ def _value(text: str) -> object:
 
 
 def _is_container(value: object) -> bool:
-    return isinstance(value, dict | list)
+    return isinstance(value, (dict, list))
 
 
 def _holds(outer: object, inner: object, levels: int) -> bool:

@@ -327,6 +327,7 @@ class MonitorProcess:
         metrics = self._runtime.metrics
         metrics.judging.sessions_open.set(self._state.open_sessions)
         metrics.state_bytes.set(self._stores.size())
+        metrics.risk.set_drift(self._state.drift)
         known = [watermark for watermark in self._state.watermarks.values() if watermark is not None]
         metrics.progress.watermark(min(known, default=None))
         name = self._names[Topic.EVENTS]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import nan
 
 from tracline.predict.chain.contexts import UNSEEN
 from tracline.predict.counting.symbols import OWN
@@ -21,8 +22,10 @@ RISKS = {"user:p": 0.7, "user:q": 0.30000000001, "user:p,q": 0.45, "user:p+own":
 """The risk of each symbol in any state."""
 
 
-def chain_of(rule_set: RuleSet, risks_by_symbol: Mapping[str, float] | None = None) -> FollowedChain:
-    """Return a chain of all rules, whose risk depends on the symbol alone."""
+def chain_of(
+    rule_set: RuleSet, risks_by_symbol: Mapping[str, float] | None = None, next_high: float = nan
+) -> FollowedChain:
+    """Return a chain of all rules, whose risk depends on the symbol alone; `next_high` limits each event."""
     watched = watch(rule_set)
     risks = {
         number: FollowedRisks(
@@ -32,7 +35,7 @@ def chain_of(rule_set: RuleSet, risks_by_symbol: Mapping[str, float] | None = No
             5,
             0.5,
             [
-                ContextRisk(symbol, state, memory, risk, 0.0, 1.0, 3, "context")
+                ContextRisk(symbol, state, memory, risk, 0.0, 1.0, 3, "context", next_high)
                 for symbol, risk in (risks_by_symbol or RISKS).items()
                 for state in range(20)
                 for memory in ("", OWN)
@@ -63,9 +66,11 @@ def expected_crossings(rule_set: RuleSet, sessions: list[SlowSession]) -> set[tu
 class ChainsBySymbol(LoadedChains):
     """The one chain of `chain_of`, as a process has it; without `is_loaded` it lacks the chain."""
 
-    def __init__(self, *, is_loaded: bool = True, risks: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self, *, is_loaded: bool = True, risks: Mapping[str, float] | None = None, next_high: float = nan
+    ) -> None:
         super().__init__()
-        self.is_loaded, self.risks = is_loaded, risks
+        self.is_loaded, self.risks, self.next_high = is_loaded, risks, next_high
 
     @property
     def digests(self) -> frozenset[str]:
@@ -74,7 +79,8 @@ class ChainsBySymbol(LoadedChains):
 
     def followed(self, digest: str, rule_set: RuleSet) -> FollowedChain | None:
         """The chain of these rules."""
-        return chain_of(rule_set, self.risks) if self.is_loaded and digest == CHAIN else None
+        found = chain_of(rule_set, self.risks, self.next_high)
+        return found if self.is_loaded and digest == CHAIN else None
 
 
 def chain_by_state(rule_set: RuleSet) -> FollowedChain:

@@ -207,6 +207,7 @@ def test_a_window_leaves_verdicts_out_and_judges_sessions_whole(tmp_path: Path) 
     assert outcome.summary["rules"]["calm"]["sessions_applicable"] == 1
 
 
+@pytest.mark.slow
 def test_the_same_file_twice_changes_nothing(tmp_path: Path) -> None:
     """Rows that repeat an event are duplicates; one with another event in its place is rejected."""
     rows = session("a", user("one!"), call())
@@ -346,6 +347,7 @@ def test_no_verdicts_are_a_bundle_too(tmp_path: Path) -> None:
     assert pl.read_parquet(tmp_path / "bundle" / "verdicts.parquet").height == 0
 
 
+@pytest.mark.slow
 def test_a_bundle_replaces_a_bundle_and_nothing_else(tmp_path: Path) -> None:
     """An earlier bundle is replaced whole; a folder of anything else is refused and left as it is."""
     run(tmp_path, session("a", user("no!")))

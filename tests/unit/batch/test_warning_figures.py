@@ -126,6 +126,7 @@ def outcome_places(sequence: SlowSequence) -> list[tuple[int, bool]]:
     return [(at, sequence.ending != "cut" or last - at >= WITHIN) for at in range(1, last + 1)]
 
 
+@pytest.mark.slow
 def test_the_figures_are_those_of_every_event_looked_at(desk: RuleSet, tmp_path: Path) -> None:
     """Plain, stepped and sliced rules: warned and missed sessions, their lead, Brier score and base rate."""
     sessions = random_sessions(120, 31)
@@ -183,6 +184,7 @@ def test_rules_of_every_kind_count_as_their_records(tmp_path: Path, options: Aud
     assert checks["summary"].result.value == "passed", checks["summary"].detail
 
 
+@pytest.mark.slow
 def test_a_verdict_outside_the_window_is_no_missed_one(desk: RuleSet, tmp_path: Path) -> None:
     """Only verdicts in the window count, and warnings before the window do."""
     sessions, chain = random_sessions(60, 33), chain_of(desk)
@@ -195,6 +197,7 @@ def test_a_verdict_outside_the_window_is_no_missed_one(desk: RuleSet, tmp_path: 
     assert verify(tmp_path / "bundle", VerificationRequest()).exit_code == 0
 
 
+@pytest.mark.slow
 def test_a_changed_figure_is_found_without_a_key(desk: RuleSet, tmp_path: Path) -> None:
     """The number of warned sessions follows from the crossings."""
     archive = (str(write(tmp_path / "events.parquet", rows(random_sessions(20, 34)))),)
@@ -208,6 +211,7 @@ def test_a_changed_figure_is_found_without_a_key(desk: RuleSet, tmp_path: Path) 
     assert "sessions_warned" in checks["summary"].detail
 
 
+@pytest.mark.slow
 def test_drift_is_more_verdicts_than_the_intervals_allow(desk: RuleSet, tmp_path: Path) -> None:
     """A chain that bounds the next verdict by 0.1 % has drifted; one that bounds it by 99 % has not."""
     archive = (str(write(tmp_path / "events.parquet", rows(random_sessions(60, 35)))),)
@@ -221,7 +225,7 @@ def test_drift_is_more_verdicts_than_the_intervals_allow(desk: RuleSet, tmp_path
                 WITHIN,
                 THRESHOLD,
                 [
-                    ContextRisk(UNSEEN, state, memory, 0.1, 0.0, 1.0, 3, "state", next_high=high)
+                    ContextRisk(UNSEEN, state, memory, 0.6, 0.0, 1.0, 3, "state", next_high=high)
                     for state in range(20)
                     for memory in ("", OWN)
                 ],
@@ -231,8 +235,10 @@ def test_drift_is_more_verdicts_than_the_intervals_allow(desk: RuleSet, tmp_path
         out = tmp_path / str(high)
         audit(archive, desk, out, AuditOptions(), chain=FollowedChain(CHAIN, watched, risks))
         assert {entry["risk"]["drift"] for entry in summary_of(out).values()} == {drift}
+        assert {line["drift"] for line in bundle_lines(out, "risk.jsonl")} == {drift}
 
 
+@pytest.mark.slow
 def test_the_report_shows_the_worth_of_warnings_and_the_risks_of_sessions(
     desk: RuleSet, tmp_path: Path
 ) -> None:

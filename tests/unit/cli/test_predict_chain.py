@@ -48,6 +48,7 @@ def chain(tmp_path: Path) -> Path:
     return tmp_path / "desk.chain"
 
 
+@pytest.mark.slow
 def test_contexts_are_shown_by_their_risk(chain: Path) -> None:
     """The riskiest first, of all rules or of one, within any horizon of the chain."""
     done = predict("show", chain, "--top", "4", "--format", "json")
@@ -67,6 +68,7 @@ def test_contexts_are_shown_by_their_risk(chain: Path) -> None:
     assert "answered" not in shown_rule.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["prism", "tra"])
 def test_an_exported_rule_solves_to_its_risks(chain: Path, suffix: str) -> None:
     """At each state that is named, within 5 events."""

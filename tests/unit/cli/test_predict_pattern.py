@@ -22,6 +22,7 @@ def show(*args: str | Path) -> Result:
     return CliRunner().invoke(tracline, ["predict", "show", *map(str, args)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--by", "agent"), ("--smoothing", "none"), ("--history", "none")])
 def test_the_default_pattern_is_the_risk_in_every_context(tmp_path: Path, options: tuple[str, ...]) -> None:
     """Those of other agents, of symbols that the chain lacks, and of contexts without a visit included."""
@@ -42,6 +43,7 @@ def test_the_default_pattern_is_the_risk_in_every_context(tmp_path: Path, option
     assert bases >= {"context", "state"}
 
 
+@pytest.mark.slow
 def test_contexts_are_shown_by_the_probability_of_a_pattern(tmp_path: Path) -> None:
     """The greatest first, within any number of events, and without an interval."""
     path = learned_chain(tmp_path)

@@ -48,6 +48,7 @@ def sample(archive: Path, address: str, *more: str) -> Result:
     return CliRunner().invoke(tracline, [*args, *more])
 
 
+@pytest.mark.slow
 def test_the_table_has_hits_and_intervals(archive: Path, server: ChatServer) -> None:
     """The riskiest rule first."""
     done = sample(archive, server.address, "--within", "1", "--n", "3")
@@ -59,6 +60,7 @@ def test_the_table_has_hits_and_intervals(archive: Path, server: ChatServer) -> 
     ]
 
 
+@pytest.mark.slow
 def test_a_document_names_the_event_after_which_the_risk_is(
     archive: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -100,6 +102,7 @@ def test_the_model_may_be_asked_instead(archive: Path, server: ChatServer) -> No
     assert server.requests[0]["temperature"] == 0.0
 
 
+@pytest.mark.slow
 def test_continuations_that_were_given_up_are_counted(archive: Path, server: ChatServer) -> None:
     """The others have the risk; where all are, the exit code is 2."""
     texts = iter([RawAnswer(400), spoken("a"), spoken("Hey!")])

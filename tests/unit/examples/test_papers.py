@@ -17,10 +17,10 @@ from tracline.examples.papers import prevention
 from tracline.examples.papers.agents import Forgetful, Player, Policy, uniform
 from tracline.examples.papers.asking import DeskModel, asking
 from tracline.examples.papers.enforcement import enforced
-from tracline.examples.papers.environments import Action, Environment, RuleMonitor
-from tracline.examples.papers.household import ANYWHERE, Household
+from tracline.examples.papers.environments.environment import Action, Environment, RuleMonitor
+from tracline.examples.papers.environments.household import ANYWHERE, Household
+from tracline.examples.papers.environments.recipe import Recipe
 from tracline.examples.papers.page import pro2guard
-from tracline.examples.papers.recipe import Recipe
 
 from ...support.http.chat_server import calls, chat_server, spoken
 
@@ -83,6 +83,7 @@ def _reaches(rows: list[dict[int, Fraction]], start: int) -> bool:
     return any(3 in rows[state] for state in known)
 
 
+@pytest.mark.slow
 def test_no_valid_successors_give_other_values_of_figure_1() -> None:
     """Of all choices with the paper's counts none has 4/29 or 43/87, and four have 353/1047; ours is one."""
     counts: list[dict[int, int]] = [{0: 150, 1: 30}, {4: 30}, {}]

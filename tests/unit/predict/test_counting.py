@@ -371,6 +371,7 @@ def test_agents_number_the_contexts_of_their_sessions(desk: RuleSet, tmp_path: P
     assert first.tolist() == [2, 1, 0]
 
 
+@pytest.mark.slow
 def test_an_archive_has_the_rare_symbols_of_its_chain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -147,6 +147,7 @@ def test_a_context_that_the_chain_lacks_has_the_risk_of_its_state() -> None:
     assert np.isnan(risks.values[places][:, 2]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "thresholds"), [((), {0.25}), (("--by", "agent"), set()), (("--hold-out", "0"), set())]
 )

@@ -118,6 +118,7 @@ def words_after(counted: Counted, estimate: NestedEstimate, symbol: int, row: in
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["nested", "frequencies"])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_pattern_has_the_probability_of_the_continuations_that_make_it_true(seed: int, kind: str) -> None:
@@ -137,6 +138,7 @@ def test_a_pattern_has_the_probability_of_the_continuations_that_make_it_true(se
                     assert values[0, symbol, row] == pytest.approx(expected, abs=1e-12), (text, events)
 
 
+@pytest.mark.slow
 def test_every_small_pattern_is_read_by_the_definitions_or_refused() -> None:
     """All formulas of up to three nodes, at the end of all words of up to three verdicts."""
     labels = {0: frozenset[str](), 1: frozenset(["violated"]), 4: frozenset(["held"])}

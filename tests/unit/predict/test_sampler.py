@@ -222,6 +222,7 @@ def shouting() -> Iterator[str]:
         yield server.address
 
 
+@pytest.mark.slow
 def test_a_model_may_be_an_address(shouting: str) -> None:
     """Of an OpenAI-compatible API, for both."""
     assert hits(Sampler(shouting, n=2, within=1).sample(RULES, HISTORY))["calm"] == (2, 2)

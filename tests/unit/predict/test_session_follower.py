@@ -56,6 +56,7 @@ def in_batches(chain: FollowedChain, events: list[dict], random: Random, stored:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stored", [False, True])
 def test_crossings_of_any_batches_are_those_at_once(desk: RuleSet, stored: bool) -> None:
     """Plain, stepped and sliced rules of interleaved sessions, with and without a restart at every batch."""

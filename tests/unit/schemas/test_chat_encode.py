@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -103,6 +104,7 @@ EVENTS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(EVENTS)
 def test_every_event_comes_back_in_its_order(events: list[Event]) -> None:
     """Beside the answers and the calls that were added; and each answer of a tool follows its call."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
 from tracline.predict.following.followed_chain import FollowedChain
 from tracline.rules.model.rule import RuleSet
 from tracline.schemas.records.risk_crossing import RiskCrossing
@@ -14,7 +15,19 @@ from tracline.stream.messages.risk_messages import decode_risk
 from tracline.stream.messages.topics import Topic
 
 from ...support.chains.chains_by_symbol import CHAIN, ChainsBySymbol
-from .monitor_driver import FIRST, OPTIONS, OTHER_TEXTS, RULES, SECOND, Monitor, batch, codes, verdicts, wrote
+from .monitor_driver import (
+    FIRST,
+    OPTIONS,
+    OTHER_TEXTS,
+    RULES,
+    SECOND,
+    Monitor,
+    batch,
+    codes,
+    record,
+    verdicts,
+    wrote,
+)
 
 RISKS = {"user:": 0.1, "user:angry": 0.9}
 FOLLOWED = replace(OPTIONS, chain=CHAIN)
@@ -56,6 +69,7 @@ def named(found: Sequence[RiskCrossing]) -> list[tuple[str, str, str]]:
     return [(each.session_id, each.rule, each.level.value) for each in found]
 
 
+@pytest.mark.slow
 def test_a_session_goes_on_being_followed_after_a_restart() -> None:
     """The risk that rose before a restart falls after it, and `at_risk` comes once."""
     chain = ChainsBySymbol(risks=RISKS)
@@ -119,6 +133,7 @@ def test_without_a_chain_messages_are_as_before() -> None:
     assert b"follow" not in data
 
 
+@pytest.mark.slow
 def test_a_repeated_message_has_the_same_crossings() -> None:
     """After a crash between two writes, a message has no other crossings than before."""
     message = batch(4, wrote(FIRST, 1, "hello"), wrote(FIRST, 3, "now!"), wrote(SECOND, 3, "now!"))
@@ -131,6 +146,7 @@ def test_a_repeated_message_has_the_same_crossings() -> None:
         assert again == whole if writes == 0 else again <= whole
 
 
+@pytest.mark.slow
 def test_a_chain_of_the_start_that_is_not_in_force_is_known() -> None:
     """Rules in force without a chain stay so; the stage names the partitions, and open sessions go on."""
     plain = Monitor()
@@ -164,3 +180,79 @@ def test_a_chain_without_a_threshold_follows_nothing() -> None:
     assert (crossings(done.outputs), codes(done.outputs)) == ([], [])
     monitor.begin()
     assert codes(monitor.take(1, batch(99, wrote(FIRST, 5, "now!"))).outputs) == []
+
+
+LIMITED = ChainsBySymbol(risks=RISKS, next_high=0.01)
+MANY = range(12)
+
+
+def angry_ticks(drop: int | None = None, writes: int = 0) -> tuple[Monitor, dict[str, bool], bytes]:
+    """Step a message for each of twelve ticks, with a verdict in each; at one a crash cuts the writes.
+
+    Return the monitor, the drift of each crossing, and the detectors as they are stored.
+    """
+    monitor, drift = Monitor(FOLLOWED, chains=LIMITED), dict[str, bool]()
+    for number in MANY:
+        at = 300 * number
+        texts = [wrote(f"{name} {number}", at + 1, "hello") for name in (FIRST, SECOND)]
+        texts += [wrote(f"{name} {number}", at + 3, "now!") for name in (FIRST, SECOND)]
+        message = batch(at + 10, *texts)
+        steps: list[int | None] = [writes, None] if number == drop else [None]
+        for step in steps:
+            done = monitor.take(number, message, step)
+            for each in crossings(done.outputs):
+                assert drift.setdefault(each.id, each.drift) == each.drift, "a repeat differs"
+            if step is not None:
+                monitor.begin()
+    return monitor, drift, monitor.table["d/0"]
+
+
+def test_crossings_state_the_drift_of_the_ticks_before() -> None:
+    """Two angry users a tick where one event of a hundred may violate: the rule has drifted, no other."""
+    monitor, drift, _ = angry_ticks()
+    later = batch(9_000, wrote("cy", 8_900, "hm"), wrote("cy", 8_990, "now!"))
+    found = crossings(monitor.take(len(MANY), later).outputs)
+    assert {each.rule for each in found if each.drift} == {"calm"}
+    assert 0 < sum(drift.values()) < len(drift)
+    assert monitor.state.drift["desk", "calm"].is_firing
+    assert not monitor.state.drift["desk", "answered"].is_firing
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("writes", range(6))
+def test_a_crash_changes_no_drift(writes: int) -> None:
+    """Whatever writes of a message a crash leaves, repeated crossings and the detectors are the same."""
+    whole = angry_ticks()[1:]
+    for drop in (0, 3, 4, 11):
+        assert angry_ticks(drop, writes)[1:] == whole
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("writes", [0, 1, 2, 3, 5, 8])
+def test_drift_does_not_depend_on_the_division_into_steps(writes: int) -> None:
+    """Messages of one step that a crash cuts come again one by one, with the same crossings and detectors."""
+    messages = [
+        record(
+            number,
+            batch(
+                300 * number + 10,
+                *(wrote(FIRST, 300 * number + at, text) for at, text in ((1, "hello"), (3, "now!"))),
+            ),
+        )
+        for number in range(16)
+    ]
+    alone, together = (Monitor(FOLLOWED, chains=LIMITED) for _ in range(2))
+    expected = {
+        each.id: each.drift for message in messages for each in crossings(alone.step([message]).outputs)
+    }
+    found: dict[str, bool] = {}
+    for begin in range(0, 16, 4):
+        step = together.stage.step(together.state, messages[begin : begin + 4])
+        found |= {each.id: each.drift for each in crossings(step.outputs)}
+        together.write(step.writes[0][:writes])
+        together.begin()
+        for message in messages[begin : begin + 4]:
+            found |= {each.id: each.drift for each in crossings(together.step([message]).outputs)}
+    assert found == expected
+    assert 0 < sum(expected.values()) < len(expected)
+    assert together.state.drift == alone.state.drift

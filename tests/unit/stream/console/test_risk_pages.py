@@ -46,6 +46,7 @@ def console(served: tuple[CompiledRules, ServedChain], store: Path) -> Starlette
     return Starlette(routes=pages.routes(store, compiled, chain=chain))
 
 
+@pytest.mark.slow
 def test_the_api_has_the_risks_that_the_chain_gives(
     console: Starlette, served: tuple[CompiledRules, ServedChain]
 ) -> None:
@@ -87,6 +88,7 @@ def test_a_closed_session_has_no_risk_and_an_unknown_one_no_answer(console: Star
         assert answer.headers["content-security-policy"]
 
 
+@pytest.mark.slow
 def test_without_a_chain_there_is_no_risk(served: tuple[CompiledRules, ServedChain], store: Path) -> None:
     """The answer names the option, and the pages have no such section."""
     console = app(fill(store, served[0], [OPEN, CLOSED]), served[0])
@@ -96,6 +98,7 @@ def test_without_a_chain_there_is_no_risk(served: tuple[CompiledRules, ServedCha
         assert "Risk" not in plain(get(console, path).text)
 
 
+@pytest.mark.slow
 def test_a_session_without_state_is_not_followed(console: Starlette, store: Path) -> None:
     """A session that began before the chain was loaded has no risk now, and its page states so."""
     with writing(store) as db:

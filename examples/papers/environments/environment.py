@@ -13,13 +13,13 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ...rules.engine.judge import compile_rule_set
-from ...rules.engine.letters import label_words
-from ...rules.model.arrays import Mask
-from ...rules.model.machine import VERDICT_MASK, VIOLATED
-from ...rules.packs.load import pack_text
-from ...schemas.event import Event, Kind
-from ...schemas.frames.events import event_frame
+from ....rules.engine.judge import compile_rule_set
+from ....rules.engine.letters import label_words
+from ....rules.model.arrays import Mask
+from ....rules.model.machine import VERDICT_MASK, VIOLATED
+from ....rules.packs.load import pack_text
+from ....schemas.event import Event, Kind
+from ....schemas.frames.events import event_frame
 
 State = Hashable
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from .environments import Action, State
+from .environment import Action, State
 
 COLD = ("butter", "cheese")
 """The ingredients that are in the fridge at first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .environments import Action, State
+from .environment import Action, State
 
 ROOMS = ("kitchen", "bathroom", "living room", "bedroom")
 

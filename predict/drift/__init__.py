@@ -1,0 +1,1 @@
+"""The bets of live sessions against their chain, and the detectors of its drift. Pure."""

@@ -1,0 +1,145 @@
+"""The detectors of a chain's drift, one for each followed rule and agent, over ticks of event time.
+
+The bets of a tick add up to one e-value, whatever messages they came in; the tick is settled with the first
+bet of a later one. A bet of an earlier tick counts in the open one. So the detectors after some events depend
+on nothing but these events, except for the few that come after later ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from ...schemas.records.risk_crossing import RiskCrossing
+from ...schemas.time import parse_time
+from ..detector import DetectorState, DetectorTick, mixture, step_tick
+from .bet_sums import TICK_NS, BetSum
+from .event_bets import LOG_ONE, SETTINGS
+
+AGENTS_MAX = 20
+"""Agents of a rule with a detector of their own; the bets of all others count for `OTHER_AGENTS`."""
+OTHER_AGENTS = "(other agents)"
+AGENT_CHARS_MAX = 120
+
+
+class DriftKey(NamedTuple):
+    """The rule and the agent of a detector, and the chain."""
+
+    chain: str
+    pack: str
+    rule: str
+    agent: str
+
+
+class DriftDetector(msgspec.Struct, frozen=True, array_like=True):
+    """A detector after the ticks that are settled, and the bets of the open `tick`."""
+
+    tick: int
+    trials: int
+    violated: int
+    logs: tuple[int, ...]
+    state: DetectorState = DetectorState()
+
+    def settled(self, tick: int) -> DetectorState:
+        """Return the state before a tick: that after the open one where it is an earlier one."""
+        if tick <= self.tick:
+            return self.state
+        logs = tuple(log / LOG_ONE for log in self.logs)
+        state, _ = step_tick(self.state, DetectorTick(self.violated, self.trials, 0.0, logs), SETTINGS)
+        return state
+
+    def added(self, bets: BetSum) -> DriftDetector:
+        """Return the detector after these bets."""
+        if bets.tick > self.tick:
+            return DriftDetector(bets.tick, bets.trials, bets.violated, bets.logs, self.settled(bets.tick))
+        logs = tuple(before + log for before, log in zip(self.logs, bets.logs, strict=True))
+        counts = self.trials + bets.trials, self.violated + bets.violated
+        return DriftDetector(self.tick, *counts, logs, self.state)
+
+    @property
+    def evidence(self) -> float:
+        """Return the logarithm of the evidence of the settled ticks, at least 0; in an alarm the limit."""
+        if self.state.firing:
+            return math.log(SETTINGS.arl_ticks)
+        return max(mixture(self.state.evidence), 0.0)
+
+
+Detectors = Mapping[DriftKey, DriftDetector]
+"""Detectors by rule and agent."""
+
+
+def with_bets(detectors: Detectors, bets: Iterable[BetSum]) -> Detectors:
+    """Return the detectors after the bets of some events.
+
+    One without a bet for as many ticks as end a stale alarm is dropped.
+    """
+    found = dict(detectors)
+    for each in sorted(bets, key=lambda each: each.tick):
+        key = _key(found, each)
+        before = found.get(key)
+        new = DriftDetector(each.tick, each.trials, each.violated, each.logs)
+        found[key] = new if before is None else before.added(each)
+    last = max((each.tick for each in found.values()), default=0)
+    return {key: each for key, each in found.items() if each.tick + SETTINGS.stale_ticks > last}
+
+
+def has_drifted(detectors: Detectors, chain: str, pack: str, rule: str, tick: int) -> bool:
+    """Return whether a rule's alarm fires for any agent by the ticks before this one."""
+    return any(each.settled(tick).firing for key, each in detectors.items() if key[:3] == (chain, pack, rule))
+
+
+def watched(
+    detectors: Detectors, crossings: Sequence[RiskCrossing], bets: Sequence[BetSum]
+) -> tuple[Detectors, list[RiskCrossing]]:
+    """Return the detectors after a message, and its crossings with their `drift`.
+
+    That is by the ticks before the crossing's own, so it does not depend on the message's other events.
+    """
+    if not crossings:
+        return (with_bets(detectors, bets) if bets else detectors), []
+    ticks = [_tick(each) for each in crossings]
+    drifted: dict[int, RiskCrossing] = {}
+    for tick in sorted({*ticks, *(each.tick for each in bets)}):
+        for place, each in enumerate(crossings):
+            if ticks[place] == tick and has_drifted(detectors, each.chain, each.pack, each.rule, tick):
+                drifted[place] = msgspec.structs.replace(each, drift=True)
+        detectors = with_bets(detectors, [each for each in bets if each.tick == tick])
+    return detectors, [drifted.get(place, each) for place, each in enumerate(crossings)]
+
+
+def _tick(crossing: RiskCrossing) -> int:
+    time = parse_time(crossing.time)
+    assert time is not None, "a record's times are RFC 3339"
+    return time // TICK_NS
+
+
+def _key(detectors: Detectors, bets: BetSum) -> DriftKey:
+    """Return the key of the detector that the bets count for."""
+    named = DriftKey(bets.chain, bets.pack, bets.rule, bets.agent[:AGENT_CHARS_MAX])
+    if named in detectors:
+        return named
+    agents = sum(key[:3] == named[:3] for key in detectors)
+    return named if agents < AGENTS_MAX else named._replace(agent=OTHER_AGENTS)
+
+
+class RuleDrift(NamedTuple):
+    """The greatest evidence of drift of a rule, and whether an alarm fires, over its agents."""
+
+    evidence: float
+    is_firing: bool
+
+
+def by_rule(detectors: Iterable[Detectors], chain: str | None = None) -> dict[tuple[str, str], RuleDrift]:
+    """Return the drift of each rule with a detector, by pack and id; of one chain, or of any."""
+    found: dict[tuple[str, str], RuleDrift] = {}
+    for each in detectors:
+        for key, detector in each.items():
+            if chain not in (None, key.chain):
+                continue
+            before = found.get((key.pack, key.rule), RuleDrift(0.0, False))
+            firing = before.is_firing or detector.state.firing
+            found[key.pack, key.rule] = RuleDrift(max(before.evidence, detector.evidence), firing)
+    return found
