@@ -58,7 +58,7 @@ types: quick-types ## types by Pyrefly and, more strictly, by Pyright; continuou
 	NODE_OPTIONS=--max-semi-space-size=64 $(BIN)/pyright
 
 fast: setup
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(FAST_TESTS) -m "not slow and not exhaustive"
+	$(BIN)/python -m pytest -n 2 $(FAST_TESTS) -m "not slow and not exhaustive"
 
 test: setup loops ## every test, with the time each folder took against its budget
 	-@$(MAKE) --no-print-directory kafka

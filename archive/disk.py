@@ -32,6 +32,19 @@ def sync_path(path: Path) -> None:
         os.close(descriptor)
 
 
+@contextmanager
+def replacing_file(path: Path) -> Generator[Path]:
+    """Yield a path to write a file to; it replaces the file, on disk, if the block ends without an error."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        yield part
+        sync_path(part)
+        os.replace(part, path)
+        sync_path(path.parent)
+    finally:
+        part.unlink(missing_ok=True)
+
+
 def digest_of(path: Path) -> str:
     """Return the SHA-256 of a file's content, 64 hex digits."""
     with path.open("rb") as file:

@@ -7,7 +7,7 @@ segment, judged by that set alone, and only the segment with the `end` row close
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,8 @@ import polars as pl
 from ...archive.error import SourceError
 from ...archive.rule_sets import read_rule_set
 from ...archive.writer import RULES_COLUMN
+from ...predict.error import PredictError
+from ...predict.following.followed_chain import FollowedChain
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, compile_rule_set, judge
 from ...rules.engine.sessions import Clock, in_segments, occurrences_of, segments_of
 from ...rules.model.rule import Rule, RuleSet
@@ -29,6 +31,9 @@ from ..contents.never_true import RuleMistakes, names_never_true, rule_mistakes
 from ..evidence import bundle
 from ..evidence.output_folder import staged
 from ..findings.bundle_rules import keyed
+from ..following.archive_following import LIVE_COLUMNS, ArchiveFollowing
+from ..following.crossings import FollowedCrossings, followed_crossings
+from ..following.unfollowed import unfollowed_events
 from ..prepare.buckets import labelled, until
 from ..prepare.options import AuditOptions
 from ..sources.discover import Population, SourceFile, Sources, named
@@ -36,7 +41,10 @@ from ..sources.event_files import FileSlice, footer, null_count, reading, scan_s
 from .audit import AuditResult, OnProgress, in_threads, read_parts, silent
 from .draft import BundleDraft
 from .open_sessions import OpenedIn, open_sessions
-from .summary import COUNTS, AuditTally, summary
+from .summary import COUNTS, AuditTally, add_risks, summary
+
+FollowRules = Callable[[RuleSet], FollowedChain | None]
+"""A function that returns a chain as it follows a rule set, None where it follows none of its rules."""
 
 _CLOSES_NOTHING = NS_MIN
 """A last time that closes no session: in a live archive every close has a row."""
@@ -61,12 +69,15 @@ def audit_as_judged(
     options: AuditOptions,
     on_progress: OnProgress = silent,
     attesting: Attesting = UNSIGNED,
+    follow: FollowRules | None = None,
 ) -> AuditResult:
     """Judge each event of a live archive by the rule set that judged it, and write the bundle `out`.
 
+    `follow` gives the chain whose risks are followed where the archive names it, as it follows a rule set.
     The rules are those in the archive's `rules/`. The bundle merges the verdicts of all sets in the usual
     order, and counts rules with the same pack and id together. Raises SourceError like `audit`, TRL407 if an
-    event does not name its rule set, TRL408 if the archive lacks one, and RuleError if one cannot be read.
+    event does not name its rule set, TRL408 if the archive lacks one, RuleError if one cannot be read, and
+    PredictError (TRL803) if the chain follows none of the sets.
     """
     started, population = attesting.begin(), Population()
     with staged(out) as work:
@@ -76,7 +87,11 @@ def audit_as_judged(
         rules = _rules(sets)
         compiled: dict[str | None, CompiledRules] = {each.digest: each.compiled for each in sets}
         draft = BundleDraft.begin(work, out, archive, population, options, compiled)
-        tally, opened = _population(sets, len(rules), scratch, options, on_progress)
+        chain, crossings = None, None
+        if follow is not None:
+            chain, following = _following(sets, follow)
+            crossings = followed_crossings(following, scratch, options)
+        tally, opened = _population(sets, len(rules), scratch, options, on_progress, crossings)
         if tonight is not None:
             tally.open_sessions += len(tonight.open)
             opened = tonight.open, tonight.files
@@ -96,12 +111,31 @@ def audit_as_judged(
         content |= {"rule_sets": [_summary_of(rule_set) for rule_set in sets]}
         for rule_set in sets:
             bundle.write_rules(work / bundle.RULES / rule_set.digest, rule_set.rule_set.sources)
+        if crossings is not None and chain is not None:
+            add_risks(content["rules"].values(), crossings.write(work, ()).figures)
+            content |= {"followed": asdict(unfollowed_events(parts, chain.digest, options.as_of))}
         waived = draft.finish(content, [opened], judged_by, as_judged=True)
         by_digest = {each.digest: each.compiled for each in sets}
-        attest(work, by_digest, options, attesting, started, as_judged=True)
+        attest(work, by_digest, options, attesting, started, as_judged=True, chain=chain)
     if waived is not None:
         waived.add_to(content)
     return AuditResult(content, population, examples, waived=waived)
+
+
+def _following(
+    sets: Sequence[ArchivedRuleSet], follow: FollowRules
+) -> tuple[FollowedChain, ArchiveFollowing]:
+    """Return the chain with all rules that it follows in some set, and its following of the live archive."""
+    chains = {each.digest: follow(each.rule_set) for each in sets}
+    found = [chain for chain in chains.values() if chain is not None]
+    if not found:
+        hint = "learn the chain again from these rules"
+        raise PredictError("TRL803", "the archive", "its rules are none that the chain follows", hint)
+    # All of them number the rules of the chain alike.
+    risks = {number: risk for chain in found for number, risk in chain.risks.items()}
+    chain = replace(found[0], risks=dict(sorted(risks.items())))
+    live = {digest: () if each is None else tuple(each.risks) for digest, each in chains.items()}
+    return chain, ArchiveFollowing(chain, compile_rule_set(_NO_RULES), live)
 
 
 def _judge_sets(
@@ -175,21 +209,33 @@ def _rules(sets: Sequence[ArchivedRuleSet]) -> dict[tuple[str, str], tuple[Rule,
 
 
 def _population(
-    sets: Sequence[ArchivedRuleSet], rules: int, scratch: Path, options: AuditOptions, on_progress: OnProgress
+    sets: Sequence[ArchivedRuleSet],
+    rules: int,
+    scratch: Path,
+    options: AuditOptions,
+    on_progress: OnProgress,
+    crossings: FollowedCrossings | None,
 ) -> tuple[AuditTally, OpenedIn]:
-    """Count the judged events and sessions, each once, independently of the rules, and return open ones."""
+    """Count the judged events and sessions, each once, independently of the rules, and return open ones.
+
+    A chain is followed in them, wherever rules changed.
+    """
     parts = list(dict.fromkeys(part for rule_set in sets for part in rule_set.parts))
     clock = Clock(last=_CLOSES_NOTHING, idle=0, since=options.since, until=options.until)
     nothing = compile_rule_set(_NO_RULES)
     counted = AuditTally(0)
     folder = scratch / "population"
-    on_rows, columns = partial(on_progress, "reading"), (*JUDGED_COLUMNS, "model")
-    buckets = labelled(parts, nothing.labeler, folder, options.as_of, on_rows, keep=columns)
+    on_rows, columns, labels = partial(on_progress, "reading"), (*JUDGED_COLUMNS, "model"), nothing.labeler
+    if crossings is not None:
+        columns, labels = (*columns, *LIVE_COLUMNS), crossings.following.labels
+    buckets = labelled(parts, labels, folder, options.as_of, on_rows, keep=columns)
     work = partial(judge, nothing, clock=clock, satisfied=False, cut=occurrences_of)
     found = (frame.collect(engine="streaming") for frame in buckets.frames)
     opened: list[pl.DataFrame] = []
     for judged in in_threads(work, found, options.threads):
         counted.add(nothing, judged)
+        if crossings is not None:
+            crossings.add(judged)
         opened.append(open_sessions(judged))
     counted.rules = rules
     counted.counts = {group: np.zeros((len(COUNTS), rules), dtype=np.int64) for group in counted.groups}

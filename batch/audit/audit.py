@@ -29,6 +29,7 @@ from ..findings.waiving import WaivedCounts
 from ..following.archive_following import FOLLOWED_COLUMNS, ArchiveFollowing
 from ..following.bucket_crossings import LATE_COLUMNS
 from ..following.crossings import NOT_FOLLOWED, FollowedCrossings, followed_crossings
+from ..following.unfollowed import names_chains, unfollowed_events
 from ..nights.night import Night, night_of
 from ..prepare import spill
 from ..prepare.ahead import behind
@@ -114,6 +115,8 @@ def audit(
         if crossings is not None:
             followed = crossings.write(work, draft.choice.sessions)
             add_risks(content["rules"].values(), followed.figures)
+        if chain is not None and names_chains(parts):
+            content |= {"followed": asdict(unfollowed_events(parts, chain.digest, options.as_of))}
         by_key = keyed(zip(compiled.rules, compiled.digests, strict=True))
         waived = draft.finish(content, auditing.opened, by_key, risks=followed.drawn)
         attest(work, {rule_set_digest(rule_set): compiled}, options, attesting, started, chain=chain)

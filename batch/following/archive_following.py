@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from ...archive.writer import CHAIN_COLUMN, RULES_COLUMN
 from ...predict.counting.labelled_sessions import read_sessions
 from ...predict.counting.sequences import SymbolNumbers
 from ...predict.following.archive.archive_follower import ArchiveFollower, BucketSessions
@@ -23,13 +24,17 @@ from ...rules.engine.sessions import Clock, numbers
 from ...rules.labels.joint.joint_columns import JointColumns
 from ...rules.model.arrays import I32, I64, Mask
 from ...schemas.frames.events import KIND, TIME
+from ...schemas.time import rfc3339
 from ..evidence.bundle import SessionName
 from ..evidence.crossing_lines import CrossedRisk, CrossedRule, CrossingLines
 from ..findings.waiving import RuleName
 from ..report.choice import ChosenSession
 from .bucket_crossings import BucketCrossings, CrossedRuleRisks
 from .event_codes import EventCodes
-from .warned_sessions import WarnedSessions
+from .warned_sessions import CrossedSession, WarnedSessions
+
+LIVE_COLUMNS = (RULES_COLUMN, CHAIN_COLUMN)
+"""The columns of a live archive that name what judged and what followed an event."""
 
 FOLLOWED_COLUMNS = ("kind",)
 """The columns of events that following needs beside those of judging in order."""
@@ -38,11 +43,18 @@ FOLLOWED_COLUMNS = ("kind",)
 class ArchiveFollowing:
     """The rules of a chain over the buckets of an audit by other rules; sessions may come in any order.
 
-    `labels` are those of the audit's rules and of the chain's together.
+    `labels` are those of the audit's rules and of the chain's together. With `live`, only what was followed
+    live is: the sessions that began under a rule set, by those of the chain's rules that `live` has for its
+    digest, up to the first event that does not name the chain. The buckets have `LIVE_COLUMNS` then.
     """
 
-    def __init__(self, chain: FollowedChain, compiled: CompiledRules) -> None:
-        self._chain, self._compiled = chain, compiled
+    def __init__(
+        self,
+        chain: FollowedChain,
+        compiled: CompiledRules,
+        live: Mapping[str, Collection[int]] | None = None,
+    ) -> None:
+        self._chain, self._compiled, self._live = chain, compiled, live
         self._keys = compiled.program.keys
         watched = chain.watched
         self.labels = JointColumns(compiled.labeler, watched.compiled.labeler)
@@ -72,22 +84,35 @@ class ArchiveFollowing:
         codes, new = self._codes.numbered(judged, over)
         slices, slice_places = self._slices(judged)
         sessions = judged.sessions
-        ends = _ends(sessions.bounds, over)
-        bucket = BucketSessions(
-            BucketSpans(sessions.bounds, ends, sessions.counted, sessions.open),
-            codes,
-            over,
-            inside & judged.rated,
-            slices,
-            len(slice_places),
-        )
+        ends = _ends(sessions.bounds, over if self._live is None else over | ~self._is_followed(judged))
+        begun_under = self._rule_sets(judged)
         parts = [np.empty((0, 6), dtype=np.int32)]
         for place, at in enumerate(self._order):
             rule = self._rules[at]
             rule.add(new)
-            found = rule.follow(bucket)
+            counted = sessions.counted & begun_under(rule.follower.rule)
+            spans = BucketSpans(sessions.bounds, ends, counted, sessions.open)
+            rated = inside & judged.rated
+            found = rule.follow(BucketSessions(spans, codes, over, rated, slices, len(slice_places)))
             parts.append(np.insert(found, 2, place, axis=1))
         return self._bucket_crossings(judged, np.concatenate(parts), inside, slice_places, columns)
+
+    def unfollowed(self, judged: Judged) -> Iterator[CrossedSession]:
+        """Yield the sessions of a bucket that were not followed live to their end, without crossings."""
+        if self._live is None:
+            return
+        bounds, lacks = judged.sessions.bounds, ~self._is_followed(judged)
+        ends = _ends(bounds, lacks)
+        places = ends[(ends < bounds[1:]) & judged.sessions.counted]
+        ids, seqs = judged.column("session_id", places), judged.column("seq", places)
+        occurrences: list[int] = numbers(judged.column("occurrence", places)).tolist()
+        for session_id, occurrence, seq in zip(ids, occurrences, seqs, strict=True):
+            yield CrossedSession(session_id, rfc3339(occurrence), seq, (), (), seq)
+
+    @property
+    def digests(self) -> dict[RuleName, str]:
+        """Return the digests of the followed rules."""
+        return {(each.pack, each.rule): each.rule_digest for each in self._chain.risks.values()}
 
     @property
     def drifted(self) -> frozenset[RuleName]:
@@ -119,6 +144,23 @@ class ArchiveFollowing:
                 for slot, course in courses:
                     found.setdefault(names[slot], []).append(course)
         return found
+
+    def _is_followed(self, judged: Judged) -> Mask:
+        """Return the events that name the chain."""
+        return judged.column(CHAIN_COLUMN).eq_missing(self._chain.digest).to_numpy()
+
+    def _rule_sets(self, judged: Judged) -> Callable[[int], Mask]:
+        """Return the function that returns the sessions which began under a rule set with a rule."""
+        sessions = judged.sessions
+        if self._live is None:
+            return lambda _: np.ones(len(sessions.counted), dtype=np.bool_)
+        live = self._live
+        digests: list[str] = judged.column(RULES_COLUMN, sessions.bounds[:-1]).to_list()
+
+        def begun_under(rule: int) -> Mask:
+            return np.array([rule in live[digest] for digest in digests], dtype=np.bool_)
+
+        return begun_under
 
     def _risks_of(self, rule: ArchiveFollower) -> CrossedRuleRisks:
         """Return a rule with what its crossings are written of."""

@@ -61,13 +61,17 @@ def session_lines(
     slots: list[int] = found.slots.tolist()
     inside: list[bool] = found.inside.tolist()
     values = [json_text(value).decode() for value in found.values]
-    rows: list[list[int]] = found.rows.tolist()
-    for _, of_session in groupby(rows, key=lambda row: slots[row[0]]):
-        crossings = list(of_session)
-        first = crossings[0][0]
+    events: list[int] = found.rows[:, 0].tolist()
+    others: list[list[int]] = [found.rows[:, column].tolist() for column in range(1, found.rows.shape[1])]
+    numbers, members, places, levels = others
+    at = 0
+    for _, of_session in groupby(events, key=slots.__getitem__):
+        first = events[at]
         # The occurrence is without the quotes of JSON.
         session = _SessionText(ids[first], texts[first].occurrence[1:-1], seqs[first])
-        for event, number, member, place, level in crossings:
+        for event in of_session:
+            number, member, place, level = numbers[at], members[at], places[at], levels[at]
+            at += 1
             rule, is_up, is_inside = rules[number], level == UP, inside[event]
             if is_inside:
                 named = RiskLevel.UP if is_up else RiskLevel.DOWN

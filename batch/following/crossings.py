@@ -69,6 +69,8 @@ class FollowedCrossings:
         """Follow the sessions of a bucket that has all columns."""
         found = self.following.follow(judged, self.clock, (*EVENT_COLUMNS, *LATE_COLUMNS))
         self._add_lines(found)
+        for session in self.following.unfollowed(judged):
+            self.lines.add(session, b"")
 
     def add_rows(self, judged: Judged, row: str, read: ReadRows) -> None:
         """Follow the sessions of a bucket whose other columns are to be read by the number in a column."""
@@ -96,7 +98,7 @@ class FollowedCrossings:
         Return the figures of the rules, and the risks of the chosen sessions.
         """
         with (work / RISK).open("wb") as crossings, (work / VERDICTS).open("rb") as verdicts:
-            found = warned_sessions(self._written(crossings), verdicts)
+            found = warned_sessions(self._written(crossings), verdicts, self.following.digests)
         return FollowedArchive(self.following.figures(found), self.following.courses(chosen))
 
     def _written(self, out: BinaryIO) -> Iterator[CrossedSession]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 from itertools import groupby
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
@@ -23,7 +24,7 @@ class CrossedSession(NamedTuple):
     """A session, or a part of it from the event `seq` on, with crossings of some rules' thresholds.
 
     `warned` are the rules with a warning in the window of the audit, and `firsts` the first warnings, in the
-    window or before it.
+    window or before it. From the event `until` on, the session was not followed.
     """
 
     session_id: str
@@ -31,6 +32,7 @@ class CrossedSession(NamedTuple):
     seq: int
     warned: Sequence[RuleName]
     firsts: Sequence[FirstWarning]
+    until: int | None = None
 
     @property
     def session(self) -> tuple[str, str]:
@@ -44,11 +46,17 @@ def crossed_session(
     seq: int,
     warned: Sequence[tuple[str, str]],
     firsts: Sequence[tuple[str, str, str | None, int]],
+    until: int | None,
 ) -> CrossedSession:
     """Return a session of its members as JSON gives them."""
     names = [(pack, rule) for pack, rule in warned]
     return CrossedSession(
-        session_id, occurrence, seq, names, [(pack, rule, value, at) for pack, rule, value, at in firsts]
+        session_id,
+        occurrence,
+        seq,
+        names,
+        [(pack, rule, value, at) for pack, rule, value, at in firsts],
+        until,
     )
 
 
@@ -59,6 +67,7 @@ class _FoundLine(msgspec.Struct, frozen=True):
     occurrence: str
     pack: str
     rule: str
+    rule_digest: str
     slice: str | None
     seq: int
     history: bool
@@ -92,8 +101,15 @@ class WarnedSessions:
     missed: Counter[RuleName] = field(default_factory=Counter[RuleName])
 
 
-def warned_sessions(crossed: Iterable[CrossedSession], verdicts: Iterable[bytes]) -> WarnedSessions:
-    """Return the sessions of crossings and of lines of verdicts, both sorted by session."""
+def warned_sessions(
+    crossed: Iterable[CrossedSession],
+    verdicts: Iterable[bytes],
+    digests: Mapping[RuleName, str] = MappingProxyType({}),
+) -> WarnedSessions:
+    """Return the sessions of crossings and of lines of verdicts, both sorted by session.
+
+    Of a rule in `digests`, only the verdicts of the rule with that digest count.
+    """
     found = WarnedSessions()
     lines = merge(crossed, map(_LINE.decode, verdicts), key=lambda each: each.session)
     for _, of_session in groupby(lines, key=lambda each: each.session):
@@ -102,7 +118,11 @@ def warned_sessions(crossed: Iterable[CrossedSession], verdicts: Iterable[bytes]
         breaches = [
             line
             for line in every
-            if isinstance(line, _FoundLine) and line.verdict in BREACHES and not line.history
+            if isinstance(line, _FoundLine)
+            and line.verdict in BREACHES
+            and not line.history
+            and digests.get(line.name, line.rule_digest) == line.rule_digest
+            and all(part.until is None or line.seq < part.until for part in parts)
         ]
         firsts = [first for part in parts for first in part.firsts]
         found.warned.update({name for part in parts for name in part.warned})

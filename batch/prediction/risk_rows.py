@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from ...archive.disk import replacing_file
 from ...predict.chain.contexts import START
 from .scored import ScoredRule
 
@@ -15,10 +16,11 @@ FILE_NAME = "risks.parquet"
 
 
 def write_risks(folder: Path, scored: Sequence[ScoredRule], ids: Sequence[str]) -> None:
-    """Write the risks of the rules, one row a place of a sequence, to a file in the folder."""
+    """Write the risks of the rules, one row a place of a sequence, to a file in the folder, whole or not."""
     folder.mkdir(parents=True, exist_ok=True)
     frames = [risk_rows(each, ids) for each in scored]
-    pl.concat(frames).write_parquet(folder / FILE_NAME)
+    with replacing_file(folder / FILE_NAME) as file:
+        pl.concat(frames).write_parquet(file)
 
 
 def risk_rows(scored: ScoredRule, ids: Sequence[str]) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import polars as pl
 
-from ...archive.writer import RULES_COLUMN
+from ...archive.writer import CHAIN_COLUMN, RULES_COLUMN
 from ...rules.engine.judge import JUDGED_COLUMNS
 from ...rules.labels.labeler import EventLabels
 from ...rules.labels.missing import FIELDS, HAS_GAPS, MISSING, NOTHING, missing_column
@@ -54,7 +54,9 @@ def labelled(
     Raises SourceError with the name of a damaged file.
     """
     rows = sum(map(row_count, parts))
-    more = None if judged_by is None else {RULES_COLUMN: pl.String()}
+    more = {name: pl.String() for name in (RULES_COLUMN, CHAIN_COLUMN) if name in keep}
+    if judged_by is not None:
+        more[RULES_COLUMN] = pl.String()
     passes = (
         PassRows(
             one_pass.parts,

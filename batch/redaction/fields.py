@@ -94,7 +94,7 @@ SOURCE_FIELDS: Final[FieldShape] = {
     "paths": [FieldClass.PATH],
 }
 SUMMARY_FIELDS: Final[FieldShape] = {
-    **_open("never_true population rule_sets rules selection"),
+    **_open("followed never_true population rule_sets rules selection"),
     # A likely mistake may be a word of an argument's values.
     "likely_mistakes": [
         {

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
-import os
 from contextlib import redirect_stdout
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...archive.disk import replacing_file
 from ...archive.error import SourceError
 from .page import printed_html
 
@@ -33,12 +33,8 @@ def write_pdf(bundle: Path, out: Path) -> None:
     # The page refers to nothing outside of itself; a text of the archive cannot make it do so.
     fetcher = weasyprint.urls.URLFetcher(allowed_protocols=())
     page = weasyprint.HTML(string=printed_html(bundle), url_fetcher=fetcher)
-    part = out.with_name(f".{out.name}.part")
-    try:
+    with replacing_file(out) as part:
         page.write_pdf(part, pdf_tags=True)
-        os.replace(part, out)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _weasyprint() -> ModuleType:

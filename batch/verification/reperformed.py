@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -12,7 +13,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from ...predict.folder.learned_chain import LearnedChain
-from ...predict.following.followed_chain import followed_chain
+from ...predict.following.followed_chain import followed_chain, followed_if_any
 from ...rules.model.problem import counted
 from ...rules.packs.load import load_packs
 from ...rules.packs.selection import select_rules
@@ -67,7 +68,9 @@ def rerun_check(
     with tempfile.TemporaryDirectory() as scratch:
         again = Path(scratch) / "bundle"
         if parameters["as_judged"]:
-            audit_as_judged(tuple(archive), again, options)
+            above = parameters["above"] if chains else None
+            follow = None if learned is None else partial(followed_if_any, learned, above=above)
+            audit_as_judged(tuple(archive), again, options, follow=follow)
         else:
             _audit_again(bundle, archive, again, options, learned)
         differ = _differing(bundle, again, is_whole=is_whole)
@@ -115,8 +118,9 @@ def _differing(bundle: AttestedBundle, again: Path, *, is_whole: bool) -> list[s
 
 
 def _without_risks(bundle: Path) -> Any:
-    """Return the summary of a bundle without the figures of warnings."""
+    """Return the summary of a bundle without what depends on a chain."""
     summary = msgspec.json.decode((bundle / SUMMARY).read_bytes())
+    summary.pop("followed", None)
     for entry in summary["rules"].values():
         entry.pop("risk", None)
     return summary

@@ -61,6 +61,14 @@ def followed_chain(chain: LearnedChain, rule_set: RuleSet, above: float | None) 
     return FollowedChain(chain.digest, watched, risks, unknown, tuple(no_threshold), above)
 
 
+def followed_if_any(chain: LearnedChain, rule_set: RuleSet, above: float | None) -> FollowedChain | None:
+    """Return the chain for the rules of a set like `followed_chain`, None if it was learned from none."""
+    try:
+        return followed_chain(chain, rule_set, above)
+    except PredictError:
+        return None
+
+
 def _unknown(compiled: CompiledRules, judged: Mapping[tuple[str, str], str]) -> tuple[str, ...]:
     """Return the names of the judged rules whose digest is none of these rules'."""
     return tuple(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...rules.model.problem import RuleError
 from ...rules.model.rule import RuleSet
 from ..error import PredictError
 from ..folder.learned_chain import LearnedChain
@@ -22,11 +23,14 @@ class LoadedChains:
         return frozenset(self._chains)
 
     def followed(self, digest: str, rule_set: RuleSet) -> FollowedChain | None:
-        """Return the chain of that digest as it follows the rules, None where there is none for them."""
+        """Return the chain of that digest as it follows the rules, None where there is none for them.
+
+        There is none either where this release cannot use the packs that it was learned from.
+        """
         chain = self._chains.get(digest)
         if chain is None:
             return None
         try:
             return followed_chain(chain, rule_set, self._above)
-        except PredictError:
+        except (PredictError, RuleError):
             return None

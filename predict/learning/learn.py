@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from ...rules.model.rule import RuleSet
+from ..chain.contexts import END, START
 from ..chain.walks import no_walks
 from ..counting.labelled_sessions import LabelledSessions
 from ..counting.split import Split
@@ -69,7 +70,7 @@ def learn(
     """Learn the chain of each rule from an archive.
 
     Raises PredictError: TRL806 if too few of the sessions to learn from have closed, TRL807 where a pair of
-    symbols occurs that the options exclude; and what the archive raises.
+    symbols occurs that the options exclude, or has a symbol that no rule has; and what the archive raises.
     """
     learning, watched = learning or Learning(), watch(rules)
     tally = ChainTally(watched, learning.split, archive.walks)
@@ -89,7 +90,7 @@ def _learned(
     tally: ChainTally, options: LearnOptions, on_progress: Callable[[str, int, int], None]
 ) -> Iterator[RuleLearned]:
     """Yield the rules without their walks, which only the evidence needs."""
-    rules = len(tally.watched.rules)
+    rules, known = len(tally.watched.rules), {START, END}
     for number, counted in enumerate(tally.counted(), start=1):
         try:
             found = learn_rule(counted, options)
@@ -98,5 +99,11 @@ def _learned(
                 raise
             hint = "leave out of the file what does follow"
             raise PredictError("TRL807", "impossible pairs", str(error), hint) from error
+        known.update(counted.symbols.symbols)
         yield replace(found, counted=replace(counted, walks=no_walks()))
         on_progress("learning", number, rules)
+    unknown = {symbol for pair in options.risks.estimate.impossible for symbol in pair} - known
+    if unknown:
+        what = f"no rule has the symbol {', '.join(f'`{symbol}`' for symbol in sorted(unknown))}"
+        hint = "write symbols as `tracline predict show` prints them, of a chain without --valid"
+        raise PredictError("TRL807", "impossible pairs", what, hint)

@@ -6,15 +6,19 @@ Errors have the status of an answer, its error code and what it lacks, and never
 from __future__ import annotations
 
 import re
+import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from threading import Timer
 from typing import Any, cast
 
 import httpx
 import orjson
 
 from ...schemas.chat.encode import ChatMessage
+from ..error import PredictError
 from .reply import ChatModel, unusable
 
 TIMEOUT_S = 120.0
@@ -33,6 +37,7 @@ BUSY = frozenset({408, 409, 425, 429})
 
 PORT_MAX = 65_535
 PATH = "/chat/completions"
+_CONNECTED = ("connection.connect_tcp.complete", "connection.start_tls.complete")
 _CODE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -74,23 +79,22 @@ class ModelEndpoint:
             body["temperature"] = self.temperature
         content = orjson.dumps(body | dict(self.more))
         what = ""
-        with httpx.Client(timeout=httpx.Timeout(self.timeout_s, connect=CONNECT_S)) as client:
-            for number in range(TRIES):
-                try:
-                    status, wait_s, answer = self._ask(client, content)
-                except httpx.RequestError as error:
-                    what, wait_s = f"no answer ({type(error).__name__})", None
-                else:
-                    if httpx.codes.is_success(status):
-                        return self._message(answer)
-                    what = f"answered {status}{_code(answer)}"
-                    if status not in BUSY and not httpx.codes.is_server_error(status):
-                        break
-                if number < TRIES - 1:
-                    self.wait(min(WAIT_S * 2**number if wait_s is None else wait_s, WAIT_MAX_S))
+        for number in range(TRIES):
+            try:
+                status, wait_s, answer = self._ask(content)
+            except httpx.RequestError as error:
+                what, wait_s = f"no answer ({type(error).__name__})", None
+            else:
+                if httpx.codes.is_success(status):
+                    return self._message(answer)
+                what = f"answered {status}{_code(answer)}"
+                if status not in BUSY and not httpx.codes.is_server_error(status):
+                    break
+            if number < TRIES - 1:
+                self.wait(min(WAIT_S * 2**number if wait_s is None else wait_s, WAIT_MAX_S))
         raise unusable(what, self.where)
 
-    def _ask(self, client: httpx.Client, content: bytes) -> tuple[int, float | None, bytes]:
+    def _ask(self, content: bytes) -> tuple[int, float | None, bytes]:
         """Return the status of an answer, the seconds that it asks to wait, and its bytes, within limits."""
         url = httpx.URL(self.address)
         path = url.path.rstrip("/")
@@ -99,8 +103,23 @@ class ModelEndpoint:
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         if self.key:
             headers["Authorization"] = f"Bearer {self.key}"
+        timeout = httpx.Timeout(self.timeout_s, connect=CONNECT_S)
+        # The client limits each read, so an answer may come byte by byte for ever.
+        with _TimeLimit(self.timeout_s) as limit, httpx.Client(timeout=timeout) as client:
+            request = client.build_request(
+                "POST", url, content=content, headers=headers, extensions={"trace": limit.trace}
+            )
+            try:
+                return self._read(client.send(request, stream=True))
+            except httpx.RequestError:
+                if limit.is_over:
+                    raise self._too_late() from None
+                raise
+
+    def _read(self, answer: httpx.Response) -> tuple[int, float | None, bytes]:
+        """Return the status of an answer, the seconds that it asks to wait, and its bytes, within limits."""
         end, found = self.clock() + self.timeout_s, bytearray()
-        with client.stream("POST", url, content=content, headers=headers) as answer:
+        with closing(answer):
             if answer.headers.get("content-encoding", "identity") != "identity":
                 raise unusable("the answer is compressed, which was not asked for", self.where)
             for part in answer.iter_raw():
@@ -108,8 +127,11 @@ class ModelEndpoint:
                 if len(found) > RESPONSE_BYTES_MAX:
                     raise unusable(f"the answer has more than {RESPONSE_BYTES_MAX:,} bytes", self.where)
                 if self.clock() > end:
-                    raise unusable(f"the answer took more than {self.timeout_s:g} s", self.where)
+                    raise self._too_late()
             return answer.status_code, _seconds(answer.headers.get("retry-after")), bytes(found)
+
+    def _too_late(self) -> PredictError:
+        return unusable(f"the answer took more than {self.timeout_s:g} s", self.where)
 
     def _message(self, answer: bytes) -> Mapping[str, Any]:
         """Return the message of the first choice."""
@@ -123,6 +145,40 @@ class ModelEndpoint:
         if not isinstance(message, dict):
             raise unusable("the answer is JSON without choices[0].message", self.where)
         return cast("Mapping[str, Any]", message)
+
+
+class _TimeLimit:
+    """A limit of seconds for what is done in its block, after which the connections made there end.
+
+    `trace` is the extension of httpx by which it knows these. `is_over` is true once it has ended them.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.is_over = False
+        self._connections: list[Any] = []
+        self._timer = Timer(seconds, self._end)
+        self._timer.daemon = True
+
+    def __enter__(self) -> _TimeLimit:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._timer.cancel()
+
+    def trace(self, event: str, info: dict[str, Any]) -> None:
+        """Take note of a connection, also once it is encrypted: that is another socket."""
+        if event in _CONNECTED:
+            self._connections.append(info["return_value"].get_extra_info("socket"))
+            if self.is_over:
+                self._end()
+
+    def _end(self) -> None:
+        self.is_over = True
+        for connection in self._connections:
+            with suppress(OSError):
+                # An encrypted socket's own method would take its state from the thread that reads.
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
 def model_at(address: str, temperature: float | None) -> ChatModel:

@@ -80,6 +80,8 @@ def _of_document(document: Mapping[str, Any]) -> Iterator[Forecast]:
     types: tuple[type, ...] = (str, str, int, int, str)
     if not all(type(value) is kind for value, kind in zip(about, types, strict=True)):
         raise TypeError
+    if document["at"] < 0 or document["within"] < 1:
+        raise ValueError
     for each in cast("list[Mapping[str, Any]]", document["risks"]):
         pack, rule, risk = each["pack"], each["rule"], each["risk"]
         if type(pack) is not str or type(rule) is not str:

@@ -159,25 +159,27 @@ class _Continuation:
         self._statuses = StatusBatches(before, self._memory.breached, kernel.unjudged(memory))
         parts: list[Findings] = []
         applied: list[RuleStep] = []
+        batches: list[int] = self._batches.tolist()
         for at in _turns(slots, self._batches):
             rows = kernel.Rows(self._letters.codes[at], slots[at], at + first, self._row_slices[at])
             parts += kernel.judge(self._compiled.program, self._letters.table, rows, memory)
             now, certain = kernel.may_apply(memory), kernel.applies(memory)
             # The places ascend, so the last one of a slot remains.
             last: dict[int, int] = dict(zip(slots[at].tolist(), at.tolist(), strict=True))
-            for slot, column in self._by_rule(now & ~before):
-                step = int(self._batches[last[slot]]), last[slot] + first, slot, column
-                applied.append(RuleStep(*step, bool(certain[slot, column])))
+            for slot, column, is_certain in self._by_rule(now & ~before, certain):
+                place = last[slot]
+                applied.append(RuleStep(batches[place], place + first, slot, column, is_certain))
             before = now
         applied.sort(key=attrgetter("batch", "slot"))
         found = kernel.in_judged_order(kernel.join(parts))
         return found if satisfied else found.take(found.kinds != kernel_loop.FOUND_SATISFIED), applied
 
-    def _by_rule(self, changed: Mask) -> Iterator[tuple[int, int]]:
-        """Return slots and columns of a mask, by slot and the number of the rule."""
+    def _by_rule(self, changed: Mask, flags: Mask) -> Iterator[tuple[int, int, bool]]:
+        """Return slots and columns of a mask with their flags, by slot and the number of the rule."""
         slots, columns = np.nonzero(changed)
         order = np.lexsort((self._compiled.program.order[columns], slots))
-        return zip(slots[order].tolist(), columns[order].tolist(), strict=True)
+        slots, columns = slots[order], columns[order]
+        return zip(slots.tolist(), columns.tolist(), flags[slots, columns].tolist(), strict=True)
 
     def close(self, satisfied: bool) -> tuple[Findings, Findings]:
         """Return the closing verdicts of the occurrences that close, and the unsettled ones."""
@@ -290,18 +292,23 @@ class _Continuation:
         )
         for status, each in steps:
             self._statuses.note(status, each)
-        return [[(step.batch, self._change(status, step)) for step in each] for status, each in steps]
+        return [self._changes(status, each) for status, each in steps]
 
     def _steps(self, found: Findings, batches: Sequence[int]) -> list[RuleStep]:
         arrays = found.stamps.tolist(), found.slots.tolist(), found.columns.tolist()
         return list(map(RuleStep, batches, *arrays))
 
-    def _change(self, status: SessionStatus, step: RuleStep) -> RuleChange:
-        event = self._events.at(step.place)
-        slot = self._slots[step.slot]
-        number = int(self._compiled.program.order[step.column])
-        named = slot.session_id, slot.occurrence, event.time + slot.occurrence, event.agent, number
-        return RuleChange(*named, self._statuses.before(status, step), step.is_certain)
+    def _changes(self, status: SessionStatus, steps: Sequence[RuleStep]) -> list[_BatchChange]:
+        """Return the changes to a status, each with its batch."""
+        numbers: list[int] = self._compiled.program.order.tolist()
+        changes: list[_BatchChange] = []
+        for step, previous in zip(steps, self._statuses.before(status, steps), strict=True):
+            batch, place, slot, column, is_certain = step
+            event, at = self._events.at(place), self._slots[slot]
+            time, number = event.time + at.occurrence, numbers[column]
+            named = at.session_id, at.occurrence, time, event.agent, number
+            changes.append((batch, RuleChange(*named, previous, is_certain)))
+        return changes
 
     def carried(self, satisfied: bool) -> dict[str, Carried | None]:
         """Return what is carried of each session: its open occurrence, None where there is none."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...schemas.records.session_status import SessionStatus
-from ..model.arrays import Mask
+from ..model.arrays import I64, Mask
 
 _ORDER = (SessionStatus.APPLIED, SessionStatus.VIOLATED, SessionStatus.UNJUDGED)
 """The order of the changes of one rule in one batch; the last one that a rule had is its previous status."""
@@ -54,17 +54,25 @@ class StatusBatches:
             status: np.where(mask, _BEFORE, _NEVER) for status, mask in masks
         }
 
-    def note(self, status: SessionStatus, steps: Iterable[RuleStep]) -> None:
+    def note(self, status: SessionStatus, steps: Sequence[RuleStep]) -> None:
         """Note the steps by which rules first have a status."""
-        first = self._first[status]
-        for step in steps:
-            first[step.slot, step.column] = min(step.batch, int(first[step.slot, step.column]))
+        slots, columns, batches = _numbers(steps)
+        np.minimum.at(self._first[status], (slots, columns), batches)
 
-    def before(self, status: SessionStatus, step: RuleStep) -> SessionStatus | None:
-        """Return the last status in the order of statuses that the rule had before this step to a status."""
-        found = None
-        for each, first in self._first.items():
-            batch = int(first[step.slot, step.column])
-            is_earlier = batch == step.batch and _ORDER.index(each) < _ORDER.index(status)
-            found = each if batch < step.batch or is_earlier else found
-        return found
+    def before(self, status: SessionStatus, steps: Sequence[RuleStep]) -> list[SessionStatus | None]:
+        """Return the last status in the order of statuses that each rule had before its step to a status."""
+        slots, columns, batches = _numbers(steps)
+        found = np.full(len(steps), len(_ORDER), dtype=np.int64)
+        for place, each in enumerate(_ORDER):
+            first = self._first[each][slots, columns]
+            is_earlier = (first == batches) & (place < _ORDER.index(status))
+            found[(first < batches) | is_earlier] = place
+        places: list[int] = found.tolist()
+        return [None if place == len(_ORDER) else _ORDER[place] for place in places]
+
+
+def _numbers(steps: Sequence[RuleStep]) -> tuple[I64, I64, I64]:
+    """Return the slots, the columns and the batches of steps."""
+    fields = [(step.slot, step.column, step.batch) for step in steps]
+    slots, columns, batches = np.array(fields, dtype=np.int64).reshape(-1, 3).T
+    return slots, columns, batches

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, TypeAlias, TypeGuard, cast
 
 import orjson
@@ -153,21 +153,23 @@ class PlainLeaf:
         self._leaf = leaf
 
     @cached_property
-    def _holds(self) -> Callable[[str], bool] | None:
+    def _found(self) -> Callable[[Sequence[str | None]], list[bool]]:
         # An audit, which labels no few events, compiles no pattern here.
-        return None if self._leaf.test is Test.IS_NULL else _test(self._leaf.test, self._leaf.operands)
+        test, operands = self._leaf.test, self._leaf.operands
+        if test is Test.IS_NULL:
+            return lambda values: [value is None for value in values]
+        if test is Test.MATCHES:
+            return _searcher(str(operands[0]))
+        holds = _test(test, operands)
+        return lambda values: [value is not None and holds(value) for value in values]
 
     def answers(self, events: PlainEvents, rows: RowNumbers, opened: Opened) -> list[int]:
         """Return the code of the answer on each of these rows."""
-        test, name, holds = self._leaf.test, self._leaf.path.field, self._holds
-        values = self._operands(events, rows)
-        if holds is None:
-            found = [value is None for value in values]
-        else:
-            found = [value is not None and holds(value) for value in values]
-        if name not in CAPTURED_FIELDS:
+        test, name = self._leaf.test, self._leaf.path.field
+        found = self._found(self._operands(events, rows))
+        unknown = opened[name] if name in CAPTURED_FIELDS else ()
+        if not any(unknown):
             return [TRUE if answer else FALSE for answer in found]
-        unknown = opened[name]
         contents = events.column("content") if test in SEARCHES else []
         codes: list[int] = []
         for row, answer in zip(rows, found, strict=True):
@@ -199,8 +201,6 @@ class PlainLeaf:
 def _test(test: Test, operands: Sequence[Scalar]) -> Callable[[str], bool]:
     """Return the test of a value."""
     match test:
-        case Test.MATCHES:
-            return _searcher(str(operands[0]))
         case Test.CONTAINS:
             part = str(operands[0])
             return lambda value: part in value
@@ -220,17 +220,19 @@ def _test(test: Test, operands: Sequence[Scalar]) -> Callable[[str], bool]:
             return _compared(test, operands[0])
 
 
-def _searcher(pattern: str) -> Callable[[str], bool]:
-    """Return the search for a regular expression by Rust's engine, in fast spellings where it has some."""
+def _searcher(pattern: str) -> Callable[[Sequence[str | None]], list[bool]]:
+    """Return the search of texts for a regular expression by Rust's engine, in fast spellings if any."""
     exact, form = _engine(pattern), regex_set([pattern]).forms.get(pattern)
     if form is None:
-        return exact
+        return lambda texts: [text is not None and exact(text) for text in texts]
     plain, weak, has_letters = _engine(form.plain), _engine(form.weak), _engine(NON_ASCII_LETTER)
 
-    def search(text: str) -> bool:
-        if text.isascii() or not has_letters(text):
-            return plain(text)
-        return weak(text) and exact(text)
+    def search(texts: Sequence[str | None]) -> list[bool]:
+        return [
+            text is not None
+            and (plain(text) if text.isascii() or not has_letters(text) else weak(text) and exact(text))
+            for text in texts
+        ]
 
     return search
 
@@ -284,6 +286,10 @@ def _against_double(test: Test, operand: int | float) -> Callable[[float], bool]
     return lambda double: double < above if test in (Test.LT, Test.LE) else double >= above
 
 
+_tuple_text = lru_cache(maxsize=4096)(tuple_text)
+"""A call and its result are of one slice."""
+
+
 class PlainSlices:
     """The slices of a `for_each` key, for a few events."""
 
@@ -331,14 +337,23 @@ class PlainSlices:
         members = [self._members(path, events, rows) for path in self._key.paths]
         values: list[str | None] = []
         unknown: list[bool] = []
+        columns = list(zip(members, opens, strict=True))
         for place in range(len(rows)):
-            each = [(*column[place], is_open[place]) for column, is_open in zip(members, opens, strict=True)]
-            is_absent = any(text is None and not is_open for text, _, _, is_open in each)
-            is_unknown = not is_absent and any(is_vast or is_open for _, _, is_vast, is_open in each)
+            texts: list[str | None] = []
+            jsons: list[bool] = []
+            is_absent = is_unknown = False
+            for column, are_open in columns:
+                (text, is_json, is_vast), is_open = column[place], are_open[place]
+                if is_vast or is_open:
+                    is_unknown = True
+                if text is None and not is_open:
+                    is_absent = True
+                texts.append(text)
+                jsons.append(is_json)
+            is_unknown = is_unknown and not is_absent
             unknown.append(is_unknown)
-            texts = tuple(text for text, *_ in each)
             is_none = is_unknown or is_absent or None in texts
-            values.append(None if is_none else tuple_text((*texts, *(is_json for _, is_json, *_ in each))))
+            values.append(None if is_none else _tuple_text((*texts, *jsons)))
         return values, unknown
 
     def _members(

@@ -153,7 +153,7 @@ def tuple_text(row: tuple[Any, ...]) -> str | None:
     if None in texts:
         return None
     members = zip(texts, jsons, strict=True)
-    return f"[{','.join(_written(text, is_json, _is_subtle(text)) for text, is_json in members)}]"
+    return f"[{','.join(_written(text, is_json, is_json and _is_subtle(text)) for text, is_json in members)}]"
 
 
 def _is_subtle(text: str) -> bool:

@@ -71,9 +71,7 @@ class Alert:
     @property
     def kind(self) -> AlertKind:
         """Return the kind of the alert."""
-        if (self.pack, self.rule) == CAPTURE:
-            return AlertKind.CONTENT
-        return AlertKind.RISK if self.rule != self.rule_id else AlertKind.RULE
+        return kind_of(self.pack, self.rule)
 
     @property
     def rule_id(self) -> str:
@@ -90,6 +88,13 @@ class Alert:
         """Return the id, which stays the same when the alert is resolved."""
         named = [self.pack, self.rule, self.agent, rfc3339(self.starts)]
         return hashlib.sha256(rfc8785.dumps(["tracline-alert/1", *named])).hexdigest()
+
+
+def kind_of(pack: str, rule: str) -> AlertKind:
+    """Return the kind of the alerts of a series, by its pack and the name that it is counted under."""
+    if (pack, rule) == CAPTURE:
+        return AlertKind.CONTENT
+    return AlertKind.RULE if rule == rule_id(rule) else AlertKind.RISK
 
 
 def value(text: str | None) -> str:

@@ -14,6 +14,18 @@ from .rates import Series, SessionCounts, Window, series, window_to
 CountSessions = Callable[[Window, tuple[str, str] | None], list[SessionCounts]]
 """Returns the counts of a window, of one rule (pack and id) or of all."""
 
+CountAtRisk = Callable[[Window], Mapping[tuple[str, str, str], int]]
+"""Returns the sessions at risk of a window by pack, rule and agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class RiskCounts:
+    """The followed rules by pack and id, and the count of their sessions at risk."""
+
+    followed: frozenset[tuple[str, str]]
+    count: CountAtRisk
+
+
 WINDOWS_HOURS = (24, 72, 168)
 """The windows to choose from."""
 AGENTS_SHOWN_MAX = 50
@@ -22,10 +34,11 @@ AGENTS_SHOWN_MAX = 50
 
 @dataclass(frozen=True, slots=True)
 class RuleRow:
-    """A rule and its rates."""
+    """A rule and its rates; `at_risk` counts the sessions at risk, None where no chain follows the rule."""
 
     rule: Rule
     series: Series
+    at_risk: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +55,12 @@ def hours_asked(query: Mapping[str, str]) -> int:
 
 
 def overview(
-    rules: Sequence[Rule], position: Position, count: CountSessions, hours: int, query: Mapping[str, str]
+    rules: Sequence[Rule],
+    position: Position,
+    count: CountSessions,
+    hours: int,
+    query: Mapping[str, str],
+    risks: RiskCounts | None = None,
 ) -> dict[str, Any]:
     """Return the rates of all rules, most severe first; of one agent if the address names it."""
     window = _window(position, hours)
@@ -56,7 +74,8 @@ def overview(
         "asked": {"hours": hours, "agent": agent, "show": query.get("show")},
         "agent": agent,
         "agents": _agents(counts),
-        "rows": [] if window is None else _rule_rows(rules, chosen, window),
+        "has_risks": risks is not None,
+        "rows": [] if window is None else _rule_rows(rules, chosen, window, _at_risk(risks, window, agent)),
     }
 
 
@@ -93,11 +112,31 @@ def _agents(counts: Sequence[SessionCounts]) -> list[str]:
     return sorted(sorted(sessions, key=lambda agent: -sessions[agent])[:AGENTS_SHOWN_MAX])
 
 
-def _rule_rows(rules: Sequence[Rule], counts: Sequence[SessionCounts], window: Window) -> list[RuleRow]:
+def _at_risk(risks: RiskCounts | None, window: Window, agent: str | None) -> dict[tuple[str, str], int]:
+    """Return the sessions at risk of each followed rule, of one agent or of all."""
+    if risks is None:
+        return {}
+    found = dict.fromkeys(risks.followed, 0)
+    for (pack, rule, name), count in risks.count(window).items():
+        if agent in (None, name) and (pack, rule) in found:
+            found[pack, rule] += count
+    return found
+
+
+def _rule_rows(
+    rules: Sequence[Rule],
+    counts: Sequence[SessionCounts],
+    window: Window,
+    at_risk: Mapping[tuple[str, str], int],
+) -> list[RuleRow]:
     by_rule: dict[tuple[str, str], list[SessionCounts]] = {}
     for counted in counts:
         by_rule.setdefault((counted.pack, counted.rule), []).append(counted)
-    rows = [RuleRow(rule, series(by_rule.get((rule.pack, rule.id), []), window)) for rule in rules]
+    names = [(rule.pack, rule.id) for rule in rules]
+    rows = [
+        RuleRow(rule, series(by_rule.get(name, []), window), at_risk.get(name))
+        for rule, name in zip(rules, names, strict=True)
+    ]
     return sorted(rows, key=lambda row: (-row.rule.severity.rank, -row.series.total.violating))
 
 

@@ -229,8 +229,8 @@ def _overview(console: Console, db: sqlite3.Connection, request: Request) -> Res
 
 
 def _rates(console: Console, db: sqlite3.Connection, request: Request, position: Position) -> dict[str, Any]:
-    asked = request.query_params
-    return overview(console.compiled.rules, position, console.counting(db), hours_asked(asked), asked)
+    asked, risks = request.query_params, None if console.risks is None else console.risks.counts(db)
+    return overview(console.compiled.rules, position, console.counting(db), hours_asked(asked), asked, risks)
 
 
 def _rules(console: Console, db: sqlite3.Connection, request: Request) -> Response:

@@ -266,6 +266,19 @@ def session_counts(
     return [SessionCounts(*row) for row in db.execute(query, (since, bucket, *span, *(rule or ())))]
 
 
+def at_risk_counts(db: sqlite3.Connection, since: int, until: int) -> dict[tuple[str, str, str], int]:
+    """Count the sessions at risk by pack, rule and agent, of those to which the rule first applied then."""
+    query = (
+        "SELECT pack, rule, agent, count(*) FROM ("
+        " SELECT DISTINCT pack, rule, coalesce(standing.agent, '') AS agent, session_id, occurrence"
+        " FROM crossing JOIN standing USING (session_id, occurrence, pack, rule)"
+        " WHERE level = 'up' AND NOT crossing.history"
+        "  AND coalesce(applied, violated, unjudged) >= ? AND coalesce(applied, violated, unjudged) < ?"
+        ") GROUP BY 1, 2, 3"
+    )
+    return {(pack, rule, agent): count for pack, rule, agent, count in db.execute(query, (since, until))}
+
+
 _FIRST = "SELECT id, session_id, occurrence, row FROM event"
 
 

@@ -25,7 +25,9 @@ from ...rules.engine.judge import JUDGED_COLUMNS
 from ...rules.engine.sessions import Clock
 from ...schemas.event import Event
 from ...schemas.frames.events import event_frame
-from .queries import drifted
+from .overview import RiskCounts
+from .queries import at_risk_counts, drifted
+from .rates import Window
 
 COURSES_SHOWN_MAX = 3
 """Risks of a session that its page draws over the events: those with warnings first, then the greatest."""
@@ -132,6 +134,14 @@ class SessionRisks:
     def drifted(self, db: sqlite3.Connection) -> frozenset[tuple[str, str]]:
         """Return the packs and ids of the rules that have drifted from the chain."""
         return drifted(db, self.chain.followed.digest)
+
+    def counts(self, db: sqlite3.Connection) -> RiskCounts:
+        """Return the followed rules, with a function that counts a window's sessions at risk."""
+
+        def count(window: Window) -> dict[tuple[str, str, str], int]:
+            return at_risk_counts(db, window.since, window.until)
+
+        return RiskCounts(frozenset(self.chain.rules), count)
 
     def threshold(self, pack: str, rule: str) -> tuple[int | None, float] | None:
         """Return the horizon and the threshold of a rule, None where it is not followed."""

@@ -209,7 +209,7 @@ def decode_head(data: bytes) -> SessionHead:
     (count,) = _PAGES.unpack_from(data, _HEAD.size)
     begin = _HEAD.size + _PAGES.size
     places = _PAGE.iter_unpack(data[begin : begin + count * _PAGE.size])
-    return SessionHead(offset, due, chunks, tuple(PagePlace(*place) for place in places))
+    return SessionHead(offset, due, chunks, tuple(map(PagePlace._make, places)))
 
 
 def encode_partition(state: PartitionState) -> bytes:

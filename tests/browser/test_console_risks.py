@@ -11,10 +11,13 @@ from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, expect
+from tracline.predict.detector import DetectorState
+from tracline.predict.drift.detectors import DriftDetector, DriftKey
 from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.time import NS
 from tracline.stream.console import queries
+from tracline.stream.messages.drift_state import encode_detectors
 from tracline.stream.serve.store import FILE
 
 from ..support.chains.chain_of_conversations import learned_chain, served_chain
@@ -94,6 +97,38 @@ def test_a_rule_shows_its_contexts_and_warnings(console: Served, watched: Watche
     expect(risk.get_by_role("table").first).to_contain_text("%")
     risk.get_by_role("table").last.get_by_role("link").last.click()
     expect(page.get_by_role("heading", level=2, name="Risk")).to_be_visible()
+
+
+def test_the_overview_counts_the_sessions_at_risk(console: Served, watched: Watched) -> None:
+    """Each followed rule has the number of its warned sessions, which the store has; drift is a note."""
+    page = watched.page
+    with queries.reading(console.store) as db:
+        query = (
+            "SELECT rule, count(DISTINCT session_id || occurrence) FROM crossing"
+            " WHERE level = 'up' AND NOT history GROUP BY rule"
+        )
+        counts = dict(db.execute(query).fetchall())
+    page.goto("/")
+    for rule, count in counts.items():
+        row = page.locator("#rates tbody tr", has=page.get_by_role("link", name=rule, exact=True))
+        shown = re.compile(rf"^{count}(\D|\d+\.\d%|$)")
+        expect(row.locator("td[data-label='At risk']")).to_contain_text(shown)
+    assert len(counts) > 1
+    expect(page.locator(".note")).to_have_count(0)
+    with queries.reading(console.store) as db:
+        digest, pack, rule = db.execute(
+            "SELECT json_extract(record, '$.chain'), pack, rule FROM crossing LIMIT 1"
+        ).fetchone()
+    key = DriftKey(digest, pack, rule, "")
+    detector = DriftDetector(0, 0, 0, (0,) * 4, DetectorState(firing=True))
+    with writing(console.store) as db:
+        db.execute("INSERT OR REPLACE INTO fact VALUES ('drift', ?)", (encode_detectors({key: detector}),))
+    page.goto("/")
+    expect(page.locator(".note")).to_contain_text("come more often than the chain allows")
+    page.locator(".note").get_by_role("link", name=f"{pack}/{rule}").click()
+    expect(page.locator(".note")).to_contain_text("Learn the chain again.")
+    with writing(console.store) as db:
+        db.execute("DELETE FROM fact WHERE name = 'drift'")
 
 
 def test_a_warning_appears_without_a_reload(console: Served, watched: Watched) -> None:

@@ -42,7 +42,7 @@ from ..support.evidence.bundle_lines import bundle_lines
 from ..support.processes import live
 from ..support.processes.live import arriving, places_of, wire
 from ..support.processes.serving import audit_of
-from ..support.processes.stage import TIMEOUT_S, Stage, running
+from ..support.processes.stage import DYING_S, TIMEOUT_S, Stage, running
 from ..support.truth.conversations import Ids, Place, PlayedSession, true_ids
 from ..support.truth.judging import MonitorOutput
 
@@ -269,7 +269,8 @@ class Pipeline:
         self, command: str, name: str, fault: str | None, *flags: str
     ) -> AbstractContextManager[Stage]:
         log = self.folder / f"{command}-{name}.log"
-        return running(self.kafka, log, command, "--timeout-s", TIMEOUT_S, *flags, fault=fault)
+        timeout_s = DYING_S if fault else TIMEOUT_S
+        return running(self.kafka, log, command, "--timeout-s", timeout_s, *flags, fault=fault)
 
 
 def stop(*stages: Stage) -> None:

@@ -17,6 +17,8 @@ from tracline.archive.manifest import read_manifest
 from tracline.batch.sources.discover import Population, discover
 from tracline.schemas.event import Event, Kind
 from tracline.schemas.time import NS
+from tracline.stream.kafka.care.create_topics import create
+from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings, producing
 from tracline.stream.messages.codec import JudgedBatch, Mark, encode
 from tracline.stream.messages.topics import Topic
@@ -24,6 +26,7 @@ from tracline.stream.process.faultpoints import ArchiveFault
 
 from ..support.processes.rekeying import until
 from ..support.processes.stage import TIMEOUT_S, Stage, ran, running
+from .side_by_side import side_by_side
 
 pytestmark = pytest.mark.slow
 
@@ -135,15 +138,23 @@ def test_two_processes_share_a_folder(topics: KafkaSettings, tmp_path: Path) -> 
     assert_whole(tmp_path / "archive", sent)
 
 
-@pytest.mark.parametrize("fault", [ArchiveFault.RECEIVED, ArchiveFault.WRITTEN])
-def test_who_was_asleep_adds_nothing_twice(
-    topics: KafkaSettings, tmp_path: Path, fault: ArchiveFault
-) -> None:
+def test_who_was_asleep_adds_nothing_twice(kafka: KafkaSettings, tmp_path: Path) -> None:
     """Others have its partitions when it wakes; but while it sleeps in its turn, nobody else has one."""
+
+    def check(kafka: KafkaSettings, fault: ArchiveFault) -> None:
+        with administering(kafka) as admin:
+            create(admin, kafka, partitions=PARTITIONS)
+        check_asleep(kafka, tmp_path / fault.value, fault)
+
+    side_by_side(kafka, [ArchiveFault.RECEIVED, ArchiveFault.WRITTEN], check)
+
+
+def check_asleep(topics: KafkaSettings, folder: Path, fault: ArchiveFault) -> None:
+    """Check what is archived of a process that falls asleep there, and of another one."""
     sent = send(topics)
-    with archiver(topics, tmp_path, fault=f"{fault}:2:asleep") as first:
+    with archiver(topics, folder, fault=f"{fault}:2:asleep") as first:
         until("it is asleep", lambda: first.is_asleep)
-        with archiver(topics, tmp_path, "two") as second:
+        with archiver(topics, folder, "two") as second:
             if fault is ArchiveFault.RECEIVED:
                 read_all(second)
             else:
@@ -155,7 +166,7 @@ def test_who_was_asleep_adds_nothing_twice(
         # What it has gathered it reads again when it gets the other's partitions, too.
         read_all(first)
         assert first.stop() == 0, first.log.read_text()
-    assert_whole(tmp_path / "archive", sent)
+    assert_whole(folder / "archive", sent)
 
 
 def test_a_folder_that_takes_no_files_is_reported_at_once(topics: KafkaSettings, tmp_path: Path) -> None:

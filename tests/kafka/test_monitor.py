@@ -30,7 +30,7 @@ from tracline.stream.process.faultpoints import MonitorFault
 from ..support.brokers.reading import is_read
 from ..support.conversations.keyed import LATER_S, PARTITIONS, SOURCES, Work, work
 from ..support.conversations.scripts import START_NS
-from ..support.processes.stage import POLL_S, TIMEOUT_S, WAIT_S, Stage, running
+from ..support.processes.stage import DYING_S, POLL_S, TIMEOUT_S, WAIT_S, Stage, running
 from ..support.truth.conversations import true_ids, write_pack
 from ..support.truth.judging import SESSIONS, Listener, MonitorOutput, Sent, messages, send, sender
 
@@ -145,7 +145,7 @@ def test_a_second_worker_comes_and_goes(
         first = stack.enter_context(monitor(topics, tmp_path / "first", case))
         send(topics, parts[0])
         settled(first, 1)
-        second = stack.enter_context(monitor(topics, tmp_path / "second", case))
+        second = stack.enter_context(monitor(topics, tmp_path / "second", case, "--timeout-s", DYING_S))
         send(topics, parts[1])
         settled(second, 1)
         settled(first, 2)
@@ -191,9 +191,10 @@ def test_who_slept_overwrites_nothing(
     """A worker that falls asleep before it writes state, and wakes when others have gone on, writes none."""
     middle, asleep = len(case.sent) // 4, f"{MonitorFault.PRODUCED}:2:asleep"
     send(topics, case.sent[:middle])
-    with monitor(topics, tmp_path / "first", case, fault=asleep) as first:
+    dying = ("--timeout-s", DYING_S)
+    with monitor(topics, tmp_path / "first", case, *dying, fault=asleep) as first:
         wait(first, lambda: first.is_asleep)
-        with monitor(topics, tmp_path / "second", case) as second:
+        with monitor(topics, tmp_path / "second", case, *dying) as second:
             until_committed(topics, second)
             # What it would write now comes between what the other one writes.
             send(topics, case.sent[middle:-LAST])

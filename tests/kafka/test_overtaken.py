@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient, OffsetSpec
+from tracline.stream.kafka.care.create_topics import create
 from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.messages.topics import Topic
@@ -22,6 +23,7 @@ from ..support.processes.stage import Stage, running
 from ..support.truth.conversations import write_pack
 from ..support.truth.judging import SESSIONS, Sent, messages, send
 from .recreated import recreate
+from .side_by_side import side_by_side
 
 pytestmark = pytest.mark.slow
 READ, DELETED = "tracline_kafka_messages_read_total", "tracline_kafka_deleted_total"
@@ -88,16 +90,23 @@ def test_what_is_deleted_meanwhile_is_reported_and_counted(
     assert lost <= sum(behind[place] - max(0, before[place] - 1) for place in before)
 
 
-@pytest.mark.parametrize("times", [0, 3])
 def test_a_topic_that_is_recreated_meanwhile_is_refused(
-    topics: KafkaSettings, sent: list[list[Sent]], tmp_path: Path, times: int
+    kafka: KafkaSettings, sent: list[list[Sent]], tmp_path: Path
 ) -> None:
     """The process ends, whether the new topic ends before the offsets that were judged, or behind them."""
-    with stopped(topics, tmp_path / "log", sent[:-1]) as stage:
-        recreate(topics, Topic.EVENTS, PARTITIONS)
-        send(topics, [*sent * times, *sent[-1:]], "later")
-        stage.process.send_signal(signal.SIGCONT)
-        assert stage.ended() == 2
-    log = stage.log.read_text()
-    assert "TRL744" in log
-    assert "was deleted and created again" in log
+
+    def check(kafka: KafkaSettings, times: int) -> None:
+        folder = tmp_path / str(times)
+        folder.mkdir()
+        with administering(kafka) as admin:
+            create(admin, kafka, partitions=PARTITIONS)
+        with stopped(kafka, folder / "log", sent[:-1]) as stage:
+            recreate(kafka, Topic.EVENTS, PARTITIONS)
+            send(kafka, [*sent * times, *sent[-1:]], "later")
+            stage.process.send_signal(signal.SIGCONT)
+            assert stage.ended() == 2
+        log = stage.log.read_text()
+        assert "TRL744" in log
+        assert "was deleted and created again" in log
+
+    side_by_side(kafka, [0, 3], check)

@@ -29,6 +29,7 @@ from ..support.processes.rekeying import (
 )
 from ..support.processes.stage import DYING_S
 from .recreated import recreate
+from .side_by_side import side_by_side
 
 pytestmark = pytest.mark.slow
 SIGKILLED = -9
@@ -116,11 +117,20 @@ def test_partitions_change_hands_under_load(kafka: KafkaSettings, done: Work, ex
     check(kafka, done, expected)
 
 
-@pytest.mark.parametrize("fault", [RekeyFault.TAKEN, RekeyFault.OFFSETS])
 def test_who_was_asleep_does_nothing_that_others_have_done(
-    fault: RekeyFault, kafka: KafkaSettings, done: Work, expected: Counter[str]
+    kafka: KafkaSettings, done: Work, expected: Counter[str]
 ) -> None:
     """A process that wakes up with work which another has done since is refused, and joins the others."""
+
+    def check_at(kafka: KafkaSettings, fault: RekeyFault) -> None:
+        make_topics(kafka)
+        check_asleep(kafka, fault, done, expected)
+
+    side_by_side(kafka, [RekeyFault.TAKEN, RekeyFault.OFFSETS], check_at)
+
+
+def check_asleep(kafka: KafkaSettings, fault: RekeyFault, done: Work, expected: Counter[str]) -> None:
+    """Check what comes of the work of a process that falls asleep there, and of another one."""
     first, second, third = portions(done.records, 3)
     send(kafka, first)
     with process(kafka, fault=f"{fault}:1:asleep") as asleep:

@@ -11,6 +11,8 @@ from tracline.schemas.sessions.span_reading import SpanReading
 from tracline.schemas.sessions.trace import Ancestors, Trace
 from tracline.schemas.span_content import SpanContent, SpanRole
 
+from .quick_draws import quickly
+
 IDS = st.sampled_from([f"{number:x}" for number in range(6)])
 PARENTS = st.none() | IDS
 SPANS = st.lists(st.tuples(IDS, PARENTS, st.integers(1, 3)), min_size=1, max_size=10)
@@ -26,7 +28,7 @@ def trace_of(spans: list[tuple[str, str | None, int]]) -> tuple[Trace, list[Span
     return trace, readings
 
 
-@given(SPANS, st.randoms(use_true_random=False))
+@given(quickly(SPANS), st.integers(0, 2**32).map(Random))
 @settings(max_examples=2_000, deadline=None)
 def test_shared_ancestors_are_those_of_each_span(
     spans: list[tuple[str, str | None, int]], random: Random

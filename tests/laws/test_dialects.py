@@ -36,6 +36,7 @@ from tracline.schemas.time import NS
 from ..support.conversations.agent_spans import expected, spans
 from ..support.conversations.scripts import random_session, tidy
 from ..support.conversations.span_plan import Dialect, Keys, Manner
+from .quick_draws import quickly
 
 IDLE_NS = 3600 * NS
 DESK = Desk(sessions=3, seed=11, rates=dict.fromkeys(Break, 0.03), spike=None)
@@ -273,8 +274,8 @@ SPANS = st.builds(
 )
 
 
-@given(SPANS)
-@settings(max_examples=60, deadline=None)
+@given(quickly(SPANS))
+@settings(max_examples=120, deadline=None)
 def test_nothing_that_telemetry_may_hold_is_refused(span: Span) -> None:
     """Known names with any value give a step, and one that can be written down; so does what follows."""
     content = read_content(span)

@@ -22,6 +22,7 @@ from tracline.stream.messages.session_state import SessionState, decode, encode
 
 from ..support.conversations.agent_spans import spans
 from ..support.conversations.span_plan import Manner
+from .quick_draws import quickly
 from .test_arrival import SPANS
 from .test_dialects import MANNERS
 from .test_remembered import DESK, SESSIONS
@@ -89,7 +90,7 @@ def check(steps: Sequence[tuple[Sequence[Candidate], int]], idle: int) -> None:
 
 
 @given(
-    st.lists(SPANS, min_size=2, max_size=6, unique_by=lambda span: span.span_id),
+    st.lists(quickly(SPANS), min_size=2, max_size=6, unique_by=lambda span: span.span_id),
     st.lists(st.integers(1, TIMES_MAX), min_size=6, max_size=6),
     st.lists(st.integers(1, 12), min_size=6, max_size=6),
     st.lists(st.integers(0, TIMES_MAX + 9), min_size=1, max_size=4),

@@ -22,8 +22,9 @@ from tracline.schemas.otlp.decoded import CODES, Decoded
 from tracline.schemas.otlp.framing import Frame, frames
 
 from ..support.otlp_messages import REQUESTS, SPANS, otlp_json, protobuf_json
+from .quick_draws import quickly
 
-FEW = settings(max_examples=50)
+FEW = settings(max_examples=100)
 """Enough for laws of which one example holds many spans or cuts."""
 
 
@@ -49,7 +50,7 @@ def plain(value: AnyValue) -> Any:
     return None if kind is None else getattr(value, kind)
 
 
-@given(REQUESTS)
+@given(quickly(REQUESTS))
 @FEW
 def test_protobuf_is_decoded_field_by_field(request: TracesData) -> None:
     """Every span of a well-formed request is decoded in order with all its fields, and without a flaw."""
@@ -80,7 +81,7 @@ def test_protobuf_is_decoded_field_by_field(request: TracesData) -> None:
         )
 
 
-@given(REQUESTS)
+@given(quickly(REQUESTS))
 @FEW
 def test_every_json_spelling_equals_protobuf(request: TracesData) -> None:
     """Hex and base64 ids, camel and snake case, enums by name and number, and a bare array decode alike."""
@@ -101,7 +102,7 @@ def test_every_json_spelling_equals_protobuf(request: TracesData) -> None:
         assert is_span_dump(read) or not messages(request)
 
 
-@given(REQUESTS.filter(lambda request: bool(messages(request))))
+@given(quickly(REQUESTS.filter(lambda request: bool(messages(request)))))
 @FEW
 def test_a_request_cut_anywhere_is_a_flaw(request: TracesData) -> None:
     """Cut at any byte, a request gives one flaw and nothing made up; cut between two resources, the first."""
@@ -117,7 +118,7 @@ def test_a_request_cut_anywhere_is_a_flaw(request: TracesData) -> None:
         assert decoded.spans == () or size in edges
 
 
-@given(SPANS, SPANS, st.sampled_from([b"\xff\xfe\xfd", b"\xed\xa0\x80"]))
+@given(quickly(SPANS), quickly(SPANS), st.sampled_from([b"\xff\xfe\xfd", b"\xed\xa0\x80"]))
 def test_text_that_is_not_utf8_costs_its_attribute_alone(first: Message, second: Message, bad: bytes) -> None:
     """An attribute's value that is not UTF-8 is None and a flaw with its place; all else is unchanged."""
     assume(b"said" not in first.SerializeToString() + second.SerializeToString())
@@ -157,8 +158,11 @@ def test_any_bytes_are_decoded_or_refused(data: bytes) -> None:
     check_accounted(decode_request(zstandard.compress(data)))
 
 
-@given(REQUESTS, st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=4))
-@settings(max_examples=150)
+@given(
+    quickly(REQUESTS),
+    st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=4),
+)
+@settings(max_examples=300)
 def test_a_request_with_wrong_bytes_is_decoded_or_refused(
     request: TracesData, changes: list[tuple[int, int]]
 ) -> None:
@@ -192,8 +196,8 @@ JSON = st.recursive(
 )
 
 
-@given(JSON)
-@settings(max_examples=500)
+@given(quickly(JSON))
+@settings(max_examples=1_000)
 def test_any_json_is_decoded_or_refused(value: object) -> None:
     """JSON with the right names in wrong places, numbers without bounds and half surrogates never raises."""
     check_accounted(decode_json(value))

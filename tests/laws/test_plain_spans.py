@@ -30,6 +30,7 @@ from ..support.conversations.scripts import random_session
 from ..support.conversations.span_plan import Dialect, Manner
 from ..support.otlp_messages import REQUESTS
 from ..support.otlp_requests import to_otlp
+from .quick_draws import quickly
 from .test_single import as_sent_on
 
 PLAIN_RECORDINGS = frozenset(
@@ -193,8 +194,8 @@ def _sized(data: bytes) -> bytes:
     return (bytes([size]) if size < 128 else bytes([size & 127 | 128, size >> 7])) + data
 
 
-@given(REQUESTS)
-@settings(max_examples=60)
+@given(quickly(REQUESTS))
+@settings(max_examples=120)
 def test_any_span_is_read_alike(sent: TracesData) -> None:
     """Spans of any values."""
     check(as_sent_on(sent.SerializeToString()))

@@ -16,8 +16,9 @@ from tracline.schemas.otlp.signal import Signal, signal_of
 
 from ..support.conversations.recordings import FOLDER, names, requests_of
 from ..support.otlp_messages import LOGS, METRICS, REQUESTS, otlp_json, protobuf_json
+from .quick_draws import quickly
 
-FEW = settings(max_examples=60)
+FEW = settings(max_examples=120)
 
 
 def count(request: LogsData) -> int:
@@ -33,7 +34,7 @@ def check(decoded: Decoded, records: int) -> None:
     assert all(flaw.code in CODES and flaw.place for flaw in decoded.flaws)
 
 
-@given(REQUESTS)
+@given(quickly(REQUESTS))
 @FEW
 def test_a_request_of_spans_is_never_one_of_log_records(request: TracesData) -> None:
     """Whatever its spans hold, times at zero among it, the same is decoded as where the signal is known."""
@@ -42,7 +43,7 @@ def test_a_request_of_spans_is_never_one_of_log_records(request: TracesData) -> 
     assert repr(decode_request(data)) == repr(decode_protobuf(data))
 
 
-@given(LOGS)
+@given(quickly(LOGS))
 @FEW
 def test_a_request_of_log_records_is_never_one_of_spans(request: LogsData) -> None:
     """Log records with the time of observation are decoded as where the signal is known."""
@@ -52,14 +53,14 @@ def test_a_request_of_log_records_is_never_one_of_spans(request: LogsData) -> No
     assert repr(decoded) == repr(decode_logs_protobuf(data))
 
 
-@given(METRICS)
+@given(quickly(METRICS))
 @FEW
 def test_a_request_of_metrics_is_counted_and_passed_over(request: MetricsData) -> None:
     """Also where the texts of its metrics are as long as a span's ids."""
     assert decode_request(request.SerializeToString()) == Decoded(metrics=1)
 
 
-@given(LOGS, st.booleans())
+@given(quickly(LOGS), st.booleans())
 @FEW
 def test_log_records_are_the_same_in_protobuf_and_json(request: LogsData, snake: bool) -> None:
     """In OTLP's JSON and in protobuf's own, in camel and in snake case."""
@@ -69,8 +70,10 @@ def test_log_records_are_the_same_in_protobuf_and_json(request: LogsData, snake:
         assert repr(decode_json(json.loads(json.dumps(form)))) == repr(expected)
 
 
-@given(LOGS, st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=4))
-@settings(max_examples=100)
+@given(
+    quickly(LOGS), st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=4)
+)
+@settings(max_examples=200)
 def test_log_records_with_wrong_bytes_are_decoded_or_refused(
     request: LogsData, changes: list[tuple[int, int]]
 ) -> None:

@@ -16,6 +16,7 @@ from ..support.conversations.agent_spans import spans
 from ..support.conversations.scripts import random_session
 from ..support.otlp_messages import REQUESTS
 from ..support.otlp_requests import to_otlp
+from .quick_draws import quickly
 
 SENT = [to_otlp([span]).SerializeToString() for seed in range(2) for span in spans(random_session(seed))]
 
@@ -59,8 +60,8 @@ def test_damaged_requests_are_decoded_as_ever(request_: bytes) -> None:
         assert repr(quick(data)) == repr(ordinary(data))
 
 
-@given(REQUESTS)
-@settings(max_examples=60)
+@given(quickly(REQUESTS))
+@settings(max_examples=120)
 def test_any_span_is_decoded_as_ever(request: TracesData) -> None:
     """Spans of any values are those of the ordinary decoder."""
     for data in as_sent_on(request.SerializeToString()):

@@ -31,6 +31,7 @@ from ..support.conversations.recordings import FOLDER, names, requests_of
 from ..support.conversations.span_plan import Dialect
 from ..support.otlp_messages import DROPPED, NS, REQUESTS, SPAN_IDS, TRACE_IDS, VALUES, pairs
 from ..support.otlp_requests import to_otlp
+from .quick_draws import quickly
 from .test_dialects import MANNERS
 
 DESK = list(conversations(Desk(sessions=6, seed=5, rates=dict.fromkeys(Break, 0.03), spike=None)))
@@ -102,8 +103,8 @@ def test_the_walk_alone_reads_the_desk() -> None:
     assert all(span.is_walked for span in found)
 
 
-@given(REQUESTS)
-@settings(max_examples=60)
+@given(quickly(REQUESTS))
+@settings(max_examples=120)
 def test_any_request_is_located_as_it_is_read(request: TracesData) -> None:
     """A request of any values is located as it is read, or refused."""
     agreed(request.SerializeToString())
@@ -238,7 +239,7 @@ SENDERS = st.fixed_dictionaries(
 )
 
 
-@given(st.lists(ATTRIBUTED, min_size=1, max_size=3), SCOPES, SENDERS)
+@given(st.lists(quickly(ATTRIBUTED), min_size=1, max_size=3), SCOPES, SENDERS)
 @settings(max_examples=400)
 def test_attributes_of_all_dialects_are_located_as_they_are_read(
     sent: list[Span], scope: str, sender: dict[str, str]

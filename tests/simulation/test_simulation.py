@@ -8,11 +8,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tracline.batch.audit.as_judged import audit_as_judged
+from tracline.batch.prepare.options import AuditOptions
 from tracline.schemas.event import Event, Kind
 
 from ..support.chains.chains_by_symbol import chain_by_state
 from ..support.evidence.bundle_lines import bundle_lines
-from ..support.processes.live import audited
+from ..support.processes.live import IDLE_S, audited
 from .followed import crossings, expected_crossings
 from .simulated_pipeline import SimulatedPipeline
 
@@ -94,6 +96,9 @@ def test_whatever_happens_the_verdicts_are_those_of_the_conversations(seed: int)
             assert audited(simulation.archive, simulation.packs[0], bundle, chain=chain_by_state) == found, (
                 again
             )
+            assert crossings_in(bundle) == found_crossings, again
+            options = AuditOptions(idle_s=IDLE_S)
+            audit_as_judged((str(simulation.archive),), bundle, options, follow=chain_by_state)
             assert crossings_in(bundle) == found_crossings, again
             hits["audited"] += 1
         hits.update(simulation.hits)

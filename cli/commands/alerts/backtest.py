@@ -13,8 +13,9 @@ from ....schemas.time import rfc3339
 from ...options import Command, Instant, format_option, rules_option
 from ...source import allow_rejected_option, chat_options, sources_argument, timezone_option
 from ...terminal import clean, plain_console
+from ..audit.predicting import PredictOptions, predict_options
 from ..audit.tolerated_rates import read_rates
-from .group import TICK_S, StatusHistory, note_unlearned, read_history
+from .group import PREDICT_HELP, TICK_S, StatusHistory, note_unlearned, read_history
 
 if TYPE_CHECKING:
     from ....stream.alerts.rates import Rates
@@ -74,6 +75,7 @@ class BacktestResult:
     metavar="TICKS",
     help="The minimum mean number of ticks between false alarms of one rule and agent.",
 )
+@predict_options(PREDICT_HELP)
 @timezone_option()
 @chat_options()
 @allow_rejected_option()
@@ -85,6 +87,7 @@ def command(
     history: int | None,
     tick_s: int | None,
     arl: int,
+    predicting: PredictOptions,
     timezone: str,
     allow_rejected: int,
     format: str,
@@ -98,7 +101,7 @@ def command(
     if rates_file is not None and (history is not None or tick_s is not None):
         raise click.UsageError("--rates cannot be combined with --history or --tick-s.")
     rates, learned = None if rates_file is None else read_rates(rates_file), None
-    statuses = read_history(archive, rules, timezone, allow_rejected)
+    statuses = read_history(archive, rules, timezone, allow_rejected, predicting)
     if rates is None:
         from ....stream.alerts.history import learn_rates
 
@@ -158,7 +161,8 @@ def alarms(found: BacktestResult) -> list[tuple[AlarmChange, AlarmChange | None]
 
 def as_data(found: BacktestResult) -> dict[str, Any]:
     """Return the result as plain data, with cleaned names of agents."""
-    from ....stream.alerts.counted_statuses import CAPTURE
+    from ....stream.alerts.alert import kind_of
+    from ....stream.alerts.counted_statuses import rule_id
 
     return {
         "since": rfc3339(found.since),
@@ -173,9 +177,9 @@ def as_data(found: BacktestResult) -> dict[str, Any]:
         "undated_sessions": found.undated,
         "alarms": [
             {
-                "kind": "content" if fired.key[:2] == CAPTURE else "rule",
+                "kind": kind_of(fired.key.pack, fired.key.rule).value,
                 "pack": fired.key.pack,
-                "rule": fired.key.rule,
+                "rule": rule_id(fired.key.rule),
                 "agent": clean(fired.key.agent),
                 "fired": rfc3339(fired.watermark),
                 "resolved": None if resolved is None else rfc3339(resolved.watermark),
@@ -193,15 +197,17 @@ def print_alarms(found: BacktestResult) -> None:
     """Print the alarms and a summary."""
     from rich.text import Text
 
-    from ....stream.alerts.counted_statuses import CAPTURE
+    from ....stream.alerts.alert import kind_of
+    from ....stream.alerts.counted_statuses import rule_id
 
     console = plain_console()
     pairs = alarms(found)
     for fired, resolved in pairs:
         over = "now" if resolved is None else _minute(resolved.watermark)
         alarm, agent = fired.alarm, clean(fired.key.agent, AGENT_WIDTH)
-        is_content = fired.key[:2] == CAPTURE
-        rule = ("content not captured" if is_content else clean(fired.key.rule), "bold red")
+        name = rule_id(fired.key.rule)
+        texts = {"content": "content not captured", "risk": f"at risk of {name}"}
+        rule = (clean(texts.get(kind_of(fired.key.pack, fired.key.rule).value, name)), "bold red")
         console.print(Text.assemble(f"{_minute(fired.watermark)} to {over}  ", rule, f"  {agent}".rstrip()))
         sessions = f"{alarm.violating:,} of {alarm.applicable:,} sessions"
         console.print(Text(f"  {sessions}, {alarm.observed:.1%}; tolerated {alarm.tolerated:.1%}"))

@@ -14,6 +14,8 @@ from ...lazy import LazyGroup
 from ...options import note
 from ...rejected import report_rejected
 from ...source import audit_options, named
+from ..audit.predicting import PredictOptions
+from .risk_statuses import with_risks
 
 if TYPE_CHECKING:
     from ....stream.alerts.history import TimedStatus
@@ -23,6 +25,8 @@ COMMANDS = {
     "backtest": ("alerts.backtest", "Show when alarms would have fired over an archive."),
 }
 """The module of each command, which exports it as `command`, and its line in the help."""
+
+PREDICT_HELP = "Count the sessions at risk by the chain, too, as live alerts do."
 
 TICK_S = 300
 """Default seconds per tick."""
@@ -70,9 +74,16 @@ class StatusHistory:
 
 
 def read_history(
-    archive: tuple[str, ...], rules: tuple[str, ...], timezone: str, allow_rejected: int
+    archive: tuple[str, ...],
+    rules: tuple[str, ...],
+    timezone: str,
+    allow_rejected: int,
+    predicting: PredictOptions,
 ) -> StatusHistory:
-    """Judge the archive by the rules, and report rejects and what is left out on standard error."""
+    """Judge the archive by the rules, and report rejects and what is left out on standard error.
+
+    With a chain the history has the sessions at risk, too.
+    """
     import polars as pl
 
     from ....batch.audit.status_history import status_changes, status_history
@@ -80,16 +91,23 @@ def read_history(
     from ....rules.engine.judge import compile_rule_set
     from ....rules.packs.load import load_packs
 
-    compiled, population = compile_rule_set(load_packs(rules)), Population()
+    predicting.check()
+    rule_set, population = load_packs(rules), Population()
+    chain = predicting.chain(rule_set)
     options = audit_options(timezone)
     with tempfile.TemporaryDirectory() as scratch:
+        compiled = compile_rule_set(rule_set)
         rows = status_history(archive, compiled, Path(scratch), options, population)
     report_rejected(population.rejects, population.rejected, archive, allow_rejected)
     undated = rows.filter(pl.col("occurrence") < UNDATED_BEFORE).select("session_id", "occurrence").n_unique()
     if undated:
         note(f"{named(archive)}: {undated:,} sessions have no times and are left out")
     dated = rows.filter(pl.col("occurrence") >= UNDATED_BEFORE)
-    return StatusHistory(list(status_changes(dated)), options.idle_s, undated)
+    statuses = list(status_changes(dated))
+    if chain is not None:
+        with tempfile.TemporaryDirectory() as scratch:
+            statuses = with_risks(statuses, archive, rule_set, chain, options, Path(scratch))
+    return StatusHistory(statuses, options.idle_s, undated)
 
 
 def note_unlearned(learned: StatusHistory) -> None:

@@ -8,7 +8,8 @@ import click
 
 from ...options import Command, Instant, note, rules_option
 from ...source import allow_rejected_option, chat_options, sources_argument, timezone_option
-from .group import TICK_S, note_unlearned, read_history
+from ..audit.predicting import PredictOptions, predict_options
+from .group import PREDICT_HELP, TICK_S, note_unlearned, read_history
 
 
 @click.command("rates", cls=Command)
@@ -30,6 +31,7 @@ from .group import TICK_S, note_unlearned, read_history
     metavar="S",
     help="Seconds of event time per tick.",
 )
+@predict_options(PREDICT_HELP)
 @timezone_option()
 @chat_options()
 @allow_rejected_option()
@@ -39,6 +41,7 @@ def command(
     out: Path,
     until: int | None,
     tick_s: int,
+    predicting: PredictOptions,
     timezone: str,
     allow_rejected: int,
 ) -> None:
@@ -50,7 +53,7 @@ def command(
     from ....stream.alerts.history import learn_rates
     from ....stream.alerts.rates import encode
 
-    history = read_history(archive, rules, timezone, allow_rejected)
+    history = read_history(archive, rules, timezone, allow_rejected, predicting)
     learned = history if until is None else history.before(until)
     note_unlearned(learned)
     if not learned.statuses:

@@ -17,6 +17,7 @@ from ...source import allow_empty_option, allow_rejected_option, named, sources_
 from ...terminal import clean, quoted
 from ...unread import report_empty, report_unread
 from ..evidence.signing import SigningOptions, signing_options
+from ..predict.reading import predict_errors
 from .accepting import (
     AcceptingOptions,
     accepted_findings,
@@ -87,7 +88,7 @@ def command(
     _check(selection, as_judged)
     failing.check()
     night.check()
-    predicting.check(as_judged=as_judged)
+    predicting.check()
     judging.set_threads()
     rates, known = failing.rates(), accepting.known()
     attesting = replace(signing.attesting(timestamp), previous=night.chained())
@@ -144,7 +145,9 @@ def _judged(
     options = night.audit_options(archive, options, as_judged=rule_set is None)
     with progress_bar() as on_progress:
         if rule_set is None:
-            return audit_as_judged(archive, out, options, on_progress, attesting)
+            with predict_errors():
+                follow = predicting.follow()
+                return audit_as_judged(archive, out, options, on_progress, attesting, follow)
         return audit(archive, rule_set, out, options, on_progress, attesting, chain)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,6 +14,7 @@ from ...options import NumberType, grouped_options
 from ..predict.reading import followed_by, read_chain
 
 if TYPE_CHECKING:
+    from ....batch.audit.as_judged import FollowRules
     from ....predict.following.followed_chain import FollowedChain
     from ....rules.model.rule import RuleSet
 
@@ -26,12 +28,10 @@ class PredictOptions:
     predict: Path | None
     above: float | None
 
-    def check(self, *, as_judged: bool) -> None:
-        """Raise a usage error if the options contradict each other or the other options of an audit."""
+    def check(self) -> None:
+        """Raise a usage error if the options contradict each other."""
         if self.predict is None and self.above is not None:
             raise click.UsageError("--above requires --predict.")
-        if self.predict is not None and as_judged:
-            raise click.UsageError("--predict excludes --as-judged.")
 
     def chain(self, rule_set: RuleSet) -> FollowedChain | None:
         """Return the chain as it is followed, and report the rules without a risk or a threshold."""
@@ -39,9 +39,19 @@ class PredictOptions:
             return None
         return followed_by(read_chain(self.predict), rule_set, self.above)
 
+    def follow(self) -> FollowRules | None:
+        """Return the function that returns the chain for one of an archive's rule sets."""
+        if self.predict is None:
+            return None
+        from ....predict.following.followed_chain import followed_if_any
 
-def predict_options() -> Callable[[F], F]:
-    """Return the options `--predict` and `--above`: the PredictOptions `predicting`."""
+        return partial(followed_if_any, read_chain(self.predict), above=self.above)
+
+
+def predict_options(
+    text: str = "Follow the risks of the chain, and write their crossings to risk.jsonl.",
+) -> Callable[[F], F]:
+    """Return the options `--predict`, with this help, and `--above`: the PredictOptions `predicting`."""
     return grouped_options(
         "predicting",
         PredictOptions,
@@ -49,7 +59,7 @@ def predict_options() -> Callable[[F], F]:
             "--predict",
             type=click.Path(path_type=Path, exists=True, file_okay=False),
             metavar="CHAIN",
-            help="Follow the risks of the chain, and write their crossings to risk.jsonl.",
+            help=text,
         ),
         click.option(
             "--above",

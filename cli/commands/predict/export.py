@@ -41,6 +41,7 @@ def command(chain: Path, rule: str, format: str, out: Path) -> None:
         tracline predict export desk.chain --rule confirm-before-refund --format prism --out desk.prism
         tracline predict solve desk.prism --reach violated --within 5
     """
+    from ....archive.disk import replacing_file
     from ....predict.explicit.drn import to_drn
     from ....predict.explicit.prism import to_prism
     from ....predict.explicit.transitions import to_lab, to_tra
@@ -58,14 +59,17 @@ def command(chain: Path, rule: str, format: str, out: Path) -> None:
     counted = next(each for each in read.counted if (each.pack, each.rule) == (found[0].pack, found[0].rule))
     if format == "drn":
         product = interval_product(counted, 1 - read.chain.confidence, LEAST)
-        out.write_text(to_drn(product.chain), encoding="utf-8")
+        text = to_drn(product.chain)
     else:
         product = product_chain(counted, found[0].estimate(counted))
         to_text = to_prism if format == "prism" else to_tra
-        out.write_text(to_text(product.chain), encoding="utf-8")
+        text = to_text(product.chain)
+    files = {Path(f"{out}.states.jsonl"): state_lines(product)}
     if format == "tra":
-        out.with_suffix(".lab").write_text(to_lab(product.chain), encoding="utf-8")
-    Path(f"{out}.states.jsonl").write_bytes(state_lines(product))
+        files[out.with_suffix(".lab")] = to_lab(product.chain).encode()
+    for file, content in (files | {out: text.encode()}).items():
+        with replacing_file(file) as part:
+            part.write_bytes(content)
     note(quoted(f"{out}: {product.chain.states:,} states, {len(product.chain.targets):,} transitions"))
 
 

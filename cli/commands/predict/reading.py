@@ -21,7 +21,7 @@ def read_chain(folder: Path) -> LearnedChain:
     """Return the chain in a folder. Raises CommandError (TRL801, TRL802) where it cannot be read."""
     from ....predict.folder.load import load_chain
 
-    with _predict_errors():
+    with predict_errors():
         return load_chain(folder)
 
 
@@ -32,7 +32,7 @@ def followed_by(learned: LearnedChain, rule_set: RuleSet, above: float | None) -
     """
     from ....predict.following.followed_chain import followed_chain
 
-    with _predict_errors():
+    with predict_errors():
         found = followed_chain(learned, rule_set, above)
     for names, what in (
         (found.unknown, "not learned by the chain"),
@@ -44,7 +44,7 @@ def followed_by(learned: LearnedChain, rule_set: RuleSet, above: float | None) -
 
 
 @contextmanager
-def _predict_errors() -> Generator[None]:
+def predict_errors() -> Generator[None]:
     """Turn errors of prediction in the block into errors of the command."""
     from ....predict.error import PredictError
 

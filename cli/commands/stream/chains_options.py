@@ -55,7 +55,7 @@ def first_chain(chains: LoadedChains, rule_set: RuleSet | None) -> str | None:
     [digest] = chains.digests
     followed = chains.followed(digest, rule_set)
     if followed is None:
-        raise CommandError("TRL803 the chain was learned from none of the rules: learn it again from these")
+        raise CommandError("TRL803 the chain cannot follow these rules: learn it again from them")
     for names, what in (
         (followed.unknown, "not learned by the chain"),
         (followed.no_threshold, "without a threshold: give one with --above"),

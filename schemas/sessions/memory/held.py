@@ -126,13 +126,18 @@ class HeldCandidates:
 
         A page with several candidates has at most `PAGE_BYTES_MAX` characters.
         """
-        pages = [page for page in self.pages if self._waiting(page)]
+        pages = [page for page in self.pages if self._is_needed(page)]
         chars = {key: self._chars[key] for key in self._recent}
         if sum(chars.values()) > RECENT_CHARS_MAX:
             groups = grouped(chars.items(), PAGE_BYTES_MAX)
             pages += [HeldPage.of({key: self.candidates[key] for key in keys}) for keys in groups]
             self._recent = {}
         self.pages = tuple(pages)
+
+    def _is_needed(self, page: HeldPage) -> bool:
+        """Return whether a candidate in a page waits, and no newer one replaces it."""
+        waiting = self.candidates
+        return any(waiting.get(key) is candidate for key, candidate in page.content.items())
 
     def _waiting(self, page: HeldPage) -> list[int]:
         """Return the places of the candidates in a page that wait, and that no newer one replaces."""

@@ -19,6 +19,12 @@ BATCH_BYTES = 1 << 20
 LINGER_S = 0.005
 COMMIT_S = 1.0
 REQUEST_S = 40.0
+METADATA_MS = 5_000
+"""The age of metadata at which a monitor asks for them again.
+
+A monitor whose changelog was created a moment before may join its group before its broker has the topic. It
+has no partition then, and joins again when the metadata have the topic.
+"""
 
 
 class App(faust.App):
@@ -56,6 +62,7 @@ def app_options(
         "stream_buffer_maxsize": BUFFERED_MESSAGES,
         "stream_recovery_delay": 0.0,
         "consumer_auto_offset_reset": "earliest",
+        "consumer_metadata_max_age_ms": METADATA_MS,
         "consumer_max_fetch_size": max(BATCH_BYTES, kafka.request_bytes_max),
         "producer_linger": LINGER_S,
         "producer_max_batch_size": BATCH_BYTES,

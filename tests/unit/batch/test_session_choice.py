@@ -43,6 +43,7 @@ def number(name: str, occurrence: int, seed: int) -> int:
     return mixed(value)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.text(), st.integers(-(1 << 62), 1 << 62))), st.integers())
 def test_numbers_are_those_of_plain_python(found: list[tuple[str, int]], seed: int) -> None:
     """For any ids, also empty and outside of ASCII, any times and any seed."""

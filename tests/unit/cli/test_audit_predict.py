@@ -6,12 +6,17 @@ import json
 from itertools import pairwise
 from pathlib import Path
 
+import polars as pl
 import pytest
 from click.testing import CliRunner, Result
+from tracline.archive.manifest import ManifestSource
+from tracline.archive.rule_sets import write_rule_set
+from tracline.archive.writer import CHAIN_COLUMN, RULES_COLUMN, archive_writer
 from tracline.cli import tracline
 from tracline.predict.folder.learned_chain import LearnedChain
 from tracline.predict.folder.load import load_chain
 from tracline.rules.compiler.compile import compile_rule
+from tracline.rules.model.digest import rule_set_digest
 from tracline.rules.packs.load import load_packs
 
 from ...support.chains.counted_archives import PACK, random_sessions, rows
@@ -121,21 +126,36 @@ def test_rules_without_a_threshold_are_named(place: Path, tmp_path: Path) -> Non
         assert f"desk/{rule}" in done.output
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        (("--above", "0.5"), "--above requires --predict"),
-        (("--predict", ".", "--as-judged"), "--predict excludes"),
-    ],
-)
-def test_options_that_contradict_are_refused(
-    place: Path, tmp_path: Path, options: tuple[str, ...], text: str
-) -> None:
-    """A threshold needs a chain, and the rules that judged live have none."""
-    rules = () if "--as-judged" in options else ("--rules", place / "desk.yaml")
-    done = run("audit", place / "events.parquet", *rules, "--out", tmp_path, *options)
+def test_a_threshold_needs_a_chain(place: Path, tmp_path: Path) -> None:
+    """`--above` alone means nothing."""
+    pack = place / "desk.yaml"
+    done = run("audit", place / "events.parquet", "--rules", pack, "--out", tmp_path, "--above", "0.5")
     assert done.exit_code == 2
-    assert text in done.output
+    assert "--above requires --predict" in done.output
+
+
+def test_a_live_archive_is_followed_as_judged_and_verified(place: Path, tmp_path: Path) -> None:
+    """Only where its events name the chain; `verify --rerun` needs the chain for the crossings."""
+    rule_set, root = load_packs(place / "desk.yaml"), tmp_path / "live"
+    digest, chain = rule_set_digest(rule_set), load_chain(place / "desk.chain").digest
+    events = pl.read_parquet(place / "events.parquet")
+    named = pl.when(pl.col("session_id") > "s020").then(pl.lit(chain)).alias(CHAIN_COLUMN)
+    with archive_writer(root) as writer:
+        rows = events.with_columns(pl.lit(digest).alias(RULES_COLUMN), named)
+        writer.write(rows, ManifestSource("kafka", "c" * 64), (0, 0))
+    write_rule_set(root, digest, rule_set.sources)
+    bundle, given = tmp_path / "bundle", ("--predict", place / "desk.chain", "--above", 0.3)
+    done = run("audit", root, "--as-judged", "--out", bundle, *given)
+    assert done.exit_code == 0, done.output
+    assert audited(place, tmp_path / "plain", "--above", 0.3).exit_code == 0
+    lines = bundle_lines(tmp_path / "plain", "risk.jsonl")
+    found = bundle_lines(bundle, "risk.jsonl")
+    assert found == [line for line in lines if line["session_id"] > "s020"]
+    assert 0 < len(found) < len(lines)
+    followed = json.loads((bundle / "summary.json").read_bytes())["followed"]
+    assert followed["sessions_without_risk"] == 21
+    again = run("verify", bundle, "--rerun", "--archive", root, "--predict", place / "desk.chain")
+    assert "the same verdicts and crossings" in again.output, again.output
 
 
 def test_a_folder_that_is_no_chain_is_refused(place: Path, tmp_path: Path) -> None:

@@ -10,19 +10,24 @@ import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 from tracline.batch.audit.audit import audit
-from tracline.batch.audit.status_history import status_history
+from tracline.batch.audit.status_history import status_changes, status_history
 from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.sources.discover import Population
 from tracline.cli import tracline
+from tracline.cli.commands.alerts.risk_statuses import with_risks
 from tracline.examples.desk.bot import BreakSpike, Desk, conversations
 from tracline.examples.desk.formats import event_frame, events
 from tracline.examples.desk.scene import Break
 from tracline.rules.engine.judge import compile_rule_set
-from tracline.rules.packs.load import load_packs
+from tracline.rules.packs.load import load_packs, pack_text
+from tracline.schemas.frames.events import frame_events
+from tracline.schemas.records.session_status import SessionStatus, StatusChange
 from tracline.schemas.time import NS, parse_time
 from tracline.stream.messages.session_state import JudgingState
 from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
+from ...support.chains.chains_by_symbol import chain_of
+from ...support.chains.small_chain import learned_chain
 from ...support.event_rows import PACK, START, call, result, session, user, write
 
 pytestmark = pytest.mark.slow
@@ -256,3 +261,85 @@ def test_the_spike_of_the_demo_is_found_and_nothing_else(tmp_path: Path) -> None
     assert {(alarm["rule"], alarm["fired"][:10]) for alarm in found["spike"]} == {
         ("confirm-before-refund", "2026-03-11")
     }
+
+
+def near_misses(folder: Path) -> Path:
+    """Return an archive of two days in which half of one hour's sessions are at risk, and none violates."""
+    rows: list[dict] = []
+    for minute in range(0, 48 * 60, 3):
+        is_at_risk = minute % 2 and minute // 60 == SPIKE_HOUR
+        steps = [user("p", agent="a"), user("q", agent="a")] if is_at_risk else [user("x", agent="a")]
+        rows += session(f"s{minute}", *steps, start=START + minute * 60 * NS)
+    return write(folder / "near" / "events.parquet", rows).parent
+
+
+def test_a_spike_of_near_misses_is_found_with_a_chain(tmp_path: Path) -> None:
+    """Backtest and rates count the sessions at risk as live alerts do; without a chain there is no alarm."""
+    chain, archive = learned_chain(tmp_path), near_misses(tmp_path)
+    rules = ["--rules", str(tmp_path / "desk.yaml"), "--quiet"]
+    following = ["--predict", str(chain), "--above", "0.3"]
+
+    def backtest(*more: str) -> list[dict]:
+        line = ["alerts", "backtest", str(archive), *rules, "--format", "json", *more]
+        done = CliRunner().invoke(tracline, line)
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)["alarms"]
+
+    assert backtest() == []
+    found = backtest(*following)
+    assert {(alarm["kind"], alarm["agent"]) for alarm in found} == {("risk", "a")}
+    (alarm,) = (alarm for alarm in found if alarm["rule"] == "answered")
+    begins = START + SPIKE_HOUR * HOUR
+    assert begins < parse_time(alarm["fired"]) < begins + HOUR
+    out = tmp_path / "rates.json"
+    line = ["alerts", "rates", str(archive), *rules, *following, "--until", "2026-02-19T06:00:00Z"]
+    done = CliRunner().invoke(tracline, [*line, "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    names = {rule["rule"] for rule in json.loads(out.read_bytes())["rules"]}
+    assert "risk:answered" in names
+    # Rates that were learned from the spike tolerate it.
+    assert backtest(*following, "--rates", str(out)) == []
+
+
+def test_the_sessions_at_risk_are_those_of_the_pipeline(tmp_path: Path) -> None:
+    """The statuses of an archive with a chain are those that the live judge sends."""
+    rule_set = pack_text(PACK)
+    chain = chain_of(rule_set, {"user:": 0.1, "user:angry": 0.9})
+    archive = write(tmp_path / "archive.parquet", angry_rows())
+    (tmp_path / "plain").mkdir()
+    compiled = compile_rule_set(rule_set)
+    plain = status_history(archive, compiled, tmp_path / "plain", AuditOptions(), Population())
+    changes = list(status_changes(plain))
+    found = with_risks(changes, (str(archive),), rule_set, chain, AuditOptions(), tmp_path)
+    judge = RuleSetJudge(compiled, chain=chain)
+    live: list[StatusChange] = []
+    nothing = pl.lit(None, event_frame([]).schema["attributes"]).alias("attributes")
+    rows = pl.read_parquet(archive).with_columns(nothing)
+    for name, frame in rows.group_by("session_id", maintain_order=True):
+        judged = judge.judge({str(name[0]): JudgingState()}, [list(frame_events(frame))])
+        live += judged.verdicts[0].statuses
+    archived, sent = (
+        [each for each in changes if each.pack is not None]
+        for changes in ([change for _, change in found], live)
+    )
+    names = [
+        {(c.status, c.session_id, c.pack, c.rule, c.is_followed) for c in each} for each in (archived, sent)
+    ]
+    assert names[0] == names[1]
+    at_risk = [{c for c in each if c.status is SessionStatus.AT_RISK} for each in (archived, sent)]
+    assert at_risk[0] == at_risk[1]
+    assert len(at_risk[0]) > 10
+
+
+def angry_rows() -> list[dict]:
+    """Return the rows of sessions in which users shout early, late, twice or never."""
+    texts = [["hi"], ["no!"], ["hi", "no!"], ["no!", "hi", "no!"], ["hi", "hi"]]
+    return [
+        row
+        for number in range(20)
+        for row in session(
+            f"s{number}",
+            *(user(text, agent="bot") for text in texts[number % 5]),
+            start=START + number * HOUR,
+        )
+    ]

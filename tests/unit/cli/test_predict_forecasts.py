@@ -117,6 +117,8 @@ def test_wrong_forecasts_are_calibrated_by_other_sessions(folder: Path) -> None:
         ({"risks": [{"pack": "p", "rule": "r", "risk": True}]}, "forecasts.jsonl:1: TRL822 not a line"),
         ({"risks": 5}, "forecasts.jsonl:1: TRL822 not a line"),
         ({"at": "1"}, "forecasts.jsonl:1: TRL822 not a line"),
+        ({"at": -1}, "forecasts.jsonl:1: TRL822 not a line"),
+        ({"within": 0}, "forecasts.jsonl:1: TRL822 not a line"),
     ],
 )
 def test_forecasts_of_something_else_are_an_error(folder: Path, change: dict[str, Any], message: str) -> None:

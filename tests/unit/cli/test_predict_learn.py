@@ -114,11 +114,13 @@ def test_impossible_pairs_need_a_smoothing_and_must_not_occur(archive: Path) -> 
         (b'[["user:p"]]', 2),
         (b"[", 2),
         (b'[["\xff", "end"]]', 2),
+        (b'[["user:p", "user:never"]]', 2),
     ):
         file.write_bytes(text)
         result = learn(archive, "chain", "--smoothing", "laplace:1", "--valid", str(file))
         assert result.exit_code == expected, (text, result.output)
         assert expected == 0 or "TRL807" in result.stderr
+    assert "no rule has the symbol `user:never`" in result.stderr
     result = learn(archive, "chain", "--valid", str(file))
     assert "--smoothing" in result.stderr
     assert result.exit_code == 2

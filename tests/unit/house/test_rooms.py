@@ -53,7 +53,7 @@ DOORS = {
 
 ENDPOINT = "predict/sampling/endpoint.py"
 """The module of the pure rooms that asks a model over the network, which `Sampler` and `Asker` are given."""
-ASKING = {"httpx", "time"}
+ASKING = {"httpx", "socket", "threading", "time"}
 
 CHECKER = ROOT / "docs" / "checker" / "check_bundle.py"
 """A manual that runs: `tracline verify` runs it, and it imports nothing of ours."""

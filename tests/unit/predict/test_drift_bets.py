@@ -129,6 +129,7 @@ def expected_bets(rule_set: RuleSet, sessions: list[SlowSession]) -> dict[tuple[
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_the_bets_of_any_batches_are_those_of_the_definition(desk: RuleSet, seed: int) -> None:
     """Plain, stepped and sliced rules, with closes, and with a restart at every batch."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import socket
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain, repeat
 
 import pytest
@@ -125,6 +128,28 @@ def test_an_answer_has_limits_of_size_and_time(server: ChatServer) -> None:
     zipped = RawAnswer(body=gzip.compress(choice(spoken("hello"))), headers={"Content-Encoding": "gzip"})
     server.script = lambda _: zipped
     assert "compressed" in error_of(ModelEndpoint(server.address))
+
+
+def test_headers_that_never_end_are_cut_off_in_time() -> None:
+    """Each of them comes in time, and there is one connection only: the question is not repeated."""
+    asked: list[bytes] = []
+
+    def trickle() -> None:
+        connection, _ = listening.accept()
+        with connection, suppress(OSError):
+            asked.append(connection.recv(1 << 16))
+            connection.sendall(b"HTTP/1.1 200 OK\r\n")
+            while True:
+                connection.sendall(b"X: y\r\n")
+                threading.Event().wait(0.02)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = threading.Thread(target=trickle)
+        server.start()
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        assert "the answer took more than 0.2 s" in error_of(ModelEndpoint(address, timeout_s=0.2))
+        server.join()
+    assert len(asked) == 1
 
 
 def test_an_address_without_a_server_is_an_error_without_its_secrets() -> None:

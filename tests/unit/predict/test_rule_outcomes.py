@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+import pytest
 from tracline.batch.prediction.tallied import tallied
 from tracline.batch.prepare.options import AuditOptions
 from tracline.batch.sources.discover import Population
@@ -55,6 +56,7 @@ def events_of(rows: list[dict]) -> list[Event]:
     ]
 
 
+@pytest.mark.slow
 def test_outcomes_are_those_that_counting_finds(tmp_path: Path) -> None:
     """An event or a close at which a rule is unjudged shows nothing of the horizon that it is in."""
     by_session = random_rows(3)

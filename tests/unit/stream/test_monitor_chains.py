@@ -218,6 +218,7 @@ def test_crossings_state_the_drift_of_the_ticks_before() -> None:
     assert not monitor.state.drift["desk", "answered"].is_firing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("writes", range(6))
 def test_a_crash_changes_no_drift(writes: int) -> None:
     """Whatever writes of a message a crash leaves, repeated crossings and the detectors are the same."""
@@ -226,6 +227,7 @@ def test_a_crash_changes_no_drift(writes: int) -> None:
         assert angry_ticks(drop, writes)[1:] == whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("writes", [0, 1, 2, 3, 5, 8])
 def test_drift_does_not_depend_on_the_division_into_steps(writes: int) -> None:
     """Messages of one step that a crash cuts come again one by one, with the same crossings and detectors."""

@@ -148,6 +148,7 @@ def test_equal_values_stay_equal(desk: Path) -> None:
     assert len(shown) == len(set(shown)) == 3
 
 
+@pytest.mark.slow
 def test_lines_are_sorted_by_what_they_have(desk: Path) -> None:
     """The order of the new lines is that of their new keys, so that it shows nothing of the old ones."""
     found = bundle_lines(desk / "sessionless")
