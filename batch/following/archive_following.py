@@ -151,9 +151,10 @@ class ArchiveFollowing:
 
     def _rule_sets(self, judged: Judged) -> Callable[[int], Mask]:
         """Return the function that returns the sessions which began under a rule set with a rule."""
-        live, sessions = self._live, judged.sessions
-        if live is None:
+        sessions = judged.sessions
+        if self._live is None:
             return lambda _: np.ones(len(sessions.counted), dtype=np.bool_)
+        live = self._live
         digests: list[str] = judged.column(RULES_COLUMN, sessions.bounds[:-1]).to_list()
 
         def begun_under(rule: int) -> Mask:

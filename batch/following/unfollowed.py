@@ -14,7 +14,7 @@ from ..prepare.spill import passes
 from ..sources.discover import SourceFile
 from ..sources.event_files import footer, reading
 
-_PLACE = ("session_id", "occurrence", "seq")
+_SESSION = ("session_id", "occurrence")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +31,17 @@ def names_chains(parts: Sequence[SourceFile]) -> bool:
 
 
 def unfollowed_events(parts: Sequence[SourceFile], chain: str, as_of: int | None) -> UnfollowedEvents:
-    """Return the events up to `as_of` that the chain with this digest did not follow, each once.
+    """Return the events up to `as_of` that the chain with this digest did not follow, repeats too.
 
-    A file without the column is of rules in force that named no chain. Raises SourceError with the name of a
-    damaged file.
+    Of sessions only hashes are in memory. A file without the column is of rules in force that named no chain.
+    Raises SourceError with the name of a damaged file.
     """
-    found: list[pl.DataFrame] = []
+    events, sessions = 0, pl.Series(dtype=pl.UInt64)
     for one_pass in passes(parts, {CHAIN_COLUMN: pl.String()}):
         is_event, is_followed = pl.col("kind") != Kind.END.value, pl.col(CHAIN_COLUMN).eq_missing(chain)
-        rows = until(one_pass.frame, as_of).filter(is_event & ~is_followed).select(_PLACE).unique()
+        rows = until(one_pass.frame, as_of).filter(is_event & ~is_followed).select(_SESSION)
         with reading(one_pass.parts):
-            found.append(rows.collect(engine="streaming"))
-    events = pl.concat(found).unique() if found else pl.DataFrame(schema=dict.fromkeys(_PLACE, pl.String))
-    return UnfollowedEvents(len(events), len(events.select(_PLACE[:2]).unique()))
+            found = rows.collect(engine="streaming")
+        events += len(found)
+        sessions = pl.concat([sessions, found.hash_rows().unique()]).unique()
+    return UnfollowedEvents(events, len(sessions))

@@ -133,8 +133,8 @@ def _pac(chain: CountedChain) -> str:
 
 def _desk() -> Iterator[str]:
     rules = desk_rules()
-    yield f"- the chains of `{PACK}`, learned from {SESSIONS:,} sessions of the simulated support desk:"
-    yield f"  {sample_sizes(rules)}"
+    yield f"- the chains of `{PACK}`, learned from {SESSIONS:,} sessions of the simulated support desk."
+    yield f"  They are {sample_sizes(rules)}"
     yield ""
     yield "What reaches H* still lacks the factor (1.1 B)^2 of the rule."
     yield from ("", "## Pro2Guard, table 1: the warning in advance", "")
@@ -232,9 +232,9 @@ def _skill(player: Player, samples: int | None) -> float:
 
 def _left_out() -> Iterator[str]:
     yield from ("", "## What is not computed here", "")
-    yield "- Pro2Guard's figure 2b, the cost of a check at each step, depends on the machine:"
-    yield "  `benchmarks/prediction/lookups.py` measures a look-up beside a check by Storm,"
-    yield "  and [performance](performance.md#prediction) has its figures."
+    yield "- Pro2Guard's figure 2b, the cost of a check at each step, depends on the machine."
+    yield "  `benchmarks/prediction/lookups.py` measures a look-up beside a check by Storm."
+    yield "  [Performance](performance.md#prediction) has its figures."
     yield "- TRAC's figures of language models need the models that the paper asked."
     yield "- TRAC's table 2 is about judging by models, and not about prediction."
 

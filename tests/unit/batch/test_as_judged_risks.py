@@ -32,6 +32,8 @@ from ...support.chains.counted_archives import PACK, random_sessions, rows
 from ...support.event_rows import write
 from ...support.evidence.bundle_lines import bundle_lines
 
+pytestmark = pytest.mark.slow
+
 WHOLE = pack_text(PACK)
 FEWER = pack_text("".join(line for line in PACK.splitlines(keepends=True) if "id: plain" not in line))
 OTHER = pack_text(PACK.replace("pack: desk", "pack: other"))
