@@ -60,13 +60,13 @@ def drifted_rule(
     intervals of the archive's miss their share with at most `error`.
     """
     over = over_archive(chain, archive)
-    limits = np.full(over.unknown + 1, np.nan)
-    limits[: len(highs)] = highs
+    limits = over.with_unknown(np.append(highs, np.full(over.unknown - len(highs), np.nan)))
     walks = over.counted.walks
     found = outcomes(walks)
-    agents = np.append(over.counted.contexts.agents, -1)[walks.contexts]
+    agents = over.padded(over.counted.contexts.agents, -1)[walks.contexts]
     own_symbols = np.array([*(text.endswith(OWN) for text in chain.symbols.symbols), False])
-    is_own = np.append(own_symbols[over.counted.contexts.symbols], False)
+    # The last symbol, that of a start, is not of a slice; nor is one that the chain lacks.
+    is_own = own_symbols[over.padded(over.counted.contexts.symbols, -1)]
     costs = next_symbol_costs(
         over, NextSymbolChain(over.counted, estimate).probabilities(over.counted.contexts)
     )

@@ -124,7 +124,7 @@ def _places(over: OverArchive, places: I64, risks: F64, violated: Sequence[bool]
     names = (*counted.symbols.symbols, START)
     for at, (place, risk) in enumerate(zip(places.tolist(), risks.tolist(), strict=True)):
         context = int(counted.walks.contexts[place])
-        if context == over.unknown:
+        if context >= over.unknown:
             yield PlaceRisk(at, "unseen", "", violated[at], None)
             continue
         residual = counted.steps.residuals[int(counted.contexts.states[context])]
@@ -135,7 +135,7 @@ def _places(over: OverArchive, places: I64, risks: F64, violated: Sequence[bool]
 def _session_along(over: OverArchive, context: int, path: ExplainedPath, ids: Sequence[str]) -> str | None:
     counted = over.counted
     number = {text: place for place, text in enumerate((*counted.symbols.symbols, END))}
-    columns = np.append(counted.contexts.symbols, -1).astype(np.int32)
+    columns = over.padded(counted.contexts.symbols, -1)
     nexts = [number[step.symbol] for step in path.steps]
     found = session_along(counted.walks, columns, counted.symbols.boundary, context, nexts)
     return None if found is None else ids[found]

@@ -30,7 +30,7 @@ PackRule = tuple[str, str]
 class ChainPlaces:
     """The risks of a chain over an archive, by rule; `ids` are those of the sessions by number.
 
-    `risks[rule]` are by [context, horizon] of `over[rule]`, the unknown context last.
+    `risks[rule]` are by [context, horizon] of `over[rule]`, with its further numbers.
     """
 
     over: Mapping[PackRule, OverArchive]

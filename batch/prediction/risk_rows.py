@@ -29,7 +29,7 @@ def risk_rows(scored: ScoredRule, ids: Sequence[str]) -> pl.DataFrame:
     `ids` are those of the sessions by number. The symbol is null where the chain lacks it, and a risk is null
     where there is none.
     """
-    counted = scored.over.counted
+    over, counted = scored.over, scored.over.counted
     walks, contexts, steps = counted.walks, counted.contexts, counted.steps
     lengths = np.diff(walks.bounds)
     numbers = np.arange(len(lengths))
@@ -38,13 +38,14 @@ def risk_rows(scored: ScoredRule, ids: Sequence[str]) -> pl.DataFrame:
     symbols = pl.Series([*counted.symbols.symbols, START, None], dtype=pl.String)
     residuals = pl.Series([*steps.residuals, None], dtype=pl.String)
     unknown = len(counted.symbols.symbols) + 1, len(steps.residuals)
+    states = np.concatenate([contexts.states, [unknown[1]], over.after_unseen.states])
     return pl.DataFrame(
         {
             "session_id": pl.Series(ids, dtype=pl.String)[np.repeat(walks.sessions, lengths)],
             "sequence": np.repeat(sequence, lengths),
             "event": np.arange(len(walks.contexts)) - np.repeat(walks.bounds[:-1], lengths),
-            "symbol": symbols[np.append(contexts.symbols, unknown[0])[walks.contexts]],
-            "residual": residuals[np.append(contexts.states, unknown[1])[walks.contexts]],
+            "symbol": symbols[over.padded(contexts.symbols, unknown[0])[walks.contexts]],
+            "residual": residuals[states[walks.contexts]],
             "violated": walks.violated,
             **{
                 f"risk_{'ever' if each.within is None else each.within}": pl.Series(

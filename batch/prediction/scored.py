@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from ...predict.chain.contexts import Contexts
 from ...predict.chain.learned import Counted
 from ...predict.chain.over_archive import OverArchive, over_archive
 from ...predict.estimation.expectation import NextSymbolChain
@@ -25,7 +26,7 @@ UNSEEN_MAX = 0.05
 class ScoredRule:
     """The scores of one rule on an archive.
 
-    `risks` are the chain's by [context, horizon] of `over`, the unknown context last. `log_score` is that of
+    `risks` are the chain's by [context, horizon] of `over`, with its further numbers. `log_score` is that of
     the next symbols.
     """
 
@@ -52,14 +53,19 @@ def scored_rule(
     archive: Counted,
     horizons: Sequence[int | None],
     promise: Promise,
+    after_unseen: Callable[[Contexts], F64] | None = None,
 ) -> ScoredRule:
-    """Return the scores of a rule; `labels` is the estimate of the chain over labels from the same counts."""
+    """Return the scores of a rule; `labels` is the estimate of the chain over labels from the same counts.
+
+    `after_unseen` returns the risks by horizon after symbols that the chain lacks; without it there are none.
+    """
     over = over_archive(chain, archive)
     next_symbols = NextSymbolChain(over.counted, estimate)
     table = risk_table(over.counted, next_symbols, horizons)
     without = risk_table(over.counted, NextSymbolChain(over.counted, labels), horizons)
-    risks = over.with_unknown(table.values)
-    learned = np.append(over.learned, False)
+    unseen = None if after_unseen is None else after_unseen(over.after_unseen)
+    risks = over.with_unknown(table.values, unseen)
+    learned = np.append(over.learned, np.zeros(1 + len(over.after_unseen), dtype=np.bool_))
     costs = next_symbol_costs(over, next_symbols.probabilities(over.counted.contexts))
     return ScoredRule(
         over=over,

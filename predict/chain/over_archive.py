@@ -18,12 +18,14 @@ class OverArchive:
     """The counts of a chain, with the walks of an archive over its contexts.
 
     `counted.contexts` has those of the chain first, then those that only the archive came to. A place whose
-    symbol, row or agent the chain lacks has the number `unknown`, one more than those of all contexts.
+    row or agent the chain lacks has the number `unknown`, one more than those of all contexts. Where it lacks
+    the symbol alone, the number is a greater one: the place of agent and row in `after_unseen`.
     `unseen` and `places` count the places after an event, of all sequences.
     """
 
     counted: Counted
     learned: Mask
+    after_unseen: Contexts
     unseen: int
     places: int
 
@@ -37,9 +39,15 @@ class OverArchive:
         """Return the share of the events whose symbol the chain lacks."""
         return self.unseen / self.places if self.places else 0.0
 
-    def with_unknown(self, values: F64) -> F64:
-        """Return the values of contexts with one more, NaN, for `unknown`."""
-        return np.concatenate([values, np.full((1, *values.shape[1:]), np.nan)])
+    def with_unknown(self, values: F64, after_unseen: F64 | None = None) -> F64:
+        """Return the values of contexts with those of all further numbers: NaN, or those `after_unseen`."""
+        if after_unseen is None:
+            after_unseen = np.full((len(self.after_unseen), *values.shape[1:]), np.nan)
+        return np.concatenate([values, np.full((1, *values.shape[1:]), np.nan), after_unseen])
+
+    def padded(self, numbers: I32, other: int) -> I32:
+        """Return the numbers of contexts with another one for every further number."""
+        return np.append(numbers, np.full(1 + len(self.after_unseen), other, dtype=numbers.dtype))
 
 
 def over_archive(chain: Counted, archive: Counted) -> OverArchive:
@@ -55,6 +63,10 @@ def over_archive(chain: Counted, archive: Counted) -> OverArchive:
     is_new = is_known & (alignment.contexts == ABSENT)
     numbers = np.where(is_known, alignment.contexts, len(chain.contexts) + int(is_new.sum()))
     numbers[is_new] = len(chain.contexts) + np.arange(int(is_new.sum()))
+    lacks_symbol = (columns[0] != ABSENT) & (columns[1] == ABSENT) & (columns[2] != ABSENT)
+    pairs = np.stack([columns[0][lacks_symbol], columns[2][lacks_symbol]], axis=1)
+    after_unseen, places = np.unique(pairs, axis=0, return_inverse=True)
+    numbers[lacks_symbol] = len(chain.contexts) + int(is_new.sum()) + 1 + places.reshape(-1)
     contexts = _appended(chain.contexts, [column[is_new] for column in columns])
     walks = replace(archive.walks, contexts=numbers[archive.walks.contexts].astype(np.int32))
     learned = np.zeros(len(contexts), dtype=np.bool_)
@@ -63,6 +75,11 @@ def over_archive(chain: Counted, archive: Counted) -> OverArchive:
     return OverArchive(
         counted=replace(chain, contexts=contexts, walks=walks),
         learned=learned,
+        after_unseen=Contexts(
+            after_unseen[:, 0].astype(np.int32),
+            np.full(len(after_unseen), chain.symbols.boundary + 1, dtype=np.int32),
+            after_unseen[:, 1].astype(np.int32),
+        ),
         unseen=int(lacks.sum()),
         places=_events(archive.walks),
     )

@@ -176,6 +176,18 @@ class RuleChain:
             found.append(float(self.high[number, column]))
         return np.array(found, dtype=np.float64)
 
+    def unseen_risks(self, counted: Counted, contexts: Contexts) -> F64:
+        """Return the risks after a symbol that the chain lacks, by [context, horizon]; NaN without one."""
+        steps = counted.steps
+        found = np.full((len(contexts), len(self.horizons)), np.nan)
+        keys = zip(contexts.agents.tolist(), contexts.states.tolist(), strict=True)
+        for place, (agent, row) in enumerate(keys):
+            memory: str = steps.memory[row]
+            number = self.number(self.agents[agent], UNSEEN, int(steps.states[row]), memory)
+            if number != ABSENT:
+                found[place] = self.risks[number]
+        return found
+
     def estimate(self, counted: Counted) -> NestedEstimate:
         """Return the estimate of these counts with the weights that learning chose."""
         stored: dict[str, Any] = self.content["estimate"]

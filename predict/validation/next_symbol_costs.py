@@ -33,10 +33,10 @@ def next_symbol_costs(over: OverArchive, probabilities: F64) -> NextSymbolCosts:
     ends[walks.bounds[1:] - 1] = True
     is_cut: Mask = np.equal(walks.endings, CUT)
     following = np.append(walks.contexts[1:], over.unknown)
-    symbols = np.append(contexts.symbols, -1).astype(np.int64)
+    symbols = over.padded(contexts.symbols, -1).astype(np.int64)
     nexts = np.where(ends, over.counted.symbols.boundary, symbols[following])
     nexts[walks.bounds[1:][is_cut] - 1] = -1
-    places: I64 = np.flatnonzero(np.logical_and(nexts >= 0, walks.contexts != over.unknown))
+    places: I64 = np.flatnonzero(np.logical_and(nexts >= 0, walks.contexts < over.unknown))
     at = walks.contexts[places]
     entropies = -cast("F64", xlogy(probabilities, probabilities)).sum(axis=1)
     with np.errstate(divide="ignore"):

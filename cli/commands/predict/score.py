@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +71,13 @@ def command(
     promise = Promise(miss, rules.chain.confidence)
     scored = [
         scored_rule(
-            learned, rule.estimate(learned), rule.labels(learned), found, rules.chain.horizons, promise
+            learned,
+            rule.estimate(learned),
+            rule.labels(learned),
+            found,
+            rules.chain.horizons,
+            promise,
+            partial(rule.unseen_risks, learned),
         )
         for rule, learned, found in zip(rules.rules, rules.counted, counted.counted, strict=True)
     ]
@@ -100,7 +107,7 @@ def unseen(scored: Sequence[ScoredRule]) -> Iterator[str]:
     for each in scored:
         if each.is_unseen:
             share = f"{100 * each.over.unseen_share:.2g} % of the events have a symbol that it never saw"
-            yield f"warning: TRL812 the chain of {each.name}: {share}; their risk is left out"
+            yield f"warning: TRL812 the chain of {each.name}: {share}; their risk is that of the state alone"
 
 
 def _json(each: ScoredRule) -> dict[str, Any]:

@@ -86,6 +86,23 @@ def test_symbols_that_a_chain_never_saw_are_a_warning(folder: Path) -> None:
     assert "TRL812 the chain of desk/answered" in found.stderr
 
 
+def test_after_a_symbol_that_a_chain_never_saw_the_state_alone_has_a_risk(folder: Path) -> None:
+    """Each such event is scored by the stored risk of its state, whose basis is `state`."""
+    archive_of(folder / "new", "a pqr", 4)
+    args = (folder / "good.chain", folder / "new", "--out", folder / "out-new", "--format", "json")
+    found = predict("score", *args)
+    rows = pl.read_parquet(folder / "out-new" / "risks.parquet").filter(pl.col("symbol").is_null())
+    stored = pl.read_parquet(folder / "good.chain" / "risk.parquet").filter(basis="state", within=5)
+    [answered, _] = json.loads(found.stdout)["rules"]
+    for rule in ("answered", "never-r"):
+        of_rule = rows.filter(rule=rule)
+        risks = dict(stored.filter(rule=rule).select("residual", "risk").iter_rows())
+        assert len(of_rule) > 300
+        assert of_rule["risk_5"].to_list() == [risks[each] for each in of_rule["residual"].to_list()]
+    # A start and six events in each of 150 sessions.
+    assert answered["horizons"][0]["chain"]["visits"] == 150 * 7
+
+
 def test_a_worse_version_exits_1_and_the_same_one_0(folder: Path) -> None:
     """A rule of lesser severity than asked for does not."""
     good, again, bad = (folder / f"{name}.chain" for name in ("good", "again", "bad"))
