@@ -180,10 +180,9 @@ class RuleChain:
         """Return the risks after a symbol that the chain lacks, by [context, horizon]; NaN without one."""
         steps = counted.steps
         found = np.full((len(contexts), len(self.horizons)), np.nan)
-        keys = zip(contexts.agents.tolist(), contexts.states.tolist(), strict=True)
+        keys: list[tuple[int, int]] = np.stack([contexts.agents, contexts.states], axis=1).tolist()
         for place, (agent, row) in enumerate(keys):
-            memory: str = steps.memory[row]
-            number = self.number(self.agents[agent], UNSEEN, int(steps.states[row]), memory)
+            number = self.number(self.agents[agent], UNSEEN, int(steps.states[row]), steps.memory[row])
             if number != ABSENT:
                 found[place] = self.risks[number]
         return found
