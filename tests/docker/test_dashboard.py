@@ -21,6 +21,7 @@ import httpx
 import pytest
 import yaml
 from tracline.examples.local_kafka import free_port
+from tracline.predict.drift.detectors import RuleDrift
 from tracline.schemas.event import Kind
 from tracline.schemas.otlp.signal import Signal
 from tracline.schemas.verdict import Verdict
@@ -85,6 +86,7 @@ class Pipeline:
         self.monitor.judging.count(outputs)
         self.monitor.judging.delay.observe(0.7)
         self.monitor.judging.sessions_open.set(12)
+        self.monitor.risk.set_drift({("desk", "calm"): RuleDrift(9.5, True)})
         self.monitor.state_bytes.set(40_000)
         self.archive.rows.inc(5)
         self.alerts.raised.inc()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from itertools import groupby
+from itertools import takewhile
 
 import orjson
 from tracline.rules.engine.judge import compile_rule_set
@@ -37,7 +37,10 @@ def crossings(simulation: SimulatedPipeline) -> dict[str, dict]:
 
 
 def expected_crossings(simulation: SimulatedPipeline, judged: list[tuple[Event, str]]) -> dict[str, dict]:
-    """The crossings by id of judging each run of events under one rule set at once."""
+    """The crossings by id of judging the first run of each occurrence under one rule set at once.
+
+    After a change of the rules, following does not begin in the middle.
+    """
     by_digest = {
         rule_set_digest(load_packs([pack])): followed_judge(pack.read_text()) for pack in simulation.packs
     }
@@ -46,10 +49,10 @@ def expected_crossings(simulation: SimulatedPipeline, judged: list[tuple[Event, 
         by_session.setdefault((event.session_id, event.occurrence), []).append((event, digest))
     found: dict[str, dict] = {}
     for (session_id, _), pairs in by_session.items():
-        for digest, run in groupby(pairs, key=lambda pair: pair[1]):
-            events = [event for event, _ in run]
-            [verdicts] = by_digest[digest].judge({session_id: JudgingState()}, [events]).verdicts
-            found |= {each.id: orjson.loads(encode_crossing(each)) for each in verdicts.crossings}
+        first = pairs[0][1]
+        events = [event for event, _ in takewhile(lambda pair: pair[1] == first, pairs)]  # noqa: B023
+        [verdicts] = by_digest[first].judge({session_id: JudgingState()}, [events]).verdicts
+        found |= {each.id: orjson.loads(encode_crossing(each)) for each in verdicts.crossings}
     return found
 
 
