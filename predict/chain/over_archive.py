@@ -45,9 +45,9 @@ class OverArchive:
             after_unseen = np.full((len(self.after_unseen), *values.shape[1:]), np.nan)
         return np.concatenate([values, np.full((1, *values.shape[1:]), np.nan), after_unseen])
 
-    def padded(self, numbers: I32, other: int) -> I32:
-        """Return the numbers of contexts with another one for every further number."""
-        return np.append(numbers, np.full(1 + len(self.after_unseen), other, dtype=numbers.dtype))
+    def padded(self, numbers: I32, filler: int) -> I32:
+        """Return the numbers of contexts with the filler for every further number."""
+        return np.append(numbers, np.full(1 + len(self.after_unseen), filler, dtype=numbers.dtype))
 
 
 def over_archive(chain: Counted, archive: Counted) -> OverArchive:
