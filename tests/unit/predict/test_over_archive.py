@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tracline.examples.markov_desk import MarkovDesk, steps
-from tracline.predict.chain.contexts import SymbolSet
+from tracline.predict.chain.contexts import Contexts, SymbolSet
 from tracline.predict.chain.learned import Counted
 from tracline.predict.chain.over_archive import OverArchive, over_archive
 from tracline.predict.chain.walks import CLOSED, CUT
@@ -56,7 +56,7 @@ def test_walks_keep_their_contexts_in_the_chains_numbers(
         contexts = found.counted.contexts
         for place, number in enumerate(found.counted.walks.contexts.tolist()):
             name = named(archive, int(archive.walks.contexts[place]))
-            if number == found.unknown:
+            if number >= found.unknown:
                 assert name[0] not in {*chain.symbols.symbols, "start"}
                 unknown += 1
                 continue
@@ -76,7 +76,7 @@ def named(counts: Counted, context: int) -> tuple[str, int, str]:
 
 
 def test_a_symbol_that_the_chain_lacks_is_unseen() -> None:
-    """Its places have no context of the chain, and no risk."""
+    """Its places have no context of the chain, but a number for their agent and row."""
     rng = np.random.default_rng(2)
     chain = random_counted(rng)
     starts = int(np.flatnonzero(chain.contexts.symbols == chain.symbols.boundary)[0])
@@ -84,9 +84,17 @@ def test_a_symbol_that_the_chain_lacks_is_unseen() -> None:
     walks = walks_of([Walk(0, [starts, new], [False, False], CLOSED)])
     archive = replace(chain, symbols=SymbolSet(("s0", "s1", "new")), walks=walks)
     found = over_archive(chain, archive)
-    assert found.counted.walks.contexts.tolist() == [starts, found.unknown]
+    assert found.counted.walks.contexts.tolist() == [starts, found.unknown + 1]
+    pairs = found.after_unseen.agents.tolist(), found.after_unseen.states.tolist()
+    assert pairs[0][0] == chain.contexts.agents[new]
+    assert pairs[1][0] == chain.contexts.states[new]
     assert (found.unseen, found.places, found.unseen_share) == (1, 1, 1.0)
-    assert np.isnan(found.with_unknown(np.zeros((len(chain.contexts), 2)))[-1]).all()
+    count = len(found.after_unseen)
+    values = np.zeros((len(chain.contexts), 2))
+    assert np.isnan(found.with_unknown(values)[found.unknown :]).all()
+    given = found.with_unknown(values, np.full((count, 2), 0.5))
+    assert np.isnan(given[found.unknown]).all()
+    assert given[found.unknown + 1 :].tolist() == [[0.5, 0.5]] * count
 
 
 @pytest.mark.parametrize("within", [1, 4, None])
@@ -112,12 +120,19 @@ def test_an_explained_risk_is_the_solved_one(seed: int, within: int | None) -> N
 
 
 def test_costs_are_those_of_each_next_symbol() -> None:
-    """Events and closes cost -log of their probability; cut ends and unknown places cost nothing."""
+    """Events and closes cost -log of their probability; cut ends, unknown places and those after unseen symbols cost nothing."""
     counts = random_counted(np.random.default_rng(3))
     size, end = len(counts.contexts), counts.symbols.boundary
     probabilities = np.random.default_rng(4).dirichlet(np.ones(end + 1), size)
     closed, cut = Walk(0, [0, 1], [False, False], CLOSED), Walk(1, [1, size, 2], [False] * 3, CUT)
-    over = OverArchive(replace(counts, walks=walks_of([closed, cut])), np.ones(size, dtype=np.bool_), 1, 3)
+    unseen = Walk(2, [1, size + 1, 2], [False] * 3, CUT)
+    over = OverArchive(
+        counted=replace(counts, walks=walks_of([closed, cut, unseen])),
+        learned=np.ones(size, dtype=np.bool_),
+        after_unseen=Contexts(*np.array([[0], [end + 1], [0]], dtype=np.int32)),
+        unseen=2,
+        places=5,
+    )
     found = next_symbol_costs(over, probabilities)
     symbol = int(counts.contexts.symbols[1])
     assert found.sessions.tolist() == [0, 0]
