@@ -120,7 +120,7 @@ def test_an_explained_risk_is_the_solved_one(seed: int, within: int | None) -> N
 
 
 def test_costs_are_those_of_each_next_symbol() -> None:
-    """Events and closes cost -log of their probability; cut ends, unknown places and those after unseen symbols cost nothing."""
+    """Events and closes cost -log of their probability; cut ends and places the chain lacks cost nothing."""
     counts = random_counted(np.random.default_rng(3))
     size, end = len(counts.contexts), counts.symbols.boundary
     probabilities = np.random.default_rng(4).dirichlet(np.ones(end + 1), size)
