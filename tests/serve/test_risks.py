@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -12,8 +11,6 @@ import orjson
 import polars as pl
 import pytest
 from tracline.batch.prepare.options import AuditOptions
-from tracline.predict.following.followed_chain import FollowedChain
-from tracline.predict.following.followed_risks import FollowedRisks
 from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.time import NS
@@ -23,6 +20,7 @@ from tracline.stream.ingest.request import Encoding
 from tracline.stream.serve.store import FILE
 
 from ..support.chains.chain_of_conversations import ABOVE, audited_crossings, followed, served_chain
+from ..support.chains.chains_by_symbol import limited
 from ..support.conversations.scripts import START_NS, random_session
 from ..support.conversations.span_plan import Manner
 from ..support.processes.live import IDLE_S, Live, Sent, arriving, schedule, wire
@@ -146,34 +144,19 @@ def asked(url: str) -> httpx.Response:
     return httpx.get(url, timeout=WAIT_S, verify=PLAIN).raise_for_status()
 
 
-def drifting(chain: FollowedChain) -> FollowedChain:
-    """Return a chain that allows one verdict in a thousand events."""
-    risks = {
-        number: FollowedRisks(
-            each.pack,
-            each.rule,
-            each.rule_digest,
-            each.within,
-            each.threshold,
-            [replace(context, next_high=0.001) for context in each.contexts],
-        )
-        for number, each in chain.risks.items()
-    }
-    return replace(chain, risks=risks)
-
-
 def test_drift_is_in_crossings_and_goes_on_after_a_restart(pack: Path, chain: Path, tmp_path: Path) -> None:
     """However often the process restarts, the same crossings state it, and the detectors are the same."""
-    compiled, limited = compile_rule_set(load_packs([pack])), drifting(followed(chain, pack))
+    compiled = compile_rule_set(load_packs([pack]))
+    allowing = limited(followed(chain, pack), lambda _context: 0.001)
     found: list[tuple[dict[str, bool], object]] = []
     for restarts in (False, True):
         folder = tmp_path / str(restarts)
-        with closing(Live(folder, compiled, chain=limited)) as live:
+        with closing(Live(folder, compiled, chain=allowing)) as live:
             live.play(schedule(MANY, Random(4)), Random(6), restarts=restarts)
             live.finish()
         with queries.reading(folder / "state" / FILE) as db:
             rows = db.execute("SELECT id, record FROM crossing").fetchall()
-            drifted = queries.drifted(db, limited.digest)
+            drifted = queries.drifted(db, allowing.digest)
             found.append(({row[0]: orjson.loads(row[1])["drift"] for row in rows}, drifted))
     drift, rules = found[0]
     assert 0 < sum(drift.values()) < len(drift)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from math import nan
 
 from tracline.predict.chain.contexts import UNSEEN
@@ -112,3 +113,19 @@ class ChainsByState(ChainsBySymbol):
     def followed(self, digest: str, rule_set: RuleSet) -> FollowedChain | None:
         """The chain of these rules."""
         return chain_by_state(rule_set) if digest == CHAIN else None
+
+
+def limited(chain: FollowedChain, next_high: Callable[[ContextRisk], float]) -> FollowedChain:
+    """Return the chain with a limit for the next event in every context."""
+    risks = {
+        number: FollowedRisks(
+            each.pack,
+            each.rule,
+            each.rule_digest,
+            each.within,
+            each.threshold,
+            [replace(context, next_high=next_high(context)) for context in each.contexts],
+        )
+        for number, each in chain.risks.items()
+    }
+    return replace(chain, risks=risks)

@@ -21,6 +21,7 @@ from tracline.examples.papers.environments.environment import Action, Environmen
 from tracline.examples.papers.environments.household import ANYWHERE, Household
 from tracline.examples.papers.environments.recipe import Recipe
 from tracline.examples.papers.page import pro2guard
+from tracline.examples.papers.warning import desk_rules, sample_sizes, warning_in_advance
 
 from ...support.http.chat_server import calls, chat_server, spoken
 
@@ -248,3 +249,15 @@ def test_the_desks_agent_takes_the_steps_of_its_policy() -> None:
     assert model(offered) == {"content": ""}
     results = Counter(model.answer("find_user_id_by_email", "{}") for _ in range(1_000))
     assert 760 < results["user_17"] < 840
+
+
+@pytest.mark.slow
+def test_the_desks_rules_have_thresholds_and_sample_sizes() -> None:
+    """A row for each rule whose threshold has a guarantee; every rule counts for the sample-size rule."""
+    rules = desk_rules(2_000)
+    table = list(warning_in_advance(rules))
+    guaranteed = [rule.counted.rule for rule in rules if rule.thresholds[1].threshold is not None]
+    assert [row[0] for row in table] == guaranteed
+    assert guaranteed != [rule.counted.rule for rule in rules]
+    contexts = sum(len(rule.counted.contexts) for rule in rules)
+    assert sample_sizes(rules).startswith(f"{len(rules)} rules with {contexts:,} contexts: H* is reached in ")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import exp, log
 from pathlib import Path
 from random import Random
@@ -24,14 +23,14 @@ from tracline.predict.drift.detectors import (
 )
 from tracline.predict.drift.event_bets import LOG_ONE
 from tracline.predict.following.followed_chain import FollowedChain
-from tracline.predict.following.followed_risks import FollowedRisks
+from tracline.predict.following.followed_risks import ContextRisk
 from tracline.predict.following.followed_session import FollowedSession
 from tracline.predict.following.session_follower import FOLLOW_COLUMNS, SessionFollower
 from tracline.rules.compiler.compile import compile_rule
 from tracline.rules.model.rule import RuleSet
 from tracline.rules.packs.load import load_packs
 
-from ...support.chains.chains_by_symbol import chain_of
+from ...support.chains.chains_by_symbol import chain_of, limited
 from ...support.chains.counted_archives import PACK, random_sessions, rows
 from ...support.chains.slow_bets import e_value, slow_bets
 from ...support.chains.slow_counting import SlowSession
@@ -54,20 +53,9 @@ def high_of(symbol: str, state: int) -> float:
     return 0.05 + 0.1 * (len(symbol) % 4) + 0.02 * state
 
 
-def limited(chain: FollowedChain) -> FollowedChain:
-    """Return the chain with a limit for the next event in every context."""
-    risks = {
-        number: FollowedRisks(
-            each.pack,
-            each.rule,
-            each.rule_digest,
-            each.within,
-            each.threshold,
-            [replace(context, next_high=high_of(context.symbol, context.state)) for context in each.contexts],
-        )
-        for number, each in chain.risks.items()
-    }
-    return replace(chain, risks=risks)
+def limit_of(context: ContextRisk) -> float:
+    """The limit of a context."""
+    return high_of(context.symbol, context.state)
 
 
 SYMBOLS = [f"user:{word}{suffix}" for word in ("", "p", "q", "p,q") for suffix in ("", OWN)]
@@ -139,7 +127,7 @@ def test_the_bets_of_any_batches_are_those_of_the_definition(desk: RuleSet, seed
     while by_session:
         events.append(random.choice(by_session).pop(0))
         by_session = [each for each in by_session if each]
-    chain = limited(chain_of(desk, dict.fromkeys(SYMBOLS, 0.1)))
+    chain = limited(chain_of(desk, dict.fromkeys(SYMBOLS, 0.1)), limit_of)
     found, expected = bets_in_batches(chain, events, random), expected_bets(desk, sessions)
     assert found.keys() == expected.keys()
     for key, (trials, violated, logs) in found.items():
