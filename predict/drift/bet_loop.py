@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...rules.engine.kernel_loop import UNKNOWN_SLICE, njit
-from ...rules.model.arrays import I32, Mask
+from ...rules.model.arrays import I32, I64, Mask
 from ..chain.steps import CUT_CLOSING, CUT_STEP, UNMET_CLOSING, VIOLATED_STEP
 from ..counting.sequence_loop import MAY_SKIP_COLUMN, NOT_SEEN, UNJUDGED_COLUMN
 from .event_bets import SEQUENCES, TRIALS, VIOLATED
@@ -18,7 +18,8 @@ from .event_bets import SEQUENCES, TRIALS, VIOLATED
 class BetMemory(NamedTuple):
     """The state of the sequences of sessions, as `FollowMemory` has it; it changes.
 
-    `contexts` are the places of their contexts, negative without a risk.
+    `contexts` are the places of their contexts, negative without a risk. `weights` are the numbers of
+    slices that the runs of slices stand for.
     """
 
     rows: I32
@@ -29,6 +30,7 @@ class BetMemory(NamedTuple):
     heads: I32
     links: I32
     sizes: I32
+    weights: I64
 
 
 @njit
@@ -37,7 +39,7 @@ def bet_events(spans: Any, events: Any, tables: Any, slices_max: Any, memory: An
     begins, ends = spans
     codes, over, slices = events
     columns, own_columns, marks, following, verdicts, places, _ = tables
-    rows, contexts, stopped, cut, born, heads, links, sizes = memory
+    rows, contexts, stopped, cut, born, heads, links, sizes, weights = memory
     values, gains, counts = bets
     sessions = len(begins)
     for s in range(sessions):
@@ -70,7 +72,8 @@ def bet_events(spans: Any, events: Any, tables: Any, slices_max: Any, memory: An
                     stopped[run] = True
                 if not stopped[run]:
                     if is_bet and context >= 0:
-                        _bet(i, context, verdict == VIOLATED_STEP, values, gains, counts)
+                        weight = 1 if run < sessions else weights[run - sessions]
+                        _bet(i, context, verdict == VIOLATED_STEP, weight, values, gains, counts)
                     row = following[row, column]
                     rows[run], contexts[run] = row, places[symbol, row]
                 # An event without a value steps the session's own run, and then that of each slice.
@@ -79,21 +82,23 @@ def bet_events(spans: Any, events: Any, tables: Any, slices_max: Any, memory: An
 
 
 @njit
-def _bet(event: Any, context: Any, is_violated: Any, values: Any, gains: Any, counts: Any) -> None:
-    """Bet a sequence's share on an event, by its context before it."""
+def _bet(
+    event: Any, context: Any, is_violated: Any, weight: Any, values: Any, gains: Any, counts: Any
+) -> None:
+    """Bet the shares of so many equal sequences on an event, by their context before it."""
     # A verdict against the agent gains wherever there is a bet.
     if values[context, 1, 0]:
         outcome = 1 if is_violated else 0
-        counts[event, TRIALS] += 1
-        counts[event, VIOLATED] += outcome
+        counts[event, TRIALS] += weight
+        counts[event, VIOLATED] += outcome * weight
         for ratio in range(gains.shape[1]):
-            gains[event, ratio] += values[context, outcome, ratio]
+            gains[event, ratio] += weight * values[context, outcome, ratio]
 
 
 @njit
 def bet_on_ends(slots: Any, first: Any, closings: Any, memory: Any, bets: Any) -> None:
     """Bet on the close of each of these sessions; the first has the bet at `first`, the next one the next."""
-    rows, contexts, stopped, cut, _, heads, links, sizes = memory
+    rows, contexts, stopped, cut, _, heads, links, sizes, weights = memory
     values, gains, counts = bets
     sessions = len(cut)
     for place in range(len(slots)):
@@ -104,6 +109,7 @@ def bet_on_ends(slots: Any, first: Any, closings: Any, memory: Any, bets: Any) -
         while run >= 0 and not cut[s]:
             closing = closings[rows[run]]
             if not stopped[run] and closing != CUT_CLOSING and contexts[run] >= 0:
-                _bet(event, contexts[run], closing == UNMET_CLOSING, values, gains, counts)
+                weight = 1 if run < sessions else weights[run - sessions]
+                _bet(event, contexts[run], closing == UNMET_CLOSING, weight, values, gains, counts)
             x = -1 if run < sessions else links[run - sessions]
             run = -1 if x < 0 else sessions + x

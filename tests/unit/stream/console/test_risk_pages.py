@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from starlette.applications import Starlette
 from tracline.predict.folder.load import load_chain
 from tracline.predict.following.followed_chain import followed_chain
 from tracline.rules.engine.judge import CompiledRules, compile_rule_set
+from tracline.rules.incremental.carried_slices import CarriedSlices, SteppedSlice, slice_name
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.sessions.assemble import SessionAssembler
-from tracline.stream.console import pages
+from tracline.stream.console import pages, queries
 from tracline.stream.console.risks import ServedChain
-from tracline.stream.messages.session_state import JudgingState, SessionState, encode
+from tracline.stream.messages.session_state import (
+    JudgingState,
+    SessionState,
+    encode,
+    encode_places,
+    encode_with_places,
+    store_pages,
+)
 from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
 from ....support.chains.small_chain import learned_chain
@@ -86,6 +96,27 @@ def test_a_closed_session_has_no_risk_and_an_unknown_one_no_answer(console: Star
         assert answer.status_code == 404
         assert "no such session" in answer.json()["error"]
         assert answer.headers["content-security-policy"]
+
+
+def test_the_pages_of_a_state_are_read(served: tuple[CompiledRules, ServedChain], store: Path) -> None:
+    """A followed session with many slices has some of them in rows of their own."""
+    compiled, chain = served
+    judge = RuleSetJudge(compiled, chain=chain.followed)
+    judging = judge.judge({"open": JudgingState()}, [OPEN]).states["open"]
+    stepped = [SteppedSlice(slice_name(0, f"v{n}"), None, 0, b"runs", ()) for n in range(40)]
+    followed = msgspec.structs.replace(judging.followed, sliced=CarriedSlices().after({}, stepped))
+    state = SessionState(SessionAssembler("open", 1), replace(judging, followed=followed))
+    new = store_pages(state, 3, bytes, 1 << 20)
+    assert new
+    data, places = encode_with_places(state)
+    fill(store, compiled, [OPEN])
+    with writing(store) as db:
+        db.execute("INSERT INTO session VALUES ('open', 1, 1, ?, ?)", (data, encode_places(places)))
+        rows = [("open", place.offset, place.number, page) for place, page in new]
+        db.executemany("INSERT INTO page VALUES (?, ?, ?, ?)", rows)
+        found = queries.followed(db, "open")
+        assert found == followed
+        assert queries.followed(db, "nobody") is None
 
 
 @pytest.mark.slow
