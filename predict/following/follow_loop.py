@@ -120,9 +120,9 @@ def follow_events(
                         memory.cut[s] = True
                         break
                     _begin(s, x, sessions, memory)
-                at, own = (i, s, x, sessions + x), tables.own_columns[code]
+                at, column = (i, s, x, sessions + x), tables.own_columns[code]
                 bets.counts[i, SEQUENCES] = max(known, 1)
-                count = _step(at, 2 * code + 1, own, is_bet, tables, threshold, memory, bets, out, count)
+                count = _step(at, 2 * code + 1, column, is_bet, tables, threshold, memory, bets, out, count)
                 continue
             bets.counts[i, SEQUENCES] = max(known, 1)
             x = memory.heads[s]
