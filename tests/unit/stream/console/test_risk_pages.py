@@ -81,6 +81,36 @@ def test_the_api_has_the_risks_that_the_chain_gives(
     assert twice["paths"][0]["steps"][-1]["symbol"].startswith("user:p")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("by", ["agent", "model"])
+def test_a_chain_that_distinguishes_agents_explains_the_risk_of_any_other(
+    tmp_path: Path, store: Path, by: str
+) -> None:
+    """Its live risks are those of any other agent, also after a symbol that it never saw."""
+    learned = load_chain(learned_chain(tmp_path, "--by", by))
+    rules = load_packs([tmp_path / "desk.yaml"])
+    compiled = compile_rule_set(rules)
+    chain = ServedChain(learned, followed_chain(learned, rules, 0.3))
+    known, unseen = session("known", user("q"), user("p"), end=False), session("new", user("pq"), end=False)
+    fill(store, compiled, [known, unseen])
+    judge = RuleSetJudge(compiled, chain=chain.followed)
+    with writing(store) as db:
+        for name, events in (("known", known), ("new", unseen)):
+            state = judge.judge({name: JudgingState()}, [events]).states[name]
+            data = encode(SessionState(SessionAssembler(name, 1), state))
+            db.execute("INSERT INTO session VALUES (?, 1, 1, ?, x'')", (name, data))
+    served = Starlette(routes=pages.routes(store, compiled, chain=chain))
+    for name in ("known", "new"):
+        answers = get(served, f"/api/sessions/{name}/risk?paths=100").json()["rules"]
+        assert {each["rule"] for each in answers} == {"answered", "never-twice"}
+        for each in answers:
+            assert each["symbol"] == ("user:p" if name == "known" else "unseen")
+            assert (each["basis"] == "state") == (name == "new")
+            found = [path["probability"] for path in each["paths"]]
+            assert sum(found) == pytest.approx(each["covered"] * each["risk"], abs=1e-8)
+            assert each["covered"] > 0.5
+
+
 @pytest.mark.parametrize(("asked", "most"), [("0", 0), ("1", 1), ("99999999999999999999", 3), ("5000", 100)])
 def test_the_paths_of_an_answer_have_a_limit(console: Starlette, asked: str, most: int) -> None:
     """Whatever is asked for, there are at most a hundred, and an unreadable number is as none."""
