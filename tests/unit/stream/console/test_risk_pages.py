@@ -8,6 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 from starlette.applications import Starlette
+from tracline.predict.detector import DetectorState
+from tracline.predict.drift.detectors import DriftDetector, DriftKey
 from tracline.predict.folder.load import load_chain
 from tracline.predict.following.followed_chain import followed_chain
 from tracline.rules.engine.judge import CompiledRules, compile_rule_set
@@ -16,6 +18,7 @@ from tracline.rules.packs.load import load_packs
 from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.stream.console import pages, queries
 from tracline.stream.console.risks import ServedChain
+from tracline.stream.messages.drift_state import encode_detectors
 from tracline.stream.messages.session_state import (
     JudgingState,
     SessionState,
@@ -126,6 +129,28 @@ def test_a_closed_session_has_no_risk_and_an_unknown_one_no_answer(console: Star
         assert answer.status_code == 404
         assert "no such session" in answer.json()["error"]
         assert answer.headers["content-security-policy"]
+
+
+@pytest.mark.slow
+def test_the_page_of_a_session_names_the_rules_that_have_drifted(
+    console: Starlette, served: tuple[CompiledRules, ServedChain], store: Path
+) -> None:
+    """Those of the risks that it shows, open or closed; nothing while no detector fires."""
+    note = "come more often than the chain allows"
+    assert note not in plain(get(console, "/sessions/open").text)
+    digest = served[1].learned.digest
+    fires, silent = (DriftDetector(0, 0, 0, (0,) * 4, DetectorState(firing=each)) for each in (True, False))
+    detectors = {
+        DriftKey(digest, "desk", "never-twice", ""): fires,
+        DriftKey(digest, "desk", "answered", ""): silent,
+        DriftKey(digest, "desk", "of-another-session", ""): fires,
+    }
+    with writing(store) as db:
+        db.execute("INSERT OR REPLACE INTO fact VALUES ('drift', ?)", (encode_detectors(detectors),))
+    for path in ("/sessions/open", "/sessions/closed"):
+        text = plain(get(console, path).text)
+        assert note in text
+        assert "any more for desk/never-twice. Learn the chain again." in text
 
 
 def test_the_pages_of_a_state_are_read(served: tuple[CompiledRules, ServedChain], store: Path) -> None:
