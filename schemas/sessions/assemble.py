@@ -13,9 +13,10 @@ from enum import StrEnum
 import msgspec
 
 from ..candidate import Candidate, Claim
-from ..event import Content, Event, Kind, content_of, end_event, event_body, event_id_of
+from ..event import Event, Kind, content_of, end_event, event_body, event_id_of
 from ..time import NS_MAX, NS_MIN
 from .awaited import Awaited, answers, completed_result, is_awaited
+from .claim_events import OF_TOOLS, event_of
 from .claim_log import ClaimLog, DropReason
 from .claim_order import (
     ClaimPlace,
@@ -45,8 +46,6 @@ from .memory.seen_page import SeenMessage, SeenPage
 
 _END = Kind.END
 """A name of its own, because Python 3.11 looks a member up four times as long as a global name."""
-_OF_TOOLS = (Kind.TOOL_CALL, Kind.TOOL_RESULT)
-_CAPTURED = Content.CAPTURED
 
 
 class Close(StrEnum):
@@ -265,7 +264,7 @@ class SessionAssembler:
         original, use = claim, None
         last = seen_message(known, claim.key) if claim.key else None
         before = None if last is None or not is_repeated(last, candidate, claim) else last.time
-        if before is None and claim.kind in _OF_TOOLS:
+        if before is None and claim.kind in OF_TOOLS:
             claim = completed_by_call(known, claim)
             before, use = claim_use(known, claim, candidate, key)
             claim, candidate = completed_by_use(known, use, claim, candidate)
@@ -343,9 +342,10 @@ class SessionAssembler:
         ordinal = seen[-1].add_equal(digest)
         if now.caller is None and claim.place is not None:
             now.caller = key
-        if claim.call_id is not None and claim.kind in _OF_TOOLS:
+        if claim.call_id is not None and claim.kind in OF_TOOLS:
             self._note_call(claim, claim.call_id)
-        return _event(claim, candidate, now, late, event_id_of(self.session_id, now.time, body, ordinal))
+        named = event_id_of(self.session_id, now.time, body, ordinal)
+        return event_of(claim, candidate, (now.time, now.seq), named, late=late)
 
     def _note_call(self, claim: Claim, call_id: str) -> None:
         """Remember an open call with that id, or forget it at its result."""
@@ -373,36 +373,3 @@ class SessionAssembler:
         ][-CLOSED_MAX - 1 :]
         while len(self.seen) > 1 and sum(seen.size for seen in self.seen) > REMEMBERED_MAX:
             del self.seen[0]
-
-
-def _event(claim: Claim, candidate: Candidate, now: OpenOccurrence, late: bool, event_id: str) -> Event:
-    """Return the event of a claim, the last one of the occurrence that is open now."""
-    content = claim.content
-    if content is _CAPTURED and claim.tool is None and claim.kind in _OF_TOOLS:
-        # Every call is of a tool: where no span names it, the name was not captured.
-        content = Content.ABSENT
-    # In the order of the fields: names would take twice the time.
-    return Event(
-        candidate.session_id,
-        now.time,
-        claim.time,
-        now.seq,
-        claim.kind,
-        late,
-        claim.past,
-        candidate.agent,
-        candidate.model,
-        candidate.service,
-        candidate.nested,
-        claim.text,
-        claim.tool,
-        claim.call_id,
-        claim.args,
-        claim.result,
-        claim.error,
-        content,
-        candidate.trace_id or None,
-        candidate.span_id or None,
-        event_id,
-        candidate.attributes,
-    )
