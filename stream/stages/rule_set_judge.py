@@ -196,8 +196,8 @@ class RuleSetJudge:
         if followed.bets is None:
             return {}
         rows: list[int] = followed.bets.rows.tolist()
-        groups = [
-            BetGroup(batch_of[row], events[row].time // TICK_NS, agent)
+        groups: list[BetGroup] = [
+            (batch_of[row], events[row].time // TICK_NS, agent)
             for row, agent in zip(rows, followed.agents, strict=True)
         ]
         return bet_sums(follower.chain.digest, follower.names, followed.bets, groups)

@@ -7,19 +7,13 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 
 from ....rules.engine.kernel_loop import NO_SLICE, UNKNOWN_SLICE
 from ....rules.incremental.carried_slices import CarriedSlices, SteppedSlice, slice_name
 from ....rules.model.arrays import I32
 from .batch_slots import BatchSlots
 from .slice_runs import StoredRuns, decoded_runs, encoded_runs, values_of
-
-
-class RowSlices(NamedTuple):
-    """The slice of each row of a batch's slots: the value, None without one, and whether it is unknown."""
-
-    values: Sequence[str | None]
-    unknown: Sequence[bool]
 
 
 class SliceMember(NamedTuple):
@@ -39,19 +33,31 @@ class SliceMember(NamedTuple):
 class KeySlices:
     """The members of a batch for one `for_each`, whose number is `key`.
 
-    `carried` are the slices of each slot before the batch, and `rows` has the slices of its rows.
-    `event_slices` are the members of the rows.
+    `carried` are the slices of each slot before the batch; `values` has the slice of each row of the batch,
+    null without one, and `unknown` those rows of which the slice is not known. `event_slices` are the members
+    of the rows of slots.
     """
 
     def __init__(
-        self, key: int, slots: BatchSlots, carried: Sequence[CarriedSlices], rows: RowSlices
+        self,
+        key: int,
+        slots: BatchSlots,
+        carried: Sequence[CarriedSlices],
+        values: pl.Series,
+        unknown: pl.Series,
     ) -> None:
         self._key, self._carried = key, carried
         self._known: dict[tuple[int, str], int] = {}
         self.members: list[SliceMember] = []
         self._decoded: dict[bytes, StoredRuns] = {}
-        of_rows = zip(slots.slots.tolist(), rows.values, rows.unknown, strict=True)
-        self.event_slices: I32 = np.array([self._of_row(*row) for row in of_rows], dtype=np.int32)
+        self.event_slices: I32 = np.full(len(slots.rows), NO_SLICE, dtype=np.int32)
+        self.event_slices[unknown.to_numpy()[slots.rows]] = UNKNOWN_SLICE
+        texts: list[str | None] = values.to_list()
+        sliced = np.flatnonzero(values.is_not_null().to_numpy()[slots.rows] & (self.event_slices == NO_SLICE))
+        of_slots: list[int] = slots.slots[sliced].tolist()
+        rows: list[int] = slots.rows[sliced].tolist()
+        members = [self._member(slot, texts[row] or "") for slot, row in zip(of_slots, rows, strict=True)]
+        self.event_slices[sliced] = members
         self._add_classes()
 
     def values(self, member: int) -> Iterator[str]:
@@ -77,12 +83,8 @@ class KeySlices:
             if member.value is None and member.number is not None:
                 yield member.slot, member.number, encoded_runs(after)
 
-    def _of_row(self, slot: int, value: str | None, is_unknown: bool) -> int:
-        """Return the member of a row, which is there from now on."""
-        if is_unknown:
-            return UNKNOWN_SLICE
-        if value is None:
-            return NO_SLICE
+    def _member(self, slot: int, value: str) -> int:
+        """Return the member of a slot with a value, which is there from now on."""
         member = self._known.get((slot, value))
         if member is None:
             member = self._known[slot, value] = len(self.members)
@@ -98,8 +100,7 @@ class KeySlices:
         single = Counter((member.slot, member.number) for member in self.members)
         for slot, carried in enumerate(self._carried):
             for number, each in carried.classes.items():
-                rest = each.members - single[slot, number]
-                if each.key == self._key and rest:
+                if each.key == self._key and (rest := each.members - single[slot, number]):
                     self.members.append(SliceMember(slot, None, number, rest, self._runs(each.runs)))
 
     def _runs(self, data: bytes) -> StoredRuns:

@@ -8,9 +8,7 @@ import numpy as np
 
 from ....rules.engine.kernel_loop import NO_SLICE
 from ....rules.model.arrays import I32, U8
-from ...drift.bet_loop import BetMemory
 from ..follow_loop import FollowMemory
-from ..followed_risks import NO_RISK
 from ..follower import begun
 from ..rule_tables import RuleTables
 from .batch_slots import BatchSlots, CarriedRuns
@@ -36,7 +34,7 @@ class RuleRuns:
         sliced: RuleSlices,
     ) -> None:
         slices, column = sliced
-        self._place, self._tables, self._carried = place, tables, carried
+        self._tables, self._carried = tables, carried
         self._count = len(slots.places)
         self.members: Sequence[SliceMember] = () if slices is None else slices.members
         self.event_slices: I32 = (
@@ -65,31 +63,6 @@ class RuleRuns:
         """Return the flags of each slot's own run."""
         return self._flags(0, self._count) | self.memory.cut.astype(np.uint8) * np.uint8(CUT)
 
-    def bet_memory(self) -> BetMemory:
-        """Return the memory before the batch as betting reads it, with the contexts of runs that go on."""
-        memory, carried = self.memory, self._carried
-        contexts = np.full(len(memory.rows), NO_RISK, dtype=np.int32)
-        if len(carried.slots):
-            contexts[carried.slots] = self._tables.contexts(
-                carried.texts[self._place], carried.rows[self._place]
-            )
-        if self._before:
-            found = self._tables.contexts(
-                [run.symbol for _, run in self._before], [run.row for _, run in self._before]
-            )
-            contexts[[self._count + member for member, _ in self._before]] = found
-        return BetMemory(
-            rows=memory.rows.copy(),
-            contexts=contexts,
-            stopped=memory.stopped.copy(),
-            cut=memory.cut.copy(),
-            born=memory.born.copy(),
-            heads=memory.heads.copy(),
-            links=memory.links.copy(),
-            sizes=memory.sizes.copy(),
-            weights=np.array([member.weight for member in self.members], dtype=np.int64),
-        )
-
     def slice_runs(self) -> list[StoredRun | None]:
         """Return the runs of the members after the batch."""
         first, end = self._count, self._count + len(self.members)
@@ -101,9 +74,10 @@ class RuleRuns:
 
     def _restore(self, place: int) -> None:
         """Fill the memory of the slots that go on."""
-        carried, memory, row = self._carried, self.memory, self._tables.row
+        carried, memory = self._carried, self.memory
         flags = carried.flags[:, place]
-        memory.rows[carried.slots] = [row(name) for name in carried.rows[place]]
+        rows, contexts = self._tables.runs(carried.texts[place], carried.rows[place])
+        memory.rows[carried.slots], memory.contexts[carried.slots] = rows, contexts
         memory.symbols[carried.slots] = carried.symbols[:, place]
         memory.above[carried.slots] = flags & ABOVE != 0
         memory.stopped[carried.slots] = flags & STOPPED != 0
@@ -114,7 +88,9 @@ class RuleRuns:
         memory, first, number = self.memory, self._count, self._carried.number
         for member, run in self._before:
             slot, at = self.members[member].slot, first + member
-            memory.rows[at], memory.symbols[at] = self._tables.row(run.row), number(run.symbol)
+            memory.rows[at], memory.contexts[at] = self._tables.run(run.symbol, run.row)
+            memory.symbols[at] = number(run.symbol)
+            memory.weights[at] = self.members[member].weight
             memory.above[at], memory.stopped[at] = run.flags & ABOVE != 0, run.flags & STOPPED != 0
             memory.born[member] = True
             memory.links[member], memory.heads[slot] = memory.heads[slot], member

@@ -19,11 +19,11 @@ from ....rules.engine import kernel
 from ....rules.engine.kernel_loop import NO_SLICE
 from ....rules.engine.letters import LabelWords, letters
 from ....rules.labels.few import REMEMBERED_MAX
-from ....rules.model.arrays import I32, I64, Mask
+from ....rules.model.arrays import I32, I64, U64, Mask
 from ....schemas.event import Kind
 from ...counting.labelled_sessions import DistinctEvents
 from ...counting.sequences import SymbolNumbers
-from ...drift.bet_loop import bet_events, bet_on_ends
+from ...drift.bet_loop import bet_on_ends
 from ...drift.event_bets import BatchBets, EventBets, bet_values, no_bets
 from ..follow_loop import UP, Crossings
 from ..followed_chain import FollowedChain
@@ -128,7 +128,7 @@ class SessionFollower:
         ]
         self._tables: list[RuleTables] = [follower.tables() for follower in self._followers]
         self._values = [bet_values(follower.risks.next_highs) for follower in self._followers]
-        self._codes: dict[tuple[bytes, int], int] = {}
+        self._codes: dict[bytes, int] = {}
         self._unseen: list[bool] = []
 
     def continues(self, state: FollowedSession | None) -> bool:
@@ -160,11 +160,9 @@ class SessionFollower:
             events = codes, over, runs.event_slices
             threshold = follower.risks.threshold
             of_rule = EventBets(self._values[place], bets.gains[place], bets.counts[place])
-            memory = runs.bet_memory()
-            bet_events(spans, events, tables.arrays(), kernel.SLICES_MAX, memory, of_rule)
+            crossed = follow(tables.arrays(), threshold, spans, events, runs.memory, of_rule)
             if len(slots.ended):
-                bet_on_ends(slots.ended[:, 0], len(slots.rows), tables.closings, memory, of_rule)
-            crossed = follow(tables.arrays(), threshold, spans, events, runs.memory)
+                bet_on_ends(slots.ended[:, 0], len(slots.rows), tables.closings, runs.memory, of_rule)
             if len(crossed.events):
                 found.append(FoundCrossings(place, crossed, slices.of_rule(place).slices))
             all_runs.append(runs)
@@ -196,22 +194,24 @@ class SessionFollower:
         """Return the code of each of these rows; the tables have all of them from now on."""
         compiled = self.chain.watched.compiled
         count = compiled.labeler.words
-        names = [f"{letter}{word}" for letter in "tu" for word in range(count)]
-        bits = labelled[names].to_numpy() if names else np.empty((len(labelled), 0), dtype=np.uint64)
-        bits = np.ascontiguousarray(bits[rows])
-        kinds: list[int] = labelled["kind"].to_physical().to_numpy()[rows].tolist()
-        data, width = bits.tobytes(), bits.shape[1] * bits.itemsize
-        keys = [(data[place * width : place * width + width], kind) for place, kind in enumerate(kinds)]
-        new: dict[tuple[bytes, int], int] = {}
-        for place, key in enumerate(keys):
-            if key not in self._codes:
-                new.setdefault(key, place)
+        # The last column is the kind.
+        bits: U64 = np.empty((len(rows), 2 * count + 1), dtype=np.uint64)
+        for column, name in enumerate([f"{letter}{word}" for letter in "tu" for word in range(count)]):
+            bits[:, column] = labelled[name].to_numpy()[rows]
+        bits[:, -1] = labelled["kind"].to_physical().to_numpy()[rows]
+        keys: list[bytes] = bits.view(f"V{bits.shape[1] * bits.itemsize}").ravel().tolist()
+        found = list(map(self._codes.get, keys))
+        new: dict[bytes, int] = {}
+        for place, code in enumerate(found):
+            if code is None:
+                new.setdefault(keys[place], place)
         if new:
             places = list(new.values())
-            words = LabelWords(bits[places, :count], bits[places, count:])
+            words = LabelWords(bits[places, :count], bits[places, count:-1])
             rules = compiled.rules, compiled.machines, compiled.propositions
             table = letters(compiled.program, *rules, words)
-            named = tuple(_KINDS[kind] for _, kind in new)
+            kinds: list[int] = bits[places, -1].tolist()
+            named = tuple(_KINDS[kind] for kind in kinds)
             self._add(DistinctEvents(words, table, np.arange(len(new), dtype=np.int32), named))
             self._codes |= {key: len(self._codes) + number for number, key in enumerate(new)}
         return np.array([self._codes[key] for key in keys], dtype=np.int32)

@@ -10,7 +10,7 @@ import polars as pl
 from ....rules.incremental.carried_slices import CarriedSlices, SteppedSlice
 from .batch_slots import BatchSlots
 from .followed_session import FollowedSession
-from .key_slices import KeySlices, RowSlices
+from .key_slices import KeySlices
 from .slice_runs import StoredRuns, runs_by_value, slices_of
 
 
@@ -43,13 +43,11 @@ class SlicedRules:
         """Return the slices of a batch."""
         none = CarriedSlices()
         before = [none if state is None else slices_of(state, self.places) for state in slots.states]
-        rows = [
-            RowSlices(*(labelled[f"{name}{key}"].gather(slots.rows).to_list() for name in ("s", "su")))
-            for key in self._keys
+        members = [
+            KeySlices(number, slots, before, labelled[f"s{key}"], labelled[f"su{key}"])
+            for number, key in enumerate(self._keys)
         ]
-        return SlicedBatch(
-            self, before, [KeySlices(key, slots, before, each) for key, each in enumerate(rows)]
-        )
+        return SlicedBatch(self, before, members)
 
     def column(self, place: int) -> tuple[int, int] | None:
         """Return the number of a rule's `for_each` and its place among the rules with it, None without."""
