@@ -3,8 +3,8 @@
 The sources of a rekeyer and then the stage of a monitor take simulated spans in one process, without Kafka:
 those of the support desk, and conversations of 5 and of 60 turns whose calls repeat their history. Prints
 microseconds of processor time a span, how many times the parsing of the same bytes with upb this is, and the
-share of candidates that the rekeyer's compiled loops make. The loads take turns, and the figures are medians of the polls. With `--profile LOAD` it prints the profile of
-both stages with that load.
+share of candidates that the rekeyer's compiled loops make. The loads take turns, and the figures are medians
+of the polls. With `--profile LOAD` it prints the profile of both stages with that load.
 """
 
 from __future__ import annotations

@@ -21,8 +21,13 @@ import polars as pl
 from ...predict.drift.bet_sums import TICK_NS, BetGroup, BetSum, bet_sums
 from ...predict.following.crossing_record import CrossedEvent, crossing_record
 from ...predict.following.followed_chain import FollowedChain
-from ...predict.following.followed_session import FollowedSession
-from ...predict.following.session_follower import CurrentRisk, EventCrossing, FollowedBatch, SessionFollower
+from ...predict.following.live.followed_session import FollowedSession
+from ...predict.following.live.session_follower import (
+    CurrentRisk,
+    EventCrossing,
+    FollowedBatch,
+    SessionFollower,
+)
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, compile_rule_set, label_columns
 from ...rules.incremental.carried import Carried
 from ...rules.incremental.carry_layout import CarryLayout
@@ -191,8 +196,8 @@ class RuleSetJudge:
         if followed.bets is None:
             return {}
         rows: list[int] = followed.bets.rows.tolist()
-        groups = [
-            BetGroup(batch_of[row], events[row].time // TICK_NS, agent)
+        groups: list[BetGroup] = [
+            (batch_of[row], events[row].time // TICK_NS, agent)
             for row, agent in zip(rows, followed.agents, strict=True)
         ]
         return bet_sums(follower.chain.digest, follower.names, followed.bets, groups)
