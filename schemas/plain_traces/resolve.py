@@ -31,12 +31,12 @@ from .columns import (
 from .requests import PlainRecord, PlainRequests
 from .resolve_loops import resolve
 from .state_loops import DIGEST_SIZE
-from .trace import Part, PlainGroup, PlainTrace, requests_of, runs_of
+from .trace import PlainGroup, PlainTrace, TracePart, requests_of, runs_of
 from .trace_loops import ABOVE_MAX, KEY_COLUMNS, LINK_COLUMNS, SESSIONS_MAX, SPANS_MAX, WITHIN_COLUMNS
 
 ROOM = 1 << 19
 """Bytes that a call may write at first: so few that the allocator has them at hand."""
-_Members: TypeAlias = Sequence[tuple[str, PlainGroup, Sequence[Part], int]]
+_Members: TypeAlias = Sequence[tuple[str, PlainGroup, Sequence[TracePart], int]]
 """Traces of one batch: the id, the group, all of its spans, and how many of them were known before."""
 
 
@@ -56,7 +56,7 @@ def resolved(
 
     `until` is the record time up to which spans only wait for their end.
     """
-    fresh: dict[int, list[tuple[str, PlainGroup, Sequence[Part], int]]] = {}
+    fresh: dict[int, list[tuple[str, PlainGroup, Sequence[TracePart], int]]] = {}
     batches: dict[int, PlainRequests] = {}
     again: dict[str, PlainGroup] = {}
     for trace_id, group in groups.items():
@@ -74,7 +74,7 @@ def resolved(
     return found
 
 
-def _are_of(batch: PlainRequests, parts: Sequence[Part]) -> bool:
+def _are_of(batch: PlainRequests, parts: Sequence[TracePart]) -> bool:
     return all(request.batch is batch for request, _ in parts)
 
 
@@ -85,7 +85,7 @@ def _walked_again(
     records = [*{id(record): record for group in groups.values() for record in group.records}.values()]
     requests = requests_of(records, scope)
     by_record = {id(request.record): request for request in requests}
-    members: list[tuple[str, PlainGroup, Sequence[Part], int]] = []
+    members: list[tuple[str, PlainGroup, Sequence[TracePart], int]] = []
     for trace_id, group in groups.items():
         of_trace = [by_record[id(record)] for record in group.records]
         parts = [(request, run) for request in of_trace for run in runs_of(request, trace_id)]

@@ -15,7 +15,7 @@ from .requests import PlainRecord, PlainRequest, PlainRequests, PlainRun
 SIZE_MAX = 1 << 20
 _DECODER = msgspec.msgpack.Decoder(OpenTrace)
 
-Part = tuple[PlainRequest, PlainRun]
+TracePart = tuple[PlainRequest, PlainRun]
 """Spans of a trace: a run of a request."""
 
 
@@ -88,7 +88,7 @@ class PlainGroup:
     """The spans of a plain trace in a step: what it was before, and what has come."""
 
     before: PlainTrace | None
-    parts: list[Part] = field(default_factory=list[Part])
+    parts: list[TracePart] = field(default_factory=list[TracePart])
 
     @property
     def records(self) -> tuple[PlainRecord, ...]:
