@@ -273,6 +273,10 @@ def judged_messages(judged: JudgedBatch, bytes_max: int) -> list[bytes]:
     An event larger than that has a message of its own, and so have the packs of rules that came into force.
     Only the last message has the watermark.
     """
+    whole = encode(judged)
+    if len(whole) <= bytes_max and not judged.activated:
+        # Its events are smaller.
+        return [whole]
     is_followed = not isinstance(judged.followed, msgspec.UnsetType)
     followed = judged.followed if not isinstance(judged.followed, msgspec.UnsetType) else judged.sets
     encoded = (
@@ -305,22 +309,24 @@ def verdict_messages(message: VerdictsMessage, bytes_max: int) -> list[bytes]:
     verdicts are the lines of a bundle's `verdicts.jsonl`. Statuses come first, so that a consumer that counts
     knows of the session before its verdicts. Only the last message has the watermark.
     """
-    mark, time = message.mark, None if message.watermark is None else rfc3339(message.watermark)
-    encoded = [
-        *((True, encode_status(status)) for status in message.statuses),
-        *((False, encode_verdict(verdict)) for verdict in message.verdicts),
-    ]
-    groups = list(grouped(((pair, len(pair[1])) for pair in encoded), bytes_max)) or [[]]
+    statuses = [msgspec.Raw(encode_status(status)) for status in message.statuses]
+    verdicts = [msgspec.Raw(encode_verdict(verdict)) for verdict in message.verdicts]
+    time = None if message.watermark is None else rfc3339(message.watermark)
+    mark = message.mark
+    whole = _VerdictsJson(VERSION, mark.partition, mark.offset, 0, time, verdicts, statuses)
+    if len(data := _JSON.encode(whole)) <= bytes_max:
+        # Its verdicts and statuses are smaller.
+        return [data]
+    encoded = [*((True, data) for data in statuses), *((False, data) for data in verdicts)]
+    groups = list(grouped(((pair, len(bytes(pair[1]))) for pair in encoded), bytes_max)) or [[]]
     return [
         _JSON.encode(
-            _VerdictsJson(
-                version=VERSION,
-                partition=mark.partition,
-                offset=mark.offset,
+            msgspec.structs.replace(
+                whole,
                 index=index,
                 watermark=time if index == len(groups) - 1 else None,
-                verdicts=[msgspec.Raw(data) for is_status, data in group if not is_status],
-                session_status=[msgspec.Raw(data) for is_status, data in group if is_status],
+                verdicts=[data for is_status, data in group if not is_status],
+                session_status=[data for is_status, data in group if is_status],
             )
         )
         for index, group in enumerate(groups)

@@ -191,13 +191,15 @@ class SessionJudge:
         for session_id, state in states.items():
             before = ruled.get(session_id, (state.judging.rules, state.judging.occurrence))
             judge, begun = self._active, None
-            for event in state.session.advance(watermark):
-                if event.kind is not Kind.END or event.occurrence != begun:
-                    judge = self._judge_of(before, event)
-                begun = event.occurrence
-                events.append(event)
+            advanced = state.session.advance(watermark)
+            for event in advanced:
+                if event.occurrence != begun:
+                    # Its rule set judges an occurrence to its end.
+                    judge, begun = self._judge_of(before, event), event.occurrence
                 judges.append(judge)
-                last[session_id] = judge.key, event.occurrence
+            if advanced:
+                events += advanced
+                last[session_id] = judge.key, advanced[-1].occurrence
         after = _counts(states)
         counted = after[0] - late, after[1] - repeats
         digests = [judge.digest for judge in judges]
