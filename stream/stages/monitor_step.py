@@ -221,7 +221,8 @@ class MonitorStep:
             raise StreamError("TRL742", "no rule set is in force", hint)
         for chosen, watermark in ((waiting, NS_MIN), (going, until)):
             if chosen:
-                added = [each for each in candidates if each.session_id in fresh & chosen]
+                new = fresh & chosen
+                added = [each for each in candidates if each.session_id in new]
                 self._step_sessions(message, facts.active, chosen, added, watermark)
                 changed.sessions.update(dict.fromkeys(chosen, message.record.offset))
                 changed.due.update((name, self._due_of(name)) for name in chosen)
