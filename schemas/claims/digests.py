@@ -11,7 +11,9 @@ import orjson
 from ..candidate import Claim
 
 _DIGEST_BYTES = 16
-_blake2b, _dumps = hashlib.blake2b, orjson.dumps
+_dumps = orjson.dumps
+_EMPTY = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+"""A copy of it takes half the time of a new one."""
 KeyedFields: TypeAlias = Sequence[list[str | None]]
 """Of each call of a message its id, tool and arguments in canonical form; of each result its id and text."""
 
@@ -20,8 +22,9 @@ def message_key(
     before: str, role: str, text: str | None, calls: KeyedFields = (), results: KeyedFields = ()
 ) -> str:
     """Return the digest of a message and all before it, of which `before` is the key."""
-    fields = _dumps([before, role, text, calls, results])
-    return _blake2b(fields, digest_size=_DIGEST_BYTES).hexdigest()
+    digest = _EMPTY.copy()
+    digest.update(_dumps([before, role, text, calls, results]))
+    return digest.hexdigest()
 
 
 def fields_of(claims: Sequence[Claim]) -> bytes:
@@ -34,7 +37,8 @@ class ClaimsDigest:
     """The digest of a list of claims that comes in parts, each as its `fields_of`."""
 
     def __init__(self) -> None:
-        self._hash = _blake2b(b"[", digest_size=_DIGEST_BYTES)
+        self._hash = _EMPTY.copy()
+        self._hash.update(b"[")
         self._is_empty = True
 
     def add(self, fields: bytes) -> None:

@@ -24,11 +24,14 @@ _CHAT, _TOOL, _USER, _ASSISTANT = SpanRole.CHAT, SpanRole.TOOL, Role.USER, Role.
 
 def input_text(span: PlainSpan) -> str | None:
     """Return the text of the input of a model's call, as a list in JSON; None for another span."""
-    text = span.texts.get(otel.INPUT_MESSAGES)
-    is_list = text is not None and text[:1] == "[" and text not in REDACTIONS
-    has_output = otel.OUTPUT_MESSAGES in span.texts or (not span.has_more and error_of(span) is not None)
-    is_chat = span.texts.get(otel.OPERATION) in _MODELS and has_output
-    return text if is_list and is_chat else None
+    texts = span.texts
+    if texts.get(otel.OPERATION) not in _MODELS:
+        return None
+    text = texts.get(otel.INPUT_MESSAGES)
+    if text is None or text[:1] != "[" or text in REDACTIONS:
+        return None
+    has_output = otel.OUTPUT_MESSAGES in texts or (not span.has_more and error_of(span) is not None)
+    return text if has_output else None
 
 
 def chat_content(span: PlainSpan, asked: str, memory: InputMemory) -> SpanContent:

@@ -13,7 +13,8 @@ from .coverage import half_key
 _KINDS = {kind: place for place, kind in enumerate(Kind)}
 _END = Kind.END
 _NO_PLACE = 1 << 32
-_blake2b = hashlib.blake2b
+_EMPTY = hashlib.blake2b(digest_size=8)
+"""A copy of it takes half the time of a new one."""
 
 ClaimItem: TypeAlias = tuple[Claim, str, Candidate]
 """A claim with the key of its span and its candidate."""
@@ -121,4 +122,6 @@ def _tie(item: ClaimItem) -> tuple[str, int, int, str]:
 
 def body_digest(body: bytes) -> str:
     """Return a digest of an event's kind and content, by which equal events are counted."""
-    return _blake2b(body, digest_size=8).hexdigest()
+    digest = _EMPTY.copy()
+    digest.update(body)
+    return digest.hexdigest()

@@ -7,15 +7,25 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
+import msgspec
+
 from ...schemas.attempt import Broken, attempt
 from ...schemas.chat.find import InputFlaw
 from ...schemas.otlp.decoded import Decoded
+from ...schemas.plain_traces.requests import PlainRecord, PlainRequest, PlainRequests
 from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.sessions.pending import Released
-from ...schemas.walk.locate import LocatedRequests
 from ..error import PROCESS_ERRORS
 from ..ingest.request import Encoding, decode
-from ..messages.codec import CandidateBatch, Tick, candidate_messages, encode, partition_of
+from ..messages.codec import (
+    CandidateBatch,
+    EncodedCandidate,
+    Tick,
+    candidate_messages,
+    encode,
+    partition_of,
+    partition_of_bytes,
+)
 from ..messages.record import Input, Output, Record, dead_letter_output
 from ..messages.topics import Topic
 from ..stages.rekey import (
@@ -31,6 +41,8 @@ from ..stages.resolve import LocatedRequest, SourceState
 from ..stages.result import StageResult
 from .rekey_state import AssignedSource, AssignedSourceWrites, TopicCounts, read_source, write_source
 
+CANDIDATE_BYTES = 1 << 14
+"""Bytes that a candidate of a plain span may have beside those of its request."""
 EncodedRekeyResult: TypeAlias = StageResult[Output, Mapping[int, AssignedSourceWrites], RekeyCounts]
 
 
@@ -90,7 +102,16 @@ class RekeySources:
 
     def step(self, requests: Iterable[SourceRequest]) -> EncodedRekeyResult:
         """Return the records to write for these requests, those of an input in order, and what changes."""
-        return self._encoded(self.stage.step(self._states(), requests))
+        sized = [self._sized(request) for request in requests]
+        return self._encoded(self.stage.step(self._states(), sized))
+
+    def _sized(self, request: SourceRequest) -> SourceRequest:
+        """Return a request, its spans located where a candidate of a plain one may be too large."""
+        content = request.content
+        is_plain = isinstance(content, PlainRequest)
+        if not is_plain or len(content.record.data) + CANDIDATE_BYTES <= self._bytes_max:
+            return request
+        return ordinary(request)
 
     def tick(self, idle: Collection[Input], now: int) -> EncodedRekeyResult:
         """Return a tick for every events partition; the time of `idle` inputs, read to the end, is `now`."""
@@ -135,28 +156,36 @@ class RekeySources:
 
     def _batch(self, batch: ResolvedBatch) -> tuple[list[Output], list[DeadLetter]]:
         """Return the messages of candidates by events partition, and dead letters of those too large."""
-        by_partition: dict[int, list[Released]] = {}
+        by_partition: dict[int, list[Released | EncodedCandidate]] = {}
+        targets: dict[bytes, int] = {}
         for released in batch.released:
-            target = partition_of(released.candidate.session_id, self.counts.partitions)
-            by_partition.setdefault(target, []).append(released)
+            if isinstance(released, Released):
+                target = partition_of(released.candidate.session_id, self.counts.partitions)
+                by_partition.setdefault(target, []).append(released)
+                continue
+            for candidate in released.candidates:
+                target = targets.get(candidate[0])
+                if target is None:
+                    target = targets[candidate[0]] = partition_of_bytes(candidate[0], self.counts.partitions)
+                by_partition.setdefault(target, []).append(candidate)
         outputs: list[Output] = []
         too_large: list[DeadLetter] = []
         reason = f"tells more than the {self._bytes_max} bytes that a message may have"
         for target, group in sorted(by_partition.items()):
-            candidates = [released.candidate for released in group]
+            candidates = [made.candidate if isinstance(made, Released) else made for made in group]
             message = CandidateBatch(
                 batch.source,
                 self.counts.sources,
                 batch.offset,
                 batch.watermark,
-                candidates,
+                [],
                 topic=self.stage.names[Topic.SPANS],
             )
-            messages, flawed = candidate_messages(message, self._bytes_max, batch.before)
+            messages, flawed = candidate_messages(message, candidates, self._bytes_max, batch.before)
             outputs += [Output(Topic.EVENTS, target, None, data) for data in messages]
             if not flawed:
                 continue
-            readings = {id(released.made): released.reading for released in group}
+            readings = {id(made.made): made.reading for made in group if isinstance(made, Released)}
             for candidate in flawed:
                 place = f"trace {candidate.trace_id}, span {candidate.span_id}"
                 flaw = InputFlaw(place, "size", reason)
@@ -165,35 +194,57 @@ class RekeySources:
 
 
 def requests_of(records: Sequence[Record], scope: Sequence[str] = ()) -> list[SourceRequest]:
-    """Return records with their spans located, else decoded; where that breaks, with the flaw of that.
+    """Return records with their spans read by compiled loops, else located, else decoded.
 
-    `scope` are the resource attributes that precede the ids of sessions.
+    Where that breaks, they have the flaw of that. `scope` are the resource attributes that precede the ids of
+    sessions.
     """
-    walked = [record.topic is Topic.SPANS and _encoding(record) is Encoding.PROTOBUF for record in records]
-    pairs = zip(records, walked, strict=True)
-    found = LocatedRequests([record.value if is_walked else b"" for record, is_walked in pairs])
+    digests = [record.origin[1] for record in records]
+    walked = [
+        place
+        for place, record in enumerate(records)
+        if record.topic is Topic.SPANS and _encoding(record) is Encoding.PROTOBUF
+    ]
+    numbers = {place: number for number, place in enumerate(walked)}
+    taken = [(records[place], digests[place]) for place in walked]
+    batch = PlainRequests(
+        [PlainRecord(record.value, record.time, record.offset, digest) for record, digest in taken], scope
+    )
 
-    def read(place: int) -> Decoded | LocatedRequest:
+    def read(place: int) -> Decoded | LocatedRequest | PlainRequest:
         record = records[place]
-        spans = found.at(place, scope) if walked[place] else None
-        if spans is not None:
-            return LocatedRequest(record.value, spans)
+        if place in numbers:
+            plain = batch.at(numbers[place])
+            if plain is not None:
+                return plain
+            spans = batch.walked.at(numbers[place], scope)
+            if spans is not None:
+                return LocatedRequest(record.value, spans)
         return decode(record.value, _encoding(record), SIGNALS[record.topic])
 
-    return [_request(record, partial(read, place)) for place, record in enumerate(records)]
+    return [_request(record, digests[place], partial(read, place)) for place, record in enumerate(records)]
+
+
+def ordinary(request: SourceRequest) -> SourceRequest:
+    """Return a request with the spans of a plain one located, so that the ordinary path reads them."""
+    content = request.content
+    if not isinstance(content, PlainRequest):
+        return request
+    return msgspec.structs.replace(request, content=LocatedRequest(content.record.data, content.located()))
 
 
 def _encoding(record: Record) -> Encoding:
     return Encoding.JSON if record.value[:1] in (b"{", b"[") else Encoding.PROTOBUF
 
 
-def _request(record: Record, read: Callable[[], Decoded | LocatedRequest]) -> SourceRequest:
+def _request(
+    record: Record, digest: bytes, read: Callable[[], Decoded | LocatedRequest | PlainRequest]
+) -> SourceRequest:
     """Return a record with what is read of it."""
-    offset, digest = record.origin
     content = attempt(read, PROCESS_ERRORS)
     if isinstance(content, Broken):
         content = InputFlaw("record", "internal", content.reason)
-    return SourceRequest(record.input, offset, record.time, digest, content)
+    return SourceRequest(record.input, record.offset, record.time, digest, content)
 
 
 def refused(record: Record, flaw: InputFlaw) -> SourceRequest:

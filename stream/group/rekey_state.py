@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from ...schemas.sessions.pending import Traces
-from ...schemas.sessions.trace import OpenTrace
+from ...schemas.sessions.pending import RememberedTrace, Traces
 from ..error import StreamError
 from ..messages.record import Output
 from ..messages.topics import Topic
@@ -128,7 +127,7 @@ def read_source(records: Mapping[str, bytes], counts: TopicCounts) -> AssignedSo
             f"and have {counts.sources} and {counts.partitions}"
         )
         raise changed_counts(what)
-    traces: dict[str, OpenTrace] = {}
+    traces: dict[str, RememberedTrace] = {}
     stored: dict[str, StoredTrace] = {}
     try:
         for trace_id, parts in entries.items():

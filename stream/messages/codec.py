@@ -83,6 +83,8 @@ class Activation(msgspec.Struct, frozen=True, tag_field="type", tag="activation"
         return None if isinstance(self.chain, msgspec.UnsetType) else self.chain
 
 
+EncodedCandidate: TypeAlias = tuple[bytes, bytes]
+"""The id of a candidate's session in UTF-8, and the candidate in MessagePack."""
 EventsMessage: TypeAlias = CandidateBatch | Tick | Activation
 
 
@@ -182,7 +184,16 @@ _HEAD, _UNREAD_HEAD = _MAGIC + bytes([VERSION]), _MAGIC + bytes([UNREAD_VERSION]
 
 def partition_of(session_id: str, partitions: int) -> int:
     """Return the events partition of a session, by CRC-32C of its id in UTF-8."""
-    return crc32c(session_id.encode("utf-8", "surrogatepass")) % partitions
+    return partition_of_bytes(_utf8(session_id), partitions)
+
+
+def _utf8(session_id: str) -> bytes:
+    return session_id.encode("utf-8", "surrogatepass")
+
+
+def partition_of_bytes(session_id: bytes, partitions: int) -> int:
+    """Return the events partition of a session by its id in UTF-8."""
+    return crc32c(session_id) % partitions
 
 
 def encode(message: EventsMessage | JudgedBatch) -> bytes:
@@ -215,16 +226,20 @@ def _decoded(decoder: msgspec.msgpack.Decoder[Any], data: bytes, topic: str) -> 
 
 
 def candidate_messages(
-    batch: CandidateBatch, bytes_max: int, before: int
+    batch: CandidateBatch, candidates: Iterable[Candidate | EncodedCandidate], bytes_max: int, before: int
 ) -> tuple[list[bytes], list[Candidate]]:
-    """Return a batch's messages, each of about `bytes_max` at most, and the candidates too large for any.
+    """Return the messages of a batch's candidates, and those too large for any; `batch` itself has none.
 
-    A session's candidates are in one message, or in several of their own, all with `more` but the last. All
-    messages but the last have the watermark `before` the batch.
+    A message has about `bytes_max` at most, as has each encoded candidate. A session's candidates are in one
+    message, or in several of their own, all with `more` but the last. All messages but the last have the
+    watermark `before` the batch.
     """
-    by_session: dict[str, list[bytes]] = {}
+    by_session: dict[bytes, list[bytes]] = {}
     too_large: list[Candidate] = []
-    for candidate in batch.candidates:
+    for candidate in candidates:
+        if isinstance(candidate, tuple):
+            by_session.setdefault(candidate[0], []).append(candidate[1])
+            continue
         data = _ENCODER.encode(candidate)
         if len(data) > bytes_max and candidate.request:
             # The claims may take less than the span, which has instructions and descriptions of tools.
@@ -232,7 +247,7 @@ def candidate_messages(
         if len(data) > bytes_max:
             too_large.append(candidate)
         else:
-            by_session.setdefault(candidate.session_id, []).append(data)
+            by_session.setdefault(_utf8(candidate.session_id), []).append(data)
     groups = list(_by_session(by_session.values(), bytes_max)) or [([], False)]
     last = len(groups) - 1
     messages = [

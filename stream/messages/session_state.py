@@ -39,8 +39,7 @@ Columns: TypeAlias = dict[str, list[int | str | bool | None]]
 OTHER_RELEASE = "finish the sessions with the release that wrote them, or start with an empty store"
 
 
-@dataclass(frozen=True, slots=True)
-class JudgingState:
+class JudgingState(msgspec.Struct, frozen=True):
     """The judging of a session up to its last event: a rule set's judge returns a new one after each batch.
 
     `rules` is the key of the rule set (`RuleSetJudge.key`), `occurrence` that of the last event, and
@@ -52,7 +51,7 @@ class JudgingState:
     rules: str = ""
     occurrence: int = 0
     carried: Carried | None = None
-    rows: Columns = field(default_factory=Columns)
+    rows: Columns = {}
     followed: FollowedSession | None = None
 
 
@@ -61,7 +60,7 @@ class SessionState:
     """A session being assembled, and its judging; the session changes in place."""
 
     session: SessionAssembler
-    judging: JudgingState = JudgingState()
+    judging: JudgingState = field(default_factory=JudgingState)
 
 
 class _StoredState(msgspec.Struct, omit_defaults=True):
