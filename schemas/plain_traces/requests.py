@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import Any, TypeAlias, cast
 
 import msgspec
 import numpy as np
@@ -45,10 +45,15 @@ class PlainRecord(msgspec.Struct, frozen=True, gc=False):
     digest: bytes
 
 
-class PlainRun(NamedTuple):
+SenderNames: TypeAlias = tuple[bytes | None, bytes]
+"""A service's name, if there is one, and the prefix of sessions."""
+
+
+class PlainRun(msgspec.Struct, frozen=True, gc=False):
     """Consecutive spans of one trace and scope in a request: their rows, and what they count.
 
     `chars` are the characters that they count while they wait, `read` is how many of them have claims.
+    `sender` is the number of their sender in the batch.
     """
 
     trace_id: str
@@ -57,6 +62,19 @@ class PlainRun(NamedTuple):
     chars: int
     read: int
     scope: str
+    sender: int
+
+
+class WaitingRun(msgspec.Struct, frozen=True, gc=False):
+    """A run that waits longer than its batch: its record, its rows, and the names of its sender.
+
+    `begin` is the offset of its request in the bytes that the offsets in the rows are of.
+    """
+
+    record: PlainRecord
+    begin: int
+    readings: NDArray[np.int64]
+    sender: SenderNames
 
 
 class PlainRequest(msgspec.Struct, frozen=True, gc=False):
@@ -86,6 +104,12 @@ class PlainRequest(msgspec.Struct, frozen=True, gc=False):
         origin = record.offset, record.digest
         return [unread(record.data, span, record.time, origin) for span in spans]
 
+    def waiting(self, run: PlainRun) -> WaitingRun:
+        """Return a run without the others of its batch."""
+        batch = self.batch
+        rows = batch.readings[run.first : run.stop].copy()
+        return WaitingRun(self.record, batch.begins[self.place], rows, batch.senders[run.sender])
+
 
 class PlainRequests:
     """A batch of requests that are walked and read at once.
@@ -111,9 +135,10 @@ class PlainRequests:
         first = runs[:run_count, FIRST]
         places = (columns.TRACE, columns.RESOURCE, columns.RESOURCE_STOP, columns.SCOPE, columns.SCOPE_STOP)
         self._places = cast("list[list[int]]", self.readings[first][:, places].tolist())
-        self._senders: dict[bytes, int] = {}
-        self._sender_rows: list[tuple[int, ...]] = []
-        self._names = bytearray()
+        self.begins = cast("list[int]", walked.begins.tolist())
+        self.senders: list[SenderNames] = []
+        self._numbers: dict[bytes, int] = {}
+        self._scopes: dict[bytes, str] = {}
 
     def at(self, place: int) -> PlainRequest | None:
         """Return the request at a place; None where the ordinary path has to read it."""
@@ -130,18 +155,26 @@ class PlainRequests:
         """Return a run; raise NotRead where its sender or its scope is unusual."""
         data = self.walked.data
         trace, resource, resource_stop, scope, scope_stop = self._places[number]
-        name = scope_name_of(data[scope:scope_stop])
-        if name in _UNUSUAL or name.startswith(scopes.LOGFIRE):
-            raise NotRead
+        name = self._scope(data[scope:scope_stop])
         _, first, stop, chars, read = self._runs[number]
         sender = self._sender(data[resource:resource_stop])
         if sender:
             self.readings[first:stop, columns.SENDER] = sender
-        return PlainRun(data[trace : trace + 16].hex(), first, stop, chars, read, name)
+        return PlainRun(data[trace : trace + 16].hex(), first, stop, chars, read, name, sender)
+
+    def _scope(self, scope: bytes) -> str:
+        """Return the name of a scope; raise NotRead for an unusual one."""
+        name = self._scopes.get(scope)
+        if name is None:
+            name = scope_name_of(scope)
+            if name in _UNUSUAL or name.startswith(scopes.LOGFIRE):
+                raise NotRead
+            self._scopes[scope] = name
+        return name
 
     def _sender(self, resource: bytes) -> int:
         """Return the number of a sender; raise NotRead for an unusual one."""
-        found = self._senders.get(resource)
+        found = self._numbers.get(resource)
         if found is not None:
             return found
         sender = sender_in(resource, self.scope)
@@ -149,21 +182,31 @@ class PlainRequests:
         prefix = sender.prefix.encode()
         if sender.is_coarse or max(len(service or b""), len(prefix)) > SENDER_BYTES_MAX:
             raise NotRead
-        at = len(self._names)
-        self._names += (service or b"") + prefix
-        size = MISSING if service is None else len(service)
-        self._sender_rows.append((at, size, at + max(size, 0), len(prefix)))
-        self._senders[resource] = len(self._sender_rows) - 1
-        return self._senders[resource]
+        self.senders.append((service, prefix))
+        number = self._numbers[resource] = len(self.senders) - 1
+        return number
 
     @cached_property
-    def shared(self) -> tuple[Any, ...]:
-        """Return what all loops that write need: bytes, names, senders, records and digests.
+    def given(self) -> tuple[Any, ...]:
+        """Return what the loops are given that write, once the requests have been read that are needed."""
+        return given_arrays(self.walked.bytes, self.senders, self.records)
 
-        All requests that are needed must have been read before.
-        """
-        senders = np.array(self._sender_rows or [(0, MISSING, 0, 0)], np.int64).reshape(-1, SENDER_COLUMNS)
-        records = np.array([(record.time, record.offset) for record in self.records], np.int64)
-        digests = np.frombuffer(b"".join([record.digest for record in self.records]), np.uint8)
-        names = np.frombuffer(bytes(self._names) or b"\0", np.uint8)
-        return self.walked.bytes, names, senders, records.reshape(-1, RECORD_COLUMNS), digests
+
+def given_arrays(
+    data: NDArray[np.uint8], senders: Sequence[SenderNames], records: Sequence[PlainRecord]
+) -> tuple[Any, ...]:
+    """Return what the loops are given that write: bytes, names, senders, records and digests."""
+    names, rows = bytearray(b"\0"), list[tuple[int, ...]]()
+    for service, prefix in senders or [(None, b"")]:
+        at, size = len(names), len(service or b"")
+        names += (service or b"") + prefix
+        rows.append((at, MISSING if service is None else size, at + size, len(prefix)))
+    times = np.array([(record.time, record.offset) for record in records], np.int64)
+    digests = np.frombuffer(b"".join([record.digest for record in records]), np.uint8)
+    return (
+        data,
+        np.frombuffer(bytes(names), np.uint8),
+        np.array(rows, np.int64).reshape(-1, SENDER_COLUMNS),
+        times.reshape(-1, RECORD_COLUMNS),
+        digests,
+    )

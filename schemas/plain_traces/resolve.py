@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate, chain
-from typing import TypeAlias, cast
+from itertools import accumulate
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
@@ -28,16 +28,24 @@ from .columns import (
     WHOLE,
     WHOLE_STOP,
 )
-from .requests import PlainRecord, PlainRequests
+from .requests import PlainRecord, PlainRequests, WaitingRun
 from .resolve_loops import resolve
 from .state_loops import DIGEST_SIZE
-from .trace import PlainGroup, PlainTrace, TracePart, requests_of, runs_of
+from .trace import PlainGroup, PlainTrace
 from .trace_loops import ABOVE_MAX, KEY_COLUMNS, LINK_COLUMNS, SESSIONS_MAX, SPANS_MAX, WITHIN_COLUMNS
+from .waiting import WaitingRuns
 
 ROOM = 1 << 19
 """Bytes that a call may write at first: so few that the allocator has them at hand."""
-_Members: TypeAlias = Sequence[tuple[str, PlainGroup, Sequence[TracePart], int]]
-"""Traces of one batch: the id, the group, all of its spans, and how many of them were known before."""
+
+
+class _Trace(NamedTuple):
+    """A trace to be resolved: its group, the number of its spans, and how many of them were known before."""
+
+    trace_id: str
+    group: PlainGroup
+    size: int
+    known: int
 
 
 class ResolvedTrace(msgspec.Struct, frozen=True, gc=False):
@@ -50,65 +58,69 @@ class ResolvedTrace(msgspec.Struct, frozen=True, gc=False):
 
 
 def resolved(
-    groups: Mapping[str, PlainGroup], scope: Sequence[str], watermark: int, until: int
+    groups: Mapping[str, PlainGroup], scope: tuple[str, ...], watermark: int, until: int
 ) -> dict[str, ResolvedTrace]:
     """Return the traces that wait, or are released whole; the ordinary path has to resolve the others.
 
     `until` is the record time up to which spans only wait for their end.
     """
-    fresh: dict[int, list[tuple[str, PlainGroup, Sequence[TracePart], int]]] = {}
-    batches: dict[int, PlainRequests] = {}
-    again: dict[str, PlainGroup] = {}
+    fresh: dict[int, dict[str, PlainGroup]] = {}
+    carried: dict[str, PlainGroup] = {}
     for trace_id, group in groups.items():
         batch = group.parts[0][0].batch if group.parts else None
-        if group.before is None and batch is not None and _are_of(batch, group.parts):
-            batches[id(batch)] = batch
-            fresh.setdefault(id(batch), []).append((trace_id, group, group.parts, 0))
+        if group.before is None and all(request.batch is batch for request, _ in group.parts):
+            fresh.setdefault(id(batch), {})[trace_id] = group
         else:
-            again[trace_id] = group
+            carried[trace_id] = group
     found: dict[str, ResolvedTrace] = {}
-    for number, members in fresh.items():
-        found.update(_resolved(batches[number], members, watermark, until))
-    if again:
-        found.update(_walked_again(again, scope, watermark, until))
+    for together in fresh.values():
+        resolver, traces = _fresh(together)
+        found.update(_resolved(resolver, traces, scope, watermark, until))
+    if carried:
+        resolver, traces = _carried(carried)
+        found.update(_resolved(resolver, traces, scope, watermark, until))
     return found
 
 
-def _are_of(batch: PlainRequests, parts: Sequence[TracePart]) -> bool:
-    return all(request.batch is batch for request, _ in parts)
-
-
-def _walked_again(
-    groups: Mapping[str, PlainGroup], scope: Sequence[str], watermark: int, until: int
-) -> Iterator[tuple[str, ResolvedTrace]]:
-    """Yield the traces whose spans came in several steps: their records are walked together."""
-    records = [*{id(record): record for group in groups.values() for record in group.records}.values()]
-    requests = requests_of(records, scope)
-    by_record = {id(request.record): request for request in requests}
-    members: list[tuple[str, PlainGroup, Sequence[TracePart], int]] = []
+def _fresh(groups: Mapping[str, PlainGroup]) -> tuple[_ResolveArrays, list[_Trace]]:
+    """Return the traces whose spans all came in one batch."""
+    rows: list[int] = []
+    traces: list[_Trace] = []
+    batch: PlainRequests | None = None
     for trace_id, group in groups.items():
-        of_trace = [by_record[id(record)] for record in group.records]
-        parts = [(request, run) for request in of_trace for run in runs_of(request, trace_id)]
-        members.append((trace_id, group, parts, 0 if group.before is None else group.before.waiting_count))
-    return _resolved(requests[0].batch, members, watermark, until)
+        begin = len(rows)
+        for request, run in group.parts:
+            batch = request.batch
+            rows += range(run.first, run.stop)
+        traces.append(_Trace(trace_id, group, len(rows) - begin, 0))
+    assert batch is not None, "a trace has spans"
+    return _ResolveArrays(batch.given, batch.readings, np.array(rows, np.int64), traces), traces
+
+
+def _carried(groups: Mapping[str, PlainGroup]) -> tuple[_ResolveArrays, list[_Trace]]:
+    """Return the traces whose spans came in several steps, put together."""
+    runs: list[WaitingRun] = []
+    traces: list[_Trace] = []
+    for trace_id, group in groups.items():
+        of_trace = group.runs()
+        runs += of_trace
+        known = 0 if group.before is None else group.before.waiting_count
+        traces.append(_Trace(trace_id, group, sum([len(run.readings) for run in of_trace]), known))
+    batch = WaitingRuns(runs)
+    members: NDArray[np.int64] = np.arange(len(batch.readings), dtype=np.int64)
+    return _ResolveArrays(batch.given, batch.readings, members, traces), traces
 
 
 def _resolved(
-    batch: PlainRequests, traces: _Members, watermark: int, until: int
+    arrays: _ResolveArrays, traces: Sequence[_Trace], scope: tuple[str, ...], watermark: int, until: int
 ) -> Iterator[tuple[str, ResolvedTrace]]:
-    """Yield the traces of a batch that wait or are released."""
-    rows = [[row for _, run in parts for row in range(run.first, run.stop)] for _, _, parts, _ in traces]
-    members = np.array([*chain.from_iterable(rows)], np.int64)
-    stops = [*accumulate(map(len, rows), initial=0)]
-    known = [number for _, _, _, number in traces]
-    groups = np.array([*zip(stops, stops[1:], known, strict=False)], np.int64).reshape(-1, GROUP_COLUMNS)
-    resolver = _ResolveArrays(batch, members, groups)
+    """Yield the traces that wait or are released."""
     begin, room = 0, ROOM
     while begin < len(traces):
-        stop, written, rows_of, places = resolver.resolve(begin, watermark, until, room)
-        for (trace_id, group, _, _), row in zip(traces[begin:stop], rows_of, strict=True):
+        stop, written, rows, places = arrays.resolve(begin, watermark, until, room)
+        for trace, row in zip(traces[begin:stop], rows, strict=True):
             if row[STATUS] != OPEN:
-                yield trace_id, _trace(trace_id, group, batch.scope, row, written, places)
+                yield trace.trace_id, _trace(trace, scope, row, written, places)
         if stop == begin:
             room *= 2
         begin = stop
@@ -117,8 +129,18 @@ def _resolved(
 class _ResolveArrays:
     """The arrays that the compiled loop needs."""
 
-    def __init__(self, batch: PlainRequests, members: NDArray[np.int64], groups: NDArray[np.int64]) -> None:
-        self._given = (*batch.shared, batch.readings, members, groups)
+    def __init__(
+        self,
+        given: tuple[Any, ...],
+        readings: NDArray[np.int64],
+        members: NDArray[np.int64],
+        traces: Sequence[_Trace],
+    ) -> None:
+        stops = [*accumulate([trace.size for trace in traces], initial=0)]
+        known = [trace.known for trace in traces]
+        rows = [*zip(stops, stops[1:], known, strict=False)]
+        groups = np.array(rows, np.int64).reshape(-1, GROUP_COLUMNS)
+        self._given = (*given, readings, members, groups)
         self._results: NDArray[np.int64] = np.empty((len(groups), RESULT_COLUMNS), np.int64)
         self._candidates: NDArray[np.int64] = np.empty((len(members), CANDIDATE_COLUMNS), np.int64)
         self._room: tuple[NDArray[np.int64], ...] = (
@@ -146,21 +168,23 @@ def compile_loops() -> None:
     """Compile the loops, or load them from the cache."""
     batch = PlainRequests([PlainRecord(b"", 0, 0, bytes(DIGEST_SIZE))])
     nothing: NDArray[np.int64] = np.empty(0, np.int64)
-    _ResolveArrays(batch, nothing, nothing.reshape(-1, GROUP_COLUMNS)).resolve(0, 0, 0, 1)
+    _ResolveArrays(batch.given, batch.readings, nothing, ()).resolve(0, 0, 0, 1)
 
 
 def _trace(
-    trace_id: str,
-    group: PlainGroup,
+    trace: _Trace,
     scope: tuple[str, ...],
     row: Sequence[int],
     written: bytes,
     places: Sequence[Sequence[int]],
 ) -> ResolvedTrace:
     """Return a trace of its result."""
-    before, records = group.before, [request.record for request, _ in group.parts]
-    touched = max([record.time for record in records], default=0)
-    touched = touched if before is None else max(touched, before.touched)
+    trace_id, group, size, _ = trace
+    touched, before = 0, group.before
+    for request, _ in group.parts:
+        touched = max(touched, request.record.time)
+    if before is not None:
+        touched = max(touched, before.touched)
     whole, done = written[row[WHOLE] : row[WHOLE_STOP]], written[row[CHANGES] : row[CHANGES_STOP]]
     changes = EncodedChanges(whole, done, row[FREED])
     if row[STATUS] == RELEASED:
@@ -169,17 +193,8 @@ def _trace(
             for begin, behind, begin_of, behind_of in places[row[CANDIDATES] : row[CANDIDATES_STOP]]
         ]
         return ResolvedTrace(PlainTrace(trace_id, touched, whole), changes, row[FREED], EncodedRelease(made))
-    spans, chars = _waiting(group)
-    oldest = min(record.time for record in group.records)
-    waits = PlainTrace(trace_id, touched, b"", group.records, scope, spans, chars, row[DUE], oldest)
+    chars = sum([run.chars for _, run in group.parts], 0 if before is None else before.chars)
+    runs = group.runs()
+    oldest = min([run.record.time for run in runs])
+    waits = PlainTrace(trace_id, touched, b"", runs, scope, size, chars, row[DUE], oldest)
     return ResolvedTrace(waits, changes, 0, None)
-
-
-def _waiting(group: PlainGroup) -> tuple[int, int]:
-    """Return how many spans of a group wait, and their characters."""
-    before = group.before
-    spans, chars = (0, 0) if before is None else (before.waiting_count, before.chars)
-    return (
-        spans + sum(run.stop - run.first for _, run in group.parts),
-        chars + sum(run.chars for _, run in group.parts),
-    )

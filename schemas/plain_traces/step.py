@@ -17,9 +17,6 @@ from .requests import PlainRequest
 from .resolve import ResolvedTrace, resolved
 from .trace import PlainGroup, PlainTrace
 
-RECORDS_MAX = 8
-"""Records of a waiting trace that are walked again when more of its spans come."""
-
 
 class PlainTracesStep(TracesStep):
     """A step that also takes plain requests.
@@ -59,7 +56,7 @@ class PlainTracesStep(TracesStep):
         before = self._before.traces.get(trace_id)
         if before is None:
             self._count += 1
-        elif not isinstance(before, PlainTrace) or not 0 < len(before.records) <= RECORDS_MAX:
+        elif not isinstance(before, PlainTrace) or not before.is_waiting:
             return None
         self._waiting.add(trace_id)
         self._changes[trace_id] = Changes()

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import msgspec
 
 from ..sessions.trace import OpenTrace
 from ..time import NS_MAX
 from ..walk.locate import ROWS
-from .requests import PlainRecord, PlainRequest, PlainRequests, PlainRun
+from .requests import PlainRecord, PlainRequest, PlainRequests, PlainRun, WaitingRun
 
 SIZE_MAX = 1 << 20
 _DECODER = msgspec.msgpack.Decoder(OpenTrace)
 
-TracePart = tuple[PlainRequest, PlainRun]
+TracePart: TypeAlias = tuple[PlainRequest, PlainRun]
 """Spans of a trace: a run of a request."""
 
 
 class PlainTrace(msgspec.Struct, frozen=True, gc=False):
-    """A trace without an object a span: one whose spans wait, in `records`, or are all released, in `stored`.
+    """A trace without an object a span: one whose spans wait, in `runs`, or are all released, in `stored`.
 
     `stored` is the trace as it is stored; `scope` are the attributes that precede the ids of sessions.
     `waiting_count` spans with `chars` characters wait; none is released before the watermark is `due`, unless
@@ -30,7 +31,7 @@ class PlainTrace(msgspec.Struct, frozen=True, gc=False):
     trace_id: str
     touched: int
     stored: bytes = b""
-    records: tuple[PlainRecord, ...] = ()
+    runs: tuple[WaitingRun, ...] = ()
     scope: tuple[str, ...] = ()
     waiting_count: int = 0
     chars: int = 0
@@ -40,7 +41,7 @@ class PlainTrace(msgspec.Struct, frozen=True, gc=False):
     @property
     def is_waiting(self) -> bool:
         """Return whether its spans wait."""
-        return bool(self.records)
+        return bool(self.runs)
 
     @property
     def records_count(self) -> int:
@@ -53,34 +54,26 @@ class PlainTrace(msgspec.Struct, frozen=True, gc=False):
 
     def opened(self) -> OpenTrace:
         """Return the trace with its spans, as the ordinary path has it."""
-        if not self.records:
+        if not self.runs:
             return _DECODER.decode(self.stored)
         opened = OpenTrace()
-        for request in requests_of(self.records, self.scope):
-            for run in runs_of(request, self.trace_id):
-                for reading in request.readings(run):
-                    opened.take(reading)
+        records = {id(run.record): run.record for run in self.runs}
+        for request in _walked([*records.values()], self.scope, ROWS):
+            for run in request.runs:
+                if run.trace_id == self.trace_id:
+                    for reading in request.readings(run):
+                        opened.take(reading)
         return opened
 
 
-def requests_of(records: Sequence[PlainRecord], scope: Sequence[str]) -> list[PlainRequest]:
-    """Return the requests of records of plain traces, which are walked together again."""
-    return _requests(records, scope, ROWS)
-
-
-def runs_of(request: PlainRequest, trace_id: str) -> list[PlainRun]:
-    """Return the runs of a trace in a request."""
-    return [run for run in request.runs if run.trace_id == trace_id]
-
-
-def _requests(records: Sequence[PlainRecord], scope: Sequence[str], size: int) -> list[PlainRequest]:
+def _walked(records: Sequence[PlainRecord], scope: Sequence[str], size: int) -> list[PlainRequest]:
     """Return the requests of records that were plain when they came, with room for so many spans of each."""
     batch = PlainRequests(records, scope, size)
     requests = [request for place in range(len(records)) if (request := batch.at(place)) is not None]
     if len(requests) == len(records):
         return requests
     assert size < SIZE_MAX, "a record of a plain trace is not plain any more"
-    return _requests(records, scope, 8 * size)
+    return _walked(records, scope, 8 * size)
 
 
 @dataclass(slots=True)
@@ -90,11 +83,7 @@ class PlainGroup:
     before: PlainTrace | None
     parts: list[TracePart] = field(default_factory=list[TracePart])
 
-    @property
-    def records(self) -> tuple[PlainRecord, ...]:
-        """Return the records of all its spans, each once."""
-        records = [] if self.before is None else [*self.before.records]
-        for request, _ in self.parts:
-            if not records or records[-1] is not request.record:
-                records.append(request.record)
-        return tuple(records)
+    def runs(self) -> tuple[WaitingRun, ...]:
+        """Return all spans, without the others of their batches."""
+        before = () if self.before is None else self.before.runs
+        return (*before, *(request.waiting(run) for request, run in self.parts))

@@ -35,6 +35,8 @@ from .columns import (
 
 SPANS_MAX, SESSIONS_MAX, ABOVE_MAX = 500, 16, 15
 """Spans and session keys of a trace, and ancestors of a span, beyond which it is not plain."""
+FEW = 64
+"""Spans of a trace, up to which it is worth finding when the first one is released."""
 ROOT, UNKNOWN = -1, -2
 OWN_ID, PARENT_ID, ABOVE, READY, COVERED, LINK_COLUMNS = range(6)
 """Columns of a span: its ids as numbers, its parent, the watermark from which it is named, and the halves
@@ -203,14 +205,14 @@ def releases(readings: Any, members: Any, first: Any, count: Any, links: Any, wa
 
 @compiled
 def first_release(readings: Any, members: Any, first: Any, count: Any, links: Any) -> Any:
-    """Return the least watermark at which a span is released."""
+    """Return a watermark below which no span is released; of a small trace the greatest."""
     last = np.int64(-1)
-    for _ in range(count):
+    for _ in range(count if count <= FEW else 1):
         least = _NEVER
         for i in range(count):
             if last < links[i, READY] < least:
                 least = links[i, READY]
-        if least == _NEVER or releases(readings, members, first, count, links, least):
+        if least == _NEVER or count > FEW or releases(readings, members, first, count, links, least):
             return least
         last = least
     return _NEVER
