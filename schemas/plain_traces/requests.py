@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import msgspec
 import numpy as np
@@ -49,7 +49,7 @@ SenderNames: TypeAlias = tuple[bytes | None, bytes]
 """A service's name, if there is one, and the prefix of sessions."""
 
 
-class PlainRun(NamedTuple):
+class PlainRun(msgspec.Struct, frozen=True, gc=False):
     """Consecutive spans of one trace and scope in a request: their rows, and what they count.
 
     `chars` are the characters that they count while they wait, `read` is how many of them have claims.
@@ -138,6 +138,7 @@ class PlainRequests:
         self.begins = cast("list[int]", walked.begins.tolist())
         self.senders: list[SenderNames] = []
         self._numbers: dict[bytes, int] = {}
+        self._scopes: dict[bytes, str] = {}
 
     def at(self, place: int) -> PlainRequest | None:
         """Return the request at a place; None where the ordinary path has to read it."""
@@ -154,14 +155,22 @@ class PlainRequests:
         """Return a run; raise NotRead where its sender or its scope is unusual."""
         data = self.walked.data
         trace, resource, resource_stop, scope, scope_stop = self._places[number]
-        name = scope_name_of(data[scope:scope_stop])
-        if name in _UNUSUAL or name.startswith(scopes.LOGFIRE):
-            raise NotRead
+        name = self._scope(data[scope:scope_stop])
         _, first, stop, chars, read = self._runs[number]
         sender = self._sender(data[resource:resource_stop])
         if sender:
             self.readings[first:stop, columns.SENDER] = sender
         return PlainRun(data[trace : trace + 16].hex(), first, stop, chars, read, name, sender)
+
+    def _scope(self, scope: bytes) -> str:
+        """Return the name of a scope; raise NotRead for an unusual one."""
+        name = self._scopes.get(scope)
+        if name is None:
+            name = scope_name_of(scope)
+            if name in _UNUSUAL or name.startswith(scopes.LOGFIRE):
+                raise NotRead
+            self._scopes[scope] = name
+        return name
 
     def _sender(self, resource: bytes) -> int:
         """Return the number of a sender; raise NotRead for an unusual one."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from typing import TypeAlias
 
 import msgspec
 
 from ...schemas.attempt import Broken, attempt
+from ...schemas.candidate import Candidate
 from ...schemas.chat.find import InputFlaw
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.plain_traces.requests import PlainRecord, PlainRequest, PlainRequests
@@ -41,6 +43,8 @@ from ..stages.resolve import LocatedRequest, SourceState
 from ..stages.result import StageResult
 from .rekey_state import AssignedSource, AssignedSourceWrites, TopicCounts, read_source, write_source
 
+JSON_BEGINS = (b"{", b"[")
+"""The first bytes of a request in JSON."""
 CANDIDATE_BYTES = 1 << 14
 """Bytes that a candidate of a plain span may have beside those of its request."""
 EncodedRekeyResult: TypeAlias = StageResult[Output, Mapping[int, AssignedSourceWrites], RekeyCounts]
@@ -101,17 +105,18 @@ class RekeySources:
             self._assigned[number].apply(changed)
 
     def step(self, requests: Iterable[SourceRequest]) -> EncodedRekeyResult:
-        """Return the records to write for these requests, those of an input in order, and what changes."""
-        sized = [self._sized(request) for request in requests]
-        return self._encoded(self.stage.step(self._states(), sized))
+        """Return the records to write for these requests, those of an input in order, and what changes.
 
-    def _sized(self, request: SourceRequest) -> SourceRequest:
-        """Return a request, its spans located where a candidate of a plain one may be too large."""
-        content = request.content
-        is_plain = isinstance(content, PlainRequest)
-        if not is_plain or len(content.record.data) + CANDIDATE_BYTES <= self._bytes_max:
-            return request
-        return ordinary(request)
+        A request with which a candidate may be too large for a message goes the ordinary path.
+        """
+        plain_max = self._bytes_max - CANDIDATE_BYTES
+        sized = [
+            ordinary(request)
+            if isinstance(request.content, PlainRequest) and len(request.content.record.data) > plain_max
+            else request
+            for request in requests
+        ]
+        return self._encoded(self.stage.step(self._states(), sized))
 
     def tick(self, idle: Collection[Input], now: int) -> EncodedRekeyResult:
         """Return a tick for every events partition; the time of `idle` inputs, read to the end, is `now`."""
@@ -156,23 +161,23 @@ class RekeySources:
 
     def _batch(self, batch: ResolvedBatch) -> tuple[list[Output], list[DeadLetter]]:
         """Return the messages of candidates by events partition, and dead letters of those too large."""
-        by_partition: dict[int, list[Released | EncodedCandidate]] = {}
-        targets: dict[bytes, int] = {}
+        by_partition: dict[int, list[Candidate | EncodedCandidate]] = {}
+        groups: dict[bytes, list[Candidate | EncodedCandidate]] = {}
         for released in batch.released:
             if isinstance(released, Released):
                 target = partition_of(released.candidate.session_id, self.counts.partitions)
-                by_partition.setdefault(target, []).append(released)
+                by_partition.setdefault(target, []).append(released.candidate)
                 continue
             for candidate in released.candidates:
-                target = targets.get(candidate[0])
-                if target is None:
-                    target = targets[candidate[0]] = partition_of_bytes(candidate[0], self.counts.partitions)
-                by_partition.setdefault(target, []).append(candidate)
+                group = groups.get(candidate[0])
+                if group is None:
+                    target = partition_of_bytes(candidate[0], self.counts.partitions)
+                    group = groups[candidate[0]] = by_partition.setdefault(target, [])
+                group.append(candidate)
         outputs: list[Output] = []
         too_large: list[DeadLetter] = []
         reason = f"tells more than the {self._bytes_max} bytes that a message may have"
-        for target, group in sorted(by_partition.items()):
-            candidates = [made.candidate if isinstance(made, Released) else made for made in group]
+        for target, candidates in sorted(by_partition.items()):
             message = CandidateBatch(
                 batch.source,
                 self.counts.sources,
@@ -185,7 +190,8 @@ class RekeySources:
             outputs += [Output(Topic.EVENTS, target, None, data) for data in messages]
             if not flawed:
                 continue
-            readings = {id(made.made): made.reading for made in group if isinstance(made, Released)}
+            made = [released for released in batch.released if isinstance(released, Released)]
+            readings = {id(released.made): released.reading for released in made}
             for candidate in flawed:
                 place = f"trace {candidate.trace_id}, span {candidate.span_id}"
                 flaw = InputFlaw(place, "size", reason)
@@ -199,30 +205,39 @@ def requests_of(records: Sequence[Record], scope: Sequence[str] = ()) -> list[So
     Where that breaks, they have the flaw of that. `scope` are the resource attributes that precede the ids of
     sessions.
     """
-    digests = [record.origin[1] for record in records]
-    walked = [
-        place
-        for place, record in enumerate(records)
-        if record.topic is Topic.SPANS and _encoding(record) is Encoding.PROTOBUF
-    ]
-    numbers = {place: number for number, place in enumerate(walked)}
-    taken = [(records[place], digests[place]) for place in walked]
+    digests = [sha256(record.value).digest() for record in records]
+    walked = [record.topic is Topic.SPANS and record.value[:1] not in JSON_BEGINS for record in records]
+    given = zip(records, digests, walked, strict=True)
     batch = PlainRequests(
-        [PlainRecord(record.value, record.time, record.offset, digest) for record, digest in taken], scope
+        [
+            PlainRecord(record.value, record.time, record.offset, digest)
+            for record, digest, is_walked in given
+            if is_walked
+        ],
+        scope,
     )
 
-    def read(place: int) -> Decoded | LocatedRequest | PlainRequest:
-        record = records[place]
-        if place in numbers:
-            plain = batch.at(numbers[place])
-            if plain is not None:
-                return plain
-            spans = batch.walked.at(numbers[place], scope)
-            if spans is not None:
-                return LocatedRequest(record.value, spans)
+    def read(record: Record, number: int | None) -> Decoded | LocatedRequest:
+        spans = None if number is None else batch.walked.at(number, scope)
+        if spans is not None:
+            return LocatedRequest(record.value, spans)
         return decode(record.value, _encoding(record), SIGNALS[record.topic])
 
-    return [_request(record, digests[place], partial(read, place)) for place, record in enumerate(records)]
+    requests: list[SourceRequest] = []
+    number = -1
+    for record, digest, is_walked in zip(records, digests, walked, strict=True):
+        number += is_walked
+        content = batch.at(number) if is_walked else None
+        if content is None:
+            content = _attempted(partial(read, record, number if is_walked else None))
+        requests.append(SourceRequest(record.input, record.offset, record.time, digest, content))
+    return requests
+
+
+def _attempted(read: Callable[[], Decoded | LocatedRequest]) -> Decoded | LocatedRequest | InputFlaw:
+    """Return what is read of a record, or the flaw of one that breaks."""
+    content = attempt(read, PROCESS_ERRORS)
+    return InputFlaw("record", "internal", content.reason) if isinstance(content, Broken) else content
 
 
 def ordinary(request: SourceRequest) -> SourceRequest:
@@ -234,17 +249,7 @@ def ordinary(request: SourceRequest) -> SourceRequest:
 
 
 def _encoding(record: Record) -> Encoding:
-    return Encoding.JSON if record.value[:1] in (b"{", b"[") else Encoding.PROTOBUF
-
-
-def _request(
-    record: Record, digest: bytes, read: Callable[[], Decoded | LocatedRequest | PlainRequest]
-) -> SourceRequest:
-    """Return a record with what is read of it."""
-    content = attempt(read, PROCESS_ERRORS)
-    if isinstance(content, Broken):
-        content = InputFlaw("record", "internal", content.reason)
-    return SourceRequest(record.input, record.offset, record.time, digest, content)
+    return Encoding.JSON if record.value[:1] in JSON_BEGINS else Encoding.PROTOBUF
 
 
 def refused(record: Record, flaw: InputFlaw) -> SourceRequest:

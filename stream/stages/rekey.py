@@ -217,6 +217,10 @@ class RekeyStage:
             idle = source.idle_spans if topic is Topic.SPANS else source.idle_logs
             idle(record.time)
             return []
+        content = record.content
+        if isinstance(content, PlainRequest) and source.add_plain(content):
+            counts.add_plain(content)
+            return []
         flaws = attempt(lambda: self._add(source, record, counts), PROCESS_ERRORS)
         if isinstance(flaws, Broken):
             flaws = (InputFlaw(self._request, "internal", flaws.reason),)
@@ -231,9 +235,7 @@ class RekeyStage:
         if isinstance(content, ReceivedSpans):
             content = content.located(self.settings.scope)
         if isinstance(content, PlainRequest):
-            if source.add_plain(content):
-                counts.add_plain(content)
-                return ()
+            # It is later than clocks may differ.
             content = decode_protobuf(content.record.data)
         if isinstance(content, LocatedRequest):
             located = source.add_located(content, record.time, record.origin)
