@@ -134,7 +134,7 @@ def _attributes(operation: str | None, random: Random) -> dict[str, Value]:
         "gen_ai.input.messages": (MESSAGES, "[]"),
         "gen_ai.output.messages": (MESSAGES, "[]"),
         "gen_ai.agent.name": ("a", "b", "a"),
-        "gen_ai.conversation.id": ("one", "two", *(f"key {number}" for number in range(20))),
+        "gen_ai.conversation.id": (*("one", "two") * 10, *(f"key {number}" for number in range(20))),
         "session.id": ("visit",),
         "gen_ai.request.model": ("m", "n"),
         "gen_ai.response.model": ("m",),
@@ -148,6 +148,7 @@ def _attributes(operation: str | None, random: Random) -> dict[str, Value]:
         "error.type": ("timeout",),
     }
     rates = {"gen_ai.input.messages": 0.7, "gen_ai.output.messages": 0.7, "gen_ai.tool.name": 0.5}
+    rates |= {"gen_ai.conversation.id": 0.4, "gen_ai.agent.name": 0.4}
     rates |= {"tracline.nested": 0.05, "tracline.session.end": 0.05, "error.type": 0.1, "session.id": 0.1}
     for name, values in choices.items():
         if random.random() < rates.get(name, 0.3) and (operation or not name.startswith("gen_ai.tool")):
