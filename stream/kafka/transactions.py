@@ -6,24 +6,29 @@ it. Nothing else is done with a producer that has failed, so that there is one w
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
+from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as Place
 
-from ..group.broker_errors import FENCED, IllegalStateError, KafkaError, fenced_error
+from ..group.broker_errors import FENCED, IllegalStateError, KafkaError, KafkaTimeoutError, fenced_error
 from ..group.client import OutgoingRecord, TopicPartition
 from .librdkafka.admin import partitions_of
 from .librdkafka.errors import raising
-from .librdkafka.sender import RecordSender
+from .librdkafka.sender import LATE_S, RecordSender
 from .preflight import LISTEN_S, require_listener
 from .properties import transacting
 from .settings import KafkaSettings
 
 BLOCK_S = 10.0
 """The seconds that the broker may take to send metadata, and to end a predecessor's transaction."""
+OFFSETS_S = 5.0
+"""The seconds that the group's coordinator may take to accept the offsets of a transaction."""
 
 
 class Transactions:
@@ -87,8 +92,11 @@ class Transactions:
         Raises CommitFailedError if others have taken its partitions over since.
         """
         places = [Place(*place, offset) for place, offset in offsets.items()]
+        producer = self._producer
         with raising():
-            self._producer.send_offsets_to_transaction(places, member, BLOCK_S)
+            # librdkafka (2.16, its issues 5456 and 5511) may wait forever once the group's coordinator was
+            # away. The thread is left behind then, with a producer that the next one of its name fences.
+            _within(OFFSETS_S, lambda: producer.send_offsets_to_transaction(places, member, OFFSETS_S))
 
     def commit(self) -> None:
         """Make the transaction visible."""
@@ -109,8 +117,25 @@ class Transactions:
 
     def discard(self) -> None:
         """Drop the producer; records that it has not sent are never sent."""
-        if self._sender is None:
-            return
         sender, self._sender = self._sender, None
+        if sender is None:
+            return
         with suppress(KafkaError):
             sender.close()
+
+
+def _within(within_s: float, call: Callable[[], None]) -> None:
+    """Call in a thread, and raise KafkaTimeoutError where the call takes longer."""
+    outcome: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(call())
+        except (KafkaException, SystemError) as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, name="offsets", daemon=True).start()
+    try:
+        outcome.result(within_s + LATE_S)
+    except TimeoutError:
+        raise KafkaTimeoutError("the group's coordinator does not answer") from None

@@ -31,6 +31,8 @@ EARLIEST = cast("Which", OffsetSpec.earliest())
 LATEST = cast("Which", OffsetSpec.latest())
 WORD_BITS = 64
 RETRY_S = 0.05
+LATE_S = 5.0
+"""The seconds that librdkafka may take to see that the time of a request is up."""
 COORDINATOR_S = 20.0
 """The seconds to wait for the coordinator of offsets: a new broker creates their topic when first asked."""
 
@@ -206,7 +208,10 @@ class Admin:
     def _answer(self, answer: Future[Answer]) -> Answer:
         """Return the answer of a broker; librdkafka gives up in time."""
         # An error that is raised here would refer to itself, and hold the client until cycles are looked for.
-        error = answer.exception()
+        try:
+            error = answer.exception(self._within_s + LATE_S)
+        except TimeoutError:
+            raise KafkaTimeoutError("no broker has answered") from None
         if isinstance(error, KafkaException):
             raise kafka_error(error.args[0])
         return answer.result()
