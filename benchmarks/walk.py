@@ -19,9 +19,9 @@ from itertools import islice
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from tracline.examples.desk.bot import Desk, conversations
 from tracline.examples.desk.script import Script, ScriptCall, ScriptLine, support_session
+from tracline.schemas.claims.span_claims import claims_of, parted_claims
 from tracline.schemas.otlp.protobuf import decode_protobuf
 from tracline.schemas.plain.span import plain_span
-from tracline.schemas.sessions.claims import claims_of, parted_claims
 from tracline.schemas.sessions.span_reading import SessionMemory, claimed_content, read_span
 from tracline.schemas.span import Span
 from tracline.schemas.span_content import Role

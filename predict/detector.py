@@ -178,13 +178,9 @@ def _count(state: DetectorState, violating: int, applicable: int, least: float) 
     drift = state.drift + least
     if drift <= 0 and not state.firing:
         return DetectorState(state.evidence)
-    return replace(
-        state,
-        drift=max(drift, 0.0),
-        ticks=state.ticks + 1,
-        violating=state.violating + violating,
-        applicable=state.applicable + applicable,
-    )
+    counts = state.ticks + 1, state.violating + violating, state.applicable + applicable
+    firing = state.firing, state.recovery, state.silent
+    return DetectorState(state.evidence, max(drift, 0.0), *counts, *firing)
 
 
 def _watch(
@@ -192,9 +188,13 @@ def _watch(
 ) -> tuple[DetectorState, Alarm | None]:
     """Add evidence for an alarm, while there is none."""
     before = state.evidence if len(state.evidence) == len(logs) else (NO_EVIDENCE,) * len(logs)
-    evidence = tuple(log + _plus_one(old) for log, old in zip(logs, before, strict=True))
-    if mixture(evidence) < math.log(settings.arl_ticks) or state.violating < settings.violating_min:
-        return replace(state, evidence=evidence), None
+    evidence = tuple([log + _plus_one(old) for log, old in zip(logs, before, strict=True)])
+    limit = math.log(settings.arl_ticks)
+    # The mixture is at most the greatest evidence.
+    is_calm = state.violating < settings.violating_min or max(evidence) < limit or mixture(evidence) < limit
+    if is_calm:
+        counts = state.ticks, state.violating, state.applicable
+        return DetectorState(evidence, state.drift, *counts, state.firing, state.recovery, state.silent), None
     alarm = _alarm(AlarmState.FIRED, state, tolerated)
     return replace(state, evidence=(), firing=True, recovery=NO_EVIDENCE, silent=0), alarm
 

@@ -34,6 +34,7 @@ class Kind(StrEnum):
 
 _MESSAGES, _CALL, _RESULT = (Kind.USER, Kind.ASSISTANT), Kind.TOOL_CALL, Kind.TOOL_RESULT
 """Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
+_dumps, _sha256 = orjson.dumps, hashlib.sha256
 
 
 class Content(StrEnum):
@@ -148,13 +149,25 @@ def event_id(session_id: str, occurrence: int, kind: str, content: list[str | No
     digits, `content` as `event_content` gives it, and `ordinal` the number of events before it in the
     occurrence (in judged order) with the same kind and content. Strings must be encodable as UTF-8.
     """
+    return event_id_of(session_id, occurrence, event_body(kind, content), ordinal)
+
+
+def event_body(kind: str, content: list[str | None]) -> bytes:
+    """Return the part of an event's id that is the event's own: a JSON array of its kind and content."""
     # Of strings, nulls and small integers orjson writes the same bytes as RFC 8785, forty times as fast.
-    array = orjson.dumps([session_id, _instant(occurrence), kind, content, ordinal])
-    return hashlib.sha256(array).hexdigest()[:32]
+    return _dumps([kind, content])
 
 
-_instant = lru_cache(maxsize=4096)(rfc3339)
-"""All events of an occurrence need its text, and they come together."""
+def event_id_of(session_id: str, occurrence: int, body: bytes, ordinal: int) -> str:
+    """Return the id of an event with that `event_body`."""
+    array = b"%b,%b,%d]" % (_head(session_id, occurrence), body[1:-1], ordinal)
+    return _sha256(array).hexdigest()[:32]
+
+
+@lru_cache(maxsize=4096)
+def _head(session_id: str, occurrence: int) -> bytes:
+    """Return the begin of the array of an event's id: all events of an occurrence have it."""
+    return _dumps([session_id, rfc3339(occurrence)])[:-1]
 
 
 CANONICAL_CACHED_CHARS_MAX = 4_096

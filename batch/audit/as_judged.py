@@ -33,7 +33,7 @@ from ..evidence.output_folder import staged
 from ..findings.bundle_rules import keyed
 from ..following.archive_following import LIVE_COLUMNS, ArchiveFollowing
 from ..following.crossings import FollowedCrossings, followed_crossings
-from ..following.unfollowed import unfollowed_events
+from ..following.unfollowed import events_by_chain, unfollowed_events
 from ..prepare.buckets import labelled, until
 from ..prepare.options import AuditOptions
 from ..sources.discover import Population, SourceFile, Sources, named
@@ -114,12 +114,13 @@ def audit_as_judged(
         if crossings is not None and chain is not None:
             add_risks(content["rules"].values(), crossings.write(work, ()).figures)
             content |= {"followed": asdict(unfollowed_events(parts, chain.digest, options.as_of))}
+        chains = events_by_chain(parts, options.as_of) if follow is None else {}
         waived = draft.finish(content, [opened], judged_by, as_judged=True)
         by_digest = {each.digest: each.compiled for each in sets}
         attest(work, by_digest, options, attesting, started, as_judged=True, chain=chain)
     if waived is not None:
         waived.add_to(content)
-    return AuditResult(content, population, examples, waived=waived)
+    return AuditResult(content, population, examples, waived=waived, chains=chains)
 
 
 def _following(

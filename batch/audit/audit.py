@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -29,7 +29,7 @@ from ..findings.waiving import WaivedCounts
 from ..following.archive_following import FOLLOWED_COLUMNS, ArchiveFollowing
 from ..following.bucket_crossings import LATE_COLUMNS
 from ..following.crossings import NOT_FOLLOWED, FollowedCrossings, followed_crossings
-from ..following.unfollowed import names_chains, unfollowed_events
+from ..following.unfollowed import events_by_chain, names_chains, unfollowed_events
 from ..nights.night import Night, night_of
 from ..prepare import spill
 from ..prepare.ahead import behind
@@ -60,7 +60,8 @@ class AuditResult:
     """The result of an audit. `examples` are the first broken sessions by the rule's name in the summary.
 
     `rows_in_order` counts the rows that were judged as they came, without a sort. `waived` is None where the
-    audit had no waivers; else the summary has its counts, too, which `summary.json` does not have.
+    audit had no waivers; else the summary has its counts, too, which `summary.json` does not have. `chains`
+    counts the events by the chain that the archive names, None for none, where no chain was given.
     """
 
     summary: Any
@@ -68,6 +69,7 @@ class AuditResult:
     examples: SampleVerdicts = field(default_factory=SampleVerdicts)
     rows_in_order: int = 0
     waived: WaivedCounts | None = None
+    chains: Mapping[str | None, int] = field(default_factory=dict[str | None, int])
 
 
 def silent(_step: str, _done: int, _total: int) -> None:
@@ -115,6 +117,7 @@ def audit(
         if crossings is not None:
             followed = crossings.write(work, draft.choice.sessions)
             add_risks(content["rules"].values(), followed.figures)
+        chains = events_by_chain(parts, options.as_of) if chain is None else {}
         if chain is not None and names_chains(parts):
             content |= {"followed": asdict(unfollowed_events(parts, chain.digest, options.as_of))}
         by_key = keyed(zip(compiled.rules, compiled.digests, strict=True))
@@ -122,7 +125,7 @@ def audit(
         attest(work, {rule_set_digest(rule_set): compiled}, options, attesting, started, chain=chain)
     if waived is not None:
         waived.add_to(content)
-    return AuditResult(content, population, examples, rows_in_order, waived)
+    return AuditResult(content, population, examples, rows_in_order, waived, chains)
 
 
 def read_parts(

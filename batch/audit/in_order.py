@@ -27,6 +27,10 @@ ROW = "row"
 """The column with the number of a row among all rows of the archive, in the order of the passes."""
 
 
+CHUNKS_MAX = 16
+"""Chunks of columns from which on a copy in one chunk takes less time than what each chunk adds."""
+
+
 @dataclass(frozen=True, slots=True)
 class PassLabels:
     """The labels of the events of passes, the further columns that the events have, and their observer."""
@@ -82,7 +86,9 @@ def _labelled(
     fields = {*keep, *labels.labels.fields, *([] if options.as_of is None else ["time"])}
     fields.update(() if labels.observer is None else labels.observer.columns)
     with reading(one_pass.parts):
-        events = until(one_pass.frame.select(*fields), options.as_of).collect(engine="streaming").rechunk()
+        events = until(one_pass.frame.select(*fields), options.as_of).collect(engine="streaming")
+    if events.n_chunks() > CHUNKS_MAX:
+        events = events.rechunk()
     if len(events) != len(occurrences):
         raise changed(one_pass.parts[0])
     if labels.observer is not None:

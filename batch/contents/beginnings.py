@@ -43,8 +43,11 @@ class Beginnings:
     def add(self, rows: pl.DataFrame) -> None:
         """Add the contents of the first rows of a pass, which have a tool, a kind and some `TEXT_FIELDS`."""
         names = [name for name in TEXT_FIELDS if name in rows.columns]
-        texts = rows.head(PROBED_ROWS).select(pl.col("tool", "kind", *names).cast(pl.String))
-        few = texts.group_by("tool", "kind", maintain_order=True).head(PROBED_CONTENTS)
+        first = rows.head(PROBED_ROWS)
+        # Numbers of rows: the texts of all rows would be put in lists.
+        numbered = first.select("tool", "kind").with_row_index("row")
+        places = numbered.group_by("tool", "kind", maintain_order=True).head(PROBED_CONTENTS)["row"]
+        few = first[places].select(pl.col("tool", "kind", *names).cast(pl.String))
         for (tool, kind), group in few.group_by("tool", "kind", maintain_order=True):
             found = self._documents.setdefault((tool, kind), {})
             for name in names:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -12,8 +12,9 @@ import polars as pl
 from ...rules.labels.guarded import LabelPlan
 from ...rules.model.predicate import Predicate
 from ...schemas.event import Kind
+from ...schemas.frames.events import EVENT_SCHEMA
 from .beginnings import CONTENT_FIELDS
-from .conditions import Allowed, Context
+from .conditions import Context
 
 CONTENTS_READ = 200
 """Contents with the least hashes that are read for the paths and values that a message suggests."""
@@ -128,7 +129,7 @@ class Truths:
         answers = list(map(self._plan.predicate, predicates))
         flags = [flag for answer in answers for flag in ((~answer).any(), answer.any())]
         self._flags = [flag.alias(str(number)) for number, flag in enumerate(flags)]
-        self._is_inside = [pl.col("kind") != Kind.END.value, *_filters(context)]
+        self._is_inside = [pl.col("kind") != Kind.END.value, *inside(context)]
         self._fields = sorted(self._plan.fields)
         self.columns: Sequence[str] = (*self._fields, "tool", "kind")
 
@@ -151,7 +152,7 @@ class ContentSample:
         assert name in CONTENT_FIELDS, f"{name} has no contents"
         self.columns: Sequence[str] = (name, *PLACE, "tool", "kind")
         self._name = name
-        self._filters = [pl.col(name).is_not_null(), *_filters(context)]
+        self._filters = [pl.col(name).is_not_null(), *inside(context)]
         self._least: list[tuple[int, str]] = []
 
     @property
@@ -172,9 +173,14 @@ class ContentSample:
         self._least = sorted([*self._least, *found])[:CONTENTS_READ]
 
 
-def _filters(context: Context) -> Iterator[pl.Expr]:
-    """Yield the conditions of the events of a context."""
-    pairs: tuple[tuple[str, Allowed], ...] = (("tool", context.tools), ("kind", context.kinds))
-    for column, values in pairs:
-        if values is not None:
-            yield pl.col(column).cast(pl.String).is_in(sorted(values))
+def inside(context: Context) -> list[pl.Expr]:
+    """Return the conditions of the events of a context."""
+    found: list[pl.Expr] = []
+    if context.kinds is not None:
+        # As numbers: the texts of an enumeration would be made of all rows.
+        named = sorted(kind.value for kind in Kind if kind.value in context.kinds)
+        kinds = pl.Series(named, dtype=EVENT_SCHEMA["kind"])
+        found.append(pl.col("kind").is_in(kinds.implode()))
+    if context.tools is not None:
+        found.append(pl.col("tool").cast(pl.String).is_in(sorted(context.tools)))
+    return found

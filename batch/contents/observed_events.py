@@ -12,7 +12,16 @@ import polars as pl
 from .asked import Asked, Probe, Search, with_others
 from .beginnings import CONTENT_FIELDS, PROBED_PASSES, TEXT_FIELDS, Beginnings
 from .conditions import Context
-from .facts import PLACE, ContentSample, EventFact, FailureCounts, NameCounts, ToolCounts, Truths
+from .facts import (
+    PLACE,
+    ContentSample,
+    EventFact,
+    FailureCounts,
+    NameCounts,
+    ToolCounts,
+    Truths,
+    inside,
+)
 from .needs import field_of
 
 SampleKey = tuple[Context, str]
@@ -55,17 +64,18 @@ class ObservedEvents:
         """Add the events of a pass, which have `columns`."""
         for fact in self._counts:
             _gather(fact, events)
+        masks = dict[Context, pl.Series]()
         if self._asked.searches and self._passes < PROBED_PASSES:
             self.beginnings.add(events)
             self._lacking = [each for each in self._lacking if not each.is_in(self.beginnings)]
             self._follow(self._pending)
-        for _, truths in self._truths.values():
-            _gather(truths, events)
+        for context, (_, truths) in self._truths.items():
+            _gather_inside(context, truths, events, masks)
         self._passes += 1
         if self._passes == PROBED_PASSES:
             self._lacking = self._asked.suspects(self._lacking, self.beginnings)
         self._follow(self._pending)
-        self._sample(events)
+        self._sample(events, masks)
 
     def truths(self, probe: Probe) -> set[bool] | None:
         """Return the truth values of a probe's condition in its context, None if they were not observed.
@@ -108,20 +118,31 @@ class ObservedEvents:
         self._seen = {key: seen for key, seen in self._seen.items() if True in seen}
         self._seen.update(each for pairs in followed for each in pairs)
 
-    def _sample(self, events: pl.DataFrame) -> None:
+    def _sample(self, events: pl.DataFrame, masks: dict[Context, pl.Series]) -> None:
         """Add to the samples of contents that messages on these searches may need."""
         pending = self._pending
         keys = {(each.context, name) for each in pending for name in CONTENT_FIELDS if name in events.columns}
         if self._passes > 1:
             keys &= self._samples.keys()
         self._samples = {key: self._samples.get(key) or ContentSample(*key) for key in keys}
-        for fact in self._samples.values():
-            _gather(fact, events)
+        for (context, _), fact in self._samples.items():
+            _gather_inside(context, fact, events, masks)
 
 
 def _gather(fact: EventFact, events: pl.DataFrame) -> None:
     """Add the events of a pass to a fact."""
     fact.add(fact.query(events.lazy()).collect())
+
+
+def _gather_inside(
+    context: Context, fact: EventFact, events: pl.DataFrame, masks: dict[Context, pl.Series]
+) -> None:
+    """Add the events of a context to a fact about it; `masks` have the events of contexts so far."""
+    conditions = inside(context)
+    if conditions and context not in masks:
+        masks[context] = events.select(pl.all_horizontal(conditions).fill_null(False)).to_series()
+    columns = events.select(*dict.fromkeys(fact.columns))
+    _gather(fact, columns.filter(masks[context]) if conditions else columns)
 
 
 def _key(probe: Probe) -> str:

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from ...rules.engine import kernel, kernel_loop
 from ...rules.engine.judge import CompiledRules, Judged
 from ...rules.engine.letters import LabelWords
+from ...rules.engine.records import TIME_TEXT
 from ...rules.model.arrays import I32, I64
 from ...rules.model.digest import rule_content, slice_key_content
 from ...rules.model.machine import Machine
 from ...rules.model.rule import Rule, SliceKey
-from ...schemas.time import rfc3339
 from .canonical_json import canonical_line_of_integers
 from .sorted_lines import SortedLines
 
@@ -191,23 +191,22 @@ def session_lines(
     columns = [events.seqs, events.ids, words.numbers.tolist(), *(column.numbers for column in keys)]
     begins = judged.sessions.bounds[slots]
     ids = judged.column("session_id", begins).to_list()
-    occurrences = judged.column("occurrence", begins).to_physical().to_list()
+    occurrences = judged.column("occurrence", begins).dt.strftime(TIME_TEXT).to_list()
     is_closed = (~judged.sessions.open[slots] & ~events.is_cut).tolist()
     codes = judged.codes[events.places[words.firsts]].tolist()
     for at, slot in enumerate(slots.tolist()):
         part = slice(int(events.bounds[at]), int(events.bounds[at + 1]))
-        occurrence = rfc3339(occurrences[at])
         content: dict[str, Any] = {
             "kind": "session",
             "session_id": ids[at],
-            "occurrence": occurrence,
+            "occurrence": occurrences[at],
             "rule_set": rule_set,
             "closed": is_closed[at],
             "words": [texts[code] for code in codes[words.of(at)]],
             "values": [column.values(at) for column in keys],
             "events": list(zip(*(column[part] for column in columns), strict=True)),
         }
-        place = SessionPlace(ids[at], occurrence, events.seqs[part.start], int(verdicts[slot]))
+        place = SessionPlace(ids[at], occurrences[at], events.seqs[part.start], int(verdicts[slot]))
         yield place, canonical_line_of_integers(content)
 
 

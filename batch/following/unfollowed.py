@@ -1,4 +1,4 @@
-"""The events of a live archive whose risks by a chain were not computed when they were judged."""
+"""The events of a live archive by the chain that followed them when they were judged."""
 
 from __future__ import annotations
 
@@ -45,3 +45,19 @@ def unfollowed_events(parts: Sequence[SourceFile], chain: str, as_of: int | None
         events += len(found)
         sessions = pl.concat([sessions, found.hash_rows().unique()]).unique()
     return UnfollowedEvents(events, len(sessions))
+
+
+def events_by_chain(parts: Sequence[SourceFile], as_of: int | None) -> dict[str | None, int]:
+    """Return the events up to `as_of` by the digest of the chain that followed them live, repeats too.
+
+    None stands for no chain. Nothing is read where no file names one. Raises SourceError with the name of a
+    damaged file.
+    """
+    found: dict[str | None, int] = {}
+    for one_pass in passes(parts, {CHAIN_COLUMN: pl.String()}) if names_chains(parts) else ():
+        events = until(one_pass.frame, as_of).filter(pl.col("kind") != Kind.END.value)
+        with reading(one_pass.parts):
+            rows = events.group_by(CHAIN_COLUMN).len().collect(engine="streaming").rows()
+        for chain, count in rows:
+            found[chain] = found.get(chain, 0) + count
+    return found

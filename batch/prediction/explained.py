@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...predict.chain.contexts import END, START
+from ...predict.chain.contexts import END, START, UNSEEN
 from ...predict.chain.learned import Counted
 from ...predict.chain.over_archive import OverArchive, over_archive
 from ...predict.estimation.expectation import NextSymbolChain
@@ -16,7 +16,8 @@ from ...predict.explaining.explanation import ExplainedPath, RiskExplanation
 from ...predict.explaining.real_sessions import session_along
 from ...predict.explaining.rises import RiskRise, risk_rises
 from ...predict.explaining.rule_graph import explained_chain
-from ...predict.risk.rule_risks import risk_table
+from ...predict.risk.rule_risks import risks_at, unseen_shares, with_unseen
+from ...predict.risk.solve import RiskSolver
 from ...rules.model.arrays import F64, I64, Mask
 
 
@@ -24,7 +25,8 @@ from ...rules.model.arrays import F64, I64, Mask
 class PlaceRisk:
     """The risk after the event `at` of a sequence, counted from 1; 0 is before any event.
 
-    `risk` is None where the rule stopped, and where the chain lacks the event's symbol.
+    After a symbol that the chain lacks (`UNSEEN`) it is that of the state alone. It is None where the rule
+    stopped, and where the chain lacks the state or the agent.
     """
 
     at: int
@@ -66,11 +68,13 @@ class ExplainedRisk:
 class ExplainedRule:
     """One rule over an archive, to be explained in a session of it.
 
-    `risks` are those of the contexts of `over` within `within` events, the unknown context last.
+    `risks` are those of the contexts of `over` within `within` events, also of those after symbols that the
+    chain lacks, which have the distribution `unseen` of the next symbol by [row, next].
     """
 
     over: OverArchive
     chain: NextSymbolChain
+    unseen: F64
     risks: F64
     within: int | None
 
@@ -82,9 +86,9 @@ class ExplainedRule:
         self, sequence: SequenceRisks, at: int, paths: int, ids: Sequence[str] | None
     ) -> ExplainedRisk:
         """Return the explanation after an event that has a risk; `ids` are those of all sessions."""
-        contexts, context = self.over.counted.contexts, sequence.contexts[at]
-        start = tuple(int(each[context]) for each in (contexts.agents, contexts.symbols, contexts.states))
-        rule = explained_chain(self.over.counted, self.chain, (start[0], start[1], start[2]), self.within)
+        context = sequence.contexts[at]
+        start = self.over.context(context)
+        rule = explained_chain(self.over.counted, self.chain, start, self.within, self.unseen)
         explanation = rule.explain(0, paths)
         found = [
             None if ids is None else _session_along(self.over, context, path, ids)
@@ -94,13 +98,21 @@ class ExplainedRule:
 
 
 def session_rule(
-    chain: Counted, estimate: NestedEstimate, archive: Counted, within: int | None
+    chain: Counted,
+    estimate: NestedEstimate,
+    unseen: NestedEstimate,
+    archive: Counted,
+    within: int | None,
 ) -> ExplainedRule:
-    """Return a rule of a chain over an archive."""
+    """Return a rule of a chain over an archive; `unseen` is the estimate after unknown symbols."""
     over = over_archive(chain, archive)
-    follows = NextSymbolChain(over.counted, estimate)
-    table = risk_table(over.counted, follows, (within,))
-    return ExplainedRule(over, follows, over.with_unknown(table.values)[:, 0], within)
+    follows, shares = NextSymbolChain(over.counted, estimate), unseen_shares(over.counted, unseen)
+    solver = RiskSolver(over.counted, follows)
+    values, before = solver.each_within((within,))[within]
+    table = [with_unseen(shares, values, solver.gains(before))]
+    known = risks_at(over.counted, table, over.counted.contexts)
+    risks = over.with_unknown(known, risks_at(over.counted, table, over.after_unseen))
+    return ExplainedRule(over, follows, shares, risks[:, 0], within)
 
 
 def sequence_risks(over: OverArchive, risks: F64, session: int) -> Iterator[SequenceRisks]:
@@ -121,15 +133,15 @@ def _sequences(over: OverArchive, session: int) -> list[int]:
 
 def _places(over: OverArchive, places: I64, risks: F64, violated: Sequence[bool]) -> Iterator[PlaceRisk]:
     counted = over.counted
-    names = (*counted.symbols.symbols, START)
+    names = (*counted.symbols.symbols, START, UNSEEN)
     for at, (place, risk) in enumerate(zip(places.tolist(), risks.tolist(), strict=True)):
         context = int(counted.walks.contexts[place])
-        if context >= over.unknown:
-            yield PlaceRisk(at, "unseen", "", violated[at], None)
+        if context == over.unknown:
+            yield PlaceRisk(at, UNSEEN, "", violated[at], None)
             continue
-        residual = counted.steps.residuals[int(counted.contexts.states[context])]
-        symbol = names[int(counted.contexts.symbols[context])]
-        yield PlaceRisk(at, symbol, residual, violated[at], None if np.isnan(risk) else risk)
+        _, symbol, row = over.context(context)
+        residual = counted.steps.residuals[row]
+        yield PlaceRisk(at, names[symbol], residual, violated[at], None if np.isnan(risk) else risk)
 
 
 def _session_along(over: OverArchive, context: int, path: ExplainedPath, ids: Sequence[str]) -> str | None:

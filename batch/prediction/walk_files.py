@@ -25,14 +25,16 @@ class WalkFiles:
         if len(part.lengths):
             number = self.counts.get(rule, 0)
             self.counts[rule] = number + 1
-            arrays = {name: getattr(part, name) for name in _ARRAYS}
-            np.savez(self._path(rule, number), **arrays)
+            # An archive of arrays would have a checksum of each.
+            with self._path(rule, number).open("wb") as out:
+                for name in _ARRAYS:
+                    np.save(out, getattr(part, name))
 
     def parts(self, rule: int) -> Iterator[WalkPart]:
         """Read the parts of a rule in the order in which they were written."""
         for number in range(self.counts.get(rule, 0)):
-            with np.load(self._path(rule, number)) as arrays:
-                yield WalkPart(**{name: arrays[name] for name in _ARRAYS})
+            with self._path(rule, number).open("rb") as arrays:
+                yield WalkPart(**{name: np.load(arrays) for name in _ARRAYS})
 
     def _path(self, rule: int, number: int) -> Path:
-        return self.folder / f"walks-{rule:05d}-{number:06d}.npz"
+        return self.folder / f"walks-{rule:05d}-{number:06d}.npy"

@@ -7,6 +7,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from io import BytesIO
 from itertools import groupby
 from typing import Any
 
@@ -17,6 +18,7 @@ from ...schemas.event import Content
 from ...schemas.frames.events import EVENT_SCHEMA, REQUIRED, TIME
 from ...schemas.time import EVENT_TIME_MIN, NS_MAX
 from .discover import REJECTS_LISTED_MAX, Population, Reject, SourceFile
+from .joined_files import are_small, joined
 from .parquet_footer import FOOTERS_CACHED_MAX, TIMES, FileSchema, Footer, footer_of
 
 _DEFAULTS: dict[str, Any] = {"late": False, "history": False, "nested": False, "content": Content.CAPTURED}
@@ -150,11 +152,19 @@ def scan_slices(
     frames: list[pl.LazyFrame] = []
     # Whole files that are read alike share a scan: to plan one takes longer than to read a small file.
     for (columns, cut), group in groupby(slices, key=read_alike):
-        paths = [found.part.path for found in group]
+        parts = [found.part for found in group]
+        image = _joined(parts) if cut is None and path_column is None else None
+        paths = [part.path for part in parts] if image is None else image
         rows = pl.scan_parquet(paths, hive_partitioning=False, include_file_paths=path_column)
         sliced = rows if cut is None else rows.slice(cut.first, cut.rows)
         frames.append(columns.valid(sliced, *([] if path_column is None else [path_column])))
     return pl.concat(frames)
+
+
+def _joined(parts: Sequence[SourceFile]) -> BytesIO | None:
+    """Return small files as one file in memory, None where that is impossible or takes longer."""
+    small = are_small([footer(part).size for part in parts])
+    return joined([part.path for part in parts]) if small else None
 
 
 def reject_rows(part: SourceFile, population: Population) -> None:

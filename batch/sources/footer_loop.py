@@ -31,8 +31,8 @@ UNKNOWN_LEAST = EVENT_TIME_MIN - 1
 TYPE, HAS_STATISTICS, NULL_COUNT, HAS_MIN, MIN, HAS_MAX, MAX, IS_OLD = range(8)
 """The numbers of a column in one row group."""
 
-_STOP, _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET = range(11)
-_STRUCT = 12
+STOP, _TRUE, _FALSE, _BYTE, _I16, _I32, I64, _DOUBLE, _BINARY, LIST, _SET = range(11)
+STRUCT = 12
 """Kinds of values in the compact protocol."""
 _INT32, _INT64, _INT96 = 1, 2, 3
 """Types of columns."""
@@ -49,16 +49,16 @@ def read_footer(data: Any, facts: Any, columns: Any, group: Any) -> Any:
     at, end, field, count = 0, data.shape[0], 0, 0
     facts[:] = ODD
     while at >= 0:
-        kind, field, at = _header(data, at, end, field)
-        if at < 0 or kind == _STOP:
+        kind, field, at = field_header(data, at, end, field)
+        if at < 0 or kind == STOP:
             break
-        if field == 3 and kind == _I64:
-            facts[ROWS], at = _number(data, at, end)
-        elif field == 4 and kind == _LIST:
+        if field == 3 and kind == I64:
+            facts[ROWS], at = signed_number(data, at, end)
+        elif field == 4 and kind == LIST:
             count, at = _groups(data, at, end, facts, columns, group)
             facts[TAIL] = at
         else:
-            at = _after(data, at, end, kind)
+            at = place_after(data, at, end, kind)
             if field == 2:
                 facts[SCHEMA_END] = at
     is_whole = at == end and facts[ROWS] >= 0 and 0 < facts[SCHEMA_END] < facts[TAIL] and count > 0
@@ -68,11 +68,11 @@ def read_footer(data: Any, facts: Any, columns: Any, group: Any) -> Any:
 @compiled
 def _groups(data: Any, at: Any, end: Any, facts: Any, columns: Any, group: Any) -> Any:
     """Read the list of row groups; return the number of columns, and the place after the list."""
-    length, kind, at = _list_header(data, at, end)
+    length, kind, at = list_header(data, at, end)
     facts[SIZE] = 0
     columns[:, :] = 0
     count = -1
-    if kind != _STRUCT and length > 0:
+    if kind != STRUCT and length > 0:
         return 0, ODD
     for _ in range(length):
         count, at = _group(data, at, end, facts, columns, group, count)
@@ -86,22 +86,22 @@ def _group(data: Any, at: Any, end: Any, facts: Any, columns: Any, group: Any, c
     """Read a row group and add its numbers; return the number of its columns, and the place after it."""
     field, rows, found = 0, -1, -1
     while at >= 0:
-        kind, field, at = _header(data, at, end, field)
-        if at < 0 or kind == _STOP:
+        kind, field, at = field_header(data, at, end, field)
+        if at < 0 or kind == STOP:
             break
-        if field == 1 and kind == _LIST:
-            found, each, at = _list_header(data, at, end)
-            if each != _STRUCT or found > COLUMNS_MAX or (count >= 0 and found != count):
+        if field == 1 and kind == LIST:
+            found, each, at = list_header(data, at, end)
+            if each != STRUCT or found > COLUMNS_MAX or (count >= 0 and found != count):
                 return 0, ODD
             for column in range(found):
                 at = _chunk(data, at, end, group[column]) if at >= 0 else at
-        elif field == 2 and kind == _I64:
-            size, at = _number(data, at, end)
+        elif field == 2 and kind == I64:
+            size, at = signed_number(data, at, end)
             facts[SIZE] += size
-        elif field == 3 and kind == _I64:
-            rows, at = _number(data, at, end)
+        elif field == 3 and kind == I64:
+            rows, at = signed_number(data, at, end)
         else:
-            at = _after(data, at, end, kind)
+            at = place_after(data, at, end, kind)
     if at < 0 or rows < 0 or found < 0:
         return 0, ODD
     for column in range(found):
@@ -143,16 +143,16 @@ def _chunk(data: Any, at: Any, end: Any, chunk: Any) -> Any:
     chunk[NULL_COUNT] = ODD
     field = 0
     while at >= 0:
-        kind, field, at = _header(data, at, end, field)
-        if at < 0 or kind == _STOP:
+        kind, field, at = field_header(data, at, end, field)
+        if at < 0 or kind == STOP:
             return at
-        if field == 3 and kind == _STRUCT:
+        if field == 3 and kind == STRUCT:
             at = _column(data, at, end, chunk)
         elif field == 1 or field >= 8:
             # Another file, or encryption.
             return ODD
         else:
-            at = _after(data, at, end, kind)
+            at = place_after(data, at, end, kind)
     return ODD
 
 
@@ -161,15 +161,15 @@ def _column(data: Any, at: Any, end: Any, chunk: Any) -> Any:
     """Read the description of a column in a row group, and return the place after it."""
     field = 0
     while at >= 0:
-        kind, field, at = _header(data, at, end, field)
-        if at < 0 or kind == _STOP:
+        kind, field, at = field_header(data, at, end, field)
+        if at < 0 or kind == STOP:
             return at
         if field == 1 and kind == _I32:
-            chunk[TYPE], at = _number(data, at, end)
-        elif field == 12 and kind == _STRUCT:
+            chunk[TYPE], at = signed_number(data, at, end)
+        elif field == 12 and kind == STRUCT:
             at = _statistics(data, at, end, chunk)
         else:
-            at = _after(data, at, end, kind)
+            at = place_after(data, at, end, kind)
     return ODD
 
 
@@ -179,11 +179,11 @@ def _statistics(data: Any, at: Any, end: Any, chunk: Any) -> Any:
     chunk[HAS_STATISTICS] = 1
     field = 0
     while at >= 0:
-        kind, field, at = _header(data, at, end, field)
-        if at < 0 or kind == _STOP:
+        kind, field, at = field_header(data, at, end, field)
+        if at < 0 or kind == STOP:
             return at
-        if field == 3 and kind == _I64:
-            chunk[NULL_COUNT], at = _number(data, at, end)
+        if field == 3 and kind == I64:
+            chunk[NULL_COUNT], at = signed_number(data, at, end)
         elif field == 5 and kind == _BINARY:
             chunk[HAS_MAX] = 1
             chunk[MAX], at = _value(data, at, end, chunk[TYPE])
@@ -192,7 +192,7 @@ def _statistics(data: Any, at: Any, end: Any, chunk: Any) -> Any:
             chunk[MIN], at = _value(data, at, end, chunk[TYPE])
         else:
             chunk[IS_OLD] |= field == 1 or field == 2
-            at = _after(data, at, end, kind)
+            at = place_after(data, at, end, kind)
     return ODD
 
 
@@ -213,7 +213,7 @@ def _value(data: Any, at: Any, end: Any, kind: Any) -> Any:
 
 
 @compiled
-def _after(data: Any, at: Any, end: Any, kind: Any) -> Any:
+def place_after(data: Any, at: Any, end: Any, kind: Any) -> Any:
     """Return the place after a value of that kind."""
     return _passed(data, at, end, kind, 0)
 
@@ -227,7 +227,7 @@ def _passed(data: Any, at: Any, end: Any, kind: Any, depth: Any) -> Any:
         return at
     if kind == _BYTE:
         return at + 1 if at < end else ODD
-    if kind in (_I16, _I32, _I64):
+    if kind in (_I16, _I32, I64):
         _, at = _varint(data, at, end)
         return at
     if kind == _DOUBLE:
@@ -235,41 +235,41 @@ def _passed(data: Any, at: Any, end: Any, kind: Any, depth: Any) -> Any:
     if kind == _BINARY:
         length, at = _varint(data, at, end)
         return at + length if at >= 0 and length <= end - at else ODD
-    if kind in (_LIST, _SET):
-        length, each, at = _list_header(data, at, end)
+    if kind in (LIST, _SET):
+        length, each, at = list_header(data, at, end)
         for _ in range(length):
             if at < 0:
                 return ODD
             at = at + 1 if each in (_TRUE, _FALSE) else _passed(data, at, end, each, depth + 1)
         return at if at <= end else ODD
-    if kind != _STRUCT:
+    if kind != STRUCT:
         return ODD
     field = 0
     while at >= 0:
-        inner, field, at = _header(data, at, end, field)
-        if at < 0 or inner == _STOP:
+        inner, field, at = field_header(data, at, end, field)
+        if at < 0 or inner == STOP:
             return at
         at = _passed(data, at, end, inner, depth + 1)
     return ODD
 
 
 @compiled
-def _header(data: Any, at: Any, end: Any, field: Any) -> Any:
+def field_header(data: Any, at: Any, end: Any, field: Any) -> Any:
     """Return the kind of the next field of a structure, its number, and the place of its value."""
     if at >= end:
         return 0, 0, ODD
     byte = np.int64(data[at])
     at += 1
-    if byte == _STOP:
+    if byte == STOP:
         return 0, 0, at
     if byte >> 4:
         return byte & 15, field + (byte >> 4), at
-    found, at = _number(data, at, end)
+    found, at = signed_number(data, at, end)
     return byte & 15, found, at
 
 
 @compiled
-def _list_header(data: Any, at: Any, end: Any) -> Any:
+def list_header(data: Any, at: Any, end: Any) -> Any:
     """Return the length of a list, the kind of its elements, and the place of the first."""
     if at < 0 or at >= end:
         return 0, 0, ODD
@@ -283,7 +283,7 @@ def _list_header(data: Any, at: Any, end: Any) -> Any:
 
 
 @compiled
-def _number(data: Any, at: Any, end: Any) -> Any:
+def signed_number(data: Any, at: Any, end: Any) -> Any:
     """Return the signed number at a place, and the place after it."""
     value, at = _varint(data, at, end)
     return (value >> 1) ^ -(value & 1), at

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from ...archive.error import SourceError
+from ...archive.writer import CHAIN_COLUMN
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, Judged, compile_rule_set, judge
 from ...rules.engine.records import RecordKey, record_line, records
 from ...rules.engine.sessions import Clock, in_order, occurrences_of
@@ -25,6 +26,7 @@ from ...schemas.time import NS, rfc3339
 from ..audit.audit import judged_batches
 from ..audit.summary import first_named
 from ..evidence.sorted_lines import SortedLines
+from ..following.unfollowed import names_chains
 from ..prepare import spill
 from ..prepare.buckets import until
 from ..prepare.options import AuditOptions
@@ -61,8 +63,9 @@ class SessionView:
     """One session: its occurrences, and its events in judged order.
 
     `events` are rows of the event frame, without `end` rows, with times as text and `spans`: those that claim
-    the event, first the one that the fields are from. `dropped` are the dropped claims, if requested. With
-    `was_judged` the source has events that were judged before, without the claims dropped at that time.
+    the event, first the one that the fields are from. They have `chain` where the source names the chains
+    that followed it live. `dropped` are the dropped claims, if requested. With `was_judged` the source has
+    events that were judged before, without the claims dropped at that time.
     """
 
     occurrences: tuple[SessionLine, ...]
@@ -240,8 +243,9 @@ def _occurrence_of(found: tuple[RecordKey, bytes]) -> tuple[str, str]:
 
 def _read(session_ids: Set[str], parts: Sequence[SourceFile], as_of: int | None) -> tuple[pl.DataFrame, int]:
     """Return the rows of some sessions, and the latest time of all sessions."""
-    found, latest = [pl.DataFrame(schema=EVENT_SCHEMA)], 0
-    for one_pass in spill.passes(parts):
+    more = {CHAIN_COLUMN: pl.String()} if names_chains(parts) else {}
+    found, latest = [pl.DataFrame(schema={**EVENT_SCHEMA, **more})], 0
+    for one_pass in spill.passes(parts, more):
         wanted = pl.col("session_id").is_in(sorted(session_ids))
         events = until(one_pass.frame.filter(wanted), as_of)
         times = until(one_pass.frame.select(pl.col("time")), as_of).max()

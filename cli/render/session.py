@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -68,6 +69,8 @@ def print_session(view: SessionView) -> None:
     for line in view.occurrences:
         console.print(_brief(line))
         events = [event for event, _ in zip(rest, range(line.events), strict=False)]
+        for chains in _chains(events):
+            console.print(chains)
         for start in range(0, len(events), ROWS_AT_ONCE):
             block = events[start : start + ROWS_AT_ONCE]
             has_times = console.width >= WIDE and not line.occurrence.startswith(UNDATED)
@@ -90,6 +93,17 @@ def brief(session_id: str, occurrence: str, events: int, agent: str | None, *, c
     by = f"  {clean(agent, NAME_WIDTH)}" if agent else ""
     about = f"  {_second(occurrence)}  {count}  {state}{by}"
     return Text.assemble((clean(session_id, NAME_WIDTH), "bold"), about)
+
+
+def _chains(events: Sequence[Mapping[str, Any]]) -> Iterator[Text]:
+    """Yield a line with the learned chains that followed the events live, where the archive names any."""
+    counts = Counter(event["chain"] for event in events if "chain" in event)
+    if not counts:
+        return
+    none = counts.pop(None, 0)
+    counted = [f"chain {clean(chain, NAME_WIDTH)} followed {count:,}" for chain, count in counts.items()]
+    counted += [f"no chain followed {none:,}"] if none else []
+    yield Text(f"  live, {', '.join(counted)} of {len(events):,} events", style="dim")
 
 
 def _grid(

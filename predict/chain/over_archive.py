@@ -45,6 +45,13 @@ class OverArchive:
             after_unseen = np.full((len(self.after_unseen), *values.shape[1:]), np.nan)
         return np.concatenate([values, np.full((1, *values.shape[1:]), np.nan), after_unseen])
 
+    def context(self, number: int) -> tuple[int, int, int]:
+        """Return agent, symbol and row of a context, or after a symbol that the chain lacks."""
+        contexts, place = self.counted.contexts, number
+        if number > self.unknown:
+            contexts, place = self.after_unseen, number - self.unknown - 1
+        return int(contexts.agents[place]), int(contexts.symbols[place]), int(contexts.states[place])
+
     def padded(self, numbers: I32, filler: int) -> I32:
         """Return the numbers of contexts with the filler for every further number."""
         return np.append(numbers, np.full(1 + len(self.after_unseen), filler, dtype=numbers.dtype))

@@ -21,12 +21,11 @@ class GroupedCounts:
     _counts: list[I64] = field(default_factory=list["I64"])
     _waiting: int = 0
 
-    def add(self, keys: U64) -> None:
-        """Count each row once."""
-        distinct, counts = grouped(keys, np.ones(len(keys), dtype=np.int64))
-        self._keys.append(distinct)
+    def add(self, keys: U64, counts: I64) -> None:
+        """Add counts, of each key once."""
+        self._keys.append(keys)
         self._counts.append(counts)
-        self._waiting += len(distinct)
+        self._waiting += len(keys)
         if self._waiting > COMPACT_ROWS:
             self.total()
             self._waiting = 0

@@ -41,13 +41,6 @@ class Sequences:
     events: I64
     successors: I32
 
-    def nexts(self) -> I32:
-        """Return the symbol after each place."""
-        following = np.empty_like(self.symbols)
-        following[:-1] = self.symbols[1:]
-        following[self.bounds[1:] - 1] = self.successors
-        return following
-
 
 class SymbolNumbers:
     """Numbers of the symbols of a pack, and the letters that each rule of the pack reads at them."""

@@ -109,6 +109,8 @@ class StepRows:
         self._verdicts: list[list[int]] = [[]]
         self._columns: dict[SymbolLetters, int] = {}
         self._arrays: tuple[I32, U8, U8] | None = None
+        self._set_numbers: dict[frozenset[int], int] = {}
+        self._names: tuple[I32, tuple[str, ...]] = np.empty(0, dtype=np.int32), ()
 
     def columns(self, symbols: Sequence[SymbolLetters]) -> I32:
         """Return the column of each of these letters, after the table has grown to have them."""
@@ -147,14 +149,19 @@ class StepRows:
             verdicts=verdicts[:, columns],
             closings=closings,
             finals=np.array([MachineRun(self._machine, row.states).is_final for row in self.rows]),
-            states=self._states(),
-            memory=self._memory_texts(),
+            states=self.names()[0],
+            memory=self.names()[1],
             residuals=tuple(MachineRun(self._machine, row.states).residual for row in self.rows),
         )
 
     def names(self) -> tuple[I32, tuple[str, ...]]:
         """Return by row the number of its states and the text of its memory, as every table names it."""
-        return self._states(), self._memory_texts()
+        states, memory = self._names
+        new = self.rows[len(memory) :]
+        if new:
+            numbers = np.array([self._set_number(row.states) for row in new], dtype=np.int32)
+            self._names = np.append(states, numbers), (*memory, *map(self._memory_text, new))
+        return self._names
 
     def _grow(self) -> None:
         """Step every row on every column, and the rows that these steps reach likewise."""
@@ -204,22 +211,21 @@ class StepRows:
     def _closing(self, row: RowKey) -> int:
         return _CLOSINGS[MachineRun(self._machine, row.states).closing] if row.begun else OPEN_CLOSING
 
-    def _memory_texts(self) -> tuple[str, ...]:
-        return tuple(self._memory_text(row) for row in self.rows)
-
     def _memory_text(self, row: RowKey) -> str:
         texts = [machine.text(states) for machine, states in zip(self._memory, row.memory, strict=True)]
         begun = self.rows[0].begun or not row.begun
         return ",".join(text for text in ("" if begun else "+own", *texts) if text)
 
-    def _states(self) -> I32:
-        """Return the number of each row's states, which depends on nothing but them."""
-        count = len(self._machine.next)
-        numbers = {row.states: set_number(row.states, count) for row in self.rows}
-        assert len(set(numbers.values())) == len(numbers), (
-            f"two sets of states of {self._where} share a number"
-        )
-        return np.array([numbers[row.states] for row in self.rows], dtype=np.int32)
+    def _set_number(self, states: frozenset[int]) -> int:
+        """Return the number of states, which depends on nothing but them."""
+        found = self._set_numbers.get(states)
+        if found is None:
+            found = set_number(states, len(self._machine.next))
+            assert found not in self._set_numbers.values(), (
+                f"two sets of states of {self._where} share a number"
+            )
+            self._set_numbers[states] = found
+        return found
 
 
 def set_number(states: frozenset[int], count: int) -> int:

@@ -6,19 +6,21 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
-from ...rules.model.arrays import I32, I64
+from ...rules.model.arrays import I32, I64, U64
 from ..chain.learned import Counted
-from .grouped import GroupedCounts, packed
+from .grouped import GroupedCounts
 from .labelled_sessions import LabelledSessions
 from .numbering import RuleTally, counted_rule
-from .sequence_loop import NO_SYMBOL
 from .sequences import Sequences, SymbolNumbers, sequences
 from .split import Split
 from .step_rows import StepRows
+from .transition_loop import count_transitions
 from .walk_parts import WalkMemory, WalkPart, WalkStore
 from .watched_rules import WatchedRules
 
 HELD_OUT = -1
+DISTINCT = 1 << 12
+"""Distinct transitions of one rule in some sequences, for which there is room at first."""
 
 
 class ChainTally:
@@ -38,10 +40,11 @@ class ChainTally:
         self._uses: list[dict[int, int]] = [{} for _ in watched.rules]
         self._agents: dict[str, int] = {}
         self._ids: list[str] = []
+        self._distinct = DISTINCT
 
     def add(self, bucket: LabelledSessions) -> None:
         """Add the counted sessions of a bucket."""
-        folds = np.array([self.split.of(name) for name in bucket.ids], dtype=np.int32)
+        folds = np.array(self.split.folds(bucket.ids), dtype=np.int32)
         agents = np.array(
             [
                 self._agents.setdefault(name, len(self._agents)) if is_counted else 0
@@ -100,19 +103,21 @@ class ChainTally:
 
     def _count(self, rule: int, found: Sequences, folds: I32, agents: I32) -> None:
         """Count the symbols, and the transitions in sessions that the chain learns from."""
-        lengths, following = np.diff(found.bounds), found.nexts()
+        fold = folds[found.slots]
+        heads = np.where(fold == HELD_OUT, -1, agents[found.slots].astype(np.int64) * 8 + fold)
+        texts = self._symbols[self.watched.rules[rule].pack].texts
+        arrays = found.symbols, found.rows, found.bounds, found.successors
+        while True:
+            times = np.zeros(2 * len(texts), dtype=np.int64)
+            keys, counts, table = _room(self._distinct)
+            distinct = count_transitions(arrays, heads, times, (keys, counts, table))
+            if distinct >= 0:
+                break
+            self._distinct *= 4
         uses = self._uses[rule]
-        times = np.bincount(following[following >= 0])
         for number in np.flatnonzero(times).tolist():
             uses[number] = uses.get(number, 0) + int(times[number])
-        fold = folds[found.slots]
-        learned = np.repeat(fold != HELD_OUT, lengths)
-        places = np.flatnonzero(learned & (following != NO_SYMBOL))
-        head = np.repeat(agents[found.slots] * 8 + fold, lengths)
-        keys = np.empty((len(places), 2), dtype=np.uint64)
-        keys[:, 0] = packed(head[places], found.rows[places])
-        keys[:, 1] = packed(found.symbols[places], following[places])
-        self._counts[rule].add(keys)
+        self._counts[rule].add(keys[:distinct].copy(), counts[:distinct].copy())
 
     def _walk(self, rule: int, found: Sequences, folds: I32, agents: I32, sessions: I32) -> None:
         """Store the walks of the sessions held out, of all where none are."""
@@ -133,3 +138,12 @@ class ChainTally:
                 endings=found.endings[chosen],
             ),
         )
+
+
+def _room(size: int) -> tuple[U64, I64, I32]:
+    """Return arrays for so many distinct transitions, as `count_transitions` fills them."""
+    return (
+        np.empty((size, 2), dtype=np.uint64),
+        np.empty(size, dtype=np.int64),
+        np.full(4 * size, -1, dtype=np.int32),
+    )

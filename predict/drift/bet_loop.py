@@ -1,109 +1,39 @@
-"""The compiled loop that bets on the events of sessions, step by step as `follow_loop` has them.
-
-It is a loop of its own, which steps the sequences once more: both together take five times as long, since the
-arrays of the tuples are then counted as references at each step.
-"""
+"""The compiled loops that bet on events and on closes, for the loops that step the sequences."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
-from ...rules.engine.kernel_loop import UNKNOWN_SLICE, njit
-from ...rules.model.arrays import I32, Mask
-from ..chain.steps import CUT_CLOSING, CUT_STEP, UNMET_CLOSING, VIOLATED_STEP
-from ..counting.sequence_loop import MAY_SKIP_COLUMN, NOT_SEEN, UNJUDGED_COLUMN
+from ...schemas.compiled import compiled
+from ..chain.steps import CUT_CLOSING, UNMET_CLOSING
 from .event_bets import SEQUENCES, TRIALS, VIOLATED
 
 
-class BetMemory(NamedTuple):
-    """The state of the sequences of sessions, as `FollowMemory` has it; it changes.
-
-    `contexts` are the places of their contexts, negative without a risk.
-    """
-
-    rows: I32
-    contexts: I32
-    stopped: Mask
-    cut: Mask
-    born: Mask
-    heads: I32
-    links: I32
-    sizes: I32
-
-
-@njit
-def bet_events(spans: Any, events: Any, tables: Any, slices_max: Any, memory: Any, bets: Any) -> None:
-    """Bet on the events of each session in `spans`; the arguments are those of `follow_events`."""
-    begins, ends = spans
-    codes, over, slices = events
-    columns, own_columns, marks, following, verdicts, places, _ = tables
-    rows, contexts, stopped, cut, born, heads, links, sizes = memory
+@compiled
+def add_bet(event: Any, context: Any, is_violated: Any, weight: Any, bets: Any) -> None:
+    """Bet the shares of so many equal sequences on an event, by their context before it."""
     values, gains, counts = bets
-    sessions = len(begins)
-    for s in range(sessions):
-        for i in range(begins[s], ends[s]):
-            code, x = codes[i], slices[i]
-            column = columns[code]
-            is_seen = column != NOT_SEEN
-            is_cut = is_seen and (x == UNKNOWN_SLICE or marks[column] & UNJUDGED_COLUMN)
-            if cut[s] or over[i] or is_cut:
-                cut[s] = True
-                break
-            if not is_seen:
-                continue
-            run, symbol, is_bet, known = s, 2 * code, heads[s] < 0, sizes[s]
-            if x >= 0:
-                # The events before a later slice were no bets on it.
-                run, symbol, is_bet = sessions + x, symbol + 1, known == 0 or born[x]
-                if not born[x]:
-                    if known == slices_max or marks[column] & MAY_SKIP_COLUMN:
-                        cut[s] = True
-                        break
-                    rows[run], contexts[run], stopped[run] = rows[s], contexts[s], stopped[s]
-                    born[x], links[x], heads[s], sizes[s] = True, heads[s], x, known + 1
-                column = own_columns[code]
-            counts[i, SEQUENCES] = max(known, 1)
-            while run >= 0:
-                row, context = rows[run], contexts[run]
-                verdict = verdicts[row, column]
-                if verdict == CUT_STEP:
-                    stopped[run] = True
-                if not stopped[run]:
-                    if is_bet and context >= 0:
-                        _bet(i, context, verdict == VIOLATED_STEP, values, gains, counts)
-                    row = following[row, column]
-                    rows[run], contexts[run] = row, places[symbol, row]
-                # An event without a value steps the session's own run, and then that of each slice.
-                following_x = heads[s] if run < sessions else links[run - sessions]
-                run, is_bet = -1 if x >= 0 or following_x < 0 else sessions + following_x, True
-
-
-@njit
-def _bet(event: Any, context: Any, is_violated: Any, values: Any, gains: Any, counts: Any) -> None:
-    """Bet a sequence's share on an event, by its context before it."""
     # A verdict against the agent gains wherever there is a bet.
     if values[context, 1, 0]:
         outcome = 1 if is_violated else 0
-        counts[event, TRIALS] += 1
-        counts[event, VIOLATED] += outcome
+        counts[event, TRIALS] += weight
+        counts[event, VIOLATED] += outcome * weight
         for ratio in range(gains.shape[1]):
-            gains[event, ratio] += values[context, outcome, ratio]
+            gains[event, ratio] += weight * values[context, outcome, ratio]
 
 
-@njit
+@compiled
 def bet_on_ends(slots: Any, first: Any, closings: Any, memory: Any, bets: Any) -> None:
     """Bet on the close of each of these sessions; the first has the bet at `first`, the next one the next."""
-    rows, contexts, stopped, cut, _, heads, links, sizes = memory
-    values, gains, counts = bets
-    sessions = len(cut)
+    sessions = len(memory.cut)
     for place in range(len(slots)):
         s, event = slots[place], first + place
-        counts[event, SEQUENCES] = max(sizes[s], 1)
-        x = heads[s]
+        bets.counts[event, SEQUENCES] = max(memory.sizes[s], 1)
+        x = memory.heads[s]
         run = s if x < 0 else sessions + x
-        while run >= 0 and not cut[s]:
-            closing = closings[rows[run]]
-            if not stopped[run] and closing != CUT_CLOSING and contexts[run] >= 0:
-                _bet(event, contexts[run], closing == UNMET_CLOSING, values, gains, counts)
-            x = -1 if run < sessions else links[run - sessions]
+        while run >= 0 and not memory.cut[s]:
+            closing, context = closings[memory.rows[run]], memory.contexts[run]
+            if not memory.stopped[run] and closing != CUT_CLOSING and context >= 0:
+                add_bet(event, context, closing == UNMET_CLOSING, memory.weights[run], bets)
+            x = -1 if run < sessions else memory.links[run - sessions]
             run = -1 if x < 0 else sessions + x

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
@@ -15,12 +15,8 @@ TICK_NS = 300 * NS
 """The ticks of event time whose bets are one e-value."""
 
 
-class BetGroup(NamedTuple):
-    """The bets that add up: those of a message, a tick (numbered since the epoch), and an agent."""
-
-    message: int
-    tick: int
-    agent: str
+BetGroup: TypeAlias = tuple[int, int, str]
+"""The bets that add up: those of a message, of a tick (numbered since the epoch), and of an agent."""
 
 
 class BetSum(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -48,12 +44,12 @@ def bet_sums(
         places.setdefault(group, []).append(place)
     logs = bets.logs()
     found: dict[int, list[BetSum]] = {}
-    for group, of_group in places.items():
+    for (message, tick, agent), of_group in places.items():
         summed = logs[:, of_group].sum(axis=1).tolist()
         counts = bets.counts[:, of_group].sum(axis=1, dtype=np.int64).tolist()
         for (pack, rule), its_logs, (_, trials, violated) in zip(rules, summed, counts, strict=True):
             if trials:
-                named = chain, pack, rule, group.agent, group.tick
+                named = chain, pack, rule, agent, tick
                 each = BetSum(*named, trials, violated, tuple(its_logs))
-                found.setdefault(group.message, []).append(each)
+                found.setdefault(message, []).append(each)
     return found

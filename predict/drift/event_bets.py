@@ -50,7 +50,11 @@ class BatchBets(NamedTuple):
     def logs(self) -> I64:
         """Return the log e-values by rule, event and ratio, in parts of `LOG_ONE`, rounded down."""
         sequences = np.maximum(self.counts[:, :, SEQUENCES, None], 1)
-        return np.floor(np.log1p(self.gains / (sequences * float(ONE))) * LOG_ONE).astype(np.int64)
+        # One array of this size is enough, and a new one for each operation takes longer than most of these.
+        values = self.gains / (sequences * float(ONE))
+        np.log1p(values, out=values)
+        values *= LOG_ONE
+        return np.floor(values, out=values).astype(np.int64)
 
 
 def bet_values(highs: F64) -> I64:

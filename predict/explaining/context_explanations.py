@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+from ...rules.model.arrays import F64
+from ..chain.contexts import UNSEEN
 from ..chain.learned import Counted
 from ..estimation.expectation import NextSymbolChain
 from ..folder.chain_rules import ChainRules, chain_rules
 from ..folder.learned_chain import LearnedChain
+from ..risk.rule_risks import unseen_shares
 from .explanation import RiskExplanation
 from .rule_graph import explained_chain
 
 
+@dataclass(frozen=True, slots=True)
+class _Following:
+    """A rule's counts, with an agent for any other one, and the distributions of what follows."""
+
+    counted: Counted
+    chain: NextSymbolChain
+    unseen: F64
+
+
 class ContextExplanations:
-    """The explanations of a chain's contexts; its rules are compiled when the first one is asked for."""
+    """The explanations of a chain's contexts; its rules are compiled when the first one is asked for.
+
+    Where the chain distinguishes agents, they are those of any other agent, as live risks are.
+    """
 
     def __init__(self, chain: LearnedChain) -> None:
         self._chain = chain
-        self._following: dict[int, NextSymbolChain] = {}
+        self._following: dict[int, _Following] = {}
 
     def explain(
         self,
@@ -28,16 +44,25 @@ class ContextExplanations:
     ) -> RiskExplanation | None:
         """Return the explanation of a rule's risk after a symbol, in a machine state and a memory.
 
-        There is none for a symbol that the chain lacks, and none where the chain distinguishes agents.
+        A symbol that the chain lacks is `UNSEEN`. There is none for a state that the machine cannot be in.
         """
-        place = self._places[rule]
-        counted = self._rules.counted[place]
+        following = self._followed(self._places[rule])
+        counted = following.counted
         start = _start(counted, context)
-        if start is None or len(counted.agents) > 1:
+        if start is None:
             return None
+        found = explained_chain(counted, following.chain, start, within, following.unseen)
+        return found.explain(0, paths)
+
+    def _followed(self, place: int) -> _Following:
         if place not in self._following:
-            self._following[place] = NextSymbolChain(counted, self._rules.rules[place].estimate(counted))
-        return explained_chain(counted, self._following[place], start, within).explain(0, paths)
+            rule, counted = self._rules.rules[place], self._rules.counted[place]
+            if len(counted.agents) > 1:
+                counted = replace(counted, agents=(*counted.agents, ""))
+            unseen = unseen_shares(counted, rule.unseen_estimate(counted))
+            chain = NextSymbolChain(counted, rule.estimate(counted))
+            self._following[place] = _Following(counted, chain, unseen)
+        return self._following[place]
 
     @cached_property
     def _rules(self) -> ChainRules:
@@ -49,10 +74,11 @@ class ContextExplanations:
 
 
 def _start(counted: Counted, context: tuple[str, int, str]) -> tuple[int, int, int] | None:
-    """Return the numbers of the only agent, of a symbol, and of the row with a state and a memory."""
+    """Return the numbers of the last agent, of a symbol, and of the row with a state and a memory."""
     symbol, state, memory = context
-    steps = counted.steps
+    steps, boundary = counted.steps, counted.symbols.boundary
     rows = {key: row for row, key in enumerate(zip(steps.states.tolist(), steps.memory, strict=True))}
-    if symbol not in counted.symbols.symbols or (state, memory) not in rows:
+    symbols = {text: number for number, text in enumerate(counted.symbols.symbols)} | {UNSEEN: boundary + 1}
+    if symbol not in symbols or (state, memory) not in rows:
         return None
-    return 0, counted.symbols.symbols.index(symbol), rows[state, memory]
+    return max(len(counted.agents), 1) - 1, symbols[symbol], rows[state, memory]

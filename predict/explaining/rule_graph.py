@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...rules.model.arrays import I64
+from ...rules.model.arrays import F64, I64
 from ..chain.contexts import Contexts
 from ..chain.learned import Counted
 from ..chain.steps import CUT_STEP, VIOLATED_STEP
@@ -19,11 +19,16 @@ CELLS_MAX = 50_000_000
 
 
 def explained_chain(
-    counted: Counted, chain: NextSymbolChain, start: tuple[int, int, int], within: int | None
+    counted: Counted,
+    chain: NextSymbolChain,
+    start: tuple[int, int, int],
+    within: int | None,
+    unseen: F64 | None = None,
 ) -> ExplainedChain:
     """Return the graph of what comes after an agent, symbol and row; that is its node 0.
 
-    Raises PredictError (TRL810) where it is too large.
+    The symbol `boundary + 1` is one that the chain lacks: `unseen` is the distribution of the next symbol
+    after it by [row, next] (`unseen_shares`). Raises PredictError (TRL810) where the graph is too large.
     """
     agent, nodes = start[0], _reachable(counted, start)
     width = counted.symbols.boundary + 1
@@ -32,11 +37,20 @@ def explained_chain(
         raise PredictError("TRL810", "chain", what, f"an explanation may have {CELLS_MAX:,} pairs")
     symbols, rows = nodes[:, 0].astype(np.int32), nodes[:, 1].astype(np.int32)
     agents = np.full(len(nodes), agent, dtype=np.int32)
-    graph = ChainGraph(chain.probabilities(Contexts(agents, symbols, rows)), _targets(counted, nodes))
+    # The node of a symbol that the chain lacks has the distribution of its row, whatever is estimated here.
+    known = np.where(symbols < width, symbols, 0).astype(np.int32)
+    probabilities = chain.probabilities(Contexts(agents, known, rows))
+    if start[1] == width:
+        assert unseen is not None, "the symbol is of the chain, or what follows others is given"
+        probabilities[0] = unseen[start[2]]
+    graph = ChainGraph(probabilities, _targets(counted, nodes))
     if within is not None:
         risks, after = graph.risks_within(within), graph.risks_within(within - 1)
     else:
-        risks = after = RiskSolver(counted, chain).ever()[agents, symbols, rows]
+        risks = RiskSolver(counted, chain).ever()[agents, known, rows]
+        if start[1] == width:
+            risks[0] = probabilities[0] @ graph.gains_of(0, risks)
+        after = risks
     return ExplainedChain(graph, rows, counted.symbols, counted.steps, within, risks, after)
 
 

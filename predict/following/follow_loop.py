@@ -1,4 +1,4 @@
-"""The compiled loop that steps the sequences of one rule event by event, and finds crossings of a threshold.
+"""The compiled loop that steps the sequences of one rule event by event, bets, and finds crossings.
 
 A session has a run for its events without a slice's value, and one for each slice, which begins as a copy of
 that run. The first run reports no crossing once a slice has begun; each slice reports its own from there on.
@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...rules.engine.kernel_loop import NO_SLICE, UNKNOWN_SLICE
-from ...rules.model.arrays import F64, I32, U8, Mask
+from ...rules.model.arrays import F64, I32, I64, U8, Mask
 from ...schemas.compiled import compiled
-from ..chain.steps import CUT_STEP
+from ..chain.steps import CUT_STEP, VIOLATED_STEP
 from ..counting.sequence_loop import MAY_SKIP_COLUMN, NOT_SEEN, UNJUDGED_COLUMN
+from ..drift.bet_loop import add_bet
+from ..drift.event_bets import SEQUENCES
 
 DOWN, UP = 0, 1
 """Levels of a crossing."""
@@ -31,13 +33,16 @@ class FollowMemory(NamedTuple):
     """The state of the sequences of sessions: each session's own run, and then the run of each slice.
 
     A run has a row of the step table, the symbol of its last event (twice the code of the event, plus one
-    where it carries the slice's value; negative before the first one), whether its risk is above the
-    threshold, and whether it was cut. A session may be cut, too. The slices of a session are a list from
-    `heads` on, of a length in `sizes`.
+    where it carries the slice's value; negative before the first one), the place of its context, negative
+    without a risk, whether its risk is above the threshold, and whether it was cut. It stands for as many
+    equal sequences as its weight. A session may be cut, too. The slices of a session are a list from `heads`
+    on, and `sizes` counts them.
     """
 
     rows: I32
     symbols: I32
+    contexts: I32
+    weights: I64
     above: Mask
     stopped: Mask
     cut: Mask
@@ -76,12 +81,20 @@ class Crossings(NamedTuple):
 
 @compiled
 def follow_events(
-    spans: Any, events: Any, tables: Any, slices_max: Any, threshold: Any, memory: Any, out: Any
+    spans: Any,
+    events: Any,
+    tables: Any,
+    slices_max: Any,
+    threshold: Any,
+    memory: Any,
+    bets: Any,
+    out: Any,
 ) -> Any:
     """Step the events of each session in `spans`, and return the number of crossings.
 
     `spans` are the first events and the ends by session; `events` are the codes of events, whether each is
-    over the limit, and their slices. `memory` changes. The crossings fill `out` as far as it has room.
+    over the limit, and their slices. `memory` changes. The bets on the events are added to `bets`, and the
+    crossings fill `out` as far as it has room.
     """
     begins, ends = spans
     codes, over, slices = events
@@ -98,23 +111,27 @@ def follow_events(
             if tables.marks[column] & UNJUDGED_COLUMN:
                 memory.cut[s] = True
                 break
-            if x >= 0 and not memory.born[x]:
-                if memory.sizes[s] == slices_max or tables.marks[column] & MAY_SKIP_COLUMN:
-                    memory.cut[s] = True
-                    break
-                _begin(s, x, sessions, memory)
+            known, is_bet = memory.sizes[s], memory.heads[s] < 0
             if x >= 0:
-                at = i, s, x, sessions + x
-                count = _step(
-                    at, 2 * code + 1, tables.own_columns[code], tables, threshold, memory, out, count
-                )
+                # The events before a later slice were no bets on it.
+                is_bet = is_bet or memory.born[x]
+                if not memory.born[x]:
+                    if known == slices_max or tables.marks[column] & MAY_SKIP_COLUMN:
+                        memory.cut[s] = True
+                        break
+                    _begin(s, x, sessions, memory)
+                at, column = (i, s, x, sessions + x), tables.own_columns[code]
+                bets.counts[i, SEQUENCES] = max(known, 1)
+                count = _step(at, 2 * code + 1, column, is_bet, tables, threshold, memory, bets, out, count)
                 continue
+            bets.counts[i, SEQUENCES] = max(known, 1)
             x = memory.heads[s]
             level = threshold if x < 0 else NO_THRESHOLD
-            count = _step((i, s, NO_SLICE, s), 2 * code, column, tables, level, memory, out, count)
+            at = i, s, NO_SLICE, s
+            count = _step(at, 2 * code, column, is_bet, tables, level, memory, bets, out, count)
             while x >= 0:
                 at = i, s, x, sessions + x
-                count = _step(at, 2 * code, column, tables, threshold, memory, out, count)
+                count = _step(at, 2 * code, column, True, tables, threshold, memory, bets, out, count)
                 x = memory.links[x]
     return count
 
@@ -124,7 +141,7 @@ def _begin(s: Any, x: Any, sessions: Any, memory: Any) -> None:
     """Begin a slice of a session: its run is a copy of the session's, below the threshold."""
     run = sessions + x
     memory.rows[run], memory.stopped[run], memory.above[run] = memory.rows[s], memory.stopped[s], False
-    memory.symbols[run] = memory.symbols[s]
+    memory.symbols[run], memory.contexts[run] = memory.symbols[s], memory.contexts[s]
     memory.born[x] = True
     memory.links[x] = memory.heads[s]
     memory.heads[s] = x
@@ -135,19 +152,31 @@ def _begin(s: Any, x: Any, sessions: Any, memory: Any) -> None:
 
 @compiled
 def _step(
-    at: Any, symbol: Any, column: Any, tables: Any, threshold: Any, memory: Any, out: Any, count: Any
+    at: Any,
+    symbol: Any,
+    column: Any,
+    is_bet: Any,
+    tables: Any,
+    threshold: Any,
+    memory: Any,
+    bets: Any,
+    out: Any,
+    count: Any,
 ) -> Any:
     """Step one run on an event, and return the number of crossings with that of this run."""
     event, slot, member, run = at
-    row = memory.rows[run]
+    row, context = memory.rows[run], memory.contexts[run]
     if memory.stopped[run]:
         return count
-    if tables.verdicts[row, column] == CUT_STEP:
+    verdict = tables.verdicts[row, column]
+    if verdict == CUT_STEP:
         memory.stopped[run] = True
         return count
+    if is_bet and context >= 0:
+        add_bet(event, context, verdict == VIOLATED_STEP, memory.weights[run], bets)
     memory.rows[run] = row = tables.following[row, column]
     memory.symbols[run] = symbol
-    place = tables.places[symbol, row]
+    memory.contexts[run] = place = tables.places[symbol, row]
     risk, is_above = tables.values[place], memory.above[run]
     # A rule that stopped has no risk (NaN), and is not above.
     stays = risk >= (DOWN_SHARE * threshold if is_above else threshold)

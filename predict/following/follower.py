@@ -14,6 +14,7 @@ from ..counting.labelled_sessions import LabelledSessions
 from ..counting.sequences import Sequences, SymbolNumbers, sequences
 from ..counting.symbols import of_slice
 from ..counting.watched_rules import WatchedRules
+from ..drift.event_bets import EventBets
 from .follow_loop import NO_SYMBOL_YET, Crossings, FollowMemory, FollowTables, follow_events
 from .followed_risks import NO_RISK, FollowedRisks
 from .rule_tables import RuleTables, chain_symbol
@@ -66,6 +67,8 @@ def begun(sessions: int, slices: int) -> FollowMemory:
     return FollowMemory(
         rows=np.zeros(runs, dtype=np.int32),
         symbols=np.full(runs, NO_SYMBOL_YET, dtype=np.int32),
+        contexts=np.full(runs, NO_RISK, dtype=np.int32),
+        weights=np.ones(runs, dtype=np.int64),
         above=np.zeros(runs, dtype=np.bool_),
         stopped=np.zeros(runs, dtype=np.bool_),
         cut=np.zeros(sessions, dtype=np.bool_),
@@ -82,20 +85,24 @@ def follow(
     spans: tuple[I64, I64],
     events: tuple[I32, Mask, I32],
     memory: FollowMemory,
+    bets: EventBets,
 ) -> Crossings:
-    """Return the crossings of `follow_events`, which has these arguments; the memory changes."""
+    """Return the crossings of `follow_events`, which has these arguments; memory and bets change."""
     room = len(events[0]) + 1
     if not len(memory.links):
         # Without slices an event is at most one crossing.
         out = _room(room)
-        count = follow_events(spans, events, tables, SLICES_MAX, threshold, memory, out)
+        count = follow_events(spans, events, tables, SLICES_MAX, threshold, memory, bets, out)
         return _first(out, count)
     while True:
         after, out = _copied(memory), _room(room)
-        count = follow_events(spans, events, tables, SLICES_MAX, threshold, after, out)
+        added = bets._replace(gains=np.zeros_like(bets.gains), counts=np.zeros_like(bets.counts))
+        count = follow_events(spans, events, tables, SLICES_MAX, threshold, after, added, out)
         if count <= room:
             break
         room = count
+    bets.gains[:] += added.gains
+    bets.counts[:] += added.counts
     for array, changed in zip(memory, after, strict=True):
         array[:] = changed
     return _first(out, count)

@@ -38,7 +38,7 @@ class RuleTables:
         self._marks: U8 = np.empty(0, dtype=np.uint8)
         self.texts: list[str] = []
         self._rows: dict[str, int] = {}
-        self._contexts: dict[tuple[str | None, str], int] = {}
+        self._runs: dict[tuple[str | None, str], tuple[int, int]] = {}
         self._names: list[str] = []
         self._built: FollowTables | None = None
 
@@ -68,7 +68,7 @@ class RuleTables:
         known = [any(map(self.risks.knows, texts[2 * code : 2 * code + 2])) for code in range(len(codes))]
         return [steps and not knows for steps, knows in zip(is_stepped, known, strict=True)]
 
-    def row(self, name: str) -> int:
+    def _row(self, name: str) -> int:
         """Return the row with that name, which the table has from now on."""
         found = self._rows.get(name)
         if found is None:
@@ -104,27 +104,28 @@ class RuleTables:
         """Return by row the code of the session's end there."""
         return self._steps.arrays()[2]
 
-    def contexts(self, symbols: Iterable[str | None], names: Iterable[str]) -> list[int]:
-        """Return the place of the risk after each of these symbols in the row of the name beside it."""
-        known, place = self._contexts.get, self.place
+    def runs(self, symbols: Iterable[str | None], names: Iterable[str]) -> tuple[list[int], list[int]]:
+        """Return the row of each name, and the place of the risk in it after the symbol beside it."""
+        known, run = self._runs.get, self.run
         keys = zip(symbols, names, strict=True)
-        return [place(*key) if (found := known(key)) is None else found for key in keys]
+        found = [known(key) or run(*key) for key in keys]
+        return [row for row, _ in found], [place for _, place in found]
 
-    def place(self, symbol: str | None, name: str) -> int:
-        """Return the place of the risk after a symbol of the chain in the row of that name, or `NO_RISK`."""
-        found = self._contexts.get((symbol, name))
+    def run(self, symbol: str | None, name: str) -> tuple[int, int]:
+        """Return the row of that name, and the place of the risk there after a symbol, or `NO_RISK`."""
+        found = self._runs.get((symbol, name))
         if found is None:
-            row, found = self.row(name), NO_RISK
+            row, place = self._row(name), NO_RISK
             if symbol is not None:
                 states, memory = self._steps.names()
                 places: I32 = self.risks.places([symbol], [int(states[row])], [memory[row]])
-                found = int(places[0, 0])
-            self._contexts[symbol, name] = found
+                place = int(places[0, 0])
+            found = self._runs[symbol, name] = row, place
         return found
 
     def context(self, symbol: str, name: str) -> ContextRisk | None:
         """Return the risk after an event with that symbol of the chain in the row of that name."""
-        return self.risks.at(self.place(symbol, name))
+        return self.risks.at(self.run(symbol, name)[1])
 
 
 def chain_symbol(

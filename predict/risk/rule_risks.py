@@ -80,8 +80,8 @@ def rule_risks(counted: Counted, options: RiskOptions) -> RuleRisks:
     others = other_contexts(counted)
     learned = np.zeros(len(counted.contexts), dtype=np.bool_)
     learned[counted.counts.contexts] = True
-    table = RiskTable(horizons, _risks_at(counted, tables, counted.contexts))
-    other_risks = _risks_at(counted, tables, others)
+    table = RiskTable(horizons, risks_at(counted, tables, counted.contexts))
+    other_risks = risks_at(counted, tables, others)
     return RuleRisks(counted, agents, options, estimate, unseen, labels, table, learned, others, other_risks)
 
 
@@ -97,7 +97,7 @@ def risk_table(counted: Counted, chain: NextSymbolChain, horizons: Iterable[int 
     """Return the rounded risks of the contexts under a given chain, the shortest horizon first."""
     ordered = tuple(sorted(set(horizons), key=lambda each: (each is None, each)))
     solved = RiskSolver(counted, chain).each_within(ordered)
-    values = _risks_at(counted, [solved[each][0] for each in ordered], counted.contexts)
+    values = risks_at(counted, [solved[each][0] for each in ordered], counted.contexts)
     return RiskTable(ordered, values)
 
 
@@ -122,7 +122,7 @@ def with_unseen(shares: F64, values: F64, gains: F64) -> F64:
     return np.concatenate([values, last[:, None, :]], axis=1)
 
 
-def _risks_at(counted: Counted, tables: Iterable[F64], contexts: Contexts) -> F64:
+def risks_at(counted: Counted, tables: Iterable[F64], contexts: Contexts) -> F64:
     """Return the rounded risks by [context, horizon]."""
     where = contexts.agents, contexts.symbols, contexts.states
     values = np.stack([table[where] for table in tables], axis=1)

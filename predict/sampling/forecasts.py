@@ -15,7 +15,8 @@ from ..counting.split import Split
 from ..error import PredictError
 from ..validation.calibration import Calibration, calibration
 from ..validation.isotonic import cross_calibrated
-from ..validation.outcomes import NEVER, Outcomes
+from ..validation.outcomes import Outcomes
+from ..validation.place_loops import NEVER
 from ..validation.rule_scores import SEED
 
 

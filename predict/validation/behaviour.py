@@ -13,7 +13,8 @@ from ..chain.learned import Counted
 from ..chain.walks import CUT, Walks
 from .changed_contexts import changed_contexts
 from .context_intervals import binomial_interval
-from .outcomes import NEVER, outcomes
+from .outcomes import outcomes
+from .place_loops import NEVER
 
 NEXTS_NAMED_MAX = 3
 """Next symbols of a changed context that are named."""

@@ -13,11 +13,10 @@ from typing import cast
 import numpy as np
 from scipy.special import betainccinv, betaincinv
 
-from ...rules.engine.kernel_loop import numbered
 from ..chain.contexts import I64
 from ..chain.risks import F64
 from ..chain.walks import Walks
-from .outcomes import Mask, Outcomes, sessions_of_places
+from .outcomes import Mask, Outcomes, visit_counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,6 @@ def context_intervals(
     one without a risk NaN.
     """
     contexts = len(learned)
-    first = _first_visits(walks, contexts)
     intervals = ContextIntervals(
         low=np.zeros((contexts, len(horizons))),
         high=np.ones((contexts, len(horizons))),
@@ -61,10 +59,10 @@ def context_intervals(
     bounded = learned & has_risk
     error = (1 - confidence) / max(int(bounded.sum()), 1)
     for column, within in enumerate(horizons):
-        known, violated = found.is_known(within), found.violated(within)
-        intervals.visits[:, column] = _counts(walks, known, contexts)
-        intervals.sessions[:, column] = trials = _counts(walks, known & first, contexts)
-        intervals.violating[:, column] = hits = _counts(walks, known & first & violated, contexts)
+        counts = visit_counts(walks, found, within, contexts)
+        trials, hits = counts.firsts, counts.violated_firsts
+        intervals.visits[:, column] = counts.visits
+        intervals.sessions[:, column], intervals.violating[:, column] = trials, hits
         low, high = binomial_interval(hits[bounded], trials[bounded], error)
         intervals.low[bounded, column], intervals.high[bounded, column] = low, high
     intervals.low[~has_risk] = intervals.high[~has_risk] = np.nan
@@ -80,15 +78,3 @@ def binomial_interval(successes: I64, trials: I64, error: float | F64) -> tuple[
     low[any_hit] = cast("F64", betaincinv(hits[any_hit], misses[any_hit] + 1, tail[any_hit]))
     high[any_miss] = cast("F64", betainccinv(hits[any_miss] + 1, misses[any_miss], tail[any_miss]))
     return low, high
-
-
-def _first_visits(walks: Walks, contexts: int) -> Mask:
-    """Return the places at which their sessions come to a context for the first time."""
-    keys = sessions_of_places(walks) * contexts + walks.contexts
-    first = np.zeros(len(keys), dtype=np.bool_)
-    first[numbered(keys.view(np.uint64)[:, None])[1]] = True
-    return first
-
-
-def _counts(walks: Walks, places: Mask, contexts: int) -> I64:
-    return np.bincount(walks.contexts[places], minlength=contexts).astype(np.int64)

@@ -1,4 +1,4 @@
-"""The outcome of each place of walks: how far the next verdict against the agent is."""
+"""The outcome of each place of walks: how far the next verdict against the agent is; and their counts."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ import numpy as np
 
 from ...rules.model.arrays import Mask
 from ..chain.contexts import I64
-from ..chain.walks import CLOSED_UNMET, CUT, Walks
-
-NEVER = np.iinfo(np.int64).max
-"""The distance of a verdict that does not come, and the events known after a place of a closed sequence."""
+from ..chain.walks import Walks
+from .place_loops import NEVER, count_visits, find_outcomes
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +38,39 @@ class Outcomes:
 
 def outcomes(walks: Walks) -> Outcomes:
     """Return the outcomes of all places."""
-    places = np.arange(len(walks.contexts))
-    lengths = np.diff(walks.bounds)
-    ends = np.repeat(walks.bounds[1:], lengths)
-    endings = np.repeat(walks.endings, lengths)
-    from_here = np.minimum.accumulate(np.where(walks.violated, places, NEVER)[::-1])[::-1]
-    after = np.append(from_here[1:], NEVER)
-    closing = np.where(endings == CLOSED_UNMET, ends - places, NEVER)
-    distances = np.where(after < ends, after - places, closing)
-    known = np.where(endings == CUT, ends - 1 - places, NEVER)
-    return Outcomes(distances.astype(np.int64), known.astype(np.int64))
+    found = Outcomes(*(np.empty(len(walks.contexts), dtype=np.int64) for _ in range(2)))
+    find_outcomes(walks.violated, walks.bounds, walks.endings, found.distances, found.known)
+    return found
 
 
 def sessions_of_places(walks: Walks) -> I64:
     """Return for each place its session, numbered from 0 in the order of the sessions' numbers."""
     _, numbers = np.unique(walks.sessions, return_inverse=True)
     return np.repeat(numbers.astype(np.int64), np.diff(walks.bounds))
+
+
+@dataclass(frozen=True, slots=True)
+class VisitCounts:
+    """The visits of each context whose whole horizon was seen, and those with a verdict within it.
+
+    `firsts` are the visits that are the first of their session and context.
+    """
+
+    visits: I64
+    violated: I64
+    firsts: I64
+    violated_firsts: I64
+
+
+def visit_counts(walks: Walks, found: Outcomes, within: int | None, contexts: int) -> VisitCounts:
+    """Return the visits of so many contexts, for a horizon."""
+    counts = VisitCounts(*(np.zeros(contexts, dtype=np.int64) for _ in range(4)))
+    horizon = (NEVER, NEVER - 1) if within is None else (within, within)
+    count_visits(
+        (walks.contexts, walks.bounds, walks.sessions),
+        (found.distances, found.known),
+        horizon,
+        np.full(contexts, -1, dtype=np.int64),
+        (counts.visits, counts.violated, counts.firsts, counts.violated_firsts),
+    )
+    return counts

@@ -12,7 +12,7 @@ from scipy import sparse
 from ..chain.contexts import I64
 from ..chain.risks import F64
 from ..chain.walks import Walks
-from .outcomes import Mask, Outcomes, sessions_of_places
+from .outcomes import Mask, Outcomes, sessions_of_places, visit_counts
 
 _CELLS_MAX = 4_000_000
 """The most numbers of a block of samples in memory."""
@@ -77,10 +77,13 @@ def session_sums(walks: Walks, found: Outcomes, risks: F64, within: int | None) 
 
 def risk_totals(walks: Walks, found: Outcomes, risks: F64, within: int | None) -> tuple[F64, F64, F64]:
     """Return the risks and the totals of `session_sums`, which needs the sessions for resampling only."""
-    used, distinct, columns = _visits(walks, found, risks, within)
-    violated = found.violated(within)[used]
-    counts = [np.bincount(chosen, minlength=len(distinct)) for chosen in (columns, columns[violated])]
-    return distinct, counts[0].astype(np.float64), counts[1].astype(np.float64)
+    counts = visit_counts(walks, found, within, len(risks))
+    visited = (counts.visits > 0) & ~np.isnan(risks)
+    distinct, numbers = np.unique(risks[visited], return_inverse=True)
+    # Numbers of visits are exact as doubles.
+    visits = np.bincount(numbers, weights=counts.visits[visited]).astype(np.float64)
+    violated = np.bincount(numbers, weights=counts.violated[visited]).astype(np.float64)
+    return distinct, visits, violated
 
 
 def _visits(walks: Walks, found: Outcomes, risks: F64, within: int | None) -> tuple[Mask, F64, I64]:

@@ -16,7 +16,8 @@ from scipy.special import bdtr
 from ..chain.contexts import I64
 from ..chain.risks import F64
 from ..chain.walks import CUT, Walks
-from .outcomes import NEVER, Mask, Outcomes
+from .outcomes import Mask, Outcomes
+from .place_loops import NEVER, find_greatest, find_warnings
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +53,29 @@ class RiskThreshold:
 
 @dataclass(frozen=True, slots=True)
 class _Sequences:
-    """The sequences of closed sessions, and the places of each that may warn."""
+    """The sequences of walks with the first place of a verdict against the agent, and the contexts' risks.
 
+    The start of a sequence is no event, and a verdict's event comes too late for its own warning.
+    """
+
+    walks: Walks
     sessions: I64
     is_violating: Mask
     verdicts: I64
     risks: F64
-    bounds: I64
 
     def scores(self) -> F64:
         """Return the greatest risk before the verdict of each sequence."""
-        return np.maximum.reduceat(self.risks, self.bounds[:-1])
+        greatest = np.empty(len(self.verdicts))
+        find_greatest(self.walks.contexts, self.walks.bounds, self.verdicts, self.risks, greatest)
+        return greatest
 
     def leads(self, threshold: float) -> I64:
         """Return the events from the first warning to the verdict; meaningless without either."""
-        places = np.where(self.risks >= threshold, np.arange(len(self.risks)), NEVER)
-        return self.verdicts - np.minimum.reduceat(places, self.bounds[:-1])
+        places = np.empty(len(self.verdicts), dtype=np.int64)
+        walks = self.walks
+        find_warnings(walks.contexts, walks.bounds, self.verdicts, self.risks, threshold, places)
+        return self.verdicts - places
 
 
 def risk_threshold(
@@ -126,18 +134,13 @@ def _last_passing(warned_at: F64, miss: float, confidence: float) -> float | Non
 
 
 def _sequences(walks: Walks, found: Outcomes, risks: F64) -> _Sequences:
-    starts, places = walks.bounds[:-1], np.arange(len(walks.contexts))
+    starts = walks.bounds[:-1]
     distances = found.distances[starts]
     is_violating = distances < NEVER
     verdicts = np.where(is_violating, starts + np.where(is_violating, distances, 0), NEVER)
-    lengths = np.diff(walks.bounds)
-    # The start of a sequence is no event, and a verdict's event comes too late for its own warning.
-    may_warn = (places > np.repeat(starts, lengths)) & (places < np.repeat(verdicts, lengths))
-    known = np.nan_to_num(risks, nan=-np.inf)[walks.contexts]
     _, sessions = np.unique(walks.sessions, return_inverse=True)
-    return _Sequences(
-        sessions.astype(np.int64), is_violating, verdicts, np.where(may_warn, known, -np.inf), walks.bounds
-    )
+    known = np.nan_to_num(risks, nan=-np.inf)
+    return _Sequences(walks, sessions.astype(np.int64), is_violating, verdicts, known)
 
 
 def _by_session(sessions: I64, sequences: Mask, count: int) -> Mask:

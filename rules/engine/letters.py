@@ -77,7 +77,8 @@ def label_words(rows: pl.DataFrame, count: int) -> tuple[LabelWords, I32]:
     if not names:
         none = np.empty((1, 0), dtype=np.uint64)
         return LabelWords(none, none), np.zeros(len(rows), dtype=np.int32)
-    bits = np.ascontiguousarray(rows[names].to_numpy())
+    # Polars would ask its threads for a frame as an array, and wait for them.
+    bits = np.column_stack([rows.get_column(name).to_numpy() for name in names])
     codes, firsts = kernel_loop.numbered(bits)
     return LabelWords(bits[firsts, :count], bits[firsts, count:]), codes
 

@@ -62,6 +62,10 @@ VERDICTS = {
 """The verdict of each kind of finding."""
 
 
+TIME_TEXT = "%Y-%m-%dT%H:%M:%S%.9fZ"
+"""The format in which Polars writes a time as `rfc3339` does."""
+
+
 def records(compiled: CompiledRules, judged: Judged) -> Iterator[VerdictRecord]:
     """Yield the records of a bucket's findings, in no particular order."""
     found = kernel.join([judged.found, marked(judged.closed)])
@@ -182,7 +186,7 @@ class JudgedEvents:
 
     def events(self, places: Sequence[int]) -> Iterable[RecordEvent]:
         """Return the events at these places."""
-        times = pl.col("occurrence", "time").dt.strftime("%Y-%m-%dT%H:%M:%S%.9fZ")
+        times = pl.col("occurrence", "time").dt.strftime(TIME_TEXT)
         known = set(self.judged.labelled.columns)
         rows = self._rows(places, [name for name in RecordEvent._fields if name in known])
         return starmap(RecordEvent, rows.with_columns(times).iter_rows())

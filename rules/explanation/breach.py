@@ -139,10 +139,10 @@ def _body_text(rule: Rule) -> str:
 
 def without_rule(residual: str, rule: Rule) -> str:
     """Return the obligations of a residual beside the rule itself, which stays required throughout."""
-    try:
-        parts = _conjuncts(parse_formula(residual))
-    except RuleError:
+    parsed = _parsed(residual)
+    if parsed is None:
         return residual
+    parts = _conjuncts(parsed)
     rest = [part for part in parts if part != rule.formula]
     return " and ".join(_operand(part) for part in rest) if rest and len(rest) < len(parts) else residual
 
@@ -159,12 +159,21 @@ def _conjuncts(formula: Formula) -> list[Formula]:
 
 
 @lru_cache(maxsize=256)
+def _parsed(text: str) -> Formula | None:
+    """Return the formula of a residual; None where the text is none."""
+    try:
+        return parse_formula(text)
+    except RuleError:
+        return None
+
+
+@lru_cache(maxsize=256)
 def _machine(text: str, transitions: frozenset[str]) -> Machine | None:
     """Return the machine of a residual; None where it reads the past, which the text alone does not have."""
+    formula = _parsed(text)
     try:
-        formula = parse_formula(text)
-        reads_past = has_past(formula) or not names(formula).isdisjoint(transitions)
-        return None if reads_past else compile_formula(formula)
+        reads_past = formula is None or has_past(formula) or not names(formula).isdisjoint(transitions)
+        return None if formula is None or reads_past else compile_formula(formula)
     except RuleError:
         return None
 

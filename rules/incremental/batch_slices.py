@@ -93,17 +93,22 @@ class BatchSlices:
         for key in range(self._keys):
             unknown: list[bool] = labels[f"su{key}"].to_list()
             values: list[str | None] = labels[f"s{key}"].to_list()
-            for row, place in enumerate(places):
-                value = values[place]
-                if unknown[place]:
-                    rows[row, key] = kernel_loop.UNKNOWN_SLICE
-                elif value is not None:
-                    member = self._known.get((slots[row], key, value))
-                    if member is None:
-                        found = self._carried(slots[row]).find(slice_name(key, value))
-                        member = self._add(slots[row], key, value, found)
-                    rows[row, key] = member
+            if any(unknown):
+                lost = [row for row, place in enumerate(places) if unknown[place]]
+                rows[lost, key] = kernel_loop.UNKNOWN_SLICE
+                values = [None if is_lost else value for value, is_lost in zip(values, unknown, strict=True)]
+            sliced = [pair for pair in enumerate(map(values.__getitem__, places)) if pair[1] is not None]
+            rows[[row for row, _ in sliced], key] = [
+                self._member(slots[row], key, value) for row, value in sliced if value is not None
+            ]
         return rows
+
+    def _member(self, slot: int, key: int, value: str) -> int:
+        """Return the slot of a single slice, which is added if there is none yet."""
+        member = self._known.get((slot, key, value))
+        if member is None:
+            member = self._add(slot, key, value, self._carried(slot).find(slice_name(key, value)))
+        return member
 
     def _add(self, slot: int, key: int, value: str, found: CarriedSlice | None = None) -> int:
         """Add the slot of a single slice, and return it."""

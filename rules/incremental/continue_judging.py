@@ -303,11 +303,11 @@ class _Continuation:
         numbers: list[int] = self._compiled.program.order.tolist()
         changes: list[_BatchChange] = []
         for step, previous in zip(steps, self._statuses.before(status, steps), strict=True):
-            batch, place, slot, column, is_certain = step
-            event, at = self._events.at(place), self._slots[slot]
-            time, number = event.time + at.occurrence, numbers[column]
-            named = at.session_id, at.occurrence, time, event.agent, number
-            changes.append((batch, RuleChange(*named, previous, is_certain)))
+            event, at = self._events.at(step.place), self._slots[step.slot]
+            occurrence, number = at.occurrence, numbers[step.column]
+            time, is_certain = event.time + occurrence, step.is_certain
+            change = RuleChange(at.session_id, occurrence, time, event.agent, number, previous, is_certain)
+            changes.append((step.batch, change))
         return changes
 
     def carried(self, satisfied: bool) -> dict[str, Carried | None]:

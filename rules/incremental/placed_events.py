@@ -104,10 +104,14 @@ class PlacedEvents:
         self.slices: SliceSlots | None = None
 
     @cached_property
-    def _columns(self) -> list[list[Any]]:
+    def _new(self) -> list[tuple[Any, ...]]:
+        """Return the id, place, flags, agent, time and slot of each new event."""
         names = ("event_id", "seq", "late", "history", "agent")
         times = numbers(self._labelled["time"]).tolist()
-        return [*(self._labelled[name].to_list() for name in names), times]
+        rows = list(zip(*(self._labelled[name].to_list() for name in names), times, strict=True))
+        slots: list[int] = self.new_slots.tolist()
+        order: list[int] = self._order.rows.tolist()
+        return [(*rows[row], slot) for row, slot in zip(order, slots, strict=True)]
 
     def at(self, place: int) -> CarriedEvent:
         """Return the event at a place."""
@@ -116,9 +120,8 @@ class PlacedEvents:
         # The slices of several keys share one event.
         if place in self._made:
             return self._made[place]
-        row = int(self._order.rows[place - self.first_new])
-        event_id, seq, late, history, agent, time = [column[row] for column in self._columns]
-        begun = self._slot_list[int(self.slots[place])].occurrence
+        event_id, seq, late, history, agent, time, slot = self._new[place - self.first_new]
+        begun = self._slot_list[int(slot)].occurrence
         flags = late * LATE + history * HISTORY
         event = self._made[place] = CarriedEvent(event_id, seq, time - begun, flags, agent)
         return event

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,7 +17,7 @@ _ORDER = (SessionStatus.APPLIED, SessionStatus.VIOLATED, SessionStatus.UNJUDGED)
 _BEFORE, _NEVER = -1, np.iinfo(np.int64).max
 
 
-class RuleChange(NamedTuple):
+class RuleChange(msgspec.Struct, frozen=True, gc=False):
     """A change of a rule's status in an occurrence, with the time and the agent of the event of the change.
 
     `rule` is the rule's number and `previous` its status before the change: `unjudged` if it ever was,
@@ -34,7 +34,7 @@ class RuleChange(NamedTuple):
     is_certain: bool = True
 
 
-class RuleStep(NamedTuple):
+class RuleStep(msgspec.Struct, frozen=True, gc=False):
     """A change of a rule's status in a batch, as numbers: the place of its event, its slot and column."""
 
     batch: int

@@ -9,12 +9,15 @@ without boundaries matches wherever the pattern does, so that only its matches n
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import polars as pl
 
 from ..model.regex_limits import regex_problems
+from .automaton.automaton import Automata, automata_of
+from .automaton.search import search_ascii
 from .scatter import on_rows
 
 NON_ASCII_LETTER = r"[\w&&[^\x00-\x7F]]"
@@ -22,6 +25,9 @@ NON_ASCII_LETTER = r"[\w&&[^\x00-\x7F]]"
 
 REGEX_SET_MIN = 3
 """From this number of patterns on, one search for any of them saves more than it costs."""
+
+AUTOMATON_BYTES_MIN = 1 << 22
+"""From so many bytes of texts on, automata save more than it takes to build them."""
 
 _ESCAPE = re.compile(r"\\(?P<boundary>b\{[a-z-]+\}|[bB<>])|\\.", re.DOTALL)
 _VERBOSE = re.compile(r"\(\?[a-zA-Z-]*x")
@@ -86,16 +92,56 @@ def search(regexes: RegexSet, texts: pl.Expr) -> pl.Expr:
 
     def matches(batch: pl.Series) -> pl.Series:
         frame = pl.DataFrame([batch.alias("text")])
-        non_ascii = _has_non_ascii(batch) if regexes.forms else None
-        if non_ascii is None or not non_ascii.any():
-            return _search_plain(regexes, frame).to_struct(batch.name)
-        plain = on_rows(~non_ascii, frame, lambda rows: _search_plain(regexes, rows))
-        unicode = on_rows(non_ascii, frame, lambda rows: _search_unicode(regexes, rows))
-        pairs = zip(plain.iter_columns(), unicode.iter_columns(), strict=True)
-        return pl.DataFrame([left | right for left, right in pairs]).to_struct(batch.name)
+        if regexes.forms and batch.str.len_bytes().sum() >= AUTOMATON_BYTES_MIN:
+            automata = automata_of(regexes.patterns)
+            if automata.groups:
+                return _search_automata(regexes, automata, frame).to_struct(batch.name)
+        return _search(regexes, frame).to_struct(batch.name)
 
     dtype = pl.Struct({name: pl.Boolean() for name in _names(regexes)})
     return texts.map_batches(matches, return_dtype=dtype, is_elementwise=True)
+
+
+def _search(regexes: RegexSet, frame: pl.DataFrame) -> pl.DataFrame:
+    """Return where each of the patterns matches, by Rust's engine."""
+    non_ascii = _has_non_ascii(frame["text"]) if regexes.forms else None
+    if non_ascii is None or not non_ascii.any():
+        return _search_plain(regexes, frame)
+    plain = on_rows(~non_ascii, frame, lambda rows: _search_plain(regexes, rows))
+    unicode = on_rows(non_ascii, frame, lambda rows: _search_unicode(regexes, rows))
+    pairs = zip(plain.iter_columns(), unicode.iter_columns(), strict=True)
+    return pl.DataFrame([left | right for left, right in pairs])
+
+
+def _search_automata(regexes: RegexSet, automata: Automata, frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the same as `_search`: automata search ASCII texts, and Rust's engine what they leave."""
+    found = search_ascii(automata, frame["text"])
+    rest = tuple(place for place in range(len(regexes.patterns)) if place not in found.matches)
+    columns = {place: pl.Series(matches) for place, matches in found.matches.items()}
+
+    def search_again(rows: pl.Series, places: Iterable[int]) -> None:
+        """Search these rows for the patterns at these places."""
+        chosen = tuple(places)
+        part = _part(tuple(regexes.patterns[place] for place in chosen))
+        searched = on_rows(rows, frame, lambda rows: _search(part, rows))
+        columns.update(zip(chosen, searched.iter_columns(), strict=True))
+
+    for place in automata.weak:
+        search_again(columns[place], [place])
+    if found.beyond_ascii.any():
+        ascii_only = dict(columns)
+        search_again(pl.Series(found.beyond_ascii), ascii_only)
+        columns.update((place, matches | columns[place]) for place, matches in ascii_only.items())
+    if rest:
+        search_again(pl.repeat(True, len(frame), eager=True), rest)
+    names = _names(regexes)
+    return pl.DataFrame([columns[place].alias(name) for place, name in enumerate(names)])
+
+
+@lru_cache(maxsize=256)
+def _part(patterns: tuple[str, ...]) -> RegexSet:
+    """Return a regex set of some patterns of another one."""
+    return regex_set(patterns)
 
 
 def _names(regexes: RegexSet) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from ..chat.message import string_of
 from .advice import advice_for
@@ -70,7 +71,14 @@ class SpanCensus:
 
 def scope_name(text: str) -> str:
     """Return the name or the version of a scope, cut to `SCOPE_CHARS_MAX`; empty where it is no text."""
-    return (string_of(text[:SCOPE_CHARS_MAX]) or NO_SCOPE) if text else NO_SCOPE
+    return _cached_name(text) if len(text) < SCOPE_CHARS_MAX else _name(text)
+
+
+def _name(text: str) -> str:
+    return string_of(text[:SCOPE_CHARS_MAX]) or NO_SCOPE
+
+
+_cached_name = lru_cache(maxsize=SCOPES_MAX)(_name)
 
 
 def census_of(counts: Mapping[str, Mapping[str, int]]) -> SpanCensus:

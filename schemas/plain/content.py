@@ -24,11 +24,14 @@ _CHAT, _TOOL, _USER, _ASSISTANT = SpanRole.CHAT, SpanRole.TOOL, Role.USER, Role.
 
 def input_text(span: PlainSpan) -> str | None:
     """Return the text of the input of a model's call, as a list in JSON; None for another span."""
-    text = span.texts.get(otel.INPUT_MESSAGES)
-    is_list = text is not None and text[:1] == "[" and text not in REDACTIONS
-    has_output = otel.OUTPUT_MESSAGES in span.texts or (not span.has_more and _error(span) is not None)
-    is_chat = span.texts.get(otel.OPERATION) in _MODELS and has_output
-    return text if is_list and is_chat else None
+    texts = span.texts
+    if texts.get(otel.OPERATION) not in _MODELS:
+        return None
+    text = texts.get(otel.INPUT_MESSAGES)
+    if text is None or text[:1] != "[" or text in REDACTIONS:
+        return None
+    has_output = otel.OUTPUT_MESSAGES in texts or (not span.has_more and error_of(span) is not None)
+    return text if has_output else None
 
 
 def chat_content(span: PlainSpan, asked: str, memory: InputMemory) -> SpanContent:
@@ -36,7 +39,7 @@ def chat_content(span: PlainSpan, asked: str, memory: InputMemory) -> SpanConten
 
     `memory` is that of the input of an earlier call, and becomes that of this one.
     """
-    error, written = _error(span), span.texts.get(otel.OUTPUT_MESSAGES)
+    error, written = error_of(span), span.texts.get(otel.OUTPUT_MESSAGES)
     first, second = remembered(asked, memory, _USER), EMPTY
     if written is not None:
         answered = own_output(_CHAT, joined(written, listed(written, _ASSISTANT)))
@@ -59,7 +62,7 @@ def tool_content(span: PlainSpan) -> SpanContent | None:
     is_run = texts.get(otel.OPERATION) == otel.TOOL_OPERATION and name != fw.MERGED_TOOLS
     if not is_run or given is None or (answer is None and span.has_more):
         return None
-    error = _error(span)
+    error = error_of(span)
     tool, call_id = string_of(name), name_of(texts.get(otel.TOOL_CALL_ID))
     args, asked = arguments(given)
     body, content = (None, Content.ABSENT) if answer is None else returned(answer)
@@ -75,8 +78,8 @@ def tool_content(span: PlainSpan) -> SpanContent | None:
     )
 
 
-def _error(span: PlainSpan) -> str | None:
-    """Return the error type of a span, like `error_of`."""
+def error_of(span: PlainSpan) -> str | None:
+    """Return the error type of a span, like `dialects.parts.values.error_of`."""
     if given := span.texts.get(otel.ERROR_TYPE):
         return name_of(given) or UNNAMED_ERROR
     return UNNAMED_ERROR if span.failed else None

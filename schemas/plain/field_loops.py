@@ -16,7 +16,7 @@ FIRST, BEHIND, RESOURCE, RESOURCE_STOP, SCOPE, SCOPE_STOP, STATUS, STATUS_STOP, 
 where it is not plain, `STATUS` where it has none."""
 BEGIN, STOP, NAME_STOP, TEXT, FIELD_COLUMNS = range(5)
 """Columns of an attribute's row, and their number: offsets of the attribute, of the end of its name, which
-begins two bytes behind it, and of its text; `TEXT` is `REFUSED` where it has another form."""
+begins two bytes behind it, and of its text; `TEXT` is `REFUSED` where its value is no text."""
 SMALL = 127
 """The greatest length that is one byte."""
 _LENGTH_BYTES_MAX = 5
@@ -74,15 +74,31 @@ def _have_ids(b: Any, at: Any, stop: Any) -> Any:
 
 @compiled
 def _attribute(b: Any, begin: Any, stop: Any, fields: Any, n: Any) -> Any:
-    """Note an attribute."""
-    fields[n, BEGIN], fields[n, STOP], fields[n, NAME_STOP], fields[n, TEXT] = begin, stop, 0, REFUSED
+    """Note an attribute; return whether it is a short name and then nothing but a value, if any."""
     if stop - begin < 2 or b[begin] != 0x0A or b[begin + 1] > SMALL:
-        return
+        return False
     name_stop = begin + 2 + b[begin + 1]
     value, value_stop = _content(b, name_stop, stop, 0x12)
     text, text_stop = _content(b, value, stop, 0x0A)
-    if value_stop == stop and text_stop == stop:
-        fields[n, NAME_STOP], fields[n, TEXT] = name_stop, text
+    fields[n, BEGIN], fields[n, STOP], fields[n, NAME_STOP] = begin, stop, name_stop
+    fields[n, TEXT] = text if text_stop == stop else REFUSED
+    return value_stop == stop or name_stop == stop
+
+
+@compiled
+def _is_repeated(b: Any, fields: Any, first: Any, n: Any) -> Any:
+    """Return whether an attribute has the name of another one from the `first` on."""
+    name, size = fields[n, BEGIN] + 2, fields[n, NAME_STOP] - fields[n, BEGIN] - 2
+    for each in range(first, n):
+        begin = fields[each, BEGIN] + 2
+        at = size
+        if fields[each, NAME_STOP] - begin == size:
+            # Most names differ at their end.
+            while at > 0 and b[name + at - 1] == b[begin + at - 1]:
+                at -= 1
+        if at == 0:
+            return True
+    return False
 
 
 @compiled
@@ -96,7 +112,7 @@ def _is_ascii(b: Any, at: Any, stop: Any) -> Any:
 @compiled
 def _span(b: Any, at: Any, stop: Any, spans: Any, n: Any, fields: Any, count: Any, most: Any) -> Any:
     """Note the attributes and the status of a span; return how many attributes there are then."""
-    last = count + most
+    first, last = count, count + most
     while at < stop:
         tag = b[at]
         if tag == 0x39 or tag == 0x41:
@@ -116,9 +132,10 @@ def _span(b: Any, at: Any, stop: Any, spans: Any, n: Any, fields: Any, count: An
         elif behind > stop:
             return REFUSED
         elif tag == 0x4A:
-            if count == last:
+            if count == last or not _attribute(b, begin, behind, fields, count):
                 return REFUSED
-            _attribute(b, begin, behind, fields, count)
+            if _is_repeated(b, fields, first, count):
+                return REFUSED
             count += 1
         elif tag == 0x7A and spans[n, STATUS] == REFUSED and size <= SMALL:
             spans[n, STATUS], spans[n, STATUS_STOP] = begin, behind

@@ -93,7 +93,7 @@ def _plain_span(data: bytes, row: Sequence[int], fields: Sequence[list[int]]) ->
     """Return the span of a row whose attributes are among these fields; None where it is not plain.
 
     Its attributes are those of the span, its scope and its resource, like those of `attributes_of`. It is not
-    plain where two of its own have one name, or where there are too many.
+    plain where there are too many.
     """
     first, behind, resource, resource_stop, scope, scope_stop, status, status_stop = row
     try:
@@ -102,7 +102,6 @@ def _plain_span(data: bytes, row: Sequence[int], fields: Sequence[list[int]]) ->
             return None
         found = {otel.SCOPE_NAME: named} if named else {}
         texts: dict[str, str] = {}
-        names: set[str] = set()
         has_more = False
         for begin, stop, name_stop, text_begin in fields[first:behind]:
             if stop - begin <= SMALL:
@@ -114,13 +113,12 @@ def _plain_span(data: bytes, row: Sequence[int], fields: Sequence[list[int]]) ->
             if pair is None:
                 return None
             name, slot, text, is_more = pair
-            names.add(name)
-            if is_more:
-                has_more = True
             if text is not None:
                 found[name] = text
             if slot is not None:
                 texts[name] = slot
+            elif is_more:
+                has_more = True
         for name, text in _resource_attributes(data[resource:resource_stop]):
             if name not in found:
                 found[name] = text
@@ -128,7 +126,7 @@ def _plain_span(data: bytes, row: Sequence[int], fields: Sequence[list[int]]) ->
     except (DecodeError, ValueError):
         # A text that is no UTF-8 raises a ValueError.
         return None
-    is_odd = len(names) < behind - first or len(found) > ATTRIBUTES_MAX or len(named) > ATTRIBUTE_CHARS_MAX
+    is_odd = len(found) > ATTRIBUTES_MAX or len(named) > ATTRIBUTE_CHARS_MAX
     return None if is_odd else PlainSpan(texts, found, has_more, failed)
 
 

@@ -13,14 +13,17 @@ from enum import StrEnum
 import msgspec
 
 from ..candidate import Candidate, Claim
-from ..event import Content, Event, Kind, content_of, end_event, event_id
+from ..event import Event, Kind, content_of, end_event, event_body, event_id_of
 from ..time import NS_MAX, NS_MIN
 from .awaited import Awaited, answers, completed_result, is_awaited
+from .claim_events import OF_TOOLS, event_of
 from .claim_log import ClaimLog, DropReason
 from .claim_order import (
+    ClaimPlace,
+    PlacedClaim,
+    body_digest,
     claim_items,
     claim_times,
-    content_digest,
     has_history,
     in_order,
     place_of,
@@ -34,6 +37,7 @@ from .memory.seen import (
     claim_use,
     completed_by_call,
     completed_by_use,
+    is_repeated,
     paged_claims,
     remember_call,
     seen_message,
@@ -42,7 +46,6 @@ from .memory.seen_page import SeenMessage, SeenPage
 
 _END = Kind.END
 """A name of its own, because Python 3.11 looks a member up four times as long as a global name."""
-_OF_TOOLS = (Kind.TOOL_CALL, Kind.TOOL_RESULT)
 
 
 class Close(StrEnum):
@@ -103,10 +106,15 @@ class SessionAssembler:
         """
         key = candidate.span_key
         before = self.held.candidates.get(key)
-        is_repeat = before is not None or any(occurrence.has_span(key) for occurrence in self.seen)
-        self.repeats += is_repeat
-        is_first = before is not None and candidate.copy_order < before.copy_order and key not in self.taken
-        if not is_repeat or is_first:
+        if before is None:
+            for occurrence in self.seen:
+                if occurrence.has_span(key):
+                    self.repeats += 1
+                    return
+            self.held.put(key, candidate, chars)
+            return
+        self.repeats += 1
+        if candidate.copy_order < before.copy_order and key not in self.taken:
             self.held.put(key, candidate, chars)
 
     def advance(self, watermark: int, claim_log: ClaimLog | None = None) -> list[Event]:
@@ -134,8 +142,8 @@ class SessionAssembler:
             and has_history(candidate, covered)
         ]
         events: list[Event] = []
-        for claim, key, candidate in in_order(items, histories, self._drops_history):
-            self._take(events, claim, key, candidate, claim_log)
+        for placed in in_order(items, histories, self._drops_history):
+            self._take(events, placed, claim_log)
         self._drop_taken(ready, until, claim_log)
         if self.open is not None and self._is_over(self.open.last_time + self.idle, watermark):
             events += self._close(self.open.last_time + self.idle, Close.IDLE, claim_log)
@@ -182,11 +190,12 @@ class SessionAssembler:
         # Most are of agents without claims, which are not held.
         known = frozenset(keys) if outer else outer
         covered = {key for key in outer if is_of(key, known)}
-        for occurrence in self.seen:
-            if occurrence.counts.within:
-                for whole, candidate in zip(keys, held, strict=True):
-                    halves = [half_key(whole, half) for half, _ in candidate.halves]
-                    covered.update([key for key in (whole, *halves) if occurrence.covers(key)])
+        within = [names for occurrence in self.seen for names in occurrence.covered_names]
+        if not within:
+            return covered
+        for whole, candidate in zip(keys, held, strict=True):
+            named = [whole, *(half_key(whole, half) for half, _ in candidate.halves)]
+            covered.update([key for key in named for names in within if key in names])
         return covered
 
     def _drops_history(self, key: str, candidate: Candidate) -> bool:
@@ -217,12 +226,12 @@ class SessionAssembler:
         held = any(time <= until for candidate in self.held.values() for time in claim_times(candidate))
         return watermark > until and not held
 
-    def _take(
-        self, events: list[Event], claim: Claim, key: str, candidate: Candidate, claim_log: ClaimLog | None
-    ) -> None:
+    def _take(self, events: list[Event], placed: PlacedClaim, claim_log: ClaimLog | None) -> None:
         """Add the event of a claim, none where it is a repeat, and what closes before it."""
-        if self.open is not None and claim.time > self.open.last_time + self.idle:
-            events += self._close(self.open.last_time + self.idle, Close.IDLE, claim_log)
+        _, (claim, key, candidate) = placed
+        now = self.open
+        if now is not None and claim.time > now.last_time + self.idle:
+            events += self._close(now.last_time + self.idle, Close.IDLE, claim_log)
         if claim.kind is _END:
             events += self._end(claim, key, candidate, claim_log)
             return
@@ -241,22 +250,21 @@ class SessionAssembler:
             if claim_log is not None:
                 claim_log.drop(DropReason.RETOLD_HISTORY, claim, key, candidate)
             return
-        self._claim(events, known, claim, key, candidate, claim_log)
+        self._claim(events, known, placed, claim_log)
 
     def _claim(
         self,
         events: list[Event],
         known: Sequence[SeenClaims],
-        claim: Claim,
-        key: str,
-        candidate: Candidate,
+        placed: PlacedClaim,
         claim_log: ClaimLog | None,
     ) -> None:
         """Add the event of a claim, none where one of `known` repeats it or its content is awaited."""
+        place, (claim, key, candidate) = placed
         original, use = claim, None
-        message = seen_message(known, candidate, claim)
-        before = None if message is None else message.time
-        if before is None and claim.kind in _OF_TOOLS:
+        last = seen_message(known, claim.key) if claim.key else None
+        before = None if last is None or not is_repeated(last, candidate, claim) else last.time
+        if before is None and claim.kind in OF_TOOLS:
             claim = completed_by_call(known, claim)
             before, use = claim_use(known, claim, candidate, key)
             claim, candidate = completed_by_use(known, use, claim, candidate)
@@ -268,7 +276,7 @@ class SessionAssembler:
         if before is None:
             if self.awaited:
                 events += self._judge_awaited({}, claim_log)
-            event = self._judge(claim, key, candidate)
+            event = self._judge(claim, key, candidate, place)
             if claim_log is not None:
                 claim_log.judge(event, original, key, candidate, use)
             events.append(event)
@@ -278,14 +286,10 @@ class SessionAssembler:
             if claim_log is not None:
                 reason = DropReason.REPEAT if use is None else DropReason.PAIRED
                 claim_log.drop(reason, original, key, candidate, use)
-        self._note_message(claim, candidate, before)
-
-    def _note_message(self, claim: Claim, candidate: Candidate, before: int | None) -> None:
-        """Remember the last span with a message; `before` is the time of its event if that was judged."""
         if claim.key:
             time = claim.time if before is None else before
             message = SeenMessage(candidate.start, candidate.end, candidate.failed, time)
-            self.seen[-1].add_message(claim.key, message)
+            self.seen[-1].add_message(claim.key, message, is_new=last is None)
 
     def _end(
         self, claim: Claim, key: str, candidate: Candidate, claim_log: ClaimLog | None
@@ -305,40 +309,43 @@ class SessionAssembler:
         """Yield the events of the awaited results, completed from the model call's results in `found`."""
         awaited, self.awaited = self.awaited, []
         for result in awaited:
-            event = self._judge(completed_result(result, found), result.run, result.candidate)
+            claim = completed_result(result, found)
+            event = self._judge(claim, result.run, result.candidate, place_of(claim))
             if claim_log is not None:
                 uses = (use for seen in self.seen for use in seen.uses.values() if use.run == result.run)
                 claim_log.judge(event, result.claim, result.run, result.candidate, next(uses, None))
             yield event
 
-    def _judge(self, claim: Claim, key: str, candidate: Candidate) -> Event:
+    def _judge(self, claim: Claim, key: str, candidate: Candidate, place: ClaimPlace) -> Event:
         """Return the next event of the session; open an occurrence where none is open."""
-        content = content_of(claim)
-        digest = content_digest(claim.kind, content)
-        place = (*place_of((claim, key, candidate)), digest)
-        closed = self.seen[-2].closed if len(self.seen) > 1 else None
-        late = closed is not None and claim.time <= closed
-        now = self.open
+        body, time = event_body(claim.kind, content_of(claim)), claim.time
+        digest = body_digest(body)
+        last = (*place, digest)
+        seen, now, late = self.seen, self.open, False
+        if len(seen) > 1:
+            closed = seen[-2].closed
+            late = closed is not None and time <= closed
         if now is None:
             # The time identifies an occurrence, so a late one must not have that of an earlier one.
-            time = claim.time if self.begun is None else max(claim.time, self.begun + 1)
-            now = self.open = OpenOccurrence(time, claim.time, place)
-            self.begun = time
-        if place < now.last:
+            begun = time if self.begun is None else max(time, self.begun + 1)
+            now = self.open = OpenOccurrence(begun, time, last)
+            self.begun = begun
+        if last < now.last:
             late = True
         else:
-            now.last = place
-        self.late += late
-        if claim.time > now.last_time:
-            now.last_time = claim.time
+            now.last = last
+        if late:
+            self.late += 1
+        if time > now.last_time:
+            now.last_time = time
         now.seq += 1
-        ordinal = self.seen[-1].add_equal(digest)
-        if claim.place is not None and now.caller is None:
+        ordinal = seen[-1].add_equal(digest)
+        if now.caller is None and claim.place is not None:
             now.caller = key
-        if claim.kind in _OF_TOOLS and claim.call_id is not None:
+        if claim.call_id is not None and claim.kind in OF_TOOLS:
             self._note_call(claim, claim.call_id)
-        named = event_id(self.session_id, now.time, claim.kind, content, ordinal)
-        return _event(claim, candidate, occurrence=now.time, seq=now.seq, late=late, event_id=named)
+        named = event_id_of(self.session_id, now.time, body, ordinal)
+        return event_of(claim, candidate, (now.time, now.seq), named, late=late)
 
     def _note_call(self, claim: Claim, call_id: str) -> None:
         """Remember an open call with that id, or forget it at its result."""
@@ -366,19 +373,3 @@ class SessionAssembler:
         ][-CLOSED_MAX - 1 :]
         while len(self.seen) > 1 and sum(seen.size for seen in self.seen) > REMEMBERED_MAX:
             del self.seen[0]
-
-
-def _event(
-    claim: Claim, candidate: Candidate, *, occurrence: int, seq: int, late: bool, event_id: str
-) -> Event:
-    """Return the event of a claim, at its place in its session."""
-    content = claim.content
-    if content is Content.CAPTURED and claim.tool is None and claim.kind in _OF_TOOLS:
-        # Every call is of a tool: where no span names it, the name was not captured.
-        content = Content.ABSENT
-    # In the order of the fields: names would take twice the time.
-    place = candidate.session_id, occurrence, claim.time, seq, claim.kind, late, claim.past
-    sender = candidate.agent, candidate.model, candidate.service, candidate.nested
-    contents = claim.text, claim.tool, claim.call_id, claim.args, claim.result, claim.error, content
-    span = candidate.trace_id or None, candidate.span_id or None
-    return Event(*place, *sender, *contents, *span, event_id, candidate.attributes)

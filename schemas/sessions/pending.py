@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Protocol, TypeAlias
 
 import msgspec
 
@@ -19,7 +20,7 @@ from ..span_content import SpanRole
 from .coverage import Coverage
 from .resolve import candidate_of
 from .span_reading import SpanReading
-from .trace import Ancestors, Change, Changes, OpenTrace, Trace, chars_of, items_of, unblocked
+from .trace import Ancestors, Change, Changes, EncodedChanges, OpenTrace, Trace, chars_of, items_of, unblocked
 
 TRACES_MAX = 100_000
 """Traces that one source remembers; traces with waiting spans do not count."""
@@ -46,6 +47,34 @@ class Released(msgspec.Struct, frozen=True, gc=False):
         return self.made
 
 
+class EncodedRelease(msgspec.Struct, frozen=True, gc=False):
+    """The candidates of the released spans of a trace in MessagePack, each with its session's id in UTF-8."""
+
+    candidates: list[tuple[bytes, bytes]]
+
+
+class ShutTrace(Protocol):
+    """A trace whose spans are not read into objects."""
+
+    @property
+    def touched(self) -> int: ...  # noqa: D102
+    @property
+    def is_waiting(self) -> bool: ...  # noqa: D102
+    @property
+    def waiting_count(self) -> int: ...  # noqa: D102
+    @property
+    def records_count(self) -> int: ...  # noqa: D102
+    @property
+    def chars(self) -> int: ...  # noqa: D102
+
+    def opened(self) -> OpenTrace:
+        """Return the trace with its spans, which may be changed."""
+        ...
+
+
+RememberedTrace: TypeAlias = OpenTrace | ShutTrace
+
+
 @dataclass(slots=True)
 class Traces:
     """The traces of one source between two steps, each of them plain data that can be stored.
@@ -54,16 +83,14 @@ class Traces:
     and `chars` counts its characters. Only `apply` changes them.
     """
 
-    traces: dict[str, OpenTrace] = field(default_factory=dict[str, OpenTrace])
+    traces: dict[str, RememberedTrace] = field(default_factory=dict[str, RememberedTrace])
     waiting: set[str] = field(init=False)
     chars: int = field(init=False)
 
     def __post_init__(self) -> None:
         """Find what waits, and count its characters."""
         self.waiting = {trace_id for trace_id, opened in self.traces.items() if opened.is_waiting}
-        self.chars = sum(
-            chars_of(item) for trace_id in self.waiting for item in items_of(self.traces[trace_id])
-        )
+        self.chars = sum(self.traces[trace_id].chars for trace_id in self.waiting)
 
     def apply(self, writes: TraceWrites) -> None:
         """Become what a step has made of these traces; takes as long as there are changed traces."""
@@ -88,9 +115,9 @@ class TraceWrites:
     `waiting` and `chars` are those of all traces.
     """
 
-    opened: Mapping[str, OpenTrace | None]
+    opened: Mapping[str, RememberedTrace | None]
     touched: Mapping[str, None]
-    changes: Mapping[str, Changes | None]
+    changes: Mapping[str, Changes | EncodedChanges | None]
     waiting: set[str]
     chars: int
 
@@ -107,9 +134,9 @@ class TracesStep:
 
     def __init__(self, traces: Traces, hold: int, keep: int) -> None:
         self._before, self._hold, self._keep = traces, hold, keep
-        self._opened: dict[str, OpenTrace | None] = {}
+        self._opened: dict[str, RememberedTrace | None] = {}
         self._touched: dict[str, None] = {}
-        self._changes: dict[str, Changes | None] = {}
+        self._changes: dict[str, Changes | EncodedChanges | None] = {}
         self._waiting, self._chars = set(traces.waiting), traces.chars
         self._count = len(traces.traces)
         self.late = self.unjoined = 0
@@ -138,7 +165,7 @@ class TracesStep:
             self._waiting.add(record.trace_id)
             self._note(record.trace_id, (record,))
 
-    def release(self, watermark: int, now: int) -> Iterator[Released]:
+    def release(self, watermark: int, now: int) -> Iterator[Released | EncodedRelease]:
         """Yield the spans that need not wait any more, by the source's watermark and record time.
 
         A span is never released before the watermark has passed its end, since it could not be judged yet. A
@@ -147,11 +174,11 @@ class TracesStep:
         after `hold`. A span that cannot be resolved is a flaw and blocks no other.
         """
         yield from self._release(watermark, now - self._hold)
-        if self._chars > WAITING_CHARS_MAX:
+        if self._is_crowded:
             yield from self._release(watermark, self._crowded())
         self._forget(now)
 
-    def _find(self, trace_id: str) -> OpenTrace | None:
+    def _find(self, trace_id: str) -> RememberedTrace | None:
         """Return a trace as it is now, not to be changed; None where it is not remembered."""
         if trace_id in self._opened:
             return self._opened[trace_id]
@@ -159,17 +186,23 @@ class TracesStep:
 
     def _known(self, trace_id: str) -> OpenTrace:
         """Return a remembered trace as it is now, not to be changed."""
-        opened = self._find(trace_id)
-        assert opened is not None, "a trace that waits is remembered"
-        return opened
+        found = self._find(trace_id)
+        assert found is not None, "a trace that waits is remembered"
+        return found if isinstance(found, OpenTrace) else self._changing(trace_id)
 
     def _changing(self, trace_id: str) -> OpenTrace:
         """Return a trace to be changed: the step's copy, or a new trace."""
-        opened = self._opened.get(trace_id)
-        if opened is None:
-            before = None if trace_id in self._opened else self._before.traces.get(trace_id)
-            self._count += before is None
-            opened = self._opened[trace_id] = OpenTrace() if before is None else before.copy()
+        found = self._find(trace_id)
+        if found is None:
+            self._count += 1
+            opened = OpenTrace()
+        elif not isinstance(found, OpenTrace):
+            opened = found.opened()
+        elif trace_id in self._opened:
+            return found
+        else:
+            opened = found.copy()
+        self._opened[trace_id] = opened
         return opened
 
     def _touch(self, trace_id: str) -> OpenTrace:
@@ -177,6 +210,10 @@ class TracesStep:
         self._touched.pop(trace_id, None)
         self._touched[trace_id] = None
         return self._changing(trace_id)
+
+    @property
+    def _is_crowded(self) -> bool:
+        return self._chars > WAITING_CHARS_MAX
 
     def _crowded(self) -> int:
         """Return the record time up to which spans and records must be released for lack of room."""
@@ -188,31 +225,35 @@ class TracesStep:
                 return time
         raise AssertionError("too many characters wait, but no span or record does")
 
-    def _release(self, watermark: int, until: int) -> Iterator[Released]:
+    def _release(self, watermark: int, until: int) -> Iterator[Released | EncodedRelease]:
         """Yield the spans that need not wait; up to the record time `until` they only wait for their end."""
         for trace_id in sorted(self._waiting):
-            released: list[SpanReading] = []
+            yield from self._release_trace(trace_id, watermark, until)
+
+    def _release_trace(self, trace_id: str, watermark: int, until: int) -> Iterator[Released]:
+        """Yield the spans of a trace that need not wait."""
+        released: list[SpanReading] = []
+        opened = self._known(trace_id)
+        places = tuple(_ready(opened, watermark, until))
+        if places:
+            opened = self._changing(trace_id)
+            released, freed = opened.release(places)
+            self._chars -= freed
+            self._note(trace_id, places, freed)
+        if opened.records:
+            self._drop_records(trace_id, until)
             opened = self._known(trace_id)
-            places = tuple(_ready(opened, watermark, until))
-            if places:
-                opened = self._changing(trace_id)
-                released, freed = opened.release(places)
-                self._chars -= freed
-                self._note(trace_id, places, freed)
-            if opened.records:
-                self._drop_records(trace_id, until)
-                opened = self._known(trace_id)
-            if not opened.is_waiting:
-                self._waiting.discard(trace_id)
-            if not released:
-                continue
-            trace, ancestors = opened.trace, Ancestors(opened.trace)
-            coverage = ancestors.coverage()
-            for reading in released:
-                above = ancestors.above(reading)
-                last = above[-1] if above else reading
-                is_early = last.parent_id is not None and not trace.is_self_described(reading)
-                yield Released(reading, _made(trace, reading, coverage, above), is_early)
+        if not opened.is_waiting:
+            self._waiting.discard(trace_id)
+        if not released:
+            return
+        trace, ancestors = opened.trace, Ancestors(opened.trace)
+        coverage = ancestors.coverage()
+        for reading in released:
+            above = ancestors.above(reading)
+            last = above[-1] if above else reading
+            is_early = last.parent_id is not None and not trace.is_self_described(reading)
+            yield Released(reading, _made(trace, reading, coverage, above), is_early)
 
     def _drop_records(self, trace_id: str, until: int) -> None:
         """Drop the log records of spans that were released, or have not come in time."""
@@ -256,7 +297,7 @@ class TracesStep:
         if trace_id not in self._changes:
             self._changes[trace_id] = Changes()
         changes = self._changes[trace_id]
-        if changes is not None:
+        if isinstance(changes, Changes):
             changes.done.append(change)
             changes.gone += freed
 

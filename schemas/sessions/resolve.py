@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ..candidate import Candidate, Claim
+from ..candidate import CallHistory, Candidate, Claim
 from ..chat.find import InputFlaw
+from ..claims.span_claims import claims_of, half_of, parted_claims
 from ..plain.span import PlainSpan
 from ..span_content import INPUT, SpanContent, SpanRole, ToolCall
-from .claims import claims_of, half_of, parted_claims
 from .coverage import CallRun, Coverage, completed_call, covers
 from .late_ends import end_inside
 from .span_reading import SessionMemory, SpanReading, claimed_content
@@ -75,19 +75,35 @@ def whole_candidate(
     """
     if not candidate.request:
         return candidate
+    times, call = (candidate.start, candidate.end), None
+    if plain is not None and memory is not None and candidate.run is None and not candidate.without:
+        call = memory.plain.claims(plain, *times)
+    if plain is not None and call is not None:
+        history, claims, digest = call
+        return _whole(candidate, claims, digest, plain.attributes, history)
     content, remembered = claimed_content(candidate.request, plain, memory)
-    times, history = (candidate.start, candidate.end), None
     if remembered is None or candidate.run is not None:
         claims, digest = _claims(content, times, candidate.without, candidate.run)
-    else:
-        history, claims, digest = parted_claims(content, *times, remembered)
-        claims = _uncovered(claims, content, candidate.without)
-        history = None if INPUT in candidate.without else history
+        return _whole(candidate, claims, digest, content.attributes)
+    history, claims, digest = parted_claims(content, *times, remembered)
+    claims = _uncovered(claims, content, candidate.without)
+    history = None if INPUT in candidate.without else history
+    return _whole(candidate, claims, digest, content.attributes, history)
+
+
+def _whole(
+    candidate: Candidate,
+    claims: tuple[Claim, ...],
+    digest: str,
+    attributes: Mapping[str, str],
+    history: CallHistory | None = None,
+) -> Candidate:
+    """Return a candidate with its claims instead of its request."""
     return msgspec.structs.replace(
         candidate,
         claims=claims,
         digest=digest,
-        attributes=content.attributes,
+        attributes=attributes,
         request=b"",
         without=(),
         run=None,

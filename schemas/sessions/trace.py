@@ -203,6 +203,25 @@ class OpenTrace:
         """Return whether a span or a record waits."""
         return bool(self.waiting or self.records)
 
+    @property
+    def waiting_count(self) -> int:
+        """Return how many spans wait."""
+        return len(self.waiting)
+
+    @property
+    def records_count(self) -> int:
+        """Return how many log records wait."""
+        return sum(map(len, self.records.values()))
+
+    @property
+    def chars(self) -> int:
+        """Return the characters of what waits."""
+        return sum(map(chars_of, items_of(self)))
+
+    def opened(self) -> OpenTrace:
+        """Return the trace itself; one whose spans are not read yet (`pending.ShutTrace`) reads them."""
+        return self
+
     def copy(self) -> OpenTrace:
         """Return a trace that can change while this one stays; both have the same spans and records."""
         records = {span_id: list(waiting) for span_id, waiting in self.records.items()}
@@ -290,6 +309,18 @@ class Changes:
 
     done: list[Change] = field(default_factory=list[Change])
     gone: int = 0
+
+
+class EncodedChanges(msgspec.Struct, frozen=True, gc=False):
+    """The changes of a trace in a step as they are stored, and the characters freed.
+
+    `whole` is the trace after the step, empty where it need not be written whole; `done` are the changes,
+    empty where the trace is new.
+    """
+
+    whole: bytes
+    done: bytes
+    gone: int
 
 
 def items_of(opened: OpenTrace) -> Iterator[SpanReading | LogRecord]:

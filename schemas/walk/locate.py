@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import accumulate
 from typing import Any, cast
 
@@ -69,32 +69,38 @@ class PlacedSpan(msgspec.Struct, frozen=True, gc=False):
 class LocatedRequests:
     """The spans of requests in protobuf: one compiled call finds all of them, and each request is read alone.
 
-    There is room for `size` spans of each request at first.
+    There is room for `size` spans of each request at first. `data` are the requests, each from a multiple of
+    eight on (`begins`), and `bytes` the same as an array; `found`, `spans` and `facts` are what `walk_all`
+    has found.
     """
 
     def __init__(self, requests: Sequence[bytes], size: int = ROWS) -> None:
         self._requests, self._size, count = requests, size, len(requests)
-        padded = b"".join([part for data in requests for part in (data, bytes(-len(data) % 8))])
-        begins = accumulate((len(data) + -len(data) % 8 for data in requests), initial=0)
+        self.data = b"".join([part for data in requests for part in (data, bytes(-len(data) % 8))])
+        begins = [*accumulate((len(data) + -len(data) % 8 for data in requests), initial=0)]
         stops = [begin + len(data) for begin, data in zip(begins, requests, strict=False)]
+        self.bytes: NDArray[np.uint8] = np.frombuffer(self.data, np.uint8)
+        self.begins: NDArray[np.int64] = np.array(begins[:-1], np.int64)
         spans: NDArray[np.int64] = np.empty((size * count, COLUMNS), np.int64)
         facts: NDArray[np.int64] = np.empty((16 * size * count, FACT_COLUMNS), np.int64)
-        found: NDArray[np.int64] = np.empty((count, FOUND_COLUMNS), np.int64)
+        self.found: NDArray[np.int64] = np.empty((count, FOUND_COLUMNS), np.int64)
         span_count, fact_count = walk_all(
-            np.frombuffer(padded, np.uint8),
-            np.frombuffer(padded, np.uint64),
+            self.bytes,
+            np.frombuffer(self.data, np.uint64),
             np.array(stops, np.int64),
             *_table(),
             spans,
             facts,
             np.empty(2 * KEYS_MAX, np.uint64),
-            found,
+            self.found,
         )
-        self._counts = cast("list[list[int]]", found.tolist())
-        behind = np.where(found[:, :1] > 0, found, 0).cumsum(axis=0)
-        self._behind = cast("list[list[int]]", behind.tolist())
-        self._rows = cast("list[list[int]]", spans[:span_count].tolist())
-        self._facts = cast("list[list[int]]", facts[:fact_count].tolist())
+        self.spans, self.facts = spans[:span_count], facts[:fact_count]
+
+    @cached_property
+    def _behind(self) -> list[list[int]]:
+        """Return the numbers of spans and of facts up to and with each request."""
+        counted = np.where(self.found[:, :1] > 0, self.found, 0)
+        return cast("list[list[int]]", counted.cumsum(axis=0).tolist())
 
     def at(self, place: int, scope: Sequence[str] = ()) -> list[PlacedSpan] | None:
         """Return the spans of the request at that place; None where the ordinary decoder has to read it.
@@ -102,16 +108,17 @@ class LocatedRequests:
         The resource attributes named by `scope` precede the session's id. A request with a flaw is never
         located.
         """
-        (count, fact_count), data = self._counts[place], self._requests[place]
+        count, fact_count = map(int, self.found[place])
+        data = self._requests[place]
         if count == FULL:
             return LocatedRequests([data], 8 * self._size).at(0, scope)
         if count < 0:
             return None
         behind, facts_behind = self._behind[place]
-        rows = self._rows[behind - count : behind]
-        facts = self._facts[facts_behind - fact_count : facts_behind] if count else []
+        rows = cast("list[list[int]]", self.spans[behind - count : behind].tolist())
+        facts = cast("list[list[int]]", self.facts[facts_behind - fact_count : facts_behind].tolist())
         try:
-            return _located(data, rows, facts, tuple(scope))
+            return _located(data, rows, facts if count else [], tuple(scope))
         except NotRead:
             return None
 
@@ -126,6 +133,20 @@ def request_of(data: bytes, span: PlacedSpan) -> bytes:
     return single_request(data[slice(*span.resource)], data[slice(*span.scope)], data[slice(*span.span)])
 
 
+def unread(data: bytes, span: PlacedSpan, received: int, origin: tuple[int, bytes] | None) -> SpanReading:
+    """Return the reading of a located span, with a request of the span where its content is not read."""
+    if not span.is_walked:
+        return msgspec.structs.replace(span.reading, record_time=received, origin=origin)
+    content = msgspec.structs.replace(span.reading.content, ends=True) if span.ends else span.reading.content
+    return msgspec.structs.replace(
+        span.reading,
+        content=content,
+        record_time=received,
+        origin=origin,
+        request=request_of(data, span),
+    )
+
+
 def _located(
     data: bytes, rows: list[list[int]], facts: list[list[int]], prefixes: tuple[str, ...]
 ) -> list[PlacedSpan]:
@@ -137,10 +158,10 @@ def _located(
     for place, row in enumerate(rows):
         if place == 0 or resource != (row[RESOURCE], row[RESOURCE_STOP]):
             resource = row[RESOURCE], row[RESOURCE_STOP]
-            sender = _sender(data[slice(*resource)], prefixes)
+            sender = sender_in(data[slice(*resource)], prefixes)
         if place == 0 or scope != (row[SCOPE], row[SCOPE_STOP]):
             scope = row[SCOPE], row[SCOPE_STOP]
-            name = _scope_name(data[slice(*scope)])
+            name = scope_name_of(data[slice(*scope)])
         places = (row[BEGIN], row[STOP]), resource, scope
         read = None if row[STATE] & ODD else bare_reading(data, row, facts, sender, name)
         if read is not None:
@@ -166,13 +187,13 @@ def _cached_sender(resource: bytes, prefixes: tuple[str, ...]) -> Sender:
     return _sender_of(resource, prefixes)
 
 
-def _sender(resource: bytes, prefixes: tuple[str, ...]) -> Sender:
+def sender_in(resource: bytes, prefixes: tuple[str, ...]) -> Sender:
+    """Return the sender of a resource in protobuf; raise NotRead where it has a flaw."""
     is_small = len(resource) <= CACHED_BYTES_MAX
     return _cached_sender(resource, prefixes) if is_small else _sender_of(resource, prefixes)
 
 
 def _sender_of(resource: bytes, prefixes: tuple[str, ...]) -> Sender:
-    """Return the sender of a resource in protobuf; raise NotRead where it has a flaw."""
     decoding = Decoding()
     try:
         pairs = Resource.FromString(resource).attributes
@@ -186,15 +207,15 @@ def _sender_of(resource: bytes, prefixes: tuple[str, ...]) -> Sender:
 
 @lru_cache(maxsize=CACHED_MAX)
 def _cached_scope_name(scope: bytes) -> str:
-    return _scope_name_of(scope)
+    return _read_scope_name(scope)
 
 
-def _scope_name(scope: bytes) -> str:
-    return _cached_scope_name(scope) if len(scope) <= CACHED_BYTES_MAX else _scope_name_of(scope)
-
-
-def _scope_name_of(scope: bytes) -> str:
+def scope_name_of(scope: bytes) -> str:
     """Return the name of an instrumentation scope in protobuf; raise NotRead where it is damaged."""
+    return _cached_scope_name(scope) if len(scope) <= CACHED_BYTES_MAX else _read_scope_name(scope)
+
+
+def _read_scope_name(scope: bytes) -> str:
     try:
         return InstrumentationScope.FromString(scope).name
     except DecodeError:

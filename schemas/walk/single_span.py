@@ -52,7 +52,7 @@ _MODELS = frozenset({keys.INPUT, keys.OUTPUT, keys.REQUEST_MODEL, keys.RESPONSE_
 _ANSWERED = frozenset({keys.INPUT, keys.OUTPUT, keys.FINISH_REASONS, keys.OUTPUT_TOKENS})
 """Slots that make a span of an unknown operation a model's."""
 _CONVERSING = otel.MODEL_OPERATIONS | otel.AGENT_OPERATIONS | {fw.ANY_AGENT_OPERATION}
-_QUOTED_MAX = 100
+QUOTED_MAX = 100
 """Bytes of a redaction in JSON, at most: a character takes six bytes as an escape."""
 _NO_ERROR = (None, "", False)
 _TRUE = (True, "true", "True")
@@ -225,7 +225,7 @@ def _answer(data: bytes, fact: list[int]) -> Content:
     _, kind, at, size = fact
     if kind != TEXT:
         raise _Odd
-    if size > _QUOTED_MAX:
+    if size > QUOTED_MAX:
         return Content.CAPTURED
     return returned(data[at : at + size].decode())[1]
 

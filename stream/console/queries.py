@@ -14,14 +14,14 @@ from pathlib import Path
 import msgspec
 
 from ...predict.drift.detectors import by_rule
-from ...predict.following.followed_session import FollowedSession
+from ...predict.following.live.followed_session import FollowedSession
 from ...schemas.event import Event, Kind
 from ...schemas.instrumentations.census import SpanCensus
 from ...schemas.records.risk_crossing import RiskLevel
 from ...schemas.records.verdict_record import VerdictRecord, decode_verdict
 from ...schemas.verdict import Severity, Verdict
 from ..messages.drift_state import decode_detectors
-from ..messages.session_state import followed_in
+from ..messages.session_state import decode_places, followed_in
 from .filters import SqlCondition, joined
 from .rates import SessionCounts
 
@@ -212,8 +212,13 @@ def drifted(db: sqlite3.Connection, chain: str) -> frozenset[tuple[str, str]]:
 
 def followed(db: sqlite3.Connection, session_id: str) -> FollowedSession | None:
     """Return the state of a session's open occurrence as its risks are followed, None where they are not."""
-    row = db.execute("SELECT state FROM session WHERE session_id = ?", (session_id,)).fetchone()
-    return None if row is None else followed_in(row[0])
+    query = "SELECT state, pages, round, number, data FROM session LEFT JOIN page USING (session_id)"
+    rows = db.execute(f"{query} WHERE session_id = ?", (session_id,)).fetchall()
+    if not rows:
+        return None
+    data = {(number, index): page for *_, number, index, page in rows}
+    state, places, *_ = rows[0]
+    return followed_in(state, [(place, data[place[:2]]) for place in decode_places(places)])
 
 
 def version(db: sqlite3.Connection) -> int:

@@ -17,10 +17,10 @@ from ...predict.explaining.next_symbols import Actor, NextSymbol
 from ...predict.folder.learned_chain import LearnedChain
 from ...predict.folder.riskiest import ShownContext, riskiest
 from ...predict.following.followed_chain import FollowedChain
-from ...predict.following.followed_session import FollowedSession
 from ...predict.following.follower import RuleFollower
+from ...predict.following.live.followed_session import FollowedSession
+from ...predict.following.live.session_follower import CurrentRisk, SessionFollower
 from ...predict.following.risk_courses import DrawnCourse, RiskCourse, risk_courses
-from ...predict.following.session_follower import CurrentRisk, SessionFollower
 from ...rules.engine.judge import JUDGED_COLUMNS
 from ...rules.engine.sessions import Clock
 from ...schemas.event import Event

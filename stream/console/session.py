@@ -132,10 +132,14 @@ def _risks(
     if risks is None:
         return {"has_risks": False}
     state = None if occurrence.closed or not is_latest else queries.followed(db, occurrence.session_id)
+    now, drawn = risks.now(state, PATHS_SHOWN, RISKS_SHOWN_MAX), risks.drawn(events)
+    shown = {(each.current.pack, each.current.rule) for each in now}
+    shown |= {(each.course.pack, each.course.rule) for each in drawn}
     return {
         "has_risks": True,
-        "risks_now": risks.now(state, PATHS_SHOWN, RISKS_SHOWN_MAX),
-        "courses": risks.drawn(events),
+        "risks_now": now,
+        "courses": drawn,
+        "drifted": sorted(shown & risks.drifted(db)),
         "risk_width": WIDTH,
         "risk_height": HEIGHT,
     }

@@ -5,17 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from typing import TypeAlias
 
+import msgspec
+
 from ...schemas.attempt import Broken, attempt
+from ...schemas.candidate import Candidate
 from ...schemas.chat.find import InputFlaw
 from ...schemas.otlp.decoded import Decoded
+from ...schemas.plain_traces.requests import PlainRecord, PlainRequest, PlainRequests
 from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.sessions.pending import Released
-from ...schemas.walk.locate import LocatedRequests
 from ..error import PROCESS_ERRORS
 from ..ingest.request import Encoding, decode
-from ..messages.codec import CandidateBatch, Tick, candidate_messages, encode, partition_of
+from ..messages.codec import (
+    CandidateBatch,
+    EncodedCandidate,
+    Tick,
+    candidate_messages,
+    encode,
+    partition_of,
+    partition_of_bytes,
+)
 from ..messages.record import Input, Output, Record, dead_letter_output
 from ..messages.topics import Topic
 from ..stages.rekey import (
@@ -31,6 +43,10 @@ from ..stages.resolve import LocatedRequest, SourceState
 from ..stages.result import StageResult
 from .rekey_state import AssignedSource, AssignedSourceWrites, TopicCounts, read_source, write_source
 
+JSON_BEGINS = (b"{", b"[")
+"""The first bytes of a request in JSON."""
+CANDIDATE_BYTES = 1 << 14
+"""Bytes that a candidate of a plain span may have beside those of its request."""
 EncodedRekeyResult: TypeAlias = StageResult[Output, Mapping[int, AssignedSourceWrites], RekeyCounts]
 
 
@@ -89,8 +105,18 @@ class RekeySources:
             self._assigned[number].apply(changed)
 
     def step(self, requests: Iterable[SourceRequest]) -> EncodedRekeyResult:
-        """Return the records to write for these requests, those of an input in order, and what changes."""
-        return self._encoded(self.stage.step(self._states(), requests))
+        """Return the records to write for these requests, those of an input in order, and what changes.
+
+        A request with which a candidate may be too large for a message goes the ordinary path.
+        """
+        plain_max = self._bytes_max - CANDIDATE_BYTES
+        sized = [
+            ordinary(request)
+            if isinstance(request.content, PlainRequest) and len(request.content.record.data) > plain_max
+            else request
+            for request in requests
+        ]
+        return self._encoded(self.stage.step(self._states(), sized))
 
     def tick(self, idle: Collection[Input], now: int) -> EncodedRekeyResult:
         """Return a tick for every events partition; the time of `idle` inputs, read to the end, is `now`."""
@@ -135,28 +161,37 @@ class RekeySources:
 
     def _batch(self, batch: ResolvedBatch) -> tuple[list[Output], list[DeadLetter]]:
         """Return the messages of candidates by events partition, and dead letters of those too large."""
-        by_partition: dict[int, list[Released]] = {}
+        by_partition: dict[int, list[Candidate | EncodedCandidate]] = {}
+        groups: dict[bytes, list[Candidate | EncodedCandidate]] = {}
         for released in batch.released:
-            target = partition_of(released.candidate.session_id, self.counts.partitions)
-            by_partition.setdefault(target, []).append(released)
+            if isinstance(released, Released):
+                target = partition_of(released.candidate.session_id, self.counts.partitions)
+                by_partition.setdefault(target, []).append(released.candidate)
+                continue
+            for candidate in released.candidates:
+                group = groups.get(candidate[0])
+                if group is None:
+                    target = partition_of_bytes(candidate[0], self.counts.partitions)
+                    group = groups[candidate[0]] = by_partition.setdefault(target, [])
+                group.append(candidate)
         outputs: list[Output] = []
         too_large: list[DeadLetter] = []
         reason = f"tells more than the {self._bytes_max} bytes that a message may have"
-        for target, group in sorted(by_partition.items()):
-            candidates = [released.candidate for released in group]
+        for target, candidates in sorted(by_partition.items()):
             message = CandidateBatch(
                 batch.source,
                 self.counts.sources,
                 batch.offset,
                 batch.watermark,
-                candidates,
+                [],
                 topic=self.stage.names[Topic.SPANS],
             )
-            messages, flawed = candidate_messages(message, self._bytes_max, batch.before)
+            messages, flawed = candidate_messages(message, candidates, self._bytes_max, batch.before)
             outputs += [Output(Topic.EVENTS, target, None, data) for data in messages]
             if not flawed:
                 continue
-            readings = {id(released.made): released.reading for released in group}
+            made = [released for released in batch.released if isinstance(released, Released)]
+            readings = {id(released.made): released.reading for released in made}
             for candidate in flawed:
                 place = f"trace {candidate.trace_id}, span {candidate.span_id}"
                 flaw = InputFlaw(place, "size", reason)
@@ -165,35 +200,56 @@ class RekeySources:
 
 
 def requests_of(records: Sequence[Record], scope: Sequence[str] = ()) -> list[SourceRequest]:
-    """Return records with their spans located, else decoded; where that breaks, with the flaw of that.
+    """Return records with their spans read by compiled loops, else located, else decoded.
 
-    `scope` are the resource attributes that precede the ids of sessions.
+    Where that breaks, they have the flaw of that. `scope` are the resource attributes that precede the ids of
+    sessions.
     """
-    walked = [record.topic is Topic.SPANS and _encoding(record) is Encoding.PROTOBUF for record in records]
-    pairs = zip(records, walked, strict=True)
-    found = LocatedRequests([record.value if is_walked else b"" for record, is_walked in pairs])
+    digests = [sha256(record.value).digest() for record in records]
+    walked = [record.topic is Topic.SPANS and record.value[:1] not in JSON_BEGINS for record in records]
+    given = zip(records, digests, walked, strict=True)
+    batch = PlainRequests(
+        [
+            PlainRecord(record.value, record.time, record.offset, digest)
+            for record, digest, is_walked in given
+            if is_walked
+        ],
+        scope,
+    )
 
-    def read(place: int) -> Decoded | LocatedRequest:
-        record = records[place]
-        spans = found.at(place, scope) if walked[place] else None
+    def read(record: Record, number: int | None) -> Decoded | LocatedRequest:
+        spans = None if number is None else batch.walked.at(number, scope)
         if spans is not None:
             return LocatedRequest(record.value, spans)
         return decode(record.value, _encoding(record), SIGNALS[record.topic])
 
-    return [_request(record, partial(read, place)) for place, record in enumerate(records)]
+    requests: list[SourceRequest] = []
+    number = -1
+    for record, digest, is_walked in zip(records, digests, walked, strict=True):
+        number += is_walked
+        content = batch.at(number) if is_walked else None
+        if content is None:
+            content = _attempted(partial(read, record, number if is_walked else None))
+        requests.append(SourceRequest(record.input, record.offset, record.time, digest, content))
+    return requests
+
+
+def _attempted(read: Callable[[], Decoded | LocatedRequest]) -> Decoded | LocatedRequest | InputFlaw:
+    """Return what is read of a record, or the flaw of one that breaks."""
+    content = attempt(read, PROCESS_ERRORS)
+    return InputFlaw("record", "internal", content.reason) if isinstance(content, Broken) else content
+
+
+def ordinary(request: SourceRequest) -> SourceRequest:
+    """Return a request with the spans of a plain one located, so that the ordinary path reads them."""
+    content = request.content
+    if not isinstance(content, PlainRequest):
+        return request
+    return msgspec.structs.replace(request, content=LocatedRequest(content.record.data, content.located()))
 
 
 def _encoding(record: Record) -> Encoding:
-    return Encoding.JSON if record.value[:1] in (b"{", b"[") else Encoding.PROTOBUF
-
-
-def _request(record: Record, read: Callable[[], Decoded | LocatedRequest]) -> SourceRequest:
-    """Return a record with what is read of it."""
-    offset, digest = record.origin
-    content = attempt(read, PROCESS_ERRORS)
-    if isinstance(content, Broken):
-        content = InputFlaw("record", "internal", content.reason)
-    return SourceRequest(record.input, offset, record.time, digest, content)
+    return Encoding.JSON if record.value[:1] in JSON_BEGINS else Encoding.PROTOBUF
 
 
 def refused(record: Record, flaw: InputFlaw) -> SourceRequest:

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from ...schemas.sessions.pending import Traces
-from ...schemas.sessions.trace import OpenTrace
+from ...schemas.sessions.pending import RememberedTrace, Traces
 from ..error import StreamError
 from ..messages.record import Output
 from ..messages.topics import Topic
@@ -28,6 +27,7 @@ STATE_VERSION = 4
 Versions 1 to 3 are read as well: of them each span has its content. Of version 1 a trace is one entry, and of
 versions 1 and 2 no log record waits.
 """
+_FIRST_HEAD, _NEXT_HEAD = bytes([STATE_VERSION, 0]), bytes([STATE_VERSION, 1])
 FACTS = "@source"
 """The key of the record of a source's times; no trace id begins with `@`."""
 
@@ -92,6 +92,7 @@ def write_source(
 ) -> tuple[AssignedSourceWrites, list[Output]]:
     """Return the changes of a source, and the records that bring the state topic up to date with them."""
     records: list[Output] = []
+    topic = Topic.REKEY_STATE
     after: dict[str, StoredTrace | None] = {}
     for trace_id, changes in writes.traces.changes.items():
         opened, stored = writes.traces.opened[trace_id], source.stored.get(trace_id)
@@ -100,13 +101,12 @@ def write_source(
         if opened is not None:
             entry = next_entry(opened, changes, None if stored is None else stored.sizes)
             count, sizes = 0 if entry.is_whole else before, entry.sizes
-            for continues, part in enumerate(_cut(entry.data, bytes_max)):
-                value = bytes([STATE_VERSION, continues > 0]) + part
-                records.append(Output(Topic.REKEY_STATE, number, f"{trace_id}/{count}", value))
-                count += 1
-        records += [
-            Output(Topic.REKEY_STATE, number, f"{trace_id}/{index}", None) for index in range(count, before)
-        ]
+            parts = (entry.data,) if len(entry.data) <= bytes_max else _cut(entry.data, bytes_max)
+            head = _FIRST_HEAD
+            for part in parts:
+                records.append(Output(topic, number, f"{trace_id}/{count}", head + part))
+                head, count = _NEXT_HEAD, count + 1
+        records += [Output(topic, number, f"{trace_id}/{index}", None) for index in range(count, before)]
         after[trace_id] = StoredTrace(count, sizes) if count else None
     times = writes.times
     facts = _Facts(times.watermark, times.record, counts.sources, counts.partitions, times.spans, times.logs)
@@ -128,7 +128,7 @@ def read_source(records: Mapping[str, bytes], counts: TopicCounts) -> AssignedSo
             f"and have {counts.sources} and {counts.partitions}"
         )
         raise changed_counts(what)
-    traces: dict[str, OpenTrace] = {}
+    traces: dict[str, RememberedTrace] = {}
     stored: dict[str, StoredTrace] = {}
     try:
         for trace_id, parts in entries.items():

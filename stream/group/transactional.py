@@ -8,6 +8,7 @@ partitions the group has assigned to another one since.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -188,7 +189,8 @@ class TransactionalPolicy(Generic[Stepped]):
         """Return the next offset of every input after these records."""
         offsets = dict(self.inputs.next)
         for record in records:
-            offsets[place_of(record)] = max(offsets[place_of(record)], record.offset + 1)
+            place = place_of(record)
+            offsets[place] = max(offsets[place], record.offset + 1)
         return offsets
 
     def _outgoing(self, outputs: Iterable[Output]) -> Iterator[OutgoingRecord]:
@@ -199,9 +201,12 @@ class TransactionalPolicy(Generic[Stepped]):
     def _count(self, result: Stepped, records: Sequence[ClientRecord]) -> None:
         kafka = self._metrics.kafka
         kafka.transaction(TransactionOutcome.COMMITTED)
+        sizes: dict[str, list[int]] = {}
         for record in records:
-            kafka.read(record.topic, 1, len(record.value or b""))
-        for output in result.outputs:
-            kafka.sent(self._names[output.topic])
+            sizes.setdefault(record.topic, []).append(len(record.value or b""))
+        for topic, of_topic in sizes.items():
+            kafka.read(topic, len(of_topic), sum(of_topic))
+        for sent, count in Counter([output.topic for output in result.outputs]).items():
+            kafka.sent(self._names[sent], count)
         for code in result.metrics.dead_letters:
             self._metrics.progress.dead_letter(code)

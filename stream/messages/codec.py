@@ -83,6 +83,8 @@ class Activation(msgspec.Struct, frozen=True, tag_field="type", tag="activation"
         return None if isinstance(self.chain, msgspec.UnsetType) else self.chain
 
 
+EncodedCandidate: TypeAlias = tuple[bytes, bytes]
+"""The id of a candidate's session in UTF-8, and the candidate in MessagePack."""
 EventsMessage: TypeAlias = CandidateBatch | Tick | Activation
 
 
@@ -182,7 +184,16 @@ _HEAD, _UNREAD_HEAD = _MAGIC + bytes([VERSION]), _MAGIC + bytes([UNREAD_VERSION]
 
 def partition_of(session_id: str, partitions: int) -> int:
     """Return the events partition of a session, by CRC-32C of its id in UTF-8."""
-    return crc32c(session_id.encode("utf-8", "surrogatepass")) % partitions
+    return partition_of_bytes(_utf8(session_id), partitions)
+
+
+def _utf8(session_id: str) -> bytes:
+    return session_id.encode("utf-8", "surrogatepass")
+
+
+def partition_of_bytes(session_id: bytes, partitions: int) -> int:
+    """Return the events partition of a session by its id in UTF-8."""
+    return crc32c(session_id) % partitions
 
 
 def encode(message: EventsMessage | JudgedBatch) -> bytes:
@@ -215,16 +226,20 @@ def _decoded(decoder: msgspec.msgpack.Decoder[Any], data: bytes, topic: str) -> 
 
 
 def candidate_messages(
-    batch: CandidateBatch, bytes_max: int, before: int
+    batch: CandidateBatch, candidates: Iterable[Candidate | EncodedCandidate], bytes_max: int, before: int
 ) -> tuple[list[bytes], list[Candidate]]:
-    """Return a batch's messages, each of about `bytes_max` at most, and the candidates too large for any.
+    """Return the messages of a batch's candidates, and those too large for any; `batch` itself has none.
 
-    A session's candidates are in one message, or in several of their own, all with `more` but the last. All
-    messages but the last have the watermark `before` the batch.
+    A message has about `bytes_max` at most, as has each encoded candidate. A session's candidates are in one
+    message, or in several of their own, all with `more` but the last. All messages but the last have the
+    watermark `before` the batch.
     """
-    by_session: dict[str, list[bytes]] = {}
+    by_session: dict[bytes, list[bytes]] = {}
     too_large: list[Candidate] = []
-    for candidate in batch.candidates:
+    for candidate in candidates:
+        if isinstance(candidate, tuple):
+            by_session.setdefault(candidate[0], []).append(candidate[1])
+            continue
         data = _ENCODER.encode(candidate)
         if len(data) > bytes_max and candidate.request:
             # The claims may take less than the span, which has instructions and descriptions of tools.
@@ -232,7 +247,7 @@ def candidate_messages(
         if len(data) > bytes_max:
             too_large.append(candidate)
         else:
-            by_session.setdefault(candidate.session_id, []).append(data)
+            by_session.setdefault(_utf8(candidate.session_id), []).append(data)
     groups = list(_by_session(by_session.values(), bytes_max)) or [([], False)]
     last = len(groups) - 1
     messages = [
@@ -273,6 +288,10 @@ def judged_messages(judged: JudgedBatch, bytes_max: int) -> list[bytes]:
     An event larger than that has a message of its own, and so have the packs of rules that came into force.
     Only the last message has the watermark.
     """
+    whole = encode(judged)
+    if len(whole) <= bytes_max and not judged.activated:
+        # Its events are smaller.
+        return [whole]
     is_followed = not isinstance(judged.followed, msgspec.UnsetType)
     followed = judged.followed if not isinstance(judged.followed, msgspec.UnsetType) else judged.sets
     encoded = (
@@ -305,22 +324,24 @@ def verdict_messages(message: VerdictsMessage, bytes_max: int) -> list[bytes]:
     verdicts are the lines of a bundle's `verdicts.jsonl`. Statuses come first, so that a consumer that counts
     knows of the session before its verdicts. Only the last message has the watermark.
     """
-    mark, time = message.mark, None if message.watermark is None else rfc3339(message.watermark)
-    encoded = [
-        *((True, encode_status(status)) for status in message.statuses),
-        *((False, encode_verdict(verdict)) for verdict in message.verdicts),
-    ]
-    groups = list(grouped(((pair, len(pair[1])) for pair in encoded), bytes_max)) or [[]]
+    statuses = [msgspec.Raw(encode_status(status)) for status in message.statuses]
+    verdicts = [msgspec.Raw(encode_verdict(verdict)) for verdict in message.verdicts]
+    time = None if message.watermark is None else rfc3339(message.watermark)
+    mark = message.mark
+    whole = _VerdictsJson(VERSION, mark.partition, mark.offset, 0, time, verdicts, statuses)
+    if len(data := _JSON.encode(whole)) <= bytes_max:
+        # Its verdicts and statuses are smaller.
+        return [data]
+    encoded = [*((True, data) for data in statuses), *((False, data) for data in verdicts)]
+    groups = list(grouped(((pair, len(bytes(pair[1]))) for pair in encoded), bytes_max)) or [[]]
     return [
         _JSON.encode(
-            _VerdictsJson(
-                version=VERSION,
-                partition=mark.partition,
-                offset=mark.offset,
+            msgspec.structs.replace(
+                whole,
                 index=index,
                 watermark=time if index == len(groups) - 1 else None,
-                verdicts=[msgspec.Raw(data) for is_status, data in group if not is_status],
-                session_status=[msgspec.Raw(data) for is_status, data in group if is_status],
+                verdicts=[data for is_status, data in group if not is_status],
+                session_status=[data for is_status, data in group if is_status],
             )
         )
         for index, group in enumerate(groups)

@@ -2,8 +2,8 @@
 
 The key of a session's record is `s/SESSION`, of a partition's `p/PARTITION`, of the texts of a rule set that
 sessions of a partition are judged by `r/PARTITION/KEY`, of a chunk `c/PARTITION/OFFSET/INDEX/SESSION`, of
-a page `g/PARTITION/OFFSET/INDEX/SESSION`, and of a partition's detectors of drift `d/PARTITION`
-(`drift_state.py`).
+a page `g/PARTITION/OFFSET/INDEX/SESSION`, of a partition's detectors of drift `d/PARTITION`, and of their
+chunks `d/PARTITION/OFFSET/INDEX` (`drift_state.py`).
 A state too large for a Kafka record is cut into chunks, which the session's record counts. The monitor writes
 the chunks before the record, under keys with the same offset, so that a record always has its chunks. A crash
 may leave chunks without a record, which the next monitor deletes. A page is written once, before the first
@@ -150,22 +150,28 @@ def encode_session(state: SessionState, offset: int, due: int, bytes_max: int) -
     `due` is FORGOTTEN where the monitor deletes the record next. A state of at most `bytes_max` bytes has no
     chunks. The state's pages of at most that size are stored by themselves from now on.
     """
-    new = store_pages(state, offset, _packed, bytes_max)
+    new = store_pages(state, offset, packed, bytes_max)
     stored, places = encode_with_places(state)
-    data = _packed(stored)
+    data = packed(stored)
     packing = _UNCOMPRESSED if data is stored else _ZSTD
-    chunks: list[bytes] = []
-    if len(data) > bytes_max:
-        chunks = [data[begin : begin + bytes_max] for begin in range(0, len(data), bytes_max)]
+    chunks = chunks_of(data, bytes_max)
+    if chunks:
         data = b""
     head = _HEAD.pack(SESSION_VERSION, offset, min(due, NS_MAX), packing, len(chunks))
     head += b"".join([_PAGES.pack(len(places)), *(_PAGE.pack(*place) for place in places)])
     return SessionRecords(head + data, chunks, new)
 
 
-def _packed(data: bytes) -> bytes:
+def packed(data: bytes) -> bytes:
     """Return the bytes, compressed where they are many."""
     return data if len(data) < PACKED_FROM_BYTES else _COMPRESSOR.compress(data)
+
+
+def chunks_of(data: bytes, bytes_max: int) -> list[bytes]:
+    """Return the bytes in chunks of at most that size; none where they need no division."""
+    if len(data) <= bytes_max:
+        return []
+    return [data[begin : begin + bytes_max] for begin in range(0, len(data), bytes_max)]
 
 
 def decode_session(
@@ -181,17 +187,18 @@ def decode_session(
         begin += _PAGES.size + len(head.pages) * _PAGE.size
     body = b"".join([data[begin:], *(chunk or b"" for chunk in chunks)])
     stored = [_page(place, page) for place, page in zip(head.pages, pages, strict=True)]
-    return decode(_unpacked(body) if packing == _ZSTD else body, stored)
+    return decode(unpacked(body) if packing == _ZSTD else body, stored)
 
 
 def _page(place: PagePlace, data: bytes | None) -> tuple[PagePlace, bytes]:
     """Return place and bytes of a page. Raises StreamError (TRL741) where it is missing or damaged."""
     if data is None or zlib.crc32(data) != place.crc:
         raise StreamError("TRL741", "a session's state is damaged", HINT)
-    return place, _unpacked(data) if data.startswith(zstandard.FRAME_HEADER) else data
+    return place, unpacked(data) if data.startswith(zstandard.FRAME_HEADER) else data
 
 
-def _unpacked(data: bytes) -> bytes:
+def unpacked(data: bytes) -> bytes:
+    """Return what `packed` compressed. Raises StreamError (TRL741) where it is damaged."""
     try:
         return zstandard.decompress(data, STATE_BYTES_MAX)
     except zstandard.ZstdError:

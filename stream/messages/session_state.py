@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from ...predict.following.followed_session import FollowedSession
+from ...predict.following.live.followed_session import FollowedSession
 from ...rules.incremental.carried import Carried
 from ...schemas.paged.page import PagePlace, StatePage, page_of, stored_page
 from ...schemas.sessions.assemble import SessionAssembler
@@ -39,8 +39,7 @@ Columns: TypeAlias = dict[str, list[int | str | bool | None]]
 OTHER_RELEASE = "finish the sessions with the release that wrote them, or start with an empty store"
 
 
-@dataclass(frozen=True, slots=True)
-class JudgingState:
+class JudgingState(msgspec.Struct, frozen=True):
     """The judging of a session up to its last event: a rule set's judge returns a new one after each batch.
 
     `rules` is the key of the rule set (`RuleSetJudge.key`), `occurrence` that of the last event, and
@@ -52,7 +51,7 @@ class JudgingState:
     rules: str = ""
     occurrence: int = 0
     carried: Carried | None = None
-    rows: Columns = field(default_factory=Columns)
+    rows: Columns = {}
     followed: FollowedSession | None = None
 
 
@@ -61,7 +60,7 @@ class SessionState:
     """A session being assembled, and its judging; the session changes in place."""
 
     session: SessionAssembler
-    judging: JudgingState = JudgingState()
+    judging: JudgingState = field(default_factory=JudgingState)
 
 
 class _StoredState(msgspec.Struct, omit_defaults=True):
@@ -86,6 +85,7 @@ class _EarlierState(msgspec.Struct):
 
 
 _ENCODER = msgspec.msgpack.Encoder(enc_hook=stored_page)
+_PLACES = msgspec.msgpack.Decoder(tuple[PagePlace, ...])
 
 
 def _byte(version: int) -> bytes:
@@ -93,7 +93,7 @@ def _byte(version: int) -> bytes:
 
 
 def encode(state: SessionState) -> bytes:
-    """Return the state as bytes, with all pages of slices."""
+    """Return the state as bytes, with all pages."""
     return _byte(VERSION) + _ENCODER.encode(_stored(state))
 
 
@@ -117,6 +117,8 @@ def pages_of(state: SessionState) -> Iterator[StatePage[Any]]:
     yield from state.session.pages
     if state.judging.carried is not None:
         yield from state.judging.carried.sliced.pages
+    if state.judging.followed is not None:
+        yield from state.judging.followed.sliced.pages
 
 
 def store_pages(
@@ -151,17 +153,13 @@ def decode(data: bytes, pages: Sequence[tuple[PagePlace, bytes]] = ()) -> Sessio
         problem = f"a session's state has version {'none' if version is None else version}, not {VERSION}"
         raise StreamError("TRL701", problem, OTHER_RELEASE)
 
-    def page(kind: type, stored: Any) -> StatePage[Any]:
-        if not isinstance(stored, int):
-            return page_of(kind, stored)
-        place, stored = pages[stored]
-        return page_of(kind, stored, place)
-
     kind = _StoredState if version == VERSION else _EarlierState
     try:
-        stored = msgspec.msgpack.decode(data[1:], type=kind, dec_hook=page)
+        stored = msgspec.msgpack.decode(data[1:], type=kind, dec_hook=_with_pages(pages))
         if stored.carried is not None:
             stored.carried.sliced.check()
+        if isinstance(stored, _StoredState) and stored.followed is not None:
+            stored.followed.sliced.check()
         is_earlier = isinstance(stored, _EarlierState)
         session = session_of(stored.session) if is_earlier else restored_assembly(stored.session)
     except (msgspec.MsgspecError, IndexError):
@@ -177,9 +175,31 @@ class _FollowedState(msgspec.Struct):
     followed: FollowedSession | None = None
 
 
-def followed_in(data: bytes) -> FollowedSession | None:
+def followed_in(data: bytes, pages: Sequence[tuple[PagePlace, bytes]] = ()) -> FollowedSession | None:
     """Return the state of a session as its risks are followed, None where they are not.
 
-    Raises msgspec.MsgspecError where the bytes are damaged.
+    Raises msgspec.MsgspecError or IndexError where the bytes are damaged.
     """
-    return msgspec.msgpack.decode(data[1:], type=_FollowedState).followed
+    return msgspec.msgpack.decode(data[1:], type=_FollowedState, dec_hook=_with_pages(pages)).followed
+
+
+def encode_places(places: Sequence[PagePlace]) -> bytes:
+    """Return the places of a state's pages as bytes, none where there are none."""
+    return msgspec.msgpack.encode(places) if places else b""
+
+
+def decode_places(data: bytes) -> tuple[PagePlace, ...]:
+    """Return the places in the bytes. Raises msgspec.MsgspecError where they are damaged."""
+    return _PLACES.decode(data) if data else ()
+
+
+def _with_pages(pages: Sequence[tuple[PagePlace, bytes]]) -> Callable[[type, Any], StatePage[Any]]:
+    """Return the `dec_hook` of a state, some of whose pages are stored by themselves."""
+
+    def page(kind: type, stored: Any) -> StatePage[Any]:
+        if not isinstance(stored, int):
+            return page_of(kind, stored)
+        place, stored = pages[stored]
+        return page_of(kind, stored, place)
+
+    return page

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ...schemas.sessions.trace import Change, Changes, OpenTrace
+from ...schemas.sessions.pending import RememberedTrace
+from ...schemas.sessions.trace import Change, Changes, EncodedChanges, OpenTrace
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(OpenTrace)
@@ -40,18 +41,20 @@ def encode_trace(opened: OpenTrace) -> bytes:
     return _ENCODER.encode(opened)
 
 
-def next_entry(opened: OpenTrace, changes: Changes | None, stored: EntrySizes | None) -> TraceEntry:
+def next_entry(
+    opened: RememberedTrace, changes: Changes | EncodedChanges | None, stored: EntrySizes | None
+) -> TraceEntry:
     """Return the entry that brings a trace up to date: its changes behind what is stored, or all of it.
 
     A trace is written whole when as much of its entries is released as is left. So the written bytes grow no
     faster than those that come.
     """
     if stored is not None and changes is not None:
-        data = _ENCODER.encode(changes.done)
+        data = changes.done if isinstance(changes, EncodedChanges) else _ENCODER.encode(changes.done)
         grown = EntrySizes(stored.bytes + len(data), stored.released + changes.gone)
         if 2 * grown.released < grown.bytes:
             return TraceEntry(is_whole=False, data=data, sizes=grown)
-    data = _ENCODER.encode(opened)
+    data = changes.whole if isinstance(changes, EncodedChanges) else _ENCODER.encode(opened.opened())
     return TraceEntry(is_whole=True, data=data, sizes=EntrySizes(len(data), 0))
 
 

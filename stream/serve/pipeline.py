@@ -20,6 +20,7 @@ from ...schemas.chat.find import InputFlaw
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.otlp.signal import Signal
 from ...schemas.records.dead_letter import DeadLetter
+from ...schemas.sessions.pending import Released
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS
 from ..error import PROCESS_ERRORS
@@ -269,7 +270,7 @@ def _add_resolved(batch: StoreChanges, result: RekeyResult) -> list[Candidate]:
         if isinstance(output, DeadLetter):
             batch.dead_letters.append(output)
         elif isinstance(output, ResolvedBatch):
-            candidates += [released.candidate for released in output.released]
+            candidates += [made.candidate for made in output.released if isinstance(made, Released)]
     batch.quarantined += counts.broken
     batch.spans, batch.census, batch.log_records = counts.spans, counts.census, counts.log_records
     batch.spans_early, batch.unjoined = counts.early, counts.unjoined

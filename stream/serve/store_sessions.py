@@ -12,7 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from ...schemas.paged.page import PagePlace
-from ..messages.session_state import SessionState, decode, encode_with_places, store_pages
+from ..messages.session_state import (
+    SessionState,
+    decode,
+    decode_places,
+    encode_places,
+    encode_with_places,
+    store_pages,
+)
 from ..stages.schedule import Schedule
 from ..stages.session_cache import SessionCache, StoredSession
 from .changes import SessionRow
@@ -20,7 +27,6 @@ from .store import Store, damaged
 
 PAGE_BYTES_MAX = 1 << 29
 """Bytes of a page; SQLite's rows have at most 1e9."""
-_PLACES = msgspec.msgpack.Decoder(tuple[PagePlace, ...])
 
 
 class StoreSessions:
@@ -71,8 +77,7 @@ class StoreSessions:
         new = store_pages(state, number, bytes, PAGE_BYTES_MAX)
         data, places = encode_with_places(state)
         gone = sorted({*before} - {*places})
-        pages = msgspec.msgpack.encode(places) if places else b""
-        return SessionRow(session.due, session.open is not None, data, pages, new, gone)
+        return SessionRow(session.due, session.open is not None, data, encode_places(places), new, gone)
 
     def _decoded(self, session_id: str, data: bytes) -> SessionState:
         """Return the state of a taken session from its row and its pages."""
@@ -91,6 +96,6 @@ class StoreSessions:
 def _places_in(data: bytes) -> tuple[PagePlace, ...]:
     """Return the places in a session's row. Raises StreamError where they are damaged."""
     try:
-        return _PLACES.decode(data) if data else ()
+        return decode_places(data)
     except msgspec.MsgspecError:
         raise damaged() from None

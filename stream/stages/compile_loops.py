@@ -15,9 +15,9 @@ from ...predict.following.loaded_chains import LoadedChains
 from ...rules.model.rule import RuleSet
 from ...schemas.candidate import Candidate, Claim
 from ...schemas.event import Kind
+from ...schemas.plain_traces.resolve import compile_loops
 from ...schemas.settings import SessionSettings
 from ...schemas.span_content import SpanRole
-from ...schemas.walk.locate import located
 from ..messages.codec import CandidateBatch, encode
 from ..messages.record import Record
 from ..messages.topics import Topic
@@ -46,7 +46,7 @@ rules:
 
 def compile_rekey_loops() -> None:
     """Compile the loops of a rekeyer."""
-    located(b"")
+    compile_loops()
 
 
 def compile_monitor_loops(*, follows: bool = False) -> None:

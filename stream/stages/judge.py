@@ -27,6 +27,8 @@ HELD_MAX = 10_000
 """Spans of one session that may wait for the watermark."""
 HELD_CHARS_MAX = 32 << 20
 """Characters of the waiting spans of one session."""
+_END = Kind.END
+"""A name of its own, because Python 3.11 looks a member up four times as long as a global name."""
 
 Load = Callable[[str], SessionState]
 """Returns a session's state before a step, or an empty one; the caller owns it, and may change it."""
@@ -191,13 +193,15 @@ class SessionJudge:
         for session_id, state in states.items():
             before = ruled.get(session_id, (state.judging.rules, state.judging.occurrence))
             judge, begun = self._active, None
-            for event in state.session.advance(watermark):
-                if event.kind is not Kind.END or event.occurrence != begun:
-                    judge = self._judge_of(before, event)
-                begun = event.occurrence
-                events.append(event)
+            advanced = state.session.advance(watermark)
+            for event in advanced:
+                if event.occurrence != begun:
+                    # Its rule set judges an occurrence to its end.
+                    judge, begun = self._judge_of(before, event), event.occurrence
                 judges.append(judge)
-                last[session_id] = judge.key, event.occurrence
+            if advanced:
+                events += advanced
+                last[session_id] = judge.key, advanced[-1].occurrence
         after = _counts(states)
         counted = after[0] - late, after[1] - repeats
         digests = [judge.digest for judge in judges]
@@ -235,8 +239,7 @@ class SessionJudge:
             ]
         return [
             msgspec.structs.replace(
-                before
-                + Outputs(statuses=[_closed(event) for event in before.events if event.kind is Kind.END]),
+                before + Outputs(statuses=[_closed(event) for event in before.events if event.kind is _END]),
                 chains=_chains_of(batch, chains),
             )
             for batch, before in zip(batches, outputs, strict=True)
@@ -274,13 +277,15 @@ def _add(states: Mapping[str, SessionState], candidates: Iterable[Candidate]) ->
 
 
 def _events_under(judge: RuleSetJudge, batch: AssembledBatch) -> list[Event]:
+    if {*batch.judges} == {judge}:
+        return batch.outputs.events
     pairs = zip(batch.outputs.events, batch.judges, strict=True)
     return [event for event, its_judge in pairs if its_judge.key == judge.key]
 
 
 def _chains_of(batch: AssembledBatch, chains: Mapping[tuple[str, int], str]) -> list[str | None]:
     """Return the chain that followed each event of a batch; nothing where its rule sets name none."""
-    if not any(judge.names_chain for judge in batch.judges):
+    if not any(judge.names_chain for judge in {*batch.judges}):
         return []
     return [chains.get((event.session_id, event.occurrence)) for event in batch.outputs.events]
 

@@ -16,7 +16,7 @@ from ...schemas.settings import SessionSettings
 from ...schemas.time import NS_MAX, NS_MIN
 from ..error import StreamError
 from ..messages.codec import Activation, CandidateBatch, Damaged, EventsMessage, decode
-from ..messages.drift_state import DriftStep
+from ..messages.drift_state import DriftStep, drift_chunk_keys, encode_drift
 from ..messages.monitor_state import (
     FORGOTTEN,
     PartitionState,
@@ -221,7 +221,8 @@ class MonitorStep:
             raise StreamError("TRL742", "no rule set is in force", hint)
         for chosen, watermark in ((waiting, NS_MIN), (going, until)):
             if chosen:
-                added = [each for each in candidates if each.session_id in fresh & chosen]
+                new = fresh & chosen
+                added = [each for each in candidates if each.session_id in new]
                 self._step_sessions(message, facts.active, chosen, added, watermark)
                 changed.sessions.update(dict.fromkeys(chosen, message.record.offset))
                 changed.due.update((name, self._due_of(name)) for name in chosen)
@@ -344,14 +345,23 @@ class MonitorStep:
         """Return the writes of each partition: rules, drift, sessions, the facts, and deletions."""
         return {number: self._writes_of(number, changed) for number, changed in self._changed.items()}
 
+    def _drift_writes(self, number: int, offset: int) -> tuple[list[Write], list[str]]:
+        """Return the writes of a partition's detectors after that offset, and the chunks to be deleted."""
+        state = self._drift[number].written(offset)
+        if state is None:
+            return [], []
+        key = drift_key(number)
+        record, chunks = encode_drift(state, self._options.bytes_max)
+        named = drift_chunk_keys(number, record)
+        old = drift_chunk_keys(number, self._state.table.get(key))
+        return [*zip(named, chunks, strict=True), (key, record)], [each for each in old if each not in named]
+
     def _writes_of(self, number: int, changed: ChangedPartition) -> list[Write]:
         writes: list[Write] = [
             (rules_key(number, key), msgspec.json.encode(texts)) for key, texts in changed.rules.items()
         ]
-        drift = self._drift[number].written(changed.facts.offset)
-        if drift is not None:
-            writes.append((drift_key(number), drift))
-        deleted: list[str] = []
+        drift, deleted = self._drift_writes(number, changed.facts.offset)
+        writes += drift
         cached: dict[str, tuple[StoredSession, SessionState]] = {}
         for session_id, offset in sorted(changed.sessions.items()):
             key, state, before = session_key(session_id), self._sessions[session_id], self._record(session_id)

@@ -20,8 +20,9 @@ from ...schemas.instrumentations.census import SpanCensus
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.otlp.protobuf import decode_protobuf
 from ...schemas.otlp.signal import Signal
+from ...schemas.plain_traces.requests import PlainRequest
 from ...schemas.records.dead_letter import DeadLetter
-from ...schemas.sessions.pending import Released
+from ...schemas.sessions.pending import EncodedRelease, Released
 from ...schemas.sessions.span_reading import SpanReading
 from ...schemas.settings import SessionSettings
 from ...schemas.span import Span
@@ -49,7 +50,7 @@ class SourceRequest(msgspec.Struct, frozen=True, gc=False):
     offset: int
     time: int
     sha256: bytes
-    content: Decoded | LocatedRequest | ReceivedSpans | InputFlaw
+    content: Decoded | LocatedRequest | PlainRequest | ReceivedSpans | InputFlaw
 
     @property
     def origin(self) -> tuple[int, bytes]:
@@ -77,7 +78,7 @@ class ResolvedBatch:
     offset: int
     before: int
     watermark: int
-    released: tuple[Released, ...]
+    released: tuple[Released | EncodedRelease, ...]
 
 
 RekeyOutput: TypeAlias = ResolvedBatch | Tick | DeadLetter
@@ -91,7 +92,8 @@ class RekeyCounts:
     `candidates` the released ones, of which `early` came before their root was known; `unjoined` the log
     records that were not joined to a span, by reason; `dead_letters` the codes. `spans` has every span that a
     receiver decoded with its reading, and `census` counts all by scope. `log_records` is whether log records
-    with content came. `broken` are the offsets of the requests that broke their reader.
+    with content came; `plain` of the candidates are of plain traces. `broken` are the offsets of the requests
+    that broke their reader.
     """
 
     items: Counter[Topic] = field(default_factory=Counter[Topic])
@@ -101,6 +103,7 @@ class RekeyCounts:
     spans: list[tuple[Span, SpanReading]] = field(default_factory=list[tuple[Span, SpanReading]])
     census: SpanCensus = field(default_factory=SpanCensus)
     log_records: bool = False
+    plain: int = 0
     unjoined: Counter[Unjoined] = field(default_factory=Counter[Unjoined])
     dead_letters: list[str] = field(default_factory=list[str])
     broken: list[int] = field(default_factory=list[int])
@@ -112,6 +115,12 @@ class RekeyCounts:
         if request.decoded is not None:
             self.spans += zip(request.decoded.spans, readings, strict=True)
         self.items[Topic.SPANS] += len(request.spans)
+
+    def add_plain(self, request: PlainRequest) -> None:
+        """Count a plain request that a source has taken."""
+        for run in request.runs:
+            self.census.count(run.scope, run.stop - run.first, run.read)
+            self.items[Topic.SPANS] += run.stop - run.first
 
     def add_request(self, topic: Topic, decoded: Decoded, readings: Iterable[SpanReading]) -> None:
         """Count a request that a source has taken."""
@@ -208,6 +217,10 @@ class RekeyStage:
             idle = source.idle_spans if topic is Topic.SPANS else source.idle_logs
             idle(record.time)
             return []
+        content = record.content
+        if isinstance(content, PlainRequest) and source.add_plain(content):
+            counts.add_plain(content)
+            return []
         flaws = attempt(lambda: self._add(source, record, counts), PROCESS_ERRORS)
         if isinstance(flaws, Broken):
             flaws = (InputFlaw(self._request, "internal", flaws.reason),)
@@ -221,6 +234,9 @@ class RekeyStage:
             return (content,)
         if isinstance(content, ReceivedSpans):
             content = content.located(self.settings.scope)
+        if isinstance(content, PlainRequest):
+            # It is later than clocks may differ.
+            content = decode_protobuf(content.record.data)
         if isinstance(content, LocatedRequest):
             located = source.add_located(content, record.time, record.origin)
             if located is not None:
@@ -242,15 +258,20 @@ class RekeyStage:
     ) -> list[RekeyOutput]:
         """Return the dead letters and the candidates of the spans that need not wait any more."""
         outputs: list[RekeyOutput] = []
-        resolved: list[Released] = []
+        resolved: list[Released | EncodedRelease] = []
         for released in source.release(source.times.record if now is None else now):
+            if isinstance(released, EncodedRelease):
+                resolved.append(released)
+                counts.candidates += len(released.candidates)
+                counts.plain += len(released.candidates)
+                continue
             if isinstance(released.made, InputFlaw):
                 outputs.append(self.span_dead_letter(number, released.reading, released.made))
                 continue
             resolved.append(released)
+            counts.candidates += 1
             counts.early += released.is_early
         if resolved:
-            counts.candidates += len(resolved)
             offset = max((_spans_offset(record) for record in read), default=NO_RECORD)
             outputs.append(ResolvedBatch(number, offset, before, source.times.watermark, tuple(resolved)))
         return outputs

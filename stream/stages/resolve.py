@@ -11,11 +11,13 @@ import msgspec
 from ...schemas.chat.find import InputFlaw
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.otlp.signal import Signal
-from ...schemas.sessions.pending import Released, Traces, TracesStep, TraceWrites
+from ...schemas.plain_traces.requests import PlainRequest
+from ...schemas.plain_traces.step import PlainTracesStep
+from ...schemas.sessions.pending import EncodedRelease, Released, Traces, TraceWrites
 from ...schemas.sessions.span_reading import SpanReading, read_span
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS
-from ...schemas.walk.locate import PlacedSpan, located, request_of
+from ...schemas.walk.locate import PlacedSpan, located, unread
 from ..messages.unjoined import Unjoined
 
 _NOTHING = Decoded()
@@ -87,15 +89,12 @@ class SourceState:
     @property
     def waiting(self) -> int:
         """Return how many spans wait."""
-        return sum(len(self.traces.traces[name].waiting) for name in self.traces.waiting)
+        return sum(self.traces.traces[name].waiting_count for name in self.traces.waiting)
 
     @property
     def waiting_records(self) -> int:
         """Return how many log records wait for their span."""
-        traces = self.traces
-        return sum(
-            len(records) for name in traces.waiting for records in traces.traces[name].records.values()
-        )
+        return sum(self.traces.traces[name].records_count for name in self.traces.waiting)
 
     @property
     def remembered(self) -> int:
@@ -117,7 +116,7 @@ class SourceStep:
             for seconds in (settings.hold_s, settings.idle_s, settings.lateness_s, settings.skew_s)
         )
         self._scope = settings.scope
-        self._traces = TracesStep(state.traces, hold, keep)
+        self._traces = PlainTracesStep(state.traces, hold, keep, settings.scope)
         self.times = state.times
 
     @property
@@ -165,7 +164,7 @@ class SourceStep:
         latest, spans = received + self._skew, request.spans
         if any(max(span.reading.start, span.ended) > latest for span in spans):
             return None
-        readings = [_unread(request.data, span, received, origin) for span in spans]
+        readings = [unread(request.data, span, received, origin) for span in spans]
         spans_time = max((span.ended - self._lateness for span in spans), default=0)
         self._add(readings, _NOTHING, max(spans_time, self.times.spans), received, Signal.SPANS)
         return readings
@@ -209,30 +208,32 @@ class SourceStep:
             logs = max(times.logs, now - self._lateness)
             self.times = msgspec.structs.replace(times, logs=logs).advanced()
 
-    def release(self, now: int) -> list[Released]:
+    def add_plain(self, request: PlainRequest) -> bool:
+        """Add the spans of a plain request; return False where `add_located` would add nothing."""
+        record = request.record
+        if request.latest > record.time + self._skew:
+            return False
+        times = self.times
+        spans = max(times.spans, request.last_end - self._lateness)
+        self.times = SourceTimes(
+            times.watermark, max(times.record, record.time), spans, times.logs
+        ).advanced()
+        self._traces.add_plain(request)
+        return True
+
+    def release(self, now: int) -> list[Released | EncodedRelease]:
         """Return the spans that need not wait any more at record time `now`, and have claims or a flaw."""
         released = self._traces.release(self.times.watermark, now)
-        # A span without claims has named the session of the others.
-        return [span for span in released if isinstance(span.made, InputFlaw) or _may_claim(span)]
+        return [span for span in released if _may_claim(span)]
 
 
-def _unread(data: bytes, span: PlacedSpan, received: int, origin: tuple[int, bytes] | None) -> SpanReading:
-    """Return the reading of a located span, with a request of the span where its content is not read."""
-    if not span.is_walked:
-        return msgspec.structs.replace(span.reading, record_time=received, origin=origin)
-    content = msgspec.structs.replace(span.reading.content, ends=True) if span.ends else span.reading.content
-    return msgspec.structs.replace(
-        span.reading,
-        content=content,
-        record_time=received,
-        origin=origin,
-        request=request_of(data, span),
-    )
-
-
-def _may_claim(span: Released) -> bool:
-    """Return whether a span may have claims: one whose content has not been read may have none after all."""
+def _may_claim(span: Released | EncodedRelease) -> bool:
+    """Return whether a span has a flaw or may have claims; one without claims has named others' session."""
+    if isinstance(span, EncodedRelease):
+        return bool(span.candidates)
     reading = span.reading
+    if isinstance(span.made, InputFlaw):
+        return True
     if reading.request:
         return reading.has_claims or reading.content.ends
-    return not isinstance(span.made, InputFlaw) and bool(span.made.claims)
+    return bool(span.made.claims)

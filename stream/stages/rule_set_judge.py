@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -21,8 +22,13 @@ import polars as pl
 from ...predict.drift.bet_sums import TICK_NS, BetGroup, BetSum, bet_sums
 from ...predict.following.crossing_record import CrossedEvent, crossing_record
 from ...predict.following.followed_chain import FollowedChain
-from ...predict.following.followed_session import FollowedSession
-from ...predict.following.session_follower import CurrentRisk, EventCrossing, FollowedBatch, SessionFollower
+from ...predict.following.live.followed_session import FollowedSession
+from ...predict.following.live.session_follower import (
+    CurrentRisk,
+    EventCrossing,
+    FollowedBatch,
+    SessionFollower,
+)
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, compile_rule_set, label_columns
 from ...rules.incremental.carried import Carried
 from ...rules.incremental.carry_layout import CarryLayout
@@ -42,6 +48,10 @@ from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.time import rfc3339
 from ..error import StreamError
 from ..messages.session_state import OTHER_RELEASE, Columns, JudgingState
+
+_CAPTURED, _UNJUDGED = Content.CAPTURED, SessionStatus.UNJUDGED
+"""Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
+_content = attrgetter("content")
 
 
 @dataclass(slots=True)
@@ -97,6 +107,10 @@ class RuleSetJudge:
         self._rules_key = f"{self.digest}.{_layout(compiled, self._columns)}"
         self.key = chained_key(self._rules_key, lacking if chain is None else chain.digest)
         self.rules = frozenset((rule.pack, rule.id) for rule in compiled.rules)
+        self._named = [
+            (rule.pack, rule.id, digest, rule.severity.value)
+            for rule, digest in zip(compiled.rules, compiled.digests, strict=True)
+        ]
 
     @cached_property
     def _joint(self) -> JointLabels:
@@ -161,7 +175,7 @@ class RuleSetJudge:
 
     def _frame(self, events: Sequence[Event]) -> pl.DataFrame:
         """Return the event frame of new events with `MISSING`."""
-        gaps = any(event.content is not Content.CAPTURED for event in events)
+        gaps = not all(map(_CAPTURED.__eq__, map(_content, events)))
         fields = self._fields if self._follower is None else self._fields | self._joint.fields
         frame = event_frame(events, fields.union(GAP_FIELDS) if gaps else fields)
         return frame.with_columns_seq(missing_column() if gaps else NOTHING)
@@ -191,8 +205,8 @@ class RuleSetJudge:
         if followed.bets is None:
             return {}
         rows: list[int] = followed.bets.rows.tolist()
-        groups = [
-            BetGroup(batch_of[row], events[row].time // TICK_NS, agent)
+        groups: list[BetGroup] = [
+            (batch_of[row], events[row].time // TICK_NS, agent)
             for row, agent in zip(rows, followed.agents, strict=True)
         ]
         return bet_sums(follower.chain.digest, follower.names, followed.bets, groups)
@@ -261,15 +275,13 @@ class RuleSetJudge:
         self, status: SessionStatus, change: RuleChange, missing: Mapping[tuple[str, ...], str]
     ) -> StatusChange:
         """Return a change as a status; `missing` has what unjudged rules lack, by the key of their record."""
-        rule, digest = self.compiled.rules[change.rule], self.compiled.digests[change.rule]
-        named = rule.pack, rule.id, digest, rule.severity.value
-        at = change.session_id, change.occurrence
-        lacks = None
-        if status is SessionStatus.UNJUDGED:
-            lacks = missing.get((change.session_id, rfc3339(change.occurrence), rule.pack, rule.id))
-        previous, is_certain = change.previous, change.is_certain
-        named = *at, *named, change.agent, change.time, lacks
-        return StatusChange(status, *named, previous=previous, is_certain=is_certain)
+        pack, rule, digest, severity = self._named[change.rule]
+        session_id, occurrence, lacks = change.session_id, change.occurrence, None
+        if status is _UNJUDGED:
+            lacks = missing.get((session_id, rfc3339(occurrence), pack, rule))
+        agent, time, previous, is_certain = change.agent, change.time, change.previous, change.is_certain
+        named = session_id, occurrence, pack, rule, digest, severity, agent, time, lacks
+        return StatusChange(status, *named, False, previous, is_certain)
 
 
 def _mark_followed(

@@ -17,7 +17,7 @@ from ...archive.chunk import RuleTexts
 from ...predict.drift.detectors import RuleDrift, by_rule
 from ...schemas.time import NS
 from ..messages.codec import Activation, CandidateBatch, EventsMessage, partition_of
-from ..messages.drift_state import DriftState, decode_drift
+from ..messages.drift_state import DriftState, decode_drift, drift_chunk_keys
 from ..messages.monitor_state import (
     CHUNK,
     DRIFT,
@@ -27,6 +27,7 @@ from ..messages.monitor_state import (
     PartitionState,
     decode_head,
     decode_partition,
+    drift_key,
     key_of,
     keys_of_session,
 )
@@ -149,9 +150,10 @@ class MonitorState:
                     counted.update(keys_of_session(number, key.name, head))
             elif key.kind == PARTITION and key.partition in new:
                 new[key.partition].facts = decode_partition(value)
-            elif key.kind == DRIFT and key.partition in new:
-                new[key.partition].drift = decode_drift(value)
-            elif key.kind in (CHUNK, PAGE) and key.partition in new:
+            elif key.kind == DRIFT and text == drift_key(key.partition) and key.partition in new:
+                new[key.partition].drift = self._drift_in(key.partition, value)
+                counted.update(drift_chunk_keys(key.partition, value))
+            elif key.kind in (CHUNK, PAGE, DRIFT) and key.partition in new:
                 new[key.partition].lost.add(text)
         for partition in new.values():
             partition.lost -= counted
@@ -171,12 +173,16 @@ class MonitorState:
                 key = key_of(text)
                 if key.kind == SESSION:
                     partition.schedule.plan(key.name, None if value is None else decode_head(value).due)
-                elif key.kind in (CHUNK, PAGE):
+                elif text == drift_key(number) and value is not None:
+                    partition.drift = self._drift_in(number, value)
+                elif key.kind in (CHUNK, PAGE, DRIFT):
                     partition.lost.discard(text)
-                elif key.kind == DRIFT and value is not None:
-                    partition.drift = decode_drift(value)
                 elif key.kind == PARTITION and value is not None:
                     partition.advance(decode_partition(value))
+
+    def _drift_in(self, number: int, record: bytes) -> DriftState:
+        """Return the detectors of a partition, whose record that is."""
+        return decode_drift(record, map(self.table.get, drift_chunk_keys(number, record)))
 
     @property
     def open_sessions(self) -> int:

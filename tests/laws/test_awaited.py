@@ -9,9 +9,9 @@ from typing import TypeAlias
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tracline.schemas.candidate import Candidate
+from tracline.schemas.claims.span_claims import claims_of
 from tracline.schemas.event import Content, Event, Kind
 from tracline.schemas.sessions.assemble import SessionAssembler
-from tracline.schemas.sessions.claims import claims_of
 from tracline.schemas.span_content import Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
 from tracline.stream.messages.session_state import SessionState, decode, encode
 

@@ -20,10 +20,10 @@ from tracline.batch.survey.sessions import session, sessions
 from tracline.examples.desk.script import turn_bounds
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.candidate import Candidate
+from tracline.schemas.claims.span_claims import claims_of
 from tracline.schemas.event import Kind
 from tracline.schemas.frames.candidates import candidate_frame
 from tracline.schemas.sessions.claim_log import ClaimLog, DropReason
-from tracline.schemas.sessions.claims import claims_of
 from tracline.schemas.sessions.order import session_order
 from tracline.schemas.sessions.resolve import candidate_of, omitted_claims
 from tracline.schemas.sessions.span_reading import SpanReading, read_span

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from random import Random
 
@@ -159,22 +159,20 @@ CLAIMS: dict[re.Pattern[str], Callable[[Formula, Word, re.Match[str]], bool]] = 
 }
 
 
-def sentences(text: str, words: Iterable[Word]) -> list[tuple[Word, str]]:
-    """Return every sentence on the violations of a rule over the words.
+def sentences(text: str, words: Iterable[Word]) -> Iterator[tuple[Word, str]]:
+    """Yield every sentence on the violations of a rule over the words, each with the events up to it.
 
     Words with a common beginning share the sentences on its events.
     """
     rule = rule_of(parse_formula(text))
     machine = compile_rule(rule)
-    found: list[tuple[Word, str]] = []
-    known: dict[tuple[Word, Verdict], str] = {}
+    known = set[tuple[Word, Verdict]]()
     for word in words:
         for index, verdict in broken(machine, word).items():
             beginning = word[: index + 1]
             if (beginning, verdict) not in known:
-                known[beginning, verdict] = sentence(rule, machine, beginning, index, verdict)
-            found.append((word, known[beginning, verdict]))
-    return found
+                known.add((beginning, verdict))
+                yield beginning, sentence(rule, machine, beginning, index, verdict)
 
 
 def broken(machine: Machine, word: Word) -> dict[int, Verdict]:

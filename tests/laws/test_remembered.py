@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from tracline.examples.desk.bot import Break, Desk, conversations
 from tracline.examples.desk.script import support_session, turn_bounds
 from tracline.schemas.candidate import Candidate, Claim
+from tracline.schemas.claims.span_claims import ClaimMemory, claims_of, parted_claims
 from tracline.schemas.otlp.protobuf import decode_protobuf
 from tracline.schemas.plain.span import plain_span
-from tracline.schemas.sessions.claims import ClaimMemory, claims_of, parted_claims
+from tracline.schemas.sessions.resolve import whole_candidate
 from tracline.schemas.sessions.span_reading import SessionMemory, claimed_content, read_span
 from tracline.schemas.span import Span, Value
 from tracline.schemas.span_content import SpanContent, SpanRole
@@ -75,7 +76,7 @@ def read(span: Span) -> ReadSpan:
 
 def agreed(sent: Iterable[ReadSpan]) -> list[bool]:
     """Return of each span with an input whether the memory knew its beginning; check all claims."""
-    memory, known = SessionMemory(), list[bool]()
+    memory, straight, known = SessionMemory(), SessionMemory(), list[bool]()
     for plain in sent:
         attributes = plain.span.attributes
         texts = [text for name in INPUTS if isinstance(text := attributes.get(name), str)]
@@ -86,7 +87,16 @@ def agreed(sent: Iterable[ReadSpan]) -> list[bool]:
         assert claims is not None or content.role is SpanRole.TOOL
         for start, expected in zip(plain.starts, plain.claims, strict=True):
             assert joined_claims(content, start, plain.span.end, claims or ClaimMemory()) == expected
+            assert straight_claims(plain, start, straight) == expected
     return known
+
+
+def straight_claims(plain: ReadSpan, start: int, memory: SessionMemory) -> tuple[tuple[Claim, ...], str]:
+    """Return claims and digest as a monitor reads them, straight from the JSON where they are plain."""
+    unread = Candidate("s", plain.content.role, start, plain.span.end, (), request=plain.request)
+    whole = whole_candidate(unread, plain_span(plain.request), memory)
+    assert whole.attributes == plain.content.attributes
+    return checked(whole), whole.digest
 
 
 def joined_claims(
@@ -94,11 +104,16 @@ def joined_claims(
 ) -> tuple[tuple[Claim, ...], str]:
     """Return claims and digest with a memory; the claims of the history are the past ones."""
     history, claims, digest = parted_claims(content, start, end, memory)
-    candidate = Candidate("s", content.role, start, end, claims, history=history)
     assert not any(claim.past for claim in claims)
+    return checked(Candidate("s", content.role, start, end, claims, history=history)), digest
+
+
+def checked(candidate: Candidate) -> tuple[Claim, ...]:
+    """Return all claims of a candidate, of which the past ones are its history if it has one."""
+    assert candidate.history is None or not any(claim.past for claim in candidate.claims)
     assert all(claim.past for claim in candidate.past_claims)
     assert candidate.chars == candidate.joined().chars
-    return candidate.joined().claims, digest
+    return candidate.joined().claims
 
 
 def claimed(content: SpanContent) -> SpanContent:

@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 from tracline.schemas.candidate import Candidate
+from tracline.schemas.claims.span_claims import claims_of
 from tracline.schemas.event import Kind
 from tracline.schemas.sessions.assemble import SessionAssembler
-from tracline.schemas.sessions.claims import claims_of
 from tracline.schemas.span_content import Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
 from tracline.schemas.time import NS
 

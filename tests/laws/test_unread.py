@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 from tracline.examples.desk.bot import Desk, conversations
@@ -26,8 +27,10 @@ SEEDS = range(12)
 EVENTS = Topic.EVENTS
 
 
-def unlocated(_requests: object, _place: int, _scope: Sequence[str]) -> None:
-    """Locate no span, so that the rekeyer decodes every request."""
+def refused(*arguments: Any) -> tuple[int, int]:
+    """Refuse every request, so that the rekeyer decodes it."""
+    arguments[-1].fill(-1)
+    return 0, 0
 
 
 def recorded(name: str) -> list[Record]:
@@ -61,7 +64,7 @@ def ways(records: Sequence[Record], patch: pytest.MonkeyPatch) -> Iterator[list[
     yield candidates(records)
     patch.setattr(unread, "CHARS_MAX", 0)
     yield candidates(records)
-    patch.setattr("tracline.schemas.walk.locate.LocatedRequests.at", unlocated)
+    patch.setattr("tracline.schemas.walk.locate.walk_all", refused)
     yield candidates(records)
 
 

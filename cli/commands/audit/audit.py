@@ -17,7 +17,7 @@ from ...source import allow_empty_option, allow_rejected_option, named, sources_
 from ...terminal import clean, quoted
 from ...unread import report_empty, report_unread
 from ..evidence.signing import SigningOptions, signing_options
-from ..predict.reading import predict_errors
+from ..predict.reading import note_without_risk, predict_errors
 from .accepting import (
     AcceptingOptions,
     accepted_findings,
@@ -35,6 +35,7 @@ from .tolerated_rates import notes_on_history
 if TYPE_CHECKING:
     from ....batch.attestation.attest import Attesting
     from ....batch.audit.audit import AuditResult
+    from ....predict.following.followed_chain import FollowedChain
 
 
 @click.command("audit", cls=Command)
@@ -101,6 +102,7 @@ def command(
     if known is not None:
         report_changed_rules(result, known)
     code = _report(result, archive, allow_rejected, allow_empty=allow_empty)
+    _report_chains(result.chains)
     if judging.since is not None or judging.until is not None:
         _report_window(result.summary["population"], archive)
     if code:
@@ -112,6 +114,10 @@ def command(
             note(clean(text))
     if failing.fail_on is not None and failing_rules(result.summary, accepted):
         click.get_current_context().exit(1)
+
+
+CHAIN_CHARS = 16
+"""Characters of a chain's digest that a note has."""
 
 
 def _check(selection: RuleSelection, as_judged: bool) -> None:
@@ -143,12 +149,16 @@ def _judged(
     options = replace(judging.audit_options(), **accepting.audit_options)
     chain = None if rule_set is None else predicting.chain(rule_set)
     options = night.audit_options(archive, options, as_judged=rule_set is None)
+    followed: list[FollowedChain] = []
     with progress_bar() as on_progress:
         if rule_set is None:
             with predict_errors():
-                follow = predicting.follow()
-                return audit_as_judged(archive, out, options, on_progress, attesting, follow)
-        return audit(archive, rule_set, out, options, on_progress, attesting, chain)
+                follow = predicting.follow(followed)
+                result = audit_as_judged(archive, out, options, on_progress, attesting, follow)
+        else:
+            result = audit(archive, rule_set, out, options, on_progress, attesting, chain)
+    note_without_risk(followed)
+    return result
 
 
 def _report(result: AuditResult, archive: Sequence[str], allow_rejected: int, *, allow_empty: bool) -> int:
@@ -171,3 +181,14 @@ def _report_window(population: Mapping[str, Any], archive: Sequence[str]) -> Non
     if population["rows"] and not population["sessions"]:
         hint = "sessions without times lie in no period after 1970"
         note(f"{named(archive)}: no session lies between --since and --until; {hint}")
+
+
+def _report_chains(chains: Mapping[str | None, int]) -> None:
+    """Report the learned chains that the archive names and that the audit did not follow."""
+    named_chains = sorted((chain, count) for chain, count in chains.items() if chain is not None)
+    counts = [f"{chain[:CHAIN_CHARS]} followed {count:,} events" for chain, count in named_chains]
+    if chains.get(None):
+        counts.append(f"no chain followed {chains[None]:,} events")
+    if counts:
+        hint = ": give the chain with --predict for its risks" if named_chains else ""
+        note(clean(f"live, {', '.join(counts)}{hint}"))

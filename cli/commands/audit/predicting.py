@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -39,13 +38,24 @@ class PredictOptions:
             return None
         return followed_by(read_chain(self.predict), rule_set, self.above)
 
-    def follow(self) -> FollowRules | None:
-        """Return the function that returns the chain for one of an archive's rule sets."""
+    def follow(self, found: list[FollowedChain]) -> FollowRules | None:
+        """Return the function that returns the chain for one of an archive's rule sets.
+
+        Each that it returns is added to `found`.
+        """
         if self.predict is None:
             return None
         from ....predict.following.followed_chain import followed_if_any
 
-        return partial(followed_if_any, read_chain(self.predict), above=self.above)
+        learned, above = read_chain(self.predict), self.above
+
+        def followed(rule_set: RuleSet) -> FollowedChain | None:
+            chain = followed_if_any(learned, rule_set, above)
+            if chain is not None:
+                found.append(chain)
+            return chain
+
+        return followed
 
 
 def predict_options(

@@ -97,12 +97,7 @@ def command(
         raise click.UsageError(f"{'--rerun' if rerun else '--verdict'} requires --archive.")
     if predict is not None and not rerun:
         raise click.UsageError("--predict requires --rerun.")
-    if verdict is None and (bundle is None or session is not None or selection.is_given):
-        raise click.UsageError(
-            "BUNDLE is missing." if bundle is None else "--session and --rules need --verdict."
-        )
-    if bundle is not None and (session is not None or selection.is_given):
-        raise click.UsageError("BUNDLE has the session and the rules: leave out --session and --rules.")
+    _check_judging(bundle, verdict, is_given=session is not None or selection.is_given)
     threads = os.cpu_count() or 1
     wanted = None if verdict is None else WantedVerdict(verdict, archive, threads)
     if bundle is None:
@@ -125,6 +120,16 @@ def command(
         chain=None if predict is None else read_chain(predict),
     )
     _finish(verify(bundle, request), format)
+
+
+def _check_judging(bundle: Path | None, verdict: str | None, *, is_given: bool) -> None:
+    """Check that a session or rules, where they are given, are those of a verdict without a bundle."""
+    if verdict is None and (bundle is None or is_given):
+        raise click.UsageError(
+            "BUNDLE is missing." if bundle is None else "--session and --rules need --verdict."
+        )
+    if bundle is not None and is_given:
+        raise click.UsageError("BUNDLE has the session and the rules: leave out --session and --rules.")
 
 
 def _archived(wanted: WantedVerdict, session: str | None, selection: RuleSelection) -> BundleVerification:

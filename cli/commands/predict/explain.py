@@ -121,7 +121,8 @@ def explained(
 
     learned = rules.counted[place]
     estimate = rules.rules[place].estimate(learned)
-    rule = session_rule(learned, estimate, counted.counted[place], within)
+    unseen = rules.rules[place].unseen_estimate(learned)
+    rule = session_rule(learned, estimate, unseen, counted.counted[place], within)
     best: tuple[float, int, SequenceRisks] | None = None
     for sequence in rule.sequences(counted.ids.index(session)):
         event = sequence.riskiest if at is None else at

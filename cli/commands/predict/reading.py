@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,13 +34,19 @@ def followed_by(learned: LearnedChain, rule_set: RuleSet, above: float | None) -
 
     with predict_errors():
         found = followed_chain(learned, rule_set, above)
-    for names, what in (
-        (found.unknown, "not learned by the chain"),
-        (found.no_threshold, "without a threshold: give one with --above"),
+    note_without_risk([found])
+    return found
+
+
+def note_without_risk(chains: Sequence[FollowedChain]) -> None:
+    """Report the rules without a risk or a threshold in any of these, which are of one chain."""
+    for found, what in (
+        ([each.unknown for each in chains], "not learned by the chain"),
+        ([each.no_threshold for each in chains], "without a threshold: give one with --above"),
     ):
+        names = dict.fromkeys(name for each in found for name in each)
         if names:
             note(clean(f"{what}: {', '.join(names)}"))
-    return found
 
 
 @contextmanager

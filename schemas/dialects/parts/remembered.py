@@ -29,8 +29,7 @@ class InputMemory(msgspec.Struct):
 
     def remember(self, text: str, messages: tuple[Message, ...] | None, count: int, speaker: Role) -> None:
         """Remember a text and its messages; forget both where it cannot be continued."""
-        is_list = messages is not None and text[-1:] == "]" and len(text) <= REMEMBERED_CHARS_MAX
-        self.text = text[:-1].rstrip(_SPACE) if is_list else ""
+        self.text = "" if messages is None else begin_of(text)
         self.messages, self.count, self.speaker = messages or (), count, speaker
 
     def is_in(self, text: str) -> bool:
@@ -45,10 +44,24 @@ class InputMemory(msgspec.Struct):
         """
         if speaker is not self.speaker or not self.is_in(text):
             return None
-        rest = text[len(self.text) :].lstrip(_SPACE)
-        if not self.count or rest == "]":
-            return f"[{rest}"
-        return f"[{rest[1:]}" if rest[:1] == "," and rest[1:].lstrip(_SPACE)[:1] == "{" else None
+        return rest_behind(text, self.text, self.count)
+
+
+def begin_of(text: str) -> str:
+    """Return a JSON list without its last bracket, as longer ones begin; empty where it is not remembered."""
+    is_list = text[-1:] == "]" and len(text) <= REMEMBERED_CHARS_MAX
+    return text[:-1].rstrip(_SPACE) if is_list else ""
+
+
+def rest_behind(text: str, begin: str, count: int) -> str | None:
+    """Return the JSON list of the members of a list behind those in its `begin`, which are so many.
+
+    None where the text does not go on with a member or end.
+    """
+    rest = text[len(begin) :].lstrip(_SPACE)
+    if not count or rest == "]":
+        return f"[{rest}" if begin else rest
+    return f"[{rest[1:]}" if rest[:1] == "," and rest[1:].lstrip(_SPACE)[:1] == "{" else None
 
 
 class RememberedText(str):

@@ -115,6 +115,13 @@ class SeenClaims:
             return True
         return bool(self.older) and any(key in entries.within for entries in self.older)
 
+    @property
+    def covered_names(self) -> list[dict[str, None]]:
+        """Return the keys of the spans and of the halves that its spans cover, in parts."""
+        if not self.counts.within:
+            return []
+        return [each.within for each in (self.recent, *self.older) if each.within]
+
     def add_span(self, key: str, within: Iterable[str]) -> None:
         """Remember a span, and the keys of the spans that it covers."""
         if self.counts.spans >= REMEMBERED_MAX:
@@ -136,9 +143,9 @@ class SeenClaims:
                 break
         return found
 
-    def add_message(self, key: str, message: SeenMessage) -> None:
-        """Remember the last span with a message."""
-        if self.message(key) is None:
+    def add_message(self, key: str, message: SeenMessage, *, is_new: bool) -> None:
+        """Remember the last span with a message; if it `is_new`, no occurrence has this message."""
+        if is_new or self.message(key) is None:
             if self.counts.messages >= REMEMBERED_MAX:
                 return
             self.counts.messages += 1
@@ -154,10 +161,13 @@ class SeenClaims:
 
     def add_equal(self, digest: str) -> int:
         """Count an event with that digest of its content, and return the number of those before it."""
-        before = self.equals(digest)
-        if before or self.counts.equals < REMEMBERED_MAX:
-            self.counts.equals += not before
-            self.recent.equals[digest] = before + 1
+        equals = self.recent.equals
+        before = equals.get(digest, 0) or (self.equals(digest) if self.older else 0)
+        if before:
+            equals[digest] = before + 1
+        elif self.counts.equals < REMEMBERED_MAX:
+            self.counts.equals += 1
+            equals[digest] = 1
         return before
 
     def add_call(self, call_id: str, tool: str | None, args: str | None) -> None:
@@ -214,19 +224,22 @@ def paged_claims(seen: Sequence[SeenClaims], pages: Sequence[SeenPage]) -> tuple
     return after
 
 
-def seen_message(seen: Iterable[SeenClaims], candidate: Candidate, claim: Claim) -> SeenMessage | None:
-    """Return the last span with this message, if the call retries it, runs beside it, or has it as history.
-
-    All messages before it are equal then, too. Where no answer is among them, a customer may have written the
-    same text twice: then only a call that overlaps the earlier one, or follows its failure, repeats it.
-    """
-    key = claim.key
-    for occurrence in seen if key else ():
-        before = occurrence.message(key)
-        if before is not None:
-            overlaps = candidate.start < before.end and before.start < candidate.end
-            return before if claim.past or claim.answered or overlaps or before.failed else None
+def seen_message(seen: Iterable[SeenClaims], key: str) -> SeenMessage | None:
+    """Return the last span with this message and equal ones before it, of the first occurrence with it."""
+    for occurrence in seen:
+        if (last := occurrence.message(key)) is not None:
+            return last
     return None
+
+
+def is_repeated(last: SeenMessage, candidate: Candidate, claim: Claim) -> bool:
+    """Return whether a call retries the last one with its message, runs beside it, or has it as history.
+
+    Where no answer is among the messages before, a customer may have written the same text twice: then only a
+    call that overlaps the earlier one, or follows its failure, repeats it.
+    """
+    overlaps = candidate.start < last.end and last.start < candidate.end
+    return claim.past or claim.answered or overlaps or last.failed
 
 
 def claim_use(

@@ -22,6 +22,13 @@ from mode.utils.futures import notify
 from ...process.faultpoints import MonitorFault, fault_point
 from .membership import Membership, refusal_of, stay
 
+FETCH_WAIT_MS = 200
+"""The time for which a broker holds a fetch back that finds no record.
+
+A broker answers the requests of a connection in their order: a monitor that asks for the offsets of its
+partitions, at each assignment, waits for the fetch before.
+"""
+
 
 class Progress(Protocol):
     """The process, which knows the next offset of each partition."""
@@ -104,6 +111,8 @@ class CommittedThread(driver.AIOKafkaConsumerThread):
         consumer: Any = super()._create_worker_consumer(transport)
         assert consumer._isolation_level == "read_uncommitted", "aiokafka has another name for it"
         consumer._isolation_level = "read_committed"
+        assert consumer._fetch_max_wait_ms > FETCH_WAIT_MS, "aiokafka has another name for it"
+        consumer._fetch_max_wait_ms = FETCH_WAIT_MS
         return consumer
 
 

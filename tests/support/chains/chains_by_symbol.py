@@ -1,4 +1,4 @@
-"""Chains of a pack's rules whose risks depend on the symbol alone, and their crossings in plain Python."""
+"""Chains whose risks depend on the symbol alone, their crossings in plain Python, and stored states."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import nan
 
+import msgspec
 from tracline.predict.chain.contexts import UNSEEN
 from tracline.predict.counting.symbols import OWN
 from tracline.predict.counting.watched_rules import watch
 from tracline.predict.following.followed_chain import FollowedChain
 from tracline.predict.following.followed_risks import ContextRisk, FollowedRisks
+from tracline.predict.following.live.followed_session import FollowedSession
 from tracline.predict.following.loaded_chains import LoadedChains
 from tracline.rules.compiler.compile import compile_rule
 from tracline.rules.model.rule import RuleSet
+from tracline.schemas.paged.page import page_of, stored_page
 
 from .slow_counting import SlowSession
 from .slow_following import slow_crossings
@@ -129,3 +132,9 @@ def limited(chain: FollowedChain, next_high: Callable[[ContextRisk], float]) -> 
         for number, each in chain.risks.items()
     }
     return replace(chain, risks=risks)
+
+
+def stored_and_read(states: Mapping[str, FollowedSession]) -> dict[str, FollowedSession]:
+    """Return the states as a session's record has them."""
+    data = msgspec.msgpack.encode(states, enc_hook=stored_page)
+    return msgspec.msgpack.decode(data, type=dict[str, FollowedSession], dec_hook=page_of)

@@ -31,9 +31,14 @@ rules:
 """
 """Plain, stepped and sliced rules over two propositions."""
 
-ARGS = {None: None, UNKNOWN_VALUE: '{"id": []}'} | {value: f'{{"id": "{value}"}}' for value in "abc"}
-"""The arguments of an event by its slice; an array is no value that can be read."""
 EVERYTHING = Split(hold_out=0.0)
+
+
+def args_of(value: str | None) -> str | None:
+    """Return the arguments of an event with that slice; an array is no value that can be read."""
+    if value is None:
+        return None
+    return '{"id": []}' if value == UNKNOWN_VALUE else f'{{"id": "{value}"}}'
 
 
 def random_sessions(count: int, seed: int, more: str = "") -> list[SlowSession]:
@@ -58,7 +63,7 @@ def rows(sessions: Iterable[SlowSession]) -> list[dict]:
         for each in sessions
         for row in session(
             each.name,
-            *(user("".join(sorted(event.true)), args=ARGS[event.value]) for event in each.events),
+            *(user("".join(sorted(event.true)), args=args_of(event.value)) for event in each.events),
             end=each.closed,
         )
     ]

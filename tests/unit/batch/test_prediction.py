@@ -68,7 +68,7 @@ def test_a_desk_that_breaks_a_rule_more_often_has_drifted(desks: tuple[list[Coun
 def rule_of(desks: tuple[list[Counted], list[Counted]], rule: int, within: int | None = 3) -> ExplainedRule:
     """Return a rule of the chain over the other sessions."""
     chain = desks[0][rule]
-    return session_rule(chain, nested(chain), desks[1][rule], within)
+    return session_rule(chain, nested(chain), nested(chain), desks[1][rule], within)
 
 
 def test_a_session_has_its_events_and_verdicts(desks: tuple[list[Counted], list[Counted]]) -> None:
@@ -126,7 +126,7 @@ def test_risk_rows_are_those_of_every_event(desks: tuple[list[Counted], list[Cou
     assert rows["sequence"].unique().to_list() == [0]
     session = rows.filter(session_id=ids[7])
     assert session["event"].to_list() == list(range(len(steps(OTHERS, 7)) + 1))
-    (sequence,) = session_rule(chain, nested(chain), archive, None).sequences(7)
+    (sequence,) = session_rule(chain, nested(chain), nested(chain), archive, None).sequences(7)
     assert session["symbol"].to_list() == [each.symbol for each in sequence.places]
     assert session["residual"].to_list() == [each.residual for each in sequence.places]
     assert session["risk_ever"].to_list() == pytest.approx([each.risk for each in sequence.places], abs=1e-8)

@@ -16,9 +16,9 @@ from tracline.batch.audit.audit import audit
 from tracline.batch.prepare.options import AuditOptions
 from tracline.rules.packs.load import pack_text
 from tracline.schemas.candidate import Candidate
+from tracline.schemas.claims.span_claims import claims_of
 from tracline.schemas.event import Kind
 from tracline.schemas.sessions.assemble import SessionAssembler
-from tracline.schemas.sessions.claims import claims_of
 from tracline.schemas.span_content import Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
 from tracline.schemas.time import NS
 from tracline.stream.messages.session_state import decode

@@ -134,16 +134,58 @@ def test_a_threshold_needs_a_chain(place: Path, tmp_path: Path) -> None:
     assert "--above requires --predict" in done.output
 
 
-def test_a_live_archive_is_followed_as_judged_and_verified(place: Path, tmp_path: Path) -> None:
-    """Only where its events name the chain; `verify --rerun` needs the chain for the crossings."""
-    rule_set, root = load_packs(place / "desk.yaml"), tmp_path / "live"
-    digest, chain = rule_set_digest(rule_set), load_chain(place / "desk.chain").digest
-    events = pl.read_parquet(place / "events.parquet")
+def live_archive(place: Path, root: Path, pack: Path | None = None) -> Path:
+    """Write the archive as one judged live by a pack, whose later sessions the chain followed."""
+    rule_set, chain = load_packs(pack or place / "desk.yaml"), load_chain(place / "desk.chain").digest
+    events, digest = pl.read_parquet(place / "events.parquet"), rule_set_digest(rule_set)
     named = pl.when(pl.col("session_id") > "s020").then(pl.lit(chain)).alias(CHAIN_COLUMN)
     with archive_writer(root) as writer:
         rows = events.with_columns(pl.lit(digest).alias(RULES_COLUMN), named)
         writer.write(rows, ManifestSource("kafka", "c" * 64), (0, 0))
     write_rule_set(root, digest, rule_set.sources)
+    return root
+
+
+def test_an_audit_without_the_chain_names_the_chains_of_the_archive(place: Path, tmp_path: Path) -> None:
+    """By rules and as judged, with the events that none followed; `show` likewise for a session."""
+    root, chain = live_archive(place, tmp_path / "live"), load_chain(place / "desk.chain").digest
+    events = pl.read_parquet(place / "events.parquet").filter(pl.col("kind") != "end")
+    followed = len(events.filter(pl.col("session_id") > "s020"))
+    rest = len(events) - followed
+    note = f"live, {chain[:16]} followed {followed:,} events, no chain followed {rest:,} events"
+    for number, given in enumerate((("--rules", place / "desk.yaml"), ("--as-judged",))):
+        bundle = tmp_path / f"{number}"
+        assert f"{note}: give the chain with --predict" in run("audit", root, *given, "--out", bundle).output
+        assert "followed" not in json.loads((bundle / "summary.json").read_bytes())
+        given = (*given, "--predict", place / "desk.chain", "--above", 0.3)
+        assert "live, " not in run("audit", root, *given, "--out", bundle).output
+    assert "live, " not in audited(place, tmp_path / "plain", "--above", 0.3).output
+    first, last = run("show", root, "--session", "s001").output, run("show", root, "--session", "s030").output
+    count = len(events.filter(session_id="s030"))
+    assert f"live, chain {chain} followed {count} of {count} events" in last.replace("\n", "")
+    assert "live, no chain followed" in first
+    shown = run("show", root, "--session", "s030", "--format", "json").output.splitlines()
+    assert {json.loads(line)["chain"] for line in shown} == {chain}
+    plain = run("show", place / "events.parquet", "--session", "s030", "--format", "json").output
+    assert "chain" not in json.loads(plain.splitlines()[0])
+
+
+def test_an_audit_as_judged_names_the_rules_without_a_risk(place: Path, tmp_path: Path) -> None:
+    """Rules that the chain was not learned from, and those without a threshold."""
+    pack = tmp_path / "desk.yaml"
+    pack.write_text((place / "desk.yaml").read_text().replace("always (p -> next q)", "always (q -> next p)"))
+    root = live_archive(place, tmp_path / "live", pack)
+    given = ("--as-judged", "--out", tmp_path / "bundle", "--predict", place / "desk.chain")
+    done = run("audit", root, *given, "--above", 0.3)
+    assert done.exit_code == 0, done.output
+    assert "not learned by the chain: desk/stepped" in done.output
+    assert "without a threshold" not in done.output
+    assert "without a threshold: give one with --above: desk/" in run("audit", root, *given).output
+
+
+def test_a_live_archive_is_followed_as_judged_and_verified(place: Path, tmp_path: Path) -> None:
+    """Only where its events name the chain; `verify --rerun` needs the chain for the crossings."""
+    root = live_archive(place, tmp_path / "live")
     bundle, given = tmp_path / "bundle", ("--predict", place / "desk.chain", "--above", 0.3)
     done = run("audit", root, "--as-judged", "--out", bundle, *given)
     assert done.exit_code == 0, done.output

@@ -158,3 +158,29 @@ def test_a_horizon_that_is_none_is_a_usage_error(folder: Path, within: str) -> N
     found = predict("explain", folder / "bad.chain", folder / "bad", *args)
     assert found.exit_code == 2
     assert "is not a number of events up to 1,000, or ever" in found.output
+
+
+@pytest.mark.parametrize("within", ["5", "ever", "3"])
+def test_a_session_is_explained_after_a_symbol_that_the_chain_never_saw(folder: Path, within: str) -> None:
+    """The risk is that of the state, as `score` and live risks have it; so are the ways to a verdict."""
+    rows = session("new", *(user(text) for text in ("a", "r", "q", "a")), end=False)
+    write(folder / "new" / "events.parquet", rows)
+    args = ("--session", "new", "--rule", "never-r", "--within", within, "--format", "json", "--paths", "100")
+    found = predict("explain", folder / "good.chain", folder / "new", *args, "--at", "2")
+    assert found.exit_code == 0, found.output
+    document = json.loads(found.stdout)
+    assert [each["symbol"] for each in document["events"]][2] == "unseen"
+    risks = [each["risk"] for each in document["events"]]
+    assert None not in risks
+    assert document["risk"] == pytest.approx(risks[2], abs=1e-8)
+    nexts = document["nexts"]
+    assert sum(each["probability"] for each in nexts) == pytest.approx(1)
+    assert sum(each["probability"] * each["risk"] for each in nexts) == pytest.approx(risks[2], abs=1e-8)
+    assert sum(each["probability"] for each in document["paths"]) <= risks[2] + 1e-8
+    if within != "3":
+        horizon = None if within == "ever" else int(within)
+        stored = load_chain(folder / "good.chain").risk(
+            "desk", "never-r", symbol="unseen", state=0, within=horizon
+        )
+        assert stored is not None
+        assert stored.risk == pytest.approx(risks[2], abs=1e-9)

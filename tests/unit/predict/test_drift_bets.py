@@ -24,13 +24,13 @@ from tracline.predict.drift.detectors import (
 from tracline.predict.drift.event_bets import LOG_ONE
 from tracline.predict.following.followed_chain import FollowedChain
 from tracline.predict.following.followed_risks import ContextRisk
-from tracline.predict.following.followed_session import FollowedSession
-from tracline.predict.following.session_follower import FOLLOW_COLUMNS, SessionFollower
+from tracline.predict.following.live.followed_session import FollowedSession
+from tracline.predict.following.live.session_follower import FOLLOW_COLUMNS, SessionFollower
 from tracline.rules.compiler.compile import compile_rule
 from tracline.rules.model.rule import RuleSet
 from tracline.rules.packs.load import load_packs
 
-from ...support.chains.chains_by_symbol import chain_of, limited
+from ...support.chains.chains_by_symbol import chain_of, limited, stored_and_read
 from ...support.chains.counted_archives import PACK, random_sessions, rows
 from ...support.chains.slow_bets import e_value, slow_bets
 from ...support.chains.slow_counting import SlowSession
@@ -83,7 +83,7 @@ def bets_in_batches(chain: FollowedChain, events: Sequence[dict], random: Random
         states = {
             name: state for name, state in states.items() if name not in {e["session_id"] for e in batch}
         }
-        states |= msgspec.msgpack.decode(msgspec.msgpack.encode(done.states), type=dict[str, FollowedSession])
+        states |= stored_and_read(done.states)
         if done.bets is None:
             continue
         logs, counts = done.bets.logs().tolist(), done.bets.counts.tolist()

@@ -14,6 +14,7 @@ from tracline.predict.counting.labelled_sessions import LabelledSessions
 from tracline.predict.counting.sequences import SymbolNumbers
 from tracline.predict.counting.symbols import OWN
 from tracline.predict.counting.watched_rules import watch
+from tracline.predict.drift.event_bets import EventBets, bet_values, no_bets
 from tracline.predict.folder.load import load_chain
 from tracline.predict.following.follow_loop import UP
 from tracline.predict.following.followed_chain import followed_chain
@@ -77,7 +78,10 @@ def followed(
         if batch < batches - 1:
             pairs = zip(begins.tolist(), ends.tolist(), strict=True)
             ends = np.array([random.randint(begin, end) for begin, end in pairs], dtype=np.int64)
-        crossings = follow(tables.arrays(), follower.risks.threshold, (begins, ends), events, memory)
+        spans = begins, ends
+        bets = no_bets(1, np.arange(len(sessions.codes)))
+        of_rule = EventBets(bet_values(follower.risks.next_highs), bets.gains[0], bets.counts[0])
+        crossings = follow(tables.arrays(), follower.risks.threshold, spans, events, memory, of_rule)
         begins = ends
         for event, slot, member, _, level in zip(*map(np.ndarray.tolist, crossings), strict=True):
             name = sessions.ids[slot], event - places[slot]

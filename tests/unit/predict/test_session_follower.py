@@ -5,16 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
-import msgspec
 import polars as pl
 import pytest
 from tracline.predict.following.followed_chain import FollowedChain
-from tracline.predict.following.followed_session import FollowedSession
-from tracline.predict.following.session_follower import FOLLOW_COLUMNS, SessionFollower
+from tracline.predict.following.live.followed_session import FollowedSession
+from tracline.predict.following.live.session_follower import FOLLOW_COLUMNS, SessionFollower
 from tracline.rules.model.rule import RuleSet
 from tracline.rules.packs.load import load_packs
 
-from ...support.chains.chains_by_symbol import chain_of, expected_crossings
+from ...support.chains.chains_by_symbol import chain_of, expected_crossings, stored_and_read
 from ...support.chains.counted_archives import PACK, random_sessions, rows
 from ...support.event_rows import frame_of
 
@@ -42,7 +41,7 @@ def in_batches(chain: FollowedChain, events: list[dict], random: Random, stored:
         batch, waiting = waiting[:size], waiting[size:]
         if stored:
             follower = SessionFollower(chain)
-            states = msgspec.msgpack.decode(msgspec.msgpack.encode(states), type=dict[str, FollowedSession])
+            states = stored_and_read(states)
         named = {each["session_id"] for each in batch}
         done = follower.follow(
             labelled_rows(chain, batch), {name: states[name] for name in named & states.keys()}, {}
@@ -77,6 +76,6 @@ def test_crossings_of_any_batches_are_those_at_once(desk: RuleSet, stored: bool)
 def test_distinct_events_without_end_are_forgotten(desk: RuleSet, monkeypatch: pytest.MonkeyPatch) -> None:
     """A follower that begins again with its tables goes on with the same crossings."""
     random, sessions, chain = Random(9), random_sessions(30, 9), chain_of(desk)
-    monkeypatch.setattr("tracline.predict.following.session_follower.REMEMBERED_MAX", 2)
+    monkeypatch.setattr("tracline.predict.following.live.session_follower.REMEMBERED_MAX", 2)
     found = in_batches(chain, rows(sessions), random, stored=False)
     assert set(found) == expected_crossings(desk, sessions)

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from tracline.schemas.claims.span_claims import claims_of
 from tracline.schemas.event import Content
-from tracline.schemas.sessions.claims import claims_of
 from tracline.schemas.span_content import SpanRole, ToolCall, ToolResult
 
 from ...support.dialect_spans import content_of, words

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from tracline.schemas.claims.span_claims import claims_of, with_ids_of_results
 from tracline.schemas.event import Kind
-from tracline.schemas.sessions.claims import claims_of, with_ids_of_results
 from tracline.schemas.span_content import Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
 
 USER = Message(Role.USER, "Hi")

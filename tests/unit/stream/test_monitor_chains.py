@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import pytest
 from tracline.predict.following.followed_chain import FollowedChain
 from tracline.rules.model.rule import RuleSet
 from tracline.schemas.records.risk_crossing import RiskCrossing
-from tracline.stream.messages.codec import Activation, decode_judged, decode_verdicts
+from tracline.stream.messages.codec import Activation, CandidateBatch, decode_judged, decode_verdicts
 from tracline.stream.messages.record import Output
 from tracline.stream.messages.risk_messages import decode_risk
 from tracline.stream.messages.topics import Topic
@@ -256,3 +256,45 @@ def test_drift_does_not_depend_on_the_division_into_steps(writes: int) -> None:
     assert found == expected
     assert 0 < sum(expected.values()) < len(expected)
     assert together.state.drift == alone.state.drift
+
+
+def several_ticks(first: int, count: int) -> CandidateBatch:
+    """Return a message with a session in each of so many ticks."""
+    sessions = [(f"{number}", 300 * number) for number in range(first, first + count)]
+    texts = [
+        wrote(name, at + second, text) for name, at in sessions for second, text in ((1, "hm"), (3, "now!"))
+    ]
+    return batch(300 * (first + count), *texts)
+
+
+def of_drift(keys: Iterable[str]) -> set[str]:
+    """Return the keys of records of drift, and of their chunks."""
+    return {key for key in keys if key.startswith("d/")}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("writes", [0, 1, 2, 3, 4, 5, 40])
+def test_no_record_of_drift_is_larger_than_a_message(writes: int) -> None:
+    """A message that comes late may have bets in many ticks; wherever a crash cuts, no chunk stays behind."""
+    whole, cut = (Monitor(replace(FOLLOWED, bytes_max=600), chains=LIMITED) for _ in range(2))
+    sizes, chunks = list[int](), 0
+    messages = [several_ticks(*each) for each in ((0, 60), (60, 50), (110, 2), (112, 1))]
+    together = cut.stage.step(cut.state, [record(0, messages[0]), record(1, messages[1])])
+    cut.write(together.writes[0][:writes])
+    cut.begin()
+    for offset, message in enumerate(messages):
+        sizes += [len(value or b"") for _, value in whole.take(offset, message).writes]
+        chunks = max(chunks, len(of_drift(whole.table)) - 1)
+        cut.take(offset, message, writes)
+        cut.begin()
+        cut.take(offset, message)
+        cut.begin()
+    # A crash after the last message may leave chunks, which the next step deletes.
+    for monitor in (whole, cut):
+        monitor.take(len(messages), several_ticks(113, 1))
+    assert cut.state.drift == whole.state.drift
+    assert of_drift(cut.table) == of_drift(whole.table)
+    assert chunks > 1
+    assert max(sizes) <= 700
+    assert of_drift(whole.table) == {"d/0"}
+    assert whole.state.drift["desk", "calm"].is_firing

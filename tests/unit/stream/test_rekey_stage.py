@@ -378,7 +378,7 @@ def test_a_record_that_breaks_is_put_aside_alone(done: Work, monkeypatch: pytest
         spans = (b if b.name == "breaks" else a for a, b in zip(decoded.spans, broken, strict=True))
         return replace(decoded, spans=tuple(spans))
 
-    monkeypatch.setattr("tracline.schemas.walk.locate.LocatedRequests.at", lambda *_: None)
+    monkeypatch.setattr("tracline.schemas.walk.locate.walk_all", lambda *to: to[-1].fill(-1) or (0, 0))
     monkeypatch.setattr("tracline.stream.group.rekey_sources.decode", read)
     spoilt = wire([Span("5e" * 16, "5e" * 8, None, "breaks", START_NS, START_NS)], Encoding.PROTOBUF)
     records = [Record(0, 7, START_NS, spoilt), *done.records]
@@ -401,7 +401,7 @@ def test_a_failure_that_no_record_causes_puts_none_aside(
     def read(_body: bytes, _encoding: Encoding, _signal: Signal) -> Decoded:
         raise error
 
-    monkeypatch.setattr("tracline.schemas.walk.locate.LocatedRequests.at", lambda *_: None)
+    monkeypatch.setattr("tracline.schemas.walk.locate.walk_all", lambda *to: to[-1].fill(-1) or (0, 0))
     monkeypatch.setattr("tracline.stream.group.rekey_sources.decode", read)
     rekey = rekeyer()
     for source in range(SOURCES):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import pytest
@@ -23,8 +24,10 @@ def done() -> Work:
     return work(range(4))
 
 
-def unlocated(_requests: object, _place: int, _scope: Sequence[str]) -> None:
-    """Locate no span, so that every request is decoded."""
+def refused(*arguments: Any) -> tuple[int, int]:
+    """Refuse every request, so that it is decoded."""
+    arguments[-1].fill(-1)
+    return 0, 0
 
 
 def test_candidates_do_not_depend_on_when_content_is_read(
@@ -37,7 +40,7 @@ def test_candidates_do_not_depend_on_when_content_is_read(
     assert sum(bool(candidate.request) for candidate in sent) > len(sent) / 3
     assert not any(candidate.request and candidate.claims for candidate in sent)
     late = pure(done.records)
-    monkeypatch.setattr("tracline.schemas.walk.locate.LocatedRequests.at", unlocated)
+    monkeypatch.setattr("tracline.schemas.walk.locate.walk_all", refused)
     assert pure(done.records) == late
     sent = [candidate for batch in raw_batches(done.records) for candidate in batch.candidates]
     assert not any(candidate.request for candidate in sent)

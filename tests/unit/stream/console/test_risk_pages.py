@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from starlette.applications import Starlette
+from tracline.predict.detector import DetectorState
+from tracline.predict.drift.detectors import DriftDetector, DriftKey
 from tracline.predict.folder.load import load_chain
 from tracline.predict.following.followed_chain import followed_chain
 from tracline.rules.engine.judge import CompiledRules, compile_rule_set
+from tracline.rules.incremental.carried_slices import CarriedSlices, SteppedSlice, slice_name
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.sessions.assemble import SessionAssembler
-from tracline.stream.console import pages
+from tracline.stream.console import pages, queries
 from tracline.stream.console.risks import ServedChain
-from tracline.stream.messages.session_state import JudgingState, SessionState, encode
+from tracline.stream.messages.drift_state import encode_detectors
+from tracline.stream.messages.session_state import (
+    JudgingState,
+    SessionState,
+    encode,
+    encode_places,
+    encode_with_places,
+    store_pages,
+)
 from tracline.stream.stages.rule_set_judge import RuleSetJudge
 
 from ....support.chains.small_chain import learned_chain
@@ -71,6 +84,36 @@ def test_the_api_has_the_risks_that_the_chain_gives(
     assert twice["paths"][0]["steps"][-1]["symbol"].startswith("user:p")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("by", ["agent", "model"])
+def test_a_chain_that_distinguishes_agents_explains_the_risk_of_any_other(
+    tmp_path: Path, store: Path, by: str
+) -> None:
+    """Its live risks are those of any other agent, also after a symbol that it never saw."""
+    learned = load_chain(learned_chain(tmp_path, "--by", by))
+    rules = load_packs([tmp_path / "desk.yaml"])
+    compiled = compile_rule_set(rules)
+    chain = ServedChain(learned, followed_chain(learned, rules, 0.3))
+    known, unseen = session("known", user("q"), user("p"), end=False), session("new", user("pq"), end=False)
+    fill(store, compiled, [known, unseen])
+    judge = RuleSetJudge(compiled, chain=chain.followed)
+    with writing(store) as db:
+        for name, events in (("known", known), ("new", unseen)):
+            state = judge.judge({name: JudgingState()}, [events]).states[name]
+            data = encode(SessionState(SessionAssembler(name, 1), state))
+            db.execute("INSERT INTO session VALUES (?, 1, 1, ?, x'')", (name, data))
+    served = Starlette(routes=pages.routes(store, compiled, chain=chain))
+    for name in ("known", "new"):
+        answers = get(served, f"/api/sessions/{name}/risk?paths=100").json()["rules"]
+        assert {each["rule"] for each in answers} == {"answered", "never-twice"}
+        for each in answers:
+            assert each["symbol"] == ("user:p" if name == "known" else "unseen")
+            assert (each["basis"] == "state") == (name == "new")
+            found = [path["probability"] for path in each["paths"]]
+            assert sum(found) == pytest.approx(each["covered"] * each["risk"], abs=1e-8)
+            assert each["covered"] > 0.5
+
+
 @pytest.mark.parametrize(("asked", "most"), [("0", 0), ("1", 1), ("99999999999999999999", 3), ("5000", 100)])
 def test_the_paths_of_an_answer_have_a_limit(console: Starlette, asked: str, most: int) -> None:
     """Whatever is asked for, there are at most a hundred, and an unreadable number is as none."""
@@ -86,6 +129,49 @@ def test_a_closed_session_has_no_risk_and_an_unknown_one_no_answer(console: Star
         assert answer.status_code == 404
         assert "no such session" in answer.json()["error"]
         assert answer.headers["content-security-policy"]
+
+
+@pytest.mark.slow
+def test_the_page_of_a_session_names_the_rules_that_have_drifted(
+    console: Starlette, served: tuple[CompiledRules, ServedChain], store: Path
+) -> None:
+    """Those of the risks that it shows, open or closed; nothing while no detector fires."""
+    note = "come more often than the chain allows"
+    assert note not in plain(get(console, "/sessions/open").text)
+    digest = served[1].learned.digest
+    fires, silent = (DriftDetector(0, 0, 0, (0,) * 4, DetectorState(firing=each)) for each in (True, False))
+    detectors = {
+        DriftKey(digest, "desk", "never-twice", ""): fires,
+        DriftKey(digest, "desk", "answered", ""): silent,
+        DriftKey(digest, "desk", "of-another-session", ""): fires,
+    }
+    with writing(store) as db:
+        db.execute("INSERT OR REPLACE INTO fact VALUES ('drift', ?)", (encode_detectors(detectors),))
+    for path in ("/sessions/open", "/sessions/closed"):
+        text = plain(get(console, path).text)
+        assert note in text
+        assert "any more for desk/never-twice. Learn the chain again." in text
+
+
+def test_the_pages_of_a_state_are_read(served: tuple[CompiledRules, ServedChain], store: Path) -> None:
+    """A followed session with many slices has some of them in rows of their own."""
+    compiled, chain = served
+    judge = RuleSetJudge(compiled, chain=chain.followed)
+    judging = judge.judge({"open": JudgingState()}, [OPEN]).states["open"]
+    stepped = [SteppedSlice(slice_name(0, f"v{n}"), None, 0, b"runs", ()) for n in range(40)]
+    followed = msgspec.structs.replace(judging.followed, sliced=CarriedSlices().after({}, stepped))
+    state = SessionState(SessionAssembler("open", 1), replace(judging, followed=followed))
+    new = store_pages(state, 3, bytes, 1 << 20)
+    assert new
+    data, places = encode_with_places(state)
+    fill(store, compiled, [OPEN])
+    with writing(store) as db:
+        db.execute("INSERT INTO session VALUES ('open', 1, 1, ?, ?)", (data, encode_places(places)))
+        rows = [("open", place.offset, place.number, page) for place, page in new]
+        db.executemany("INSERT INTO page VALUES (?, ?, ?, ?)", rows)
+        found = queries.followed(db, "open")
+        assert found == followed
+        assert queries.followed(db, "nobody") is None
 
 
 @pytest.mark.slow

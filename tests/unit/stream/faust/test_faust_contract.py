@@ -172,6 +172,7 @@ READ = [
     Read(consumer.ThreadDelegateConsumer, "_thread", None),
     Read(driver.Producer, "_ensure_producer", ""),
     Read(AIOKafkaConsumer, "_isolation_level", None),
+    Read(AIOKafkaConsumer, "_fetch_max_wait_ms", None),
     Read(AIOKafkaConsumer, "_coordinator", None),
     Read(AIOKafkaConsumer, "_subscription", None),
     Read(SubscriptionState, "fetch_context", ""),

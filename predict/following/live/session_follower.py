@@ -15,19 +15,22 @@ import numpy as np
 import orjson
 import polars as pl
 
-from ...rules.engine import kernel
-from ...rules.engine.letters import LabelWords, letters
-from ...rules.labels.few import REMEMBERED_MAX
-from ...rules.model.arrays import I32, I64, Mask
-from ...schemas.event import Kind
-from ..counting.labelled_sessions import DistinctEvents
-from ..counting.sequences import SymbolNumbers
-from ..drift.bet_loop import bet_events, bet_on_ends
-from ..drift.event_bets import BatchBets, EventBets, bet_values, no_bets
+from ....rules.engine import kernel
+from ....rules.engine.kernel_loop import NO_SLICE
+from ....rules.engine.letters import LabelWords, letters
+from ....rules.labels.few import REMEMBERED_MAX
+from ....rules.model.arrays import I32, I64, U64, Mask
+from ....schemas.event import Kind
+from ...counting.labelled_sessions import DistinctEvents
+from ...counting.sequences import SymbolNumbers
+from ...drift.bet_loop import bet_on_ends
+from ...drift.event_bets import BatchBets, EventBets, bet_values, no_bets
+from ..follow_loop import UP, Crossings
+from ..followed_chain import FollowedChain
+from ..followed_risks import ContextRisk
+from ..follower import RuleFollower, follow
+from ..rule_tables import RuleTables
 from .batch_slots import BatchSlots, CarriedRuns, batch_slots
-from .follow_loop import UP, Crossings
-from .followed_chain import FollowedChain
-from .followed_risks import ContextRisk
 from .followed_session import (
     ABOVE,
     BETWEEN,
@@ -36,11 +39,11 @@ from .followed_session import (
     STOPPED,
     WARNED,
     FollowedSession,
-    FollowedSlice,
 )
-from .follower import RuleFollower, follow
-from .rule_runs import RowSlices, RuleRuns, SliceState
-from .rule_tables import RuleTables
+from .key_slices import KeySlices
+from .rule_runs import RuleRuns
+from .slice_runs import StoredRun
+from .sliced_rules import SlicedBatch, SlicedRules
 
 FOLLOW_COLUMNS = ("session_id", "occurrence", "seq", "kind", "history", "agent")
 """The columns of a batch beside the labels of a chain's rules."""
@@ -61,6 +64,14 @@ class EventCrossing(NamedTuple):
     context: ContextRisk | None
     is_up: bool
     is_first: bool
+
+
+class FoundCrossings(NamedTuple):
+    """The crossings of the rule at a place, whose slices are members of `slices`."""
+
+    place: int
+    crossings: Crossings
+    slices: KeySlices | None
 
 
 class CurrentRisk(NamedTuple):
@@ -105,6 +116,7 @@ class SessionFollower:
         risks = [chain.risks[rule] for rule in self.rules]
         self.names = tuple((each.pack, each.rule) for each in risks)
         self._begin()
+        self._sliced = SlicedRules([follower.key for follower in self._followers])
 
     def _begin(self) -> None:
         """Begin with no distinct events."""
@@ -116,7 +128,7 @@ class SessionFollower:
         ]
         self._tables: list[RuleTables] = [follower.tables() for follower in self._followers]
         self._values = [bet_values(follower.risks.next_highs) for follower in self._followers]
-        self._codes: dict[tuple[bytes, int], int] = {}
+        self._codes: dict[bytes, int] = {}
         self._unseen: list[bool] = []
 
     def continues(self, state: FollowedSession | None) -> bool:
@@ -138,69 +150,68 @@ class SessionFollower:
             self._begin()
         codes = self._numbered(labelled, slots.rows)
         over = labelled["seq"].to_numpy()[slots.rows] > kernel.EVENTS_MAX
-        spans, slices = (slots.bounds[:-1], slots.bounds[1:]), self._slices(labelled, slots.rows)
+        spans, slices = (slots.bounds[:-1], slots.bounds[1:]), self._sliced.of_batch(labelled, slots)
         carried = CarriedRuns(slots.states, len(self.rules))
         all_runs: list[RuleRuns] = []
-        found: list[tuple[int, Crossings]] = []
+        found: list[FoundCrossings] = []
         bets = no_bets(len(self.rules), np.concatenate([slots.rows, slots.ended[:, 1]]))
         for place, (follower, tables) in enumerate(zip(self._followers, self._tables, strict=True)):
-            of_key = None if follower.key is None else slices[follower.key]
-            runs = RuleRuns(place, slots, carried, tables, of_key)
+            runs = RuleRuns(place, slots, carried, tables, slices.of_rule(place))
             events = codes, over, runs.event_slices
             threshold = follower.risks.threshold
             of_rule = EventBets(self._values[place], bets.gains[place], bets.counts[place])
-            memory = runs.bet_memory()
-            bet_events(spans, events, tables.arrays(), kernel.SLICES_MAX, memory, of_rule)
+            crossed = follow(tables.arrays(), threshold, spans, events, runs.memory, of_rule)
             if len(slots.ended):
-                bet_on_ends(slots.ended[:, 0], len(slots.rows), tables.closings, memory, of_rule)
-            crossed = follow(tables.arrays(), threshold, spans, events, runs.memory)
+                bet_on_ends(slots.ended[:, 0], len(slots.rows), tables.closings, runs.memory, of_rule)
             if len(crossed.events):
-                found.append((place, crossed))
+                found.append(FoundCrossings(place, crossed, slices.of_rule(place).slices))
             all_runs.append(runs)
         warned = np.zeros((len(slots.places), len(self.rules)), dtype=np.bool_)
         warned[carried.slots] = carried.flags & WARNED != 0
-        crossings = self._crossings(found, slots, all_runs, labelled["history"].to_list(), warned)
+        crossings = self._crossings(found, slots, labelled["history"].to_list(), warned)
         unseen: list[int] = slots.rows[np.array(self._unseen, dtype=np.bool_)[codes]].tolist()
         agents, last = _agents(slots, labelled["agent"].to_list())
-        states = self._states(slots, all_runs, warned, last)
+        states = self._states(slots, all_runs, slices, warned, last)
         return FollowedBatch(crossings, frozenset(slots.places), states, tuple(unseen), bets, agents)
 
     def risks(self, state: FollowedSession) -> Iterator[CurrentRisk]:
         """Yield the risks of a state's rules now: for a rule with slices, that of each slice."""
-        rows = state.rows.split(BETWEEN)
+        rows, slices = state.rows.split(BETWEEN), self._sliced.runs(state)
         for place, tables in enumerate(self._tables):
-            risks = tables.risks
-            run = FollowedSlice(rows[place], state.lasts[place], state.flags[place])
-            slices = state.slices.get(place)
-            named = {None: run} if slices is None else slices
-            for value, each in named.items():
+            flags, last = state.flags[place], state.lasts[place]
+            symbol = None if last == NO_SYMBOL else state.symbols[last]
+            key, column = self._sliced.column(place) or (None, 0)
+            of_slices = [] if key is None else slices.get(key, [])
+            runs = [(value, run) for value, of_rules in of_slices if (run := of_rules[column]) is not None]
+            for value, run in runs or [(None, StoredRun(rows[place], symbol, flags))]:
                 context = None
-                if not (run.flags & CUT or each.flags & STOPPED or each.symbol == NO_SYMBOL):
-                    context = tables.context(state.symbols[each.symbol], each.row)
-                is_above = bool(each.flags & ABOVE)
-                named_rule = risks.pack, risks.rule, value
-                yield CurrentRisk(*named_rule, context, risks.within, risks.threshold, is_above)
+                if not (flags & CUT or run.flags & STOPPED or run.symbol is None):
+                    context = tables.context(run.symbol, run.row)
+                named, is_above = (tables.risks.pack, tables.risks.rule, value), bool(run.flags & ABOVE)
+                yield CurrentRisk(*named, context, tables.risks.within, tables.risks.threshold, is_above)
 
     def _numbered(self, labelled: pl.DataFrame, rows: I64) -> I32:
         """Return the code of each of these rows; the tables have all of them from now on."""
         compiled = self.chain.watched.compiled
         count = compiled.labeler.words
-        names = [f"{letter}{word}" for letter in "tu" for word in range(count)]
-        bits = labelled[names].to_numpy() if names else np.empty((len(labelled), 0), dtype=np.uint64)
-        bits = np.ascontiguousarray(bits[rows])
-        kinds: list[int] = labelled["kind"].to_physical().to_numpy()[rows].tolist()
-        data, width = bits.tobytes(), bits.shape[1] * bits.itemsize
-        keys = [(data[place * width : place * width + width], kind) for place, kind in enumerate(kinds)]
-        new: dict[tuple[bytes, int], int] = {}
-        for place, key in enumerate(keys):
-            if key not in self._codes:
-                new.setdefault(key, place)
+        # The last column is the kind.
+        bits: U64 = np.empty((len(rows), 2 * count + 1), dtype=np.uint64)
+        for column, name in enumerate([f"{letter}{word}" for letter in "tu" for word in range(count)]):
+            bits[:, column] = labelled[name].to_numpy()[rows]
+        bits[:, -1] = labelled["kind"].to_physical().to_numpy()[rows]
+        keys: list[bytes] = bits.view(f"V{bits.shape[1] * bits.itemsize}").ravel().tolist()
+        found = list(map(self._codes.get, keys))
+        new: dict[bytes, int] = {}
+        for place, code in enumerate(found):
+            if code is None:
+                new.setdefault(keys[place], place)
         if new:
             places = list(new.values())
-            words = LabelWords(bits[places, :count], bits[places, count:])
+            words = LabelWords(bits[places, :count], bits[places, count:-1])
             rules = compiled.rules, compiled.machines, compiled.propositions
             table = letters(compiled.program, *rules, words)
-            named = tuple(_KINDS[kind] for _, kind in new)
+            kinds: list[int] = bits[places, -1].tolist()
+            named = tuple(_KINDS[kind] for kind in kinds)
             self._add(DistinctEvents(words, table, np.arange(len(new), dtype=np.int32), named))
             self._codes |= {key: len(self._codes) + number for number, key in enumerate(new)}
         return np.array([self._codes[key] for key in keys], dtype=np.int32)
@@ -211,32 +222,21 @@ class SessionFollower:
             unseen = [before or lacks for before, lacks in zip(unseen, tables.add(events), strict=True)]
         self._unseen += unseen
 
-    def _slices(self, labelled: pl.DataFrame, rows: I64) -> dict[int, RowSlices]:
-        """Return by the place of a `for_each` the slices of these rows."""
-        keys = {follower.key for follower in self._followers if follower.key is not None}
-        return {
-            key: RowSlices(
-                labelled[f"s{key}"].gather(rows).to_list(), labelled[f"su{key}"].gather(rows).to_list()
-            )
-            for key in keys
-        }
-
     def _crossings(
         self,
-        found: Sequence[tuple[int, Crossings]],
+        found: Sequence[FoundCrossings],
         slots: BatchSlots,
-        runs: Sequence[RuleRuns],
         history: Sequence[bool],
         warned: Mask,
     ) -> list[EventCrossing]:
         """Return the crossings in order; `warned` is by slot and place of a rule, and changes."""
         rows: list[int] = slots.rows.tolist()
         crossed: list[tuple[int, int, str | None, int, int, int]] = []
-        for place, each in found:
-            values: list[str | None] = [*runs[place].values, None]
+        for place, each, slices in found:
             for columns in np.stack([column.astype(np.int32) for column in each], axis=1).tolist():
                 event, slot, member, context, level = cast("tuple[int, ...]", columns)
-                crossed.append((rows[event], place, values[member], slot, context, level))
+                values = [None] if member == NO_SLICE or slices is None else slices.values(member)
+                crossed += [(rows[event], place, value, slot, context, level) for value in values]
         crossed.sort(key=lambda each: (*each[:2], each[2] or ""))
         crossings: list[EventCrossing] = []
         for row, place, value, slot, context, level in crossed:
@@ -248,16 +248,19 @@ class SessionFollower:
         return crossings
 
     def _states(
-        self, slots: BatchSlots, runs: Sequence[RuleRuns], warned: Mask, agents: Sequence[str | None]
+        self,
+        slots: BatchSlots,
+        runs: Sequence[RuleRuns],
+        slices: SlicedBatch,
+        warned: Mask,
+        agents: Sequence[str | None],
     ) -> dict[str, FollowedSession]:
         """Return the states of the open slots after the batch; `agents` are the last ones by slot."""
         rows = list(zip(*[each.names for each in runs], strict=True))
         texts = list(zip(*[each.symbols for each in runs], strict=True))
         flags = np.stack([each.flags for each in runs], axis=1) | warned.astype(np.uint8) * np.uint8(WARNED)
-        slices: dict[int, dict[int, list[SliceState]]] = {}
-        for place, each in enumerate(runs):
-            for state in each.slices():
-                slices.setdefault(state.slot, {}).setdefault(place, []).append(state)
+        of_keys = [[runs[place].slice_runs() for place in places] for places in self._sliced.places]
+        sliced = list(slices.after([list(zip(*of_rules, strict=True)) for of_rules in of_keys]))
         found: dict[str, FollowedSession] = {}
         for slot in slots.open:
             # The first one has the place `NO_SYMBOL`.
@@ -269,17 +272,9 @@ class SessionFollower:
                 rows=BETWEEN.join(rows[slot]),
                 lasts=[symbols.setdefault(text, len(symbols) - 1) for text in texts[slot]],
                 flags=flags[slot].tobytes(),
-                slices={
-                    place: {
-                        each.value: FollowedSlice(
-                            each.row, symbols.setdefault(each.symbol, len(symbols) - 1), each.flags
-                        )
-                        for each in sorted(states)
-                    }
-                    for place, states in slices.get(slot, {}).items()
-                },
                 symbols=[text for text in symbols if text is not None],
                 agent=agents[slot],
+                sliced=sliced[slot],
             )
         return found
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from ...rules.engine.sessions import numbers
-from ...rules.model.arrays import I32, I64, U8
-from ...schemas.event import Kind
-from .follow_loop import NO_SYMBOL_YET
+from ....rules.engine.sessions import numbers
+from ....rules.model.arrays import I32, I64, U8
+from ....schemas.event import Kind
+from ..follow_loop import NO_SYMBOL_YET
 from .followed_session import BETWEEN, FollowedSession
 
 _END = [kind.value for kind in Kind].index(Kind.END.value)
@@ -92,11 +92,11 @@ class CarriedRuns:
         self._states = [(slot, state) for slot, state in enumerate(states) if state is not None]
         self.slots: I64 = np.array([slot for slot, _ in self._states], dtype=np.int64)
         self._texts: list[str] = []
+        self._numbers: dict[str, int] = {}
         bases: list[int] = []
         for _, state in self._states:
             bases.append(len(self._texts))
             self._texts += state.symbols
-        self._bases = bases
         texts = [
             [None if place < 0 else state.symbols[place] for place in state.lasts]
             for _, state in self._states
@@ -111,13 +111,14 @@ class CarriedRuns:
         named = [state.rows.split(BETWEEN) for _, state in self._states]
         self.rows: list[tuple[str, ...]] = list(zip(*named, strict=True)) if named else [()] * rules
 
-    def slices(self, place: int) -> list[tuple[int, str, str, int, int]]:
-        """Return slot, value, row, symbol and flags of each slice of the rule at a place."""
-        found: list[tuple[int, str, str, int, int]] = []
-        for (slot, state), base in zip(self._states, self._bases, strict=True):
-            for value, run in state.slices.get(place, {}).items():
-                symbol = NO_SYMBOL_YET if run.symbol < 0 else NO_SYMBOL_YET - 1 - base - run.symbol
-                found.append((slot, value, run.row, symbol, run.flags))
+    def number(self, text: str | None) -> int:
+        """Return the number of a symbol in a slice's run."""
+        if text is None:
+            return NO_SYMBOL_YET
+        found = self._numbers.get(text)
+        if found is None:
+            found = self._numbers[text] = NO_SYMBOL_YET - 1 - len(self._texts)
+            self._texts.append(text)
         return found
 
     def text(self, number: int) -> str | None:

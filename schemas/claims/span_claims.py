@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from typing import TypeAlias
 
 import msgspec
-import orjson
 from msgspec.structs import replace
 
 from ..candidate import CallHistory, Claim, chars_of_claim
 from ..event import Content, Kind, canonical_text
 from ..open_calls import OpenCall, OpenCalls
 from ..span_content import INPUT, OUTPUT, Message, Role, SpanContent, SpanRole, ToolCall, ToolResult
+from .digests import ClaimsDigest, fields_of, message_key
 
-_DIGEST_BYTES = 16
 _MODEL_OR_AGENT = (SpanRole.CHAT, SpanRole.AGENT)
 _INSTRUCTION, _USER, _ASSISTANT, _CAPTURED = Role.INSTRUCTION, Role.USER, Role.ASSISTANT, Content.CAPTURED
 _KIND_USER, _KIND_ASSISTANT = Kind.USER, Kind.ASSISTANT
 _KIND_CALL, _KIND_RESULT = Kind.TOOL_CALL, Kind.TOOL_RESULT
+_TOOL, _ABSENT = SpanRole.TOOL, Content.ABSENT
 """Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
-_blake2b, _dumps = hashlib.blake2b, orjson.dumps
 _NO_CALL = OpenCall(0, None, None, None, nested=False)
 
 
@@ -42,7 +40,7 @@ class ClaimMemory(msgspec.Struct):
     last: int = -1
     asked: set[str | None] = set()
     open_calls: OpenCalls = msgspec.field(default_factory=OpenCalls)
-    digest: _Digest = msgspec.field(default_factory=lambda: _Digest())
+    digest: ClaimsDigest = msgspec.field(default_factory=ClaimsDigest)
     past: int = 0
     chars: int = 0
 
@@ -64,7 +62,7 @@ class ClaimMemory(msgspec.Struct):
         are_known = not results or all(not each.call_id or each.call_id in asked for each in results)
         if not (is_continued and are_known):
             self.claims, self.key, self.answered, self.last = [], "", False, -1
-            self.open_calls, self.digest = OpenCalls(), _Digest()
+            self.open_calls, self.digest = OpenCalls(), ClaimsDigest()
             self.past = self.chars = 0
         self.asked, self.messages = asked, inputs if are_known else ()
         return new if are_known else with_ids_of_results(inputs)
@@ -87,44 +85,19 @@ class ClaimMemory(msgspec.Struct):
         ]
 
 
-class _Digest:
-    """The digest of a list of claims that comes in parts."""
-
-    def __init__(self) -> None:
-        self._hash = hashlib.blake2b(b"[", digest_size=_DIGEST_BYTES)
-        self._is_empty = True
-
-    def add(self, claims: Sequence[Claim]) -> None:
-        """Add claims behind those that were added before."""
-        if claims:
-            written = _fields_of(claims)
-            self._hash.update(written if self._is_empty else b"," + written)
-            self._is_empty = False
-
-    def with_(self, claims: Sequence[Claim]) -> str:
-        """Return the digest of the list with these claims at its end, 32 hex digits."""
-        whole = self._hash.copy()
-        written = _fields_of(claims)
-        whole.update(written + b"]" if self._is_empty or not written else b"," + written + b"]")
-        return whole.hexdigest()
-
-
-def _fields_of(claims: Sequence[Claim]) -> bytes:
-    """Return the fields of claims that a digest is made of."""
-    fields = [[c.kind, c.key, c.place, c.rank, c.tool, c.call_id, c.args, c.result, c.error] for c in claims]
-    return orjson.dumps(fields)[1:-1]
-
-
 def claims_of(content: SpanContent, start: int, end: int) -> tuple[tuple[Claim, ...], str]:
     """Return the claims of a span with that start and end, and a digest of them, 32 hex digits.
 
     A model's input and a tool's call have the start's time, a model's output and a tool's result the end's. A
     half that was not captured is one `unknown` event.
     """
+    if content.role is _TOOL and not content.ends:
+        claims = [*_run(content, start, end)]
+        return tuple(claims), ClaimsDigest().with_(fields_of(claims))
     memory = ClaimMemory()
     _ask(memory, content, start, start)
     claims = _behind_input(memory, content, start, end)
-    return (*memory.claims, *claims), memory.digest.with_(claims)
+    return (*memory.claims, *claims), memory.digest.with_(fields_of(claims))
 
 
 def parted_claims(
@@ -140,7 +113,7 @@ def parted_claims(
     _ask(memory, content, start, 0)
     history, asked = memory.parted(start)
     claims = _behind_input(memory, content, start, end)
-    return history, (*asked, *claims), memory.digest.with_(claims)
+    return history, (*asked, *claims), memory.digest.with_(fields_of(claims))
 
 
 def half_of(claim: Claim, inputs: int) -> str:
@@ -171,7 +144,7 @@ def _ask(memory: ClaimMemory, content: SpanContent, start: int, before: int) -> 
             _add(claims, message, calls, (before if past else start, place, past, key, answered, None))
             answered = answered or message.role is _ASSISTANT
     memory.key, memory.answered = key, answered
-    memory.digest.add(claims[known:])
+    memory.digest.add(fields_of(claims[known:]))
 
 
 def _behind_input(memory: ClaimMemory, content: SpanContent, start: int, end: int) -> list[Claim]:
@@ -179,7 +152,7 @@ def _behind_input(memory: ClaimMemory, content: SpanContent, start: int, end: in
     claims: list[Claim] = []
     if content.role in _MODEL_OR_AGENT:
         _answer(claims, memory, content, start, end)
-    elif content.role is SpanRole.TOOL:
+    elif content.role is _TOOL:
         claims.extend(_run(content, start, end))
     if content.ends:
         claims.append(Claim(Kind.END, end))
@@ -252,37 +225,25 @@ def _run(content: SpanContent, start: int, end: int) -> Iterator[Claim]:
     tool = (call.tool if call else None) or (result.tool if result else None)
     call_id = (call.call_id if call else None) or (result.call_id if result else None)
     args = call.args if call else None
-    yield Claim(
-        Kind.TOOL_CALL,
-        start,
-        tool=tool,
-        call_id=call_id,
-        args=args,
-        content=call.content if call else Content.ABSENT,
-    )
-    yield Claim(
-        Kind.TOOL_RESULT,
-        end,
-        tool=tool,
-        call_id=call_id,
-        args=args,
-        result=result.result if result else None,
-        error=(result and result.error) or content.error,
-        content=result.content if result else Content.ABSENT,
-    )
+    is_asked = _ABSENT if call is None else call.content
+    yield Claim(_KIND_CALL, start, None, tool, call_id, args, None, None, is_asked)
+    answer, failed, is_answered = None, content.error, _ABSENT
+    if result is not None:
+        answer, failed, is_answered = result.result, result.error or failed, result.content
+    yield Claim(_KIND_RESULT, end, None, tool, call_id, args, answer, failed, is_answered)
 
 
 def _key(before: str, message: Message) -> str:
     """Return the digest of a message and all before it; arguments in canonical form."""
+    if not (message.calls or message.results):
+        return message_key(before, message.role, message.text)
     calls: list[list[str | None]] = []
     results: list[list[str | None]] = []
-    if message.calls or message.results:
-        for call in message.calls:
-            calls.append([call.call_id, call.tool, None if call.args is None else canonical_text(call.args)])
-        for result in message.results:
-            results.append([result.call_id, result.result])
-    fields = [before, message.role, message.text, calls, results]
-    return _blake2b(_dumps(fields), digest_size=_DIGEST_BYTES).hexdigest()
+    for call in message.calls:
+        calls.append([call.call_id, call.tool, None if call.args is None else canonical_text(call.args)])
+    for result in message.results:
+        results.append([result.call_id, result.result])
+    return message_key(before, message.role, message.text, calls, results)
 
 
 def with_ids_of_results(messages: Sequence[Message]) -> tuple[Message, ...]:

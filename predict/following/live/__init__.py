@@ -1,0 +1,1 @@
+"""Following sessions batch by batch, from their carried states."""

@@ -1,0 +1,1 @@
+"""Automata: many regular expressions searched at once in texts of ASCII characters."""

@@ -1,0 +1,1 @@
+"""The claims of one span: its messages, calls and results."""

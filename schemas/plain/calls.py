@@ -1,0 +1,291 @@
+"""The claims of plain calls of models, straight from the JSON of their messages.
+
+A call continues a conversation where its input begins with that of an earlier call: then only the messages
+behind that input are read, and the claims of the earlier answer serve again. A message in another than the
+exact form of OpenTelemetry's conventions is odd, and its session is left to the ordinary way from then on,
+which has the same claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from ..candidate import CallHistory, Claim, chars_of_claim
+from ..claims.digests import ClaimsDigest, fields_of, message_key
+from ..dialects.names import opentelemetry_1_41 as otel
+from ..dialects.parts.messages import MESSAGES_MAX, ROLES
+from ..dialects.parts.remembered import begin_of, rest_behind
+from ..dialects.parts.values import REDACTIONS
+from ..event import Content, Kind
+from ..span_content import Role
+from .call_messages import (
+    CallMessage,
+    CallPart,
+    Part,
+    ResultPart,
+    TextPart,
+    arguments_of,
+    is_name,
+    messages_in,
+    text_of,
+)
+from .content import error_of, input_text
+from .span import PlainSpan
+
+CONVERSATIONS_MAX = 4
+"""Conversations of a session that are remembered."""
+_CAPTURED = Content.CAPTURED
+_USER, _ASSISTANT, _CALL, _RESULT = Kind.USER, Kind.ASSISTANT, Kind.TOOL_CALL, Kind.TOOL_RESULT
+_BY_USER, _BY_ASSISTANT, _BY_TOOL, _INSTRUCTION = Role.USER, Role.ASSISTANT, Role.TOOL, Role.INSTRUCTION
+"""Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
+
+CallClaims: TypeAlias = tuple[CallHistory | None, tuple[Claim, ...], str]
+"""The claims of a call: its history, those behind its last answer, and the digest of all."""
+
+
+class OddMessage(Exception):
+    """A message that the ordinary way reads."""
+
+
+class _At(msgspec.Struct, gc=False):
+    """The facts that all claims of one message share."""
+
+    time: int
+    place: int
+    past: bool
+    answered: bool
+    error: str | None = None
+
+
+class _Answer(msgspec.Struct):
+    """The answer to the last call, as the input of the next one has it: its parts, key and claims."""
+
+    parts: list[Part]
+    key: str
+    claims: list[Claim]
+    fields: bytes
+
+
+class PlainCall(msgspec.Struct):
+    """The last call of a conversation: the text of its input without the last bracket, and its claims.
+
+    `count` is the number of messages, `key` that of the last one, and `answered` whether an answer is among
+    them. `past` are the claims up to the last answer, without a time, with their characters; `behind` are the
+    others, with the time of the call. `asked` are the ids of calls, `open` has those that wait for a result,
+    and `digest` is that of all claims.
+    """
+
+    text: str = ""
+    count: int = 0
+    key: str = ""
+    answered: bool = False
+    past: list[Claim] = []
+    chars: int = 0
+    behind: list[Claim] = []
+    asked: set[str] = set()
+    open: dict[str, list[Claim]] = {}
+    digest: ClaimsDigest = msgspec.field(default_factory=ClaimsDigest)
+    answer: _Answer | None = None
+
+    def ask(self, text: str, start: int) -> None:
+        """Continue with the input of a call that starts then. Raises OddMessage, or MsgspecError."""
+        rest = rest_behind(text, self.text, self.count)
+        if rest is None or text[-1:] != "]":
+            raise OddMessage
+        messages = messages_in(rest)
+        roles = [ROLES.get(message.role) for message in messages]
+        last = len(roles) - 1
+        while last >= 0 and roles[last] is not _BY_ASSISTANT:
+            last -= 1
+        if last >= 0:
+            self._add_past([replace(claim, time=0, past=True) for claim in self.behind])
+            self.behind = []
+        elif self.behind and self.behind[0].time != start:
+            self.behind = [replace(claim, time=start) for claim in self.behind]
+        self._read(messages, roles, last, start)
+        self.text = begin_of(text)
+        if self.count > MESSAGES_MAX:
+            raise OddMessage
+
+    def _read(
+        self, messages: Sequence[CallMessage], roles: Sequence[Role | None], last: int, start: int
+    ) -> None:
+        """Add messages behind those before; those up to the `last` answer are past."""
+        answer, self.answer, begin = self.answer, None, 0
+        if (
+            answer is not None
+            and last >= 0
+            and roles[0] is _BY_ASSISTANT
+            and messages[0].parts == answer.parts
+        ):
+            self._add_past([replace(claim, time=0, past=True) for claim in answer.claims])
+            self._note_calls(answer.claims)
+            self.digest.add(answer.fields)
+            self.key, self.answered, begin = answer.key, True, 1
+            self.count += 1
+        new: list[Claim] = []
+        for place in range(begin, len(messages)):
+            role, past = roles[place], place <= last
+            if role is not _INSTRUCTION:
+                at = _At(0 if past else start, self.count, past, self.answered)
+                claims = self._claims(messages[place].parts, role, at)
+                if past:
+                    self._add_past(claims)
+                else:
+                    self.behind += claims
+                new += claims
+            elif text_of(messages[place].parts) is None:
+                raise OddMessage
+            self.count += 1
+        self.digest.add(fields_of(new))
+
+    def _claims(self, parts: list[Part], role: Role | None, at: _At) -> list[Claim]:
+        """Return the claims of a message of the input."""
+        if role is _BY_ASSISTANT:
+            self.key, claims = _answered(parts, self.key, at)
+            self.answered = True
+            self._note_calls(claims)
+            return claims
+        if role is _BY_TOOL:
+            return self._results(parts, at)
+        text = text_of(parts) if role is _BY_USER else None
+        if text is None:
+            raise OddMessage
+        self.key = message_key(self.key, "user", text)
+        return [_message(_USER, text, self.key, at)]
+
+    def _note_calls(self, claims: Sequence[Claim]) -> None:
+        """Note the calls among claims: results may answer them."""
+        for claim in claims:
+            if claim.kind is _CALL and claim.call_id is not None:
+                self.asked.add(claim.call_id)
+                self.open.setdefault(claim.call_id, []).append(claim)
+
+    def _results(self, parts: Sequence[Part], at: _At) -> list[Claim]:
+        """Return the claims of a tool's message; each result has tool and arguments of its call."""
+        keyed: list[list[str | None]] = []
+        for part in parts:
+            if type(part) is not ResultPart or part.id not in self.asked or part.response in REDACTIONS:
+                raise OddMessage
+            keyed.append([part.id, part.response])
+        if not keyed:
+            raise OddMessage
+        self.key = key = message_key(self.key, "tool", None, (), keyed)
+        claims: list[Claim] = []
+        for rank, (call_id, result) in enumerate(keyed):
+            waiting = self.open.get(call_id or "")
+            call = waiting.pop() if waiting else None
+            tool, args = (None, None) if call is None else (call.tool, call.args)
+            behind = None, _CAPTURED, at.place, rank, at.past, f"{key}.{rank}", at.answered
+            claims.append(Claim(_RESULT, at.time, None, tool, call_id, args, result, *behind))
+        return claims
+
+    def _add_past(self, claims: list[Claim]) -> None:
+        """Add claims to the past ones."""
+        for claim in claims:
+            self.chars += chars_of_claim(claim)
+        self.past += claims
+
+    def reply(self, written: str | None, end: int, error: str | None) -> tuple[bytes, list[Claim]]:
+        """Return the fields and the claims of the call's output. Raises OddMessage, or MsgspecError."""
+        if written is None:
+            return b"", []
+        messages, key, answered = messages_in(written), self.key, self.answered
+        claims: list[Claim] = []
+        for place, message in enumerate(messages, self.count):
+            if ROLES.get(message.role) is not _BY_ASSISTANT or message.finish_reason == "":
+                raise OddMessage
+            key, found = _answered(message.parts, key, _At(end, place, False, answered, error))
+            claims += found
+            answered = True
+        if not 0 < len(messages) <= MESSAGES_MAX:
+            raise OddMessage
+        fields = fields_of(claims)
+        if len(messages) == 1 and error is None:
+            self.answer = _Answer(messages[0].parts, key, claims, fields)
+        return fields, claims
+
+
+class PlainCalls(msgspec.Struct):
+    """The last calls of a session's conversations, the latest first; `is_odd` once a message of one was.
+
+    It is a cache: with it and without, calls have the same claims.
+    """
+
+    calls: list[PlainCall] = []
+    is_odd: bool = False
+
+    @property
+    def chars(self) -> int:
+        """Return the characters of the remembered inputs."""
+        chars = 0
+        for call in self.calls:
+            chars += len(call.text)
+        return chars
+
+    def claims(self, span: PlainSpan, start: int, end: int) -> CallClaims | None:
+        """Return the claims of a call of a model; None where the ordinary way is to read the span."""
+        asked = None if self.is_odd else input_text(span)
+        if asked is None:
+            return None
+        call = self._of(asked)
+        try:
+            call.ask(asked, start)
+            fields, claims = call.reply(span.texts.get(otel.OUTPUT_MESSAGES), end, error_of(span))
+        except (OddMessage, msgspec.MsgspecError, RecursionError):
+            self.calls, self.is_odd = [], True
+            return None
+        history = CallHistory(tuple(call.past), call.chars) if call.past else None
+        return history, (*call.behind, *claims), call.digest.with_(fields)
+
+    def _of(self, asked: str) -> PlainCall:
+        """Return the call that an input continues, else a new one in the place of the oldest."""
+        calls = self.calls
+        for place, call in enumerate(calls):
+            if call.text and asked.startswith(call.text):
+                if place:
+                    del calls[place]
+                    calls.insert(0, call)
+                return call
+        del calls[CONVERSATIONS_MAX - 1 :]
+        calls.insert(0, PlainCall())
+        return calls[0]
+
+
+def _answered(parts: Sequence[Part], before: str, at: _At) -> tuple[str, list[Claim]]:
+    """Return the key of an answer and its claims: its text and its calls."""
+    texts: list[str] = []
+    calls: list[CallPart] = []
+    keyed: list[list[str | None]] = []
+    found: list[str] = []
+    for part in parts:
+        if type(part) is TextPart and part.content not in REDACTIONS:
+            texts.append(part.content)
+        elif type(part) is CallPart and is_name(part.id) and is_name(part.name):
+            args = arguments_of(part.arguments)
+            if args is None:
+                raise OddMessage
+            calls.append(part)
+            found.append(args[0])
+            keyed.append([part.id, part.name, args[1]])
+        else:
+            raise OddMessage
+    if not parts:
+        raise OddMessage
+    text = "\n".join(texts) if texts else None
+    key = message_key(before, "assistant", text, keyed)
+    claims = [_message(_ASSISTANT, text, key, at)] if text or not calls else []
+    for rank, (call, args) in enumerate(zip(calls, found, strict=True), len(claims)):
+        behind = at.error, _CAPTURED, at.place, rank, at.past, f"{key}.{rank}", at.answered
+        claims.append(Claim(_CALL, at.time, None, call.name, call.id, args, None, *behind))
+    return key, claims
+
+
+def _message(kind: Kind, text: str | None, key: str, at: _At) -> Claim:
+    """Return the claim of a message's text."""
+    behind = at.error, _CAPTURED, at.place, 0, at.past, f"{key}.0", at.answered
+    return Claim(kind, at.time, text, None, None, None, None, *behind)

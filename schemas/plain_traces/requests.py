@@ -1,0 +1,212 @@
+"""Requests whose spans the compiled loops read, and the runs of spans of one trace in each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, TypeAlias, cast
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from ..dialects.names import scopes
+from ..sessions.span_reading import SpanReading
+from ..walk.locate import ROWS, LocatedRequests, PlacedSpan, scope_name_of, sender_in, unread
+from ..walk.single_span import NotRead
+from . import columns
+from .columns import (
+    FIRST,
+    LAST_END,
+    LATEST,
+    MISSING,
+    READING_COLUMNS,
+    RECORD_COLUMNS,
+    REQUEST_COLUMNS,
+    RUN_COLUMNS,
+    RUNS,
+    RUNS_STOP,
+    SENDER_COLUMNS,
+)
+from .reading_loops import SLOTS
+from .request_loops import read_requests
+
+SENDER_BYTES_MAX = 300
+"""Bytes of a service's name, and of the prefix of sessions: a span that inherits them needs little room."""
+_UNUSUAL = frozenset({scopes.HAYSTACK, *scopes.AGENTS_BESIDE, *scopes.TEXT_PARTS})
+
+
+class PlainRecord(msgspec.Struct, frozen=True, gc=False):
+    """A record with a request: its bytes, its time, its offset, and the SHA-256 of its bytes."""
+
+    data: bytes
+    time: int
+    offset: int
+    digest: bytes
+
+
+SenderNames: TypeAlias = tuple[bytes | None, bytes]
+"""A service's name, if there is one, and the prefix of sessions."""
+
+
+class PlainRun(msgspec.Struct, frozen=True, gc=False):
+    """Consecutive spans of one trace and scope in a request: their rows, and what they count.
+
+    `chars` are the characters that they count while they wait, `read` is how many of them have claims.
+    `sender` is the number of their sender in the batch.
+    """
+
+    trace_id: str
+    first: int
+    stop: int
+    chars: int
+    read: int
+    scope: str
+    sender: int
+
+
+class WaitingRun(msgspec.Struct, frozen=True, gc=False):
+    """A run that waits longer than its batch: its record, its rows, and the names of its sender.
+
+    `begin` is the offset of its request in the bytes that the offsets in the rows are of.
+    """
+
+    record: PlainRecord
+    begin: int
+    readings: NDArray[np.int64]
+    sender: SenderNames
+
+
+class PlainRequest(msgspec.Struct, frozen=True, gc=False):
+    """A request of a batch with plain spans alone: its runs, the latest time and end of its spans."""
+
+    batch: PlainRequests
+    place: int
+    runs: list[PlainRun]
+    latest: int
+    last_end: int
+
+    @property
+    def record(self) -> PlainRecord:
+        """Return its record."""
+        return self.batch.records[self.place]
+
+    def located(self) -> list[PlacedSpan]:
+        """Return its spans as the ordinary path locates them."""
+        spans = self.batch.walked.at(self.place, self.batch.scope)
+        assert spans is not None, "the walk has read a plain request"
+        return spans
+
+    def readings(self, run: PlainRun) -> list[SpanReading]:
+        """Return the readings of a run as the ordinary path has them."""
+        record, begin = self.record, self.runs[0].first
+        spans = self.located()[run.first - begin : run.stop - begin]
+        origin = record.offset, record.digest
+        return [unread(record.data, span, record.time, origin) for span in spans]
+
+    def waiting(self, run: PlainRun) -> WaitingRun:
+        """Return a run without the others of its batch."""
+        batch = self.batch
+        rows = batch.readings[run.first : run.stop].copy()
+        return WaitingRun(self.record, batch.begins[self.place], rows, batch.senders[run.sender])
+
+
+class PlainRequests:
+    """A batch of requests that are walked and read at once.
+
+    The resource attributes named by `scope` precede the ids of sessions. There is room for `size` spans of
+    each request.
+    """
+
+    def __init__(self, records: Sequence[PlainRecord], scope: Sequence[str] = (), size: int = ROWS) -> None:
+        self.records, self.scope = records, tuple(scope)
+        self.walked = walked = LocatedRequests([record.data for record in records], size)
+        count, spans = len(records), len(walked.spans)
+        self.readings: NDArray[np.int64] = np.empty((spans, READING_COLUMNS), np.int64)
+        requests: NDArray[np.int64] = np.empty((count, REQUEST_COLUMNS), np.int64)
+        runs: NDArray[np.int64] = np.empty((spans, RUN_COLUMNS), np.int64)
+        of_slot: NDArray[np.int64] = np.empty(SLOTS, np.int64)
+        run_count = read_requests(
+            walked.bytes, walked.begins, walked.found, walked.spans, walked.facts, of_slot,
+            self.readings, requests, runs,
+        )  # fmt: skip
+        self._requests = cast("list[list[int]]", requests.tolist())
+        self._runs = cast("list[list[int]]", runs[:run_count].tolist())
+        first = runs[:run_count, FIRST]
+        places = (columns.TRACE, columns.RESOURCE, columns.RESOURCE_STOP, columns.SCOPE, columns.SCOPE_STOP)
+        self._places = cast("list[list[int]]", self.readings[first][:, places].tolist())
+        self.begins = cast("list[int]", walked.begins.tolist())
+        self.senders: list[SenderNames] = []
+        self._numbers: dict[bytes, int] = {}
+        self._scopes: dict[bytes, str] = {}
+
+    def at(self, place: int) -> PlainRequest | None:
+        """Return the request at a place; None where the ordinary path has to read it."""
+        row = self._requests[place]
+        if row[RUNS] == MISSING:
+            return None
+        try:
+            runs = [self._run(number) for number in range(row[RUNS], row[RUNS_STOP])]
+        except NotRead:
+            return None
+        return PlainRequest(self, place, runs, row[LATEST], row[LAST_END])
+
+    def _run(self, number: int) -> PlainRun:
+        """Return a run; raise NotRead where its sender or its scope is unusual."""
+        data = self.walked.data
+        trace, resource, resource_stop, scope, scope_stop = self._places[number]
+        name = self._scope(data[scope:scope_stop])
+        _, first, stop, chars, read = self._runs[number]
+        sender = self._sender(data[resource:resource_stop])
+        if sender:
+            self.readings[first:stop, columns.SENDER] = sender
+        return PlainRun(data[trace : trace + 16].hex(), first, stop, chars, read, name, sender)
+
+    def _scope(self, scope: bytes) -> str:
+        """Return the name of a scope; raise NotRead for an unusual one."""
+        name = self._scopes.get(scope)
+        if name is None:
+            name = scope_name_of(scope)
+            if name in _UNUSUAL or name.startswith(scopes.LOGFIRE):
+                raise NotRead
+            self._scopes[scope] = name
+        return name
+
+    def _sender(self, resource: bytes) -> int:
+        """Return the number of a sender; raise NotRead for an unusual one."""
+        found = self._numbers.get(resource)
+        if found is not None:
+            return found
+        sender = sender_in(resource, self.scope)
+        service = None if sender.service is None else sender.service.encode()
+        prefix = sender.prefix.encode()
+        if sender.is_coarse or max(len(service or b""), len(prefix)) > SENDER_BYTES_MAX:
+            raise NotRead
+        self.senders.append((service, prefix))
+        number = self._numbers[resource] = len(self.senders) - 1
+        return number
+
+    @cached_property
+    def given(self) -> tuple[Any, ...]:
+        """Return what the loops are given that write, once the requests have been read that are needed."""
+        return given_arrays(self.walked.bytes, self.senders, self.records)
+
+
+def given_arrays(
+    data: NDArray[np.uint8], senders: Sequence[SenderNames], records: Sequence[PlainRecord]
+) -> tuple[Any, ...]:
+    """Return what the loops are given that write: bytes, names, senders, records and digests."""
+    names, rows = bytearray(b"\0"), list[tuple[int, ...]]()
+    for service, prefix in senders or [(None, b"")]:
+        at, size = len(names), len(service or b"")
+        names += (service or b"") + prefix
+        rows.append((at, MISSING if service is None else size, at + size, len(prefix)))
+    times = np.array([(record.time, record.offset) for record in records], np.int64)
+    digests = np.frombuffer(b"".join([record.digest for record in records]), np.uint8)
+    return (
+        data,
+        np.frombuffer(bytes(names), np.uint8),
+        np.array(rows, np.int64).reshape(-1, SENDER_COLUMNS),
+        times.reshape(-1, RECORD_COLUMNS),
+        digests,
+    )

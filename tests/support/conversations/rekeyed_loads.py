@@ -1,0 +1,178 @@
+"""Generated loads of a rekeyer: conversations whose spans come split, late, twice, or unusual."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from random import Random
+from typing import TypeAlias
+from zlib import crc32
+
+import msgspec
+from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
+from tracline.schemas.dialects.names import scopes
+from tracline.schemas.span import Span, SpanEvent, Value
+from tracline.schemas.time import NS
+from tracline.stream.messages.record import Record
+from tracline.stream.messages.topics import Topic
+
+from ..otlp_requests import to_otlp
+from .agent_spans import spans
+from .scripts import START_NS, later, random_session
+from .span_plan import Dialect, Keys, Manner
+
+Change: TypeAlias = Callable[[Span, Random], Span]
+MANNERS = (
+    Manner(),
+    Manner(keys=Keys.EVERYWHERE, agent_messages=True),
+    Manner(one_trace=True, keys=Keys.FIRST_CALLS),
+    Manner(captured=False),
+    Manner(inputs_captured=False, retried=0.4),
+    Manner(wrapped=0.6, wrapper=Dialect.GENAI, end_mark=True),
+    Manner(doubled=0.3, retried=0.2, clock_faults=0.1),
+)
+SECOND = 1_000_000_000
+
+
+def _with(attributes: dict[str, Value]) -> Change:
+    """Return a change that adds attributes to a span."""
+    return lambda span, _: msgspec.structs.replace(span, attributes={**span.attributes, **attributes})
+
+
+def _to(**fields: object) -> Change:
+    return lambda span, _: msgspec.structs.replace(span, **fields)
+
+
+def _raised(name: str, attributes: dict[str, Value]) -> Change:
+    event = SpanEvent(name, START_NS, attributes)
+    return lambda span, random: msgspec.structs.replace(
+        span, events=(*span.events, event), failed=random.random() < 0.5
+    )
+
+
+CHANGES: tuple[Change, ...] = (
+    *(_with({"tracline.nested": value}) for value in (True, False, "true", 3)),
+    *(_with({"tracline.session.end": value}) for value in (True, False, "true")),
+    *(_with({"gen_ai.conversation.id": value}) for value in ("other", "é" * 60, "x" * 300, "", 7)),
+    *(_with({"session.id": value}) for value in ("visit", "")),
+    *(_with({"gen_ai.agent.name": value}) for value in ("second", "", "x" * 201, "x" * 1_001)),
+    *(_with({"gen_ai.operation.name": value}) for value in ("chat", "execute_tool", "invoke_agent", "")),
+    *(_with({"gen_ai.operation.name": value}) for value in ("embeddings", "call_llm", "unheard_of", 3)),
+    *(_with({"gen_ai.tool.name": value}) for value in ("(merged tools)", "t", "", None)),
+    *(_with({"gen_ai.tool.call.id": value}) for value in ("same", "", 5)),
+    *(
+        _with({"gen_ai.tool.call.arguments": value})
+        for value in ("[REDACTED]", "", "text", '{"a": 1}', '{"a')
+    ),
+    *(_with({"gen_ai.tool.call.result": value}) for value in ("[REDACTED]", '"[REDACTED]"', '"a\\u0062"')),
+    *(_with({"gen_ai.tool.call.result": value}) for value in ('"fine"', "", "<elided> not", 1.5)),
+    *(_with({"gen_ai.response.id": value}) for value in ("answer", "", 3)),
+    *(_with({"gen_ai.response.model": value}) for value in ("m", "", None)),
+    *(_with({"gen_ai.input.messages": value}) for value in ("[]", "no json", [])),
+    *(_with({"gen_ai.output.messages": value}) for value in ("[]", "[{}]")),
+    *(_with({"error.type": value}) for value in ("timeout", "", False, "x" * 400)),
+    *(_with({name: "x"}) for name in ("openinference.span.kind", "traceloop.span.kind", "unknown")),
+    _raised("exception", {"exception.type": "ValueError"}),
+    _raised("exception", {"exception.type": "", "exception.escaped": True}),
+    _raised("log", {}),
+    *(_to(failed=failed) for failed in (True, False)),
+    *(_to(scope=scope) for scope in ("", scopes.HAYSTACK, "logfire.openai", *scopes.AGENTS_BESIDE)),
+    *(_to(scope=scope) for scope in (*scopes.TEXT_PARTS, "another")),
+    *(_to(parent_id=parent) for parent in (None, "ab" * 8)),
+    *(_to(**times) for times in ({"start": 0}, {"end": 0}, {"start": START_NS + 30 * SECOND})),
+    *(_to(resource=resource) for resource in ({}, {"service.name": "other"}, {"deployment": "a/b"})),
+    _to(resource={"service.name": "web", "telemetry.sdk.language": "nodejs"}),
+    lambda span, _: msgspec.structs.replace(span, parent_id=span.span_id),
+    lambda span, random: msgspec.structs.replace(span, end=span.end + random.randrange(90 * SECOND)),
+    lambda span, random: msgspec.structs.replace(
+        span, start=max(1, span.start - random.randrange(20 * SECOND))
+    ),
+)
+"""Changes of a span, most of which make it unusual."""
+
+
+def load(seed: int, rate: float, conversations: int = 12, sources: int = 2) -> list[Record]:
+    """Return the records of a load, of which so many are changed, doubled, late or of another form."""
+    random = Random(seed)
+    every: list[Span] = []
+    for number in range(conversations):
+        session = later(random_session(100 * seed + number), START_NS + number * 4 * SECOND)
+        manner = replace(random.choice(MANNERS), seed=number)
+        if random.random() < rate / 4:
+            manner = replace(manner, dialect=random.choice([*Dialect]))
+        every += spans(session, manner)
+    changed = list(_changed(every, rate, random))
+    offsets: dict[tuple[Topic, int], int] = {}
+    records: list[Record] = []
+    for time, _, topic, source, body in sorted(_sent(changed, rate, sources, random)):
+        offset = offsets[topic, source] = offsets.get((topic, source), -1) + 1
+        records.append(Record(source, offset, time // 1_000_000 * 1_000_000, body, topic))
+    return records
+
+
+def _changed(every: Sequence[Span], rate: float, random: Random) -> Iterator[Span]:
+    """Yield spans, some of them changed, with a wrong parent, or twice."""
+    for span in every:
+        made = span
+        if random.random() < rate:
+            made = random.choice(CHANGES)(span, random)
+        if random.random() < rate / 4:
+            made = msgspec.structs.replace(made, parent_id=random.choice(every).span_id)
+        yield made
+        if random.random() < rate / 8:
+            yield made
+        if random.random() < rate / 8:
+            yield random.choice(CHANGES)(made, random)
+
+
+def _sent(
+    every: Sequence[Span], rate: float, sources: int, random: Random
+) -> Iterator[tuple[int, int, Topic, int, bytes]]:
+    """Yield requests with their times and places: parts of a trace, sometimes of several traces together."""
+    traces: dict[str, list[Span]] = {}
+    for span in every:
+        traces.setdefault(span.trace_id, []).append(span)
+    number = 0
+    for trace_id, of_trace in traces.items():
+        source = crc32(trace_id.encode()) % sources
+        cuts = sorted(random.randrange(len(of_trace)) for _ in range(random.choice((0, 0, 1, 3))))
+        for begin, stop in zip([0, *cuts], [*cuts, len(of_trace)], strict=True):
+            part = of_trace[begin:stop]
+            if not part:
+                continue
+            if random.random() < rate / 2:
+                part = [*part, random.choice(every)]
+            ended = max(max(span.start, span.end) for span in part)
+            time = ended + random.randrange(2 * SECOND if random.random() > rate / 3 else 200 * SECOND)
+            if random.random() < rate / 8:
+                time = max(SECOND, ended - 400 * SECOND)
+            yield time, number, Topic.SPANS, source, _body(part, rate, random)
+            number += 1
+            if random.random() < rate / 3:
+                yield time + SECOND, number, Topic.LOGS, source, _log(random.choice(part), time)
+                number += 1
+
+
+def _body(part: Sequence[Span], rate: float, random: Random) -> bytes:
+    """Return a request, sometimes damaged."""
+    data = to_otlp(part).SerializeToString()
+    if random.random() < rate / 8:
+        at = random.randrange(len(data))
+        return data[:at] + bytes([data[at] ^ 1 << random.randrange(8)]) + data[at + 1 :]
+    return data
+
+
+def _log(span: Span, time: int) -> bytes:
+    """Return a request of a log record of a span."""
+    logs = LogsData()
+    scope = logs.resource_logs.add().scope_logs.add()
+    record = scope.log_records.add()
+    record.trace_id, record.span_id = bytes.fromhex(span.trace_id), bytes.fromhex(span.span_id)
+    record.time_unix_nano = record.observed_time_unix_nano = time
+    record.event_name = "gen_ai.user.message"
+    record.body.string_value = "hello"
+    return logs.SerializeToString()
+
+
+LAST = START_NS + 900 * NS
+"""A time after all spans of a load."""
