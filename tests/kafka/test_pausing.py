@@ -40,7 +40,7 @@ def test_a_paused_partition_is_read_to_its_end(topics: KafkaSettings) -> None:
             paused, unpaused = unpaused, paused
         client.pause(paused, is_paused=True)
         until("the other one is read", lambda: has_read(unpaused, RECORDS))
-        assert len(read[paused]) == POLLED, "it was paused too late"
+        assert len(read[paused]) <= POLLED, "it was paused too late"
         client.pause(paused, is_paused=False)
         until("it is read to its end", lambda: has_read(paused, RECORDS))
     assert read == {paused: list(range(RECORDS)), unpaused: list(range(RECORDS))}
