@@ -124,6 +124,11 @@ def warned_sessions(
             and digests.get(line.name, line.rule_digest) == line.rule_digest
             and all(part.until is None or line.seq < part.until for part in parts)
         ]
+        if not parts:
+            names = {line.name for line in breaches}
+            found.violating.update(names)
+            found.missed.update(names)
+            continue
         firsts = [first for part in parts for first in part.firsts]
         found.warned.update({name for part in parts for name in part.warned})
         found.violating.update({line.name for line in breaches})

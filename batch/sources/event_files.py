@@ -7,7 +7,6 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from io import BytesIO
 from itertools import groupby
 from typing import Any
 
@@ -70,8 +69,9 @@ def null_count(part: SourceFile, found: Footer, name: str) -> int:
 def footer(part: SourceFile) -> Footer:
     """Return the facts of a Parquet file's footer. Raises SourceError if the file is damaged."""
     try:
-        status = os.stat(part.path)
-        return footer_of(part.path, status.st_size, status.st_mtime_ns)
+        path = os.fspath(part.path)
+        status = os.stat(path)
+        return footer_of(path, status.st_size, status.st_mtime_ns)
     except (*DAMAGED, ValueError, IndexError):
         raise _damaged(part) from None
 
@@ -144,27 +144,24 @@ def scan_slices(
 
     further = tuple(more.items())
 
-    def read_alike(found: FileSlice) -> tuple[_EventColumns, FileSlice | None]:
-        facts = footer(found.part)
+    def read_alike(pair: tuple[FileSlice, Footer]) -> tuple[_EventColumns, FileSlice | None]:
+        found, facts = pair
         is_whole = found.first == 0 and found.rows == facts.rows
         return _event_columns(found.part, facts, further), None if is_whole else found
 
     frames: list[pl.LazyFrame] = []
     # Whole files that are read alike share a scan: to plan one takes longer than to read a small file.
-    for (columns, cut), group in groupby(slices, key=read_alike):
-        parts = [found.part for found in group]
-        image = _joined(parts) if cut is None and path_column is None else None
-        paths = [part.path for part in parts] if image is None else image
-        rows = pl.scan_parquet(paths, hive_partitioning=False, include_file_paths=path_column)
+    known = ((found, footer(found.part)) for found in slices)
+    for (columns, cut), group in groupby(known, key=read_alike):
+        alike = list(group)
+        paths = [found.part.path for found, _ in alike]
+        is_small = cut is None and path_column is None and are_small([facts.size for _, facts in alike])
+        image = joined(paths) if is_small else None
+        source = paths if image is None else image
+        rows = pl.scan_parquet(source, hive_partitioning=False, include_file_paths=path_column)
         sliced = rows if cut is None else rows.slice(cut.first, cut.rows)
         frames.append(columns.valid(sliced, *([] if path_column is None else [path_column])))
     return pl.concat(frames)
-
-
-def _joined(parts: Sequence[SourceFile]) -> BytesIO | None:
-    """Return small files as one file in memory, None where that is impossible or takes longer."""
-    small = are_small([footer(part).size for part in parts])
-    return joined([part.path for part in parts]) if small else None
 
 
 def reject_rows(part: SourceFile, population: Population) -> None:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,9 +63,10 @@ class Footer:
 
 
 @lru_cache(maxsize=FOOTERS_CACHED_MAX)
-def footer_of(path: Path, size: int, _changed_ns: int) -> Footer:
+def footer_of(path: str, size: int, _changed_ns: int) -> Footer:
     """Return the facts of a file's footer, given its status; reading a file needs them a dozen times.
 
+    The path is a text, because Python compares and hashes texts many times as fast as paths.
     Raises ValueError, IndexError, OSError, PolarsError or PanicException if the file is damaged.
     """
     text = _footer_bytes(path, size) if footer_of.cache_info().misses > ARROW_FILES else None
@@ -114,7 +114,7 @@ class _WalkedFooter:
         )
 
 
-def _footer_bytes(path: Path, size: int) -> bytes | None:
+def _footer_bytes(path: str, size: int) -> bytes | None:
     """Return the footer of a Parquet file of that size; None if it is not as usual."""
     file = os.open(path, os.O_RDONLY)
     try:
@@ -139,12 +139,12 @@ def _walked(text: bytes) -> _WalkedFooter | None:
     return _WalkedFooter(text[:schema_end] + text[tail:], rows, size, columns[:count])
 
 
-def _by_arrow(path: Path) -> Footer:
+def _by_arrow(path: str) -> Footer:
     """Return the facts of a file's footer, read by Arrow."""
     parquet: Any = pq
     arrow: Any = pa
     # Arrow takes a third longer to open a file by its name.
-    with arrow.OSFile(str(path)) as file:
+    with arrow.OSFile(path) as file:
         footer = parquet.read_metadata(file)
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     schema = _schema(path, footer)
@@ -167,7 +167,7 @@ _schemas: list[tuple[Any, bytes | None, FileSchema]] = []
 """The last schemas. Files of an archive share a schema, and Polars takes 1 ms to read it."""
 
 
-def _schema(path: Path, footer: Any) -> FileSchema:
+def _schema(path: str, footer: Any) -> FileSchema:
     metadata: Mapping[bytes, bytes] = footer.metadata or {}
     arrow = metadata.get(b"ARROW:schema")
     for schema, known, shared in _schemas:

@@ -8,6 +8,7 @@ on nothing but these events, except for the few that come after later ones.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -77,11 +78,15 @@ def with_bets(detectors: Detectors, bets: Iterable[BetSum]) -> Detectors:
     One without a bet for as many ticks as end a stale alarm is dropped.
     """
     found = dict(detectors)
+    agents = Counter(key[:3] for key in found)
     for each in sorted(bets, key=lambda each: each.tick):
-        key = _key(found, each)
+        key = _key(found, agents, each)
         before = found.get(key)
-        new = DriftDetector(each.tick, each.trials, each.violated, each.logs)
-        found[key] = new if before is None else before.added(each)
+        if before is None:
+            agents[key[:3]] += 1
+            found[key] = DriftDetector(each.tick, each.trials, each.violated, each.logs)
+        else:
+            found[key] = before.added(each)
     last = max((each.tick for each in found.values()), default=0)
     return {key: each for key, each in found.items() if each.tick + SETTINGS.stale_ticks > last}
 
@@ -116,13 +121,12 @@ def _tick(crossing: RiskCrossing) -> int:
     return time // TICK_NS
 
 
-def _key(detectors: Detectors, bets: BetSum) -> DriftKey:
-    """Return the key of the detector that the bets count for."""
+def _key(detectors: Detectors, agents: Mapping[tuple[str, ...], int], bets: BetSum) -> DriftKey:
+    """Return the key of the detector that the bets count for; `agents` are the numbers of those of rules."""
     named = DriftKey(bets.chain, bets.pack, bets.rule, bets.agent[:AGENT_CHARS_MAX])
-    if named in detectors:
+    if named in detectors or agents[named[:3]] < AGENTS_MAX:
         return named
-    agents = sum(key[:3] == named[:3] for key in detectors)
-    return named if agents < AGENTS_MAX else named._replace(agent=OTHER_AGENTS)
+    return named._replace(agent=OTHER_AGENTS)
 
 
 class RuleDrift(NamedTuple):

@@ -251,8 +251,9 @@ class LearnedChain:
         ValueError for another horizon, or without a memory where several fit.
 
         With a `pattern`, a formula over `violated`, `satisfied`, `unmet` and `held`, it is the probability
-        that the verdicts of the next `within` events are such, for any number of events. It is computed
-        here, no session is evidence for it, and its interval is 0 to 1. Raises RuleError for its text.
+        that the verdicts of the next `within` events are such, for any number of events; with None those up
+        to the close. It is computed here, no session is evidence for it, and its interval is 0 to 1. Raises
+        RuleError for its text.
         """
         found = self.rule(pack, rule)
         if pattern is None and within not in found.horizons:
@@ -275,8 +276,10 @@ class LearnedChain:
         )
 
     def _pattern_risk(self, rule: RuleChain, number: int, text: str, within: int | None) -> Risk | None:
-        if within is None or not 1 <= within <= HORIZON_MAX:
-            raise ValueError(f"`within` of a pattern is a number of events from 1 to {HORIZON_MAX:,}")
+        if within is not None and not 1 <= within <= HORIZON_MAX:
+            raise ValueError(
+                f"`within` of a pattern is None, or a number of events from 1 to {HORIZON_MAX:,}"
+            )
         pattern = read_pattern(text)
         if number == ABSENT:
             return None

@@ -34,8 +34,8 @@ class PatternContext:
     risk: float
 
 
-def pattern_risks(rule: RuleChain, counted: Counted, pattern: Pattern, within: int) -> F64:
-    """Return by number of the context the probability of the pattern within so many events.
+def pattern_risks(rule: RuleChain, counted: Counted, pattern: Pattern, within: int | None) -> F64:
+    """Return by number of the context the probability of the pattern within so many events, or ever (None).
 
     It is rounded like every risk, and NaN where the rule has stopped. Raises PredictError (TRL810) where the
     product of chain, rule and pattern is too large.
@@ -66,7 +66,7 @@ def _row_names(counted: Counted) -> Iterator[tuple[int, str]]:
 
 
 def likeliest(
-    chain: LearnedChain, rules: Collection[RuleChain], pattern: Pattern, within: int, top: int
+    chain: LearnedChain, rules: Collection[RuleChain], pattern: Pattern, within: int | None, top: int
 ) -> list[PatternContext]:
     """Return the contexts of rules that sessions came to with the greatest probabilities, greatest first."""
     compiled = chain_rules(chain)

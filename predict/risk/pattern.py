@@ -24,6 +24,7 @@ from ..chain.learned import Counted
 from ..chain.steps import HELD_CLOSING, SATISFIED_STEP, UNMET_CLOSING, VIOLATED_STEP
 from ..error import PredictError
 from ..estimation.expectation import NextSymbolChain
+from .certified import GAP_MAX
 
 _NAMES = ("", "violated", "satisfied", "unmet", "held")
 """The names that each column of `Pattern.next` stands for."""
@@ -45,10 +46,21 @@ class Pattern:
     holds: Mask
     is_final: Mask
 
-    def quiet(self, events: int) -> bool:
-        """Return whether the pattern holds after so many events without a verdict."""
+    @property
+    def lasting(self) -> Mask:
+        """Return by state whether the pattern holds from some number of further events without a verdict on.
+
+        Formulas do not count modulo a number, so that it holds from there on, or does not.
+        """
+        states = np.arange(len(self.holds))
+        for _ in range(len(self.holds)):
+            states = self.next[states, _NO_NAME]
+        return self.holds[states]
+
+    def quiet(self, events: int | None) -> bool:
+        """Return whether the pattern holds after so many events without a verdict, or from some number on."""
         state = 0
-        for _ in range(events):
+        for _ in range(len(self.holds) if events is None else events):
             state = int(self.next[state, _NO_NAME])
         return bool(self.holds[state])
 
@@ -79,6 +91,10 @@ def read_pattern(text: str) -> Pattern:
     )
 
 
+EVER_EVENTS_MAX = 20_000
+"""Events after which the word of a pattern must have ended."""
+
+
 class PatternSolver:
     """The probabilities of a pattern within any horizon, by agent, symbol and row.
 
@@ -98,19 +114,49 @@ class PatternSolver:
         self._events = _columns(_EVENT_COLUMNS)[steps.verdicts].T
         self._closes = _columns(_CLOSE_COLUMNS)[steps.closings]
 
-    def within(self, events: int) -> tuple[F64, F64]:
-        """Return the probabilities, and those by [agent, next, row] that they are the mean of."""
-        pattern = self._pattern
-        values = np.empty((len(pattern.holds), *self._shape))
-        values[:] = pattern.holds[:, None, None, None]
+    def within(self, events: int | None) -> tuple[F64, F64]:
+        """Return the probabilities, and those by [agent, next, row] that they are the mean of.
+
+        None stands for the word up to the session's close. Raises PredictError (TRL810) where hardly any
+        session closes, so that this probability cannot be stated.
+        """
+        if events is None:
+            return self._ever()
+        values = np.empty((len(self._pattern.holds), *self._shape))
+        values[:] = self._pattern.holds[:, None, None, None]
         before = values
         for _ in range(events):
-            before, values = values, values.copy()
-            for state in np.flatnonzero(~pattern.is_final).tolist():
-                found = self._chain.expectations(self._gains(state, before))
-                quiet = before[pattern.next[state, _NO_NAME]]
-                values[state] = np.where(self._stays, quiet, found)
+            before, values = values, self._stepped(values)
         return values[0], self._gains(0, before)
+
+    def _ever(self) -> tuple[F64, F64]:
+        """Return the same for the word up to the close, from both sides: what is open holds, or does not."""
+        pattern = self._pattern
+        low = np.zeros((len(pattern.holds), *self._shape))
+        low[pattern.is_final & pattern.holds] = 1.0
+        high = np.ones_like(low)
+        high[pattern.is_final & ~pattern.holds] = 0.0
+        lasting = pattern.lasting
+        for bound in (low, high):
+            bound[:, self._stays] = lasting[:, None]
+        for _ in range(EVER_EVENTS_MAX):
+            if (high - low).max() <= GAP_MAX:
+                values = (low + high) / 2
+                return values[0], self._gains(0, values)
+            low, high = self._stepped(low), self._stepped(high)
+        name = f"{self._counted.pack}/{self._counted.rule}"
+        what = f"{name}: sessions end too rarely, after {EVER_EVENTS_MAX:,} events the pattern is open"
+        hint = "give a number of events, or learn from sessions that close"
+        raise PredictError("TRL810", "chain", what, hint)
+
+    def _stepped(self, before: F64) -> F64:
+        """Return by state of the pattern the probabilities one event earlier."""
+        pattern, values = self._pattern, before.copy()
+        for state in np.flatnonzero(~pattern.is_final).tolist():
+            found = self._chain.expectations(self._gains(state, before))
+            quiet = before[pattern.next[state, _NO_NAME]]
+            values[state] = np.where(self._stays, quiet, found)
+        return values
 
     def _gains(self, state: int, values: F64) -> F64:
         """Return by [agent, next, row] the probability after each symbol, from a state of the pattern."""

@@ -19,7 +19,7 @@ from ..claims.digests import ClaimsDigest, fields_of, message_key
 from ..dialects.names import opentelemetry_1_41 as otel
 from ..dialects.parts.messages import MESSAGES_MAX, ROLES
 from ..dialects.parts.remembered import begin_of, rest_behind
-from ..dialects.parts.values import REDACTIONS
+from ..dialects.parts.values import REDACTIONS, is_hidden
 from ..event import Content, Kind
 from ..span_content import Role
 from .call_messages import (
@@ -169,7 +169,7 @@ class PlainCall(msgspec.Struct):
         """Return the claims of a tool's message; each result has tool and arguments of its call."""
         keyed: list[list[str | None]] = []
         for part in parts:
-            if type(part) is not ResultPart or part.id not in self.asked or part.response in REDACTIONS:
+            if type(part) is not ResultPart or part.id not in self.asked or is_hidden(part.response):
                 raise OddMessage
             keyed.append([part.id, part.response])
         if not keyed:

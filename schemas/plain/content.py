@@ -11,7 +11,7 @@ from ..dialects.parts.message_parts import marked_if_cut, name_of
 from ..dialects.parts.messages import listed, remembered
 from ..dialects.parts.reading import ABSENT, EMPTY, own_output, worst
 from ..dialects.parts.remembered import InputMemory
-from ..dialects.parts.values import REDACTIONS, arguments
+from ..dialects.parts.values import arguments, is_hidden
 from ..dialects.span_facts import UNNAMED_ERROR
 from ..event import Content
 from ..span_content import Role, SpanContent, SpanRole, ToolCall, ToolResult
@@ -28,7 +28,7 @@ def input_text(span: PlainSpan) -> str | None:
     if texts.get(otel.OPERATION) not in _MODELS:
         return None
     text = texts.get(otel.INPUT_MESSAGES)
-    if text is None or text[:1] != "[" or text in REDACTIONS:
+    if text is None or text[:1] != "[" or is_hidden(text):
         return None
     has_output = otel.OUTPUT_MESSAGES in texts or (not span.has_more and error_of(span) is not None)
     return text if has_output else None

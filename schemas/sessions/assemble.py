@@ -185,12 +185,14 @@ class SessionAssembler:
     def _covered(self) -> set[str]:
         """Return those of the held candidates and of their halves that other spans make the claims of."""
         held = self.held.values()
-        keys = [candidate.key for candidate in held]
-        outer = {outer for candidate in held if candidate.within for outer in candidate.within}
-        # Most are of agents without claims, which are not held.
-        known = frozenset(keys) if outer else outer
-        covered = {key for key in outer if is_of(key, known)}
         within = [names for occurrence in self.seen for names in occurrence.covered_names]
+        outer = {outer for candidate in held if candidate.within for outer in candidate.within}
+        if not (outer or within):
+            return outer
+        keys = [candidate.key for candidate in held]
+        # Most are of agents without claims, which are not held.
+        known = frozenset(keys)
+        covered = {key for key in outer if is_of(key, known)}
         if not within:
             return covered
         for whole, candidate in zip(keys, held, strict=True):

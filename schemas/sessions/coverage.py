@@ -57,7 +57,9 @@ def half_key(key: str, half: str) -> str:
 
 def is_of(key: str, spans: Container[str]) -> bool:
     """Return whether a key is that of one of these spans, or of a half of one."""
-    return key.removesuffix("/in") in spans or key.removesuffix("/out") in spans
+    if key in spans:
+        return True
+    return "/" in key and (key.removesuffix("/in") in spans or key.removesuffix("/out") in spans)
 
 
 def captured_halves(content: SpanContent) -> tuple[str, ...]:

@@ -99,18 +99,20 @@ def horizon_of(chain: LearnedChain, text: str | None) -> int | None:
     return known[chosen]
 
 
-def events_of(chain: LearnedChain, text: str | None) -> int:
-    """Return the horizon of a pattern: by default the chain's greatest number of events.
+def events_of(chain: LearnedChain, text: str | None) -> int | None:
+    """Return the horizon of a pattern: by default the chain's greatest number of events, None for ever.
 
-    Raises UsageError for anything but a number of events.
+    Raises UsageError for anything but a number of events or `ever`.
     """
     from ....predict.chain.risks import HORIZON_MAX
 
     if text is None:
         return max(each for each in chain.horizons if each is not None)
+    if text == "ever":
+        return None
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
     if not 0 < number <= HORIZON_MAX:
-        what = f"--within {text} with --pattern: give a number of events from 1 to {HORIZON_MAX:,}."
+        what = f"--within {text} with --pattern: give a number of events from 1 to {HORIZON_MAX:,}, or ever."
         raise click.UsageError(quoted(what))
     return number
 
@@ -131,9 +133,9 @@ def table_lines(contexts: Sequence[ShownContext], within: int | None) -> Iterato
         yield _context_line(each)
 
 
-def pattern_lines(contexts: Sequence[PatternContext], within: int, text: str) -> Iterator[str]:
+def pattern_lines(contexts: Sequence[PatternContext], within: int | None, text: str) -> Iterator[str]:
     """Yield a heading, and two lines for each context: the probability of the pattern, and its texts."""
-    yield clean(f"{'risk':>8}  rule, within {within}: {text}")
+    yield clean(f"{'risk':>8}  rule, within {within or 'ever'}: {text}")
     for each in contexts:
         yield clean(f"{each.risk:8.4f}  {each.pack}/{each.rule}")
         yield _context_line(each)

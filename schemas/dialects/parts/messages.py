@@ -28,7 +28,7 @@ from .message_parts import (
 )
 from .reading import ABSENT, REDACTED, TRUNCATED, Half, worst
 from .remembered import InputMemory, RememberedText
-from .values import REDACTIONS, Uncarried, is_object, parsed, parsed_if_nested, sound, text_in_json, whole
+from .values import Uncarried, is_hidden, is_object, parsed, parsed_if_nested, sound, text_in_json, whole
 
 MESSAGES_MAX = 10_000
 """Messages of one model call's input, or of its output; a longer half is not read."""
@@ -85,7 +85,7 @@ def listed(value: Value, speaker: Role) -> Half:
     `speaker` is the role of a message without one.
     """
     if isinstance(value, str):
-        if value in REDACTIONS:
+        if is_hidden(value):
             return REDACTED
         if value.lstrip()[:1] not in ("[", "{", '"'):
             return ABSENT if value in ("", "null") else _half([value], speaker)
@@ -185,7 +185,7 @@ def worded(value: Value, speaker: Role, unread: Half | None = None) -> Half:
 
 def spoken(text: str, speaker: Role) -> Half:
     """Return a half of one message of plain text."""
-    return REDACTED if text in REDACTIONS else Half((Message(speaker, whole(text)),))
+    return REDACTED if is_hidden(text) else Half((Message(speaker, whole(text)),))
 
 
 def found_in(value: Value, speaker: Role, depth: int = 0) -> list[Value] | None:
@@ -253,7 +253,7 @@ def _read(value: Value, speaker: Role) -> Message | None:
     if isinstance(value, dict) and (plain := _plain_message(value)) is not None:
         return plain
     if isinstance(value, str):
-        hidden = value in REDACTIONS
+        hidden = is_hidden(value)
         return Message(
             speaker,
             None if hidden else whole(value),
@@ -389,7 +389,7 @@ def _read_calls(fields: Mapping[str, Value], parts: Parts) -> None:
 
 def _hidden(value: Value) -> Content:
     """Return the reason for which there is no call where one belongs."""
-    return Content.REDACTED if isinstance(value, str) and value in REDACTIONS else Content.TRUNCATED
+    return Content.REDACTED if isinstance(value, str) and is_hidden(value) else Content.TRUNCATED
 
 
 def _read_result(fields: Mapping[str, Value], parts: Parts) -> None:

@@ -16,12 +16,18 @@ from ...tolerant_json import NotJson, json_text, read_json
 REDACTIONS = frozenset({"__REDACTED__", "[REDACTED]", "<elided>"})
 """Values that replace a hidden one: OpenInference's, the usual one of collector processors, and that of the
 ADK's log records."""
+_HIDDEN_CHARS_MAX = max(map(len, REDACTIONS))
 DEPTH_MAX = 100
 """Levels of arrays and objects in what a message holds."""
 
 
 class Uncarried(ValueError):
     """A value that no JSON text can carry."""
+
+
+def is_hidden(text: str) -> bool:
+    """Return whether a text replaces a hidden value; a set alone would hash all of a long text."""
+    return len(text) <= _HIDDEN_CHARS_MAX and text in REDACTIONS
 
 
 def is_object(value: Value) -> TypeGuard[dict[str, Value]]:
@@ -124,7 +130,7 @@ def result(value: Value) -> tuple[str | None, Content]:
 
 def _text_of(value: Value, as_text: Callable[[Value], str | None]) -> tuple[str | None, Content]:
     if isinstance(value, str):
-        return (None, Content.REDACTED) if value in REDACTIONS else (whole(value), Content.CAPTURED)
+        return (None, Content.REDACTED) if is_hidden(value) else (whole(value), Content.CAPTURED)
     try:
         text = as_text(value)
     except Uncarried:

@@ -180,7 +180,7 @@ class SeenClaims:
         """Forget a call, if it is open."""
         if self.calls.pop(call_id, None) is None:
             return
-        if any(call_id in entries.calls for entries in self.older):
+        if self.older and any(call_id in entries.calls for entries in self.older):
             self.recent.calls[call_id] = None
         else:
             del self.recent.calls[call_id]
@@ -197,7 +197,7 @@ class SeenClaims:
     def drop_use(self, use: ToolUse) -> None:
         """Forget a use."""
         del self.uses[use.number]
-        if any(use.number in entries.uses for entries in self.older):
+        if self.older and any(use.number in entries.uses for entries in self.older):
             self.recent.uses[use.number] = None
         else:
             del self.recent.uses[use.number]
@@ -281,7 +281,7 @@ def remember_call(seen: Sequence[SeenClaims], claim: Claim) -> None:
         return
     # One character more shows that the arguments are longer.
     seen[-1].add_call(call_id, claim.tool, None if args is None else args[: CARRIED_CHARS_MAX + 1])
-    if sum(len(occurrence.calls) for occurrence in seen) > WAITING_MAX:
+    if sum([len(occurrence.calls) for occurrence in seen]) > WAITING_MAX:
         oldest = next(occurrence for occurrence in seen if occurrence.calls)
         oldest.drop_call(next(iter(oldest.calls)))
 

@@ -36,6 +36,11 @@ def test_the_default_pattern_is_the_risk_in_every_context(tmp_path: Path, option
             context = {"symbol": symbol, "state": state, "memory": memory, "agent": agent or "other"}
             risk = chain.risk(rule.pack, rule.rule, within=5, **context)
             found = chain.risk(rule.pack, rule.rule, within=5, pattern=AGAINST, **context)
+            ever = chain.risk(rule.pack, rule.rule, within=None, **context)
+            as_pattern = chain.risk(rule.pack, rule.rule, within=None, pattern=AGAINST, **context)
+            assert (ever is None) == (as_pattern is None)
+            if ever is not None and as_pattern is not None:
+                assert as_pattern.risk == pytest.approx(ever.risk, abs=3e-9)
             assert (risk is None) == (found is None)
             if risk is not None and found is not None:
                 assert found.risk == pytest.approx(risk.risk, abs=1.1e-9)
@@ -68,6 +73,9 @@ def test_contexts_are_shown_by_the_probability_of_a_pattern(tmp_path: Path) -> N
     assert heading == f"    risk  rule, within 5: {AGAIN}"
     assert numbers.split()[1] == "desk/never-twice"
     assert texts.startswith("          after user:p")
+    ever = show(path, "--pattern", AGAIN, "--within", "ever", "--top", "1").stdout.splitlines()
+    assert ever[0] == f"    risk  rule, within ever: {AGAIN}"
+    assert float(ever[1].split()[0]) > float(numbers.split()[0])
 
 
 @pytest.mark.parametrize(
@@ -75,7 +83,7 @@ def test_contexts_are_shown_by_the_probability_of_a_pattern(tmp_path: Path) -> N
     [
         (("--pattern", "eventually violatd"), "TRL120 unknown proposition `violatd`"),
         (("--pattern", "once eventually violated"), "^"),
-        (("--pattern", AGAIN, "--within", "ever"), "a number of events from 1 to 1,000"),
+        (("--pattern", AGAIN, "--within", "never"), "a number of events from 1 to 1,000, or ever"),
         (("--pattern", AGAIN, "--within", "1001"), "a number of events from 1 to 1,000"),
         (("--pattern", AGAIN, "--rule", "other"), "has no rule other"),
     ],
@@ -88,10 +96,10 @@ def test_mistakes_in_a_pattern_exit_2(chain: Path, args: tuple[str, ...], messag
 
 
 def test_mistakes_in_python_are_raised(chain: Path) -> None:
-    """A pattern without a number of events, and one whose text is no formula."""
+    """A pattern within no event, and one whose text is no formula."""
     loaded = load_chain(chain)
     with pytest.raises(ValueError, match="from 1 to 1,000"):
-        loaded.risk("desk", "answered", symbol="start", state=0, within=None, pattern=AGAIN)
+        loaded.risk("desk", "answered", symbol="start", state=0, within=0, pattern=AGAIN)
     with pytest.raises(RuleError, match="unknown proposition"):
         loaded.risk("desk", "answered", symbol="start", state=0, within=5, pattern="eventually p")
 

@@ -189,6 +189,34 @@ def test_a_pattern_and_its_negation_add_up_to_1() -> None:
         assert first + second == pytest.approx(np.ones_like(first), abs=1e-12), text
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["nested", "frequencies"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_pattern_of_ever_is_one_of_more_events_than_any_session_has(seed: int, kind: str) -> None:
+    """The word ends with the close; a context that nothing follows stays as it is."""
+    counted = any_verdicts(seed)
+    chain = NextSymbolChain(counted, estimate_of(counted, kind))
+    for text in PATTERNS:
+        pattern = PatternSolver(counted, chain, read_pattern(text))
+        found, gains = pattern.within(None)
+        assert found == pytest.approx(pattern.within(600)[0], abs=2e-9), text
+        means = chain.expectations(gains)
+        follows = chain.expectations(np.ones_like(means)) > 0
+        assert means[follows] == pytest.approx(found[follows], abs=2e-9), text
+    against = PatternSolver(counted, chain, read_pattern("eventually (violated or unmet)"))
+    assert against.within(None)[0] == pytest.approx(RiskSolver(counted, chain).ever(), abs=2e-9)
+
+
+def test_sessions_that_hardly_close_have_no_pattern_of_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No number is given that is not certain."""
+    monkeypatch.setattr("tracline.predict.risk.pattern.EVER_EVENTS_MAX", 3)
+    counted = any_verdicts(1)
+    chain = NextSymbolChain(counted, nested(counted))
+    with pytest.raises(PredictError, match="sessions end too rarely") as caught:
+        PatternSolver(counted, chain, read_pattern("eventually held")).within(None)
+    assert caught.value.code == "TRL810"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

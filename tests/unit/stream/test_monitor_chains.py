@@ -8,13 +8,18 @@ from dataclasses import replace
 import pytest
 from tracline.predict.following.followed_chain import FollowedChain
 from tracline.rules.model.rule import RuleSet
+from tracline.schemas.candidate import Candidate, Claim
+from tracline.schemas.event import Kind
 from tracline.schemas.records.risk_crossing import RiskCrossing
+from tracline.schemas.span_content import SpanRole
+from tracline.schemas.time import NS
 from tracline.stream.messages.codec import Activation, CandidateBatch, decode_judged, decode_verdicts
 from tracline.stream.messages.record import Output
 from tracline.stream.messages.risk_messages import decode_risk
 from tracline.stream.messages.topics import Topic
 
 from ...support.chains.chains_by_symbol import CHAIN, ChainsBySymbol
+from ...support.event_rows import START
 from .monitor_driver import (
     FIRST,
     OPTIONS,
@@ -216,6 +221,8 @@ def test_crossings_state_the_drift_of_the_ticks_before() -> None:
     assert 0 < sum(drift.values()) < len(drift)
     assert monitor.state.drift["desk", "calm"].is_firing
     assert not monitor.state.drift["desk", "answered"].is_firing
+    # A process reads them five times a second.
+    assert monitor.state.partitions[0].detectors is monitor.state.partitions[0].detectors
 
 
 @pytest.mark.slow
@@ -298,3 +305,38 @@ def test_no_record_of_drift_is_larger_than_a_message(writes: int) -> None:
     assert max(sizes) <= 700
     assert of_drift(whole.table) == {"d/0"}
     assert whole.state.drift["desk", "calm"].is_firing
+
+
+def paid(session_id: str, second: int, call_id: str) -> Candidate:
+    """Return a call that pays, in a second of its own."""
+    time = START + second * NS
+    claims = (Claim(Kind.TOOL_CALL, time, tool="pay", call_id=call_id, place=0, key=f"{second}"),)
+    return Candidate(
+        session_id, SpanRole.CHAT, time, time, claims, "t", f"{session_id}-{second}", str(second)
+    )
+
+
+@pytest.mark.slow
+def test_a_session_with_many_slices_goes_on_from_its_pages() -> None:
+    """After a restart at every message the crossings are those of one; a closed session leaves no page."""
+    claims: list[Candidate] = []
+    for number in range(60):
+        claims += [paid(FIRST, 3 * number + 1, f"c{number}"), wrote(FIRST, 3 * number + 2, "hello")]
+        claims += [paid(FIRST, 3 * number + 3, f"c{number // 2}")]
+    chain = ChainsBySymbol(risks={"user:": 0.1, "tool_call:call,pay+own": 0.9, "unseen": 0.7})
+    whole = Monitor(FOLLOWED, chains=chain).take(0, batch(999, *claims))
+    parts = Monitor(FOLLOWED, chains=chain)
+    found: list[RiskCrossing] = []
+    sizes: list[int] = []
+    for number, claim in enumerate(claims):
+        done = parts.take(number, batch(number + 7, claim))
+        found += crossings(done.outputs)
+        sizes.append(sum(len(value or b"") for _, value in done.writes))
+        parts.begin()
+    assert {each.id for each in found} == {each.id for each in crossings(whole.outputs)}
+    assert len({each.slice for each in found if each.slice}) == 60
+    assert any(key.startswith("g/") for key in parts.table)
+    assert sum(sizes[-40:]) < 2 * sum(sizes[60:100])
+    parts.take(len(claims), batch(99_999))
+    parts.take(len(claims) + 1, batch(199_999))
+    assert not [key for key in parts.table if key.startswith(("g/", "s/"))]
