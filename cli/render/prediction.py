@@ -34,6 +34,11 @@ def json_value(value: Any) -> Any:
     return value
 
 
+def figure(value: float, form: str) -> str:
+    """Return a number, a dash where it is not defined."""
+    return f"{value:{form}}" if math.isfinite(value) else "-"
+
+
 def score(found: ScoreInterval, form: str) -> str:
     """Return a score with its interval, a dash where it is not defined."""
     if math.isnan(found.value):

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tracline.rules.labels import regex_sets
 from tracline.rules.labels.automaton.ascii_syntax import read_pattern
-from tracline.rules.labels.automaton.automaton import automata_of
+from tracline.rules.labels.automaton.automaton import PATTERNS_TRIED_MAX, automata_of
 from tracline.rules.labels.automaton.search import search_ascii
 from tracline.rules.labels.labeler import Labeler
 from tracline.rules.labels.plan import pattern_of
@@ -148,6 +148,14 @@ def test_a_pattern_that_is_too_large_is_searched_without_its_boundaries_or_not_a
     automata = automata_of((r"\bno\b", r"\b(?:\d[ -]?){15}\d\b", r"a.{12}k"))
     assert [places for _, places in automata.groups] == [(0, 1)]
     assert automata.weak == {1}
+
+
+def test_hostile_patterns_have_no_automaton() -> None:
+    """Building stops early where patterns have many nodes, and few of many patterns are tried."""
+    for pattern in (r"(a?){1000}\b", r"((a{0,30}b){0,10}c){0,3}", r".{0,1000}k"):
+        assert [places for _, places in automata_of((pattern, "zz")).groups] == [(1,)]
+    many = automata_of(tuple(f"word{number}" for number in range(500)))
+    assert {place for _, places in many.groups for place in places} == set(range(PATTERNS_TRIED_MAX))
 
 
 def test_anchored_patterns_have_automata_beside_others_only() -> None:

@@ -79,7 +79,7 @@ def _json(each: DriftedRule) -> dict[str, Any]:
 
 def table_lines(drifted: Sequence[DriftedRule]) -> Iterator[str]:
     """Yield a table of rules and agents, and the contexts that changed."""
-    from ...render.prediction import aligned_lines
+    from ...render.prediction import aligned_lines, figure
 
     heading = (
         "rule",
@@ -100,9 +100,9 @@ def table_lines(drifted: Sequence[DriftedRule]) -> Iterator[str]:
                 f"{evidence.events:,}",
                 f"{evidence.violated:,}",
                 f"{evidence.expected:,.1f}",
-                f"{evidence.evidence:.1f}",
-                f"{each.log_score.score:.3f}",
-                f"{each.log_score.expected:.3f}",
+                figure(evidence.evidence, ".1f"),
+                figure(each.log_score.score, ".3f"),
+                figure(each.log_score.expected, ".3f"),
                 f"{len(each.change.changed)} of {each.change.contexts}",
                 "drift" if evidence.has_drifted else "",
             )

@@ -17,7 +17,12 @@ from .states import Beside, PatternStates, TooLargeError, members
 STATES_MAX = 1_000
 """States of one automaton. Patterns such as `a.{20}b` would have more than a million."""
 
-PATTERNS_MAX = 63
+WORK_MAX = 300_000
+"""Nodes that are visited to build one automaton: a fraction of a second."""
+
+PATTERNS_TRIED_MAX = 32
+"""Patterns of a regex set that may have automata; those of hostile packs are many and large."""
+
 BEYOND_ASCII = 63
 """The bit that a text with a character beyond ASCII sets, whose other bits mean nothing."""
 
@@ -58,7 +63,7 @@ def automata_of(patterns: tuple[str, ...]) -> Automata:
     """
     trees: dict[int, AsciiPattern] = {}
     weak: set[int] = set()
-    for place, text in enumerate(patterns):
+    for place, text in enumerate(patterns[:PATTERNS_TRIED_MAX]):
         tree = read_pattern(text)
         if tree is not None and _built([tree]) is None:
             tree = without_boundaries(tree)
@@ -77,7 +82,7 @@ def _groups(
     """Yield automata of the patterns at these places, each of which has one."""
     if not places:
         return
-    found = _built([trees[place] for place in places]) if len(places) <= PATTERNS_MAX else None
+    found = _built([trees[place] for place in places])
     if found is not None:
         yield found, places
         return
@@ -106,6 +111,7 @@ class _Building:
     beside: list[Beside]
     rows: list[list[int]] = field(default_factory=list["list[int]"])
     keys: list[tuple[int, Beside, int]] = field(default_factory=list["tuple[int, Beside, int]"])
+    work: int = 0
 
     @staticmethod
     def of(patterns: Sequence[AsciiPattern]) -> _Building:
@@ -157,6 +163,9 @@ class _Building:
 
     def _step(self, nodes: int) -> int:
         """Return the nodes after a character, and those where a match may begin."""
+        self.work += nodes.bit_count()
+        if self.work > WORK_MAX:
+            raise TooLargeError
         reached = self.states.starts
         for node in members(nodes):
             reached |= 1 << self.states.after[node]

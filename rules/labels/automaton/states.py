@@ -8,7 +8,7 @@ from enum import IntEnum
 
 from .ascii_syntax import AnyOf, AsciiPattern, Assertion, Characters, InTurn, Repeated
 
-NODES_MAX = 3_000
+NODES_MAX = 1_500
 """Nodes of all patterns together; counted repetitions make many."""
 
 

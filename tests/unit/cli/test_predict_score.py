@@ -138,6 +138,21 @@ def test_drift_is_evidence_only_where_the_agent_got_worse(folder: Path) -> None:
     assert "desk/answered" in predict("drift", folder / "good.chain", folder / "bad").stdout
 
 
+def test_an_archive_without_sessions_has_no_figures(folder: Path, tmp_path: Path) -> None:
+    """Tables have a dash where a figure is not defined."""
+    events = pl.read_parquet(folder / "good" / "events.parquet")
+    events.clear().write_parquet(tmp_path / "events.parquet")
+    for command in ("drift", "score"):
+        found = predict(command, folder / "good.chain", tmp_path)
+        assert found.exit_code == 0, found.output
+        lines = [line for line in found.stdout.splitlines() if line.startswith("desk/")]
+        assert len(lines) >= 2
+        for line in lines:
+            assert "-" in line.split()
+            assert "nan" not in line
+            assert "inf" not in line
+
+
 def test_an_explanation_names_the_way_and_the_next_event(folder: Path) -> None:
     """After `p` the risk is highest, and the event that lowers it most is `q`."""
     args = ("--session", "s000", "--rule", "answered", "--format", "json", "--examples")
