@@ -209,6 +209,23 @@ def test_agents_without_end_share_a_detector_and_old_ones_are_dropped() -> None:
     assert len(with_bets(found, [tick_bets(1_000, 0)])) == 1
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_any_division_of_bets_gives_the_same_detectors(seed: int) -> None:
+    """Days may pass between two bets, in one message or in two; agents come and go."""
+    random, tick = Random(seed), 0
+    bets: list[BetSum] = []
+    for _ in range(120):
+        tick += random.choice([0, 0, 1, 5, 200, 290, 3_000])
+        bets.append(tick_bets(tick, random.choice([0, 9]), agent=f"agent {random.randrange(40)}"))
+    divided: Detectors = {}
+    begin = 0
+    while begin < len(bets):
+        size = random.randint(1, 9)
+        divided = with_bets(divided, bets[begin : begin + size])
+        begin += size
+    assert divided == with_bets({}, bets)
+
+
 def seconds_of(agents: int) -> float:
     """Return the processor seconds that 5,000 bets on events of so many agents take."""
     bets = [tick_bets(0, 0, agent=f"agent {n % agents}") for n in range(5_000)]
