@@ -19,10 +19,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from kafka import KafkaAdminClient
-from kafka.errors import KafkaError
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 
 LIBS = Path(__file__).parents[1] / ".kafka" / "libs"
 CLASSES = LIBS.with_name("classes.jsa")
@@ -187,19 +186,13 @@ def answers(bootstrap: str, *, within_s: float = 1.0) -> bool:
     """Return whether a broker at that address is part of a cluster."""
     host, _, port = bootstrap.partition(":")
     try:
-        # kafka-python leaves a socket open for each connection that is refused.
+        # librdkafka would wait for a broker that does not listen.
         socket.create_connection((host, int(port)), timeout=within_s).close()
         # A starting broker accepts connections before it handles requests.
-        options: dict[str, Any] = {"bootstrap_timeout_ms": int(within_s * 1000)}
-        admin: Any = KafkaAdminClient(bootstrap_servers=bootstrap, **options)
-    except (OSError, KafkaError):
+        admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+        return bool(admin.list_topics(timeout=within_s).brokers)
+    except (OSError, KafkaException):
         return False
-    try:
-        return bool(admin.describe_cluster()["brokers"])
-    except KafkaError:
-        return False
-    finally:
-        admin.close()
 
 
 def archive_classes() -> None:

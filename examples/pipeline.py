@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -226,19 +226,14 @@ def _verdicts(run: PipelineRun) -> list[VerdictRecord]:
 
 def _values(broker: Broker, topic: str) -> list[bytes]:
     """Return the values of all records in a topic."""
-    from kafka import KafkaConsumer
-    from kafka.structs import TopicPartition
+    from ..stream.kafka.librdkafka.reader import TopicReader, records_from
+    from ..stream.kafka.properties import consuming
+    from ..stream.kafka.settings import KafkaSettings
 
-    options: dict[str, Any] = {"auto_offset_reset": "earliest", "enable_auto_commit": False}
-    consumer: Any = KafkaConsumer(bootstrap_servers=[broker.bootstrap], **options)
-    places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
-    consumer.assign(places)
-    ends = consumer.end_offsets(places)
-    values: list[bytes] = []
-    while any(consumer.position(partition) < ends[partition] for partition in places):
-        values += [record.value for records in consumer.poll(200).values() for record in records]
-    consumer.close()
-    return values
+    with closing(TopicReader(consuming(KafkaSettings((broker.bootstrap,)), "example"), topic)) as reader:
+        return [
+            record.value or b"" for number in range(PARTITIONS) for record in records_from(reader, number)
+        ]
 
 
 def _audited(run: PipelineRun, archive: Path, packs: tuple[str, ...]) -> list[VerdictRecord]:

@@ -7,10 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
-from kafka.structs import OffsetAndMetadata, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from tracline.examples.local_kafka import Broker
+from tracline.stream.kafka.librdkafka.admin import NewTopicLayout
+from tracline.stream.kafka.preflight import administering
+from tracline.stream.kafka.settings import KafkaSettings
+
+from tests.support.brokers.sending import sending
 
 AT_ONCE = 1_000
 """The most messages of a transaction."""
@@ -46,49 +50,38 @@ def count_of(message: bytes) -> int:
 
 def send(broker: Broker, messages: Sequence[bytes]) -> None:
     """Make both topics, and send the messages to the first."""
-    admin: Any = KafkaAdminClient(bootstrap_servers=[broker.bootstrap])
-    topics = {name: {"num_partitions": 1, "replication_factor": 1} for name in (SOURCE, TARGET)}
-    admin.create_topics(topics)
-    admin.close()
-    producer: Any = KafkaProducer(bootstrap_servers=[broker.bootstrap], compression_type="zstd", linger_ms=20)
-    for message in messages:
-        producer.send(SOURCE, message, partition=0)
-    producer.flush()
-    producer.close()
+    kafka = KafkaSettings((broker.bootstrap,))
+    with administering(kafka) as admin:
+        assert not admin.create({name: NewTopicLayout(1) for name in (SOURCE, TARGET)})
+    with sending(kafka) as producer:
+        for message in messages:
+            producer.produce(SOURCE, message, partition=0)
 
 
 def copied(broker: Broker, count: int) -> float:
     """Copy that many messages with their offsets; return the processor seconds after the first `WARM`."""
-    consumer: Any = KafkaConsumer(
-        bootstrap_servers=[broker.bootstrap], group_id="floor", enable_auto_commit=False
-    )
-    source = TopicPartition(SOURCE, 0)
-    consumer.assign([source])
-    consumer.seek_to_beginning(source)
-    producer: Any = KafkaProducer(
-        bootstrap_servers=[broker.bootstrap],
-        transactional_id="floor",
-        compression_type="zstd",
-        linger_ms=5,
-        batch_size=1 << 20,
-    )
+    reached = {"bootstrap.servers": broker.bootstrap, "log_level": 0}
+    reading = {"group.id": "floor", "enable.auto.commit": False, "isolation.level": "read_committed"}
+    consumer: Any = Consumer({**reached, **reading})
+    consumer.assign([TopicPartition(SOURCE, 0, 0)])
+    writing = {"transactional.id": "floor", "compression.type": "zstd", "linger.ms": 5, "batch.size": 1 << 20}
+    producer: Any = Producer({**reached, **writing})
     producer.init_transactions()
-    copied, began = 0, time.process_time()
-    while copied < count:
-        limit = WARM - copied if copied < WARM else AT_ONCE
-        records = [record for batch in consumer.poll(200, max_records=limit).values() for record in batch]
+    done, began = 0, time.process_time()
+    while done < count:
+        records: Any = consumer.consume(WARM - done if done < WARM else AT_ONCE, 0.2)
         if not records:
             continue
         producer.begin_transaction()
         for record in records:
-            producer.send(TARGET, record.value, partition=0)
-        offsets = {source: OffsetAndMetadata(records[-1].offset + 1, "", -1)}
-        producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
+            producer.produce(TARGET, record.value(), partition=0)
+        producer.flush()
+        offset = TopicPartition(SOURCE, 0, records[-1].offset() + 1)
+        producer.send_offsets_to_transaction([offset], consumer.consumer_group_metadata())
         producer.commit_transaction()
-        copied += len(records)
-        if copied == WARM:
+        done += len(records)
+        if done == WARM:
             began = time.process_time()
     spent = time.process_time() - began
-    producer.close()
     consumer.close()
     return spent

@@ -6,9 +6,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from kafka import KafkaProducer
 from tracline.rules.packs.load import shipped_packs
 from tracline.schemas.event import Kind
 from tracline.schemas.span import Span
@@ -18,6 +16,7 @@ from tracline.stream.messages.topics import Topic
 
 from benchmarks.desk_spans import desk_spans, moved, traces
 from benchmarks.kafka.processes import Reader, Setup, closing_spans, judged_until, source_of
+from tests.support.brokers.sending import sending
 from tests.support.otlp_requests import to_otlp
 
 RATE = 100.0
@@ -66,26 +65,22 @@ def delays(setup: Setup) -> Delays:
 
 def _send(setup: Setup, every: Sequence[list[Span]], sent: dict[str, int]) -> None:
     """Send each trace at its time; record the times by trace."""
-    producer: Any = KafkaProducer(bootstrap_servers=[setup.broker.bootstrap], linger_ms=0)
-    began, spans = time.monotonic(), 0
-    for spans_sent in every:
-        threading.Event().wait(max(0.0, began + spans / RATE - time.monotonic()))
-        spans += len(spans_sent)
-        now = time.time_ns()
-        trace_id = spans_sent[0].trace_id
-        body = to_otlp(
-            list(moved(spans_sent, now - max(span.end for span in spans_sent)))
-        ).SerializeToString()
-        sent[trace_id] = now
-        producer.send(setup.kafka.spans_topic, body, trace_id.encode(), partition=source_of(trace_id))
-    for spans_sent in closing_spans(time.time_ns() + 2 * NS, 3):
-        producer.send(
-            setup.kafka.spans_topic,
-            to_otlp(spans_sent).SerializeToString(),
-            partition=source_of(spans_sent[0].trace_id),
-        )
-    producer.flush()
-    producer.close()
+    topic = setup.kafka.spans_topic
+    with sending(setup.kafka, **{"linger.ms": 0}) as producer:
+        began, spans = time.monotonic(), 0
+        for spans_sent in every:
+            threading.Event().wait(max(0.0, began + spans / RATE - time.monotonic()))
+            spans += len(spans_sent)
+            now = time.time_ns()
+            trace_id = spans_sent[0].trace_id
+            body = to_otlp(
+                list(moved(spans_sent, now - max(span.end for span in spans_sent)))
+            ).SerializeToString()
+            sent[trace_id] = now
+            producer.produce(topic, body, trace_id.encode(), source_of(trace_id))
+        for spans_sent in closing_spans(time.time_ns() + 2 * NS, 3):
+            body, source = to_otlp(spans_sent).SerializeToString(), source_of(spans_sent[0].trace_id)
+            producer.produce(topic, body, partition=source)
 
 
 def _times(setup: Setup) -> list[tuple[str, int]]:

@@ -14,18 +14,20 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from kafka import KafkaConsumer, KafkaProducer
-from kafka.structs import TopicPartition
+from confluent_kafka import OFFSET_BEGINNING
 from tracline.examples.local_kafka import Broker
 from tracline.schemas.span import Span
 from tracline.schemas.time import rfc3339
 from tracline.stream.kafka.care.create_topics import create
 from tracline.stream.kafka.lag import lags
+from tracline.stream.kafka.librdkafka.reader import TopicReader, records_from
 from tracline.stream.kafka.preflight import administering
+from tracline.stream.kafka.properties import consuming
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.messages.codec import decode_verdicts
 from tracline.stream.messages.topics import Topic
 
+from tests.support.brokers.sending import sending
 from tests.support.otlp_requests import to_otlp
 
 TRACLINE = Path(sys.executable).with_name("tracline")
@@ -35,6 +37,7 @@ SILENT_S = 120
 """The time for which a process may be stopped before the group assigns its partitions to others."""
 WAIT_S = 600.0
 POLL_S = 0.05
+RECORDS = 5_000
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -144,19 +147,10 @@ def source_of(trace_id: str) -> int:
 
 def send(setup: Setup, requests: Iterable[Sequence[Span]]) -> None:
     """Send the spans of each trace as one message, like a collector that partitions by trace."""
-    producer: Any = KafkaProducer(
-        bootstrap_servers=[setup.broker.bootstrap], compression_type="zstd", linger_ms=20
-    )
-    for spans in requests:
-        trace_id = spans[0].trace_id
-        producer.send(
-            setup.kafka.spans_topic,
-            to_otlp(spans).SerializeToString(),
-            trace_id.encode(),
-            partition=source_of(trace_id),
-        )
-    producer.flush()
-    producer.close()
+    with sending(setup.kafka) as producer:
+        for spans in requests:
+            body, trace_id = to_otlp(spans).SerializeToString(), spans[0].trace_id
+            producer.produce(setup.kafka.spans_topic, body, trace_id.encode(), source_of(trace_id))
 
 
 def closing_spans(at: int, salt: int) -> list[list[Span]]:
@@ -177,32 +171,22 @@ class Reader:
     """A reader of the committed records of a topic from its beginning."""
 
     def __init__(self, setup: Setup, name: str) -> None:
-        self._consumer: Any = KafkaConsumer(
-            bootstrap_servers=[setup.broker.bootstrap],
-            isolation_level="read_committed",
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
-            fetch_max_wait_ms=50,
-        )
-        numbers: Any = self._consumer.partitions_for_topic(name)
-        self.places = [TopicPartition(name, number) for number in sorted(numbers)]
-        self._consumer.assign(self.places)
+        with administering(setup.kafka, "benchmark") as admin:
+            self._numbers = range(admin.partitions(name))
+        self._reader = TopicReader(consuming(setup.kafka, "benchmark"), name)
+        self._reader.read_from(dict.fromkeys(self._numbers, OFFSET_BEGINNING))
 
     def poll(self) -> list[Any]:
         """Return the new records."""
-        return [record for batch in self._consumer.poll(100).values() for record in batch]
+        return list(self._reader.poll(0.1, RECORDS))
 
     def all(self) -> list[Any]:
         """Return all records up to the current end."""
-        ends: Any = self._consumer.end_offsets(self.places)
-        records: list[Any] = []
-        while any(self._consumer.position(place) < ends[place] for place in self.places):
-            records += self.poll()
-        return records
+        return [record for number in self._numbers for record in records_from(self._reader, number)]
 
     def close(self) -> None:
         """Stop reading."""
-        self._consumer.close()
+        self._reader.close()
 
 
 def judged_until(setup: Setup, watermark: int, process: Running) -> float:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from kafka import KafkaProducer
 from tracline.examples.local_kafka import Broker
 from tracline.rules.packs.load import shipped_packs
 from tracline.schemas.time import NS
@@ -17,6 +16,7 @@ from tracline.stream.messages.monitor_state import decode_head, decode_session, 
 from tracline.stream.messages.topics import Topic
 
 from benchmarks.kafka.processes import PARTITIONS, Reader, Running, Setup, judged_until
+from tests.support.brokers.sending import sending
 
 SESSIONS = 100_000
 TEMPLATES = 500
@@ -128,8 +128,6 @@ def _fill(setup: Setup, records: Sequence[bytes], now: int) -> None:
 
 def _produce(setup: Setup, topic: str, rows: Any) -> None:
     """Send values to their partitions."""
-    producer: Any = KafkaProducer(bootstrap_servers=[setup.broker.bootstrap], linger_ms=20)
-    for partition, key, value in rows:
-        producer.send(topic, value, key, partition=partition)
-    producer.flush()
-    producer.close()
+    with sending(setup.kafka) as producer:
+        for partition, key, value in rows:
+            producer.produce(topic, value, key, partition)

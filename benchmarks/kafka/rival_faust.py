@@ -24,11 +24,14 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from kafka import KafkaAdminClient, KafkaProducer
 from tracline.rules.packs.load import load_packs, shipped_packs
+from tracline.stream.kafka.librdkafka.admin import NewTopicLayout
+from tracline.stream.kafka.preflight import administering
+from tracline.stream.kafka.settings import KafkaSettings
 
 from benchmarks.kafka.floor import count_of
 from benchmarks.kafka.rival import Rival, new_state, spans_of
+from tests.support.brokers.sending import sending
 
 PARTITIONS = 4
 WARM = 300
@@ -151,19 +154,17 @@ def measure(
 ) -> tuple[Spent, Counter[Violation]]:
     """Send messages in order and let the program judge them; return its cost and the violations."""
     topics = (f"{name}-in", f"{name}-by-session", f"{name}-verdicts")
-    admin: Any = KafkaAdminClient(bootstrap_servers=[bootstrap])
-    admin.create_topics({topic: {"num_partitions": PARTITIONS, "replication_factor": 1} for topic in topics})
-    admin.close()
-    producer: Any = KafkaProducer(bootstrap_servers=[bootstrap], linger_ms=20)
+    kafka = KafkaSettings((bootstrap,))
+    with administering(kafka, "benchmark") as admin:
+        assert not admin.create({topic: NewTopicLayout(PARTITIONS) for topic in topics})
     expected = every = 0
-    for message in messages:
-        sessions = [session for session, _ in spans_of(message)]
-        expected += len(sessions)
-        every += count_of(message)
-        for session in sessions[:1]:
-            producer.send(f"{name}-in", message, partition=crc32(session.encode()) % PARTITIONS)
-    producer.flush()
-    producer.close()
+    with sending(kafka, **{"compression.type": "none"}) as producer:
+        for message in messages:
+            sessions = [session for session, _ in spans_of(message)]
+            expected += len(sessions)
+            every += count_of(message)
+            for session in sessions[:1]:
+                producer.produce(f"{name}-in", message, partition=crc32(session.encode()) % PARTITIONS)
     call = f"work({bootstrap!r}, {name!r}, {expected}, tuned={tuned})"
     done = subprocess.run(
         [sys.executable, "-c", f"from benchmarks.kafka.rival_faust import work; {call}"],

@@ -8,7 +8,10 @@ on nothing but these events, except for the few that come after later ones.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -74,16 +77,25 @@ Detectors = Mapping[DriftKey, DriftDetector]
 def with_bets(detectors: Detectors, bets: Iterable[BetSum]) -> Detectors:
     """Return the detectors after the bets of some events.
 
-    One without a bet for as many ticks as end a stale alarm is dropped.
+    One without a bet for as many ticks as end a stale alarm is dropped, before the next tick's bets count.
     """
     found = dict(detectors)
-    for each in sorted(bets, key=lambda each: each.tick):
-        key = _key(found, each)
-        before = found.get(key)
-        new = DriftDetector(each.tick, each.trials, each.violated, each.logs)
-        found[key] = new if before is None else before.added(each)
+    for tick, of_tick in groupby(sorted(bets, key=_tick_of), key=_tick_of):
+        found = {key: each for key, each in found.items() if each.tick + SETTINGS.stale_ticks > tick}
+        agents = Counter(key[:3] for key in found)
+        for each in of_tick:
+            key = _key(found, agents, each)
+            before = found.get(key)
+            if before is None:
+                agents[key[:3]] += 1
+                found[key] = DriftDetector(tick, each.trials, each.violated, each.logs)
+            else:
+                found[key] = before.added(each)
     last = max((each.tick for each in found.values()), default=0)
     return {key: each for key, each in found.items() if each.tick + SETTINGS.stale_ticks > last}
+
+
+_tick_of = attrgetter("tick")
 
 
 def has_drifted(detectors: Detectors, chain: str, pack: str, rule: str, tick: int) -> bool:
@@ -100,14 +112,21 @@ def watched(
     """
     if not crossings:
         return (with_bets(detectors, bets) if bets else detectors), []
-    ticks = [_tick(each) for each in crossings]
-    drifted: dict[int, RiskCrossing] = {}
-    for tick in sorted({*ticks, *(each.tick for each in bets)}):
-        for place, each in enumerate(crossings):
-            if ticks[place] == tick and has_drifted(detectors, each.chain, each.pack, each.rule, tick):
-                drifted[place] = msgspec.structs.replace(each, drift=True)
-        detectors = with_bets(detectors, [each for each in bets if each.tick == tick])
-    return detectors, [drifted.get(place, each) for place, each in enumerate(crossings)]
+    crossed: dict[int, list[int]] = {}
+    for place, each in enumerate(crossings):
+        crossed.setdefault(_tick(each), []).append(place)
+    bet: dict[int, list[BetSum]] = {}
+    for each in bets:
+        bet.setdefault(each.tick, []).append(each)
+    found = list(crossings)
+    for tick in sorted({*crossed, *bet}):
+        for place in crossed.get(tick, ()):
+            each = crossings[place]
+            if has_drifted(detectors, each.chain, each.pack, each.rule, tick):
+                found[place] = msgspec.structs.replace(each, drift=True)
+        if tick in bet:
+            detectors = with_bets(detectors, bet[tick])
+    return detectors, found
 
 
 def _tick(crossing: RiskCrossing) -> int:
@@ -116,13 +135,12 @@ def _tick(crossing: RiskCrossing) -> int:
     return time // TICK_NS
 
 
-def _key(detectors: Detectors, bets: BetSum) -> DriftKey:
-    """Return the key of the detector that the bets count for."""
+def _key(detectors: Detectors, agents: Mapping[tuple[str, ...], int], bets: BetSum) -> DriftKey:
+    """Return the key of the detector that the bets count for; `agents` are the numbers of those of rules."""
     named = DriftKey(bets.chain, bets.pack, bets.rule, bets.agent[:AGENT_CHARS_MAX])
-    if named in detectors:
+    if named in detectors or agents[named[:3]] < AGENTS_MAX:
         return named
-    agents = sum(key[:3] == named[:3] for key in detectors)
-    return named if agents < AGENTS_MAX else named._replace(agent=OTHER_AGENTS)
+    return named._replace(agent=OTHER_AGENTS)
 
 
 class RuleDrift(NamedTuple):

@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kafka.structs import TopicPartition
-
 from ...schemas.records.dead_letter import DeadLetter
 from ..alerts.alert import Alert, decode
 from ..alerts.delivery import Delivery
@@ -27,7 +25,7 @@ from ..stages.alert import PROCESS, AlertsCounts, AlertStage
 from ..stages.result import StageResult
 from .alerts_state import EncodedAlertsResult, encoded, new_state, read_state, read_verdicts
 from .changed_topics import counted_marks_error
-from .client import ClientRecord, GroupClient, record_of
+from .client import ClientRecord, GroupClient, TopicPartition, record_of
 from .inputs import Inputs
 from .process import POLL_S, BatchLimits
 from .transactional import TransactionalDriver, TransactionFaults

@@ -16,9 +16,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from kafka.errors import IllegalStateError, KafkaError
-from kafka.structs import TopicPartition
-
 from ...archive.chunk import ArchiveCheckpoint, Chunk
 from ...archive.shared_writer import LiveArchive
 from ...schemas.records.dead_letter import DeadLetter, encode_dead_letter
@@ -27,8 +24,9 @@ from ..process.archive_metrics import ArchiveMetrics
 from ..process.faultpoints import ArchiveFault, fault_point
 from ..stages.archive import ArchiveStage, ChunkBuffer, ChunkLimits, JudgedRecord, chunk_of, resumed, too_many
 from .archive_records import read_judged
+from .broker_errors import IllegalStateError, KafkaError
 from .changed_topics import archived_error, archived_marks_error
-from .client import ClientRecord, GroupClient, OutgoingRecord, record_of
+from .client import ClientRecord, GroupClient, OutgoingRecord, TopicPartition, record_of
 from .inputs import Inputs, place_of
 from .process import BatchLimits, GoingOn, GroupDriver
 

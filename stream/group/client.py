@@ -1,7 +1,7 @@
 """The client through which a process of a group reads and writes: one protocol, for Kafka and for memory.
 
-Both implementations raise the errors of `kafka.errors`, and `tests/kafka/test_client_contract.py` holds them
-to the same behaviour.
+Both implementations raise the errors of `broker_errors.py`, and `tests/kafka/test_client_contract.py` holds
+them to the same behaviour.
 """
 
 from __future__ import annotations
@@ -9,11 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from kafka.errors import KafkaError
-from kafka.structs import TopicPartition
-
 from ..messages.record import Record
+from .broker_errors import KafkaError
 from .changed_topics import Loss
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
 
 
 class ClientRecord(Protocol):
@@ -109,7 +114,7 @@ class TransactionalProducer(Protocol):
 class GroupClient(Protocol):
     """A member of a consumer group that reads one topic of the group, and perhaps another one beside it.
 
-    The group divides the first topic; a process chooses the partitions of the second one with `follow`.
+    The group divides the first topic; a process chooses the partitions of the second one with `read_from`.
     Every method raises KafkaError where the broker does not answer, or refuses.
     """
 
@@ -146,18 +151,18 @@ class GroupClient(Protocol):
         """Return records of a topic, those of a partition in order; wait for the first one."""
         ...
 
-    def follow(self, partitions: Collection[TopicPartition]) -> None:
-        """Read these partitions of the second topic, and no others."""
+    def read_from(self, offsets: Mapping[TopicPartition, int]) -> bool:
+        """Read these partitions of both topics from these offsets on, and no others.
 
-    def seek(self, partition: TopicPartition, offset: int) -> bool:
-        """Go on reading at an offset; return False where the partition was revoked just now."""
+        Returns False where the group has revoked one of its own just now; then nothing is changed.
+        """
         ...
 
     def pause(self, partition: TopicPartition, *, is_paused: bool) -> None:
         """Stop reading a partition, or go on with it."""
 
     def partitions(self, topic: str) -> int:
-        """Return the number of partitions of a topic that is read.
+        """Return the number of partitions of a topic.
 
         Raises UnknownTopicOrPartitionError where it is deleted.
         """
@@ -204,7 +209,7 @@ class GroupClient(Protocol):
         ...
 
     def is_recreated(self, topic: str) -> bool:
-        """Return whether the client has learned that the name has another topic now; asks no broker."""
+        """Return whether the client can see that records come from another topic of that name by now."""
         ...
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from kafka.structs import TopicPartition
-
 from ..error import StreamError
 from ..process.kafka_metrics import KafkaMetrics
 from .changed_topics import Loss, read_error
-from .client import ClientRecord, GroupClient
+from .client import ClientRecord, GroupClient, TopicPartition
 
 CHECK_S = 5.0
 """Seconds between two checks of the topics that a process reads."""

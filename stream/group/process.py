@@ -13,12 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from kafka.errors import CommitFailedError, KafkaError, UnsupportedCodecError
-from kafka.structs import TopicPartition
-
 from ..error import StreamError
-from .client import ClientRecord, GroupClient
-from .fencing import FENCED
+from .broker_errors import FENCED, CommitFailedError, KafkaError
+from .client import ClientRecord, GroupClient, TopicPartition
 from .inputs import Inputs
 
 RETRY_S = 1.0
@@ -242,8 +239,7 @@ class GroupProcess:
         offsets = self._policy.resume(owned, going_on)
         if offsets is None or assignment.count != count:
             return
-        self._client.follow([place for place in offsets if place.topic != self._client.topic])
-        if not all(self._client.seek(place, offset) for place, offset in offsets.items()):
+        if not self._client.read_from(offsets):
             return
         self._inputs.next = {
             place: offset for place, offset in offsets.items() if place.topic in self._driver.topics
@@ -273,10 +269,6 @@ class GroupProcess:
         self._settled = None
         if refused := self._refused(error, self._client.group, self._runtime.timeout_s):
             raise refused from error
-        if isinstance(error, UnsupportedCodecError):
-            what = f"the records of {self._driver.topics[-1]} need a compression that is not installed"
-            hint = "let the collector compress with zstd or gzip, or install python-snappy or lz4"
-            raise StreamError("TRL734", what, hint) from error
         if isinstance(error, CommitFailedError):
             self._runtime.report("the group gave the partitions of this process to others; joining again")
             return True

@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kafka.structs import TopicPartition
-
 from ...schemas.chat.find import InputFlaw
 from ...schemas.time import NS
 from ..ingest.limits import ReceiverLimits
@@ -22,7 +20,7 @@ from ..process.rekey_metrics import RekeyMetrics
 from ..process.unread import UnreadNotice
 from ..stages.rekey import SIGNALS, RekeyCounts
 from .changed_topics import changed_counts, unequal_counts
-from .client import ClientRecord, GroupClient
+from .client import ClientRecord, GroupClient, TopicPartition
 from .inputs import Inputs, place_of
 from .process import BatchLimits
 from .rekey_sources import EncodedRekeyResult, RekeySources, refused, requests_of

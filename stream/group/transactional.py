@@ -14,9 +14,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
 
-from kafka.errors import KafkaError
-from kafka.structs import TopicPartition
-
 from ...schemas.attempt import Broken, attempt
 from ..error import PROCESS_ERRORS
 from ..messages.record import Output
@@ -25,7 +22,8 @@ from ..process.faultpoints import fault_point
 from ..process.kafka_metrics import KafkaMetrics, TransactionOutcome
 from ..process.shared_metrics import ProgressMetrics
 from ..stages.result import StageResult
-from .client import ClientRecord, GroupClient, OutgoingRecord
+from .broker_errors import KafkaError
+from .client import ClientRecord, GroupClient, OutgoingRecord, TopicPartition
 from .inputs import Inputs, place_of
 from .process import GoingOn, GroupDriver
 

@@ -17,8 +17,8 @@ from ..group.transactional import TransactionalPolicy
 from ..messages.codec import DAMAGED_CODE
 from ..messages.topics import Topic
 from ..stages.alert import PROCESS
-from .assignment import group_refusal
 from .client import KafkaClient
+from .librdkafka.errors import group_refusal
 from .preflight import StartWait, ask_when_reachable
 from .settings import KafkaSettings
 from .topic_checks import require

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ...archive.shared_writer import LiveArchive
 from ..group.archive import ArchiveRuntime, ManifestPolicy
@@ -12,8 +11,9 @@ from ..group.process import GroupProcess
 from ..messages.codec import DAMAGED_CODE
 from ..messages.topics import Topic
 from ..stages.archive import ChunkLimits
-from .assignment import group_refusal
 from .client import KafkaClient
+from .librdkafka.admin import Admin
+from .librdkafka.errors import group_refusal
 from .preflight import StartWait, ask_when_reachable
 from .settings import KafkaSettings
 from .topic_checks import require
@@ -54,9 +54,9 @@ def source_of(kafka: KafkaSettings, wait: StartWait) -> tuple[str, str] | None:
     """
     topic = kafka.topic(Topic.JUDGED)
 
-    def ask(admin: Any) -> str:
+    def ask(admin: Admin) -> str:
         require(look(admin, kafka), kafka, Topic.JUDGED, Topic.DEAD_LETTER)
-        return str(admin.describe_cluster()["cluster_id"])
+        return admin.cluster_id()
 
     cluster = ask_when_reachable(kafka, PROCESS, wait, ask)
     return None if cluster is None else (f"kafka-{topic}", f"{cluster}/{topic}")

@@ -1,6 +1,6 @@
-"""The client of a group over Kafka: kafka-python's consumers, producers and admin client behind one protocol.
+"""The client of a group over Kafka: librdkafka's consumers, producers and admin client behind one protocol.
 
-Two consumers read: one is a member of the group; the other is in no group, and has the partitions of the
+Two consumers read: one is a member of the group; the other joins no group, and has the partitions of the
 second topic assigned. So one process has both topics of a partition, whatever topics other members read.
 """
 
@@ -8,28 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from typing import Any
 
-from kafka import KafkaConsumer, KafkaProducer
-from kafka.errors import KafkaError, UnknownTopicOrPartitionError
-from kafka.structs import OffsetAndMetadata, TopicPartition
-
+from ..group.broker_errors import IllegalStateError, KafkaConnectionError, KafkaError, KafkaTimeoutError
 from ..group.changed_topics import Loss
-from ..group.client import Assignment, ClientRecord, OutgoingRecord
-from .assignment import join
-from .compacted import read_compacted
+from ..group.client import Assignment, ClientRecord, OutgoingRecord, TopicPartition
+from .librdkafka.admin import EARLIEST, LATEST, Which, since
+from .librdkafka.reader import TopicReader, read_compacted
+from .librdkafka.sender import RecordSender
 from .preflight import LISTEN_S, require_listener
-from .settings import KafkaSettings, consuming, producing
+from .properties import consuming, joining, producing
+from .settings import KafkaSettings
 from .topic_identity import TopicIdentities
 from .transactions import Transactions
 
-FETCH_BYTES = 4 << 20
-"""Bytes that are fetched of a partition at a time; a larger record is fetched alone."""
-ASK_MS = 2_000
-"""Milliseconds that the broker may take to answer a request."""
-SEND_S = 5.0
-"""Seconds that the broker may take to acknowledge a record outside a transaction."""
-CLOSE_MS = 5_000
+ASK_S = 2.0
+"""Seconds that the broker may take to answer a request."""
+SEND_MS = 5_000
+"""Milliseconds that the broker may take to acknowledge a record outside a transaction."""
 
 
 class KafkaClient:
@@ -54,19 +49,19 @@ class KafkaClient:
         self._settings, self._process, self._timeout_s = settings, process, timeout_s
         self._beside_topic, self._is_transactional = beside, instance is not None
         self._checks = TopicIdentities(settings, process)
-        self._consumer: Any = None
-        self._beside: Any = None
-        self._producer: Any = None
+        self._polled: set[str] = set()
+        self._member: TopicReader | None = None
+        self._beside: TopicReader | None = None
+        self._sender: RecordSender | None = None
 
     def open(self) -> None:
         """Join the group, and abort the transaction that an earlier run left open."""
-        sizes = {"max_partition_fetch_bytes": FETCH_BYTES, "fetch_max_bytes": 2 * FETCH_BYTES}
-        if self._consumer is None:
-            self._consumer = join(
-                self._settings, self._process, self.topic, self._timeout_s, self.assignment, **sizes
-            )
+        if self._member is None:
+            require_listener(self._settings, LISTEN_S)
+            properties = joining(self._settings, self._process, self._timeout_s)
+            self._member = TopicReader(properties, self.topic, self.assignment, self._is_away)
         if self._beside_topic is not None and self._beside is None:
-            self._beside = consumer_in_no_group(self._settings, self._process, **sizes)
+            self._beside = TopicReader(consuming(self._settings, self._process), self._beside_topic)
         if self._is_transactional and not self.transactions.is_open:
             self.transactions.open()
 
@@ -74,111 +69,79 @@ class KafkaClient:
         """Leave the group, and drop what was not committed."""
         self.transactions.discard()
         self._checks.close()
-        if self._producer is not None:
-            with suppress(KafkaError):
-                self._producer.close(timeout=CLOSE_MS / 1000)
-        for consumer in (self._beside, self._consumer):
-            if consumer is not None:
+        for closing in (self._sender, self._beside, self._member):
+            if closing is not None:
                 with suppress(KafkaError):
-                    consumer.close(autocommit=False, timeout_ms=CLOSE_MS)
+                    closing.close()
 
-    def member(self) -> Any:
+    def member(self) -> bytes | None:
         """Return the membership for `Transactions.offsets`; None without one."""
-        member = self._consumer.group_metadata()
-        return member if member.generation_id >= 0 else None
+        return None if self._member is None else self._member.member
 
     def poll(self, topic: str, wait_s: float, records_max: int) -> list[ClientRecord]:
-        """Return records of a topic.
+        """Return records of a topic, those of a partition in order; wait for the first one."""
+        records = self._of(topic).poll(wait_s, records_max)
+        if records:
+            self._polled.add(topic)
+        return list(records)
 
-        kafka-python (3.0) keeps what it fetched of a paused partition, and takes it up again only where it
-        has polled no other partition since: the buffer that it polled last stays in the place that must be
-        free, though it is empty. Then it neither polls nor fetches the resumed partition any more.
-        """
-        consumer = self._of(topic)
-        if consumer is self._beside and not consumer.assignment():
-            return []
-        fetcher = consumer._fetcher
-        if not fetcher._next_partition_records:
-            fetcher._next_partition_records = None
-        polled = consumer.poll(round(wait_s * 1000), max_records=records_max)
-        return [record for records in polled.values() for record in records]
-
-    def follow(self, partitions: Collection[TopicPartition]) -> None:
-        """Read these partitions of the second topic, and no others."""
-        if self._beside is not None:
-            self._beside.assign(list(partitions))
-
-    def seek(self, partition: TopicPartition, offset: int) -> bool:
-        """Go on reading at an offset; return False where the partition was revoked just now."""
-        try:
-            self._of(partition.topic).seek(partition, offset)
-        except ValueError:
+    def read_from(self, offsets: Mapping[TopicPartition, int]) -> bool:
+        """Read these partitions from these offsets on, and no others."""
+        by_topic: dict[str, dict[int, int]] = {}
+        for place, offset in offsets.items():
+            by_topic.setdefault(place.topic, {})[place.partition] = offset
+        if not by_topic.get(self.topic, {}).keys() <= self.assignment.owned:
             return False
+        for reader in (self._member, self._beside):
+            if reader is not None:
+                reader.read_from(by_topic.get(reader.topic, {}))
         return True
 
     def pause(self, partition: TopicPartition, *, is_paused: bool) -> None:
         """Stop reading a partition, or go on with it."""
-        consumer = self._of(partition.topic)
-        if (partition in consumer.paused()) != is_paused:
-            (consumer.pause if is_paused else consumer.resume)(partition)
+        self._of(partition.topic).pause(partition.partition, is_paused=is_paused)
 
     def partitions(self, topic: str) -> int:
-        """Return the number of partitions of a topic that is read."""
-        found = self._of(topic).partitions_for_topic(topic)
-        if not found:
-            raise UnknownTopicOrPartitionError(topic)
-        return len(found)
+        """Return the number of partitions of a topic."""
+        return self._checks.ask(lambda admin: admin.partitions(topic))
 
     def position(self, partition: TopicPartition) -> int:
         """Return the offset behind the last record that was polled, or that was skipped as uncommitted."""
-        found: int | None = self._of(partition.topic).position(partition, timeout_ms=ASK_MS)
-        return found or 0
+        return self._of(partition.topic).position(partition.partition)
 
     def committed(self, partition: TopicPartition) -> int | None:
         """Return the group's offset, None without one."""
-        found: int | None = self._consumer.committed(partition, timeout_ms=ASK_MS)
-        return found
+        return self._of(self.topic).committed(partition, ASK_S)
 
     def first(self, partition: TopicPartition) -> int:
         """Return the offset of the first record that the broker has not deleted."""
-        return self._of(partition.topic).beginning_offsets([partition], timeout_ms=ASK_MS)[partition]
+        return self._offset(partition, EARLIEST)
 
     def first_since(self, partition: TopicPartition, time_ms: int) -> int:
         """Return the offset of the first record that is not older; the end without one."""
-        consumer = self._of(partition.topic)
-        found = consumer.offsets_for_times({partition: time_ms}).get(partition)
-        return self._ends(consumer, [partition])[partition] if found is None else found.offset
+        found = self._offset(partition, since(time_ms))
+        return self._offset(partition, LATEST) if found < 0 else found
+
+    def _offset(self, partition: TopicPartition, which: Which) -> int:
+        return self._checks.ask(lambda admin: admin.offsets([partition], which))[partition]
 
     def unread(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the number of unread records of each partition; this asks the broker."""
-        by_topic: dict[str, list[TopicPartition]] = {}
-        for partition in partitions:
-            by_topic.setdefault(partition.topic, []).append(partition)
-        found: dict[TopicPartition, int] = {}
-        for topic, numbers in by_topic.items():
-            consumer = self._of(topic)
-            ends = self._ends(consumer, numbers)
-            for partition in numbers:
-                # The records of an open transaction lie between the two.
-                end = max(ends[partition], consumer.highwater(partition) or 0)
-                found[partition] = max(0, end - self.position(partition))
-        return found
-
-    def _ends(self, consumer: Any, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-        return consumer.end_offsets(partitions, timeout_ms=ASK_MS)
+        ends = self._checks.ask(lambda admin: admin.offsets(partitions, LATEST))
+        return {place: max(0, end - self.position(place)) for place, end in ends.items()}
 
     def high_water(self, partition: TopicPartition) -> int | None:
         """Return where a partition ended at the last poll, None before the first one; asks no broker."""
-        found: int | None = self._of(partition.topic).highwater(partition)
-        return found
+        return self._of(partition.topic).high_water(partition.partition)
 
     def read_compacted(
         self, topic: str, partitions: Collection[int], going_on: Callable[[], bool]
     ) -> dict[int, dict[str, bytes]] | None:
         """Return the latest value of each key of each partition; None where `going_on` turns false."""
-        reader = consumer_in_no_group(self._settings, self._process, fetch_max_wait_ms=ASK_MS // 20)
+        require_listener(self._settings, LISTEN_S)
+        reader = TopicReader(consuming(self._settings, self._process), topic)
         try:
-            return read_compacted(reader, topic, partitions, going_on)
+            return read_compacted(reader, partitions, going_on)
         finally:
             reader.close()
 
@@ -187,30 +150,41 @@ class KafkaClient:
         return self._checks.find_loss(topic, read)
 
     def is_recreated(self, topic: str) -> bool:
-        """Return whether a consumer has learned that the name has another topic now."""
-        return self._checks.is_recreated(topic, self._of(topic))
+        """Return whether records of a topic came since the last call, and the name has another topic now.
+
+        librdkafka goes on in the other topic without a word.
+        """
+        if topic not in self._polled:
+            return False
+        self._polled.remove(topic)
+        return self._checks.is_recreated(topic)
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Commit offsets of the group outside any transaction."""
-        committed = {place: OffsetAndMetadata(offset, "", -1) for place, offset in offsets.items()}
-        self._consumer.commit(committed, timeout_ms=ASK_MS)
+        # librdkafka waits for a coordinator as long as a member may be silent.
+        require_listener(self._settings, LISTEN_S)
+        self._of(self.topic).commit(offsets)
 
     def produce(self, record: OutgoingRecord) -> None:
         """Send a record outside any transaction, and return once the broker has it."""
-        if self._producer is None:
-            self._producer = KafkaProducer(**producing(self._settings, self._process))
-        sent = self._producer.send(
-            record.topic, value=record.value, key=record.key, partition=record.partition
-        )
-        sent.get(timeout=SEND_S)
+        if self._sender is None:
+            properties = producing(self._settings, self._process)
+            self._sender = RecordSender({**properties, "message.timeout.ms": SEND_MS})
+        self._sender.send([record])
 
-    def _of(self, topic: str) -> Any:
-        """Return the consumer that reads a topic."""
-        return self._consumer if topic == self.topic or self._beside is None else self._beside
+    def _is_away(self) -> bool:
+        """Return whether no broker answers."""
+        try:
+            self.partitions(self.topic)
+        except (KafkaConnectionError, KafkaTimeoutError):
+            return True
+        except KafkaError:
+            return False
+        return False
 
-
-def consumer_in_no_group(settings: KafkaSettings, process: str, **limits: Any) -> Any:
-    """Return a consumer of committed records to which partitions are assigned."""
-    require_listener(settings, LISTEN_S)
-    options: dict[str, Any] = {**consuming(settings, process), "group_id": None, **limits}
-    return KafkaConsumer(**options)
+    def _of(self, topic: str) -> TopicReader:
+        """Return the reader of a topic."""
+        reader = self._member if topic == self.topic or self._beside is None else self._beside
+        if reader is None:
+            raise IllegalStateError("the client is not open")
+        return reader

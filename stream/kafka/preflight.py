@@ -8,13 +8,14 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from kafka.errors import KafkaConnectionError, KafkaError
-
 from ..error import StreamError
+from ..group.broker_errors import KafkaConnectionError, KafkaError
+from . import properties
+from .librdkafka.admin import Admin
 from .settings import KafkaSettings, connecting
 
 REASON_LENGTH_MAX = 200
@@ -23,8 +24,6 @@ LISTEN_S = 2.0
 BOOTSTRAP_S = 10.0
 RETRY_S = 1.0
 """The seconds that a process waits before it asks again whether there is a broker."""
-CLOSE_S = 5.0
-"""The seconds that a dropped producer may take to end its thread."""
 _AWAY = ("NoBrokersAvailable", "NodeNotReadyError", "KafkaTimeoutError", "RequestTimedOutError")
 """The errors of both clients that only mean that no broker has answered yet."""
 
@@ -38,8 +37,7 @@ class BrokerAwayError(StreamError):
 def check_listening(settings: KafkaSettings, within_s: float) -> None:
     """Raise StreamError (TRL723) if no broker listens at any of the addresses.
 
-    Call it before kafka-python's clients are made: without a broker they look for one for long, raise,
-    and leave a thread behind that goes on looking. Each address is waited for no longer than `within_s`.
+    Clients look for a broker for long. Each address is waited for no longer than `within_s`.
     """
     refused: list[str] = []
     for server in settings.bootstrap_servers:
@@ -57,8 +55,8 @@ def check_listening(settings: KafkaSettings, within_s: float) -> None:
 def authenticate(settings: KafkaSettings, process: str, within_s: float) -> None:
     """Raise StreamError (TRL723) with the reason if TLS or SASL fail at all of the addresses.
 
-    aiokafka is asked, which receives a broker's error before the connection closes. kafka-python (3.0) drops
-    it when both come at once, and goes on asking until its time is up.
+    aiokafka is asked, which raises a broker's error. librdkafka takes it for one that may pass, and goes on
+    asking until its time is up.
     """
     if settings.security_protocol == "PLAINTEXT":
         return
@@ -110,30 +108,13 @@ def refusal(
     return kind("TRL723", f"{what} ({why})" if why else what, hint)
 
 
-class _Reasons(logging.Handler):
-    """A handler that stores why kafka-python lost its last connection, which its exceptions do not state."""
-
-    last = ""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep the reason if it is more than the fact that it happened."""
-        reason = record.getMessage().partition("Connection lost: ")[2].partition("\n")[0]
-        if reason and not reason.endswith("socket disconnected") and "Timeout" not in reason:
-            self.last = reason[:REASON_LENGTH_MAX]
-
-
 @contextmanager
 def asking(settings: KafkaSettings) -> Generator[None]:
-    """Turn an error of kafka-python while the block runs into StreamError (TRL723).
-
-    The error has the reason of a lost connection, too. kafka-python's logs meanwhile go nowhere else.
-    """
-    reasons = _Reasons(logging.ERROR)
-    with _logging_to(reasons, "kafka"):
-        try:
-            yield
-        except KafkaError as error:
-            raise refusal(error, settings, reasons.last) from error
+    """Turn an error of a client while the block runs into StreamError (TRL723)."""
+    try:
+        yield
+    except KafkaError as error:
+        raise refusal(error, settings) from error
 
 
 @contextmanager
@@ -149,32 +130,17 @@ def _logging_to(handler: logging.Handler, name: str) -> Generator[None]:
         logger.propagate = propagate
 
 
-def drop_producer(producer: Any) -> None:
-    """Close kafka-python's producer; records that it has not sent are then never sent."""
-    # `close` alone would first wait for what cannot be sent any more, and then raise and close nothing.
-    producer._sender.force_close()
-    with suppress(KafkaError):
-        producer.close(timeout=CLOSE_S)
-
-
 @contextmanager
-def administering(settings: KafkaSettings, process: str = "topics") -> Generator[Any]:
-    """Yield kafka-python's admin client, and close it at the end.
+def administering(settings: KafkaSettings, process: str = "topics") -> Generator[Admin]:
+    """Yield an admin client.
 
     Raises StreamError: TRL721 and TRL722 of the settings, TRL723 where no broker answers, or one refuses.
     """
-    from kafka import KafkaAdminClient
-
-    arguments: dict[str, Any] = {"bootstrap_timeout_ms": int(BOOTSTRAP_S * 1000)}
-    arguments |= connecting(settings, process)
+    admin = Admin(properties.connecting(settings, process), BOOTSTRAP_S)
     check_listening(settings, BOOTSTRAP_S)
     authenticate(settings, process, BOOTSTRAP_S)
     with asking(settings):
-        admin: Any = KafkaAdminClient(**arguments)
-        try:
-            yield admin
-        finally:
-            admin.close()
+        yield admin
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +154,7 @@ class StartWait:
 
 
 def ask_when_reachable(
-    settings: KafkaSettings, process: str, wait: StartWait, ask: Callable[[Any], Reply]
+    settings: KafkaSettings, process: str, wait: StartWait, ask: Callable[[Admin], Reply]
 ) -> Reply | None:
     """Return what `ask` returns of the admin client, once a broker answers; None where the process is to end.
 

@@ -17,8 +17,8 @@ from ..group.rekey_state import TopicCounts
 from ..group.transactional import TransactionalPolicy
 from ..messages.topics import Topic
 from ..stages.rekey import RekeyStage
-from .assignment import group_refusal
 from .client import KafkaClient
+from .librdkafka.errors import group_refusal
 from .preflight import StartWait, ask_when_reachable
 from .settings import KafkaSettings
 from .topic_checks import require

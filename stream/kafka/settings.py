@@ -1,7 +1,7 @@
 """The settings of Kafka, `[kafka]` of `tracline.toml`: addresses, and names of topics, groups and clients.
 
-The command line loads them; this module checks them, and turns them into the arguments of the two
-clients: kafka-python, and aiokafka under Faust.
+The command line loads them; this module checks them, and turns them into the arguments of aiokafka and of
+Faust. `properties.py` has those of librdkafka.
 """
 
 from __future__ import annotations
@@ -25,16 +25,6 @@ Mechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 REQUEST_ROOM_BYTES = 131_072
 """The bytes of a request, and of a record, beside the value: keys, headers, one event too many."""
-RECONNECT_MS_MAX = 2_000
-"""The most milliseconds that a client waits before it looks again whether a broker is back."""
-REQUEST_MS = 10_000
-"""The milliseconds that a producer waits for an answer before it asks again."""
-DELIVERY_MS = 12_000
-"""The milliseconds that a producer tries to send a record.
-
-After a broker's restart kafka-python (3.0) may find no request to send a record with, until this is over; its
-default are two minutes, in which a process neither works nor lets others take its partitions over.
-"""
 
 
 @dataclass(frozen=True)
@@ -166,7 +156,7 @@ def _load_identity(settings: KafkaSettings, certificate: str, context: ssl.SSLCo
         _usable("ssl_key_file", settings.ssl_key_file)
     password = ""
     if settings.ssl_key_password_file is not None:
-        password = _secret("ssl_key_password_file", settings.ssl_key_password_file)
+        password = secret("ssl_key_password_file", settings.ssl_key_password_file)
     try:
         # Without a password OpenSSL would ask the terminal for one.
         context.load_cert_chain(certificate, settings.ssl_key_file, lambda: password)
@@ -179,11 +169,11 @@ def password(settings: KafkaSettings) -> str | None:
     """Return the SASL password. Raises StreamError (TRL722) if its file cannot be read."""
     if settings.sasl_password_file is None:
         return settings.sasl_password
-    return _secret("sasl_password_file", settings.sasl_password_file)
+    return secret("sasl_password_file", settings.sasl_password_file)
 
 
 def connecting(settings: KafkaSettings, process: str) -> dict[str, Any]:
-    """Return the arguments with which every client of kafka-python and aiokafka reaches the brokers.
+    """Return the arguments with which a client of aiokafka reaches the brokers.
 
     Raises StreamError (TRL721, TRL722).
     """
@@ -200,39 +190,6 @@ def connecting(settings: KafkaSettings, process: str) -> dict[str, Any]:
         arguments["sasl_plain_username"] = settings.sasl_username
         arguments["sasl_plain_password"] = password(settings)
     return arguments
-
-
-def producing(settings: KafkaSettings, process: str) -> dict[str, Any]:
-    """Return the arguments of a KafkaProducer of kafka-python that loses nothing; errors as `connecting`."""
-    return {
-        **connecting(settings, process),
-        "acks": "all",
-        "enable_idempotence": True,
-        "compression_type": compression(settings),
-        "max_request_size": settings.request_bytes_max,
-        "allow_auto_create_topics": False,
-        "reconnect_backoff_max_ms": RECONNECT_MS_MAX,
-        "request_timeout_ms": REQUEST_MS,
-        "delivery_timeout_ms": DELIVERY_MS,
-        "metrics_enabled": False,
-    }
-
-
-def consuming(settings: KafkaSettings, process: str) -> dict[str, Any]:
-    """Return the arguments of a KafkaConsumer of kafka-python in the process's group; errors as `connecting`.
-
-    It reads what is committed, from the beginning where the group has no offset, and commits nothing itself.
-    """
-    return {
-        **connecting(settings, process),
-        "group_id": settings.group(process),
-        "isolation_level": "read_committed",
-        "auto_offset_reset": "earliest",
-        "enable_auto_commit": False,
-        "allow_auto_create_topics": False,
-        "reconnect_backoff_max_ms": RECONNECT_MS_MAX,
-        "metrics_enabled": False,
-    }
 
 
 def faust_broker(settings: KafkaSettings) -> dict[str, Any]:
@@ -275,7 +232,7 @@ def _usable(setting: str, path: str) -> None:
         raise _unusable(setting, path, f"cannot be read: {(error.strerror or '').lower()}") from None
 
 
-def _secret(setting: str, path: str) -> str:
+def secret(setting: str, path: str) -> str:
     """Return the text of a password file, without its last line break."""
     _usable(setting, path)
     try:

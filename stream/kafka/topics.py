@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from ..messages.topics import Topic
+from .librdkafka.admin import Admin
 from .settings import KafkaSettings
 
 DAY_MS = 86_400_000
@@ -91,21 +91,14 @@ def config_of(spec: TopicSpec, settings: KafkaSettings, replicas: int) -> dict[s
     }
 
 
-def look(admin: Any, settings: KafkaSettings) -> dict[Topic, FoundTopic]:
+def look(admin: Admin, settings: KafkaSettings) -> dict[Topic, FoundTopic]:
     """Return the topics that exist, as they are."""
-    from kafka.admin import ConfigResource, ConfigResourceType
-
     names = {settings.topic(spec.topic): spec.topic for spec in SPECS}
-    there = {topic["name"]: topic for topic in admin.describe_topics() if topic["name"] in names}
-    if not there:
-        return {}
-    asked = [ConfigResource(ConfigResourceType.TOPIC, name) for name in there]
-    configs = admin.describe_configs(asked, config_filter="all")["topic"]
+    there = {name: layout for name, layout in admin.topics().items() if name in names}
+    configs = admin.configs(there) if there else {}
     return {
-        names[name]: FoundTopic(
-            partitions=len(topic["partitions"]),
-            replicas=min(len(partition["replica_nodes"]) for partition in topic["partitions"]),
-            config={key: entry["value"] for key, entry in configs[name].items()},
-        )
-        for name, topic in there.items()
+        names[name]: FoundTopic(layout.partitions, layout.replicas, configs[name])
+        for name, layout in there.items()
+        # It may be deleted meanwhile.
+        if name in configs
     }

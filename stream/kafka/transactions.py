@@ -1,33 +1,34 @@
 """A transactional producer: what is sent together is seen together, with the offsets that it was made of.
 
 After a KafkaError nothing of the transaction may be relied on: `discard`, and `open` again, which aborts
-it. Nothing else is done with a producer that has failed, since kafka-python (3.0) sends the offsets of a
-failed transaction again with the next one, where they may belong to another process by then.
+it. Nothing else is done with a producer that has failed, so that there is one way on.
 """
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
-from kafka import KafkaProducer
-from kafka.errors import KafkaError
-from kafka.structs import OffsetAndMetadata, TopicPartition
+from confluent_kafka import KafkaException
+from confluent_kafka import TopicPartition as Place
 
-from ..group.client import OutgoingRecord
-from ..group.fencing import FENCED, fenced_error
-from .preflight import LISTEN_S, drop_producer, require_listener
-from .settings import KafkaSettings, producing
+from ..group.broker_errors import FENCED, IllegalStateError, KafkaError, KafkaTimeoutError, fenced_error
+from ..group.client import OutgoingRecord, TopicPartition
+from .librdkafka.admin import partitions_of
+from .librdkafka.errors import raising
+from .librdkafka.sender import LATE_S, RecordSender
+from .preflight import LISTEN_S, require_listener
+from .properties import transacting
+from .settings import KafkaSettings
 
-BATCH_BYTES = 262_144
-"""The bytes that are sent to a partition at a time, before compression; larger records go alone."""
-LINGER_MS = 100
-"""`produce` sends what it has in the end, so waiting only makes fuller batches."""
-RETRY_MS = 20
-"""The milliseconds before the broker is asked again, as when it still writes the last transaction's end."""
-BLOCK_MS = 10_000
-"""The milliseconds that the broker may take to send metadata, and to end a predecessor's transaction."""
+BLOCK_S = 10.0
+"""The seconds that the broker may take to send metadata, and to end a predecessor's transaction."""
+OFFSETS_S = 5.0
+"""The seconds that the group's coordinator may take to accept the offsets of a transaction."""
 
 
 class Transactions:
@@ -43,67 +44,64 @@ class Transactions:
         self._settings = settings
         self._instance, self._timeout_s = instance, timeout_s
         self._began = 0.0
-        self._config: dict[str, Any] = {
-            **producing(settings, process),
-            "transactional_id": f"{settings.group(process)}-{instance}",
-            "transaction_timeout_ms": round(timeout_s * 1000),
-            "batch_size": BATCH_BYTES,
-            "linger_ms": LINGER_MS,
-            "retry_backoff_ms": RETRY_MS,
-            "max_block_ms": BLOCK_MS,
-            "bootstrap_timeout_ms": BLOCK_MS,
-        }
-        self._producer: Any = None
+        self._properties = transacting(settings, process, instance, timeout_s)
+        self._sender: RecordSender | None = None
 
     @property
     def is_open(self) -> bool:
         """Return whether there may be transactions."""
-        return self._producer is not None
+        return self._sender is not None
+
+    @property
+    def _producer(self) -> Any:
+        if self._sender is None:
+            raise IllegalStateError("the producer is not open")
+        return self._sender.producer
 
     def open(self) -> None:
         """Connect, and abort a transaction that is open. Raises KafkaError if the broker does not answer."""
         self.discard()
         require_listener(self._settings, LISTEN_S)
-        self._producer = KafkaProducer(**self._config)
+        self._sender = RecordSender(self._properties)
         try:
-            self._producer.init_transactions()
+            with raising():
+                self._producer.init_transactions(BLOCK_S)
         except KafkaError:
             self.discard()
             raise
 
     def partitions(self, topic: str) -> int:
-        """Return the number of the topic's partitions, as far as the producer knows."""
-        return len(self._producer.partitions_for(topic))
+        """Return the number of the topic's partitions."""
+        return partitions_of(self._producer, topic, BLOCK_S)
 
     def begin(self) -> None:
         """Begin a transaction."""
         self._began = time.monotonic()
-        self._producer.begin_transaction()
+        with raising():
+            self._producer.begin_transaction()
 
     def produce(self, records: Iterable[OutgoingRecord]) -> None:
         """Send records, and return once the brokers have all of them."""
-        futures = [
-            self._producer.send(topic, value=value, key=key, partition=partition)
-            for topic, partition, key, value in records
-        ]
-        # A commit would not report a batch that failed while it waited for it.
-        self._producer.flush()
-        for future in futures:
-            if not future.succeeded():
-                raise future.exception or KafkaError("a record was not acknowledged")
+        if self._sender is None:
+            raise IllegalStateError("the producer is not open")
+        self._sender.send(records)
 
     def offsets(self, offsets: Mapping[TopicPartition, int], member: Any) -> None:
-        """Set where to go on reading; `member` is the consumer's `group_metadata` when it read.
+        """Set where to go on reading; `member` is the client's membership when it read.
 
         Raises CommitFailedError if others have taken its partitions over since.
         """
-        self._producer.send_offsets_to_transaction(
-            {partition: OffsetAndMetadata(offset, "", -1) for partition, offset in offsets.items()}, member
-        )
+        places = [Place(*place, offset) for place, offset in offsets.items()]
+        producer = self._producer
+        with raising():
+            # librdkafka (2.16, its issues 5456 and 5511) may wait forever once the group's coordinator was
+            # away. The thread is left behind then, with a producer that the next one of its name fences.
+            _within(OFFSETS_S, lambda: producer.send_offsets_to_transaction(places, member, OFFSETS_S))
 
     def commit(self) -> None:
         """Make the transaction visible."""
-        self._producer.commit_transaction()
+        with raising():
+            self._producer.commit_transaction(BLOCK_S)
 
     def abandon(self, error: KafkaError) -> KafkaError:
         """Drop a transaction that failed, and return why it did.
@@ -111,9 +109,6 @@ class Transactions:
         Raises StreamError (TRL733) if another process of this instance has ended it.
         """
         age_s = time.monotonic() - self._began
-        if type(error) is KafkaError:
-            # A producer's answers after its first error mean only that there was one.
-            error = self._producer._transaction_manager.last_error or error
         self.discard()
         if isinstance(error, FENCED) and age_s < self._timeout_s:
             # The broker ends a transaction by itself only when it takes longer than that.
@@ -122,7 +117,25 @@ class Transactions:
 
     def discard(self) -> None:
         """Drop the producer; records that it has not sent are never sent."""
-        if self._producer is None:
+        sender, self._sender = self._sender, None
+        if sender is None:
             return
-        producer, self._producer = self._producer, None
-        drop_producer(producer)
+        with suppress(KafkaError):
+            sender.close()
+
+
+def _within(within_s: float, call: Callable[[], None]) -> None:
+    """Call in a thread, and raise KafkaTimeoutError where the call takes longer."""
+    outcome: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(call())
+        except (KafkaException, SystemError) as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, name="offsets", daemon=True).start()
+    try:
+        outcome.result(within_s + LATE_S)
+    except TimeoutError:
+        raise KafkaTimeoutError("the group's coordinator does not answer") from None

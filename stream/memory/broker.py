@@ -20,14 +20,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from kafka.errors import (
+from ..group.broker_errors import (
     CommitFailedError,
     MessageSizeTooLargeError,
     ProducerFencedError,
     TopicAlreadyExistsError,
     UnknownTopicOrPartitionError,
 )
-from kafka.structs import TopicPartition
+from ..group.client import TopicPartition
 
 RECORDS_MAX = 1 << 30
 Request = Callable[[str, str], None]

@@ -1,6 +1,6 @@
 """The client of a group over the broker in memory: polls return at once, and nothing happens between calls.
 
-A rebalance reaches a client with its next poll, as it reaches kafka-python's consumer. Until then it has its
+A rebalance reaches a client with its next poll, as it reaches librdkafka's consumer. Until then it has its
 partitions and an earlier generation, and the broker rejects what it commits.
 """
 
@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-from kafka.errors import IllegalStateError, KafkaError, KafkaTimeoutError, UnknownTopicOrPartitionError
-from kafka.structs import TopicPartition
-
+from ..group.broker_errors import (
+    FENCED,
+    IllegalStateError,
+    KafkaError,
+    KafkaTimeoutError,
+    UnknownTopicOrPartitionError,
+    fenced_error,
+)
 from ..group.changed_topics import Loss, loss_of
-from ..group.client import Assignment, ClientRecord, OutgoingRecord
-from ..group.fencing import FENCED, fenced_error
+from ..group.client import Assignment, ClientRecord, OutgoingRecord, TopicPartition
 from ..group.state import Latest
 from .broker import MemoryBroker, MemoryTransaction
 
@@ -184,18 +188,13 @@ class MemoryClient:
             committed = self._broker.committed(self.group, place)
             self._positions[place] = self._broker.first(place) if committed is None else committed
 
-    def follow(self, partitions: Collection[TopicPartition]) -> None:
-        """Read these partitions of the second topic, and no others."""
-        for place in [place for place in self._positions if place.topic == self._beside]:
-            del self._positions[place]
-        for place in partitions:
-            self._positions[place] = self._broker.first(place)
-
-    def seek(self, partition: TopicPartition, offset: int) -> bool:
-        """Go on reading at an offset; return False where the partition was revoked just now."""
-        if partition not in self._positions:
+    def read_from(self, offsets: Mapping[TopicPartition, int]) -> bool:
+        """Read these partitions from these offsets on, and no others."""
+        numbers = {place.partition for place in offsets if place.topic == self.topic}
+        if not numbers <= self.assignment.owned:
             return False
-        self._positions[partition] = offset
+        self._positions = dict(offsets)
+        self._paused.clear()
         return True
 
     def pause(self, partition: TopicPartition, *, is_paused: bool) -> None:

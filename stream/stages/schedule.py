@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 import msgspec
 
 from ...archive.chunk import RuleTexts
-from ...predict.drift.detectors import RuleDrift, by_rule
+from ...predict.drift.detectors import Detectors, RuleDrift, by_rule
 from ...schemas.time import NS
 from ..messages.codec import Activation, CandidateBatch, EventsMessage, partition_of
 from ..messages.drift_state import DriftState, decode_drift, drift_chunk_keys
@@ -110,6 +110,15 @@ class Partition:
     lost: set[str] = field(default_factory=set[str])
     resumed: RulesInForce | None = None
     drift: DriftState = field(default_factory=DriftState)
+    _detectors: tuple[DriftState, Detectors] | None = field(default=None, init=False, compare=False)
+    """Those of `drift` after all its bets, once they were asked for."""
+
+    @property
+    def detectors(self) -> Detectors:
+        """Return the detectors after all bets."""
+        if self._detectors is None or self._detectors[0] is not self.drift:
+            self._detectors = self.drift, self.drift.at(self.drift.offset)
+        return self._detectors[1]
 
     def due_at(self, watermark: int, offset: int) -> Iterator[str]:
         """Yield the sessions that are due at the watermark of the message at that offset."""
@@ -192,7 +201,7 @@ class MonitorState:
     @property
     def drift(self) -> dict[tuple[str, str], RuleDrift]:
         """Return the drift of the rules that chains follow, by pack and id."""
-        return by_rule(each.drift.at(each.drift.offset) for each in self.partitions.values())
+        return by_rule(each.detectors for each in self.partitions.values())
 
     @property
     def offsets(self) -> dict[int, int]:

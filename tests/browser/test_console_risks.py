@@ -8,6 +8,7 @@ from contextlib import closing
 from importlib import resources
 from random import Random
 from typing import Literal
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -116,8 +117,8 @@ def test_the_overview_counts_the_sessions_at_risk(console: Served, watched: Watc
     assert len(counts) > 1
     expect(page.locator(".note")).to_have_count(0)
     with queries.reading(console.store) as db:
-        digest, pack, rule = db.execute(
-            "SELECT json_extract(record, '$.chain'), pack, rule FROM crossing LIMIT 1"
+        digest, pack, rule, session_id = db.execute(
+            "SELECT json_extract(record, '$.chain'), pack, rule, session_id FROM crossing LIMIT 1"
         ).fetchone()
     key = DriftKey(digest, pack, rule, "")
     detector = DriftDetector(0, 0, 0, (0,) * 4, DetectorState(firing=True))
@@ -127,6 +128,9 @@ def test_the_overview_counts_the_sessions_at_risk(console: Served, watched: Watc
     expect(page.locator(".note")).to_contain_text("come more often than the chain allows")
     page.locator(".note").get_by_role("link", name=f"{pack}/{rule}").click()
     expect(page.locator(".note")).to_contain_text("Learn the chain again.")
+    page.goto(f"/sessions/{quote(session_id, safe='')}")
+    risk = page.locator("section", has=page.get_by_role("heading", level=2, name="Risk"))
+    expect(risk.locator(".note")).to_contain_text(f"any more for {pack}/{rule}.")
     with writing(console.store) as db:
         db.execute("DELETE FROM fact WHERE name = 'drift'")
 

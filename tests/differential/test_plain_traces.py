@@ -16,7 +16,7 @@ from tracline.stream.messages.record import Record
 from tracline.stream.messages.topics import Topic
 
 from ..support.conversations.keyed import Rekeyer, inputs
-from ..support.conversations.rekeyed_loads import LAST, load
+from ..support.conversations.rekeyed_loads import LAST, load, trees
 
 SOURCES, PARTITIONS = 2, 3
 BYTES_MAX = 1 << 20
@@ -136,6 +136,18 @@ def test_both_paths_send_and_store_the_same(rate: str, settings: str) -> None:
     print(f"{rate}, {settings}: {share:.1%} of {counts['candidates']} candidates, {requests:.1%} of requests")
     assert share > SHARE[rate], "the compiled path is hardly taken"
     assert counts["remembered as bytes"]
+
+
+@pytest.mark.parametrize("lateness_s", [0, 60])
+def test_random_trees(lateness_s: float) -> None:
+    """Where spans of any role are around one another, with any names, keys, halves and answers."""
+    counts: Counter[str] = Counter()
+    for seed in range(6):
+        pair = Pair(replace(LATENESS, lateness_s=lateness_s), BYTES_MAX)
+        run(pair, trees(seed, 0.01), Random(f"trees {seed}"), restarts=0.03)
+        counts += pair.counts
+    print(f"trees: {counts['plain'] / counts['candidates']:.1%} of {counts['candidates']} candidates")
+    assert counts["plain"] > counts["candidates"] / 20
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kafka import KafkaProducer
-from kafka.admin import OffsetSpec
-from kafka.structs import TopicPartition
 from tracline.schemas.time import NS, parse_time
 from tracline.stream.alerts.alert import Alert, decode
 from tracline.stream.alerts.rates import Rates, default_rates, encode
+from tracline.stream.group.client import OutgoingRecord, TopicPartition
 from tracline.stream.kafka.care.create_topics import create
+from tracline.stream.kafka.librdkafka.admin import LATEST
 from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.messages.topics import Topic
 
 from ..support.brokers.reading import is_read, read
+from ..support.brokers.sending import send_records
 from ..support.conversations.alert_messages import (
     BEGAN,
     PARTITIONS,
@@ -33,7 +33,7 @@ from ..support.processes.forking import ForkedProcess
 from ..support.processes.rekeying import until
 from ..support.processes.stage import running
 
-TIMEOUT_S = 1.0
+TIMEOUT_S = 2.0
 
 
 def with_topics(kafka: KafkaSettings) -> KafkaSettings:
@@ -64,11 +64,8 @@ def process(
 
 def send(kafka: KafkaSettings, sent: list[Sent]) -> None:
     """Send the messages to their partitions."""
-    producer = KafkaProducer(bootstrap_servers=list(kafka.bootstrap_servers), linger_ms=10)
-    for message in sent:
-        producer.send(kafka.topic(Topic.VERDICTS), message.value, partition=message.partition)
-    producer.flush()
-    producer.close()
+    topic = kafka.topic(Topic.VERDICTS)
+    send_records(kafka, [OutgoingRecord(topic, message.partition, None, message.value) for message in sent])
 
 
 def halves() -> tuple[list[Sent], list[Sent]]:
@@ -106,8 +103,7 @@ def until_delivered(kafka: KafkaSettings) -> None:
         def is_done() -> bool:
             if not is_read(admin, kafka, "alerts"):
                 return False
-            end = admin.list_partition_offsets({place: OffsetSpec.LATEST})[place].offset
-            committed = admin.list_group_offsets({group: None})[group].get(place)
-            return end >= 3 and committed is not None and committed.offset >= end - 1
+            end, committed = admin.offsets([place], LATEST)[place], admin.group_offsets(group).get(place)
+            return end >= 3 and committed is not None and committed >= end - 1
 
         until("every alert is delivered", is_done)

@@ -9,16 +9,16 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from kafka import KafkaProducer
-from kafka.structs import TopicPartition
-from tracline.stream.group.client import ClientRecord, GroupClient
+from tracline.stream.group.client import ClientRecord, GroupClient, OutgoingRecord, TopicPartition
 from tracline.stream.kafka.client import KafkaClient
+from tracline.stream.kafka.librdkafka.admin import NewTopicLayout
 from tracline.stream.kafka.preflight import administering
-from tracline.stream.kafka.settings import KafkaSettings, producing
+from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.memory.broker import MemoryBroker
 from tracline.stream.memory.client import MemoryClient
 
-from ..support.processes.rekeying import WAIT_S, delete_topic, until
+from ..support.brokers.sending import send_records
+from ..support.processes.rekeying import delete_topic, until
 
 GROUP = "contract"
 TIMEOUT_S = 20.0
@@ -118,26 +118,18 @@ class OnKafka:
         return client
 
     def create(self, topic: str) -> None:
-        config = {"max.message.bytes": str(BYTES_MAX)}
-        new = {"num_partitions": PARTITIONS, "replication_factor": 1, "configs": config}
-
-        def is_made() -> bool:
-            # A deleted topic has its name for a moment.
-            answer = admin.create_topics({self.name(topic): new}, raise_errors=False)
-            return not answer["topics"][0]["error_code"]
-
+        new = NewTopicLayout(PARTITIONS, config={"max.message.bytes": str(BYTES_MAX)})
         with administering(self.settings) as admin:
-            until("its name is free", is_made)
-            admin.wait_for_topics([self.name(topic)])
+            # A deleted topic has its name for a moment.
+            until("its name is free", lambda: not admin.create({self.name(topic): new}))
 
     def delete(self, topic: str) -> None:
         delete_topic(self.settings, self.name(topic))
 
     def send(self, topic: str, partition: int, *values: bytes | None, key: bytes | None = None) -> None:
-        producer = KafkaProducer(**producing(self.settings, "test"))
-        for value in values:
-            producer.send(self.name(topic), value, key, partition=partition).get(WAIT_S)
-        producer.close(timeout=WAIT_S)
+        send_records(
+            self.settings, [OutgoingRecord(self.name(topic), partition, key, value) for value in values]
+        )
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
         with administering(self.settings) as admin:

@@ -13,7 +13,6 @@ from fcntl import LOCK_EX, LOCK_SH, LOCK_UN, flock
 from pathlib import Path
 
 import pytest
-from kafka.admin import ConfigResource, ConfigResourceType
 from tracline.examples.local_kafka import PROPERTIES, Broker, missing
 from tracline.stream.kafka.care.create_topics import create
 from tracline.stream.kafka.preflight import administering
@@ -51,13 +50,9 @@ def need_own() -> None:
 def too_patient(kafka: KafkaSettings) -> str | None:
     """Return what the brokers must be started with for these tests; None where they are."""
     with administering(kafka) as admin:
-        first = str(admin.describe_cluster()["brokers"][0]["broker_id"])
-        asked = [ConfigResource(ConfigResourceType.BROKER, first)]
-        configured = admin.describe_configs(asked, config_filter="all")["broker"][first]
+        configured = admin.broker_config()
     slow = [
-        name
-        for name in QUICK
-        if name in configured and int(configured[name]["value"]) > int(str(PROPERTIES[name]))
+        name for name in QUICK if name in configured and int(configured[name]) > int(str(PROPERTIES[name]))
     ]
     wanted = ", ".join(f"{name}={PROPERTIES[name]}" for name in slow)
     return f"the brokers of KAFKA_BOOTSTRAP_SERVERS need {wanted}" if slow else None

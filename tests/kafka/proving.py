@@ -20,14 +20,15 @@ from zlib import crc32
 import msgspec
 import orjson
 import polars as pl
-from kafka import KafkaProducer
+from confluent_kafka import Producer
 from tracline.archive.gaps import gaps
 from tracline.archive.manifest import read_manifest
 from tracline.schemas.records.risk_crossing import encode_crossing
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.ingest.request import Encoding
-from tracline.stream.kafka.settings import KafkaSettings, producing
+from tracline.stream.kafka.properties import producing
+from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.messages.codec import Activation, Mark, encode, partition_of
 from tracline.stream.messages.record import Record
 from tracline.stream.messages.risk_messages import decode_risk
@@ -176,7 +177,14 @@ class Sender:
     def __post_init__(self) -> None:
         whole = next(record.value for record in self.proof.records if not record.value.startswith(b"{"))
         message = encode(Activation({"desk": "pack: desk\n"}))
-        self._producer: Any = KafkaProducer(**producing(self.kafka, "test"))
+        self._producer: Any = Producer(
+            {
+                **producing(self.kafka, "test"),
+                "delivery.report.only.error": False,
+                "on_delivery": self._delivered,
+            }
+        )
+        self._offset = -1
         self._left = list(self.proof.records)
         self._poison = [
             *((Topic.SPANS, value) for value in poisoned_spans(whole).values()),
@@ -193,20 +201,30 @@ class Sender:
         records, self._left = self._left[:count], self._left[count:] if count else []
         poison, self._poison = self._poison[: count and 1], self._poison[1:] if count else []
         for record in records:
-            self._producer.send(
+            self._producer.produce(
                 self.kafka.spans_topic,
                 record.value,
-                key=b"trace",
-                partition=record.partition,
-                timestamp_ms=record.time // 1_000_000,
+                b"trace",
+                record.partition,
+                timestamp=record.time // 1_000_000,
             )
         for topic, value in poison:
             name, number = self.kafka.topic(topic), len(self.planted) % SOURCES
             # The records of spans carry their times: that is the time of those beside them.
-            beside = records[-1].time // 1_000_000 if topic is Topic.SPANS else None
-            sent = self._producer.send(name, value, b"poison", partition=number, timestamp_ms=beside).get(60)
-            self.planted[name, number, sent.offset] = hashlib.sha256(value or b"").hexdigest()
-        self._producer.flush()
+            beside = records[-1].time // 1_000_000 if topic is Topic.SPANS else 0
+            self._flush()
+            self._producer.produce(name, value, b"poison", number, timestamp=beside)
+            self._flush()
+            self.planted[name, number, self._offset] = hashlib.sha256(value or b"").hexdigest()
+        self._flush()
+
+    def _delivered(self, error: Any, message: Any) -> None:
+        """Take note of the offset that the broker gave the last record."""
+        assert error is None
+        self._offset = message.offset()
+
+    def _flush(self) -> None:
+        assert not self._producer.flush(60)
 
     def is_complete(self, found: MonitorOutput) -> bool:
         """Return whether all that must come of what was sent has come."""
@@ -222,7 +240,7 @@ class Sender:
 
     def close(self) -> None:
         """Send no more."""
-        self._producer.close()
+        self._flush()
 
 
 @dataclass(frozen=True)

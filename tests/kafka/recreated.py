@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kafka.errors import TopicAlreadyExistsError
 from tracline.stream.kafka.care.create_topics import create
 from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings
@@ -17,10 +16,7 @@ def recreate(kafka: KafkaSettings, topic: Topic, partitions: int) -> None:
 
         def is_made() -> bool:
             # A topic that was deleted is still listed for a moment: then nothing is made.
-            try:
-                return kafka.topic(topic) in create(admin, kafka, partitions=partitions)
-            except TopicAlreadyExistsError:
-                return False
+            return kafka.topic(topic) in create(admin, kafka, partitions=partitions)
 
-        admin.delete_topics([kafka.topic(topic)])
+        admin.delete(kafka.topic(topic))
         until("its name is free", is_made)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from kafka import KafkaProducer
+from confluent_kafka import Producer
 from tracline.archive.gaps import gaps
 from tracline.archive.manifest import read_manifest
 from tracline.batch.sources.discover import Population, discover
@@ -19,7 +19,8 @@ from tracline.schemas.event import Event, Kind
 from tracline.schemas.time import NS
 from tracline.stream.kafka.care.create_topics import create
 from tracline.stream.kafka.preflight import administering
-from tracline.stream.kafka.settings import KafkaSettings, producing
+from tracline.stream.kafka.properties import transacting
+from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.messages.codec import JudgedBatch, Mark, encode
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import ArchiveFault
@@ -71,22 +72,20 @@ def send(kafka: KafkaSettings) -> Sent:
     The topic of events goes as far as what was judged of it.
     """
     topic, ids, count = kafka.topic(Topic.JUDGED), set[str](), 0
-    named = {"transactional_id": f"{kafka.prefix}-test", "retry_backoff_ms": 10}
-    producer = KafkaProducer(**producing(kafka, "test"), **named)
+    producer = Producer(transacting(kafka, "test", "test", 60))
     producer.init_transactions()
     for partition in range(PARTITIONS):
         producer.begin_transaction()
         for _ in range(MESSAGES):
-            producer.send(kafka.topic(Topic.EVENTS), b"judged", partition=partition)
+            producer.produce(kafka.topic(Topic.EVENTS), b"judged", partition=partition)
         for number, (judged, events) in enumerate(messages(partition)):
-            producer.send(topic, encode(judged), partition=partition)
+            producer.produce(topic, encode(judged), partition=partition)
             ids |= {sent_event.event_id for sent_event in events}
             count += 1
             if number % 7 == 0:
                 producer.commit_transaction()
                 producer.begin_transaction()
         producer.commit_transaction()
-    producer.close()
     return Sent(frozenset(ids), count)
 
 

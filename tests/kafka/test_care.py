@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from kafka import KafkaConsumer, KafkaProducer
-from kafka.structs import OffsetAndMetadata, TopicPartition
 from tracline.examples.local_kafka import Broker, free_port
+from tracline.stream.group.client import OutgoingRecord, TopicPartition
 from tracline.stream.kafka.care.create_topics import create
+from tracline.stream.kafka.librdkafka.reader import TopicReader
 from tracline.stream.kafka.preflight import administering
-from tracline.stream.kafka.settings import KafkaSettings, consuming, producing
+from tracline.stream.kafka.properties import consuming
+from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.messages.topics import Topic
 
+from ..support.brokers.sending import send_records
 from ..support.processes.calling import stream
 
 pytestmark = pytest.mark.slow
@@ -43,15 +46,9 @@ def test_a_difference_that_may_be_meant_is_no_finding(topics: KafkaSettings, tmp
 def test_the_lag_is_what_is_written_and_not_committed(topics: KafkaSettings, tmp_path: Path) -> None:
     """Ten records, of which the group has committed four: six behind; who never committed has no offset."""
     name = topics.topic(Topic.EVENTS)
-    producer = KafkaProducer(**producing(topics, "test"))
-    for number in range(10):
-        producer.send(name, b"%d" % number, partition=1)
-    producer.close()
-    consumer = KafkaConsumer(**consuming(topics, "monitor"))
-    part = TopicPartition(name, 1)
-    consumer.assign([part])
-    consumer.commit({part: OffsetAndMetadata(4, "", -1)})
-    consumer.close()
+    send_records(topics, [OutgoingRecord(name, 1, None, b"%d" % number) for number in range(10)])
+    with closing(TopicReader(consuming(topics, "monitor"), name)) as reader:
+        reader.commit({TopicPartition(name, 1): 4})
     lags = json.loads(stream(topics, tmp_path, "lag", "--format", "json").stdout)
     assert len(lags) == 5 * 4
     assert [lag for lag in lags if lag["lag"]] == [
@@ -72,6 +69,7 @@ def test_the_lag_is_shown_of_a_broker_that_never_had_a_group(new_broker: Broker,
     with administering(kafka) as admin:
         create(admin, kafka, partitions=1)
     ended = stream(kafka, tmp_path, "lag", "--format", "json")
+    assert ended.returncode == 0, ended.stderr
     assert [(lag["process"], lag["lag"]) for lag in json.loads(ended.stdout)] == [
         ("rekey", 0), ("rekey", 0), ("monitor", 0), ("archive", 0), ("alerts", 0)
     ]  # fmt: skip

@@ -7,11 +7,15 @@ from random import Random
 from typing import Any
 
 import pytest
-from kafka.errors import CommitFailedError, KafkaError, KafkaTimeoutError, MessageSizeTooLargeError
-from kafka.structs import TopicPartition
 from tracline.stream.error import StreamError
-from tracline.stream.group.client import GroupClient, OutgoingRecord
-from tracline.stream.group.fencing import FENCED
+from tracline.stream.group.broker_errors import (
+    FENCED,
+    CommitFailedError,
+    KafkaError,
+    KafkaTimeoutError,
+    MessageSizeTooLargeError,
+)
+from tracline.stream.group.client import GroupClient, OutgoingRecord, TopicPartition
 
 from .client_harness import BYTES_MAX, PARTITIONS, Harness, InMemory, join, on_kafka, poll
 
@@ -19,7 +23,7 @@ from .client_harness import BYTES_MAX, PARTITIONS, Harness, InMemory, join, on_k
 @pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.slow)])
 def harness(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Harness]:
     """A broker with its topics; on Kafka members learn of a rebalance within a fifth of a second."""
-    monkeypatch.setattr("tracline.stream.kafka.assignment.HEARTBEAT_MS", 200)
+    monkeypatch.setattr("tracline.stream.kafka.properties.HEARTBEAT_MS", 200)
     if request.param == "memory":
         made: Harness = InMemory()
         _create(made)
@@ -92,7 +96,8 @@ def test_an_open_transaction_holds_offsets_and_records_back(harness: Harness) ->
     """Nobody reads a record behind one that may still be aborted, nor an offset that may still change."""
     client, second = harness.client(), harness.client()
     join(harness, client, second)
-    second.follow([place(harness, "beside")])
+    assigned = {place(harness, "work", number): 0 for number in second.assignment.owned}
+    assert second.read_from({**assigned, place(harness, "beside"): 0})
     client.transactions.begin()
     client.transactions.produce([OutgoingRecord(harness.name("beside"), 0, None, b"open")])
     client.transactions.offsets({place(harness, "work"): 3}, client.member())
@@ -150,15 +155,15 @@ def test_a_member_that_leaves_gives_its_partitions_to_the_others(harness: Harnes
 
 
 def test_a_silent_member_loses_its_partitions(harness: Harness) -> None:
-    """A partition that is not its own any more cannot be sought."""
+    """A partition that is not its own any more cannot be read from an offset on."""
     first = harness.client()
     join(harness, first)
-    assert first.seek(place(harness, "work"), 0)
-    assert not first.seek(place(harness, "work", PARTITIONS), 0)
+    assert first.read_from({place(harness, "work"): 0, place(harness, "work", 1): 0})
+    assert not first.read_from({place(harness, "work", PARTITIONS): 0})
     second = harness.client()
     join(harness, first, second)
     [gone] = second.assignment.owned
-    assert not first.seek(place(harness, "work", gone), 0)
+    assert not first.read_from({place(harness, "work", gone): 0})
 
 
 def test_a_compacted_topic_has_the_last_value_of_each_key(harness: Harness) -> None:
@@ -213,7 +218,7 @@ def test_deleted_records_are_skipped(harness: Harness) -> None:
     client = harness.client()
     join(harness, client)
     assert client.first(place(harness, "work")) == 2
-    assert client.seek(place(harness, "work"), 0)
+    assert client.read_from({place(harness, "work"): 0, place(harness, "work", 1): 0})
     assert [record.offset for record in poll(harness, client, "work", 1)] == [2]
 
 
@@ -230,15 +235,15 @@ def test_a_paused_partition_waits(harness: Harness) -> None:
     assert values_of(poll(harness, client, "work", 1)) == [b"a"]
 
 
-def test_the_second_topic_is_read_where_it_is_followed(harness: Harness) -> None:
+def test_the_second_topic_is_read_where_it_is_chosen(harness: Harness) -> None:
     """No other partition of it is; a time gives the first record that is not older."""
     client = harness.client()
     join(harness, client)
     harness.send("beside", 0, b"a")
     harness.send("beside", 1, b"b")
     assert not client.poll(harness.name("beside"), 0.2, 10)
-    client.follow([place(harness, "beside", 1)])
-    assert client.seek(place(harness, "beside", 1), 0)
+    assigned = {place(harness, "work", number): 0 for number in range(PARTITIONS)}
+    assert client.read_from({**assigned, place(harness, "beside", 1): 0})
     [record] = poll(harness, client, "beside", 1)
     assert record.value == b"b"
     assert client.first_since(place(harness, "beside", 1), record.timestamp) == 0

@@ -7,18 +7,18 @@ import json
 import re
 
 import pytest
-from kafka import KafkaProducer
-from kafka.structs import TopicPartition
 from tracline.schemas.records.dead_letter import DeadLetter, encode_dead_letter
 from tracline.schemas.time import NS
+from tracline.stream.group.client import OutgoingRecord, TopicPartition
 from tracline.stream.kafka.care.dead_letters import HEADER
 from tracline.stream.kafka.preflight import administering
-from tracline.stream.kafka.settings import KafkaSettings, producing
+from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.messages.codec import Activation, encode
 from tracline.stream.messages.topics import Topic
 
 from ..support.brokers.reading import read
-from ..support.processes.stage import WAIT_S, ran
+from ..support.brokers.sending import send_records, sending
+from ..support.processes.stage import ran
 
 pytestmark = pytest.mark.slow
 
@@ -55,14 +55,14 @@ def prepared(kafka: KafkaSettings) -> None:
         letter(spans, 2, 2, b"what stood there before"),
         letter(spans, 7, 0, b"", process="monitor"),
     ]
-    with KafkaProducer(**producing(kafka, "test")) as producer:
+    with sending(kafka) as producer:
         for value in VALUES:
-            producer.send(spans, value, key=b"trace", headers=[("own", b"1")], partition=2).get(WAIT_S)
+            producer.produce(spans, value, b"trace", 2, headers=[("own", b"1")])
         for dead_letter in letters:
-            producer.send(dead, encode_dead_letter(dead_letter)).get(WAIT_S)
-        producer.send(dead, b"no letter").get(WAIT_S)
+            producer.produce(dead, encode_dead_letter(dead_letter))
+        producer.produce(dead, b"no letter")
         # A time that no text can hold.
-        producer.send(dead, encode_dead_letter(letters[0]).replace(str(TIME).encode(), b"9" * 19)).get(WAIT_S)
+        producer.produce(dead, encode_dead_letter(letters[0]).replace(str(TIME).encode(), b"9" * 19))
 
 
 def test_letters_are_listed_without_what_is_in_the_records(topics: KafkaSettings) -> None:
@@ -102,8 +102,8 @@ def test_letters_are_listed_without_what_is_in_the_records(topics: KafkaSettings
 def test_letters_cannot_drive_the_terminal(topics: KafkaSettings, form: str) -> None:
     """A writer to the topic may write escapes; they are cleaned or escaped in every format."""
     dead_letter = letter("spans", 0, 0, b"", place="\x1b]0;owned\x07\u202e", reason="\u009b2J[bold]")
-    with KafkaProducer(**producing(topics, "test")) as producer:
-        producer.send(topics.topic(Topic.DEAD_LETTER), encode_dead_letter(dead_letter)).get(WAIT_S)
+    topic = topics.topic(Topic.DEAD_LETTER)
+    send_records(topics, [OutgoingRecord(topic, None, None, encode_dead_letter(dead_letter))])
     done = ran(topics, "dead-letters", "--format", form)
     assert "owned" in "".join(done.stdout.split())
     assert not DANGEROUS.search(done.stdout + done.stderr)
@@ -142,9 +142,8 @@ def test_rules_are_not_brought_into_force_by_a_replay(topics: KafkaSettings) -> 
     """One partition would have them again, and at another place than the others: they are to be activated."""
     events, value = topics.topic(Topic.EVENTS), encode(Activation({"old": "pack: old\n"}))
     dead_letter = letter(events, 1, 0, value, process="monitor", code="damaged")
-    with KafkaProducer(**producing(topics, "test")) as producer:
-        producer.send(events, value, partition=1).get(WAIT_S)
-        producer.send(topics.topic(Topic.DEAD_LETTER), encode_dead_letter(dead_letter)).get(WAIT_S)
+    noted = OutgoingRecord(topics.topic(Topic.DEAD_LETTER), None, None, encode_dead_letter(dead_letter))
+    send_records(topics, [OutgoingRecord(events, 1, None, value), noted])
     done = ran(topics, "dead-letters", "--replay", "--code", "damaged", "--format", "json")
     assert done.returncode == 1, done.stderr
     assert [result["outcome"] for result in json.loads(done.stdout)] == ["refused"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -14,14 +13,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from kafka import KafkaProducer
 from tracline.cli import tracline
 from tracline.predict.drift.detectors import Detectors
 from tracline.predict.folder.load import load_chain
 from tracline.predict.following.loaded_chains import LoadedChains
 from tracline.rules.packs.load import load_packs
 from tracline.stream.kafka.preflight import administering
-from tracline.stream.kafka.settings import KafkaSettings, producing
+from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.messages.codec import encode, partition_of
 from tracline.stream.messages.drift_state import DriftState, decode_drift
 from tracline.stream.messages.monitor_state import drift_key
@@ -31,6 +29,7 @@ from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import MonitorFault
 
 from ..support.brokers.reading import is_read, read
+from ..support.brokers.sending import sending
 from ..support.conversations.keyed import PARTITIONS
 from ..support.event_rows import session, user, write
 from ..support.processes.rekeying import make_topics, until
@@ -114,7 +113,7 @@ def test_killed_at_every_place_a_monitor_has_the_same_drift(kafka: KafkaSettings
                     assert stage.process.wait(WAIT_S) == -signal.SIGKILL, stage.log.read_text()
                 deaths.append(fault)
 
-    with ThreadPoolExecutor() as pool, closing(KafkaProducer(**producing(kafka, "test"))) as producer:
+    with ThreadPoolExecutor() as pool, sending(kafka) as producer:
         dying = pool.submit(die)
         feed(kafka, producer, deaths, dying.done)
         dying.result()
@@ -152,7 +151,7 @@ def feed(kafka: KafkaSettings, producer: Any, deaths: list[MonitorFault], is_ove
             if is_over() and number >= 12:
                 return
             for partition, value in tick:
-                producer.send(topic, value, partition=partition)
+                producer.produce(topic, value, partition=partition)
             producer.flush()
             seen = len(deaths)
             until(

@@ -18,6 +18,7 @@ from tracline.examples.local_kafka import JAVA, LIBS
 from tracline.schemas.otlp.decode import decode_protobuf
 from tracline.schemas.span import Span
 from tracline.stream.kafka.care.exporter import KafkaSpanExporter
+from tracline.stream.kafka.librdkafka.admin import NewTopicLayout
 from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.messages.topics import Topic
@@ -120,10 +121,8 @@ def test_what_the_broker_refuses_is_a_failure(kafka: KafkaSettings) -> None:
     exporter = KafkaSpanExporter(plain, timeout_s=2)
     assert exporter.export([span(1, 1)]) is SpanExportResult.FAILURE
     with administering(kafka) as admin:
-        assert name not in admin.list_topics()
-        limit = {"max.message.bytes": "2000"}
-        admin.create_topics({name: {"num_partitions": 1, "replication_factor": 1, "configs": limit}})
-        admin.wait_for_topics([name])
+        assert name not in admin.topics()
+        assert not admin.create({name: NewTopicLayout(1, config={"max.message.bytes": "2000"})})
     assert exporter.export([span(1, 2)]) is SpanExportResult.SUCCESS
     assert exporter.export([span(1, 3, 5_000)]) is SpanExportResult.FAILURE
     assert exporter.export([span(1, 4)]) is SpanExportResult.SUCCESS

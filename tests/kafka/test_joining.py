@@ -1,55 +1,23 @@
-"""A consumer joins its group, whenever its polls end, and stays in it."""
+"""A consumer of the monitor stays in its group."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import closing, suppress
+from contextlib import suppress
 
 import pytest
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.errors import IllegalStateError, KafkaError
 from faust.types import TP
-from tracline.stream.group.client import Assignment
-from tracline.stream.kafka.assignment import join
 from tracline.stream.kafka.faust.membership import refusal_of, stay
 from tracline.stream.kafka.faust.transport import sought
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.messages.topics import Topic
 
-from ..support.processes.rekeying import until
 from ..support.processes.stage import TIMEOUT_S, WAIT_S
 
 pytestmark = pytest.mark.slow
-
-
-def test_what_the_group_answers_between_two_polls_is_not_left(topics: KafkaSettings) -> None:
-    """A consumer that joins again after partitions became known has them, though no poll saw the answer."""
-    assignment = Assignment()
-
-    def is_divided() -> bool:
-        consumer.poll(100)
-        return assignment.is_complete
-
-    with closing(
-        join(topics, "archive", topics.topic(Topic.JUDGED), float(TIMEOUT_S), assignment)
-    ) as consumer:
-        until("it has joined", is_divided)
-        coordinator = consumer._coordinator
-
-        def has_begun() -> bool:
-            # As if its partitions had not been known when they were divided; a poll may also see the answer.
-            coordinator._assignment_snapshot = {}
-            consumer.poll(0)
-            return coordinator.rejoining
-
-        until("a poll ends while it joins", has_begun)
-        assert not assignment.is_complete
-        until("the group has answered", lambda: coordinator._join_task.is_done)
-        generation = coordinator._generation
-        until("it has joined again", is_divided)
-        assert assignment.owned == {0, 1, 2, 3}
-        assert coordinator._generation == generation, "it has joined once more"
 
 
 IDLE_S = 1.0

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from kafka import KafkaProducer
+from tracline.stream.group.client import OutgoingRecord
 from tracline.stream.kafka.settings import KafkaSettings
 
+from ..support.brokers.sending import send_records
 from ..support.conversations.keyed import source_of
 from ..support.conversations.log_records import (
     DAY,
@@ -25,7 +26,6 @@ from ..support.conversations.log_records import (
     wrong,
 )
 from ..support.processes.rekeying import (
-    WAIT_S,
     batches,
     delete_topic,
     here,
@@ -59,11 +59,11 @@ class Clock:
 
 def send(kafka: KafkaSettings, sent: list[Sent]) -> None:
     """Send records to the partitions of their traces."""
-    producer = KafkaProducer(bootstrap_servers=list(kafka.bootstrap_servers))
-    for topic, trace_id, value in sent:
-        producer.send(kafka.topic(topic), value, trace_id.encode(), partition=source_of(trace_id))
-    producer.flush(timeout=WAIT_S)
-    producer.close(timeout=WAIT_S)
+    records = [
+        OutgoingRecord(kafka.topic(topic), source_of(trace_id), trace_id.encode(), value)
+        for topic, trace_id, value in sent
+    ]
+    send_records(kafka, records)
 
 
 def test_candidates_have_the_content_of_log_records(kafka: KafkaSettings, tmp_path: Path) -> None:

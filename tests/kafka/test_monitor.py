@@ -16,18 +16,22 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from tracline.schemas.time import NS
+from tracline.stream.group.client import OutgoingRecord, TopicPartition
 from tracline.stream.kafka.care.create_topics import create
 from tracline.stream.kafka.faust.state_store import DiskPartitionStore
+from tracline.stream.kafka.librdkafka.admin import LATEST, NewTopicLayout
+from tracline.stream.kafka.librdkafka.reader import TopicReader, records_from
 from tracline.stream.kafka.preflight import administering
-from tracline.stream.kafka.settings import KafkaSettings, connecting, consuming
+from tracline.stream.kafka.properties import consuming
+from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.messages.codec import Activation, Tick, decode, encode
 from tracline.stream.messages.monitor_state import STATE_VERSION, PartitionState
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.faultpoints import MonitorFault
 
 from ..support.brokers.reading import is_read
+from ..support.brokers.sending import send_records
 from ..support.conversations.keyed import LATER_S, PARTITIONS, SOURCES, Work, work
 from ..support.conversations.scripts import START_NS
 from ..support.processes.stage import DYING_S, POLL_S, TIMEOUT_S, WAIT_S, Stage, running
@@ -92,9 +96,9 @@ def listener(topics: KafkaSettings) -> Iterator[Listener]:
 def committed(kafka: KafkaSettings) -> dict[int, tuple[int, int]]:
     """Return what the monitor's group has committed of each partition of events, and where that ends."""
     places = [TopicPartition(kafka.topic(Topic.EVENTS), number) for number in range(PARTITIONS)]
-    with closing(KafkaConsumer(**consuming(kafka, "monitor"))) as consumer:
-        ends = consumer.end_offsets(places)
-        return {place.partition: (consumer.committed(place) or 0, ends[place]) for place in places}
+    with administering(kafka) as admin:
+        ends, offsets = admin.offsets(places, LATEST), admin.group_offsets(kafka.group("monitor"))
+    return {place.partition: (offsets.get(place, 0), ends[place]) for place in places}
 
 
 def test_all_is_judged_once_and_a_stop_leaves_nothing(
@@ -309,11 +313,8 @@ def test_state_that_does_not_fit_is_refused(kafka: KafkaSettings, case: Case, tm
         changelog = f"{settings.group('monitor')}-state-changelog"
         with administering(settings) as admin:
             create(admin, settings, partitions=PARTITIONS)
-            admin.create_topics(
-                {changelog: {"num_partitions": partitions, "replication_factor": 1}}, wait_for_metadata=True
-            )
-        with closing(KafkaProducer(**connecting(settings, "test"))) as producer:
-            producer.send(changelog, key=b"p/0", value=value, partition=0).get(timeout=10)
+            assert not admin.create({changelog: NewTopicLayout(partitions)})
+        send_records(settings, [OutgoingRecord(changelog, 0, b"p/0", value)])
         flags: tuple[str, ...] = ()
         if name == "disk":
             flags = "--store", "rocksdict", "--data", str(tmp_path / "data")
@@ -358,19 +359,16 @@ def wait(stage: Stage, holds: Callable[[], bool]) -> None:
 @contextmanager
 def sending(kafka: KafkaSettings, sent: Sequence[Sent]) -> Iterator[None]:
     """A transaction that is open during the block, and then aborted."""
-    with closing(sender(kafka, "aborted")) as producer:
-        producer.begin_transaction()
-        for partition, value in sent:
-            producer.send(kafka.topic(Topic.EVENTS), value=value, partition=partition)
-        producer.flush()
-        yield
-        producer.abort_transaction()
+    producer = sender(kafka, "aborted")
+    producer.begin_transaction()
+    for partition, value in sent:
+        producer.produce(kafka.topic(Topic.EVENTS), value, partition=partition)
+    producer.flush()
+    yield
+    producer.abort_transaction()
 
 
 def read_one(kafka: KafkaSettings, topic: Topic, partition: int, offset: int) -> bytes:
     """The record that stands there."""
-    place = TopicPartition(kafka.topic(topic), partition)
-    with closing(KafkaConsumer(**connecting(kafka, "test"))) as consumer:
-        consumer.assign([place])
-        consumer.seek(place, offset)
-        return next(consumer).value
+    with closing(TopicReader(consuming(kafka, "test"), kafka.topic(topic))) as reader:
+        return next(records_from(reader, partition, offset)).value

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from kafka import TopicPartition
-from kafka.admin import KafkaAdminClient, OffsetSpec
+from tracline.stream.group.client import TopicPartition
 from tracline.stream.kafka.care.create_topics import create
+from tracline.stream.kafka.librdkafka.admin import LATEST, Admin
 from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.messages.topics import Topic
@@ -56,11 +56,10 @@ def stopped(kafka: KafkaSettings, log: Path, sent: list[list[Sent]]) -> Iterator
         yield stage
 
 
-def ends(kafka: KafkaSettings, admin: KafkaAdminClient) -> dict[TopicPartition, int]:
+def ends(kafka: KafkaSettings, admin: Admin) -> dict[TopicPartition, int]:
     """Return where each partition of events ends."""
     places = [TopicPartition(kafka.topic(Topic.EVENTS), number) for number in range(PARTITIONS)]
-    found = admin.list_partition_offsets(dict.fromkeys(places, OffsetSpec.LATEST))
-    return {place: end.offset for place, end in found.items()}
+    return admin.offsets(places, LATEST)
 
 
 def test_what_is_deleted_meanwhile_is_reported_and_counted(

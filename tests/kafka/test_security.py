@@ -12,18 +12,24 @@ from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaProducer
+from confluent_kafka.admin import (
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 from faust.transport.drivers.aiokafka import credentials_to_aiokafka_auth
-from kafka import KafkaProducer
-from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
 from tracline.examples.local_kafka import Broker, free_port
 from tracline.stream.error import StreamError
+from tracline.stream.group.client import OutgoingRecord
 from tracline.stream.kafka.care.create_topics import create
 from tracline.stream.kafka.preflight import administering
-from tracline.stream.kafka.settings import KafkaSettings, faust_broker, producing
+from tracline.stream.kafka.settings import KafkaSettings, faust_broker
 from tracline.stream.kafka.topics import look
 from tracline.stream.messages.topics import Topic
 
 from ..support.brokers.reading import read
+from ..support.brokers.sending import send_records
 from ..support.processes.calling import stream
 from .conftest import need, need_own
 
@@ -97,8 +103,10 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Kafk
         broker.start()
         with administering(KafkaSettings((broker.bootstrap,))) as admin:
             create(admin, KafkaSettings(), partitions=1)
-            user = UserScramCredentialUpsertion(USER, ScramMechanism.SCRAM_SHA_512, PASSWORD)
-            assert admin.alter_user_scram_credentials([user]) == {USER: None}
+        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+        user = UserScramCredentialUpsertion(USER, info, PASSWORD.encode())
+        altering = AdminClient({"bootstrap.servers": broker.bootstrap})
+        assert altering.alter_user_scram_credentials([user])[USER].result() is None
         scram = replace(sasl, sasl_mechanism="SCRAM-SHA-512")
         yield {"plain": sasl, "scram": scram, "tls": tls, "clear": clear}
     finally:
@@ -107,17 +115,15 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Kafk
 
 @pytest.mark.parametrize("way", ["plain", "scram", "tls", "clear"])
 def test_both_clients_get_in(secured: dict[str, KafkaSettings], way: str) -> None:
-    """Records of kafka-python and Faust's client are read; topics are checked over the same connection."""
+    """Records of librdkafka and Faust's client are read; topics are checked over the same connection."""
     settings = secured[way]
     name = settings.topic(Topic.ALERTS)
     with administering(settings) as admin:
         assert set(look(admin, settings)) == set(Topic)
-    producer = KafkaProducer(**producing(settings, "test"))
-    producer.send(name, f"{way} kafka-python".encode()).get(timeout=20)
-    producer.close()
+    send_records(settings, [OutgoingRecord(name, None, None, f"{way} librdkafka".encode())])
     asyncio.run(_send(settings, name, f"{way} faust".encode()))
     values = {record.value.decode() for record in read(settings, name)}
-    assert {f"{way} kafka-python", f"{way} faust"} <= values
+    assert {f"{way} librdkafka", f"{way} faust"} <= values
 
 
 async def _send(settings: KafkaSettings, name: str, value: bytes) -> None:

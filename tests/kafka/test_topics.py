@@ -5,14 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from kafka import KafkaProducer
-from kafka.admin import ConfigResource
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    ResourceType,
+)
 from tracline.examples.local_kafka import free_port
 from tracline.stream.error import StreamError
 from tracline.stream.kafka.care.create_topics import create
+from tracline.stream.kafka.librdkafka.admin import Admin, NewTopicLayout
 from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.kafka.topic_checks import TopicFlaw, check, require
@@ -20,13 +26,19 @@ from tracline.stream.kafka.topics import OF_COLLECTORS, SPECS, FoundTopic, look
 from tracline.stream.messages.topics import Topic
 
 from ..support.brokers.reading import read
+from ..support.brokers.sending import sending
 
 pytestmark = pytest.mark.slow
 WAIT_S = 20.0
 
 
+def altering(kafka: KafkaSettings) -> AdminClient:
+    """librdkafka's own client, which changes what tracline does not."""
+    return AdminClient({"bootstrap.servers": ",".join(kafka.bootstrap_servers), "log_level": 0})
+
+
 def changed(
-    admin: Any, settings: KafkaSettings, until: Callable[[dict[Topic, FoundTopic]], bool]
+    admin: Admin, settings: KafkaSettings, until: Callable[[dict[Topic, FoundTopic]], bool]
 ) -> list[TopicFlaw]:
     """The flaws, once a change that the broker has accepted can be seen."""
     deadline = time.monotonic() + WAIT_S
@@ -69,9 +81,8 @@ def test_what_is_missing_is_reported_and_made(kafka: KafkaSettings) -> None:
 def test_a_clock_that_is_ahead_changes_no_other_time(topics: KafkaSettings) -> None:
     """A producer's timestamp does not count on a topic that `create` made."""
     ahead = time.time_ns() // 1_000_000 + 50 * 60_000
-    producer = KafkaProducer(bootstrap_servers=list(topics.bootstrap_servers))
-    producer.send(topics.spans_topic, b"{}", b"key", partition=0, timestamp_ms=ahead).get(WAIT_S)
-    producer.close(timeout=WAIT_S)
+    with sending(topics) as producer:
+        producer.produce(topics.spans_topic, b"{}", b"key", 0, timestamp=ahead)
     (record,) = read(topics, topics.spans_topic)
     assert record.timestamp < ahead - 40 * 60_000
 
@@ -79,8 +90,7 @@ def test_a_clock_that_is_ahead_changes_no_other_time(topics: KafkaSettings) -> N
 def test_a_collectors_topic_decides_how_many_states_there_are(kafka: KafkaSettings) -> None:
     """If the topic of spans exists, its number of partitions holds, not the one that was asked for."""
     with administering(kafka) as admin:
-        admin.create_topics({kafka.spans_topic: {"num_partitions": 2, "replication_factor": 1}})
-        admin.wait_for_topics([kafka.spans_topic])
+        assert not admin.create({kafka.spans_topic: NewTopicLayout(2)})
         assert kafka.spans_topic not in create(admin, kafka, partitions=5)
         found = look(admin, kafka)
     assert (found[Topic.REKEY_STATE].partitions, found[Topic.EVENTS].partitions) == (2, 5)
@@ -91,8 +101,9 @@ def test_topics_that_go_together_must_have_as_many_partitions(topics: KafkaSetti
     """A topic that grew is named, with the one that it goes with; nothing is made, no process starts."""
     judged = topics.topic(Topic.JUDGED)
     with administering(topics) as admin:
-        admin.delete_topics([topics.topic(Topic.ALERTS)])
-        admin.create_partitions({judged: 6})
+        admin.delete(topics.topic(Topic.ALERTS))
+        client = altering(topics)
+        client.create_partitions([NewPartitions(judged, 6)])[judged].result()
         changed(admin, topics, lambda found: found[Topic.JUDGED].partitions == 6)
         found = look(admin, topics)
         with pytest.raises(StreamError, match=f"{judged} has 6 partitions, and .*events 4") as caught:
@@ -106,12 +117,11 @@ def test_topics_that_go_together_must_have_as_many_partitions(topics: KafkaSetti
 def test_a_topic_of_logs_that_is_missing_is_no_error_and_an_uneven_one_is(topics: KafkaSettings) -> None:
     """Without it everything works as before; with other partitions records would miss their spans."""
     with administering(topics) as admin:
-        admin.delete_topics([topics.logs_topic])
+        admin.delete(topics.logs_topic)
         (flaw,) = changed(admin, topics, lambda found: Topic.LOGS not in found)
         assert (flaw.topic, flaw.harmful) == (topics.logs_topic, False)
         require(look(admin, topics), topics, Topic.SPANS, Topic.LOGS)
-        admin.create_topics({topics.logs_topic: {"num_partitions": 2, "replication_factor": 1}})
-        admin.wait_for_topics([topics.logs_topic])
+        assert not admin.create({topics.logs_topic: NewTopicLayout(2)})
         found = look(admin, topics)
         with pytest.raises(
             StreamError, match=f"{topics.logs_topic} has 2 partitions, and .*spans 4"
@@ -131,8 +141,21 @@ def test_a_configuration_that_loses_records_is_harmful(topics: KafkaSettings) ->
         Topic.ALERTS: {"retention.bytes": "1000"},
         Topic.VERDICTS: {"max.message.bytes": "50000000"},
     }
+    asked = [
+        ConfigResource(
+            ResourceType.TOPIC,
+            topics.topic(of),
+            incremental_configs=[
+                ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+                for name, value in to.items()
+            ],
+        )
+        for of, to in changes.items()
+    ]
     with administering(topics) as admin:
-        admin.alter_configs([ConfigResource("TOPIC", topics.topic(of), to) for of, to in changes.items()])
+        client = altering(topics)
+        for answer in client.incremental_alter_configs(asked).values():
+            answer.result()
         flaws = changed(
             admin,
             topics,

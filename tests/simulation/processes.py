@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kafka.structs import TopicPartition
 from tracline.archive.shared_writer import LiveArchive
 from tracline.predict.detector import DetectorSettings
 from tracline.predict.following.loaded_chains import LoadedChains
@@ -23,6 +22,7 @@ from tracline.stream.alerts.rates import Tolerance
 from tracline.stream.error import StreamError
 from tracline.stream.group.alerts import AlertsRuntime
 from tracline.stream.group.archive import ArchiveRuntime
+from tracline.stream.group.client import TopicPartition
 from tracline.stream.group.process import GroupProcess
 from tracline.stream.group.rekey import RekeyRuntime
 from tracline.stream.group.rekey_sources import RekeySources

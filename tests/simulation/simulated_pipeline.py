@@ -12,8 +12,6 @@ from random import Random
 
 import orjson
 import polars as pl
-from kafka.errors import KafkaConnectionError, KafkaTimeoutError, UnknownError
-from kafka.structs import TopicPartition
 from tracline.predict.detector import DetectorSettings
 from tracline.rules.model.digest import rule_set_digest
 from tracline.rules.packs.load import load_packs
@@ -26,6 +24,8 @@ from tracline.stream.alerts.alert import Alert, decode
 from tracline.stream.alerts.delivery import Delivery
 from tracline.stream.alerts.rates import default_rates, tolerance
 from tracline.stream.group.alerts_state import new_state
+from tracline.stream.group.broker_errors import KafkaConnectionError, KafkaError, KafkaTimeoutError
+from tracline.stream.group.client import TopicPartition
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.messages.codec import (
     Activation,
@@ -184,7 +184,7 @@ class SimulatedPipeline:
         if kind == "produce":
             self.gap(client.partition("#")[0], "between records")
         if self.random.random() < self.troubles:
-            raise self.random.choice((KafkaConnectionError, KafkaTimeoutError, UnknownError))(kind)
+            raise self.random.choice((KafkaConnectionError, KafkaTimeoutError, KafkaError))(kind)
 
     def run(self) -> None:
         """Let all spans come, with faults; then let every session close, without."""

@@ -11,12 +11,12 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from kafka.errors import KafkaConnectionError, TopicAuthorizationFailedError
-from kafka.structs import TopicPartition
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
 from tracline.stream.alerts.alert import Alert, AlertStatus, decode
 from tracline.stream.alerts.delivery import Delivery
+from tracline.stream.group.broker_errors import KafkaConnectionError, TopicAuthorizationFailedError
+from tracline.stream.group.client import TopicPartition
 from tracline.stream.ingest.request import Encoding
 from tracline.stream.memory.broker import MemoryBroker
 from tracline.stream.messages.codec import CandidateBatch

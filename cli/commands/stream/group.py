@@ -47,7 +47,8 @@ def kafka_error(error: BaseException, where: str) -> CommandError | None:
 
     The text of the error is left out: it may be a page long and quote a record.
     """
-    loaded = [sys.modules[name] for name in ("kafka.errors", "aiokafka.errors") if name in sys.modules]
+    names = ("tracline.stream.group.broker_errors", "aiokafka.errors")
+    loaded = [sys.modules[name] for name in names if name in sys.modules]
     if not any(isinstance(error, module.KafkaError) for module in loaded):
         return None
     hint = "check that the brokers run, and the permissions of this user"

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import msgspec
-from kafka.errors import InvalidProducerEpochError, KafkaError, MessageSizeTooLargeError, ProducerFencedError
 
 from ...error import StreamError
+from ...group.broker_errors import FENCED, KafkaError, MessageSizeTooLargeError
 from ...group.client import OutgoingRecord
 from ...messages.codec import Activation, encode
 from ...messages.topics import Topic
@@ -60,7 +60,7 @@ def activate(
         transactions.begin()
         transactions.produce(OutgoingRecord(topic, number, None, message) for number in range(count))
         transactions.commit()
-    except (ProducerFencedError, InvalidProducerEpochError):
+    except FENCED:
         what = "another activation was written at the same time, and this one was not"
         raise StreamError("TRL733", what, "look which rules are to be in force, and activate them") from None
     except MessageSizeTooLargeError as error:

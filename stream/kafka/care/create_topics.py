@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...error import StreamError
+from ...group.broker_errors import TopicAlreadyExistsError
+from ..librdkafka.admin import Admin, NewTopicLayout
 from ..settings import KafkaSettings
 from ..topic_checks import uneven
 from ..topics import SPECS, PartitionCount, config_of, look
 
 PARTITIONS = 8
 """The partitions of spans and sessions by default; more processes than that have no work."""
-NO_ERROR, THERE_ALREADY = 0, 36
-"""Kafka's codes; the second if another process creates the same topic at the same time."""
 
 
-def create(admin: Any, settings: KafkaSettings, partitions: int = PARTITIONS, replicas: int = 1) -> list[str]:
+def create(
+    admin: Admin, settings: KafkaSettings, partitions: int = PARTITIONS, replicas: int = 1
+) -> list[str]:
     """Create the topics that are missing, and return their names; existing ones stay as they are.
 
     `partitions` are those of spans and of sessions, unless an existing topic decides how many there are.
@@ -29,19 +29,15 @@ def create(admin: Any, settings: KafkaSettings, partitions: int = PARTITIONS, re
     if flaws := uneven(there, settings):
         raise StreamError("TRL724", f"{flaws[0].topic} {flaws[0].what}", flaws[0].hint)
     missing = {
-        settings.topic(spec.topic): {
-            "num_partitions": counts[spec.count],
-            "replication_factor": replicas,
-            "configs": config_of(spec, settings, replicas),
-        }
+        settings.topic(spec.topic): NewTopicLayout(
+            counts[spec.count], replicas, config_of(spec, settings, replicas)
+        )
         for spec in SPECS
         if spec.topic not in there
     }
-    if missing:
-        created = admin.create_topics(missing, raise_errors=False)["topics"]
-        for topic in created:
-            if topic["error_code"] not in (NO_ERROR, THERE_ALREADY):
-                what = f"{topic['name']} cannot be made: {topic['error_message']}"
-                raise StreamError("TRL724", what, "check --replication, and what this user may do")
-        admin.wait_for_topics(list(missing))
+    for name, error in admin.create(missing).items():
+        # Another process may create the same topic at the same time.
+        if not isinstance(error, TopicAlreadyExistsError):
+            what = f"{name} cannot be made: {error}"
+            raise StreamError("TRL724", what, "check --replication, and what this user may do")
     return list(missing)

@@ -9,22 +9,23 @@ either.
 from __future__ import annotations
 
 import hashlib
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
-
-from kafka import KafkaConsumer, KafkaProducer
-from kafka.errors import KafkaError, KafkaTimeoutError
-from kafka.structs import TopicPartition
+from itertools import groupby
 
 from ....schemas.records.dead_letter import DeadLetter, decode_dead_letter
 from ...error import StreamError
+from ...group.broker_errors import KafkaError, UnknownTopicOrPartitionError
+from ...group.client import OutgoingRecord
 from ...messages.codec import Activation, Damaged, decode
 from ...messages.topics import Topic
+from ..librdkafka.reader import FetchedRecord, TopicReader, records_from
+from ..librdkafka.sender import RecordSender
 from ..preflight import administering, refusal
-from ..settings import KafkaSettings, connecting, producing
+from ..properties import consuming, producing
+from ..settings import KafkaSettings
 from ..topic_checks import require
 from ..topics import look
 
@@ -33,10 +34,8 @@ HEADER = "tracline-replay"
 """The header of a record that was sent again: its first place, `topic/partition/offset`."""
 REPLAYED = (Topic.SPANS, Topic.LOGS, Topic.EVENTS)
 """The topics whose records can be sent again."""
-POLL_MS = 200
-ASK_MS = 10_000
 WAIT_S = 30.0
-"""The seconds that a record may take to come."""
+"""The seconds that the brokers may take to acknowledge a record."""
 
 
 class ReplayOutcome(StrEnum):
@@ -109,13 +108,12 @@ def read_dead_letters(kafka: KafkaSettings, choice: DeadLetterFilter) -> Read:
     """
     with administering(kafka, PROCESS) as admin:
         require(look(admin, kafka), kafka, Topic.DEAD_LETTER)
-    place = TopicPartition(kafka.topic(Topic.DEAD_LETTER), 0)
     first, last = choice.numbers or (None, None)
     letters: list[DeadLetterRecord] = []
     damaged = 0
-    consumer = reader_in_no_group(kafka)
+    reader = TopicReader(consuming(kafka, PROCESS), kafka.topic(Topic.DEAD_LETTER))
     try:
-        for record in records_from(consumer, place, first):
+        for record in records_from(reader, 0, first):
             if last is not None and record.offset > last:
                 break
             try:
@@ -128,7 +126,7 @@ def read_dead_letters(kafka: KafkaSettings, choice: DeadLetterFilter) -> Read:
     except KafkaError as error:
         raise refusal(error, kafka) from error
     finally:
-        consumer.close(autocommit=False)
+        reader.close()
     return Read(tuple(letters), damaged)
 
 
@@ -143,25 +141,24 @@ def replay(
     digests = {record.place: record.letter.sha256 for record in letters}
     topics = {kafka.topic(topic) for topic in REPLAYED}
     outcomes: list[tuple[RecordPlace, ReplayOutcome]] = []
-    consumer, producer = reader_in_no_group(kafka), KafkaProducer(**producing(kafka, PROCESS))
+    sender = RecordSender({**producing(kafka, PROCESS), "message.timeout.ms": round(WAIT_S * 1000)})
     try:
-        for place, sha256 in sorted(digests.items()):
-            outcomes.append((place, _again(consumer, producer, topics, place, sha256)))
+        for topic, places in groupby(sorted(digests), key=lambda place: place.topic):
+            if topic not in topics:
+                outcomes += [(place, ReplayOutcome.REFUSED) for place in places]
+                continue
+            with closing(TopicReader(consuming(kafka, PROCESS), topic)) as reader:
+                outcomes += [(place, _again(reader, sender, place, digests[place])) for place in places]
     except KafkaError as error:
         raise refusal(error, kafka) from error
     finally:
-        consumer.close(autocommit=False)
-        producer.close(timeout=WAIT_S)
+        sender.close()
     return outcomes
 
 
-def _again(
-    consumer: Any, producer: Any, topics: Iterable[str], place: RecordPlace, sha256: str
-) -> ReplayOutcome:
+def _again(reader: TopicReader, sender: RecordSender, place: RecordPlace, sha256: str) -> ReplayOutcome:
     """Send the record at a place again, if its digest is still the given one."""
-    if place.topic not in topics:
-        return ReplayOutcome.REFUSED
-    record = _record(consumer, place)
+    record = _record(reader, place)
     if record is None:
         return ReplayOutcome.GONE
     if hashlib.sha256(record.value or b"").hexdigest() != sha256:
@@ -169,14 +166,9 @@ def _again(
     if _activates(record.value or b""):
         return ReplayOutcome.REFUSED
     origin = f"{place.topic}/{place.partition}/{place.offset}".encode()
-    sent = producer.send(
-        place.topic,
-        value=record.value,
-        key=record.key,
-        headers=[*(header for header in record.headers if header[0] != HEADER), (HEADER, origin)],
-        partition=place.partition,
-    )
-    sent.get(timeout=WAIT_S)
+    headers = [*(header for header in record.headers or () if header[0] != HEADER), (HEADER, origin)]
+    again = OutgoingRecord(place.topic, place.partition, record.key, record.value)
+    sender.send([again], headers)
     return ReplayOutcome.REPLAYED
 
 
@@ -188,48 +180,14 @@ def _activates(value: bytes) -> bool:
         return False
 
 
-def _record(consumer: Any, place: RecordPlace) -> Any:
+def _record(reader: TopicReader, place: RecordPlace) -> FetchedRecord | None:
     """Return the record at a place; None if it is gone."""
-    part = TopicPartition(place.topic, place.partition)
-    if place.partition not in (consumer.partitions_for_topic(place.topic) or ()):
+    try:
+        first, end = reader.bounds(place.partition)
+    except UnknownTopicOrPartitionError:
         return None
-    begin = consumer.beginning_offsets([part], timeout_ms=ASK_MS)[part]
-    end = consumer.end_offsets([part], timeout_ms=ASK_MS)[part]
-    if not begin <= place.offset < end:
+    if not first <= place.offset < end:
         return None
-    for record in records_from(consumer, part, place.offset):
+    for record in records_from(reader, place.partition, place.offset):
         return record if record.offset == place.offset else None
     return None
-
-
-def records_from(consumer: Any, place: TopicPartition, begin: int | None = None) -> Iterator[Any]:
-    """Yield the records of a partition from an offset on, or from its first, up to its end as it is now.
-
-    Raises KafkaTimeoutError if they do not come.
-    """
-    end = consumer.end_offsets([place], timeout_ms=ASK_MS)[place]
-    consumer.assign([place])
-    if begin is None:
-        consumer.seek_to_beginning(place)
-    else:
-        consumer.seek(place, begin)
-    limit = time.monotonic() + WAIT_S
-    while (consumer.position(place, timeout_ms=ASK_MS) or 0) < end:
-        for record in consumer.poll(timeout_ms=POLL_MS).get(place, ()):
-            limit = time.monotonic() + WAIT_S
-            if record.offset < end:
-                yield record
-        if time.monotonic() > limit:
-            raise KafkaTimeoutError(f"no record within {WAIT_S} s")
-
-
-def reader_in_no_group(kafka: KafkaSettings) -> Any:
-    """Return a consumer in no group, of committed records."""
-    return KafkaConsumer(
-        **connecting(kafka, PROCESS),
-        isolation_level="read_committed",
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-        allow_auto_create_topics=False,
-        max_partition_fetch_bytes=kafka.request_bytes_max,
-    )

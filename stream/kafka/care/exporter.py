@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 from weakref import WeakMethod
 
-from kafka import KafkaProducer
-from kafka.errors import KafkaError
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from ...error import StreamError
+from ...group.broker_errors import KafkaError
+from ...group.client import OutgoingRecord
 from ...messages.topics import Topic
-from ..preflight import check_listening, drop_producer
-from ..settings import KafkaSettings, connecting, producing
+from ..librdkafka.sender import RecordSender
+from ..preflight import check_listening
+from ..properties import connecting, producing
+from ..settings import KafkaSettings
 
 TIMEOUT_S = 10.0
+MS_MIN = 10
+"""The shortest time that librdkafka takes, in milliseconds."""
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -39,10 +43,9 @@ class KafkaSpanExporter(SpanExporter):
     def __init__(self, settings: KafkaSettings | None = None, *, timeout_s: float = TIMEOUT_S) -> None:
         self._settings = settings or KafkaSettings()
         self._timeout_s = timeout_s
-        self._producer: KafkaProducer | None = None
+        self._sender: RecordSender | None = None
         self._lock = threading.Lock()
         self._shut = False
-        self._inherited: KafkaProducer | None = None
         connecting(self._settings, "exporter")
         if hasattr(os, "register_at_fork"):
             forked = WeakMethod(self._forked)
@@ -59,7 +62,7 @@ class KafkaSpanExporter(SpanExporter):
                 _LOGGER.warning("spans are not exported: the exporter is shut down")
                 return SpanExportResult.FAILURE
             try:
-                return self._send(spans, time.monotonic() + self._timeout_s)
+                return self._send(spans)
             except (KafkaError, StreamError) as error:
                 # Not the error's text, which may quote what was sent.
                 _LOGGER.warning("spans are not exported: %s", type(error).__name__)
@@ -76,42 +79,38 @@ class KafkaSpanExporter(SpanExporter):
             self._shut = True
             self._close()
 
-    def _send(self, spans: Sequence[ReadableSpan], until: float) -> SpanExportResult:
+    def _send(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Send the spans and wait for all acknowledgements. Raises KafkaError, StreamError."""
-        if self._producer is None:
+        if self._sender is None:
             check_listening(self._settings, self._timeout_s)
-            self._producer = KafkaProducer(**self._arguments())
+            self._sender = RecordSender(self._properties())
         topic = self._settings.topic(Topic.SPANS)
         requests, too_large = by_trace(spans, self._settings.message_bytes_max)
-        waiting: list[Any] = [self._producer.send(topic, key=key, value=value) for key, value in requests]
-        for acknowledgement in waiting:
-            acknowledgement.get(timeout=max(0.0, until - time.monotonic()))
+        self._sender.send(OutgoingRecord(topic, None, key, value) for key, value in requests)
         if too_large:
             _LOGGER.warning("%d spans are larger than message_bytes_max and are not exported", too_large)
             return SpanExportResult.FAILURE
         return SpanExportResult.SUCCESS
 
-    def _arguments(self) -> dict[str, Any]:
-        """Return the producer's arguments, by which no call waits for longer than an export may take."""
-        timeout_ms = int(self._timeout_s * 1000)
-        waits = ("bootstrap_timeout_ms", "max_block_ms", "delivery_timeout_ms")
-        return {
-            **producing(self._settings, "exporter"),
-            **dict.fromkeys(waits, timeout_ms),
-            "request_timeout_ms": max(1, timeout_ms // 2),
-        }
+    def _properties(self) -> dict[str, Any]:
+        """Return the producer's properties, which try no record for longer than an export may take."""
+        timeout_ms = max(MS_MIN, int(self._timeout_s * 1000))
+        waits = {"message.timeout.ms": timeout_ms, "socket.timeout.ms": max(MS_MIN, timeout_ms // 2)}
+        return {**producing(self._settings, "exporter"), **waits, "linger.ms": 0}
 
     def _forked(self) -> None:
         """Forget the producer in a child, which has the parent's lock and connection, but no threads."""
         self._lock = threading.Lock()
-        # Closing or freeing it would wait for those threads.
-        self._inherited, self._producer = self._producer, None
+        if self._sender is not None:
+            # Closing or freeing it would wait for those threads: even the end of the child must not do so.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._sender))
+            self._sender = None
 
     def _close(self) -> None:
         """Drop the producer: one that failed may be unable to go on; the next export makes another."""
-        if self._producer is not None:
-            drop_producer(self._producer)
-            self._producer = None
+        if self._sender is not None:
+            self._sender.close()
+            self._sender = None
 
 
 def by_trace(spans: Sequence[ReadableSpan], bytes_max: int) -> tuple[list[tuple[bytes, bytes]], int]:

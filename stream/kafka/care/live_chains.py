@@ -5,14 +5,10 @@ Kafka shows the names of the clients of a group's members, so that no record out
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
-from typing import Any
-
-from kafka.errors import KafkaError
 
 from ...error import StreamError
-from ..lag import COORDINATOR_S, RETRY_S
+from ..librdkafka.admin import Admin
 from ..settings import KafkaSettings
 
 MONITOR = "monitor"
@@ -31,12 +27,12 @@ def chains_of(client: str) -> frozenset[str]:
     return frozenset(client.partition(_MARK)[2].split(".")) - {""}
 
 
-def require_chain(admin: Any, settings: KafkaSettings, digest: str) -> int:
+def require_chain(admin: Admin, settings: KafkaSettings, digest: str) -> int:
     """Return the number of live monitors, all of which have the chain of that digest.
 
     Raises StreamError (TRL805) where one lacks it, or none is live.
     """
-    clients = _clients(admin, settings.group(MONITOR))
+    clients = admin.group_clients(settings.group(MONITOR))
     lacking = sum(digest[:DIGEST_CHARS] not in chains_of(client) for client in clients)
     if lacking or not clients:
         what = f"{lacking} of {len(clients)} live monitors lack the chain {digest[:DIGEST_CHARS]}"
@@ -45,16 +41,3 @@ def require_chain(admin: Any, settings: KafkaSettings, digest: str) -> int:
         hint = "start every monitor with --predict and a folder that has it, or activate with --force"
         raise StreamError("TRL805", what, hint)
     return len(clients)
-
-
-def _clients(admin: Any, group: str) -> list[str]:
-    """Return the names of the clients in a group. Raises KafkaError where the group cannot be described."""
-    until = time.monotonic() + COORDINATOR_S
-    while True:
-        try:
-            members: list[dict[str, Any]] = admin.describe_groups([group])[group]["members"]
-            return [str(member["client_id"]) for member in members]
-        except KafkaError as error:
-            if not error.retriable or time.monotonic() > until:
-                raise
-        time.sleep(RETRY_S)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from kafka.errors import KafkaError
-from kafka.structs import TopicPartition
-
+from ...group.broker_errors import KafkaError
 from ...messages.codec import Activation
 from ...messages.superseded import activation_in
-from ..care.dead_letters import reader_in_no_group, records_from
+from ..librdkafka.reader import TopicReader, records_from
 from ..preflight import refusal
+from ..properties import consuming
 from ..settings import KafkaSettings
+
+PROCESS = "monitor"
 
 
 def activations_after(kafka: KafkaSettings, topic: str, partition: int, offset: int) -> list[Activation]:
@@ -17,12 +18,12 @@ def activations_after(kafka: KafkaSettings, topic: str, partition: int, offset: 
 
     Raises StreamError (TRL723) where Kafka does not answer.
     """
-    consumer = reader_in_no_group(kafka)
+    reader = TopicReader(consuming(kafka, PROCESS), topic)
     try:
-        records = records_from(consumer, TopicPartition(topic, partition), offset + 1)
+        records = records_from(reader, partition, offset + 1)
         found = (activation_in(record.value or b"") for record in records)
         return [activation for activation in found if activation is not None]
     except KafkaError as error:
         raise refusal(error, kafka) from error
     finally:
-        consumer.close(autocommit=False)
+        reader.close()

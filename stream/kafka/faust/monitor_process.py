@@ -28,8 +28,8 @@ from ...process.trial import RuleTrials
 from ...stages.monitor import MessagePlace, MonitorStage
 from ...stages.monitor_step import MonitorOptions
 from ...stages.schedule import MonitorState
-from ..assignment import group_refusal
 from ..care.activate import activation_of
+from ..librdkafka.errors import group_refusal
 from ..preflight import StartWait, ask_when_reachable
 from ..settings import KafkaSettings
 from ..topic_identity import TopicIdentities

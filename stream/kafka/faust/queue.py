@@ -69,4 +69,5 @@ class MessageQueue:
             self._is_closed = True
             self._changed.notify_all()
         if self.task is not None:
-            await self.task
+            # Faust may cancel the callback of a rebalance that waits here when the process ends meanwhile.
+            await asyncio.shield(self.task)

@@ -9,14 +9,15 @@ from typing import Any
 
 from aiokafka.errors import KafkaTimeoutError  # pyright: ignore[reportMissingTypeStubs]
 from faust.types import TP
-from kafka.errors import KafkaError
 
 from ...error import StreamError
+from ...group.broker_errors import KafkaError
 from ...group.changed_topics import Loss
 from ...messages.topics import Topic
+from ..librdkafka.admin import Admin
 from ..settings import KafkaSettings
 from ..topic_checks import require
-from ..topic_identity import TopicIdentities, topic_id
+from ..topic_identity import TopicIdentities
 from ..topics import look
 
 MARKS = 1
@@ -39,7 +40,7 @@ class MonitorTopics:
     replicas: int
 
 
-def monitor_topics(admin: Any, kafka: KafkaSettings, sends: Iterable[Topic]) -> MonitorTopics:
+def monitor_topics(admin: Admin, kafka: KafkaSettings, sends: Iterable[Topic]) -> MonitorTopics:
     """Return the topics of a monitor that writes to `sends`. Raises StreamError (TRL724, TRL744)."""
     found, written = look(admin, kafka), frozenset(sends)
     require(found, kafka, Topic.EVENTS, *written)
@@ -48,10 +49,10 @@ def monitor_topics(admin: Any, kafka: KafkaSettings, sends: Iterable[Topic]) -> 
         raise StreamError("TRL724", f"{kafka.topic(Topic.RISK)} is missing", hint)
     name, events = kafka.topic(Topic.EVENTS), found[Topic.EVENTS]
     changelog = f"{kafka.group('monitor')}-state-changelog"
-    for topic in admin.describe_topics():
-        if topic["name"] == changelog and (count := len(topic["partitions"])) != events.partitions:
-            raise uneven(name, events.partitions, count)
-    return MonitorTopics(name, topic_id(admin, name), changelog, events.partitions, events.replicas)
+    stored = admin.topics().get(changelog)
+    if stored is not None and stored.partitions != events.partitions:
+        raise uneven(name, events.partitions, stored.partitions)
+    return MonitorTopics(name, admin.topic_id(name), changelog, events.partitions, events.replicas)
 
 
 async def where_to_go_on(topics: MonitorTopics, consumer: Any, offsets: Mapping[int, int]) -> dict[int, int]:

@@ -91,6 +91,71 @@ CHANGES: tuple[Change, ...] = (
 """Changes of a span, most of which make it unusual."""
 
 
+MESSAGES = '[{"role": "assistant", "parts": [{"type": "text", "content": "hello"}]}]'
+SIZES = (*range(1, 13), *range(1, 13), *range(2, 8), 25)
+"""Spans of a random trace."""
+
+
+def trees(seed: int, rate: float, count: int = 25, sources: int = 2) -> list[Record]:
+    """Return the records of random trees of spans, in which any span may be around any other one."""
+    random = Random(f"trees {seed}")
+    every = [span for number in range(count) for span in _tree(number, random)]
+    return _records(every, rate, sources, random)
+
+
+def _tree(number: int, random: Random) -> Iterator[Span]:
+    """Yield the spans of a random trace, in any order."""
+    size, trace_id = random.choice(SIZES), random.randbytes(16).hex()
+    ids = [random.randbytes(8).hex() for _ in range(size)]
+    is_chain = random.random() < 0.2
+    begun = START_NS + number * 2 * SECOND
+    roles = random.choice(
+        [("chat", "invoke_agent", "execute_tool", None), ("chat", "invoke_agent"), ("chat", None)]
+    )
+    made: list[Span] = []
+    for place, span_id in enumerate(ids):
+        parent = ids[place - 1 if is_chain else random.randrange(place)] if place else None
+        start = begun + random.randrange(20) * SECOND
+        end = start + random.randrange(1, 20) * SECOND
+        attributes = _attributes(random.choice(roles), random)
+        scope = random.choice(("app", "app", "agent"))
+        resource: dict[str, Value] = {} if random.random() < 0.1 else {"service.name": random.choice("ab")}
+        failed = random.random() < 0.1
+        fields = {"attributes": attributes, "resource": resource, "scope": scope, "failed": failed}
+        made.append(Span(trace_id, span_id, parent, "span", start, end, **fields))
+    random.shuffle(made)
+    yield from made
+
+
+def _attributes(operation: str | None, random: Random) -> dict[str, Value]:
+    """Return random attributes of a span in a role."""
+    chosen: dict[str, Value] = {} if operation is None else {"gen_ai.operation.name": operation}
+    choices: dict[str, Sequence[Value]] = {
+        "gen_ai.input.messages": (MESSAGES, "[]"),
+        "gen_ai.output.messages": (MESSAGES, "[]"),
+        "gen_ai.agent.name": ("a", "b", "a"),
+        "gen_ai.conversation.id": (*("one", "two") * 10, *(f"key {number}" for number in range(20))),
+        "session.id": ("visit",),
+        "gen_ai.request.model": ("m", "n"),
+        "gen_ai.response.model": ("m",),
+        "gen_ai.response.id": tuple(f"answer {number}" for number in range(40)),
+        "gen_ai.tool.name": ("t", "u"),
+        "gen_ai.tool.call.id": ("c", "d", "e"),
+        "gen_ai.tool.call.arguments": ("{}", '{"a": 1}'),
+        "gen_ai.tool.call.result": ("fine", "wrong"),
+        "tracline.nested": (True, False),
+        "tracline.session.end": (True,),
+        "error.type": ("timeout",),
+    }
+    rates = {"gen_ai.input.messages": 0.7, "gen_ai.output.messages": 0.7, "gen_ai.tool.name": 0.5}
+    rates |= {"gen_ai.conversation.id": 0.4, "gen_ai.agent.name": 0.4}
+    rates |= {"tracline.nested": 0.05, "tracline.session.end": 0.05, "error.type": 0.1, "session.id": 0.1}
+    for name, values in choices.items():
+        if random.random() < rates.get(name, 0.3) and (operation or not name.startswith("gen_ai.tool")):
+            chosen[name] = random.choice(values)
+    return chosen
+
+
 def load(seed: int, rate: float, conversations: int = 12, sources: int = 2) -> list[Record]:
     """Return the records of a load, of which so many are changed, doubled, late or of another form."""
     random = Random(seed)
@@ -101,6 +166,11 @@ def load(seed: int, rate: float, conversations: int = 12, sources: int = 2) -> l
         if random.random() < rate / 4:
             manner = replace(manner, dialect=random.choice([*Dialect]))
         every += spans(session, manner)
+    return _records(every, rate, sources, random)
+
+
+def _records(every: Sequence[Span], rate: float, sources: int, random: Random) -> list[Record]:
+    """Return the records of spans, of which so many are changed, doubled, late or of another form."""
     changed = list(_changed(every, rate, random))
     offsets: dict[tuple[Topic, int], int] = {}
     records: list[Record] = []

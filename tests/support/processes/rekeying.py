@@ -12,7 +12,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from kafka import KafkaProducer
 from tracline.schemas.records.dead_letter import DeadLetter, decode_dead_letter
 from tracline.schemas.settings import SessionSettings
 from tracline.stream.error import StreamError
@@ -21,6 +20,7 @@ from tracline.stream.group.rekey import RekeyRuntime
 from tracline.stream.group.rekey_sources import RekeySources
 from tracline.stream.group.rekey_state import TopicCounts
 from tracline.stream.kafka.care.create_topics import create
+from tracline.stream.kafka.librdkafka.admin import NewTopicLayout
 from tracline.stream.kafka.preflight import administering
 from tracline.stream.kafka.rekey_process import DEAD_LETTER_CODES, SENDS, rekey_client, rekey_over
 from tracline.stream.kafka.settings import KafkaSettings
@@ -32,6 +32,7 @@ from tracline.stream.stages.rekey import RekeyStage
 
 from ..brokers.reading import is_read
 from ..brokers.reading import read as read_records
+from ..brokers.sending import sending
 from ..conversations.keyed import (
     BYTES_MAX,
     PARTITIONS,
@@ -54,8 +55,7 @@ def make_topics(kafka: KafkaSettings) -> None:
     """Make the topics, those of spans and of events with the numbers of partitions that the tests have."""
     with administering(kafka) as admin:
         # The conversations' times are of another year: no record is too old to be stored.
-        spans = {"num_partitions": SOURCES, "replication_factor": 1, "configs": {"retention.ms": "-1"}}
-        admin.create_topics({kafka.spans_topic: spans}, wait_for_metadata=True)
+        assert not admin.create({kafka.spans_topic: NewTopicLayout(SOURCES, config={"retention.ms": "-1"})})
         create(admin, kafka, partitions=PARTITIONS)
 
 
@@ -66,30 +66,18 @@ def delete_topic(kafka: KafkaSettings, name: str) -> None:
     with its id, also where a topic of the same name was created since.
     """
     with administering(kafka) as admin:
-        admin.delete_topics([name])
-        until("the broker knows that it is deleted", lambda: admin.describe_topics([name])[0]["error_code"])
+        admin.delete(name)
+        until("the broker knows that it is deleted", lambda: name not in admin.topics())
 
 
 def send(kafka: KafkaSettings, records: Iterable[Record], *values: tuple[int, bytes | None]) -> None:
     """Send records of spans to their partitions, as a collector does; then further (partition, value)."""
-    producer = KafkaProducer(
-        bootstrap_servers=list(kafka.bootstrap_servers),
-        compression_type="zstd",
-        max_request_size=64 << 20,
-        linger_ms=10,
-    )
-    for record in records:
-        producer.send(
-            kafka.spans_topic,
-            record.value,
-            key_of(record.value).encode(),
-            partition=record.partition,
-            timestamp_ms=record.time // 1_000_000,
-        )
-    for partition, value in values:
-        producer.send(kafka.spans_topic, value, b"key", partition=partition)
-    producer.flush(timeout=WAIT_S)
-    producer.close(timeout=WAIT_S)
+    with sending(kafka, **{"message.max.bytes": 64 << 20}) as producer:
+        for record in records:
+            key, time_ms = key_of(record.value).encode(), record.time // 1_000_000
+            producer.produce(kafka.spans_topic, record.value, key, record.partition, timestamp=time_ms)
+        for partition, value in values:
+            producer.produce(kafka.spans_topic, value, b"key", partition)
 
 
 def until(what: str, is_so: Callable[[], Any], *, within_s: float = WAIT_S) -> None:

@@ -8,14 +8,16 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Producer
 from tracline.schemas.event import Kind
 from tracline.schemas.records.dead_letter import decode_dead_letter
-from tracline.stream.kafka.settings import KafkaSettings, connecting
+from tracline.stream.kafka.librdkafka.reader import TopicReader
+from tracline.stream.kafka.preflight import administering
+from tracline.stream.kafka.properties import consuming, transacting
+from tracline.stream.kafka.settings import KafkaSettings
 from tracline.stream.messages.codec import decode_judged, decode_verdicts
 from tracline.stream.messages.topics import Topic
 
@@ -25,7 +27,10 @@ from .conversations import Place
 WAIT_S = 60.0
 BYTES_MAX = 12_000
 """About how large a message may be: small, so that there are many."""
-POLL_MS = 100
+POLL_S = 0.04
+"""The time that each of three readers waits for a record."""
+RECORDS = 500
+TRANSACTION_S = 60.0
 SESSIONS = {
     "TRACLINE_SESSIONS_IDLE_S": str(SETTINGS.idle_s),
     "TRACLINE_SESSIONS_LATENESS_S": str(SETTINGS.lateness_s),
@@ -55,25 +60,19 @@ def messages(work: Work) -> list[list[Sent]]:
 
 def send(kafka: KafkaSettings, transactions: Iterable[Sequence[Sent]], name: str = "sender") -> None:
     """Send each of these as one transaction."""
-    with closing(sender(kafka, name)) as producer:
-        for sent in transactions:
-            producer.begin_transaction()
-            for partition, value in sent:
-                # A record without a value needs a key.
-                key = None if value is not None else b"none"
-                producer.send(kafka.topic(Topic.EVENTS), value=value, key=key, partition=partition)
-            producer.commit_transaction()
+    producer = sender(kafka, name)
+    for sent in transactions:
+        producer.begin_transaction()
+        for partition, value in sent:
+            # A record without a value needs a key.
+            key = None if value is not None else b"none"
+            producer.produce(kafka.topic(Topic.EVENTS), value, key, partition)
+        producer.commit_transaction()
 
 
-def sender(kafka: KafkaSettings, name: str) -> KafkaProducer:
-    """A transactional producer of that name, which soon asks again while the last transaction ends."""
-    producer = KafkaProducer(
-        **connecting(kafka, "test"),
-        transactional_id=f"{kafka.prefix}-{name}",
-        acks="all",
-        linger_ms=0,
-        retry_backoff_ms=10,
-    )
+def sender(kafka: KafkaSettings, name: str) -> Producer:
+    """A transactional producer of that name."""
+    producer = Producer(transacting(kafka, "test", name, TRANSACTION_S))
     producer.init_transactions()
     return producer
 
@@ -133,16 +132,10 @@ class Listener:
                 decode_dead_letter(value)
             ),
         }
-        self._consumer: Any = KafkaConsumer(
-            **connecting(kafka, "listener"), isolation_level="read_committed", auto_offset_reset="earliest"
-        )
-        places = [
-            TopicPartition(topic, number)
-            for topic in self._readers
-            for number in self._consumer.partitions_for_topic(topic)
-        ]
-        self._consumer.assign(places)
-        self._consumer.seek_to_beginning()
+        self._topics = [TopicReader(consuming(kafka, "listener"), topic) for topic in self._readers]
+        with administering(kafka, "listener") as admin:
+            for reader in self._topics:
+                reader.read_from(dict.fromkeys(range(admin.partitions(reader.topic)), OFFSET_BEGINNING))
 
     def until(
         self,
@@ -154,10 +147,9 @@ class Listener:
         limit = time.monotonic() + within_s
         while not holds(self.found):
             was_alive = alive()
-            polled = self._consumer.poll(timeout_ms=POLL_MS)
-            for place, records in polled.items():
-                for record in records:
-                    self._readers[place.topic](record.value)
+            polled = [record for reader in self._topics for record in reader.poll(POLL_S, RECORDS)]
+            for record in polled:
+                self._readers[record.topic](record.value or b"")
             if not polled and not was_alive:
                 break
             assert time.monotonic() < limit, f"not read in time: {self.found}"
@@ -165,4 +157,5 @@ class Listener:
 
     def close(self) -> None:
         """Stop listening."""
-        self._consumer.close()
+        for reader in self._topics:
+            reader.close()

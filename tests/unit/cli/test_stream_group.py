@@ -8,10 +8,10 @@ from types import ModuleType
 import click
 import pytest
 from click.testing import CliRunner, Result
-from kafka.errors import TopicAuthorizationFailedError
 from tracline.cli import tracline
 from tracline.cli.commands.stream.group import COMMANDS
 from tracline.stream.error import StreamError
+from tracline.stream.group.broker_errors import TopicAuthorizationFailedError
 
 
 def run(monkeypatch: pytest.MonkeyPatch, fault: Exception) -> Result:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import exp, log
 from pathlib import Path
 from random import Random
+from time import process_time
 
 import msgspec
 import pytest
@@ -206,6 +207,38 @@ def test_agents_without_end_share_a_detector_and_old_ones_are_dropped() -> None:
     (shared,) = [each for key, each in found.items() if key.agent == OTHER_AGENTS]
     assert shared.trials == 5 * 50
     assert len(with_bets(found, [tick_bets(1_000, 0)])) == 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_any_division_of_bets_gives_the_same_detectors(seed: int) -> None:
+    """Days may pass between two bets, in one message or in two; agents come and go."""
+    random, tick = Random(seed), 0
+    bets: list[BetSum] = []
+    for _ in range(120):
+        tick += random.choice([0, 0, 1, 5, 200, 290, 3_000])
+        bets.append(tick_bets(tick, random.choice([0, 9]), agent=f"agent {random.randrange(40)}"))
+    divided: Detectors = {}
+    begin = 0
+    while begin < len(bets):
+        size = random.randint(1, 9)
+        divided = with_bets(divided, bets[begin : begin + size])
+        begin += size
+    assert divided == with_bets({}, bets)
+
+
+def seconds_of(agents: int) -> float:
+    """Return the processor seconds that 5,000 bets on events of so many agents take."""
+    bets = [tick_bets(0, 0, agent=f"agent {n % agents}") for n in range(5_000)]
+    bets = [msgspec.structs.replace(bet, rule=f"rule {n % 25}") for n, bet in enumerate(bets)]
+    begin = process_time()
+    with_bets({}, bets)
+    return process_time() - begin
+
+
+@pytest.mark.slow
+def test_bets_on_many_agents_take_as_long_as_on_few() -> None:
+    """A monitor of a thousand agents must answer its group while it counts their bets."""
+    assert seconds_of(1_000) < 6 * seconds_of(10)
 
 
 def test_the_detector_multiplies_the_bets_of_a_tick() -> None:

@@ -7,17 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, Producer
 from tracline.cli.error import CommandError
 from tracline.cli.settings import kafka_settings
 from tracline.stream.error import StreamError
+from tracline.stream.kafka import properties as config
 from tracline.stream.kafka.settings import (
     KafkaSettings,
     check,
     connecting,
-    consuming,
     faust_broker,
     password,
-    producing,
 )
 from tracline.stream.messages.topics import Topic
 
@@ -179,7 +179,7 @@ def test_a_file_that_cannot_be_used_is_named(
     assert caught.value.code == "TRL722"
 
 
-def test_kafka_python_is_given_what_reaches_the_brokers() -> None:
+def test_aiokafka_is_given_what_reaches_the_brokers() -> None:
     """Addresses, the client's name, TLS that checks names, and who we are; a key there is means it is set."""
     assert connecting(KafkaSettings(), "rekey") == {
         "bootstrap_servers": ["127.0.0.1:9092"],
@@ -194,16 +194,37 @@ def test_kafka_python_is_given_what_reaches_the_brokers() -> None:
     assert (secured["sasl_plain_username"], secured["sasl_plain_password"]) == ("tracline", SECRET)
 
 
+def test_librdkafka_is_given_the_same(folder: Path) -> None:
+    """Addresses, names, TLS and SASL, of the same files; a client with these properties can be made."""
+    plain = config.connecting(KafkaSettings(("a:1", "b:2")), "rekey")
+    assert (plain["bootstrap.servers"], plain["client.id"]) == ("a:1,b:2", "tracline-rekey")
+    assert plain["security.protocol"] == "PLAINTEXT"
+    assert not [name for name in plain if name.startswith(("ssl", "sasl"))]
+    (folder / "secret").write_text(f"{SECRET}\n")
+    given = replace(WITH_SASL, security_protocol="SASL_SSL", sasl_password=None, sasl_password_file="secret")
+    secured = config.connecting(replace(given, ssl_check_hostname=False), "rekey")
+    assert secured["sasl.mechanism"] == "SCRAM-SHA-512"
+    assert (secured["sasl.username"], secured["sasl.password"]) == ("tracline", SECRET)
+    assert secured["ssl.endpoint.identification.algorithm"] == "none"
+    assert config.connecting(given, "rekey")["ssl.endpoint.identification.algorithm"] == "https"
+    for properties in (config.producing(given, "rekey"), config.transacting(given, "rekey", "one", 1.5)):
+        assert Producer({**properties, "log_level": 0}) is not None
+    for properties in (config.consuming(given, "rekey"), config.joining(given, "rekey", 1.5)):
+        assert Consumer({**properties, "log_level": 0}) is not None
+
+
 def test_producers_lose_nothing_and_consumers_read_what_is_committed() -> None:
     """Acknowledged by all replicas, written once; no offset is committed behind our back."""
-    producer = producing(KafkaSettings(compression="none"), "rekey")
-    assert (producer["acks"], producer["enable_idempotence"]) == ("all", True)
-    assert producer["compression_type"] is None
-    assert producer["max_request_size"] > KafkaSettings().message_bytes_max
-    consumer = consuming(KafkaSettings(), "archive")
-    assert consumer["group_id"] == "tracline-archive"
-    assert consumer["isolation_level"] == "read_committed"
-    assert consumer["enable_auto_commit"] is False
+    producer = config.producing(KafkaSettings(compression="none"), "rekey")
+    assert (producer["acks"], producer["enable.idempotence"]) == ("all", True)
+    assert producer["compression.type"] == "none"
+    assert producer["message.max.bytes"] > KafkaSettings().message_bytes_max
+    consumer = config.consuming(KafkaSettings(), "archive")
+    assert consumer["group.id"] == "tracline-archive"
+    assert consumer["isolation.level"] == "read_committed"
+    assert consumer["enable.auto.commit"] is False
+    member = config.joining(KafkaSettings(), "archive", 10)
+    assert (member["session.timeout.ms"], member["partition.assignment.strategy"]) == (10_000, "range")
 
 
 @pytest.mark.slow

@@ -221,6 +221,8 @@ def test_crossings_state_the_drift_of_the_ticks_before() -> None:
     assert 0 < sum(drift.values()) < len(drift)
     assert monitor.state.drift["desk", "calm"].is_firing
     assert not monitor.state.drift["desk", "answered"].is_firing
+    # A process reads them five times a second.
+    assert monitor.state.partitions[0].detectors is monitor.state.partitions[0].detectors
 
 
 @pytest.mark.slow

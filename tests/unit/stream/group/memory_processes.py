@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kafka.structs import TopicPartition
 from tracline.archive.shared_writer import LiveArchive
 from tracline.schemas.records.dead_letter import DeadLetter, decode_dead_letter
 from tracline.schemas.settings import SessionSettings
@@ -20,6 +19,7 @@ from tracline.stream.alerts.receivers import Receiver
 from tracline.stream.error import StreamError
 from tracline.stream.group.alerts import AlertsRuntime
 from tracline.stream.group.archive import ArchiveRuntime
+from tracline.stream.group.client import TopicPartition
 from tracline.stream.group.process import GroupProcess
 from tracline.stream.group.rekey import RekeyRuntime
 from tracline.stream.group.rekey_sources import RekeySources

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from kafka.structs import TopicPartition
 from tracline.stream.alerts.alert import Alert, AlertStatus, decode
 from tracline.stream.alerts.receivers import NotDelivered
+from tracline.stream.group.client import TopicPartition
 from tracline.stream.messages.topics import Topic
 from tracline.stream.process.alert_metrics import DeliveryFailure
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 from hashlib import sha256
 
 import pytest
-from kafka.errors import KafkaTimeoutError
-from kafka.structs import TopicPartition
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
+from tracline.stream.group.broker_errors import KafkaTimeoutError
+from tracline.stream.group.client import TopicPartition
 from tracline.stream.group.rekey_sources import RekeySources
 from tracline.stream.group.rekey_state import TopicCounts
 from tracline.stream.ingest.request import Encoding
