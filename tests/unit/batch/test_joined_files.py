@@ -131,7 +131,7 @@ def test_any_broken_byte_of_a_footer_is_odd_or_read(events: list[pl.DataFrame], 
     path = written(events[:1], tmp_path)[0]
     whole = path.read_bytes()
     length = int.from_bytes(whole[-8:-4], "little")
-    for place in range(len(whole) - 8 - length, len(whole) - 8, 5):
+    for place in range(len(whole) - 8 - length, len(whole) - 8, 11):
         for value in (0x00, 0x7F, 0xFF, whole[place] ^ 1):
             path.write_bytes(whole[:place] + bytes([value]) + whole[place + 1 :])
             joined([path])
