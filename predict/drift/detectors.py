@@ -135,7 +135,7 @@ def _tick(crossing: RiskCrossing) -> int:
     return time // TICK_NS
 
 
-def _key(detectors: Detectors, agents: Mapping[tuple[str, ...], int], bets: BetSum) -> DriftKey:
+def _key(detectors: Detectors, agents: Counter[tuple[str, str, str]], bets: BetSum) -> DriftKey:
     """Return the key of the detector that the bets count for; `agents` are the numbers of those of rules."""
     named = DriftKey(bets.chain, bets.pack, bets.rule, bets.agent[:AGENT_CHARS_MAX])
     if named in detectors or agents[named[:3]] < AGENTS_MAX:

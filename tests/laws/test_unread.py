@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from tracline.examples.desk.bot import Desk, conversations
 from tracline.examples.desk.script import support_session
-from tracline.schemas.dialects.parts.remembered import InputMemory
 from tracline.schemas.otlp.protobuf import decode_protobuf
-from tracline.schemas.span_content import Role
+from tracline.schemas.plain.calls import PlainCall
 from tracline.schemas.time import NS
 from tracline.stream.messages.codec import CandidateBatch, decode
 from tracline.stream.messages.record import Record
@@ -90,16 +89,16 @@ def test_candidates_of_conversations_do_not_depend_on_their_reader(
 
 def test_the_monitor_continues_most_calls_of_a_long_conversation(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rekeyer reads none of their messages, and the monitor only those behind the call before."""
-    rests: list[str | None] = []
-    rest_of = InputMemory.rest_of
+    continued: list[bool] = []
+    ask = PlainCall.ask
 
-    def noted(memory: InputMemory, text: str, speaker: Role) -> str | None:
-        rests.append(rest_of(memory, text, speaker))
-        return rests[-1]
+    def noted(call: PlainCall, text: str, start: int) -> None:
+        continued.append(bool(call.text))
+        ask(call, text, start)
 
-    monkeypatch.setattr(InputMemory, "rest_of", noted)
+    monkeypatch.setattr(PlainCall, "ask", noted)
     every = [support_session(session) for session in conversations(Desk(sessions=4, seed=8))]
     sent = [span for session in every for span in spans(session, Manner(dialect=Dialect.GENAI))]
     bodies = [to_otlp([span]).SerializeToString() for span in sent]
     assert candidates([Record(0, at, span.end, bodies[at]) for at, span in enumerate(sent)])
-    assert sum(rest is not None for rest in rests) > len(rests) / 2
+    assert sum(continued) > len(continued) / 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -160,7 +159,7 @@ def test_the_pages_of_a_state_are_read(served: tuple[CompiledRules, ServedChain]
     judging = judge.judge({"open": JudgingState()}, [OPEN]).states["open"]
     stepped = [SteppedSlice(slice_name(0, f"v{n}"), None, 0, b"runs", ()) for n in range(40)]
     followed = msgspec.structs.replace(judging.followed, sliced=CarriedSlices().after({}, stepped))
-    state = SessionState(SessionAssembler("open", 1), replace(judging, followed=followed))
+    state = SessionState(SessionAssembler("open", 1), msgspec.structs.replace(judging, followed=followed))
     new = store_pages(state, 3, bytes, 1 << 20)
     assert new
     data, places = encode_with_places(state)
