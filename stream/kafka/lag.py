@@ -53,8 +53,9 @@ def lags(admin: Admin, settings: KafkaSettings) -> list[Lag]:
     begins, ends = admin.offsets(places, EARLIEST), admin.offsets(places, LATEST)
     found: list[Lag] = []
     for process, topic in ((process, topic) for process, topics in READS.items() for topic in topics):
-        committed = admin.group_offsets(settings.group(process))
-        for place in sorted(place for place in places if place.topic == settings.topic(topic)):
+        of_topic = sorted(place for place in places if place.topic == settings.topic(topic))
+        committed = admin.group_offsets(settings.group(process), of_topic)
+        for place in of_topic:
             offset = committed.get(place)
             since = begins[place] if offset is None else offset
             lag = max(0, ends[place] - since)

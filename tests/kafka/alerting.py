@@ -103,7 +103,8 @@ def until_delivered(kafka: KafkaSettings) -> None:
         def is_done() -> bool:
             if not is_read(admin, kafka, "alerts"):
                 return False
-            end, committed = admin.offsets([place], LATEST)[place], admin.group_offsets(group).get(place)
+            end = admin.offsets([place], LATEST)[place]
+            committed = admin.group_offsets(group, [place]).get(place)
             return end >= 3 and committed is not None and committed >= end - 1
 
         until("every alert is delivered", is_done)

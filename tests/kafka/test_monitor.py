@@ -97,7 +97,7 @@ def committed(kafka: KafkaSettings) -> dict[int, tuple[int, int]]:
     """Return what the monitor's group has committed of each partition of events, and where that ends."""
     places = [TopicPartition(kafka.topic(Topic.EVENTS), number) for number in range(PARTITIONS)]
     with administering(kafka) as admin:
-        ends, offsets = admin.offsets(places, LATEST), admin.group_offsets(kafka.group("monitor"))
+        ends, offsets = admin.offsets(places, LATEST), admin.group_offsets(kafka.group("monitor"), places)
     return {place.partition: (offsets.get(place, 0), ends[place]) for place in places}
 
 

@@ -47,7 +47,7 @@ def is_read(admin: Admin, settings: KafkaSettings, process: str) -> bool:
     try:
         parts = [part for topic in READS[process] for part in partitions_of(admin, settings.topic(topic))]
         # The ends come last: a record that is sent meanwhile is not read.
-        at = admin.group_offsets(settings.group(process))
+        at = admin.group_offsets(settings.group(process), parts)
         begins, ends = admin.offsets(parts, EARLIEST), admin.offsets(parts, LATEST)
     except KafkaError:
         return False
