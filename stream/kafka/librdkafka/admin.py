@@ -173,8 +173,8 @@ class Admin:
         if not asked:
             return {}
         # Else the answer would wait for open transactions.
-        own = {"group.id": group, "enable.auto.commit": False, "isolation.level": "read_uncommitted"}
-        consumer: Any = Consumer({**self._properties, **own})
+        asking = {"group.id": group, "enable.auto.commit": False, "isolation.level": "read_uncommitted"}
+        consumer: Any = Consumer({**self._properties, **asking})
 
         def ask() -> list[Place]:
             with raising():
