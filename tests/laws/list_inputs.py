@@ -6,6 +6,7 @@ import json
 from functools import cache
 
 from hypothesis import strategies as st
+from tracline.rules.language.literal_builder import ORDER
 from tracline.rules.model.predicate import (
     ELEMENT,
     And,
@@ -94,7 +95,9 @@ def element_leaves(draw: st.DrawFn) -> Predicate:
             return Literal(draw(st.booleans()))
         case _:
             if draw(st.booleans()):
-                return Leaf(path, test, (draw(literals | st.integers(-2, 5)),))
+                value = draw(literals | st.integers(-2, 5))
+                # Booleans have no order in the language.
+                return Leaf(path, test, (int(value) if test in ORDER and isinstance(value, bool) else value,))
             return Leaf(path, test, against=draw(st.sampled_from(places) | paths))
 
 

@@ -205,9 +205,8 @@ def without_slices(judging: JudgingState) -> JudgingState:
     """Return the judging of a session without its slices."""
     if judging.carried is None:
         return judging
-    return replace(
-        judging, carried=msgspec.structs.replace(judging.carried, sliced=CarriedSlices(), events=[], runs=b"")
-    )
+    carried = msgspec.structs.replace(judging.carried, sliced=CarriedSlices(), events=[], runs=b"")
+    return msgspec.structs.replace(judging, carried=carried)
 
 
 @given(st.integers(0, 1 << 30), st.booleans(), st.sampled_from([700, 100_000]))

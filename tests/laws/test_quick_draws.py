@@ -21,4 +21,5 @@ def test_examples_beside_other_arguments_have_values_of_their_own() -> None:
 
     law()
     assert len(found) >= EXAMPLES
-    assert len(set(found)) > 0.95 * EXAMPLES
+    # Hypothesis draws one value in twenty from the constants of the modules that the run imports.
+    assert len(set(found)) > 0.9 * EXAMPLES
