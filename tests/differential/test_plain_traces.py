@@ -140,7 +140,7 @@ def test_both_paths_send_and_store_the_same(rate: str, settings: str) -> None:
 
 @pytest.mark.parametrize("lateness_s", [0, 60])
 def test_random_trees(lateness_s: float) -> None:
-    """Where spans of any role are around one another, with any names, keys, halves and answers."""
+    """Spans of any role are around one another, with any names, keys, halves and answers."""
     counts: Counter[str] = Counter()
     for seed in range(6):
         pair = Pair(replace(LATENESS, lateness_s=lateness_s), BYTES_MAX)
@@ -152,7 +152,7 @@ def test_random_trees(lateness_s: float) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_where_little_room_is_left(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where too many characters wait, where few traces are remembered, and where messages are small."""
+    """Too many characters wait, few traces are remembered, or messages are small."""
     random = Random(f"room {seed}")
     monkeypatch.setattr(pending, "WAITING_CHARS_MAX", 600_000)
     monkeypatch.setattr(pending, "WAITING_CHARS_LEFT", 200_000)

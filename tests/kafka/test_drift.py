@@ -95,7 +95,7 @@ def ticks() -> Iterator[list[tuple[int, bytes]]]:
 
 
 def test_killed_at_every_place_a_monitor_has_the_same_drift(kafka: KafkaSettings, tmp_path: Path) -> None:
-    """What it reports and what its table has is what one has that takes the messages one by one."""
+    """Its reports and its table are those of a monitor that takes the messages one by one."""
     pack, chain = learned(tmp_path)
     make_topics(kafka)
     deaths: list[MonitorFault] = []

@@ -122,7 +122,7 @@ def test_automata_find_what_the_engine_finds_in_all_short_texts() -> None:
 @settings(max_examples=300)
 @given(st.lists(patterns, min_size=1, max_size=4), texts)
 def test_a_regex_set_finds_the_same_with_automata(asked: list[str], texts: list[str | None]) -> None:
-    """What automata leave to Rust's engine, too: other characters, other syntax, patterns that are large."""
+    """Automata leave other characters, other syntax and patterns that are large to Rust's engine."""
     asked = [*asked, r"\bk", r"\p{L}\b", r"\b(?:\d[ -]?){15}\d\b", r"(a.{12}k)+\b"]
     regexes = regex_set([pattern for pattern in asked if not any(True for _ in regex_problems(pattern))])
     texts = [*texts, "1" * 16, "x" + "1-" * 16, "4000 1234-5678 9010 k", "a" + "k " * 13]
