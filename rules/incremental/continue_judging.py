@@ -30,7 +30,7 @@ from .carried import Carried
 from .carried_slices import CarriedSlices, SteppedSlice, slice_name
 from .carry_layout import BatchMemory, CarriedStreams, CarryLayout, PackedRuns
 from .placed_events import PlacedEvents, occurrence_slots
-from .rule_changes import StatusSteps, StatusBatches, joined_steps
+from .rule_changes import StatusBatches, StatusSteps, joined_steps
 
 _BatchChange: TypeAlias = tuple[int, StatusChange]
 """The number of a batch, and a change in it."""
