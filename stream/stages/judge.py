@@ -141,9 +141,9 @@ class SessionJudge:
         """Add the candidates, and judge what the watermark has passed in any of these sessions.
 
         `session_ids` has every session of the candidates and those that are due. The same states, candidates
-        and watermark, and the same watermark `before` them, give the same outputs. Where this raises an error, each session is judged separately
-        from the state that `load` returns again, and what raises the error becomes poison. Raises the errors
-        that concern no session: PROCESS_ERRORS.
+        and watermark, and the same watermark `before` them, give the same outputs. Where this raises an
+        error, each session is judged separately from the state that `load` returns again, and what raises
+        the error becomes poison. Raises the errors that concern no session: PROCESS_ERRORS.
         """
         names, marks = list(session_ids), (before, watermark)
         all_judged = attempt(partial(self._step, names, candidates, marks, load), PROCESS_ERRORS)
@@ -190,8 +190,8 @@ class SessionJudge:
     ) -> AssembledBatch:
         """Add the candidates to their sessions, and take the events that the watermark has passed.
 
-        The sessions of `states` change. `before` is the watermark before the candidates came. `ruled` has the last rule set and occurrence of sessions whose events
-        of earlier batches are not judged yet.
+        The sessions of `states` change. `before` is the watermark before the candidates came. `ruled` has the
+        last rule set and occurrence of sessions whose events of earlier batches are not judged yet.
         """
         late, repeats = _counts(states)
         poison = _add(states, candidates)
