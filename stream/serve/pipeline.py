@@ -246,7 +246,8 @@ class Pipeline:
         candidates, letters = self._unread.read(released, now)
         batch.dead_letters += letters
         touched = self._sessions.touched((candidate.session_id for candidate in candidates), watermark)
-        judged = self._judge.step(touched, candidates, watermark, self._sessions.take)
+        before = self._source.times.watermark
+        judged = self._judge.step(touched, candidates, watermark, self._sessions.take, before)
         batch.dead_letters += [
             DeadLetter(PROCESS, "", SOURCE, NO_RECORD, now, *flaw, "")
             for poison in judged.outputs.poison
