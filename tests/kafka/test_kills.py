@@ -50,7 +50,7 @@ APART_S = 4.0
 AT_A_PLACE = 0.6
 """The share of starts at which a process is to die at one of its fault points, not at any time."""
 SPARED_S = 20.0
-"""The time that such a process has to start, join its group and come to the fault point, before any other kill."""
+"""The time that such a process has to start, join and come to the fault point, before any other kill."""
 LEAST_AT_A_PLACE = 0.1
 """The share of kills that must come at a fault point: otherwise processes hardly ever died at work."""
 WAIT_S = 300.0
