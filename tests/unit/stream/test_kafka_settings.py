@@ -22,6 +22,8 @@ from tracline.stream.kafka.settings import (
 from tracline.stream.messages.topics import Topic
 
 SECRET = "correct horse"
+TIMEOUTS = (0.5, 1.5, 600.0)
+"""Least, usual and greatest `--timeout-s` of a process."""
 WITH_SASL = KafkaSettings(
     security_protocol="SASL_PLAINTEXT",
     sasl_mechanism="SCRAM-SHA-512",
@@ -207,9 +209,15 @@ def test_librdkafka_is_given_the_same(folder: Path) -> None:
     assert (secured["sasl.username"], secured["sasl.password"]) == ("tracline", SECRET)
     assert secured["ssl.endpoint.identification.algorithm"] == "none"
     assert config.connecting(given, "rekey")["ssl.endpoint.identification.algorithm"] == "https"
-    for properties in (config.producing(given, "rekey"), config.transacting(given, "rekey", "one", 1.5)):
+    for properties in (
+        config.producing(given, "rekey"),
+        *(config.transacting(given, "rekey", "one", timeout_s) for timeout_s in TIMEOUTS),
+    ):
         assert Producer({**properties, "log_level": 0}) is not None
-    for properties in (config.consuming(given, "rekey"), config.joining(given, "rekey", 1.5)):
+    for properties in (
+        config.consuming(given, "rekey"),
+        *(config.joining(given, "rekey", timeout_s) for timeout_s in TIMEOUTS),
+    ):
         assert Consumer({**properties, "log_level": 0}) is not None
 
 
