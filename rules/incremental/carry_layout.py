@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -77,6 +77,8 @@ class CarryLayout:
         program, trails = compiled.program, compiled.trails
         self.compiled, self.program = compiled, program_digest(compiled)
         self.letters = WordLetters(compiled)
+        self.named = [named_rule(compiled, number) for number in cast("list[int]", program.order.tolist())]
+        """The pack, the id, the digest and the severity of the rule of each column."""
         states = [table.machine_states for table in trails.tables]
         counts = np.array([len(table.bits) for table in trails.tables], dtype=np.int64)
         self.offsets: I64 = np.cumsum(trails.sizes) - trails.sizes
@@ -98,6 +100,12 @@ class CarryLayout:
             np.array([table.delays.max(initial=0) > 0 for table in trails.tables], dtype=np.bool_),
             program.followed.astype(np.int64),
         )
+
+
+def named_rule(compiled: CompiledRules, number: int) -> tuple[str, str, str, str]:
+    """Return the pack, the id, the digest and the severity of a rule."""
+    rule = compiled.rules[number]
+    return rule.pack, rule.id, compiled.digests[number], rule.severity.value
 
 
 class BatchMemory:

@@ -13,7 +13,6 @@ from functools import cached_property, lru_cache
 from typing import Any, TypeAlias, TypeGuard, cast
 
 import orjson
-import polars as pl
 
 from ...schemas.event import Content
 from ..model.fields import FIELDS, FieldType
@@ -21,6 +20,7 @@ from ..model.predicate import NUMBER, Condition, Leaf, Path, Scalar, Test, compa
 from ..model.rule import SliceKey
 from .guards import CAPTURED_FIELDS
 from .json_values import EXACT_MAX, JSON_FIELDS, SEARCHES, WIDE_MAX
+from .labelled_rows import Column, EventColumns
 from .numbers import double_text, loaded, written
 from .regex_sets import NON_ASCII_LETTER, regex_set
 from .slices import tuple_text
@@ -45,7 +45,6 @@ _ARRAY: Any = list
 
 DecodedJson: TypeAlias = Any
 """A JSON value; None where there is none, or null."""
-Column: TypeAlias = list[Any]
 RowNumbers: TypeAlias = Sequence[int]
 Opened: TypeAlias = Mapping[str, Sequence[bool]]
 """By field, where it is open: its value is not wholly known."""
@@ -68,9 +67,8 @@ class PlainEvents:
     share is looked up once.
     """
 
-    def __init__(self, events: pl.DataFrame) -> None:
+    def __init__(self, events: EventColumns) -> None:
         self._events = events
-        self._columns: dict[str, Column] = {}
         self._decoded: dict[str | None, DecodedJson] = {None: None}
         self._rows: RowNumbers = ()
         self._values: dict[str, Column] = {}
@@ -78,9 +76,7 @@ class PlainEvents:
 
     def column(self, name: str) -> Column:
         """Return the values of a column."""
-        if name not in self._columns:
-            self._columns[name] = self._events.get_column(name).to_list()
-        return self._columns[name]
+        return self._events.column(name)
 
     def values(self, name: str, rows: RowNumbers) -> Column:
         """Return the values of a column on these rows."""

@@ -28,7 +28,10 @@ ALPHABET = ASCII + "éÉ’\u00a0ſ\u212a中ø\u0301😀"
 
 verbose = st.lists(
     st.sampled_from(
-        ["a", "k", " ", "\n", "# no\n", r"\ ", r"\#", "[ak]", "(", ")", "|", "+", "?", r"\b", "{2}", "-"]
+        [
+            *("a", "k", " ", "\n", "# no\n", r"\ ", r"\#", "(", ")", "|", "+", "?", r"\b", "{2}", "-"),
+            *("[ak]", "[a- k]", "[a- ]", "[a-k ]", r"[\d- ]", "[- a]", "[^ ]"),
+        ]
     ),
     max_size=9,
 )
@@ -135,7 +138,8 @@ def test_a_regex_set_finds_the_same_with_automata(asked: list[str], texts: list[
 
 
 @pytest.mark.parametrize(
-    "pattern", [r"\p{L}", "[[:alpha:]]", "[a&&b]", "[a--b]", "(?x)[a k]", "(?m)^a", r"\x41"]
+    "pattern",
+    [r"\p{L}", "[[:alpha:]]", "[a&&b]", "[a--b]", "(?x)[a k]", "(?x)[a- k]", "(?x)[a- ]", "(?m)^a", r"\x41"],
 )
 def test_other_syntax_has_no_automaton(pattern: str) -> None:
     """Rust's engine searches for what is not read."""
