@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any, TypeAlias, cast
 
@@ -11,9 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..dialects.names import scopes
+from ..otlp.single import scope_of
+from ..otlp.wire import header
 from ..sessions.span_reading import SpanReading
 from ..walk.locate import ROWS, LocatedRequests, PlacedSpan, scope_name_of, sender_in, unread
+from ..walk.request_loops import SPANS
 from ..walk.single_span import NotRead
+from ..walk.wire_loops import FULL
 from . import columns
 from .columns import (
     FIRST,
@@ -27,12 +32,20 @@ from .columns import (
     RUNS,
     RUNS_STOP,
     SENDER_COLUMNS,
+    SPAN,
+    SPAN_STOP,
 )
 from .reading_loops import SLOTS
 from .request_loops import read_requests
 
+SIZE_MAX = 1 << 20
+"""Spans of a request, at most."""
+SPAN_BYTES = 256
+"""Bytes of a short span, for the room that a request has at first."""
 SENDER_BYTES_MAX = 300
 """Bytes of a service's name, and of the prefix of sessions: a span that inherits them needs little room."""
+_SCOPE_PLACES = [columns.SCOPE, columns.SCOPE_STOP]
+_ROLE_PLACES = [columns.ROLE, columns.IDENTITY, SPAN, SPAN_STOP]
 _UNUSUAL = frozenset({scopes.HAYSTACK, *scopes.AGENTS_BESIDE, *scopes.TEXT_PARTS})
 
 
@@ -68,23 +81,30 @@ class PlainRun(msgspec.Struct, frozen=True, gc=False):
 class WaitingRun(msgspec.Struct, frozen=True, gc=False):
     """A run that waits longer than its batch: its record, its rows, and the names of its sender.
 
-    `begin` is the offset of its request in the bytes that the offsets in the rows are of.
+    The offsets in the rows are greater than those in the record: by `begin`, those of resource and scope by
+    numbers of their own.
     """
 
     record: PlainRecord
     begin: int
+    resource_begin: int
+    scope_begin: int
     readings: NDArray[np.int64]
     sender: SenderNames
 
 
 class PlainRequest(msgspec.Struct, frozen=True, gc=False):
-    """A request of a batch with plain spans alone: its runs, the latest time and end of its spans."""
+    """A request of a batch with plain spans alone: its runs, the latest time and end of its spans.
+
+    `is_mixed` is whether it has spans of several traces.
+    """
 
     batch: PlainRequests
     place: int
     runs: list[PlainRun]
     latest: int
     last_end: int
+    is_mixed: bool
 
     @property
     def record(self) -> PlainRecord:
@@ -104,11 +124,43 @@ class PlainRequest(msgspec.Struct, frozen=True, gc=False):
         origin = record.offset, record.digest
         return [unread(record.data, span, record.time, origin) for span in spans]
 
+    @property
+    def size(self) -> int:
+        """Return the number of its spans."""
+        return self.runs[-1].stop - self.runs[0].first
+
+    def recorded(self, offset: int, digest: bytes) -> PlainRequest:
+        """Return the only request of its batch with the offset and the digest of its record."""
+        record = msgspec.structs.replace(self.record, offset=offset, digest=digest)
+        return msgspec.structs.replace(self, batch=self.batch.recorded([record]))
+
+    def scope_of(self, run: PlainRun) -> tuple[str, str]:
+        """Return the name and the version of the scope of a run."""
+        begin, stop = cast("list[int]", self.batch.readings[run.first, _SCOPE_PLACES].tolist())
+        return scope_of(self.batch.walked.data[begin:stop])
+
+    def by_role(self, run: PlainRun) -> tuple[list[str], list[bytes]]:
+        """Return the ids of a run's spans of models, tools and agents, and the bytes of its other spans."""
+        data = self.batch.walked.data
+        read, others = list[str](), list[bytes]()
+        rows = cast("list[list[int]]", self.batch.readings[run.first : run.stop, _ROLE_PLACES].tolist())
+        for role, identity, begin, stop in rows:
+            if role == columns.OTHER:
+                others.append(data[begin:stop])
+            else:
+                read.append(data[identity : identity + 8].hex())
+        return read, others
+
     def waiting(self, run: PlainRun) -> WaitingRun:
-        """Return a run without the others of its batch."""
-        batch = self.batch
+        """Return a run without the others of its batch; of a mixed request it has the bytes of its spans."""
+        batch, begin = self.batch, self.batch.begins[self.place]
         rows = batch.readings[run.first : run.stop].copy()
-        return WaitingRun(self.record, batch.begins[self.place], rows, batch.senders[run.sender])
+        cut = _cut(batch.walked.data, rows) if self.is_mixed else None
+        if cut is None:
+            return WaitingRun(self.record, begin, begin, begin, rows, batch.senders[run.sender])
+        data, begin, resource_begin, scope_begin = cut
+        record = msgspec.structs.replace(self.record, data=data)
+        return WaitingRun(record, begin, resource_begin, scope_begin, rows, batch.senders[run.sender])
 
 
 class PlainRequests:
@@ -149,7 +201,8 @@ class PlainRequests:
             runs = [self._run(number) for number in range(row[RUNS], row[RUNS_STOP])]
         except NotRead:
             return None
-        return PlainRequest(self, place, runs, row[LATEST], row[LAST_END])
+        is_mixed = any(run.trace_id != runs[0].trace_id for run in runs)
+        return PlainRequest(self, place, runs, row[LATEST], row[LAST_END], is_mixed)
 
     def _run(self, number: int) -> PlainRun:
         """Return a run; raise NotRead where its sender or its scope is unusual."""
@@ -186,10 +239,60 @@ class PlainRequests:
         number = self._numbers[resource] = len(self.senders) - 1
         return number
 
+    @property
+    def is_full(self) -> bool:
+        """Return whether there was too little room for the last request."""
+        return bool(self.walked.found[-1, SPANS] == FULL)
+
+    def recorded(self, records: Sequence[PlainRecord]) -> PlainRequests:
+        """Return these requests with other records of the same bytes."""
+        made = copy(self)
+        made.records = records
+        return made
+
     @cached_property
     def given(self) -> tuple[Any, ...]:
         """Return what the loops are given that write, once the requests have been read that are needed."""
         return given_arrays(self.walked.bytes, self.senders, self.records)
+
+
+def plain_request(record: PlainRecord, scope: Sequence[str] = ()) -> PlainRequest | None:
+    """Return a request as the only one of its batch; None where the ordinary path has to read it."""
+    size = max(ROWS, len(record.data) // SPAN_BYTES)
+    batch = PlainRequests([record], scope, size)
+    while batch.is_full and size < SIZE_MAX:
+        size *= 8
+        batch = PlainRequests([record], scope, size)
+    return batch.at(0)
+
+
+def _cut(data: bytes, rows: NDArray[np.int64]) -> tuple[bytes, int, int, int] | None:
+    """Return a request of a run alone, and by how much the offsets in its rows are greater than those in it.
+
+    These are of spans, of the resource and of the scope. Return None where something is between the spans.
+    """
+    first = cast("list[int]", rows[0].tolist())
+    begin, stop = first[SPAN], first[SPAN_STOP]
+    size = stop - begin
+    for next_begin, next_stop in cast("list[list[int]]", rows[1:, (SPAN, SPAN_STOP)].tolist()):
+        if next_begin - stop != len(header(2, next_stop - next_begin)):
+            return None
+        stop = next_stop
+    resource = data[first[columns.RESOURCE] : first[columns.RESOURCE_STOP]]
+    scope = data[first[columns.SCOPE] : first[columns.SCOPE_STOP]]
+    scope_head, spans_head = header(1, len(scope)) + scope, header(2, size)
+    scoped = len(scope_head) + len(spans_head) + stop - begin
+    resource_head = header(1, len(resource)) + resource
+    scoped_head = header(2, scoped)
+    head = header(1, len(resource_head) + len(scoped_head) + scoped) + resource_head
+    scope_stop = len(head) + len(scoped_head) + len(scope_head)
+    cut = b"".join((head, scoped_head, scope_head, spans_head, data[begin:stop]))
+    return (
+        cut,
+        begin - scope_stop - len(spans_head),
+        first[columns.RESOURCE_STOP] - len(head),
+        first[columns.SCOPE_STOP] - scope_stop,
+    )
 
 
 def given_arrays(

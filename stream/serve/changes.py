@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ...predict.drift.detectors import Detectors
 from ...schemas.instrumentations.census import SpanCensus
 from ...schemas.paged.page import PagePlace
+from ...schemas.plain_traces.requests import PlainRequest
 from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.sessions.span_reading import SpanReading
 from ...schemas.span import Span
@@ -52,7 +53,7 @@ class StoreChanges:
     `census` counts the spans that came. For metrics and the doctor only: the `outputs` of judging. For
     metrics only: the arrival of the latest request (`received`), the spans and log records that wait, the log
     records that were `unjoined`, and the sessions that are open after the commit. For the doctor only: the
-    `spans` with their readings, and whether `log_records` came.
+    `spans` with their readings, the `plain_requests`, and whether `log_records` came.
     """
 
     worked_off: int = 0
@@ -77,6 +78,7 @@ class StoreChanges:
     unjoined: Counter[Unjoined] = field(default_factory=Counter[Unjoined])
     open_sessions: int = 0
     spans: list[tuple[Span, SpanReading]] = field(default_factory=list[tuple[Span, SpanReading]])
+    plain_requests: list[PlainRequest] = field(default_factory=list[PlainRequest])
     log_records: bool = False
     outputs: Outputs = field(default_factory=Outputs)
 
