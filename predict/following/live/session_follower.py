@@ -41,7 +41,7 @@ from .followed_session import (
     FollowedSession,
 )
 from .key_slices import KeySlices
-from .rule_runs import RuleRuns
+from .rule_runs import RuleRuns, slot_flags
 from .slice_runs import StoredRun
 from .sliced_rules import SlicedBatch, SlicedRules
 
@@ -251,7 +251,7 @@ class SessionFollower:
         """Return the states of the open slots after the batch; `agents` are the last ones by slot."""
         rows = list(zip(*[each.names for each in runs], strict=True))
         texts = list(zip(*[each.symbols for each in runs], strict=True))
-        flags = np.stack([each.flags for each in runs], axis=1) | warned.astype(np.uint8) * np.uint8(WARNED)
+        flags = slot_flags(runs, len(slots.places)) | warned.astype(np.uint8) * np.uint8(WARNED)
         of_keys = [[runs[place].slice_runs() for place in places] for places in self._sliced.places]
         sliced = list(slices.after([list(zip(*of_rules, strict=True)) for of_rules in of_keys]))
         found: dict[str, FollowedSession] = {}
