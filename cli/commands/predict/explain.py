@@ -26,7 +26,7 @@ HORIZON_MAX = 1_000
 Risky = tuple[str, "ExplainedRisk"]
 
 
-class Asked(NamedTuple):
+class ExplanationChoice(NamedTuple):
     """The choice of an explanation: its pattern, the number of paths, and whether they have examples."""
 
     pattern: Pattern | None
@@ -88,7 +88,7 @@ def command(
     """
     from ....predict.risk.pattern import read_pattern
 
-    asked = Asked(None if pattern is None else read_pattern(pattern), paths, examples)
+    choice = ExplanationChoice(None if pattern is None else read_pattern(pattern), paths, examples)
     rules, counted = read_chain_and_archive(chain, archive, timezone, allow_rejected)
     if session not in counted.ids:
         raise click.UsageError(quoted(f"ARCHIVE has no session {session}."))
@@ -98,7 +98,7 @@ def command(
         raise click.UsageError(quoted(f"CHAIN has no rule {rule}; it has {', '.join(names)}."))
     events = horizon_of(rules, within)
     found = [
-        risky for place in places if (risky := explained(rules, counted, place, session, at, events, asked))
+        risky for place in places if (risky := explained(rules, counted, place, session, at, events, choice))
     ]
     if not found:
         raise click.UsageError("No rule has a risk after such an event of the session.")
@@ -131,7 +131,7 @@ def explained(
     session: str,
     at: int | None,
     within: int | None,
-    asked: Asked,
+    choice: ExplanationChoice,
 ) -> Risky | None:
     """Return the name of a rule with its explanation, None where it has no risk at the event."""
     from ....batch.prediction.explained import session_rule
@@ -139,7 +139,7 @@ def explained(
     learned = rules.counted[place]
     estimate = rules.rules[place].estimate(learned)
     unseen = rules.rules[place].unseen_estimate(learned)
-    rule = session_rule(learned, estimate, unseen, counted.counted[place], within, asked.pattern)
+    rule = session_rule(learned, estimate, unseen, counted.counted[place], within, choice.pattern)
     best: tuple[float, int, SequenceRisks] | None = None
     for sequence in rule.sequences(counted.ids.index(session)):
         event = sequence.riskiest if at is None else at
@@ -150,8 +150,8 @@ def explained(
             best = risk, event, sequence
     if best is None:
         return None
-    ids = counted.ids if asked.examples else None
-    return f"{learned.pack}/{learned.rule}", rule.explain(best[2], best[1], asked.paths, ids)
+    ids = counted.ids if choice.examples else None
+    return f"{learned.pack}/{learned.rule}", rule.explain(best[2], best[1], choice.paths, ids)
 
 
 def as_json(found: ExplainedRisk) -> dict[str, Any]:
