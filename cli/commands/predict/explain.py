@@ -27,7 +27,7 @@ Risky = tuple[str, "ExplainedRisk"]
 
 
 class ExplanationChoice(NamedTuple):
-    """The choice of an explanation: session, rule and event, pattern, number of paths, and examples of them."""
+    """The choice of an explanation: session, rule, event and pattern, number of paths, and their examples."""
 
     session: str
     rule: str | None
