@@ -138,7 +138,7 @@ def record_key(record: VerdictRecord) -> RecordKey:
         record.rule,
         record.slice is not None,
         record.slice or "",
-        record.verdict,
+        record.verdict.value,
     )
 
 
