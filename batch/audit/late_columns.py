@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from ...rules.engine import kernel
-from ...rules.engine.judge import CompiledRules, Judged, label_columns
+from ...rules.engine.judge import CompiledRules, Judged, columns_at, label_columns
 from ...rules.engine.kernel import Findings
 from ...rules.engine.sessions import Order, Sessions
 from ...rules.model.arrays import I32, I64
@@ -124,7 +124,7 @@ def _only(
         slice_places = np.where(owners < 0, 0, judged.slice_places - shifts[owners])
     return replace(
         judged,
-        labelled=judged.labelled.select(ROW, *names)[judged.order.rows[places]],
+        labelled=columns_at(judged.labelled, [ROW, *names], judged.order.rows[places]),
         order=Order(
             rows=np.arange(len(places)),
             sessions=judged.order.sessions[places],
