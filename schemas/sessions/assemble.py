@@ -44,8 +44,8 @@ from .memory.seen import (
 )
 from .memory.seen_page import SeenMessage, SeenPage
 
-_END = Kind.END
-"""A name of its own, because Python 3.11 looks a member up four times as long as a global name."""
+_CALL, _RESULT, _END = Kind.TOOL_CALL, Kind.TOOL_RESULT, Kind.END
+"""Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
 
 
 class Close(StrEnum):
@@ -161,6 +161,13 @@ class SessionAssembler:
             if claim_log is not None:
                 claim_log.leave(DropReason.OTHER_SPAN, key, candidate, candidate.claims)
             self.seen[-1].add_span(key, candidate.within)
+
+    def leave(self, spans: Mapping[str, Candidate]) -> None:
+        """Hold no more the candidates of these spans, by their keys: all their claims are taken."""
+        held, seen = self.held, self.seen[-1]
+        for key, candidate in spans.items():
+            held.remove(key)
+            seen.add_span(key, candidate.within)
 
     def finish(self, as_of: int | None, claim_log: ClaimLog | None = None) -> list[Event]:
         """Return the events of awaited results if the occurrence is over by `as_of` (None: all has come)."""
@@ -278,7 +285,7 @@ class SessionAssembler:
         if before is None:
             if self.awaited:
                 events += self._judge_awaited({}, claim_log)
-            event = self._judge(claim, key, candidate, place)
+            event = self.judge(claim, key, candidate, place)
             if claim_log is not None:
                 claim_log.judge(event, original, key, candidate, use)
             events.append(event)
@@ -312,15 +319,16 @@ class SessionAssembler:
         awaited, self.awaited = self.awaited, []
         for result in awaited:
             claim = completed_result(result, found)
-            event = self._judge(claim, result.run, result.candidate, place_of(claim))
+            event = self.judge(claim, result.run, result.candidate, place_of(claim))
             if claim_log is not None:
                 uses = (use for seen in self.seen for use in seen.uses.values() if use.run == result.run)
                 claim_log.judge(event, result.claim, result.run, result.candidate, next(uses, None))
             yield event
 
-    def _judge(self, claim: Claim, key: str, candidate: Candidate, place: ClaimPlace) -> Event:
-        """Return the next event of the session; open an occurrence where none is open."""
-        body, time = event_body(claim.kind, content_of(claim)), claim.time
+    def judge(self, claim: Claim, key: str, candidate: Candidate, place: ClaimPlace) -> Event:
+        """Return the next event of the session, of the span `key`; open an occurrence where none is open."""
+        kind, time = claim.kind, claim.time
+        body = event_body(kind, content_of(claim))
         digest = body_digest(body)
         last = (*place, digest)
         seen, now, late = self.seen, self.open, False
@@ -344,14 +352,14 @@ class SessionAssembler:
         ordinal = seen[-1].add_equal(digest)
         if now.caller is None and claim.place is not None:
             now.caller = key
-        if claim.call_id is not None and claim.kind in OF_TOOLS:
+        if claim.call_id is not None and (kind is _CALL or kind is _RESULT):
             self._note_call(claim, claim.call_id)
         named = event_id_of(self.session_id, now.time, body, ordinal)
         return event_of(claim, candidate, (now.time, now.seq), named, late=late)
 
     def _note_call(self, claim: Claim, call_id: str) -> None:
         """Remember an open call with that id, or forget it at its result."""
-        if claim.kind is Kind.TOOL_RESULT:
+        if claim.kind is _RESULT:
             # A call is answered once; a further result with its id answers no known call.
             for seen in self.seen:
                 seen.drop_call(call_id)
