@@ -87,7 +87,7 @@ def _begun(seen: SeenClaims, claim: Claim, candidate: Candidate, key: str) -> To
     result = candidate.claims[1]
     if result.kind is not _RESULT or result.place is not None:
         return None
-    if use.run is not None or use.answered is not None or use.result is not None or use.since > claim.time:
+    if use.run is not None or use.answered is not None or use.since > claim.time:
         return None
     use.run, use.began, use.ended = key, claim.time, result.time
     use.result = None if result.error is not None else brief(result.result)

@@ -10,9 +10,11 @@ import msgspec
 import pytest
 from tracline.schemas.candidate import Candidate, Claim
 from tracline.schemas.event import Content, Event, Kind
+from tracline.schemas.plain_sessions import uses
 from tracline.schemas.plain_sessions.advance import advanced
 from tracline.schemas.plain_sessions.ready import ready_claims
 from tracline.schemas.sessions.assemble import SessionAssembler
+from tracline.schemas.sessions.memory import seen
 from tracline.schemas.span_content import SpanRole
 from tracline.schemas.time import NS
 from tracline.stream.messages.session_state import SessionState, decode, encode
@@ -228,3 +230,79 @@ def test_any_claims_become_the_same_events() -> None:
     assert counts["plain"] > 500, counts
     assert counts["closed"] > 5
     assert counts["late"] > 20
+
+
+def tool_span(random: Random, number: int, now: int) -> Candidate:
+    """Return a model's call with results and calls, or a tool's run, of few ids, tools and arguments."""
+    start = now - random.randrange(random.choice((40, 40, 40, 300)))
+    end = start + random.randrange(1, 60)
+
+    def claim(kind: Kind, time: int, place: int | None, rank: int) -> Claim:
+        call_id = random.choice((*("c0", "c1", "c2") * 5, None, "fc_1", LONG))
+        named = random.choice("fffffg"), call_id, random.choice(("{}", "{}", '{"a":1}')), None
+        result = random.choice(("x", "x", "y")) if kind is Kind.TOOL_RESULT else None
+        error = "e" if random.random() < 0.05 else None
+        return Claim(kind, time, None, *named[:3], result, error, place=place, rank=rank, answered=True)
+
+    if random.random() < 0.5:
+        call = claim(Kind.TOOL_CALL, start, None, 0)
+        result = claim(Kind.TOOL_RESULT, end, None, 0)
+        if random.random() < 0.95:
+            result = msgspec.structs.replace(result, call_id=call.call_id, tool=call.tool, args=call.args)
+        more = (msgspec.structs.replace(call, time=end + 1),) if random.random() < 0.1 else ()
+        claims, role = (call, result, *more)[: random.choice((9, 9, 9, 9, 1))], SpanRole.TOOL
+    else:
+        results = [claim(Kind.TOOL_RESULT, start, 0, rank) for rank in range(random.choice((0, 1, 1, 2)))]
+        calls = [claim(Kind.TOOL_CALL, end, 1, rank) for rank in range(random.choice((0, 1, 1, 2)))]
+        claims, role = (*results, *calls), SpanRole.CHAT
+    nested = random.random() < 0.1
+    outer = (f"{random.choice(('agent', 'chat', 'tool'))}.t.{number + random.randrange(9)}",)
+    within = outer if random.random() < 0.03 else ()
+    return Candidate("s", role, start, end, claims, "t", f"{number}", "", within=within, nested=nested)
+
+
+def test_uses_of_few_ids_become_the_same_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls, runs and results of few ids in any order, joined by their ids or in the ordinary way."""
+    counts = Counter[str]()
+    for seed in range(5 * SEEDS):
+        random, now = Random(seed), 400
+        waiting_max = random.choice((2, 1_000))
+        for module in (seen, uses):
+            monkeypatch.setattr(module, "WAITING_MAX", waiting_max)
+        pair = Pair(1 << 40, counts)
+        for number in range(30):
+            now += random.randrange(100)
+            added = [tool_span(random, 4 * number + n, now) for n in range(random.randrange(4))]
+            pair.step(added, now - random.choice((0, 0, 30)), is_stored=random.random() < 0.2)
+    assert counts["plain"] > 5_000, counts
+
+
+def test_a_result_without_content_is_no_plain_claim() -> None:
+    """A run's result is awaited though it seems captured: its call's arguments are too long to be carried."""
+    args = f'"{"x" * 40_000}"'
+    call = Claim(Kind.TOOL_CALL, 2, None, "f", "c", args, place=1)
+    asked = Candidate("s", SpanRole.CHAT, 1, 2, (Claim(Kind.USER, 1, "a", place=0), call), "t", "1")
+    begun = Claim(Kind.TOOL_CALL, 3, None, "f", "c")
+    ran = Candidate("s", SpanRole.TOOL, 3, 4, (begun, Claim(Kind.TOOL_RESULT, 4, None, "f", "c")), "t", "2")
+    pair = Pair(1 << 40, Counter())
+    pair.step([asked, ran], 4, is_stored=False)
+    assert pair.ordinary.awaited
+
+
+def test_histories_decide_as_in_the_ordinary_way() -> None:
+    """Calls with a history and with nothing new in their input, at any time beside other calls."""
+    counts = Counter[str]()
+    for seed, script in enumerate(SESSIONS * 6):
+        random = Random(seed)
+        changed: list[Candidate] = []
+        for candidate in with_claims(sent(script, MANNERS["plain"])):
+            if candidate.history is not None and random.random() < 0.5:
+                start = max(1, candidate.start - random.choice((0, 1, 5, 50, 5_000)) * NS)
+                claims = tuple(claim for claim in candidate.claims if claim.time == candidate.end)
+                claims = claims if random.random() < 0.5 else ()
+                candidate = msgspec.structs.replace(candidate, start=start, claims=claims)
+            changed.append(candidate)
+        changed = changed[random.choice((0, 0, 1, 2, 3)) :]
+        for idle in (*IDLES, 60 * NS):
+            check(stepped(changed, random), idle, random, counts)
+    assert counts["plain"] > 500
