@@ -137,6 +137,6 @@ def _of(seen: SeenClaims, claim: Claim) -> ToolUse | None:
             found = use
         elif use.lacks_id or is_item(use.call_id):
             return None
-    if found is None or found.lacks_id or is_item(call_id) or found.tool != brief(claim.tool):
+    if found is None or is_item(call_id) or found.tool != brief(claim.tool):
         return None
     return found if found.args == brief(canonical_text(claim.args or "")) else None

@@ -232,17 +232,20 @@ def test_any_claims_become_the_same_events() -> None:
     assert counts["late"] > 20
 
 
-def tool_span(random: Random, number: int, now: int) -> Candidate:
-    """Return a model's call with results and calls, or a tool's run, of few ids, tools and arguments."""
+def tool_span(random: Random, number: int, now: int, odd: int) -> Candidate:
+    """Return a model's call with results and calls, or a tool's run, of few ids, tools and arguments.
+
+    One id in `odd` or so is not the usual one.
+    """
     start = now - random.randrange(random.choice((40, 40, 40, 300)))
     end = start + random.randrange(1, 60)
 
     def claim(kind: Kind, time: int, place: int | None, rank: int) -> Claim:
-        call_id = random.choice((*("c0", "c1", "c2") * 5, None, "fc_1", LONG))
-        named = random.choice("fffffg"), call_id, random.choice(("{}", "{}", '{"a":1}')), None
+        call_id = random.choice((*("c0", "c1", "c2") * odd, None, "fc_1", LONG))
+        named = random.choice("fffffg"), call_id, random.choice(("{}", "{}", '{"a":1}') * odd + (None,))
         result = random.choice(("x", "x", "y")) if kind is Kind.TOOL_RESULT else None
         error = "e" if random.random() < 0.05 else None
-        return Claim(kind, time, None, *named[:3], result, error, place=place, rank=rank, answered=True)
+        return Claim(kind, time, None, *named, result, error, place=place, rank=rank, answered=True)
 
     if random.random() < 0.5:
         call = claim(Kind.TOOL_CALL, start, None, 0)
@@ -269,10 +272,12 @@ def test_uses_of_few_ids_become_the_same_events(monkeypatch: pytest.MonkeyPatch)
         waiting_max = random.choice((2, 1_000))
         for module in (seen, uses):
             monkeypatch.setattr(module, "WAITING_MAX", waiting_max)
+        monkeypatch.setattr(seen, "RECENT_MAX", random.choice((3, 32)))
+        odd = random.choice((1, 5, 20))
         pair = Pair(1 << 40, counts)
         for number in range(30):
             now += random.randrange(100)
-            added = [tool_span(random, 4 * number + n, now) for n in range(random.randrange(4))]
+            added = [tool_span(random, 4 * number + n, now, odd) for n in range(random.randrange(4))]
             pair.step(added, now - random.choice((0, 0, 30)), is_stored=random.random() < 0.2)
     assert counts["plain"] > 5_000, counts
 
@@ -298,11 +303,12 @@ def test_histories_decide_as_in_the_ordinary_way() -> None:
         for candidate in with_claims(sent(script, MANNERS["plain"])):
             if candidate.history is not None and random.random() < 0.5:
                 start = max(1, candidate.start - random.choice((0, 1, 5, 50, 5_000)) * NS)
+                start = candidate.end if random.random() < 0.3 else start
                 claims = tuple(claim for claim in candidate.claims if claim.time == candidate.end)
                 claims = claims if random.random() < 0.5 else ()
                 candidate = msgspec.structs.replace(candidate, start=start, claims=claims)
             changed.append(candidate)
         changed = changed[random.choice((0, 0, 1, 2, 3)) :]
-        for idle in (*IDLES, 60 * NS):
+        for idle in (*IDLES, 60 * NS, NS // 2):
             check(stepped(changed, random), idle, random, counts)
     assert counts["plain"] > 500
