@@ -8,6 +8,7 @@ from ..event import Event, Kind
 from ..sessions.assemble import SessionAssembler
 from ..sessions.memory.seen import is_repeated
 from ..sessions.memory.seen_page import SeenMessage
+from ..time import NS_MIN
 from .ready import PlainClaim, ready_claims
 from .uses import joined
 
@@ -15,17 +16,21 @@ _CALL, _RESULT = Kind.TOOL_CALL, Kind.TOOL_RESULT
 """Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
 
 
-def advanced(session: SessionAssembler, watermark: int) -> list[Event]:
-    """Return the events that `session.advance` returns, and leave the session as that does."""
+def advanced(session: SessionAssembler, watermark: int, before: int = NS_MIN) -> list[Event]:
+    """Return the events that `session.advance` returns, and leave the session as that does.
+
+    `before` is the watermark before the last candidates came.
+    """
     ready = ready_claims(session, watermark)
     if ready is None:
-        return session.advance(watermark)
+        return session.advance(watermark, before=before)
+    session.before = before
     events = _events(session, ready.claims) if ready.claims else []
     if ready.spans:
         session.leave(ready.spans)
     now = session.open
     if now is not None and watermark > now.last_time + session.idle:
-        events += session.advance(watermark)
+        events += session.advance(watermark, before=before)
     return events
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from zlib import crc32
 
 import msgspec
 
@@ -44,6 +45,8 @@ from .memory.seen import (
 )
 from .memory.seen_page import SeenMessage, SeenPage
 
+APART_NS = 1 << 20
+"""Nanoseconds among which the occurrences that late spans begin at one time are spread: a millisecond."""
 _CALL, _RESULT, _END = Kind.TOOL_CALL, Kind.TOOL_RESULT, Kind.END
 """Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
 
@@ -97,6 +100,7 @@ class SessionAssembler:
     stray_ends: int = 0
     taken: dict[str, int] = field(default_factory=dict[str, int])
     awaited: list[Awaited] = field(default_factory=list[Awaited])
+    before: int = field(default=NS_MIN, init=False, compare=False, repr=False)
 
     def add(self, candidate: Candidate, chars: int | None = None) -> None:
         """Hold a candidate of this session until the watermark has passed the end of its span.
@@ -117,14 +121,15 @@ class SessionAssembler:
         if candidate.copy_order < before.copy_order and key not in self.taken:
             self.held.put(key, candidate, chars)
 
-    def advance(self, watermark: int, claim_log: ClaimLog | None = None) -> list[Event]:
+    def advance(self, watermark: int, claim_log: ClaimLog | None = None, before: int = NS_MIN) -> list[Event]:
         """Return the events and `end` rows of the claims that the watermark has passed, in judged order.
 
         No span that ends at or before the watermark is expected any more. Claims still wait while a held span
         that ends after the watermark has an earlier claim. An occurrence closes when the watermark has passed
         its last event by more than `idle` and no held candidate belongs to it. The outcome of each claim is
-        reported to `claim_log`.
+        reported to `claim_log`. `before` is the watermark before the last candidates came.
         """
+        self.before = before
         if claim_log is not None:
             self.held.join_histories()
         held = self.held.candidates
@@ -336,8 +341,7 @@ class SessionAssembler:
             closed = seen[-2].closed
             late = closed is not None and time <= closed
         if now is None:
-            # The time identifies an occurrence, so a late one must not have that of an earlier one.
-            begun = time if self.begun is None else max(time, self.begun + 1)
+            begun = self._beginning(time, key, candidate)
             now = self.open = OpenOccurrence(begun, time, last)
             self.begun = begun
         if last < now.last:
@@ -356,6 +360,16 @@ class SessionAssembler:
             self._note_call(claim, claim.call_id)
         named = event_id_of(self.session_id, now.time, body, ordinal)
         return event_of(claim, candidate, (now.time, now.seq), named, late=late)
+
+    def _beginning(self, time: int, key: str, candidate: Candidate) -> int:
+        """Return the time that identifies an occurrence, which a claim of that time begins."""
+        if self.begun is not None:
+            # A late one must not have that of an earlier one.
+            return max(time, self.begun + 1)
+        if self.before <= max(candidate.end, time + 2 * self.idle):
+            return time
+        # The state of an earlier occurrence, which began at the same time, may be forgotten.
+        return time + 1 + crc32(key.encode()) % APART_NS
 
     def _note_call(self, claim: Claim, call_id: str) -> None:
         """Remember an open call with that id, or forget it at its result."""

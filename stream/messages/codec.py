@@ -174,6 +174,7 @@ class Damaged(Exception):
 _HINT = "write and read the topic with one release: stop the other one, or use new topics"
 _ENCODER = msgspec.msgpack.Encoder()
 _MESSAGE = msgspec.msgpack.Decoder(EventsMessage)
+_CANDIDATE = msgspec.msgpack.Decoder(Candidate)
 _JUDGED = msgspec.msgpack.Decoder(JudgedBatch)
 _VERDICTS = msgspec.json.Decoder(_VerdictsJson)
 _VERSIONED = msgspec.json.Decoder(_Versioned)
@@ -206,6 +207,11 @@ def decode(data: bytes) -> EventsMessage:
     if data.startswith(_UNREAD_HEAD):
         data = _HEAD + data[len(_HEAD) :]
     return _decoded(_MESSAGE, data, "tracline.events")
+
+
+def decode_candidate(data: bytes) -> Candidate:
+    """Return a candidate in MessagePack that this process has made."""
+    return _CANDIDATE.decode(data)
 
 
 def decode_judged(data: bytes) -> JudgedBatch:

@@ -16,7 +16,7 @@ from tracline.schemas.plain_sessions.ready import ready_claims
 from tracline.schemas.sessions.assemble import SessionAssembler
 from tracline.schemas.sessions.memory import seen
 from tracline.schemas.span_content import SpanRole
-from tracline.schemas.time import NS
+from tracline.schemas.time import NS, NS_MIN
 from tracline.stream.messages.session_state import SessionState, decode, encode
 
 from ..laws import test_session_pages as pages
@@ -39,7 +39,7 @@ class Pair:
 
     def __init__(self, idle: int, counts: Counter[str]) -> None:
         self.plain, self.ordinary = SessionAssembler("s", idle), SessionAssembler("s", idle)
-        self.counts = counts
+        self.counts, self.before = counts, NS_MIN
 
     def step(self, added: Iterable[Candidate], watermark: int, *, is_stored: bool) -> None:
         """Add candidates and advance; assert that both sessions are the same. Perhaps read them again."""
@@ -48,8 +48,10 @@ class Pair:
             self.ordinary.add(candidate)
         ready = ready_claims(self.plain, watermark)
         begun = self.ordinary.seen[0].number
-        found, expected = advanced(self.plain, watermark), self.ordinary.advance(watermark)
+        found = advanced(self.plain, watermark, self.before)
+        expected = self.ordinary.advance(watermark, before=self.before)
         assert found == expected
+        self.before = watermark
         self.count(expected, is_plain=ready is not None)
         self.counts["closed"] += ready is not None and self.ordinary.seen[-1].number > begun
         assert self.plain.due == self.ordinary.due
@@ -312,3 +314,14 @@ def test_histories_decide_as_in_the_ordinary_way() -> None:
         for idle in (*IDLES, 60 * NS, NS // 2):
             check(stepped(changed, random), idle, random, counts)
     assert counts["plain"] > 500
+
+
+def test_a_very_late_occurrence_has_a_time_of_its_own() -> None:
+    """A span that comes after its session was forgotten begins one that is not named by its own time."""
+    claims = (Claim(Kind.USER, 1, "a", place=0), Claim(Kind.ASSISTANT, 2, "b", place=1))
+    pair = Pair(10, Counter())
+    pair.before = 1_000
+    pair.step([Candidate("s", SpanRole.CHAT, 1, 2, claims, "t", "1")], 2, is_stored=False)
+    assert pair.counts["plain"] == 2
+    assert pair.plain.begun is not None
+    assert pair.plain.begun > 2

@@ -6,15 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 
-from ....rules.engine.sessions import numbers
+from ....rules.labels.labelled_rows import LabelledRows
 from ....rules.model.arrays import I32, I64, U8
-from ....schemas.event import Kind
 from ..follow_loop import NO_SYMBOL_YET
 from .followed_session import BETWEEN, FollowedSession
-
-_END = [kind.value for kind in Kind].index(Kind.END.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +32,7 @@ class BatchSlots:
 
 
 def batch_slots(
-    labelled: pl.DataFrame, before: Mapping[str, FollowedSession], midway: Mapping[str, int]
+    labelled: LabelledRows, before: Mapping[str, FollowedSession], midway: Mapping[str, int]
 ) -> BatchSlots:
     """Return the slots of a batch, whose rows have each session's events and `end` rows in judged order.
 
@@ -48,21 +44,22 @@ def batch_slots(
     ended: dict[int, int] = {}
     rows: list[int] = []
     slots: list[int] = []
-    names: list[str] = labelled["session_id"].to_list()
-    occurrences: list[int] = numbers(labelled["occurrence"]).tolist()
-    kinds: list[int] = labelled["kind"].to_physical().to_list()
-    for row, (name, occurrence, kind) in enumerate(zip(names, occurrences, kinds, strict=True)):
+    occurrences: list[int] = labelled.columns.column("occurrence")
+    ends: list[bool] = labelled.ends.tolist()
+    for row, (name, occurrence, is_end) in enumerate(
+        zip(labelled.session_ids, occurrences, ends, strict=True)
+    ):
         slot = known.get((name, occurrence))
         if slot is None:
             state = before.get(name)
             continues = state is not None and state.occurrence == occurrence
-            if midway.get(name) == occurrence or (kind == _END and not continues):
+            if midway.get(name) == occurrence or (is_end and not continues):
                 last.pop(name, None)
                 continue
             slot = known[name, occurrence] = len(known)
             states.append(state if continues else None)
         last[name] = slot
-        if kind == _END:
+        if is_end:
             ended[slot] = row
         else:
             rows.append(row)

@@ -13,12 +13,12 @@ from typing import NamedTuple, cast
 
 import numpy as np
 import orjson
-import polars as pl
 
 from ....rules.engine import kernel
 from ....rules.engine.kernel_loop import NO_SLICE
 from ....rules.engine.letters import LabelWords, letters
 from ....rules.labels.few import REMEMBERED_MAX
+from ....rules.labels.labelled_rows import LabelledRows
 from ....rules.model.arrays import I32, I64, U64, Mask
 from ....schemas.event import Kind
 from ...counting.labelled_sessions import DistinctEvents
@@ -44,9 +44,6 @@ from .key_slices import KeySlices
 from .rule_runs import RuleRuns
 from .slice_runs import StoredRun
 from .sliced_rules import SlicedBatch, SlicedRules
-
-FOLLOW_COLUMNS = ("session_id", "occurrence", "seq", "kind", "history", "agent")
-"""The columns of a batch beside the labels of a chain's rules."""
 
 _KINDS = tuple(kind.value for kind in Kind)
 
@@ -136,12 +133,12 @@ class SessionFollower:
         return state is not None and state.tables == self.tables
 
     def follow(
-        self, labelled: pl.DataFrame, before: Mapping[str, FollowedSession], midway: Mapping[str, int]
+        self, labelled: LabelledRows, before: Mapping[str, FollowedSession], midway: Mapping[str, int]
     ) -> FollowedBatch:
         """Follow new events of sessions from the states before, each of which `continues` here.
 
-        `labelled` has `FOLLOW_COLUMNS` and the labels of events and `end` rows, of each session in judged
-        order. `midway` has the occurrences that began without this chain: they are not followed.
+        `labelled` has the labels of the chain's rules, and the rows of each session in judged order. `midway`
+        has the occurrences that began without this chain: they are not followed.
         """
         slots = batch_slots(labelled, before, midway)
         if not slots.places:
@@ -149,7 +146,7 @@ class SessionFollower:
         if len(self._codes) > REMEMBERED_MAX:
             self._begin()
         codes = self._numbered(labelled, slots.rows)
-        over = labelled["seq"].to_numpy()[slots.rows] > kernel.EVENTS_MAX
+        over = labelled.seqs[slots.rows] > kernel.EVENTS_MAX
         spans, slices = (slots.bounds[:-1], slots.bounds[1:]), self._sliced.of_batch(labelled, slots)
         carried = CarriedRuns(slots.states, len(self.rules))
         all_runs: list[RuleRuns] = []
@@ -168,9 +165,9 @@ class SessionFollower:
             all_runs.append(runs)
         warned = np.zeros((len(slots.places), len(self.rules)), dtype=np.bool_)
         warned[carried.slots] = carried.flags & WARNED != 0
-        crossings = self._crossings(found, slots, labelled["history"].to_list(), warned)
+        crossings = self._crossings(found, slots, labelled.columns.column("history"), warned)
         unseen: list[int] = slots.rows[np.array(self._unseen, dtype=np.bool_)[codes]].tolist()
-        agents, last = _agents(slots, labelled["agent"].to_list())
+        agents, last = _agents(slots, labelled.columns.column("agent"))
         states = self._states(slots, all_runs, slices, warned, last)
         return FollowedBatch(crossings, frozenset(slots.places), states, tuple(unseen), bets, agents)
 
@@ -190,15 +187,14 @@ class SessionFollower:
                 named, is_above = (tables.risks.pack, tables.risks.rule, value), bool(run.flags & ABOVE)
                 yield CurrentRisk(*named, context, tables.risks.within, tables.risks.threshold, is_above)
 
-    def _numbered(self, labelled: pl.DataFrame, rows: I64) -> I32:
+    def _numbered(self, labelled: LabelledRows, rows: I64) -> I32:
         """Return the code of each of these rows; the tables have all of them from now on."""
         compiled = self.chain.watched.compiled
         count = compiled.labeler.words
         # The last column is the kind.
         bits: U64 = np.empty((len(rows), 2 * count + 1), dtype=np.uint64)
-        for column, name in enumerate([f"{letter}{word}" for letter in "tu" for word in range(count)]):
-            bits[:, column] = labelled[name].to_numpy()[rows]
-        bits[:, -1] = labelled["kind"].to_physical().to_numpy()[rows]
+        bits[:, :-1] = labelled.labels.words[rows]
+        bits[:, -1] = labelled.kinds[rows]
         keys: list[bytes] = bits.view(f"V{bits.shape[1] * bits.itemsize}").ravel().tolist()
         found = list(map(self._codes.get, keys))
         new: dict[bytes, int] = {}
