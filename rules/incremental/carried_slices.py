@@ -8,7 +8,7 @@ The latest slices are in `CarriedSlices.recent`, and all others in pages (`schem
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -165,7 +165,18 @@ class CarriedSlices(msgspec.Struct, array_like=True, frozen=True):
             if found is not None and found.number in chosen:
                 yield name, found
 
-    def after(self, runs: Mapping[int, bytes], stepped: Iterable[SteppedSlice]) -> CarriedSlices:
+    def _paged_members(self, stepped: Iterable[SteppedSlice]) -> dict[int, int]:
+        """Return how many slices of each class only pages have, without those that are stepped."""
+        before = self.recent.slices
+        paged = {number: each.members for number, each in self.classes.items()}
+        for each in before.values():
+            paged[each.number] = paged.get(each.number, 0) - 1
+        for each in stepped:
+            if each.number is not None:
+                paged[each.number] = paged.get(each.number, 0) - (each.name not in before)
+        return paged
+
+    def after(self, runs: Mapping[int, bytes], stepped: Sequence[SteppedSlice]) -> CarriedSlices:
         """Return the slices after a batch.
 
         `stepped` are the slices that an event carried the value of, and `runs` those of each class that has
@@ -176,15 +187,12 @@ class CarriedSlices(msgspec.Struct, array_like=True, frozen=True):
         recent = _renumbered(before, merged)
         numbers = {(each.key, each.runs): number for number, each in classes.items()}
         members = {number: each.members for number, each in classes.items()}
-        paged = {number: each.members for number, each in self.classes.items()}
-        for each in before.values():
-            paged[each.number] = paged.get(each.number, 0) - 1
+        paged = self._paged_members(stepped) if merged else {}
         next_number = self.next_number
         for each in stepped:
             if each.number is not None:
                 joined = merged.get(each.number, each.number)
                 members[joined] = members.get(joined, 0) - 1
-                paged[each.number] = paged.get(each.number, 0) - (each.name not in before)
             number = numbers.setdefault((each.key, each.runs), next_number)
             if number == next_number:
                 classes[number] = SliceClass(each.key, each.runs, 0)
@@ -196,7 +204,8 @@ class CarriedSlices(msgspec.Struct, array_like=True, frozen=True):
             for number, each in classes.items()
             if members[number]
         }
-        recent = {name: each for name, each in recent.items() if each.number in classes}
+        if not classes.keys() >= {each.number for each in recent.values()}:
+            recent = {name: each for name, each in recent.items() if each.number in classes}
         merged = {old: merged.get(new, new) for old, new in self.merged.items()} | {
             old: new for old, new in merged.items() if paged.get(old)
         }

@@ -22,7 +22,7 @@ from ..engine.kernel_loop import NO_SLICE
 from ..engine.records import has_witnesses, marked, records_of
 from ..engine.sessions import changes
 from ..engine.status import first_breaches, unjudged_findings
-from ..engine.witness import TrailRows, TrailRuns, replay
+from ..engine.witness import TrailRows, replay
 from ..labels.labelled_rows import LabelledRows
 from ..model.arrays import I32, I64
 from .batch_slices import BatchSlices, ClassPlace
@@ -177,10 +177,14 @@ class _Continuation:
         closing = np.array(
             [i for i, slot in enumerate(self._slots) if slot.closes is not None], dtype=np.int32
         )
+        if not len(closing):
+            return kernel.join([]), kernel.join([])
         return close_sessions(self._compiled.program, self._memory.memory, closing, held=satisfied)
 
     def become_unjudged(self, unsettled: Findings) -> Findings:
         """Return the rules that become unjudged when their occurrences close."""
+        if not len(unsettled.stamps):
+            return unsettled
         return become_unjudged(self._memory.memory, unsettled)
 
     def classes_of(self, *found: Findings) -> frozenset[ClassPlace]:
@@ -213,7 +217,12 @@ class _Continuation:
             letters.trail_words,
             np.concatenate([no_slices, self._row_slices]),
         )
-        explained = replay(trails, rows, self._runs(both.take(has_witnesses(both))), self._memory.trails)
+        bounds = [(slot.begin, slot.end) for slot in self._slots]
+        begins, ends = (np.array(bounds, dtype=np.int64).reshape(-1, 2) + events.first_new).T
+        runs = self._memory.runs(begins.copy(), ends.copy(), both.take(has_witnesses(both)))
+        explained = replay(trails, rows, runs, self._memory.trails)
+        if not len(both.stamps):
+            return
         records = list(records_of(compiled, both, explained, events))
         for i in self._in_order_of_values(both):
             yield batches[order[i]], records[i]
@@ -234,30 +243,6 @@ class _Continuation:
         """Return the batch in which the occurrence of each closing verdict closes."""
         closes = (self._slots[slot].closes for slot in cast("list[int]", closed.slots.tolist()))
         return [batch for batch in closes if batch is not None]
-
-    def _runs(self, asked: Findings) -> TrailRuns:
-        """Return all runs over the new events of their slots, which ask for these findings' witnesses."""
-        slots, columns, members = self._memory.runs()
-        begins = np.array([slot.begin for slot in self._slots], dtype=np.int64) + self._events.first_new
-        ends = np.array([slot.end for slot in self._slots], dtype=np.int64) + self._events.first_new
-        count = len(self._slices.values) + 1
-        width = self._compiled.program.columns
-
-        def number(slots: I32, columns: I32, members: I32) -> I64:
-            return (slots * np.int64(width) + columns) * count + members + 1
-
-        bounds = np.searchsorted(
-            number(asked.slots, asked.columns, asked.slices), number(slots, columns, members)
-        )
-        return TrailRuns(
-            begins=begins[slots],
-            ends=ends[slots],
-            columns=columns,
-            slices=members,
-            offsets=self._memory.offsets(slots, columns, members),
-            bounds=np.append(bounds, len(asked.stamps)),
-            asked=asked.stamps,
-        )
 
     def changes(
         self, applied: StatusSteps, found: Findings, closed: Findings, unsettled: Findings
@@ -282,11 +267,14 @@ class _Continuation:
             (SessionStatus.UNJUDGED, joined_steps(unjudged)),
         )
         for status, each in steps:
-            self._statuses.note(status, each)
+            if len(each.slots):
+                self._statuses.note(status, each)
         return [self._changes(status, each) for status, each in steps]
 
     def _changes(self, status: SessionStatus, steps: StatusSteps) -> list[_BatchChange]:
         """Return the changes to a status, each with its batch."""
+        if not len(steps.slots):
+            return []
         named, slots = self._layout.named, self._slots
         rows = cast("list[list[int]]", np.stack(steps, axis=1).tolist())
         found: list[_BatchChange] = []

@@ -6,7 +6,6 @@ pydantic's copy of it retains what it has learned of a pattern from call to call
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
@@ -16,10 +15,10 @@ import orjson
 
 from ...schemas.event import Content
 from ..model.fields import FIELDS, FieldType
-from ..model.predicate import NUMBER, Condition, Leaf, Path, Scalar, Test, compared_text, is_number
+from ..model.predicate import Condition, Leaf, Path, Scalar, Test, compared_text, is_number
 from ..model.rule import SliceKey
 from .guards import CAPTURED_FIELDS
-from .json_values import EXACT_MAX, JSON_FIELDS, SEARCHES, WIDE_MAX
+from .json_values import JSON_FIELDS, SEARCHES, compared
 from .labelled_rows import Column, EventColumns
 from .numbers import double_text, loaded, written
 from .regex_sets import NON_ASCII_LETTER, regex_set
@@ -32,10 +31,6 @@ VAST_MIN = 1e16
 FALSE, TRUE, UNKNOWN = range(3)
 """The codes of answers."""
 
-_INT128 = range(-(2**127), 2**127)
-_INT128_CHARS_MAX = 40
-_NUMBER = re.compile(NUMBER)
-_INTEGER = re.compile("-?[0-9]+")
 _HAS_DOUBLE = re.compile(rb"[0-9](?:\.|e)")
 """A match in compact JSON with a double, and in some without."""
 
@@ -73,6 +68,8 @@ class PlainEvents:
         self._rows: RowNumbers = ()
         self._values: dict[str, Column] = {}
         self._documents: dict[str, Column] = {}
+        self._whole: dict[str, Column] = {}
+        self._ascii: dict[str, bool] = {}
 
     def column(self, name: str) -> Column:
         """Return the values of a column."""
@@ -81,7 +78,8 @@ class PlainEvents:
     def values(self, name: str, rows: RowNumbers) -> Column:
         """Return the values of a column on these rows."""
         if rows is not self._rows:
-            self._rows, self._values, self._documents = rows, {}, {}
+            self._rows = rows
+            self._values, self._documents, self._whole, self._ascii = {}, {}, {}, {}
         if name not in self._values:
             column = self.column(name)
             self._values[name] = column if len(rows) == len(column) else [*map(column.__getitem__, rows)]
@@ -91,9 +89,7 @@ class PlainEvents:
         """Return the JSON values at a path on these rows."""
         documents, known = self.values(path.field, rows), self._decoded
         if path.field not in self._documents:
-            for document in set(documents):
-                if document not in known:
-                    known[document] = decoded(document)
+            known.update({document: decoded(document) for document in {*documents} - known.keys()})
             self._documents[path.field] = [*map(known.__getitem__, documents)]
         values: list[Any] = self._documents[path.field]
         for step in path.steps:
@@ -103,6 +99,22 @@ class PlainEvents:
                 found = [_item(value, step) for value in values]
             values = cast("list[Any]", found)
         return values
+
+    def texts(self, name: str, rows: RowNumbers) -> Column:
+        """Return the values of a text field, or of a whole JSON field as text, on these rows."""
+        documents = self.values(name, rows)
+        if name not in JSON_FIELDS:
+            return documents
+        if name not in self._whole:
+            self._whole[name] = [*map(_whole, documents, self.decoded(Path(name), rows))]
+        return self._whole[name]
+
+    def are_ascii(self, name: str, rows: RowNumbers) -> bool:
+        """Return whether all of `texts` have only ASCII characters."""
+        texts = self.texts(name, rows)
+        if name not in self._ascii:
+            self._ascii[name] = "".join(filter(None, texts)).isascii()
+        return self._ascii[name]
 
 
 def decoded(document: str) -> DecodedJson:
@@ -163,19 +175,29 @@ class PlainLeaf:
 
     @cached_property
     def _found(self) -> Callable[[Sequence[str | None]], list[bool]]:
-        # An audit, which labels no few events, compiles no pattern here.
         test, operands = self._leaf.test, self._leaf.operands
         if test is Test.IS_NULL:
             return lambda values: [value is None for value in values]
-        if test is Test.MATCHES:
-            return _searcher(str(operands[0]))
         holds = _test(test, operands)
         return lambda values: [value is not None and holds(value) for value in values]
+
+    @cached_property
+    def _searched(self) -> Callable[[Sequence[str | None], bool], list[bool]]:
+        # An audit, which labels no few events, compiles no pattern here.
+        return _searcher(str(self._leaf.operands[0]))
+
+    def _answers(self, events: PlainEvents, rows: RowNumbers) -> list[bool]:
+        """Return the answers where nothing is unknown."""
+        path, operands = self._leaf.path, self._operands(events, rows)
+        if self._leaf.test is not Test.MATCHES:
+            return self._found(operands)
+        is_whole = not path.steps
+        return self._searched(operands, is_whole and events.are_ascii(path.field, rows))
 
     def answers(self, events: PlainEvents, rows: RowNumbers, opened: Opened) -> Sequence[int]:
         """Return the code of the answer on each of these rows."""
         test, name = self._leaf.test, self._leaf.path.field
-        found = self._found(self._operands(events, rows))
+        found = self._answers(events, rows)
         unknown = opened[name] if name in CAPTURED_FIELDS else ()
         if not any(unknown):
             # As numbers these are the codes.
@@ -194,17 +216,14 @@ class PlainLeaf:
     def _operands(self, events: PlainEvents, rows: RowNumbers) -> Sequence[str | None]:
         """Return the texts that the condition tests. A whole object or array is searched, not compared."""
         path, test = self._leaf.path, self._leaf.test
-        if path.field not in JSON_FIELDS:
-            return events.values(path.field, rows)
+        if path.field not in JSON_FIELDS or (not path.steps and test in (Test.IS_NULL, *SEARCHES)):
+            return events.texts(path.field, rows)
         found = events.decoded(path, rows)
         if path.steps and test is Test.IS_NULL:
             return [None if value is None else "" for value in found]
         if path.steps:
             return [None if _is_container(value) else text_of(value) for value in found]
-        documents = events.values(path.field, rows)
-        texts = [_whole(*pair) for pair in zip(documents, found, strict=True)]
-        if test is Test.IS_NULL or test in SEARCHES:
-            return texts
+        texts = events.texts(path.field, rows)
         return [None if _is_container(value) else text for value, text in zip(found, texts, strict=True)]
 
 
@@ -219,22 +238,25 @@ def _test(test: Test, operands: Sequence[Scalar]) -> Callable[[str], bool]:
             return lambda value: value.startswith(part)
         case Test.IN:
             texts = frozenset(compared_text(operand) for operand in operands if not is_number(operand))
-            numbers = [_compared(Test.EQ, operand) for operand in operands if is_number(operand)]
+            numbers = [compared(Test.EQ, operand) for operand in operands if is_number(operand)]
             if not numbers:
                 return texts.__contains__
             return lambda value: value in texts or any(equals(value) for equals in numbers)
         case Test.NE:
-            equal = _compared(Test.EQ, operands[0])
+            equal = compared(Test.EQ, operands[0])
             return lambda value: not equal(value)
         case _:
-            return _compared(test, operands[0])
+            return compared(test, operands[0])
 
 
-def _searcher(pattern: str) -> Callable[[Sequence[str | None]], list[bool]]:
-    """Return the search of texts for a regular expression by Rust's engine, in fast spellings if any."""
+def _searcher(pattern: str) -> Callable[[Sequence[str | None], bool], list[bool]]:
+    """Return the search of texts for a regular expression by Rust's engine, in fast spellings if any.
+
+    Its second argument states that all texts are ASCII.
+    """
     exact, form = _engine(pattern), regex_set([pattern]).forms.get(pattern)
     if form is None:
-        return lambda texts: [*map(exact, texts)]
+        return lambda texts, _are_ascii: [*map(exact, texts)]
     plain, weak, has_letters = _engine(form.plain), _engine(form.weak), _engine(NON_ASCII_LETTER)
 
     def is_found(text: str | None) -> bool:
@@ -243,9 +265,9 @@ def _searcher(pattern: str) -> Callable[[Sequence[str | None]], list[bool]]:
         is_plain_text = text.isascii() or not has_letters(text)
         return plain(text) if is_plain_text else weak(text) and exact(text)
 
-    def search(texts: Sequence[str | None]) -> list[bool]:
+    def search(texts: Sequence[str | None], are_ascii: bool) -> list[bool]:
         # Calls from within `map` take a third of the time of those in a comprehension.
-        return [*map(plain if "".join(filter(None, texts)).isascii() else is_found, texts)]
+        return [*map(plain if are_ascii else is_found, texts)]
 
     return search
 
@@ -257,46 +279,6 @@ def _engine(pattern: str) -> Callable[[str | None], bool]:
 
     schema = core_schema.str_schema(pattern=pattern, regex_engine="rust-regex")
     return SchemaValidator(schema).isinstance_python
-
-
-_ORDER: dict[Test, Callable[[Any, Any], bool]] = {
-    Test.EQ: lambda left, right: left == right,
-    Test.LT: lambda left, right: left < right,
-    Test.LE: lambda left, right: left <= right,
-    Test.GT: lambda left, right: left > right,
-    Test.GE: lambda left, right: left >= right,
-}
-
-
-def _compared(test: Test, operand: Scalar) -> Callable[[str], bool]:
-    """Return the comparison of a value: with a number if the operand is one, else of texts."""
-    ordered = _ORDER[test]
-    if isinstance(operand, bool | str):
-        text = compared_text(operand)
-        return lambda value: ordered(value, text)
-    rounded = _against_double(test, operand)
-    if not EXACT_MAX <= abs(operand) < WIDE_MAX:
-        return lambda value: _NUMBER.fullmatch(value) is not None and rounded(float(value))
-
-    def exact(value: str) -> bool:
-        if _NUMBER.fullmatch(value) is None:
-            return False
-        if len(value) <= _INT128_CHARS_MAX and _INTEGER.fullmatch(value) and int(value) in _INT128:
-            return ordered(int(value), int(operand))
-        return rounded(float(value))
-
-    return exact
-
-
-def _against_double(test: Test, operand: int | float) -> Callable[[float], bool]:
-    """Return the exact comparison of doubles with a number that may not be a double."""
-    near, ordered = float(operand), _ORDER[test]
-    if near == operand:
-        return lambda double: ordered(double, near)
-    if test is Test.EQ:
-        return lambda _double: False
-    above = near if near > operand else math.nextafter(near, math.inf)
-    return lambda double: double < above if test in (Test.LT, Test.LE) else double >= above
 
 
 _tuple_text = lru_cache(maxsize=4096)(tuple_text)
@@ -314,6 +296,21 @@ class PlainSlices:
         self, events: PlainEvents, rows: RowNumbers, opened: Opened
     ) -> tuple[list[str | None], list[bool]]:
         """Return the value on each of these rows, and whether it is unknown, as `slices.slice_columns`."""
+        fields = dict.fromkeys(path.field for path in self._key.paths)
+        columns = [events.values(name, rows) for name in fields]
+        columns += [[opened[name][row] for row in rows] for name in fields if any(opened.get(name, ()))]
+        # A call and its result are of one slice: what equals is computed once.
+        keys = [*zip(*columns, strict=True)]
+        firsts = dict(zip(keys[::-1], rows[::-1], strict=True))
+        chosen = sorted(firsts.values())
+        found = dict(zip(chosen, zip(*self._slices(events, chosen, opened), strict=True), strict=True))
+        pairs = [found[firsts[key]] for key in keys]
+        return [value for value, _ in pairs], [is_unknown for _, is_unknown in pairs]
+
+    def _slices(
+        self, events: PlainEvents, rows: RowNumbers, opened: Opened
+    ) -> tuple[list[str | None], list[bool]]:
+        """Return the same, row by row."""
         opens = [opened.get(path.field) for path in self._key.paths]
         lost = [[False] * len(rows) if each is None else [each[row] for row in rows] for each in opens]
         if self._key.joint:
@@ -341,8 +338,7 @@ class PlainSlices:
         if path.steps:
             are_lost = [value is not None and (_is_container(value) or _is_vast(value)) for value in found]
             return [text_of(value) for value in found], are_lost
-        documents = events.values(path.field, rows)
-        return [_whole(*pair) for pair in zip(documents, found, strict=True)], list(map(_is_container, found))
+        return events.texts(path.field, rows), list(map(_is_container, found))
 
     def _tuples(
         self, events: PlainEvents, rows: RowNumbers, opens: Sequence[Sequence[bool]]
