@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from functools import cached_property
 from typing import Any, TypeAlias, cast
@@ -44,7 +44,6 @@ SPAN_BYTES = 256
 """Bytes of a short span, for the room that a request has at first."""
 SENDER_BYTES_MAX = 300
 """Bytes of a service's name, and of the prefix of sessions: a span that inherits them needs little room."""
-_SCOPE_PLACES = [columns.SCOPE, columns.SCOPE_STOP]
 _ROLE_PLACES = [columns.ROLE, columns.IDENTITY, SPAN, SPAN_STOP]
 _UNUSUAL = frozenset({scopes.HAYSTACK, *scopes.AGENTS_BESIDE, *scopes.TEXT_PARTS})
 
@@ -66,7 +65,8 @@ class PlainRun(msgspec.Struct, frozen=True, gc=False):
     """Consecutive spans of one trace and scope in a request: their rows, and what they count.
 
     `chars` are the characters that they count while they wait, `read` is how many of them have claims.
-    `sender` is the number of their sender in the batch.
+    `scope` and `version` are the name and the version of the scope, `sender` is the number of their sender in
+    the batch.
     """
 
     trace_id: str
@@ -75,6 +75,7 @@ class PlainRun(msgspec.Struct, frozen=True, gc=False):
     chars: int
     read: int
     scope: str
+    version: str
     sender: int
 
 
@@ -134,22 +135,19 @@ class PlainRequest(msgspec.Struct, frozen=True, gc=False):
         record = msgspec.structs.replace(self.record, offset=offset, digest=digest)
         return msgspec.structs.replace(self, batch=self.batch.recorded([record]))
 
-    def scope_of(self, run: PlainRun) -> tuple[str, str]:
-        """Return the name and the version of the scope of a run."""
-        begin, stop = cast("list[int]", self.batch.readings[run.first, _SCOPE_PLACES].tolist())
-        return scope_of(self.batch.walked.data[begin:stop])
-
-    def by_role(self, run: PlainRun) -> tuple[list[str], list[bytes]]:
-        """Return the ids of a run's spans of models, tools and agents, and the bytes of its other spans."""
-        data = self.batch.walked.data
-        read, others = list[str](), list[bytes]()
-        rows = cast("list[list[int]]", self.batch.readings[run.first : run.stop, _ROLE_PLACES].tolist())
-        for role, identity, begin, stop in rows:
-            if role == columns.OTHER:
-                others.append(data[begin:stop])
-            else:
-                read.append(data[identity : identity + 8].hex())
-        return read, others
+    def by_role(self) -> Iterator[tuple[PlainRun, list[str], list[bytes]]]:
+        """Yield each run, with the ids of its spans of models, tools and agents, and the others' bytes."""
+        data, first = self.batch.walked.data, self.runs[0].first
+        whole = self.batch.readings[first : self.runs[-1].stop, _ROLE_PLACES]
+        rows = cast("list[list[int]]", whole.tolist())
+        for run in self.runs:
+            read, others = list[str](), list[bytes]()
+            for role, identity, begin, stop in rows[run.first - first : run.stop - first]:
+                if role == columns.OTHER:
+                    others.append(data[begin:stop])
+                else:
+                    read.append(data[identity : identity + 8].hex())
+            yield run, read, others
 
     def waiting(self, run: PlainRun) -> WaitingRun:
         """Return a run without the others of its batch; of a mixed request it has the bytes of its spans."""
@@ -190,7 +188,7 @@ class PlainRequests:
         self.begins = cast("list[int]", walked.begins.tolist())
         self.senders: list[SenderNames] = []
         self._numbers: dict[bytes, int] = {}
-        self._scopes: dict[bytes, str] = {}
+        self._scopes: dict[bytes, tuple[str, str]] = {}
 
     def at(self, place: int) -> PlainRequest | None:
         """Return the request at a place; None where the ordinary path has to read it."""
@@ -208,22 +206,22 @@ class PlainRequests:
         """Return a run; raise NotRead where its sender or its scope is unusual."""
         data = self.walked.data
         trace, resource, resource_stop, scope, scope_stop = self._places[number]
-        name = self._scope(data[scope:scope_stop])
+        name, version = self._scope(data[scope:scope_stop])
         _, first, stop, chars, read = self._runs[number]
         sender = self._sender(data[resource:resource_stop])
         if sender:
             self.readings[first:stop, columns.SENDER] = sender
-        return PlainRun(data[trace : trace + 16].hex(), first, stop, chars, read, name, sender)
+        return PlainRun(data[trace : trace + 16].hex(), first, stop, chars, read, name, version, sender)
 
-    def _scope(self, scope: bytes) -> str:
-        """Return the name of a scope; raise NotRead for an unusual one."""
-        name = self._scopes.get(scope)
-        if name is None:
+    def _scope(self, scope: bytes) -> tuple[str, str]:
+        """Return the name and the version of a scope; raise NotRead for an unusual one."""
+        found = self._scopes.get(scope)
+        if found is None:
             name = scope_name_of(scope)
             if name in _UNUSUAL or name.startswith(scopes.LOGFIRE):
                 raise NotRead
-            self._scopes[scope] = name
-        return name
+            found = self._scopes[scope] = scope_of(scope)
+        return found
 
     def _sender(self, resource: bytes) -> int:
         """Return the number of a sender; raise NotRead for an unusual one."""

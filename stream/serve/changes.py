@@ -36,11 +36,26 @@ class SessionRow(NamedTuple):
 
 
 class TraceRow(NamedTuple):
-    """A trace's state (`number` 0), or a change since it was written, with the sizes of its entries then."""
+    """The row of a trace, and what a batch writes of the trace.
 
+    `row` is the number of the row with its state. Where `written` is 0 the state is `data`, else `data` is
+    that change since the state was written; it is None where the trace is forgotten. `before` is what the
+    store had of it. `sizes` are those of all entries.
+    """
+
+    row: int
     touched: int
-    number: int
-    data: bytes
+    written: int
+    data: bytes | None
+    sizes: EntrySizes
+    before: TraceInRows | None
+
+
+class TraceInRows(NamedTuple):
+    """A trace in the store: the number of its row, how many changes follow, and the sizes of all entries."""
+
+    row: int
+    changes: int
     sizes: EntrySizes
 
 
@@ -59,7 +74,7 @@ class StoreChanges:
     worked_off: int = 0
     quarantined: list[int] = field(default_factory=list[int])
     sessions: dict[str, SessionRow | None] = field(default_factory=dict[str, SessionRow | None])
-    traces: dict[str, TraceRow | None] = field(default_factory=dict[str, TraceRow | None])
+    traces: dict[str, TraceRow] = field(default_factory=dict[str, TraceRow])
     events: list[tuple[str, int, int, int, str, bytes]] = field(
         default_factory=list[tuple[str, int, int, int, str, bytes]]
     )

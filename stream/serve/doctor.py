@@ -42,9 +42,8 @@ class Doctor:
                 if reading.content.role is not SpanRole.OTHER:
                     self._remember(hash((span.trace_id, span.span_id)), number)
             for request in requests:
-                for run in request.runs:
-                    read, others = request.by_role(run)
-                    number = self._found.add_plain(*request.scope_of(run), len(read), others)
+                for run, read, others in request.by_role():
+                    number = self._found.add_plain(run.scope, run.version, len(read), others)
                     for span_id in read:
                         self._remember(hash((run.trace_id, span_id)), number)
 

@@ -212,7 +212,7 @@ class Pipeline:
         if batch.is_empty:
             return
         batch.spans_waiting, batch.records_waiting = self._source.waiting, self._source.waiting_records
-        batch.open_sessions = self._store.open_sessions()
+        batch.open_sessions = self._sessions.open_count
         self._runtime.on_commit(batch)
 
     def _commit(self, batch: StoreChanges) -> None:
