@@ -95,11 +95,13 @@ class Candidate(
     @property
     def chars(self) -> int:
         """Return the number of characters in the texts of its claims and in its attributes."""
-        chars = 0 if self.history is None else self.history.chars
+        chars, attributes = 0 if self.history is None else self.history.chars, self.attributes
         for claim in self.claims:
             chars += chars_of_claim(claim)
+        if not attributes:
+            return chars
         # Joined, they are counted at once.
-        return chars + len("".join(self.attributes)) + len("".join(self.attributes.values()))
+        return chars + len("".join(attributes)) + len("".join(attributes.values()))
 
     @property
     def has_claims(self) -> bool:

@@ -10,9 +10,11 @@ from ..candidate import Candidate, Claim
 from ..event import Kind, content_of, event_body
 from .coverage import half_key
 
-_KINDS = {kind: place for place, kind in enumerate(Kind)}
+KINDS = {kind: place for place, kind in enumerate(Kind)}
+"""The order of kinds at one place."""
+NO_PLACE = 1 << 32
+"""The place in `ClaimPlace` of a claim without one: behind all places in conversations."""
 _END = Kind.END
-_NO_PLACE = 1 << 32
 _EMPTY = hashlib.blake2b(digest_size=8)
 """A copy of it takes half the time of a new one."""
 
@@ -112,7 +114,7 @@ def _begin(candidate: Candidate) -> ClaimPlace:
 def place_of(claim: Claim) -> ClaimPlace:
     """Return the sort key of a claim."""
     place = claim.place
-    return claim.time, _NO_PLACE if place is None else place, _KINDS[claim.kind], claim.rank
+    return claim.time, NO_PLACE if place is None else place, KINDS[claim.kind], claim.rank
 
 
 def _tie(item: ClaimItem) -> tuple[str, int, int, str]:

@@ -21,7 +21,7 @@ from ...schemas.attempt import Broken, attempt
 from ...schemas.candidate import Candidate
 from ...schemas.event import Event
 from ...schemas.paged.grouping import grouped
-from ...schemas.records.session_status import StatusChange, decode_status, encode_status
+from ...schemas.records.session_status import StatusChange, decode_status, encode_status, status_json
 from ...schemas.records.verdict_record import VerdictRecord, decode_verdict, encode_verdict
 from ...schemas.sessions.resolve import whole_candidate
 from ...schemas.time import parse_time, rfc3339
@@ -336,7 +336,7 @@ def verdict_messages(message: VerdictsMessage, bytes_max: int) -> list[bytes]:
     verdicts are the lines of a bundle's `verdicts.jsonl`. Statuses come first, so that a consumer that counts
     knows of the session before its verdicts. Only the last message has the watermark.
     """
-    statuses = [msgspec.Raw(encode_status(status)) for status in message.statuses]
+    statuses: Any = list(map(status_json, message.statuses))
     verdicts = [msgspec.Raw(encode_verdict(verdict)) for verdict in message.verdicts]
     time = None if message.watermark is None else rfc3339(message.watermark)
     mark = message.mark
@@ -344,7 +344,10 @@ def verdict_messages(message: VerdictsMessage, bytes_max: int) -> list[bytes]:
     if len(data := _JSON.encode(whole)) <= bytes_max:
         # Its verdicts and statuses are smaller.
         return [data]
-    encoded = [*((True, data) for data in statuses), *((False, data) for data in verdicts)]
+    encoded = [
+        *((True, msgspec.Raw(encode_status(status))) for status in message.statuses),
+        *((False, data) for data in verdicts),
+    ]
     groups = list(grouped(((pair, len(bytes(pair[1]))) for pair in encoded), bytes_max)) or [[]]
     return [
         _JSON.encode(

@@ -15,6 +15,7 @@ from ...predict.drift.bet_sums import BetSum
 from ...schemas.attempt import Broken, attempt
 from ...schemas.candidate import Candidate
 from ...schemas.event import Event, Kind
+from ...schemas.plain_sessions.advance import advanced
 from ...schemas.records.risk_crossing import RiskCrossing
 from ...schemas.records.session_status import SessionStatus, StatusChange
 from ...schemas.records.verdict_record import VerdictRecord
@@ -201,15 +202,15 @@ class SessionJudge:
         for session_id, state in states.items():
             ruled_at = ruled.get(session_id, (state.judging.rules, state.judging.occurrence))
             judge, begun = self._active, None
-            advanced = state.session.advance(watermark, before=before)
-            for event in advanced:
+            new = advanced(state.session, watermark, before)
+            for event in new:
                 if event.occurrence != begun:
                     # Its rule set judges an occurrence to its end.
                     judge, begun = self._judge_of(ruled_at, event), event.occurrence
                 judges.append(judge)
-            if advanced:
-                events += advanced
-                last[session_id] = judge.key, advanced[-1].occurrence
+            if new:
+                events += new
+                last[session_id] = judge.key, new[-1].occurrence
         after = _counts(states)
         counted = after[0] - late, after[1] - repeats
         digests = [judge.digest for judge in judges]

@@ -102,6 +102,7 @@ def check(requests: Iterable[bytes]) -> Counter[bool]:
     plain = PlainSpans(sent)
     for place, each in enumerate(sent):
         counts[is_plain(each)] += 1
+        assert plain.span(place) == plain.span_by_attributes(place)
         assert repr(read(each, plain.span(place))) == repr(ordinary(each)), each.hex()
     return counts
 
@@ -131,6 +132,20 @@ def test_conversations_are_read_alike(dialect: Dialect) -> None:
     sent = [span for seed in range(6) for span in spans(random_session(seed), Manner(dialect=dialect))]
     counts = check(each for span in sent for each in as_sent_on(to_otlp([span]).SerializeToString()))
     assert counts[True] > 0 or dialect is not Dialect.GENAI
+
+
+def test_loops_part_the_attributes_of_most_plain_spans() -> None:
+    """Those of the desk and of conversations; not those with a long or odd attribute beside the messages."""
+    sent = [span for seed in range(6) for span in spans(random_session(seed), Manner(dialect=Dialect.GENAI))]
+    made = as_sent_on(to_otlp([*sent, *desk_spans(500)]).SerializeToString())
+    plain = PlainSpans(made)
+    places = [place for place, each in enumerate(made) if is_plain(each)]
+    assert sum(map(plain.is_parted, places)) > 0.9 * len(places) > 200
+    long = [CHAT | {name: "x" * 200} for name in ("a", otel.INSTRUCTIONS, otel.TOOL_DEFINITIONS)]
+    odd = [CHAT | {otel.INSTRUCTIONS: "é"}, CHAT | {otel.INSTRUCTIONS: 5}, CHAT | {otel.TOOL_NAME: None}]
+    shown = PlainSpans([request(attributes) for attributes in (*long, *odd)])
+    assert [*map(shown.is_parted, range(6))] == [False, True, True, False, False, False]
+    check(request(attributes) for attributes in (*long, *odd))
 
 
 @pytest.mark.parametrize("name", recordings())
