@@ -88,11 +88,11 @@ def in_order(
         if waiting and (place is None or waiting[-1][0] <= place):
             _, key, candidate = waiting.pop()
             if not is_dropped(key, candidate):
-                left = [items[number] for number in order[at:]]
-                left += [(claim, key, candidate) for claim in candidate.past_claims]
-                later = [(key, each) for _, key, each in waiting]
-                yield from in_order(left, later, is_dropped)
-                return
+                past = [(claim, key, candidate) for claim in candidate.past_claims]
+                items = [*(items[number] for number in order[at:]), *past]
+                found = [place_of(claim) for claim, _, _ in items]
+                order = sorted(range(len(items)), key=found.__getitem__)
+                at, count = 0, len(order)
             continue
         assert place is not None
         begin, at = at, at + 1
