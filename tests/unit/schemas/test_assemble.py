@@ -9,9 +9,9 @@ from typing import Any
 import polars as pl
 import pytest
 from msgspec.structs import replace
-from tracline.schemas.candidate import CallHistory, Candidate, Claim
+from tracline.schemas.candidate import Candidate
 from tracline.schemas.chat.find import InputFlaw
-from tracline.schemas.event import Content, Event, Kind
+from tracline.schemas.event import Content, Event
 from tracline.schemas.frames.candidates import candidate_frame, candidates_of
 from tracline.schemas.frames.events import event_frame
 from tracline.schemas.sessions import trace as traces_module
@@ -180,24 +180,6 @@ def test_an_events_id_does_not_depend_on_its_span() -> None:
     )
     assert [event.event_id for event in model_alone] == [event.event_id for event in both]
     assert [event.event_id for event in renamed] == [event.event_id for event in both]
-
-
-def test_any_number_of_calls_with_a_history_is_assembled_at_once() -> None:
-    """As where a partition without records has held the time back: each call begins an occurrence here."""
-    count = 1_200
-    at_once = SessionAssembler("s", 60 * NS)
-    for number in range(count):
-        time = 1_000 * number * NS
-        past = tuple(
-            Claim(Kind.USER, 0, text=text, place=place, key=f"{number}.{place}", past=True)
-            for place, text in enumerate(("Hi", "Well?"))
-        )
-        said = Claim(Kind.ASSISTANT, time, text="Yes", place=2, key=f"{number}.2")
-        at_once.add(
-            Candidate("s", SpanRole.CHAT, time, time, (said,), "t", f"{number}", history=CallHistory(past, 7))
-        )
-    kinds = [event.kind for event in at_once.advance(1_000 * count * NS)]
-    assert kinds == [Kind.USER, Kind.USER, Kind.ASSISTANT, Kind.END] * count
 
 
 def test_the_first_call_of_an_occurrence_has_the_history() -> None:
