@@ -21,7 +21,9 @@ def test_any_number_of_calls_with_a_history_is_assembled_at_once() -> None:
         )
         spoken = Claim(Kind.ASSISTANT, time, text="Yes", place=2, key=f"{number}.2")
         at_once.add(
-            Candidate("s", SpanRole.CHAT, time, time, (spoken,), "t", f"{number}", history=CallHistory(past, 7))
+            Candidate(
+                "s", SpanRole.CHAT, time, time, (spoken,), "t", f"{number}", history=CallHistory(past, 7)
+            )
         )
     kinds = [event.kind for event in at_once.advance(1_000 * count * NS)]
     assert kinds == [Kind.USER, Kind.USER, Kind.ASSISTANT, Kind.END] * count
