@@ -22,7 +22,7 @@ from .json_values import JSON_FIELDS, SEARCHES, compared
 from .labelled_rows import Column, EventColumns
 from .numbers import double_text, loaded, written
 from .regex_sets import NON_ASCII_LETTER, regex_set
-from .slices import tuple_text
+from .slices import is_subtle, member_text
 
 DEPTH_MAX = 127
 """Levels of arrays and objects beyond which Polars reads no JSON."""
@@ -123,6 +123,8 @@ def decoded(document: str) -> DecodedJson:
         value = loaded(document)
     except orjson.JSONDecodeError:
         return None
+    if len(document) <= DEPTH_MAX:
+        return value
     is_deep = document.count("[") + document.count("{") > DEPTH_MAX and _depth(value) > DEPTH_MAX
     return None if is_deep else value
 
@@ -281,10 +283,6 @@ def _engine(pattern: str) -> Callable[[str | None], bool]:
     return SchemaValidator(schema).isinstance_python
 
 
-_tuple_text = lru_cache(maxsize=4096)(tuple_text)
-"""A call and its result are of one slice."""
-
-
 class PlainSlices:
     """The slices of a `for_each` key, for a few events."""
 
@@ -343,43 +341,51 @@ class PlainSlices:
     def _tuples(
         self, events: PlainEvents, rows: RowNumbers, opens: Sequence[Sequence[bool]]
     ) -> tuple[list[str | None], list[bool]]:
-        members = [self._members(path, events, rows) for path in self._key.paths]
+        members = zip(*(self._members(path, events, rows) for path in self._key.paths), strict=True)
         values: list[str | None] = []
         unknown: list[bool] = []
-        columns = list(zip(members, opens, strict=True))
-        for place in range(len(rows)):
-            texts: list[str | None] = []
-            jsons: list[bool] = []
-            is_absent = is_unknown = False
-            for column, are_open in columns:
-                (text, is_json, is_vast), is_open = column[place], are_open[place]
-                if is_vast or is_open:
-                    is_unknown = True
-                if text is None and not is_open:
-                    is_absent = True
-                texts.append(text)
-                jsons.append(is_json)
-            is_unknown = is_unknown and not is_absent
-            unknown.append(is_unknown)
-            is_none = is_unknown or is_absent or None in texts
-            values.append(None if is_none else _tuple_text((*texts, *jsons)))
+        for each, are_open in zip(members, zip(*opens, strict=True), strict=True):
+            texts = [text for text, _ in each]
+            is_absent = None in texts and any(
+                text is None and not is_open for text, is_open in zip(texts, are_open, strict=True)
+            )
+            unknown.append(not is_absent and (any(are_open) or any(is_vast for _, is_vast in each)))
+            is_none = unknown[-1] or None in texts
+            values.append(None if is_none else f"[{','.join(cast('list[str]', texts))}]")
         return values, unknown
 
-    def _members(
-        self, path: Path, events: PlainEvents, rows: RowNumbers
-    ) -> list[tuple[str | None, bool, bool]]:
-        """Return each member's text, whether that is JSON and not a string, and whether digits are lost."""
+    def _members(self, path: Path, events: PlainEvents, rows: RowNumbers) -> list[tuple[str | None, bool]]:
+        """Return each member's canonical JSON, None where it is absent, and whether digits are lost."""
         texts = events.values(path.field, rows)
         if path.field not in JSON_FIELDS:
-            return [(text, False, False) for text in texts]
-        members: list[tuple[str | None, bool, bool]] = []
+            return [(None if text is None else _quoted(text), False) for text in texts]
+        members: list[tuple[str | None, bool]] = []
         for document, value in zip(texts, events.decoded(path, rows), strict=True):
-            text, is_json = text_of(value), value is not None and type(value) is not str
             if not path.steps and _whole(document, value) is None:
-                text = None
-            elif not path.steps and text is None:
-                text = document
-            # Only numbers as large as that are written with a positive exponent.
-            is_vast = is_json and text is not None and "e+" in text and _is_vast(value)
-            members.append((text, is_json, is_vast))
+                members.append((None, False))
+            elif value is None or type(value) is str:
+                text = value if value is not None or path.steps else document
+                members.append((None if text is None else _quoted(text), False))
+            else:
+                text, member = _canonical(value)
+                # Only numbers as large as that are written with a positive exponent.
+                members.append((member, "e+" in text and _is_vast(value)))
         return members
+
+
+@lru_cache(maxsize=1024)
+def _quoted(text: str) -> str:
+    return member_text(text, False)
+
+
+def _canonical(value: DecodedJson) -> tuple[str, str]:
+    """Return the text of a JSON value that is no string, as `text_of`, and its canonical form."""
+    data = orjson.dumps(value)
+    if type(value) is float or _HAS_DOUBLE.search(data):
+        text = text_of(value)
+        assert text is not None
+        return text, member_text(text, True)
+    text = data.decode()
+    if is_subtle(text):
+        return text, member_text(text, True)
+    return text, orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from opentelemetry.proto.trace.v1.trace_pb2 import Status, TracesData
 from tracline.schemas.claims.span_claims import claims_of
 from tracline.schemas.dialects import names
+from tracline.schemas.dialects.names import frameworks as fw
 from tracline.schemas.dialects.names import opentelemetry_1_41 as otel
 from tracline.schemas.dialects.names import scopes
 from tracline.schemas.otlp.decoded import Unreadable
@@ -153,6 +154,7 @@ def test_runs_have_their_claims_straight_from_their_attributes() -> None:
     cut = {**TOOL, otel.TOOL_ARGUMENTS: '{"a": '}
     odd = [plain_span(request(attributes)) for attributes in (silent, *hidden, cut, CHAT)]
     assert all(span is not None and run_claims(span, 1, 2) is None for span in odd)
+    check([request({**TOOL, otel.TOOL_NAME: fw.MERGED_TOOLS}), *map(request, (cut, silent, *hidden))])
 
 
 def test_loops_part_the_attributes_of_most_plain_spans() -> None:
