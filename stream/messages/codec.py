@@ -179,6 +179,8 @@ _JUDGED = msgspec.msgpack.Decoder(JudgedBatch)
 _VERDICTS = msgspec.json.Decoder(_VerdictsJson)
 _VERSIONED = msgspec.json.Decoder(_Versioned)
 _JSON = msgspec.json.Encoder()
+_CANDIDATES = _ENCODER.encode("candidates")
+_NO_CANDIDATES = _CANDIDATES + _ENCODER.encode([])
 _MAGIC = b"TL"
 _HEAD, _UNREAD_HEAD = _MAGIC + bytes([VERSION]), _MAGIC + bytes([UNREAD_VERSION])
 
@@ -256,16 +258,20 @@ def candidate_messages(
             by_session.setdefault(_utf8(candidate.session_id), []).append(data)
     groups = list(_by_session(by_session.values(), bytes_max)) or [([], False)]
     last = len(groups) - 1
-    messages = [
-        msgspec.structs.replace(
-            batch,
-            candidates=[msgspec.Raw(data) for data in group],
-            watermark=batch.watermark if number == last else before,
-            more=more,
-        )
-        for number, (group, more) in enumerate(groups)
-    ]
-    return [encode(message) for message in messages], too_large
+    messages: list[bytes] = []
+    for number, (group, more) in enumerate(groups):
+        watermark = batch.watermark if number == last else before
+        message = msgspec.structs.replace(batch, watermark=watermark, more=more)
+        messages.append(_with_candidates(message, group))
+    return messages, too_large
+
+
+def _with_candidates(batch: CandidateBatch, candidates: Sequence[bytes]) -> bytes:
+    """Return the message of a batch without candidates, with these in MessagePack; they are copied once."""
+    head, _, tail = encode(batch).partition(_NO_CANDIDATES)
+    # The head of a list is what its encoding has before as many values of one byte each.
+    list_head = _ENCODER.encode([None] * len(candidates))[: -len(candidates) or None]
+    return b"".join((head, _CANDIDATES, list_head, *candidates, tail))
 
 
 def _with_claims(candidate: Candidate) -> bytes | None:
