@@ -22,7 +22,7 @@ from .json_values import JSON_FIELDS, SEARCHES, compared
 from .labelled_rows import Column, EventColumns
 from .numbers import double_text, loaded, written
 from .regex_sets import NON_ASCII_LETTER, regex_set
-from .slices import is_subtle, member_text
+from .slices import member_text
 
 DEPTH_MAX = 127
 """Levels of arrays and objects beyond which Polars reads no JSON."""
@@ -33,6 +33,8 @@ FALSE, TRUE, UNKNOWN = range(3)
 
 _HAS_DOUBLE = re.compile(rb"[0-9](?:\.|e)")
 """A match in compact JSON with a double, and in some without."""
+_MAY_BE_SUBTLE = re.compile(rb"[0-9](?:\.|e|[0-9]{15})|[\xf0-\xf4]")
+"""A match in compact JSON of which orjson may not write the canonical form, and in some other."""
 
 _OBJECT: Any = dict
 _ARRAY: Any = list
@@ -294,6 +296,8 @@ class PlainSlices:
         self, events: PlainEvents, rows: RowNumbers, opened: Opened
     ) -> tuple[list[str | None], list[bool]]:
         """Return the value on each of these rows, and whether it is unknown, as `slices.slice_columns`."""
+        if not self._key.joint:
+            return self._first_scalars(events, rows, opened)
         fields = dict.fromkeys(path.field for path in self._key.paths)
         columns = [events.values(name, rows) for name in fields]
         columns += [[opened[name][row] for row in rows] for name in fields if any(opened.get(name, ()))]
@@ -301,29 +305,32 @@ class PlainSlices:
         keys = [*zip(*columns, strict=True)]
         firsts = dict(zip(keys[::-1], rows[::-1], strict=True))
         chosen = sorted(firsts.values())
-        found = dict(zip(chosen, zip(*self._slices(events, chosen, opened), strict=True), strict=True))
+        found = dict(zip(chosen, zip(*self._tuples(events, chosen, opened), strict=True), strict=True))
         pairs = [found[firsts[key]] for key in keys]
         return [value for value, _ in pairs], [is_unknown for _, is_unknown in pairs]
 
-    def _slices(
+    def _opens(self, rows: RowNumbers, opened: Opened) -> list[list[bool]]:
+        """Return by path where its field is open."""
+        opens = [opened.get(path.field) for path in self._key.paths]
+        return [[False] * len(rows) if each is None else [each[row] for row in rows] for each in opens]
+
+    def _first_scalars(
         self, events: PlainEvents, rows: RowNumbers, opened: Opened
     ) -> tuple[list[str | None], list[bool]]:
-        """Return the same, row by row."""
-        opens = [opened.get(path.field) for path in self._key.paths]
-        lost = [[False] * len(rows) if each is None else [each[row] for row in rows] for each in opens]
-        if self._key.joint:
-            return self._tuples(events, rows, lost)
         values: list[str | None] = [None] * len(rows)
         unknown = [False] * len(rows)
-        parts = [self._scalars(path, events, rows) for path in self._key.paths]
-        for place in range(len(rows)):
-            for (texts, are_lost), is_open in zip(parts, lost, strict=True):
-                if is_open[place] or are_lost[place]:
+        coming: Sequence[int] = range(len(rows))
+        for path, are_open in zip(self._key.paths, self._opens(rows, opened), strict=True):
+            texts, are_lost = self._scalars(path, events, rows)
+            left: list[int] = []
+            for place in coming:
+                if are_lost[place] or are_open[place]:
                     unknown[place] = True
-                    break
-                if texts[place] is not None:
-                    values[place] = texts[place]
-                    break
+                elif (text := texts[place]) is None:
+                    left.append(place)
+                else:
+                    values[place] = text
+            coming = left
         return values, unknown
 
     def _scalars(
@@ -334,13 +341,14 @@ class PlainSlices:
             return events.values(path.field, rows), [False] * len(rows)
         found = events.decoded(path, rows)
         if path.steps:
-            are_lost = [value is not None and (_is_container(value) or _is_vast(value)) for value in found]
-            return [text_of(value) for value in found], are_lost
+            are_lost = [type(each) is not str and (_is_container(each) or _is_vast(each)) for each in found]
+            return [each if type(each) is str else text_of(each) for each in found], are_lost
         return events.texts(path.field, rows), list(map(_is_container, found))
 
     def _tuples(
-        self, events: PlainEvents, rows: RowNumbers, opens: Sequence[Sequence[bool]]
+        self, events: PlainEvents, rows: RowNumbers, opened: Opened
     ) -> tuple[list[str | None], list[bool]]:
+        opens = self._opens(rows, opened)
         members = zip(*(self._members(path, events, rows) for path in self._key.paths), strict=True)
         values: list[str | None] = []
         unknown: list[bool] = []
@@ -367,9 +375,7 @@ class PlainSlices:
                 text = value if value is not None or path.steps else document
                 members.append((None if text is None else _quoted(text), False))
             else:
-                text, member = _canonical(value)
-                # Only numbers as large as that are written with a positive exponent.
-                members.append((member, "e+" in text and _is_vast(value)))
+                members.append(_canonical(value))
         return members
 
 
@@ -378,14 +384,11 @@ def _quoted(text: str) -> str:
     return member_text(text, False)
 
 
-def _canonical(value: DecodedJson) -> tuple[str, str]:
-    """Return the text of a JSON value that is no string, as `text_of`, and its canonical form."""
-    data = orjson.dumps(value)
-    if type(value) is float or _HAS_DOUBLE.search(data):
-        text = text_of(value)
-        assert text is not None
-        return text, member_text(text, True)
-    text = data.decode()
-    if is_subtle(text):
-        return text, member_text(text, True)
-    return text, orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+def _canonical(value: DecodedJson) -> tuple[str, bool]:
+    """Return the canonical form of a JSON value that is no string, and whether digits are lost."""
+    if type(value) is not float and not _MAY_BE_SUBTLE.search(orjson.dumps(value)):
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode(), False
+    text = text_of(value)
+    assert text is not None
+    # Only numbers as large as that are written with a positive exponent.
+    return member_text(text, True), "e+" in text and _is_vast(value)

@@ -157,10 +157,10 @@ def tuple_text(row: tuple[Any, ...]) -> str | None:
 
 def member_text(text: str, is_json: bool) -> str:
     """Return the canonical JSON of a member: of a string, or of a compact JSON text."""
-    return _written(text, is_json, is_json and is_subtle(text))
+    return _written(text, is_json, is_json and _is_subtle(text))
 
 
-def is_subtle(text: str) -> bool:
+def _is_subtle(text: str) -> bool:
     """Return whether orjson may not write the canonical form of compact JSON."""
     return _IS_SUBTLE.search(text) is not None
 

@@ -275,6 +275,7 @@ def test_uses_of_few_ids_become_the_same_events(monkeypatch: pytest.MonkeyPatch)
         for module in (seen, uses):
             monkeypatch.setattr(module, "WAITING_MAX", waiting_max)
         monkeypatch.setattr(seen, "RECENT_MAX", random.choice((3, 32)))
+        monkeypatch.setattr(seen, "REMEMBERED_MAX", random.choice((10, 50_000)))
         odd = random.choice((1, 5, 20))
         pair = Pair(1 << 40, counts)
         for number in range(30):
