@@ -29,7 +29,7 @@ from tracline.batch.sources import event_files, parquet_footer
 from tracline.rules.packs.load import load_packs
 
 EVIDENCE: tuple[tuple[Any, str, str], ...] = (
-    (draft, "write_inputs", "digests of the input"),
+    (draft, "input_lines", "digests of the input"),
     (Certificates, "add", "certificates"),
     (Certificates, "write", "certificates"),
     (SessionChoice, "add", "choosing sessions"),

@@ -45,7 +45,7 @@ SPANS_A_REQUEST = 512
 WARMING = 8
 """Requests before the measurement: a process loads its compiled functions once."""
 PARTS: tuple[tuple[str, object, str], ...] = (
-    ("decode: bytes to spans", serve_pipeline, "decode"),
+    ("read: the requests", serve_pipeline, "read"),
     ("accept: the request on disk", Store, "accept"),
     ("locate and resolve: the session of spans", RekeyStage, "step"),
     ("read: the content of spans", UnreadCandidates, "read"),

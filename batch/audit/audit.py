@@ -41,7 +41,7 @@ from ..sources.discover import Population, Reject, SourceFile, Sources, named
 from ..sources.event_files import row_count
 from .draft import BundleDraft, SampleVerdicts
 from .in_order import ROW, PassLabels, disordered, judge_in_order
-from .late_columns import LateColumns, explained
+from .late_columns import HELD, LateColumns, explained
 from .open_sessions import OpenedIn, open_in_order, open_sessions
 from .row_order import RowOrder, row_order
 from .summary import AuditTally, add_risks, summary
@@ -210,7 +210,8 @@ class _Auditing:
 
     def _judge_in_order(self, passes: Sequence[spill.Pass], found: RowOrder) -> None:
         """Judge the sessions in order."""
-        late = LateColumns(self.draft.choice.columns, passes, found, self.options.as_of)
+        names = [name for name in self.draft.choice.columns if name not in HELD]
+        late = LateColumns(names, passes, found, self.options.as_of)
         on_rows = partial(self.on_progress, "judging")
         labels = PassLabels(self._labels, FOLLOWED_COLUMNS if self.crossings else (), self.observed)
         judged = judge_in_order(self.compiled, passes, found, self.options, on_rows, labels)

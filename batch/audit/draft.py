@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
@@ -23,10 +24,10 @@ from ..evidence.bundle import SessionName
 from ..evidence.canonical_json import write_canonical
 from ..evidence.certificates import CERTIFICATES, Certificates, SessionPlace
 from ..evidence.sorted_lines import SortedLines
-from ..findings.audited_archive import write_inputs
+from ..findings.audited_archive import input_lines, write_inputs
 from ..findings.bundle_rules import RuleKey
 from ..findings.waiving import WaivedCounts, Waiving
-from ..prepare.ahead import behind
+from ..prepare.ahead import behind, beside
 from ..prepare.options import AuditOptions
 from ..report.choice import SessionChoice
 from ..report.drawn import SESSIONS, write_sessions
@@ -143,11 +144,13 @@ class BundleDraft:
         `risks` are those of the drawn sessions.
         """
         work, options, population = self.work, self.options, self.population
-        self.certificates.write(work / CERTIFICATES)
-        write_open(work / bundle.OPEN_SESSIONS, opened, population.inputs, options.as_of)
-        write_canonical(work / bundle.SUMMARY, summary)
-        write_inputs(work, self.out, self.archive, population, options, as_judged=as_judged)
-        write_sessions(work / SESSIONS, self.choice, risks)
+        # Digests need no interpreter lock.
+        with beside(partial(input_lines, population), options.threads) as inputs:
+            self.certificates.write(work / CERTIFICATES)
+            write_open(work / bundle.OPEN_SESSIONS, opened, population.inputs, options.as_of)
+            write_canonical(work / bundle.SUMMARY, summary)
+            write_sessions(work / SESSIONS, self.choice, risks)
+            write_inputs(work, self.out, self.archive, inputs(), options, as_judged=as_judged)
         waived = None if self.waiving is None else self.waiving.finish()
         write_report(work, rules)
         shutil.rmtree(self.scratch)

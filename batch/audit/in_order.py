@@ -27,6 +27,9 @@ ROW = "row"
 """The column with the number of a row among all rows of the archive, in the order of the passes."""
 
 
+EARLY_COLUMNS = ("seq", "history", "agent", "model", "kind", "tool")
+"""The columns of events that are held from the first reading on: most rules need them, and they are small."""
+
 CHUNKS_MAX = 16
 """Chunks of columns from which on a copy in one chunk takes less time than what each chunk adds."""
 
@@ -50,7 +53,7 @@ def judge_in_order(
 ) -> Iterator[Judged]:
     """Judge the occurrences of sessions that are not disordered, each when its last row has come.
 
-    The results have of the columns that judging reads only those that the counts need, those of
+    The results have of the columns that judging reads only the occurrence, `EARLY_COLUMNS`, those of
     `labels`, and `ROW`. Its observer sees the events of all sessions. Raises SourceError with the name of a
     damaged file, and if a file changed since `found` was made.
     """
@@ -82,7 +85,7 @@ def _labelled(
     one_pass, occurrences = passes[number], found.occurrences(number)
     taken = (occurrences >= 0) & ~found.needs_sort(occurrences)
     times = ["time"] if found.clock.has_window else []
-    keep = ["seq", "history", "agent", "model", *labels.columns, *times]
+    keep = [*dict.fromkeys([*EARLY_COLUMNS, *labels.columns, *times])]
     fields = {*keep, *labels.labels.fields, *([] if options.as_of is None else ["time"])}
     fields.update(() if labels.observer is None else labels.observer.columns)
     with reading(one_pass.parts):

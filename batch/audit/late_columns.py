@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from ...rules.engine import kernel
-from ...rules.engine.judge import CompiledRules, Judged, label_columns
+from ...rules.engine.judge import CompiledRules, Judged, columns_at, label_columns
 from ...rules.engine.kernel import Findings
 from ...rules.engine.sessions import Order, Sessions
 from ...rules.model.arrays import I32, I64
@@ -17,8 +17,11 @@ from ..prepare.buckets import until, with_missing
 from ..prepare.spill import Pass
 from ..report.choice import SAMPLE_MAX, breach_weights, clean_slots
 from ..sources.event_files import changed, reading
-from .in_order import ROW
+from .in_order import EARLY_COLUMNS, ROW
 from .row_order import RowOrder
+
+HELD = ("occurrence", *EARLY_COLUMNS)
+"""The columns of judged events that need not be read again."""
 
 ROWS_MAX = 100_000
 """Rows of sessions with findings whose columns are read together."""
@@ -29,7 +32,7 @@ def explained(
 ) -> Iterator[list[Judged]]:
     """Yield the sessions of buckets that have findings or may be drawn, in lists to be read together.
 
-    They have the labels, and the columns `more` beside them.
+    They have the labels, the columns `more` beside them, and those of `HELD`.
     """
     waiting: list[Judged] = []
     least = np.empty(0, np.uint32)
@@ -39,7 +42,7 @@ def explained(
         drawn = found.draws[bucket.order.sessions[bucket.sessions.bounds[clean]]]
         least = np.sort(np.concatenate([least, drawn]))[:SAMPLE_MAX]
         sample = clean[drawn <= least.max(initial=0)]
-        names = [*label_columns(compiled), *more]
+        names = [*dict.fromkeys([*HELD, *label_columns(compiled), *more])]
         part = _only(compiled, bucket, [bucket.found.slots, bucket.closed.slots, sample], names)
         if len(part.codes):
             waiting.append(part)
@@ -121,7 +124,7 @@ def _only(
         slice_places = np.where(owners < 0, 0, judged.slice_places - shifts[owners])
     return replace(
         judged,
-        labelled=judged.labelled.select(ROW, *names)[judged.order.rows[places]],
+        labelled=columns_at(judged.labelled, [ROW, *names], judged.order.rows[places]),
         order=Order(
             rows=np.arange(len(places)),
             sessions=judged.order.sessions[places],

@@ -108,3 +108,19 @@ def grouped(slots: Any, local: Any) -> Any:
     for slot in found[:count]:
         local[slot] = -1
     return places, bounds, found[:count].copy()
+
+
+@njit
+def first_marked(marked: Any, rows: Any, bounds: Any) -> Any:
+    """Return for each group of rows the first that is marked, or the first row where none is.
+
+    The rows of group `g` are `rows[bounds[g]]` to `rows[bounds[g + 1] - 1]`.
+    """
+    found = np.empty(bounds.shape[0] - 1, dtype=np.int64)
+    for group in range(bounds.shape[0] - 1):
+        found[group] = rows[bounds[group]]
+        for place in range(bounds[group], bounds[group + 1]):
+            if marked[rows[place]]:
+                found[group] = rows[place]
+                break
+    return found

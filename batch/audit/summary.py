@@ -23,6 +23,7 @@ from ...schemas.records.violation_rate import rate_of
 from ...schemas.time import rfc3339
 from ..prepare.options import AuditOptions
 from ..sources.discover import REJECTS_LISTED_MAX, Population, Reject
+from .row_order_loop import first_marked
 from .silence import silent_agents
 from .unjudged import Unjudged, reasons_by_rule, unjudged_in
 
@@ -270,25 +271,22 @@ def _groups(judged: Judged) -> tuple[list[Group], I64]:
     sessions = pl.DataFrame(
         {
             "agent": first_named(judged, "agent").fill_null(NO_AGENT),
-            "begin": judged.column("occurrence", begins),
+            "day": judged.column("occurrence", begins).dt.date(),
             "model": first_named(judged, "model").fill_null(NO_MODEL),
         }
     )
-    keyed = sessions.select("agent", "model", day=day_of(pl.col("begin")))
-    distinct = keyed.unique(maintain_order=True).with_row_index("group")
-    group = keyed.join(distinct, on=["agent", "day", "model"], how="left", maintain_order="left")["group"]
-    names: list[Group] = list(distinct.select("agent", "day", "model").iter_rows())
+    distinct = sessions.unique(maintain_order=True).with_row_index("group")
+    group = sessions.join(distinct, on=["agent", "day", "model"], how="left", maintain_order="left")["group"]
+    # Texts of the few days; days that have no name are groups of one name.
+    names: list[Group] = list(distinct.select("agent", day_of(pl.col("day")), "model").iter_rows())
     return names, group.cast(pl.Int64).to_numpy()
 
 
 def first_named(judged: Judged, column: str) -> pl.Series:
     """Return the agent or the model of each slot: that of its first event that names one, else null."""
-    begins = judged.sessions.bounds[:-1]
-    named = np.flatnonzero(judged.labelled[column].is_not_null().to_numpy()[judged.order.rows])
-    # The first row of each session that names one; past its end if there is none.
-    first = np.append(named, len(judged.codes))[np.searchsorted(named, begins)]
-    has = first < judged.sessions.bounds[1:]
-    return judged.column(column, np.where(has, first, begins))
+    values = judged.labelled[column]
+    named = values.is_not_null().to_numpy()
+    return values[first_marked(named, judged.order.rows, judged.sessions.bounds)]
 
 
 def _capped(tally: AuditTally, part: int) -> frozenset[str]:

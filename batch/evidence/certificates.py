@@ -9,11 +9,13 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import orjson
+import polars as pl
 import rfc8785
 from numpy.typing import NDArray
 
@@ -25,7 +27,9 @@ from ...rules.model.arrays import I32, I64
 from ...rules.model.digest import rule_content, slice_key_content
 from ...rules.model.machine import Machine
 from ...rules.model.rule import Rule, SliceKey
+from ...schemas.frames.text_views import text_views
 from .canonical_json import canonical_line_of_integers
+from .certificate_loop import ESCAPED, number_values, write_events
 from .sorted_lines import SortedLines
 
 CERTIFICATES = "certificates.jsonl"
@@ -35,6 +39,11 @@ CERTIFICATES_BYTES_MAX = 1 << 30
 """Bytes of the lines of sessions. Further lines are left out and counted."""
 
 _NO_VALUE = kernel_loop.NO_SLICE
+
+_NUMBER_BYTES = 21
+"""Bytes of a number of 64 bits and a comma."""
+_EVENT_BYTES = _NUMBER_BYTES + 5
+"""Bytes of an event beside its id and its numbers: `seq`, quotes, brackets and a comma."""
 
 
 class SessionPlace(NamedTuple):
@@ -186,16 +195,16 @@ def session_lines(
         return
     events = _events(judged, slots)
     words = _distinct(events.slots, judged.codes[events.places])
-    texts = _word_texts(compiled, judged.words, vocabulary)
+    texts = list(map(_fragment, _word_texts(compiled, judged.words, vocabulary)))
     keys = [_key_column(compiled, judged, events, key) for key in vocabulary.keys]
-    columns = [events.seqs, events.ids, words.numbers.tolist(), *(column.numbers for column in keys)]
+    written = _event_texts(events, [words.numbers, *(column.numbers for column in keys)])
     begins = judged.sessions.bounds[slots]
     ids = judged.column("session_id", begins).to_list()
     occurrences = judged.column("occurrence", begins).dt.strftime(TIME_TEXT).to_list()
     is_closed = (~judged.sessions.open[slots] & ~events.is_cut).tolist()
     codes = judged.codes[events.places[words.firsts]].tolist()
+    first_seqs = events.seqs[events.bounds[:-1]].tolist()
     for at, slot in enumerate(slots.tolist()):
-        part = slice(int(events.bounds[at]), int(events.bounds[at + 1]))
         content: dict[str, Any] = {
             "kind": "session",
             "session_id": ids[at],
@@ -204,10 +213,15 @@ def session_lines(
             "closed": is_closed[at],
             "words": [texts[code] for code in codes[words.of(at)]],
             "values": [column.values(at) for column in keys],
-            "events": list(zip(*(column[part] for column in columns), strict=True)),
+            "events": written[at],
         }
-        place = SessionPlace(ids[at], occurrences[at], events.seqs[part.start], int(verdicts[slot]))
+        place = SessionPlace(ids[at], occurrences[at], first_seqs[at], int(verdicts[slot]))
         yield place, canonical_line_of_integers(content)
+
+
+def _fragment(content: Any) -> orjson.Fragment:
+    """Return a part of a line, written once."""
+    return orjson.Fragment(orjson.dumps(content))
 
 
 def _verdicts(judged: Judged) -> I64:
@@ -230,8 +244,8 @@ class _Events:
     slots: I64
     bounds: I64
     is_cut: NDArray[np.bool_]
-    seqs: list[int]
-    ids: list[str]
+    seqs: NDArray[np.uint32]
+    ids: pl.Series
 
 
 def _events(judged: Judged, slots: I64) -> _Events:
@@ -250,9 +264,30 @@ def _events(judged: Judged, slots: I64) -> _Events:
         slots=owners,
         bounds=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
         is_cut=counts < sizes,
-        seqs=seqs.tolist(),
-        ids=judged.column("event_id", places).to_list(),
+        seqs=seqs,
+        ids=judged.column("event_id", places),
     )
+
+
+def _event_texts(events: _Events, numbers: Sequence[I64]) -> Sequence[orjson.Fragment]:
+    """Return the events of each session in JSON: of each its `seq`, its id, and its number by column."""
+    ids, columns = text_views(events.ids), np.stack(numbers)
+    size = int((ids.ends - ids.begins).sum()) + len(events.seqs) * (
+        _EVENT_BYTES + _NUMBER_BYTES * len(columns)
+    )
+    out = np.empty(size + 2 * len(events.bounds), dtype=np.uint8)
+    bounds = np.zeros(len(events.bounds), dtype=np.int64)
+    end = write_events(ids.data, ids.begins, ids.ends, events.seqs, columns, events.bounds, out, bounds)
+    if end == ESCAPED:
+        return _escaped_event_texts(events, columns)
+    text, ends = out[:end].tobytes(), bounds.tolist()
+    return [orjson.Fragment(text[begin:end]) for begin, end in pairwise(ends)]
+
+
+def _escaped_event_texts(events: _Events, columns: I64) -> Sequence[orjson.Fragment]:
+    """Return the same where ids have characters that JSON escapes."""
+    rows = list(zip(events.seqs.tolist(), events.ids, *columns.tolist(), strict=True))
+    return [_fragment(rows[begin:end]) for begin, end in pairwise(events.bounds.tolist())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,25 +310,19 @@ class _Distinct:
 
 def _distinct(slots: I64, values: I32) -> _Distinct:
     """Return the distinct values of events that are ordered by session; `slots` numbers the sessions."""
-    chosen = np.flatnonzero(values >= 0)
-    keys = slots[chosen] << 32 | values[chosen].astype(np.int64)
-    _, firsts, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    order = np.argsort(firsts)
-    firsts = chosen[firsts[order]]
-    ranks = np.empty(len(order), dtype=np.int64)
-    ranks[order] = np.arange(len(order))
-    count = int(slots[-1]) + 1
-    bounds = np.searchsorted(slots[firsts], np.arange(count + 1))
-    numbers = values.astype(np.int64)
-    numbers[chosen] = ranks[inverse] - bounds[slots[chosen]]
-    return _Distinct(numbers, firsts, bounds)
+    most = int(values.max(initial=-1)) + 1
+    numbers, firsts = np.empty(len(values), np.int64), np.empty(len(values), np.int64)
+    marks, places = np.full(most, -1, np.int64), np.empty(most, np.int64)
+    count = int(number_values(slots, values, marks, places, numbers, firsts))
+    firsts = firsts[:count]
+    return _Distinct(numbers, firsts, np.searchsorted(slots[firsts], np.arange(int(slots[-1]) + 2)))
 
 
 @dataclass(frozen=True, slots=True)
 class _KeyColumn:
     """The values of a `for_each` key: the number of each event's value in its session, and the texts."""
 
-    numbers: list[int]
+    numbers: I64
     distinct: _Distinct | None
     texts: list[str]
 
@@ -305,11 +334,11 @@ class _KeyColumn:
 def _key_column(compiled: CompiledRules, judged: Judged, events: _Events, key: SliceKey) -> _KeyColumn:
     """Return the values of a key at these events; a rule set without the key reads none."""
     if key not in compiled.labeler.slice_keys:
-        return _KeyColumn([_NO_VALUE] * len(events.ids), None, [])
+        return _KeyColumn(np.full(len(events.ids), _NO_VALUE, np.int64), None, [])
     number = compiled.labeler.slice_keys.index(key)
     distinct = _distinct(events.slots, _slices(compiled, judged, number)[events.places])
     texts = judged.column(f"s{number}", events.places[distinct.firsts]).to_list()
-    return _KeyColumn(distinct.numbers.tolist(), distinct, texts)
+    return _KeyColumn(distinct.numbers, distinct, texts)
 
 
 def _slices(compiled: CompiledRules, judged: Judged, key: int) -> I32:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import heapq
+import marshal
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-import orjson
-
 RUN_LINES = 50_000
 RUN_BYTES = 1 << 22
 """Lines, and their bytes, that are sorted in memory."""
+BLOCK_LINES = 64
+BLOCK_BYTES = 1 << 16
+"""Lines of a run, and their bytes, that are read from it at once."""
 RUNS_OPEN_MAX = 200
 """Runs that are merged at once, each an open file."""
+
+_SIZE_BYTES = 8
 
 SortKey = TypeVar("SortKey", bound=tuple[Any, ...])
 
@@ -21,8 +25,8 @@ SortKey = TypeVar("SortKey", bound=tuple[Any, ...])
 class SortedLines(Generic[SortKey]):
     """Texts of lines that are added in any order and read in that of their keys; `folder` is for them alone.
 
-    `key` makes a key of its members, which JSON can hold. Only keys and lines are stored: a record is about
-    forty objects, which the garbage collector would scan repeatedly.
+    `key` makes a key of its members, which are texts, numbers, and lists and tuples of such. Only keys and
+    lines are stored: a record is about forty objects, which the garbage collector would scan repeatedly.
     """
 
     def __init__(self, folder: Path, key: Callable[..., SortKey]) -> None:
@@ -51,18 +55,36 @@ class SortedLines(Generic[SortKey]):
         return heapq.merge(*map(self._read, self._files), sorted(self._held))
 
     def _write(self, ordered: Iterable[tuple[SortKey, bytes]]) -> Path:
-        """Write a run of ordered texts: for each a line with its length and its key, then the text."""
+        """Write a run of ordered texts, in blocks with their sizes."""
         self._folder.mkdir(exist_ok=True)
         file = self._folder / f"run-{self._count:06d}"
         self._count += 1
         with file.open("wb") as run:
-            for key, text in ordered:
-                run.write(orjson.dumps([len(text), *key], option=orjson.OPT_APPEND_NEWLINE))
+            for block in _blocks(ordered):
+                text = marshal.dumps(block)
+                run.write(len(text).to_bytes(_SIZE_BYTES, "little"))
                 run.write(text)
         return file
 
     def _read(self, run: Path) -> Iterator[tuple[SortKey, bytes]]:
         with run.open("rb") as file:
-            for head in file:
-                size, *key = orjson.loads(head)
-                yield self._key(*key), file.read(size)
+            while size := file.read(_SIZE_BYTES):
+                for key, text in marshal.loads(file.read(int.from_bytes(size, "little"))):
+                    yield self._key(*key), text
+
+
+def _blocks(
+    ordered: Iterable[tuple[tuple[Any, ...], bytes]],
+) -> Iterator[list[tuple[tuple[Any, ...], bytes]]]:
+    """Yield keys and texts in lists of bounded size."""
+    block: list[tuple[tuple[Any, ...], bytes]] = []
+    size = 0
+    for key, text in ordered:
+        # `marshal` writes no subclass of a tuple.
+        block.append((tuple(key), text))
+        size += len(text)
+        if len(block) == BLOCK_LINES or size >= BLOCK_BYTES:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block

@@ -82,12 +82,15 @@ def write_inputs(
     work: Path,
     out: Path,
     archive: Sources,
-    population: Population,
+    inputs: bytes,
     options: AuditOptions,
     *,
     as_judged: bool = False,
 ) -> None:
-    """Write the files on the input into the bundle `work`, which replaces `out` later."""
+    """Write the files on the input into the bundle `work`, which replaces `out` later.
+
+    `inputs` are the lines of the files that were read.
+    """
     waivers_at = options.waivers_in_force_at
     source = BundleSource(
         as_judged=as_judged,
@@ -103,10 +106,14 @@ def write_inputs(
         waivers_at=None if waivers_at is None else rfc3339(waivers_at),
     )
     (work / SOURCE).write_bytes(canonical_line(msgspec.to_builtins(source)))
+    (work / INPUTS).write_bytes(inputs)
+
+
+def input_lines(population: Population) -> bytes:
+    """Return a line for each file that was read, with its digest."""
     read = {_input(file, population.extent_of(file.name)) for file in population.inputs}
     found = sorted(read, key=lambda file: (file.name, file.sha256))
-    lines = (canonical_line_of_integers(msgspec.to_builtins(file)) for file in found)
-    (work / INPUTS).write_bytes(b"".join(lines))
+    return b"".join(canonical_line_of_integers(msgspec.to_builtins(file)) for file in found)
 
 
 def _input(file: SourceFile, extent: FileExtent) -> InputFile:

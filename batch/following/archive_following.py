@@ -18,7 +18,7 @@ from ...predict.following.followed_chain import FollowedChain
 from ...predict.following.follower import RuleFollower
 from ...predict.following.risk_courses import RiskCourse, risk_courses
 from ...rules.engine import kernel
-from ...rules.engine.judge import CompiledRules, Judged, slice_slots
+from ...rules.engine.judge import CompiledRules, Judged, columns_at, slice_slots
 from ...rules.engine.kernel_loop import NO_SLICE
 from ...rules.engine.sessions import Clock, numbers
 from ...rules.labels.joint.joint_columns import JointColumns
@@ -191,7 +191,7 @@ class ArchiveFollowing:
             return judged.slices[:, list(keys)], judged.slice_places
         count = len(names) // 2
         renamed = {name: f"{'su' if place % 2 else 's'}{place // 2}" for place, name in enumerate(names)}
-        rows = judged.labelled.select(names)[judged.order.rows].rename(renamed)
+        rows = columns_at(judged.labelled, names, judged.order.rows).rename(renamed)
         bounds = judged.sessions.bounds
         slots = np.repeat(np.arange(len(bounds) - 1, dtype=np.int32), np.diff(bounds))
         more, places = slice_slots(rows, slots, count)
@@ -214,7 +214,7 @@ class ArchiveFollowing:
         slots = np.empty(len(events), dtype=np.int32)
         slots[places] = rows[:, 1]
         found = np.column_stack([places.astype(np.int32), rows[:, 2], member, rows[:, 4], rows[:, 5]])[order]
-        frame = judged.labelled.select(columns)[judged.order.rows[events]]
+        frame = columns_at(judged.labelled, columns, judged.order.rows[events])
         return BucketCrossings(found, frame, slots, inside[events], (None, *texts))
 
     def _values(self, judged: Judged, rows: I32, members: I32, slice_places: I64) -> Iterator[str | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...predict.counting.labelled_sessions import DistinctEvents
-from ...rules.engine.judge import CompiledRules, Judged
+from ...rules.engine.judge import CompiledRules, Judged, columns_at
 from ...rules.engine.kernel_loop import numbered
 from ...rules.engine.letters import LabelWords, letters
 from ...rules.labels.joint.joint_columns import JointColumns
@@ -45,7 +45,7 @@ class EventCodes:
         words, names = judged.words, self._joint.more_words
         if not names:
             return words, judged.codes
-        more = judged.labelled.select(names)[judged.order.rows].to_numpy()
+        more = columns_at(judged.labelled, names, judged.order.rows).to_numpy()
         rows = np.column_stack([judged.codes.astype(np.uint64), more])
         codes, firsts = numbered(np.ascontiguousarray(rows))
         first, middle = judged.codes[firsts], len(names) // 2

@@ -12,10 +12,12 @@ from ...predict.chain.learned import Counted
 from ...predict.chain.over_archive import OverArchive, over_archive
 from ...predict.estimation.expectation import NextSymbolChain
 from ...predict.estimation.nested import NestedEstimate
-from ...predict.explaining.explanation import ExplainedPath, RiskExplanation
+from ...predict.explaining.explanation import ExplainedChain, ExplainedPath, RiskExplanation
+from ...predict.explaining.pattern_graph import explained_pattern
 from ...predict.explaining.real_sessions import session_along
 from ...predict.explaining.rises import RiskRise, risk_rises
 from ...predict.explaining.rule_graph import explained_chain
+from ...predict.risk.pattern import Pattern, PatternSolver
 from ...predict.risk.rule_risks import risks_at, unseen_shares, with_unseen
 from ...predict.risk.solve import RiskSolver
 from ...rules.model.arrays import F64, I64, Mask
@@ -69,7 +71,8 @@ class ExplainedRule:
     """One rule over an archive, to be explained in a session of it.
 
     `risks` are those of the contexts of `over` within `within` events, also of those after symbols that the
-    chain lacks, which have the distribution `unseen` of the next symbol by [row, next].
+    chain lacks, which have the distribution `unseen` of the next symbol by [row, next]. With a `pattern` they
+    are its probabilities, `solved` by its states.
     """
 
     over: OverArchive
@@ -77,6 +80,8 @@ class ExplainedRule:
     unseen: F64
     risks: F64
     within: int | None
+    pattern: Pattern | None = None
+    solved: tuple[F64, F64] | None = None
 
     def sequences(self, session: int) -> list[SequenceRisks]:
         """Return the sequences of a session."""
@@ -87,14 +92,20 @@ class ExplainedRule:
     ) -> ExplainedRisk:
         """Return the explanation after an event that has a risk; `ids` are those of all sessions."""
         context = sequence.contexts[at]
-        start = self.over.context(context)
-        rule = explained_chain(self.over.counted, self.chain, start, self.within, self.unseen)
-        explanation = rule.explain(0, paths)
+        explanation = self._graph(self.over.context(context)).explain(0, paths)
         found = [
             None if ids is None else _session_along(self.over, context, path, ids)
             for path in explanation.paths
         ]
         return ExplainedRisk(sequence, at, explanation, tuple(found))
+
+    def _graph(self, start: tuple[int, int, int]) -> ExplainedChain:
+        counted = self.over.counted
+        if self.pattern is None or self.solved is None:
+            return explained_chain(counted, self.chain, start, self.within, self.unseen)
+        return explained_pattern(
+            counted, self.chain, self.pattern, start, self.within, self.solved, self.unseen
+        )
 
 
 def session_rule(
@@ -103,16 +114,28 @@ def session_rule(
     unseen: NestedEstimate,
     archive: Counted,
     within: int | None,
+    pattern: Pattern | None = None,
 ) -> ExplainedRule:
-    """Return a rule of a chain over an archive; `unseen` is the estimate after unknown symbols."""
+    """Return a rule of a chain over an archive; `unseen` is the estimate after unknown symbols.
+
+    With a `pattern` its risk is the probability that the coming verdicts make that true. Raises PredictError
+    (TRL810) where it makes too many states, or hardly any session closes.
+    """
     over = over_archive(chain, archive)
     follows, shares = NextSymbolChain(over.counted, estimate), unseen_shares(over.counted, unseen)
-    solver = RiskSolver(over.counted, follows)
-    values, before = solver.each_within((within,))[within]
-    table = [with_unseen(shares, values, solver.gains(before))]
+    solved: tuple[F64, F64] | None = None
+    if pattern is None:
+        solver = RiskSolver(over.counted, follows)
+        values, before = solver.each_within((within,))[within]
+        gains = solver.gains(before)
+    else:
+        patterns = PatternSolver(over.counted, follows, pattern)
+        solved = patterns.by_state(within)
+        values, gains = solved[0][0], patterns.gains(0, solved[1])
+    table = [with_unseen(shares, values, gains)]
     known = risks_at(over.counted, table, over.counted.contexts)
     risks = over.with_unknown(known, risks_at(over.counted, table, over.after_unseen))
-    return ExplainedRule(over, follows, shares, risks[:, 0], within)
+    return ExplainedRule(over, follows, shares, risks[:, 0], within, pattern, solved)
 
 
 def sequence_risks(over: OverArchive, risks: F64, session: int) -> Iterator[SequenceRisks]:
@@ -148,6 +171,9 @@ def _session_along(over: OverArchive, context: int, path: ExplainedPath, ids: Se
     counted = over.counted
     number = {text: place for place, text in enumerate((*counted.symbols.symbols, END))}
     columns = over.padded(counted.contexts.symbols, -1)
+    if any(step.symbol not in number for step in path.steps):
+        # Nothing follows: no session of the chain went on there.
+        return None
     nexts = [number[step.symbol] for step in path.steps]
     found = session_along(counted.walks, columns, counted.symbols.boundary, context, nexts)
     return None if found is None else ids[found]

@@ -1,9 +1,10 @@
-"""Work in a second thread, a step ahead of its caller or behind it."""
+"""Work in a second thread, a step ahead of its caller, behind it or beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -39,6 +40,16 @@ def behind(work: Callable[[Item], None], items: Iterable[Item], threads: int) ->
             running.result()
             running = pool.submit(work, item)
         running.result()
+
+
+@contextmanager
+def beside(work: Callable[[], Done], threads: int) -> Generator[Callable[[], Done]]:
+    """Begin the work, and yield a function that waits for its result; with one thread that does it."""
+    if threads == 1:
+        yield work
+        return
+    with ThreadPoolExecutor(1) as pool:
+        yield pool.submit(work).result
 
 
 def _nothing() -> None:

@@ -45,12 +45,14 @@ def copy_groups(data: Any, shift: Any, facts: Any, out: Any, to: Any) -> Any:
                 return ODD
             facts[ROWS], at = signed_number(data, at, end)
         elif field == 4 and kind == LIST:
-            if data[begin] != _GROUPS_HEADER or facts[ROWS] < 0:
+            if data[begin] != _GROUPS_HEADER or facts[ROWS] < 0 or facts[TAIL] > 0:
                 return ODD
             facts[GROUPS], at, to = _groups(data, at, end, shift, out, to)
             facts[TAIL] = at
         else:
             at = place_after(data, at, end, kind)
+            if field == 2 and facts[ROWS] >= 0:
+                return ODD
             if field == 2:
                 facts[SCHEMA_END] = at
     return to if at == end and facts[TAIL] > 0 and facts[GROUPS] >= 0 else ODD

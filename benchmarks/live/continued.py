@@ -26,7 +26,7 @@ from tracline.rules.engine.judge import JUDGED_COLUMNS, CompiledRules, compile_r
 from tracline.rules.incremental.carried import Carried
 from tracline.rules.incremental.carry_layout import CarryLayout
 from tracline.rules.incremental.continue_judging import continue_judging
-from tracline.rules.labels.missing import MISSING, NOTHING
+from tracline.rules.labels.labelled_rows import LabelledRows
 from tracline.rules.model.rule import RuleSet
 from tracline.rules.packs.load import load_packs, shipped_packs
 from tracline.schemas.candidate import Candidate
@@ -159,12 +159,13 @@ def measured(name: str, rule_set: RuleSet, sessions: int) -> list[tuple[float, f
     carried: list[dict[str, Carried]] = [{} for _ in LENGTHS]
     for length, states in zip(LENGTHS, carried, strict=True):
         for begin in range(0, length, FIRST_EVENTS):
-            judged(layout, states, batch(rows, sessions, begin, min(FIRST_EVENTS, length - begin)), begin)
+            first = batch(compiled, rows, sessions, begin, min(FIRST_EVENTS, length - begin))
+            judged(layout, states, first, begin)
     seconds, written = [[0.0] * BATCHES for _ in LENGTHS], [0 for _ in LENGTHS]
     for number in range(BATCHES):
         for i, (length, states) in enumerate(zip(LENGTHS, carried, strict=True)):
             place = length + number * EVENTS
-            events = batch(rows, sessions, place, EVENTS)
+            events = batch(compiled, rows, sessions, place, EVENTS)
             start = time.process_time()
             written[i] += judged(layout, states, events, place)
             seconds[i][number] = time.process_time() - start
@@ -177,7 +178,7 @@ def measured(name: str, rule_set: RuleSet, sessions: int) -> list[tuple[float, f
     return found
 
 
-def judged(layout: CarryLayout, carried: dict[str, Carried], rows: pl.DataFrame, offset: int) -> int:
+def judged(layout: CarryLayout, carried: dict[str, Carried], rows: LabelledRows, offset: int) -> int:
     """Judge a batch, change what is carried, and return the number of bytes that a monitor writes."""
     done = continue_judging(layout, carried, rows, np.zeros(len(rows), dtype=np.int64), satisfied=False)
     written = 0
@@ -196,16 +197,16 @@ def labelled(compiled: CompiledRules, count: int) -> pl.DataFrame:
     rows = compiled.labeler.label(events.lazy(), keep=JUDGED_COLUMNS).collect()
     rows = rows.filter(pl.col("kind") != "end").head(count)
     assert len(rows) == count
-    columns = rows.select(*JUDGED_COLUMNS, *label_columns(compiled)).with_columns(NOTHING)
+    columns = rows.select(*JUDGED_COLUMNS, *label_columns(compiled))
     seq = pl.int_range(1, count + 1, dtype=pl.UInt32).alias("seq")
     return columns.with_columns(seq, pl.lit(0).cast(columns.schema["occurrence"]).alias("occurrence"))
 
 
-def batch(rows: pl.DataFrame, sessions: int, begin: int, count: int) -> pl.DataFrame:
+def batch(compiled: CompiledRules, rows: pl.DataFrame, sessions: int, begin: int, count: int) -> LabelledRows:
     """Return some of the rows in each of the sessions."""
     part = rows.slice(begin, count)
-    assert MISSING in part.columns
-    return pl.concat([part.with_columns(pl.lit(f"s{i}").alias("session_id")) for i in range(sessions)])
+    frame = pl.concat([part.with_columns(pl.lit(f"s{i}").alias("session_id")) for i in range(sessions)])
+    return LabelledRows.of_frame(frame, compiled.labeler.words, compiled.program.keys)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 Judges simulated conversations of the support desk by the shipped packs, 50 at a time, as a monitor does: the
 events of all of them in the order of their times, 3, 150, 500 or 1,500 in a call, four in a message, each
 from the state that the call before left. Prints microseconds of processor time an event, and what part of
-them the event frame, the labels, and the kernel with its records and state take. The sizes take turns, and
+them the labels, and the kernel with its records and state take. The sizes take turns, and
 the figures are medians of the calls. With `--profile SIZE` it prints the profile of calls of that size.
 """
 
@@ -37,7 +37,7 @@ MESSAGE_EVENTS = 4
 """Events in a message."""
 AT_ONCE = 50
 """The number of concurrent conversations."""
-PARTS = {"frame": "event_frame", "labels": "label_few", "kernel, records, state": "continue_judging"}
+PARTS = {"labels": "label_rows", "kernel, records, state": "continue_judging"}
 """The parts of a call, by the names of the functions."""
 
 

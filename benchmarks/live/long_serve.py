@@ -23,10 +23,11 @@ from tracline.examples.desk.script import support_session
 from tracline.rules.engine.judge import CompiledRules, compile_rule_set
 from tracline.rules.packs.load import load_packs, shipped_packs
 from tracline.schemas.dialects.names import opentelemetry_1_41 as otel
+from tracline.schemas.otlp.decoded import Decoded
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
-from tracline.stream.ingest.request import Encoding, ExportRequest, decode
+from tracline.stream.ingest.request import Encoding, ExportRequest
 from tracline.stream.serve.changes import StoreChanges
 from tracline.stream.serve.pipeline import Pipeline, PipelineRuntime
 from tracline.stream.serve.store import open_store
@@ -61,7 +62,7 @@ class Run:
         self.events += len(batch.events)
         for row in filter(None, batch.sessions.values()):
             self.written += len(row.state) + len(row.pages) + sum(len(page) for _, page in row.new)
-        self.written += sum(len(row.data) for row in batch.traces.values() if row is not None)
+        self.written += sum(len(row.data or b"") for row in batch.traces.values())
 
     def take(self, count: int) -> None:
         """Work on a request with the next spans of each session."""
@@ -69,7 +70,7 @@ class Run:
         self.place, self.now = self.place + count, max(span.end for span in chosen)
         sent = [span_of(span, number, name) for number, name in enumerate(self.names) for span in chosen]
         body = to_otlp(sent).SerializeToString()
-        self.store.accept([ExportRequest(body, Encoding.PROTOBUF, decode(b"", Encoding.PROTOBUF), self.now)])
+        self.store.accept([ExportRequest(body, Encoding.PROTOBUF, Decoded(), self.now)])
         self.pipeline.begin()
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from ...rules.engine import kernel
-from ...rules.engine.judge import CompiledRules, label_columns, read_labels, slice_slots
+from ...rules.engine.judge import CompiledRules, columns_at, label_columns, read_labels, slice_slots
 from ...rules.engine.kernel import LetterTable
 from ...rules.engine.letters import LabelWords
 from ...rules.engine.sessions import Clock, in_order, occurrences_of
@@ -79,7 +79,7 @@ def read_sessions(
     order = in_order(labelled)
     sessions = occurrences_of(order, labelled, clock)
     slots = np.repeat(np.arange(len(sessions.counted), dtype=np.int32), np.diff(sessions.bounds))
-    labels = labelled.select("seq", *label_columns(compiled))[order.rows]
+    labels = columns_at(labelled, ["seq", *label_columns(compiled)], order.rows)
     words, codes, letters = read_labels(compiled, labels)
     slices, slice_places = slice_slots(labels, slots, compiled.program.keys)
     kinds = labelled["kind"][order.rows]

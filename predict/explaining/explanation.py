@@ -1,4 +1,7 @@
-"""The explanation of one risk: its likeliest violating continuations, and what the next event makes of it."""
+"""The explanation of one risk: the likeliest continuations to its goal, and what the next event makes of it.
+
+The goal is a verdict against the agent, or that a pattern of verdicts is true.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ from ..chain.contexts import END, SymbolSet
 from ..chain.steps import StepTable
 from .chain_graph import ChainGraph
 from .next_symbols import Actor, NextSymbol, next_symbols
-from .paths import ViolatingPath, likeliest_paths
+from .paths import GoalPath, likeliest_paths
+
+STAYS = "nothing"
+"""The name of a continuation without an event: nothing follows such a context in a chain of frequencies."""
 
 LIKELY_MIN = 0.001
 """The least probability of a next symbol that is named as one that decides."""
@@ -26,7 +32,7 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedPath:
-    """A violating continuation in words; the verdict against the agent comes at its last step."""
+    """A continuation in words; the verdict comes at its last step, or the pattern is true from there on."""
 
     steps: tuple[PathStep, ...]
     probability: float
@@ -66,7 +72,7 @@ class RiskExplanation:
 class ExplainedChain:
     """One rule's chain as a graph, with the symbols and the step table that its numbers stand for.
 
-    `rows` are the rows of the nodes. `risks` are the nodes' probabilities of a verdict within `within`
+    `rows` are the rows of the nodes. `risks` are the nodes' probabilities of the goal within `within`
     events, and `after` those within one event less (the same of ever).
     """
 
@@ -87,15 +93,20 @@ class ExplainedChain:
                 ExplainedPath(tuple(self._steps(node, path)), path.probability)
                 for path in likeliest_paths(self.graph, node, self.within, paths)
             ),
-            nexts=tuple(next_symbols(self.graph, node, self.after, self.symbols.symbols)),
+            nexts=tuple(next_symbols(self.graph, node, self.after, self._names)),
         )
 
-    def _steps(self, node: int, path: ViolatingPath) -> Iterator[PathStep]:
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """Return the texts of the next symbols; a graph of which a node stays has one more."""
+        return (*self.symbols.symbols, END, STAYS)[: self.graph.probabilities.shape[1]]
+
+    def _steps(self, node: int, path: GoalPath) -> Iterator[PathStep]:
         """Yield the steps of a path; at a close nothing is left to satisfy."""
         row = int(self.rows[node])
         for symbol in path.nexts:
-            if symbol == self.symbols.boundary:
-                yield PathStep(END, "")
+            if symbol >= self.symbols.boundary:
+                yield PathStep(self._names[symbol], "")
                 return
             row = int(self.steps.next[row, symbol])
             yield PathStep(self.symbols.symbols[symbol], self.steps.residuals[row])

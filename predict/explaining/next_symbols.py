@@ -7,7 +7,6 @@ from enum import StrEnum
 
 from ...rules.model.arrays import F64
 from ...schemas.event import Kind
-from ..chain.contexts import END
 from .chain_graph import ChainGraph
 
 
@@ -40,17 +39,15 @@ def actor_of(symbol: str) -> Actor:
     return Actor.AGENT if symbol.partition(":")[0] in AGENT_KINDS else Actor.ENVIRONMENT
 
 
-def next_symbols(graph: ChainGraph, node: int, after: F64, symbols: tuple[str, ...]) -> list[NextSymbol]:
+def next_symbols(graph: ChainGraph, node: int, after: F64, names: tuple[str, ...]) -> list[NextSymbol]:
     """Return the next symbols with a probability, by their share of the risk, the greatest first.
 
-    `after` are the nodes' risks within one event less, and `symbols` the texts without the end.
+    `after` are the nodes' risks within one event less, and `names` the texts of all next symbols.
     """
     risks = graph.gains_of(node, after).tolist()
     found = [
         NextSymbol(symbol, actor_of(symbol), probability, risk)
-        for symbol, probability, risk in zip(
-            (*symbols, END), graph.probabilities[node].tolist(), risks, strict=True
-        )
+        for symbol, probability, risk in zip(names, graph.probabilities[node].tolist(), risks, strict=True)
         if probability > 0
     ]
     return sorted(found, key=lambda each: (-each.probability * each.risk, -each.probability, each.symbol))

@@ -29,9 +29,20 @@ from .certified import GAP_MAX
 _NAMES = ("", "violated", "satisfied", "unmet", "held")
 """The names that each column of `Pattern.next` stands for."""
 
-_NO_NAME = 0
-_EVENT_COLUMNS = {VIOLATED_STEP: 1, SATISFIED_STEP: 2}
-_CLOSE_COLUMNS = {UNMET_CLOSING: 3, HELD_CLOSING: 4}
+NO_NAME = 0
+"""The column of a pending event."""
+
+
+def _columns(columns: dict[int, int]) -> I64:
+    """Return the column of each code of an event or a close."""
+    found = np.full(4, NO_NAME, dtype=np.int64)
+    found[list(columns)] = list(columns.values())
+    return found
+
+
+EVENT_COLUMNS = _columns({VIOLATED_STEP: 1, SATISFIED_STEP: 2})
+CLOSE_COLUMNS = _columns({UNMET_CLOSING: 3, HELD_CLOSING: 4})
+"""Columns by the codes of `StepTable.verdicts`, and by those of `StepTable.closings`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +50,14 @@ class Pattern:
     """The machine of a pattern, which never restarts; state 0 is the start.
 
     `next[state, column]` is the state after the verdict that a column stands for. `holds[state]` is the
-    finite-trace reading of a word that ends there, and in a final state it is decided.
+    finite-trace reading of a word that ends there, and in a final state it is decided. `is_decided` are all
+    states in which further verdicts change nothing: a formula of the past has no final state where it holds.
     """
 
     next: I64
     holds: Mask
     is_final: Mask
+    is_decided: Mask
 
     @property
     def lasting(self) -> Mask:
@@ -54,14 +67,14 @@ class Pattern:
         """
         states = np.arange(len(self.holds))
         for _ in range(len(self.holds)):
-            states = self.next[states, _NO_NAME]
+            states = self.next[states, NO_NAME]
         return self.holds[states]
 
     def quiet(self, events: int | None) -> bool:
         """Return whether the pattern holds after so many events without a verdict, or from some number on."""
         state = 0
         for _ in range(len(self.holds) if events is None else events):
-            state = int(self.next[state, _NO_NAME])
+            state = int(self.next[state, NO_NAME])
         return bool(self.holds[state])
 
 
@@ -79,16 +92,27 @@ def read_pattern(text: str) -> Pattern:
     machine = compile_formula(formula, recover=Recover.NONE, name="pattern")
     columns = [machine.letters[machine.word((name,))] for name in _NAMES]
     outputs = [row[0] & VERDICT_MASK for row in machine.output]
+    following = np.array(machine.next, dtype=np.int64)[:, columns]
+    holds = np.array(
+        [
+            output == STAYS_SATISFIED or closing is Verdict.HELD
+            for output, closing in zip(outputs, machine.closing, strict=True)
+        ]
+    )
     return Pattern(
-        next=np.array(machine.next, dtype=np.int64)[:, columns],
-        holds=np.array(
-            [
-                output == STAYS_SATISFIED or closing is Verdict.HELD
-                for output, closing in zip(outputs, machine.closing, strict=True)
-            ]
-        ),
+        next=following,
+        holds=holds,
+        is_decided=_decided(following, holds),
         is_final=np.array([output in (STAYS_SATISFIED, STAYS_VIOLATED) for output in outputs]),
     )
+
+
+def _decided(following: I64, holds: Mask) -> Mask:
+    """Return by state whether the pattern holds, or does not, whatever follows."""
+    always, never = holds, ~holds
+    for _ in range(len(holds)):
+        always, never = always & always[following].all(axis=1), never & never[following].all(axis=1)
+    return always | never
 
 
 EVER_EVENTS_MAX = 20_000
@@ -111,8 +135,7 @@ class PatternSolver:
         self._shape = chain.agents, chain.width, chain.rows
         self._stays = chain.expectations(np.ones(self._shape)) == 0
         steps = counted.steps
-        self._events = _columns(_EVENT_COLUMNS)[steps.verdicts].T
-        self._closes = _columns(_CLOSE_COLUMNS)[steps.closings]
+        self._events, self._closes = EVENT_COLUMNS[steps.verdicts].T, CLOSE_COLUMNS[steps.closings]
 
     def within(self, events: int | None) -> tuple[F64, F64]:
         """Return the probabilities, and those by [agent, next, row] that they are the mean of.
@@ -120,17 +143,26 @@ class PatternSolver:
         None stands for the word up to the session's close. Raises PredictError (TRL810) where hardly any
         session closes, so that this probability cannot be stated.
         """
+        values, before = self.by_state(events)
+        return values[0], self.gains(0, before)
+
+    def by_state(self, events: int | None) -> tuple[F64, F64]:
+        """Return the probabilities by state of the pattern, and those within one event less.
+
+        Those of ever are the same. Raises PredictError as `within`.
+        """
         if events is None:
-            return self._ever()
+            values = self._ever()
+            return values, values
         values = np.empty((len(self._pattern.holds), *self._shape))
         values[:] = self._pattern.holds[:, None, None, None]
         before = values
         for _ in range(events):
             before, values = values, self._stepped(values)
-        return values[0], self._gains(0, before)
+        return values, before
 
-    def _ever(self) -> tuple[F64, F64]:
-        """Return the same for the word up to the close, from both sides: what is open holds, or does not."""
+    def _ever(self) -> F64:
+        """Return those for the word up to the close, from both sides: what is open holds, or does not."""
         pattern = self._pattern
         low = np.zeros((len(pattern.holds), *self._shape))
         low[pattern.is_final & pattern.holds] = 1.0
@@ -141,8 +173,7 @@ class PatternSolver:
             bound[:, self._stays] = lasting[:, None]
         for _ in range(EVER_EVENTS_MAX):
             if (high - low).max() <= GAP_MAX:
-                values = (low + high) / 2
-                return values[0], self._gains(0, values)
+                return (low + high) / 2
             low, high = self._stepped(low), self._stepped(high)
         name = f"{self._counted.pack}/{self._counted.rule}"
         what = f"{name}: sessions end too rarely, after {EVER_EVENTS_MAX:,} events the pattern is open"
@@ -153,12 +184,12 @@ class PatternSolver:
         """Return by state of the pattern the probabilities one event earlier."""
         pattern, values = self._pattern, before.copy()
         for state in np.flatnonzero(~pattern.is_final).tolist():
-            found = self._chain.expectations(self._gains(state, before))
-            quiet = before[pattern.next[state, _NO_NAME]]
+            found = self._chain.expectations(self.gains(state, before))
+            quiet = before[pattern.next[state, NO_NAME]]
             values[state] = np.where(self._stays, quiet, found)
         return values
 
-    def _gains(self, state: int, values: F64) -> F64:
+    def gains(self, state: int, values: F64) -> F64:
         """Return by [agent, next, row] the probability after each symbol, from a state of the pattern."""
         steps, following = self._counted.steps, self._pattern.next[state]
         found = np.empty(self._shape)
@@ -167,10 +198,3 @@ class PatternSolver:
         found[:, :-1, :] = values[following[self._events], agents, symbols, steps.next.T]
         found[:, -1, :] = self._pattern.holds[following[self._closes]]
         return found
-
-
-def _columns(columns: dict[int, int]) -> I64:
-    """Return the column of each code of an event or a close."""
-    found = np.full(4, _NO_NAME, dtype=np.int64)
-    found[list(columns)] = list(columns.values())
-    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -143,7 +143,7 @@ def judge_sessions(
 
     `labelled` has `seq`, `history`, the labeler's columns, and `time` if the clock has a window.
     """
-    labels = labelled.select("seq", *label_columns(compiled))[order.rows]
+    labels = columns_at(labelled, ["seq", *label_columns(compiled)], order.rows)
     slots = np.repeat(np.arange(len(sessions.counted), dtype=np.int32), np.diff(sessions.bounds))
     words, codes, table = read_labels(compiled, labels)
     slices, slice_places = slice_slots(labels, slots, compiled.program.keys)
@@ -196,7 +196,9 @@ def _counted(found: Findings, inside: Mask, rated: Mask, satisfactions: I32, sat
     """
     within, is_satisfied = inside[found.stamps], found.kinds == kernel_loop.FOUND_SATISFIED
     counted = within & is_satisfied & rated[found.stamps]
-    np.add.at(satisfactions, (found.slots[counted], found.columns[counted]), 1)
+    # `np.add.at` takes five times as long.
+    flat = found.slots[counted].astype(np.int64) * satisfactions.shape[1] + found.columns[counted]
+    satisfactions += np.bincount(flat, minlength=satisfactions.size).reshape(satisfactions.shape)
     return found.take(within & (satisfied | ~is_satisfied))
 
 
@@ -224,6 +226,14 @@ def _joined(table: LetterTable, known: LetterTable) -> LetterTable:
         choice=np.vstack([table.choice, known.choice]),
         stand_in=np.vstack([table.stand_in, known.stand_in]),
     )
+
+
+def columns_at(frame: pl.DataFrame, names: Iterable[str], rows: I64) -> pl.DataFrame:
+    """Return columns of a frame at some rows.
+
+    `select` would copy all columns of the frame where their chunks differ.
+    """
+    return pl.DataFrame([frame[name][rows] for name in names])
 
 
 def label_columns(compiled: CompiledRules) -> list[str]:

@@ -199,6 +199,9 @@ def findings(*arrays: NDArray[Any]) -> Findings:
 
 def join(parts: Iterable[Findings]) -> Findings:
     """Return the findings of all parts, concatenated."""
+    parts = [part for part in parts if len(part.stamps)]
+    if len(parts) == 1:
+        return parts[0]
     nothing = [np.empty(0, dtype) for dtype in _TYPES]
     return findings(*map(np.concatenate, zip(nothing, *(part.arrays for part in parts), strict=True)))
 

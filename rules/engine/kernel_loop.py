@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...schemas.compiled import compiled_with
+from ...schemas.compiled import compiled, compiled_with
 from ..model.machine import APPLIES, SATISFIED, STAYS_SATISFIED, STAYS_VIOLATED, VERDICT_MASK, VIOLATED
 
 FOUND_VIOLATED = 1
@@ -78,7 +78,7 @@ def numbered(rows: Any) -> Any:
     return codes, firsts[:count].copy()
 
 
-@njit
+@compiled
 def _alike(rows: Any, left: Any, right: Any) -> Any:
     alike = True
     for j in range(rows.shape[1]):
@@ -110,7 +110,7 @@ def chained(head: Any, link: Any, slots: Any) -> Any:
     return owners, members, keys
 
 
-@njit
+@compiled
 def judge_unsliced(
     begin: Any, rows: Any, tables: Any, sizes: Any, sessions: Any, following: Any, out: Any
 ) -> Any:
@@ -153,7 +153,7 @@ def judge_unsliced(
     return words.shape[0], used
 
 
-@njit
+@compiled
 def _emit(
     out: Any, used: Any, stamp: Any, slot: Any, column: Any, slice_slot: Any, kind: Any, doubts: Any
 ) -> Any:
@@ -171,7 +171,7 @@ def _emit(
     return used + 1
 
 
-@njit
+@compiled
 def _follow(i: Any, c: Any, entry: Any, sets: Any, doubts: Any, following: Any) -> Any:
     """Step the run of column `c` with this entry and these sets over row `i`, and return its next entry.
 
@@ -194,7 +194,7 @@ def _follow(i: Any, c: Any, entry: Any, sets: Any, doubts: Any, following: Any) 
     return np.uint32(followed[c]) << OUTPUT_BITS | bits
 
 
-@njit
+@compiled
 def step_sets(sets: Any, letters: Any, table: Any, outputs: Any, start: Any, width: Any) -> Any:
     """Step the sets of a run on an event that has one of these letters.
 
@@ -232,7 +232,7 @@ def step_sets(sets: Any, letters: Any, table: Any, outputs: Any, start: Any, wid
     return np.uint32(kind) | (APPLIES_BIT if applying == steps else np.uint32(0)), applying > 0
 
 
-@njit
+@compiled
 def closing_codes(sets: Any, closing: Any, start: Any, width: Any) -> Any:
     """Return a bit for each closing code that some run has."""
     found = 0
@@ -242,7 +242,7 @@ def closing_codes(sets: Any, closing: Any, start: Any, width: Any) -> Any:
     return found
 
 
-@njit
+@compiled
 def judge_sliced(
     begin: Any, rows: Any, tables: Any, sizes: Any, sessions: Any, slicing: Any, following: Any, out: Any
 ) -> Any:
@@ -286,7 +286,8 @@ def judge_sliced(
                     else:
                         born[slot, c - unsliced] += 1
                         slice_state[x, place] = state[at]
-                        slice_sets[x, place] = sets[slot, c]
+                        for part in range(sets.shape[2]):
+                            slice_sets[x, place, part] = sets[slot, c, part]
                 if kind:
                     state[at] = dead[c] << OUTPUT_BITS | (state[at] & APPLIES_BIT)
                     used = _emit(out, used, stamp, slot, c, NO_SLICE, kind, doubts)
@@ -316,7 +317,7 @@ def judge_sliced(
     return words.shape[0], used
 
 
-@njit
+@compiled
 def _may_skip(at: Any, skip: Any, following: Any) -> Any:
     """Return whether the rule may not see an event; `at` is the place of its letters, which ascend."""
     choice, bounds, possible = following[2], following[3], following[4]

@@ -22,7 +22,7 @@ from ..labels.missing import missing_of
 from ..model.arrays import I32, Mask
 from ..model.digest import verdict_id
 from . import kernel, kernel_loop
-from .judge import CompiledRules, Judged
+from .judge import CompiledRules, Judged, columns_at
 from .kernel import Findings
 from .status import is_unjudged
 from .witness import (
@@ -138,7 +138,7 @@ def record_key(record: VerdictRecord) -> RecordKey:
         record.rule,
         record.slice is not None,
         record.slice or "",
-        record.verdict,
+        record.verdict.value,
     )
 
 
@@ -207,7 +207,8 @@ class JudgedEvents:
         return values.tolist()
 
     def _rows(self, places: Sequence[int], names: Sequence[str]) -> pl.DataFrame:
-        return self.judged.labelled.select(names)[self.judged.order.rows[np.array(places, dtype=np.int64)]]
+        rows = self.judged.order.rows[np.array(places, dtype=np.int64)]
+        return columns_at(self.judged.labelled, names, rows)
 
 
 def records_of(

@@ -16,7 +16,7 @@ from ..model.arrays import I64, Mask
 from . import kernel
 from .judge import CompiledRules, Judged, label_columns, read_labels
 from .kernel import CLOSING_UNMET, Findings
-from .kernel_loop import FOUND_SLICES, FOUND_UNKNOWN, FOUND_UNSETTLED, FOUND_VIOLATED
+from .kernel_loop import FOUND_UNKNOWN, FOUND_UNSETTLED, FOUND_VIOLATED
 from .stepper import RuleEvent, RuleRun, SliceRun, SliceStep
 
 
@@ -37,7 +37,7 @@ def unjudged_findings(found: Findings) -> Findings:
 
 def is_unjudged(found: Findings) -> Mask:
     """Return which findings are of rules that become unjudged."""
-    return np.isin(found.kinds, (FOUND_UNKNOWN, FOUND_SLICES, FOUND_UNSETTLED))
+    return (found.kinds >= FOUND_UNKNOWN) & (found.kinds <= FOUND_UNSETTLED)
 
 
 def first_breaches(found: Findings, closed: Findings, rated: Mask) -> tuple[Findings, Findings]:
@@ -47,11 +47,15 @@ def first_breaches(found: Findings, closed: Findings, rated: Mask) -> tuple[Find
     by their events.
     """
     violated, left = firsts(violation_findings(found, rated)), firsts(unmet_findings(closed, rated))
+    if not len(left.stamps):
+        return violated, left
     return violated, left.take(~np.isin(_pairs(left), _pairs(violated)))
 
 
 def firsts(found: Findings) -> Findings:
     """Return the first finding of each session and rule, ordered by events."""
+    if len(found.stamps) < 2:
+        return found
     order = np.argsort(found.stamps, kind="stable")
     _, firsts = np.unique(_pairs(found)[order], return_index=True)
     return found.take(order[np.sort(firsts)])

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .kernel_loop import NO_SLICE, njit
+from ...schemas.compiled import compiled
+from .kernel_loop import NO_SLICE
 
 WITNESS_EVENTS_MAX = 20
 """Events of one witness: the earliest ones, and the event of the verdict."""
@@ -40,7 +41,7 @@ CLEARS, APPENDS = 1, 2
 """Effects of a step: the residual equals the rule again, or the event changed it; 0 is neither."""
 
 
-@njit
+@compiled
 def replay(runs: Any, rows: Any, tables: Any, trails: Any, out: Any) -> Any:
     """Step each run's trail over its rows, and write a witness at each place where one is asked for.
 
@@ -87,7 +88,7 @@ def replay(runs: Any, rows: Any, tables: Any, trails: Any, out: Any) -> Any:
     return used
 
 
-@njit
+@compiled
 def _push(place: Any, past: Any, depth: Any, trails: Any) -> Any:
     """Put a place before the last places of a trail, of which it has `depth`."""
     for i in range(depth - 1, 0, -1):
@@ -95,7 +96,7 @@ def _push(place: Any, past: Any, depth: Any, trails: Any) -> Any:
     trails[past] = place
 
 
-@njit
+@compiled
 def apply_effect(t: Any, past: Any, trails: Any) -> Any:
     """Change the trail as its last event, whose place is at `past`, does for the events that follow."""
     count = trails[t + AT_CHANGES]
@@ -113,7 +114,7 @@ def apply_effect(t: Any, past: Any, trails: Any) -> Any:
     trails[t + AT_EFFECT] = 0
 
 
-@njit
+@compiled
 def _explain(a: Any, t: Any, count: Any, trails: Any, out: Any, used: Any) -> Any:
     """Write the witness at the trail's last event, and return the number of events written."""
     heads, events, changed_at = out

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ..engine import kernel
 from ..engine.closing import reported_closing
 from ..engine.judge import CompiledRules
-from ..engine.kernel import Memory
+from ..engine.kernel import Findings, Memory
 from ..engine.kernel_loop import UNBORN
+from ..engine.witness import TrailRuns
 from ..model.arrays import I32, I64, U8, Mask
-from . import carry_loop
+from . import carry_loop, run_loop
 from .carried import program_digest
 from .word_letters import WordLetters
 
@@ -77,6 +78,8 @@ class CarryLayout:
         program, trails = compiled.program, compiled.trails
         self.compiled, self.program = compiled, program_digest(compiled)
         self.letters = WordLetters(compiled)
+        self.named = [named_rule(compiled, number) for number in cast("list[int]", program.order.tolist())]
+        """The pack, the id, the digest and the severity of the rule of each column."""
         states = [table.machine_states for table in trails.tables]
         counts = np.array([len(table.bits) for table in trails.tables], dtype=np.int64)
         self.offsets: I64 = np.cumsum(trails.sizes) - trails.sizes
@@ -100,6 +103,12 @@ class CarryLayout:
         )
 
 
+def named_rule(compiled: CompiledRules, number: int) -> tuple[str, str, str, str]:
+    """Return the pack, the id, the digest and the severity of a rule."""
+    rule = compiled.rules[number]
+    return rule.pack, rule.id, compiled.digests[number], rule.severity.value
+
+
 class BatchMemory:
     """The memory and the trails of a batch's slots, unpacked from what was carried."""
 
@@ -109,7 +118,8 @@ class BatchMemory:
         slots = len(streams)
         sizes = layout.group_sizes[slices.keys]
         self.slice_offsets: I64 = slots * layout.slot_size + np.cumsum(sizes) - sizes
-        self.trails: I64 = np.empty(slots * layout.slot_size + int(sizes.sum()), dtype=np.int64)
+        # Half as wide as those of an audit: most of unpacking is the first touch of this memory.
+        self.trails: I32 = np.empty(slots * layout.slot_size + int(sizes.sum()), dtype=np.int32)
         self.memory: Memory = kernel.remember(compiled.program, slots, len(slices.values))
         self.breached: Mask = np.zeros(self.memory.state.shape, dtype=np.bool_)
         parts = [*streams, *(runs or b"" for runs in slices.runs)]
@@ -140,52 +150,43 @@ class BatchMemory:
         following = memory.sets, memory.slice_sets, memory.doubts
         return memory.state, memory.seen, memory.last, *slicing, *sliced, *following
 
-    def runs(self) -> tuple[I32, I32, I32]:
-        """Return slot, column and slice slot of each run that coming verdicts may be of, in this order.
+    def runs(self, begins: I64, ends: I64, asked: Findings) -> TrailRuns:
+        """Return the runs that coming verdicts may be of, over the rows of their slots between these bounds.
 
-        Slices that began in this batch go on from the trails that the events without a value have now.
+        They ask for the witnesses of findings, which are ordered by slot, column and slice slot. Slices that
+        began in this batch go on from the trails that the events without a value have now.
         """
-        slices, state = self._slices, self.memory.slice_state
-        carry_loop.fork(
-            (slices.owners, slices.keys, self._were_born),
-            self._layout.arrays,
-            state,
-            (self.slice_offsets, self.trails),
+        slices, state, layout = self._slices, self.memory.slice_state, self._layout
+        runs = self.slice_offsets, self.trails
+        carry_loop.fork((slices.owners, slices.keys, self._were_born), layout.arrays, state, runs)
+        slots, count = len(begins), len(slices.owners)
+        room = self.were_dead.size + state.size
+        begins_of, ends_of, offsets, bounds = (np.empty(room + 1, dtype=np.int64) for _ in range(4))
+        columns, members = (np.empty(room, dtype=np.int32) for _ in range(2))
+        used = run_loop.list_runs(
+            ~self.were_dead,
+            (slices.owners, slices.keys, state, self.slice_offsets),
+            (self._program.group_columns, layout.offsets, layout.slot_size),
+            (begins, ends),
+            (asked.slots, asked.columns, asked.slices),
+            (np.empty(slots + 1, dtype=np.int64), np.empty(count, dtype=np.int32)),
+            (begins_of, ends_of, columns, members, offsets, bounds),
         )
-        slots, columns = np.nonzero(~self.were_dead)
-        members, places = np.nonzero(state != UNBORN)
-        owners, sliced = slices.owners[members], self._program.group_columns[slices.keys[members]] + places
-        alive = ~self.were_dead[owners, sliced]
-        found = np.stack(
-            [
-                np.append(slots, owners[alive]),
-                np.append(columns, sliced[alive]),
-                np.append(np.full(len(slots), -1), members[alive]),
-            ]
-        ).astype(np.int32)
-        slot, column, member = found[:, np.lexsort(found[::-1])]
-        return slot, column, member
-
-    def offsets(self, slots: I32, columns: I32, members: I32) -> I64:
-        """Return where the trails of these runs begin."""
-        offsets = self._layout.offsets
-        unsliced = slots * np.int64(self._layout.slot_size) + offsets[columns]
-        if not len(self._slices.values):
-            return unsliced
-        firsts = self._program.group_columns[np.maximum(self._program.groups[columns], 0)]
-        sliced = self.slice_offsets[members] + offsets[columns] - offsets[firsts]
-        return np.where(members < 0, unsliced, sliced)
+        spans = begins_of[:used], ends_of[:used]
+        of_runs = columns[:used], members[:used], offsets[:used], bounds[: used + 1]
+        return TrailRuns(*spans, *of_runs, asked.stamps)
 
     def settle(self, slots: I32, *, held: bool, places: int) -> tuple[Mask, Mask]:
         """Drop what no coming verdict of these slots needs; return the places and the slices in use."""
-        used = np.zeros(places, dtype=np.bool_)
-        needed = carry_loop.settle(
+        sizes = places, len(self._slices.values), len(self.memory.state)
+        used, needed, is_open = (np.zeros(size, dtype=np.bool_) for size in sizes)
+        carry_loop.settle(
             (slots, self._slices.owners, self._slices.keys, self._slices.are_classes),
             reported_closing(self._program, held=held),
             self._layout.arrays,
             self._arrays,
             (self.slice_offsets, self.trails),
-            used,
+            (used, needed, is_open),
         )
         return used, needed
 
@@ -196,13 +197,16 @@ class BatchMemory:
         room = len(slots) * (self._layout.slot_size + 1) + int(sizes.sum())
         room += (len(slots) + len(members)) * self._program.columns * carry_loop.SETS_SIZE
         out: U8 = np.empty(room * carry_loop.NUMBER_BYTES_MAX, dtype=np.uint8)
-        starts, bounds, owned = carry_loop.pack(
+        starts: I64 = np.empty(len(slots) + len(members) + 1, dtype=np.int64)
+        bounds: I64 = np.empty(len(members) + 1, dtype=np.int64)
+        owned: I64 = np.empty(room + 1, dtype=np.int64)
+        carry_loop.pack(
             (slots, members, slices.keys, slices.are_classes),
             self._layout.arrays,
             self._arrays,
             (self.slice_offsets, self.trails, self.breached, slices.owners),
             numbers,
-            out,
+            (out, starts, bounds, owned),
         )
         data = out[: starts[-1]].tobytes()
         streams = [data[begin:end] for begin, end in pairwise(starts.tolist())]

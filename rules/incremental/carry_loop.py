@@ -24,7 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.kernel_loop import APPLIES_BIT, OUTPUT_BITS, UNBORN, UNDECIDED, njit
+from ...schemas.compiled import compiled
+from ..engine.kernel_loop import APPLIES_BIT, OUTPUT_BITS, UNBORN, UNDECIDED
 from ..engine.trail_loop import (
     AT_BITS,
     AT_CHANGES,
@@ -55,7 +56,7 @@ SETS_SIZE, NUMBER_BYTES_MAX = 4, 5
 """Numbers of the sets of a run, and bytes of a number below 2**35; there are no greater numbers."""
 
 
-@njit
+@compiled
 def unpack(data: Any, starts: Any, carried: Any, layout: Any, memory: Any, trails: Any, breached: Any) -> Any:
     """Unpack each slot's bytes `data[starts[s]:starts[s + 1]]`, if it has any, into memory and trails.
 
@@ -93,7 +94,7 @@ def unpack(data: Any, starts: Any, carried: Any, layout: Any, memory: Any, trail
             _unpack_slice(data, begins[x], x, at, slices, layout, memory, trails)
 
 
-@njit
+@compiled
 def _unpack_slice(
     data: Any, i: Any, x: Any, at: Any, slices: Any, layout: Any, memory: Any, trails: Any
 ) -> Any:
@@ -125,7 +126,7 @@ def _unpack_slice(
     return i
 
 
-@njit
+@compiled
 def _number(data: Any, i: Any) -> Any:
     """Return the number that begins at `i`, and where the next one begins."""
     number, shift = 0, 0
@@ -136,7 +137,7 @@ def _number(data: Any, i: Any) -> Any:
     return number | data[i] << shift, i + 1
 
 
-@njit
+@compiled
 def _read_sets(data: Any, i: Any, packed: Any, sets: Any) -> Any:
     """Read the sets of a run that follows, and return where the next number begins."""
     if packed & FOLLOWED and not packed & DEAD:
@@ -147,7 +148,7 @@ def _read_sets(data: Any, i: Any, packed: Any, sets: Any) -> Any:
     return i
 
 
-@njit
+@compiled
 def _read(data: Any, i: Any, packed: Any, t: Any, at: Any, bits: Any, depth: Any, trails: Any) -> Any:
     """Read the run with that head into the trail at `t`, and return where the next number begins.
 
@@ -179,7 +180,7 @@ def _read(data: Any, i: Any, packed: Any, t: Any, at: Any, bits: Any, depth: Any
     return i
 
 
-@njit
+@compiled
 def _place(data: Any, i: Any, at: Any) -> Any:
     number, i = _number(data, i)
     places, first, owned = at
@@ -189,7 +190,7 @@ def _place(data: Any, i: Any, at: Any) -> Any:
     return (places[first + number - 1] if number else -1), i
 
 
-@njit
+@compiled
 def fork(chosen: Any, layout: Any, slice_state: Any, runs: Any) -> Any:
     """Give each run of a slice that began in this batch the trail of the events without a value before it.
 
@@ -211,22 +212,20 @@ def fork(chosen: Any, layout: Any, slice_state: Any, runs: Any) -> Any:
                 trails[target + j] = trails[source + j]
 
 
-@njit
-def settle(chosen: Any, closing: Any, layout: Any, memory: Any, runs: Any, used: Any) -> Any:
-    """Drop what no coming verdict of the slots needs, and mark the places that are `used`.
+@compiled
+def settle(chosen: Any, closing: Any, layout: Any, memory: Any, runs: Any, marks: Any) -> Any:
+    """Drop what no coming verdict of the slots needs, and mark the places, the slices and the slots in use.
 
     A run whose close is not reported needs no last event. `chosen` has the slots, the owners and keys of all
-    slices, and which of them are classes: other slices carry their events themselves. Return which slices
-    are needed.
+    slices, and which of them are classes: other slices carry their events themselves.
     """
     slots, owners, keys, is_class = chosen
     slice_offsets, trails = runs
+    used, needed, is_open = marks
     _states, _first, _width, _start, dead, groups, _plain, offsets, bits, depths, slot_size, back = layout[
         :12
     ]
     state, seen, _last, _born, _head, _linked, _link, slice_state = memory[:8]
-    needed = np.zeros(owners.shape[0], dtype=np.bool_)
-    is_open = np.zeros(state.shape[0], dtype=np.bool_)
     for s in slots:
         is_open[s] = True
         if seen[s] >= 0:
@@ -248,10 +247,9 @@ def settle(chosen: Any, closing: Any, layout: Any, memory: Any, runs: Any, used:
             _settle_run(t, closing[entry >> OUTPUT_BITS] != 0, bits[c], back[c], trails)
             if is_class[x]:
                 _mark(t, bits[c], depths[c], trails, used)
-    return needed
 
 
-@njit
+@compiled
 def _settle_run(t: Any, closes: Any, bits: Any, back: Any, trails: Any) -> Any:
     past = t + AT_BITS + bits + CHANGES_SIZE
     if not closes:
@@ -261,7 +259,7 @@ def _settle_run(t: Any, closes: Any, bits: Any, back: Any, trails: Any) -> Any:
             trails[past] = -1
 
 
-@njit
+@compiled
 def _mark(t: Any, bits: Any, depth: Any, trails: Any, used: Any) -> Any:
     """Mark the places of the trail at `t`."""
     past = t + AT_BITS + bits + CHANGES_SIZE
@@ -276,13 +274,13 @@ def _mark(t: Any, bits: Any, depth: Any, trails: Any, used: Any) -> Any:
             used[trails[past + j]] = True
 
 
-@njit
-def pack(chosen: Any, layout: Any, memory: Any, runs: Any, numbers: Any, out: Any) -> Any:
-    """Write the streams of slots and then of slices into `out`, and return where each begins, and the end.
+@compiled
+def pack(chosen: Any, layout: Any, memory: Any, runs: Any, numbers: Any, found: Any) -> Any:
+    """Write the streams of slots and then of slices, where each begins, and the end.
 
     `chosen` has the slots, their slices, and the keys of all slices and which are classes. `numbers` has the
-    number of each place among its session's carried events. Return also the bounds, by slice, of the places
-    of its own events, and these places.
+    number of each place among its session's carried events. `found` are the arrays that are written: the
+    bytes, the starts, and by slice the bounds of the places of its own events, and these places.
     """
     slots, slices, keys, is_class = chosen
     slice_offsets, trails, breached, owners = runs
@@ -291,9 +289,8 @@ def pack(chosen: Any, layout: Any, memory: Any, runs: Any, numbers: Any, out: An
     ]
     state, seen, slice_state = memory[0], memory[1], memory[7]
     sets, slice_sets, doubts, followed = memory[9], memory[10], memory[11], layout[12]
-    starts = np.empty(slots.shape[0] + slices.shape[0] + 1, dtype=np.int64)
-    bounds = np.zeros(slices.shape[0] + 1, dtype=np.int64)
-    owned = np.empty(out.shape[0] // NUMBER_BYTES_MAX + 1, dtype=np.int64)
+    out, starts, bounds, owned = found
+    bounds[0] = 0
     i = 0
     for place in range(slots.shape[0]):
         s = slots[place]
@@ -325,10 +322,9 @@ def pack(chosen: Any, layout: Any, memory: Any, runs: Any, numbers: Any, out: An
                 end = end if is_class[x] else written
         bounds[y + 1] = end
     starts[slots.shape[0] + slices.shape[0]] = i
-    return starts, bounds, owned
 
 
-@njit
+@compiled
 def _put(out: Any, i: Any, number: Any) -> Any:
     """Write a number at `i`, and return where the next one goes."""
     while number >= 128:
@@ -339,7 +335,7 @@ def _put(out: Any, i: Any, number: Any) -> Any:
     return i + 1
 
 
-@njit
+@compiled
 def _write(
     out: Any, i: Any, flags: Any, sets: Any, t: Any, bits: Any, depth: Any, trails: Any, at: Any
 ) -> Any:
@@ -382,7 +378,7 @@ def _write(
     return i, end
 
 
-@njit
+@compiled
 def _put_place(out: Any, i: Any, place: Any, numbers: Any, owned: Any, begin: Any, end: Any) -> Any:
     if place <= FIRST_OWN:
         return _put(out, i, OWN_PLACE + FIRST_OWN - place), end

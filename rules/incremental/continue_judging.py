@@ -6,36 +6,36 @@ However the events of a session are cut into batches, all batches together have 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
-from operator import attrgetter
-from typing import TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
 import msgspec
 import numpy as np
-import polars as pl
 
-from ...schemas.records.session_status import SessionStatus
+from ...schemas.records.session_status import SessionStatus, StatusChange
 from ...schemas.records.verdict_record import VerdictRecord
 from ..engine import kernel, kernel_loop
 from ..engine.closing import become_unjudged, close_sessions
-from ..engine.judge import label_columns
 from ..engine.kernel import Findings
 from ..engine.kernel_loop import NO_SLICE
 from ..engine.records import has_witnesses, marked, records_of
-from ..engine.sessions import changes, in_order
+from ..engine.sessions import changes
 from ..engine.status import first_breaches, unjudged_findings
-from ..engine.witness import TrailRows, TrailRuns, replay
-from ..model.arrays import I32, I64, Mask
+from ..engine.witness import TrailRows, replay
+from ..labels.labelled_rows import LabelledRows
+from ..model.arrays import I32, I64
 from .batch_slices import BatchSlices, ClassPlace
 from .carried import Carried
 from .carried_slices import CarriedSlices, SteppedSlice, slice_name
 from .carry_layout import BatchMemory, CarriedStreams, CarryLayout, PackedRuns
-from .placed_events import PlacedEvents, new_slots, occurrence_slots
-from .rule_changes import RuleChange, RuleStep, StatusBatches
+from .placed_events import PlacedEvents, occurrence_slots
+from .rule_changes import StatusBatches, StatusSteps, joined_steps
 
-_BatchChange: TypeAlias = tuple[int, RuleChange]
+_BatchChange: TypeAlias = tuple[int, StatusChange]
 """The number of a batch, and a change in it."""
+FOUND_AT_ONCE = 1 << 12
+"""Findings of one call of the kernel's loops: a batch has few."""
 
 
 class BatchOutcome(msgspec.Struct, frozen=True):
@@ -47,13 +47,13 @@ class BatchOutcome(msgspec.Struct, frozen=True):
     """
 
     records: list[VerdictRecord] = []
-    applied: list[RuleChange] = []
-    violated: list[RuleChange] = []
-    unmet: list[RuleChange] = []
-    unjudged: list[RuleChange] = []
+    applied: list[StatusChange] = []
+    violated: list[StatusChange] = []
+    unmet: list[StatusChange] = []
+    unjudged: list[StatusChange] = []
 
     @property
-    def changes(self) -> tuple[list[RuleChange], ...]:
+    def changes(self) -> tuple[list[StatusChange], ...]:
         """Return the changes of status: rules that come to apply, violations, unmet obligations, unjudged."""
         return self.applied, self.violated, self.unmet, self.unjudged
 
@@ -72,18 +72,19 @@ class Continued:
 def continue_judging(
     layout: CarryLayout,
     carried: Mapping[str, Carried],
-    labelled: pl.DataFrame,
+    labelled: LabelledRows,
     batches: I64,
     *,
     satisfied: bool,
+    followed: FollowedRules | None = None,
 ) -> Continued:
     """Judge batches of new events of sessions, from what was carried of the sessions before.
 
-    `labelled` has the labelled events and `end` rows as `engine.judge.judge` takes them, with `MISSING`, and
-    of each occurrence only events that follow those judged before. `batches` numbers each row's batch from 0;
+    `labelled` has the events and `end` rows in any order, as `engine.judge.judge` takes them, and of each
+    occurrence only events that follow those judged before. `batches` numbers each row's batch from 0;
     of each session, later events have no earlier batch. The outcomes are those of judging the batches one
     after another. With `satisfied`, satisfactions and held closings have records too; held closings at
-    carried events only if `satisfied` was true before.
+    carried events only if `satisfied` was true before. The changes of `followed` rules state that they are.
     """
     expanded = frozenset[ClassPlace]()
     while True:
@@ -100,6 +101,7 @@ def continue_judging(
     outcomes = [BatchOutcome() for _ in range(int(batches.max(initial=-1)) + 1)]
     for batch, record in continuation.records(found, closed, unsettled):
         outcomes[batch].records.append(record)
+    continuation.followed = followed
     for kind, of_kind in enumerate(continuation.changes(applied, found, closed, unsettled)):
         for batch, change in of_kind:
             outcomes[batch].changes[kind].append(change)
@@ -121,29 +123,35 @@ def _turns(slots: I32, batches: I64) -> Iterator[I64]:
         yield np.flatnonzero(turns == turn)
 
 
+class FollowedRules(NamedTuple):
+    """The occurrences and the rules, by pack and id, whose risks a chain follows."""
+
+    occurrences: Set[tuple[str, int]]
+    rules: Set[tuple[str, str]]
+
+
 class _Continuation:
     """Judging in progress. Events have places: the carried ones slot by slot, then the new ones in order."""
+
+    followed: FollowedRules | None = None
 
     def __init__(
         self,
         layout: CarryLayout,
         carried: Mapping[str, Carried],
-        labelled: pl.DataFrame,
+        labelled: LabelledRows,
         batches: I64,
         expanded: Set[ClassPlace],
     ) -> None:
         assert all(session.program == layout.program for session in carried.values())
-        order, compiled = in_order(labelled), layout.compiled
-        self._layout, self._compiled = layout, compiled
-        self._slots = occurrence_slots(carried, order, labelled, batches)
-        self._batches = batches[order.rows]
-        # A query for columns takes ten times as long as their names, and so does one for rows.
-        labels = labelled[["seq", *label_columns(compiled)]]
-        self._letters = layout.letters.read(labels, order.rows)
-        rows = new_slots(self._slots, len(order.rows))
-        self._batch_slices = BatchSlices(compiled, self._slots, rows, labels, order.rows, expanded)
+        self._layout, self._compiled = layout, layout.compiled
+        self._slots, placed = occurrence_slots(carried, labelled, batches)
+        self._new_slots, self._batches = placed.slots, batches[placed.rows]
+        self._letters = layout.letters.read(labelled.labels.words[placed.rows], labelled.seqs[placed.rows])
+        of_rows = labelled.labels.slices
+        self._batch_slices = BatchSlices(layout.compiled, self._slots, placed, of_rows, expanded)
         self._slices, self._row_slices = self._batch_slices.slice_slots(), self._batch_slices.rows
-        self._events = PlacedEvents(self._slots, self._batch_slices.owned, labelled, order)
+        self._events = PlacedEvents(self._slots, self._batch_slices.owned, labelled, placed)
         self._events.slices = self._slices
         streams = [b"" if slot.carried is None else slot.carried.runs for slot in self._slots]
         events, bounds = self._events, self._batch_slices.bounds
@@ -151,45 +159,43 @@ class _Continuation:
             layout, self._slices, CarriedStreams(streams, events.places, events.firsts, bounds)
         )
 
-    def judge(self, satisfied: bool) -> tuple[Findings, list[RuleStep]]:
+    def judge(self, satisfied: bool) -> tuple[Findings, StatusSteps]:
         """Step the kernel over the new events; return the findings, and the rules that come to apply."""
-        memory, first = self._memory.memory, self._events.first_new
-        slots = self._events.new_slots
+        memory, first, slots = self._memory.memory, self._events.first_new, self._new_slots
         before = kernel.may_apply(memory)
         self._statuses = StatusBatches(before, self._memory.breached, kernel.unjudged(memory))
         parts: list[Findings] = []
-        applied: list[RuleStep] = []
-        batches: list[int] = self._batches.tolist()
+        applied: list[StatusSteps] = []
+        last: I64 = np.zeros(len(self._slots), dtype=np.int64)
+        program, table = self._compiled.program, self._letters.table
         for at in _turns(slots, self._batches):
             rows = kernel.Rows(self._letters.codes[at], slots[at], at + first, self._row_slices[at])
-            parts += kernel.judge(self._compiled.program, self._letters.table, rows, memory)
+            parts += kernel.judge(program, table, rows, memory, found_max=FOUND_AT_ONCE)
             now, certain = kernel.may_apply(memory), kernel.applies(memory)
             # The places ascend, so the last one of a slot remains.
-            last: dict[int, int] = dict(zip(slots[at].tolist(), at.tolist(), strict=True))
-            for slot, column, is_certain in self._by_rule(now & ~before, certain):
-                place = last[slot]
-                applied.append(RuleStep(batches[place], place + first, slot, column, is_certain))
+            last[slots[at]] = at
+            of_slots, columns = np.nonzero(now & ~before)
+            places, is_certain = last[of_slots], certain[of_slots, columns].astype(np.int64)
+            applied.append(StatusSteps(self._batches[places], places + first, of_slots, columns, is_certain))
             before = now
-        applied.sort(key=attrgetter("batch", "slot"))
+        steps = joined_steps(applied)
+        steps = steps.take(np.lexsort((program.order[steps.columns], steps.slots, steps.batches)))
         found = kernel.in_judged_order(kernel.join(parts))
-        return found if satisfied else found.take(found.kinds != kernel_loop.FOUND_SATISFIED), applied
-
-    def _by_rule(self, changed: Mask, flags: Mask) -> Iterator[tuple[int, int, bool]]:
-        """Return slots and columns of a mask with their flags, by slot and the number of the rule."""
-        slots, columns = np.nonzero(changed)
-        order = np.lexsort((self._compiled.program.order[columns], slots))
-        slots, columns = slots[order], columns[order]
-        return zip(slots.tolist(), columns.tolist(), flags[slots, columns].tolist(), strict=True)
+        return found if satisfied else found.take(found.kinds != kernel_loop.FOUND_SATISFIED), steps
 
     def close(self, satisfied: bool) -> tuple[Findings, Findings]:
         """Return the closing verdicts of the occurrences that close, and the unsettled ones."""
         closing = np.array(
             [i for i, slot in enumerate(self._slots) if slot.closes is not None], dtype=np.int32
         )
+        if not len(closing):
+            return kernel.join([]), kernel.join([])
         return close_sessions(self._compiled.program, self._memory.memory, closing, held=satisfied)
 
     def become_unjudged(self, unsettled: Findings) -> Findings:
         """Return the rules that become unjudged when their occurrences close."""
+        if not len(unsettled.stamps):
+            return unsettled
         return become_unjudged(self._memory.memory, unsettled)
 
     def classes_of(self, *found: Findings) -> frozenset[ClassPlace]:
@@ -222,7 +228,12 @@ class _Continuation:
             letters.trail_words,
             np.concatenate([no_slices, self._row_slices]),
         )
-        explained = replay(trails, rows, self._runs(both.take(has_witnesses(both))), self._memory.trails)
+        bounds = [(slot.begin, slot.end) for slot in self._slots]
+        begins, ends = (np.array(bounds, dtype=np.int64).reshape(-1, 2) + events.first_new).T
+        runs = self._memory.runs(begins.copy(), ends.copy(), both.take(has_witnesses(both)))
+        explained = replay(trails, rows, runs, self._memory.trails)
+        if not len(both.stamps):
+            return
         records = list(records_of(compiled, both, explained, events))
         for i in self._in_order_of_values(both):
             yield batches[order[i]], records[i]
@@ -244,32 +255,8 @@ class _Continuation:
         closes = (self._slots[slot].closes for slot in cast("list[int]", closed.slots.tolist()))
         return [batch for batch in closes if batch is not None]
 
-    def _runs(self, asked: Findings) -> TrailRuns:
-        """Return all runs over the new events of their slots, which ask for these findings' witnesses."""
-        slots, columns, members = self._memory.runs()
-        begins = np.array([slot.begin for slot in self._slots], dtype=np.int64) + self._events.first_new
-        ends = np.array([slot.end for slot in self._slots], dtype=np.int64) + self._events.first_new
-        count = len(self._slices.values) + 1
-        width = self._compiled.program.columns
-
-        def number(slots: I32, columns: I32, members: I32) -> I64:
-            return (slots * np.int64(width) + columns) * count + members + 1
-
-        bounds = np.searchsorted(
-            number(asked.slots, asked.columns, asked.slices), number(slots, columns, members)
-        )
-        return TrailRuns(
-            begins=begins[slots],
-            ends=ends[slots],
-            columns=columns,
-            slices=members,
-            offsets=self._memory.offsets(slots, columns, members),
-            bounds=np.append(bounds, len(asked.stamps)),
-            asked=asked.stamps,
-        )
-
     def changes(
-        self, applied: list[RuleStep], found: Findings, closed: Findings, unsettled: Findings
+        self, applied: StatusSteps, found: Findings, closed: Findings, unsettled: Findings
     ) -> list[list[_BatchChange]]:
         """Return the changes of each kind in `BatchOutcome.changes`; `applied` has the first kind."""
         breached = self._memory.breached
@@ -280,35 +267,41 @@ class _Continuation:
         for first in (violated, unmet):
             breached[first.slots, first.columns] = True
         dead = unjudged_findings(found)
+        unjudged = (
+            StatusSteps.of(dead, self._batches_of(dead)),
+            StatusSteps.of(unsettled, self._closing_batches(unsettled)),
+        )
         steps = (
             (SessionStatus.APPLIED, applied),
-            (SessionStatus.VIOLATED, self._steps(violated, self._batches_of(violated))),
-            (SessionStatus.VIOLATED, self._steps(unmet, self._closing_batches(unmet))),
-            (
-                SessionStatus.UNJUDGED,
-                self._steps(dead, self._batches_of(dead))
-                + self._steps(unsettled, self._closing_batches(unsettled)),
-            ),
+            (SessionStatus.VIOLATED, StatusSteps.of(violated, self._batches_of(violated))),
+            (SessionStatus.VIOLATED, StatusSteps.of(unmet, self._closing_batches(unmet))),
+            (SessionStatus.UNJUDGED, joined_steps(unjudged)),
         )
         for status, each in steps:
-            self._statuses.note(status, each)
+            if len(each.slots):
+                self._statuses.note(status, each)
         return [self._changes(status, each) for status, each in steps]
 
-    def _steps(self, found: Findings, batches: Sequence[int]) -> list[RuleStep]:
-        arrays = found.stamps.tolist(), found.slots.tolist(), found.columns.tolist()
-        return list(map(RuleStep, batches, *arrays))
-
-    def _changes(self, status: SessionStatus, steps: Sequence[RuleStep]) -> list[_BatchChange]:
+    def _changes(self, status: SessionStatus, steps: StatusSteps) -> list[_BatchChange]:
         """Return the changes to a status, each with its batch."""
-        numbers: list[int] = self._compiled.program.order.tolist()
-        changes: list[_BatchChange] = []
-        for step, previous in zip(steps, self._statuses.before(status, steps), strict=True):
-            event, at = self._events.at(step.place), self._slots[step.slot]
-            occurrence, number = at.occurrence, numbers[step.column]
-            time, is_certain = event.time + occurrence, step.is_certain
-            change = RuleChange(at.session_id, occurrence, time, event.agent, number, previous, is_certain)
-            changes.append((step.batch, change))
-        return changes
+        if not len(steps.slots):
+            return []
+        named, slots = self._layout.named, self._slots
+        occurrences, rules = self.followed or FollowedRules(frozenset(), frozenset())
+        are_followed = [(slot.session_id, slot.occurrence) in occurrences for slot in slots]
+        columns = [each[:2] in rules for each in named]
+        rows = cast("list[list[int]]", np.stack(steps, axis=1).tolist())
+        found: list[_BatchChange] = []
+        for (batch, place, slot, column, is_certain), previous in zip(
+            rows, self._statuses.before(status, steps), strict=True
+        ):
+            at, (agent, time) = slots[slot], self._events.agent_and_time(place)
+            of_session, of_rule = (at.session_id, at.occurrence), named[column]
+            is_followed = are_followed[slot] and columns[column]
+            rest = agent, time, None, is_followed, previous, bool(is_certain)
+            change = StatusChange(status, *of_session, *of_rule, *rest)
+            found.append((batch, change))
+        return found
 
     def carried(self, satisfied: bool) -> dict[str, Carried | None]:
         """Return what is carried of each session: its open occurrence, None where there is none."""

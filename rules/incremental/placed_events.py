@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise, zip_longest
-from typing import Any, cast
+from itertools import pairwise
+from typing import NamedTuple, cast
 
 import numpy as np
-import polars as pl
 
-from ...schemas.event import Kind
 from ...schemas.time import rfc3339
 from ..engine.kernel import Findings
 from ..engine.records import RecordEvent
-from ..engine.sessions import Order, changes, numbers
-from ..labels.missing import MISSING
+from ..labels.labelled_rows import LabelledRows
 from ..model.arrays import I32, I64, Mask
+from . import order_loop
 from .carried import Carried
 from .carried_slices import HISTORY, LATE, CarriedEvent
 from .carry_layout import SliceSlots
 
 
-@dataclass(frozen=True, slots=True)
-class OccurrenceSlot:
-    """An occurrence: what is carried of it, its new rows in judged order, and when it closes.
+class OccurrenceSlot(NamedTuple):
+    """An occurrence: what is carried of it, its new events in judged order, and when it closes.
 
     `closes` is the batch in which it closes, None while it is open.
     """
@@ -38,39 +34,48 @@ class OccurrenceSlot:
     closes: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class PlacedRows:
+    """The rows of new events in judged order, and the slot of each."""
+
+    rows: I64
+    slots: I32
+
+
 def occurrence_slots(
-    carried: Mapping[str, Carried], order: Order, labelled: pl.DataFrame, batches: I64
-) -> list[OccurrenceSlot]:
-    """Return the occurrences of the batches, session by session, in the order in which they begin."""
-    occurrences = numbers(labelled["occurrence"])
-    ids: list[str] = labelled["session_id"].to_list()
-    rows = order.rows
-    starts = np.flatnonzero(changes(order.sessions) | changes(occurrences[rows])) if len(rows) else rows
-    bounds: list[int] = [*starts.tolist(), len(rows)]
-    new: dict[tuple[str, int], tuple[int, int]] = {}
-    of_session: dict[str, list[int]] = {}
-    firsts: list[int] = rows[starts].tolist()
-    begun: list[int] = occurrences[rows[starts]].tolist()
-    for i, (row, occurrence) in enumerate(zip(firsts, begun, strict=True)):
-        new[ids[row], occurrence] = bounds[i], bounds[i + 1]
-        of_session.setdefault(ids[row], []).append(occurrence)
-    ended: dict[tuple[str, int], int] = {}
-    ends: list[int] = np.flatnonzero((labelled["kind"] == Kind.END.value).to_numpy()).tolist()
-    for row in ends:
-        ended.setdefault((ids[row], int(occurrences[row])), int(batches[row]))
+    carried: Mapping[str, Carried], labelled: LabelledRows, batches: I64
+) -> tuple[list[OccurrenceSlot], PlacedRows]:
+    """Return the occurrences of the batches, session by session, in the order in which they begin.
+
+    Return also the rows of their events.
+    """
+    numbers: dict[str, int] = {}
+    codes = np.array([numbers.setdefault(name, len(numbers)) for name in labelled.session_ids], np.int64)
+    names, none = list(numbers), order_loop.NONE_CARRIED
+    before = [carried.get(name) for name in names]
+    known = np.array([none if each is None else each.occurrence for each in before], dtype=np.int64)
+    places = codes, labelled.occurrences, labelled.ends
+    order = np.argsort(codes, kind="stable")
+    if not order_loop.ascends(order, *places, labelled.seqs):
+        order = _sorted_rows(labelled, codes)
+    rows, found = order_loop.occurrences_of(order, *places, batches, known)
     slots: list[OccurrenceSlot] = []
-    for session_id in dict.fromkeys(ids):
-        before, following = carried.get(session_id), of_session.get(session_id, [])
-        if before is not None and before.occurrence not in following:
-            following = [before.occurrence, *following]
-        for occurrence, follower in zip_longest(following, following[1:]):
-            known = before if before is not None and before.occurrence == occurrence else None
-            place = session_id, occurrence
-            closes = ended.get(place)
-            if closes is None and follower is not None:
-                closes = int(batches[rows[new[session_id, follower][0]]])
-            slots.append(OccurrenceSlot(*place, known, *new.get(place, (0, 0)), closes))
-    return slots
+    for session, occurrence, begin, end, closes in cast("list[list[int]]", found.tolist()):
+        state = before[session]
+        state = state if state is not None and state.occurrence == occurrence else None
+        closing = None if closes < 0 else closes
+        slots.append(OccurrenceSlot(names[session], occurrence, state, begin, end, closing))
+    lengths = found[:, 3] - found[:, 2]
+    return slots, PlacedRows(rows, np.repeat(np.arange(len(slots), dtype=np.int32), lengths))
+
+
+def _sorted_rows(labelled: LabelledRows, codes: I64) -> I64:
+    """Return the judged order of rows without repeats; of several for one place, the smallest event id."""
+    columns = codes, labelled.occurrences, labelled.ends, labelled.seqs
+    keys = list(zip(*(cast("list[int]", column.tolist()) for column in columns), strict=True))
+    ids: list[str] = labelled.columns.column("event_id")
+    first = {keys[row]: row for row in sorted(range(len(keys)), key=lambda row: (*keys[row], ids[row]))[::-1]}
+    return np.array(sorted(first.values(), key=keys.__getitem__), dtype=np.int64)
 
 
 class PlacedEvents:
@@ -84,54 +89,55 @@ class PlacedEvents:
         self,
         slots: Sequence[OccurrenceSlot],
         owned: Sequence[Sequence[CarriedEvent]],
-        labelled: pl.DataFrame,
-        order: Order,
+        labelled: LabelledRows,
+        placed: PlacedRows,
     ) -> None:
-        self._labelled, self._order, self._slot_list = labelled, order, slots
+        self._labelled, self._placed, self._slot_list = labelled, placed, slots
         carried = [[] if slot.carried is None else slot.carried.events for slot in slots]
         self._old, counts, carried_places, own_places = _placed(carried, owned)
         self.first_new = len(self._old)
-        self.count = self.first_new + len(order.rows)
+        self.count = self.first_new + len(placed.rows)
         lengths = [0, *map(len, carried)]
         self.firsts: I64 = np.cumsum(lengths, dtype=np.int64)[:-1]
         self.places: I64 = np.array([*carried_places, *own_places], dtype=np.int64)
-        self.new_slots: I32 = new_slots(slots, len(order.rows))
         old_slots = np.repeat(np.arange(len(slots), dtype=np.int32), counts)
-        self.slots: I32 = np.append(old_slots, self.new_slots)
+        self.slots: I32 = np.append(old_slots, placed.slots)
         rated = np.array([not event.flags & HISTORY for event in self._old], dtype=np.bool_)
-        self.rated: Mask = np.append(rated, ~labelled["history"].to_numpy()[order.rows])
+        self.rated: Mask = np.append(rated, ~labelled.history[placed.rows])
         self._made: dict[int, CarriedEvent] = {}
+        self._rows: list[int] = placed.rows.tolist()
+        names = ("event_id", "seq", "time", "occurrence", "late", "history", "agent")
+        self._columns = [labelled.columns.column(name) for name in names]
         self.slices: SliceSlots | None = None
-
-    @cached_property
-    def _new(self) -> list[tuple[Any, ...]]:
-        """Return the id, place, flags, agent, time and slot of each new event."""
-        names = ("event_id", "seq", "late", "history", "agent")
-        times = numbers(self._labelled["time"]).tolist()
-        rows = list(zip(*(self._labelled[name].to_list() for name in names), times, strict=True))
-        slots: list[int] = self.new_slots.tolist()
-        order: list[int] = self._order.rows.tolist()
-        return [(*rows[row], slot) for row, slot in zip(order, slots, strict=True)]
 
     def at(self, place: int) -> CarriedEvent:
         """Return the event at a place."""
         if place < self.first_new:
             return self._old[place]
         # The slices of several keys share one event.
-        if place in self._made:
-            return self._made[place]
-        event_id, seq, late, history, agent, time, slot = self._new[place - self.first_new]
-        begun = self._slot_list[int(slot)].occurrence
-        flags = late * LATE + history * HISTORY
-        event = self._made[place] = CarriedEvent(event_id, seq, time - begun, flags, agent)
+        event = self._made.get(place)
+        if event is None:
+            row = self._rows[place - self.first_new]
+            ids, seqs, times, begun, late, history, agents = self._columns
+            flags = late[row] * LATE + history[row] * HISTORY
+            event = CarriedEvent(ids[row], seqs[row], times[row] - begun[row], flags, agents[row])
+            self._made[place] = event
         return event
+
+    def agent_and_time(self, place: int) -> tuple[str | None, int]:
+        """Return the agent and the time of the event at a place."""
+        if place >= self.first_new:
+            row = self._rows[place - self.first_new]
+            return self._columns[6][row], self._columns[2][row]
+        event = self._old[place]
+        return event.agent, event.time + self._slot_list[int(self.slots[place])].occurrence
 
     def events(self, places: Sequence[int]) -> Iterable[RecordEvent]:
         """Return the events at these places."""
         for place in places:
             event, slot = self.at(place), self._slot_list[int(self.slots[place])]
             row = place - self.first_new
-            missing = self._labelled[MISSING][int(self._order.rows[row])] if row >= 0 else None
+            missing = self._labelled.columns.missing(self._rows[row]) if row >= 0 else None
             yield RecordEvent(
                 slot.session_id,
                 rfc3339(slot.occurrence),
@@ -164,14 +170,6 @@ class PlacedEvents:
         events = [self.at(place) for place in places.tolist()]
         cuts = bounds.tolist()
         return [events[begin:end] for begin, end in pairwise(cuts)], numbered
-
-
-def new_slots(slots: Sequence[OccurrenceSlot], rows: int) -> I32:
-    """Return the slot of each new row."""
-    found: I32 = np.empty(rows, dtype=np.int32)
-    for i, slot in enumerate(slots):
-        found[slot.begin : slot.end] = i
-    return found
 
 
 def _placed(

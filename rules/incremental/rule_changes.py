@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from ...schemas.records.session_status import SessionStatus
+from ..engine.kernel import Findings
 from ..model.arrays import I64, Mask
 
 _ORDER = (SessionStatus.APPLIED, SessionStatus.VIOLATED, SessionStatus.UNJUDGED)
@@ -17,31 +18,35 @@ _ORDER = (SessionStatus.APPLIED, SessionStatus.VIOLATED, SessionStatus.UNJUDGED)
 _BEFORE, _NEVER = -1, np.iinfo(np.int64).max
 
 
-class RuleChange(msgspec.Struct, frozen=True, gc=False):
-    """A change of a rule's status in an occurrence, with the time and the agent of the event of the change.
+class StatusSteps(NamedTuple):
+    """Changes of rules' status as columns: batches, the places of their events, slots and columns of rules.
 
-    `rule` is the rule's number and `previous` its status before the change: `unjudged` if it ever was,
-    else `violated` or `applied`. `is_certain` is false where the rule comes to apply in some of the runs that
-    follow the unknown and not in all.
+    `certain` is 0 where a rule comes to apply in some of the runs that follow the unknown and not in all,
+    else 1.
     """
 
-    session_id: str
-    occurrence: int
-    time: int
-    agent: str | None
-    rule: int
-    previous: SessionStatus | None = None
-    is_certain: bool = True
+    batches: I64
+    places: I64
+    slots: I64
+    columns: I64
+    certain: I64
+
+    @classmethod
+    def of(cls, found: Findings, batches: Sequence[int]) -> StatusSteps:
+        """Return the steps of findings, given the batch of each."""
+        slots, columns = found.slots.astype(np.int64), found.columns.astype(np.int64)
+        certain = np.ones(len(batches), dtype=np.int64)
+        return cls(np.array(batches, dtype=np.int64), found.stamps, slots, columns, certain)
+
+    def take(self, which: I64) -> StatusSteps:
+        """Return the steps at these places, in that order."""
+        return StatusSteps(*(column[which] for column in self))
 
 
-class RuleStep(msgspec.Struct, frozen=True, gc=False):
-    """A change of a rule's status in a batch, as numbers: the place of its event, its slot and column."""
-
-    batch: int
-    place: int
-    slot: int
-    column: int
-    is_certain: bool = True
+def joined_steps(parts: Sequence[StatusSteps]) -> StatusSteps:
+    """Return the steps of all parts, concatenated."""
+    nothing = StatusSteps(*[np.empty(0, dtype=np.int64)] * len(StatusSteps._fields))
+    return StatusSteps(*map(np.concatenate, zip(nothing, *parts, strict=True)))
 
 
 class StatusBatches:
@@ -54,25 +59,16 @@ class StatusBatches:
             status: np.where(mask, _BEFORE, _NEVER) for status, mask in masks
         }
 
-    def note(self, status: SessionStatus, steps: Sequence[RuleStep]) -> None:
+    def note(self, status: SessionStatus, steps: StatusSteps) -> None:
         """Note the steps by which rules first have a status."""
-        slots, columns, batches = _numbers(steps)
-        np.minimum.at(self._first[status], (slots, columns), batches)
+        np.minimum.at(self._first[status], (steps.slots, steps.columns), steps.batches)
 
-    def before(self, status: SessionStatus, steps: Sequence[RuleStep]) -> list[SessionStatus | None]:
+    def before(self, status: SessionStatus, steps: StatusSteps) -> list[SessionStatus | None]:
         """Return the last status in the order of statuses that each rule had before its step to a status."""
-        slots, columns, batches = _numbers(steps)
-        found = np.full(len(steps), len(_ORDER), dtype=np.int64)
+        found = np.full(len(steps.slots), len(_ORDER), dtype=np.int64)
         for place, each in enumerate(_ORDER):
-            first = self._first[each][slots, columns]
-            is_earlier = (first == batches) & (place < _ORDER.index(status))
-            found[(first < batches) | is_earlier] = place
-        places: list[int] = found.tolist()
-        return [None if place == len(_ORDER) else _ORDER[place] for place in places]
-
-
-def _numbers(steps: Sequence[RuleStep]) -> tuple[I64, I64, I64]:
-    """Return the slots, the columns and the batches of steps."""
-    fields = [(step.slot, step.column, step.batch) for step in steps]
-    slots, columns, batches = np.array(fields, dtype=np.int64).reshape(-1, 3).T
-    return slots, columns, batches
+            first = self._first[each][steps.slots, steps.columns]
+            is_earlier = (first == steps.batches) & (place < _ORDER.index(status))
+            found[(first < steps.batches) | is_earlier] = place
+        names, places = (*_ORDER, None), found.tolist()
+        return [names[place] for place in places]

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-import polars as pl
 
-from ..engine import kernel
+from ..engine import kernel, kernel_loop
 from ..engine.judge import CompiledRules
 from ..engine.kernel import LetterTable
-from ..engine.letters import Choices, LabelWords, label_words, letters, unjudged_word
+from ..engine.letters import Choices, LabelWords, letters, unjudged_word
 from ..engine.witness import trail_letters
-from ..labels.few import REMEMBERED_MAX, RememberedRows
-from ..model.arrays import I32, I64, U8
+from ..labels.few import REMEMBERED_MAX
+from ..model.arrays import I32, I64, U64
+
+_OVER = b"over"
+"""The key of the word of events above `EVENTS_MAX`; those of others are of whole words of 8 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +24,7 @@ class BatchLetters:
     """The number of each row's label word, and by word and column of the program what is read there.
 
     `table` is the kernel's, without stand-ins; `trail_letters` and `trail_words` are those of
-    `witness.TrailRows`.
+    `witness.TrailRows`. All three have every remembered word.
     """
 
     codes: I32
@@ -35,39 +38,74 @@ class WordLetters:
 
     def __init__(self, compiled: CompiledRules) -> None:
         self._compiled = compiled
-        self._known, self._choices = RememberedRows(), Choices()
+        self._begin()
 
-    def read(self, labels: pl.DataFrame, places: I64) -> BatchLetters:
-        """Return the letters of the rows at these places; `labels` has the labeler's columns and `seq`.
+    def _begin(self) -> None:
+        self._choices, self._numbers = Choices(), dict[bytes, int]()
+        self._known: BatchLetters | None = None
+
+    def read(self, words: U64, seqs: I64) -> BatchLetters:
+        """Return the letters of rows with these words of true and then of unknown propositions, and `seq`.
 
         No rule can judge events with a `seq` above `EVENTS_MAX`.
         """
-        if len(self._choices) > REMEMBERED_MAX:
-            self._known, self._choices = RememberedRows(), Choices()
-        words, codes = label_words(labels, self._compiled.labeler.words)
-        keys = [row.tobytes() for row in np.hstack([words.true, words.unknown])]
-        rows = self._known.rows(keys, lambda places: self._computed(words, places))
-        over = labels["seq"].to_numpy() > kernel.EVENTS_MAX
+        if words.shape[1]:
+            codes, firsts = kernel_loop.numbered(words)
+            distinct: U64 = words[firsts]
+        else:
+            codes, distinct = np.zeros(len(words), dtype=np.int32), words[:1]
+        over = seqs > kernel.EVENTS_MAX
+        keys = [row.tobytes() for row in distinct]
         if over.any():
-            codes = np.where(over, np.int32(len(rows)), codes)
-            rows = np.vstack([rows, self._rows(*unjudged_word(self._compiled.program, words))])
-        columns = self._compiled.program.columns
-        letters = np.ascontiguousarray(rows[:, :columns])
-        choice, *trail = np.split(np.ascontiguousarray(rows[:, columns:]).view(np.int32), 3, axis=1)
-        choice = np.ascontiguousarray(choice)
-        table = LetterTable(letters, choice, *self._choices.arrays(), np.zeros_like(choice))
-        return BatchLetters(codes[places], table, *trail)
+            codes, keys = np.where(over, np.int32(len(keys)), codes), [*keys, _OVER]
+        known = self._of_words(keys, distinct)
+        numbers = np.array([self._numbers[key] for key in keys], dtype=np.int32)
+        return replace(known, codes=numbers[codes] if len(keys) else codes)
 
-    def _computed(self, words: LabelWords, places: list[int]) -> U8:
-        """Return the letters and choices of each of these words, the trails' letters and the words."""
-        compiled, program = self._compiled, self._compiled.program
-        chosen = LabelWords(words.true[places], words.unknown[places])
+    def _of_words(self, keys: Sequence[bytes], words: U64) -> BatchLetters:
+        """Return the letters of remembered words, among them these, whose last key may be `_OVER`."""
+        new = [place for place, key in enumerate(keys) if key not in self._numbers]
+        count = max(len(self._numbers) + len(new), len(self._choices))
+        if new and count > REMEMBERED_MAX:
+            self._begin()
+            new = list(range(len(keys)))
+        if self._known is None or new:
+            whole = [place for place in new if keys[place] != _OVER]
+            parts = [] if self._known is None else [self._known]
+            parts.append(self._computed(words[whole]))
+            if len(whole) < len(new):
+                parts.append(self._letters(*unjudged_word(self._compiled.program, _halves(words))))
+            for place in new:
+                self._numbers[keys[place]] = len(self._numbers)
+            self._known = self._joined(parts)
+        return self._known
+
+    def _computed(self, words: U64) -> BatchLetters:
+        """Return the letters of distinct words, whose choices are numbered from now on."""
+        compiled, chosen = self._compiled, _halves(words)
         rules = compiled.rules, compiled.machines, compiled.propositions
-        return self._rows(chosen, letters(program, *rules, chosen, self._choices))
+        return self._letters(chosen, letters(compiled.program, *rules, chosen, self._choices))
 
-    def _rows(self, words: LabelWords, table: LetterTable) -> U8:
-        """Return the rows of words with this letter table."""
+    def _letters(self, words: LabelWords, table: LetterTable) -> BatchLetters:
+        """Return the letters of words with this letter table."""
         compiled, program = self._compiled, self._compiled.program
         trail = trail_letters(compiled.trails, program, words, table, range(program.columns))
-        parts = (table.letters, table.choice, *trail)
-        return np.hstack([np.ascontiguousarray(part).view(np.uint8) for part in parts])
+        return BatchLetters(np.empty(0, dtype=np.int32), table, *trail)
+
+    def _joined(self, parts: Sequence[BatchLetters]) -> BatchLetters:
+        """Return the letters of all parts; their choices are those of this object."""
+        choice = np.ascontiguousarray(np.concatenate([part.table.choice for part in parts]))
+        table = LetterTable(
+            np.ascontiguousarray(np.concatenate([part.table.letters for part in parts])),
+            choice,
+            *self._choices.arrays(),
+            np.zeros_like(choice),
+        )
+        trail = zip(*((part.trail_letters, part.trail_words) for part in parts), strict=True)
+        return BatchLetters(np.empty(0, dtype=np.int32), table, *map(np.concatenate, trail))
+
+
+def _halves(words: U64) -> LabelWords:
+    """Return words whose first half is of true and whose second half is of unknown propositions."""
+    count = words.shape[1] // 2
+    return LabelWords(words[:, :count], words[:, count:])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,7 +18,8 @@ import polars as pl
 from ..model.arrays import U8, U64, Mask
 from ..model.predicate import And, Condition, Leaf, Literal, Not, Or, Path, Predicate, Test, leaves
 from ..model.rule import SliceKey
-from .guards import CAPTURED_FIELDS, any_of, guards, is_cheap
+from .guards import CAPTURED_FIELDS, guards, is_cheap
+from .labelled_rows import EventColumns, RowLabels, Slices
 from .plain import FALSE, TRUE, UNKNOWN, PlainEvents, PlainLeaf, PlainSlices, is_plain, is_plain_leaf
 from .plan import ColumnPlan, combined
 from .slices import slice_columns
@@ -29,9 +30,6 @@ REMEMBERED_MAX = 1 << 13
 """Keys of one memory; with another key it begins again."""
 REMEMBERED_CHARS_MAX = 1 << 22
 """Characters of the keys of one memory, likewise."""
-
-_Slices: TypeAlias = tuple[list[str | None], list[bool]]
-"""The values of slices, and which are unknown."""
 
 
 class RememberedRows:
@@ -75,10 +73,9 @@ class _RowGroup:
     answers: dict[int, pl.Expr] = field(default_factory=dict[int, pl.Expr])
     sliced: dict[int, tuple[pl.Expr, pl.Expr]] = field(default_factory=dict[int, tuple[pl.Expr, pl.Expr]])
 
-    def by_polars(self, events: pl.DataFrame, rows: Mask) -> list[pl.Series]:
+    def by_polars(self, events: EventColumns, rows: Sequence[int]) -> list[pl.Series]:
         """Return the columns of `answers` as codes, and then those of `sliced`, on these rows."""
-        mask = pl.Series(rows)
-        frame = pl.DataFrame([events.get_column(name).filter(mask) for name in sorted(self.plan.fields)])
+        frame = events.frame(sorted(self.plan.fields), rows)
         answers = [_code(answer).alias(f"p{number}") for number, answer in self.answers.items()]
         slices = [
             column.alias(f"{name}{number}")
@@ -96,6 +93,7 @@ class FewLabels:
 
     def __init__(self, predicates: Sequence[Predicate], steps: Mapping[SliceKey, Predicate]) -> None:
         self._predicates, self._keys = predicates, len(steps)
+        self._width = -(-len(predicates) // WORD_BITS)
         # The keys are texts: `Leaf(..., (1,))` equals `Leaf(..., (True,))`.
         found = {repr(leaf): leaf for predicate in predicates for leaf in leaves(predicate)}
         cheap = {text: leaf for text, leaf in found.items() if is_cheap(leaf)}
@@ -118,45 +116,46 @@ class FewLabels:
         """Return whether Polars evaluates anything on each call."""
         return any(group.answers or group.sliced for group in self._groups.values())
 
-    def label(self, events: pl.DataFrame) -> list[pl.Series]:
-        """Return the columns of `Labeler.label` for the events."""
+    def label(self, events: EventColumns) -> RowLabels:
+        """Return the labels of the events."""
         traits, plain = self._traits_of(events), PlainEvents(events)
         opened = {name: traits[:, place].tolist() for name, place in self._opened.items()}
         answers = np.zeros((len(events), len(self._numbers)), dtype=np.uint8)
         answers[:, : self._cheap] = traits[:, : self._cheap]
-        slices: dict[int, _Slices] = {}
+        slices: dict[int, Slices] = {}
         for group in self._groups.values():
             rows = np.flatnonzero(traits[:, group.flag])
             if not len(rows):
                 continue
             places = rows.tolist()
-            for number, leaf in group.leaves.items():
-                answers[rows, number] = leaf.answers(plain, places, opened)
+            if group.leaves:
+                found = [bytes(leaf.answers(plain, places, opened)) for leaf in group.leaves.values()]
+                codes = np.frombuffer(b"".join(found), dtype=np.uint8).reshape(len(found), len(rows))
+                answers[rows[:, None], [*group.leaves]] = codes.T
             for number, sliced in group.slices.items():
                 slices[number] = _spread(sliced.slices(plain, places, opened), places, len(events))
             if group.answers or group.sliced:
-                columns = iter(group.by_polars(events, traits[:, group.flag] != 0))
+                columns = iter(group.by_polars(events, places))
                 for number, column in zip(group.answers, columns, strict=False):
                     answers[rows, number] = column.to_numpy()
                 for number in group.sliced:
                     pair = next(columns).to_list(), next(columns).to_list()
                     slices[number] = _spread(pair, places, len(events))
-        return [*self._words_of(answers), *self._slice_columns(slices, len(events))]
+        # A key without a slice in these rows has no values.
+        nothing = [None] * len(events), [False] * len(events)
+        of_keys = [slices.get(number, nothing) for number in range(self._keys)]
+        return RowLabels(self._words_of(answers), of_keys)
 
     def _add_leaves(self, costly: Mapping[str, Condition], guards: Mapping[Condition, Predicate]) -> None:
-        """Add a group for the costly leaves of each field."""
-        by_field: dict[str, list[str]] = {}
+        """Add a group for the costly leaves of each field with one guard."""
         for text, leaf in costly.items():
-            by_field.setdefault(leaf.path.field, []).append(text)
-        for name, texts in by_field.items():
-            guard = any_of(guards[costly[text]] for text in texts)
-            group = self._group((name,), combined(guard, self._traits.leaf).fill_null(True))
-            for text in texts:
-                leaf, number = costly[text], self._numbers[text]
-                if is_plain_leaf(leaf):
-                    group.leaves[number] = PlainLeaf(leaf)
-                else:
-                    group.answers[number] = group.plan.leaf(leaf)
+            guard, number = guards[leaf], self._numbers[text]
+            flag = combined(guard, self._traits.leaf).fill_null(True)
+            group = self._group((leaf.path.field, repr(guard)), flag)
+            if is_plain_leaf(leaf):
+                group.leaves[number] = PlainLeaf(leaf)
+            else:
+                group.answers[number] = group.plan.leaf(leaf)
 
     def _add_slices(self, steps: Mapping[SliceKey, Predicate]) -> None:
         """Add the slices to groups by their fields and guards."""
@@ -188,34 +187,35 @@ class FewLabels:
         unknown = self._traits.open(path)
         return pl.lit(True) if unknown is None else self._traits.column(path.field).is_not_null() | unknown
 
-    def _traits_of(self, events: pl.DataFrame) -> U8:
+    def _traits_of(self, events: EventColumns) -> U8:
         """Return the answers of the cheap leaves, the groups' flags and the open fields of each event."""
         names = sorted(self._traits.fields)
-        columns = [events.get_column(name).to_list() for name in names]
         columns = [
-            column if name in self._compared else [value is None for value in column]
-            for name, column in zip(names, columns, strict=True)
+            events.column(name)
+            if name in self._compared
+            else [value is None for value in events.column(name)]
+            for name in names
         ]
         keys = list(zip(*columns, strict=True)) if columns else [()] * len(events)
 
         def evaluate(places: list[int]) -> U8:
-            rows = self._traits.apply_now(events[places])
+            # A frame without columns has no rows.
+            frame = events.frame(names, places) if names else pl.DataFrame({"row": places})
+            rows = self._traits.apply_now(frame)
             found = rows.select_seq(*self._columns).to_numpy() if self._columns else np.empty((len(rows), 0))
             return np.ascontiguousarray(found, dtype=np.uint8)
 
         return self._known_traits.rows(keys, evaluate)
 
-    def _words_of(self, answers: U8) -> list[pl.Series]:
-        """Return the words of true and of unknown propositions, given the answers of all leaves."""
+    def _words_of(self, answers: U8) -> U64:
+        """Return the words of true and then of unknown propositions, given the answers of all leaves."""
         count, width = answers.shape
-        data, words = answers.tobytes(), -(-len(self._predicates) // WORD_BITS)
+        data = answers.tobytes()
         keys = [data[begin : begin + width] for begin in range(0, count * width, width)] if width else []
         found = self._known_words.rows(
             keys or [b""] * count, lambda places: self._words(answers[places]).view(np.uint8)
         )
-        rows = found.view(np.uint64)
-        names = [f"{letter}{word}" for letter in "tu" for word in range(words)]
-        return [pl.Series(name, rows[:, place]) for place, name in enumerate(names)]
+        return found.view(np.uint64) if count else np.empty((0, 2 * self._width), dtype=np.uint64)
 
     def _words(self, answers: U8) -> U64:
         """Return for each row the words of true propositions, and then those of unknown ones."""
@@ -245,15 +245,6 @@ class FewLabels:
                 column = answers[:, self._numbers[repr(predicate)]]
                 return column == TRUE, column == FALSE
 
-    def _slice_columns(self, slices: Mapping[int, _Slices], count: int) -> list[pl.Series]:
-        """Return the columns of all `for_each` keys; those without a slice have no value."""
-        columns: list[pl.Series] = []
-        for number in range(self._keys):
-            values, unknown = slices.get(number, ([None] * count, [False] * count))
-            columns.append(pl.Series(f"s{number}", values, dtype=pl.String))
-            columns.append(pl.Series(f"su{number}", unknown, dtype=pl.Boolean))
-        return columns
-
 
 def _code(answer: pl.Expr) -> pl.Expr:
     """Return a nullable Boolean as the code of an answer."""
@@ -269,7 +260,7 @@ def _compared_fields(cheap: Iterable[Condition]) -> frozenset[str]:
     return frozenset(plan.fields) | {"kind", "content"}
 
 
-def _spread(slices: _Slices, places: Sequence[int], count: int) -> _Slices:
+def _spread(slices: Slices, places: Sequence[int], count: int) -> Slices:
     """Return slices over all rows, given those at these places."""
     if len(places) == count:
         return slices

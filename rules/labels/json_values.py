@@ -1,4 +1,4 @@
-"""The value of a field or a JSON path of an event, and its comparisons, as Polars expressions.
+"""The value of a field or a JSON path of an event as Polars expressions, and comparisons, also in Python.
 
 A *value* is text: a string itself, the JSON text of any other scalar, null where there is none. An object or
 array is not a value; its JSON text only shows that something is there.
@@ -7,7 +7,9 @@ array is not a value; its JSON text only shows that something is there.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import polars as pl
 
@@ -29,6 +31,11 @@ WIDE_MAX = 2**127
 """Integers below this are compared exactly, larger ones as doubles."""
 
 SEARCHES = frozenset({Test.MATCHES, Test.CONTAINS, Test.STARTS_WITH})
+
+_INT128 = range(-(2**127), 2**127)
+_INT128_CHARS_MAX = 40
+_NUMBER = re.compile(NUMBER)
+_INTEGER = re.compile("-?[0-9]+")
 
 
 def json_path(steps: Sequence[str | int]) -> str:
@@ -191,3 +198,43 @@ def _compared(test: Test, left: pl.Expr, right: pl.Expr) -> pl.Expr:
         case _:
             assert test is Test.GE, f"{test} is no comparison"
             return left >= right
+
+
+_ORDER: dict[Test, Callable[[Any, Any], bool]] = {
+    Test.EQ: lambda left, right: left == right,
+    Test.LT: lambda left, right: left < right,
+    Test.LE: lambda left, right: left <= right,
+    Test.GT: lambda left, right: left > right,
+    Test.GE: lambda left, right: left >= right,
+}
+
+
+def compared(test: Test, operand: Scalar) -> Callable[[str], bool]:
+    """Return the comparison of a value: with a number if the operand is one, else of texts."""
+    ordered = _ORDER[test]
+    if isinstance(operand, bool | str):
+        text = compared_text(operand)
+        return lambda value: ordered(value, text)
+    rounded = _double_comparison(test, operand)
+    if not EXACT_MAX <= abs(operand) < WIDE_MAX:
+        return lambda value: _NUMBER.fullmatch(value) is not None and rounded(float(value))
+
+    def exact(value: str) -> bool:
+        if _NUMBER.fullmatch(value) is None:
+            return False
+        if len(value) <= _INT128_CHARS_MAX and _INTEGER.fullmatch(value) and int(value) in _INT128:
+            return ordered(int(value), int(operand))
+        return rounded(float(value))
+
+    return exact
+
+
+def _double_comparison(test: Test, operand: int | float) -> Callable[[float], bool]:
+    """Return the exact comparison of doubles with a number that may not be a double."""
+    near, ordered = float(operand), _ORDER[test]
+    if near == operand:
+        return lambda double: ordered(double, near)
+    if test is Test.EQ:
+        return lambda _double: False
+    above = near if near > operand else math.nextafter(near, math.inf)
+    return lambda double: double < above if test in (Test.LT, Test.LE) else double >= above

@@ -20,6 +20,7 @@ from ..model.rule import RuleSet, SliceKey
 from .few import WORD_BITS, FewLabels
 from .guarded import LabelPlan
 from .guards import any_of, steps_shadow
+from .labelled_rows import EventColumns, FrameColumns, LabelledRows
 from .plan import is_known
 
 
@@ -82,7 +83,12 @@ class Labeler:
 
     def label_few(self, events: pl.DataFrame, keep: Sequence[str] = ()) -> pl.DataFrame:
         """Return the same as `label`, faster for up to some thousand events in memory."""
-        return pl.DataFrame([*map(events.get_column, keep), *self._few.label(events)])
+        labels = self._few.label(FrameColumns(events))
+        return pl.DataFrame([*map(events.get_column, keep), *labels.series])
+
+    def label_rows(self, events: EventColumns) -> LabelledRows:
+        """Return events in memory with the same labels."""
+        return LabelledRows(events, self._few.label(events))
 
 
 def _check(predicates: Iterable[Predicate], paths: Iterable[Path]) -> None:

@@ -6,24 +6,23 @@ pydantic's copy of it retains what it has learned of a pattern from call to call
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, TypeAlias, TypeGuard, cast
 
 import orjson
-import polars as pl
 
 from ...schemas.event import Content
 from ..model.fields import FIELDS, FieldType
-from ..model.predicate import NUMBER, Condition, Leaf, Path, Scalar, Test, compared_text, is_number
+from ..model.predicate import Condition, Leaf, Path, Scalar, Test, compared_text, is_number
 from ..model.rule import SliceKey
 from .guards import CAPTURED_FIELDS
-from .json_values import EXACT_MAX, JSON_FIELDS, SEARCHES, WIDE_MAX
+from .json_values import JSON_FIELDS, SEARCHES, compared
+from .labelled_rows import Column, EventColumns
 from .numbers import double_text, loaded, written
 from .regex_sets import NON_ASCII_LETTER, regex_set
-from .slices import tuple_text
+from .slices import member_text
 
 DEPTH_MAX = 127
 """Levels of arrays and objects beyond which Polars reads no JSON."""
@@ -32,12 +31,10 @@ VAST_MIN = 1e16
 FALSE, TRUE, UNKNOWN = range(3)
 """The codes of answers."""
 
-_INT128 = range(-(2**127), 2**127)
-_INT128_CHARS_MAX = 40
-_NUMBER = re.compile(NUMBER)
-_INTEGER = re.compile("-?[0-9]+")
 _HAS_DOUBLE = re.compile(rb"[0-9](?:\.|e)")
 """A match in compact JSON with a double, and in some without."""
+_MAY_BE_SUBTLE = re.compile(rb"[0-9](?:\.|e|[0-9]{15})|[\xf0-\xf4]")
+"""A match in compact JSON of which orjson may not write the canonical form, and in some other."""
 
 _OBJECT: Any = dict
 _ARRAY: Any = list
@@ -45,7 +42,6 @@ _ARRAY: Any = list
 
 DecodedJson: TypeAlias = Any
 """A JSON value; None where there is none, or null."""
-Column: TypeAlias = list[Any]
 RowNumbers: TypeAlias = Sequence[int]
 Opened: TypeAlias = Mapping[str, Sequence[bool]]
 """By field, where it is open: its value is not wholly known."""
@@ -68,24 +64,24 @@ class PlainEvents:
     share is looked up once.
     """
 
-    def __init__(self, events: pl.DataFrame) -> None:
+    def __init__(self, events: EventColumns) -> None:
         self._events = events
-        self._columns: dict[str, Column] = {}
         self._decoded: dict[str | None, DecodedJson] = {None: None}
         self._rows: RowNumbers = ()
         self._values: dict[str, Column] = {}
         self._documents: dict[str, Column] = {}
+        self._whole: dict[str, Column] = {}
+        self._ascii: dict[str, bool] = {}
 
     def column(self, name: str) -> Column:
         """Return the values of a column."""
-        if name not in self._columns:
-            self._columns[name] = self._events.get_column(name).to_list()
-        return self._columns[name]
+        return self._events.column(name)
 
     def values(self, name: str, rows: RowNumbers) -> Column:
         """Return the values of a column on these rows."""
         if rows is not self._rows:
-            self._rows, self._values, self._documents = rows, {}, {}
+            self._rows = rows
+            self._values, self._documents, self._whole, self._ascii = {}, {}, {}, {}
         if name not in self._values:
             column = self.column(name)
             self._values[name] = column if len(rows) == len(column) else [*map(column.__getitem__, rows)]
@@ -95,9 +91,7 @@ class PlainEvents:
         """Return the JSON values at a path on these rows."""
         documents, known = self.values(path.field, rows), self._decoded
         if path.field not in self._documents:
-            for document in set(documents):
-                if document not in known:
-                    known[document] = decoded(document)
+            known.update({document: decoded(document) for document in {*documents} - known.keys()})
             self._documents[path.field] = [*map(known.__getitem__, documents)]
         values: list[Any] = self._documents[path.field]
         for step in path.steps:
@@ -108,6 +102,22 @@ class PlainEvents:
             values = cast("list[Any]", found)
         return values
 
+    def texts(self, name: str, rows: RowNumbers) -> Column:
+        """Return the values of a text field, or of a whole JSON field as text, on these rows."""
+        documents = self.values(name, rows)
+        if name not in JSON_FIELDS:
+            return documents
+        if name not in self._whole:
+            self._whole[name] = [*map(_whole, documents, self.decoded(Path(name), rows))]
+        return self._whole[name]
+
+    def are_ascii(self, name: str, rows: RowNumbers) -> bool:
+        """Return whether all of `texts` have only ASCII characters."""
+        texts = self.texts(name, rows)
+        if name not in self._ascii:
+            self._ascii[name] = "".join(filter(None, texts)).isascii()
+        return self._ascii[name]
+
 
 def decoded(document: str) -> DecodedJson:
     """Return the value of a JSON text, None where `json_values.at_path` finds nothing in it."""
@@ -115,6 +125,8 @@ def decoded(document: str) -> DecodedJson:
         value = loaded(document)
     except orjson.JSONDecodeError:
         return None
+    if len(document) <= DEPTH_MAX:
+        return value
     is_deep = document.count("[") + document.count("{") > DEPTH_MAX and _depth(value) > DEPTH_MAX
     return None if is_deep else value
 
@@ -167,19 +179,29 @@ class PlainLeaf:
 
     @cached_property
     def _found(self) -> Callable[[Sequence[str | None]], list[bool]]:
-        # An audit, which labels no few events, compiles no pattern here.
         test, operands = self._leaf.test, self._leaf.operands
         if test is Test.IS_NULL:
             return lambda values: [value is None for value in values]
-        if test is Test.MATCHES:
-            return _searcher(str(operands[0]))
         holds = _test(test, operands)
         return lambda values: [value is not None and holds(value) for value in values]
+
+    @cached_property
+    def _searched(self) -> Callable[[Sequence[str | None], bool], list[bool]]:
+        # An audit, which labels no few events, compiles no pattern here.
+        return _searcher(str(self._leaf.operands[0]))
+
+    def _answers(self, events: PlainEvents, rows: RowNumbers) -> list[bool]:
+        """Return the answers where nothing is unknown."""
+        path, operands = self._leaf.path, self._operands(events, rows)
+        if self._leaf.test is not Test.MATCHES:
+            return self._found(operands)
+        is_whole = not path.steps
+        return self._searched(operands, is_whole and events.are_ascii(path.field, rows))
 
     def answers(self, events: PlainEvents, rows: RowNumbers, opened: Opened) -> Sequence[int]:
         """Return the code of the answer on each of these rows."""
         test, name = self._leaf.test, self._leaf.path.field
-        found = self._found(self._operands(events, rows))
+        found = self._answers(events, rows)
         unknown = opened[name] if name in CAPTURED_FIELDS else ()
         if not any(unknown):
             # As numbers these are the codes.
@@ -198,17 +220,14 @@ class PlainLeaf:
     def _operands(self, events: PlainEvents, rows: RowNumbers) -> Sequence[str | None]:
         """Return the texts that the condition tests. A whole object or array is searched, not compared."""
         path, test = self._leaf.path, self._leaf.test
-        if path.field not in JSON_FIELDS:
-            return events.values(path.field, rows)
+        if path.field not in JSON_FIELDS or (not path.steps and test in (Test.IS_NULL, *SEARCHES)):
+            return events.texts(path.field, rows)
         found = events.decoded(path, rows)
         if path.steps and test is Test.IS_NULL:
             return [None if value is None else "" for value in found]
         if path.steps:
             return [None if _is_container(value) else text_of(value) for value in found]
-        documents = events.values(path.field, rows)
-        texts = [_whole(*pair) for pair in zip(documents, found, strict=True)]
-        if test is Test.IS_NULL or test in SEARCHES:
-            return texts
+        texts = events.texts(path.field, rows)
         return [None if _is_container(value) else text for value, text in zip(found, texts, strict=True)]
 
 
@@ -223,22 +242,25 @@ def _test(test: Test, operands: Sequence[Scalar]) -> Callable[[str], bool]:
             return lambda value: value.startswith(part)
         case Test.IN:
             texts = frozenset(compared_text(operand) for operand in operands if not is_number(operand))
-            numbers = [_compared(Test.EQ, operand) for operand in operands if is_number(operand)]
+            numbers = [compared(Test.EQ, operand) for operand in operands if is_number(operand)]
             if not numbers:
                 return texts.__contains__
             return lambda value: value in texts or any(equals(value) for equals in numbers)
         case Test.NE:
-            equal = _compared(Test.EQ, operands[0])
+            equal = compared(Test.EQ, operands[0])
             return lambda value: not equal(value)
         case _:
-            return _compared(test, operands[0])
+            return compared(test, operands[0])
 
 
-def _searcher(pattern: str) -> Callable[[Sequence[str | None]], list[bool]]:
-    """Return the search of texts for a regular expression by Rust's engine, in fast spellings if any."""
+def _searcher(pattern: str) -> Callable[[Sequence[str | None], bool], list[bool]]:
+    """Return the search of texts for a regular expression by Rust's engine, in fast spellings if any.
+
+    Its second argument states that all texts are ASCII.
+    """
     exact, form = _engine(pattern), regex_set([pattern]).forms.get(pattern)
     if form is None:
-        return lambda texts: [*map(exact, texts)]
+        return lambda texts, _are_ascii: [*map(exact, texts)]
     plain, weak, has_letters = _engine(form.plain), _engine(form.weak), _engine(NON_ASCII_LETTER)
 
     def is_found(text: str | None) -> bool:
@@ -247,9 +269,9 @@ def _searcher(pattern: str) -> Callable[[Sequence[str | None]], list[bool]]:
         is_plain_text = text.isascii() or not has_letters(text)
         return plain(text) if is_plain_text else weak(text) and exact(text)
 
-    def search(texts: Sequence[str | None]) -> list[bool]:
+    def search(texts: Sequence[str | None], are_ascii: bool) -> list[bool]:
         # Calls from within `map` take a third of the time of those in a comprehension.
-        return [*map(plain if "".join(filter(None, texts)).isascii() else is_found, texts)]
+        return [*map(plain if are_ascii else is_found, texts)]
 
     return search
 
@@ -263,50 +285,6 @@ def _engine(pattern: str) -> Callable[[str | None], bool]:
     return SchemaValidator(schema).isinstance_python
 
 
-_ORDER: dict[Test, Callable[[Any, Any], bool]] = {
-    Test.EQ: lambda left, right: left == right,
-    Test.LT: lambda left, right: left < right,
-    Test.LE: lambda left, right: left <= right,
-    Test.GT: lambda left, right: left > right,
-    Test.GE: lambda left, right: left >= right,
-}
-
-
-def _compared(test: Test, operand: Scalar) -> Callable[[str], bool]:
-    """Return the comparison of a value: with a number if the operand is one, else of texts."""
-    ordered = _ORDER[test]
-    if isinstance(operand, bool | str):
-        text = compared_text(operand)
-        return lambda value: ordered(value, text)
-    rounded = _against_double(test, operand)
-    if not EXACT_MAX <= abs(operand) < WIDE_MAX:
-        return lambda value: _NUMBER.fullmatch(value) is not None and rounded(float(value))
-
-    def exact(value: str) -> bool:
-        if _NUMBER.fullmatch(value) is None:
-            return False
-        if len(value) <= _INT128_CHARS_MAX and _INTEGER.fullmatch(value) and int(value) in _INT128:
-            return ordered(int(value), int(operand))
-        return rounded(float(value))
-
-    return exact
-
-
-def _against_double(test: Test, operand: int | float) -> Callable[[float], bool]:
-    """Return the exact comparison of doubles with a number that may not be a double."""
-    near, ordered = float(operand), _ORDER[test]
-    if near == operand:
-        return lambda double: ordered(double, near)
-    if test is Test.EQ:
-        return lambda _double: False
-    above = near if near > operand else math.nextafter(near, math.inf)
-    return lambda double: double < above if test in (Test.LT, Test.LE) else double >= above
-
-
-_tuple_text = lru_cache(maxsize=4096)(tuple_text)
-"""A call and its result are of one slice."""
-
-
 class PlainSlices:
     """The slices of a `for_each` key, for a few events."""
 
@@ -318,21 +296,41 @@ class PlainSlices:
         self, events: PlainEvents, rows: RowNumbers, opened: Opened
     ) -> tuple[list[str | None], list[bool]]:
         """Return the value on each of these rows, and whether it is unknown, as `slices.slice_columns`."""
+        if not self._key.joint:
+            return self._first_scalars(events, rows, opened)
+        fields = dict.fromkeys(path.field for path in self._key.paths)
+        columns = [events.values(name, rows) for name in fields]
+        columns += [[opened[name][row] for row in rows] for name in fields if any(opened.get(name, ()))]
+        # A call and its result are of one slice: what equals is computed once.
+        keys = [*zip(*columns, strict=True)]
+        firsts = dict(zip(keys[::-1], rows[::-1], strict=True))
+        chosen = sorted(firsts.values())
+        found = dict(zip(chosen, zip(*self._tuples(events, chosen, opened), strict=True), strict=True))
+        pairs = [found[firsts[key]] for key in keys]
+        return [value for value, _ in pairs], [is_unknown for _, is_unknown in pairs]
+
+    def _opens(self, rows: RowNumbers, opened: Opened) -> list[list[bool]]:
+        """Return by path where its field is open."""
         opens = [opened.get(path.field) for path in self._key.paths]
-        lost = [[False] * len(rows) if each is None else [each[row] for row in rows] for each in opens]
-        if self._key.joint:
-            return self._tuples(events, rows, lost)
+        return [[False] * len(rows) if each is None else [each[row] for row in rows] for each in opens]
+
+    def _first_scalars(
+        self, events: PlainEvents, rows: RowNumbers, opened: Opened
+    ) -> tuple[list[str | None], list[bool]]:
         values: list[str | None] = [None] * len(rows)
         unknown = [False] * len(rows)
-        parts = [self._scalars(path, events, rows) for path in self._key.paths]
-        for place in range(len(rows)):
-            for (texts, are_lost), is_open in zip(parts, lost, strict=True):
-                if is_open[place] or are_lost[place]:
+        coming: Sequence[int] = range(len(rows))
+        for path, are_open in zip(self._key.paths, self._opens(rows, opened), strict=True):
+            texts, are_lost = self._scalars(path, events, rows)
+            left: list[int] = []
+            for place in coming:
+                if are_lost[place] or are_open[place]:
                     unknown[place] = True
-                    break
-                if texts[place] is not None:
-                    values[place] = texts[place]
-                    break
+                elif (text := texts[place]) is None:
+                    left.append(place)
+                else:
+                    values[place] = text
+            coming = left
         return values, unknown
 
     def _scalars(
@@ -343,51 +341,54 @@ class PlainSlices:
             return events.values(path.field, rows), [False] * len(rows)
         found = events.decoded(path, rows)
         if path.steps:
-            are_lost = [value is not None and (_is_container(value) or _is_vast(value)) for value in found]
-            return [text_of(value) for value in found], are_lost
-        documents = events.values(path.field, rows)
-        return [_whole(*pair) for pair in zip(documents, found, strict=True)], list(map(_is_container, found))
+            are_lost = [type(each) is not str and (_is_container(each) or _is_vast(each)) for each in found]
+            return [each if type(each) is str else text_of(each) for each in found], are_lost
+        return events.texts(path.field, rows), list(map(_is_container, found))
 
     def _tuples(
-        self, events: PlainEvents, rows: RowNumbers, opens: Sequence[Sequence[bool]]
+        self, events: PlainEvents, rows: RowNumbers, opened: Opened
     ) -> tuple[list[str | None], list[bool]]:
-        members = [self._members(path, events, rows) for path in self._key.paths]
+        opens = self._opens(rows, opened)
+        members = zip(*(self._members(path, events, rows) for path in self._key.paths), strict=True)
         values: list[str | None] = []
         unknown: list[bool] = []
-        columns = list(zip(members, opens, strict=True))
-        for place in range(len(rows)):
-            texts: list[str | None] = []
-            jsons: list[bool] = []
-            is_absent = is_unknown = False
-            for column, are_open in columns:
-                (text, is_json, is_vast), is_open = column[place], are_open[place]
-                if is_vast or is_open:
-                    is_unknown = True
-                if text is None and not is_open:
-                    is_absent = True
-                texts.append(text)
-                jsons.append(is_json)
-            is_unknown = is_unknown and not is_absent
-            unknown.append(is_unknown)
-            is_none = is_unknown or is_absent or None in texts
-            values.append(None if is_none else _tuple_text((*texts, *jsons)))
+        for each, are_open in zip(members, zip(*opens, strict=True), strict=True):
+            texts = [text for text, _ in each]
+            is_absent = None in texts and any(
+                text is None and not is_open for text, is_open in zip(texts, are_open, strict=True)
+            )
+            unknown.append(not is_absent and (any(are_open) or any(is_vast for _, is_vast in each)))
+            is_none = unknown[-1] or None in texts
+            values.append(None if is_none else f"[{','.join(cast('list[str]', texts))}]")
         return values, unknown
 
-    def _members(
-        self, path: Path, events: PlainEvents, rows: RowNumbers
-    ) -> list[tuple[str | None, bool, bool]]:
-        """Return each member's text, whether that is JSON and not a string, and whether digits are lost."""
+    def _members(self, path: Path, events: PlainEvents, rows: RowNumbers) -> list[tuple[str | None, bool]]:
+        """Return each member's canonical JSON, None where it is absent, and whether digits are lost."""
         texts = events.values(path.field, rows)
         if path.field not in JSON_FIELDS:
-            return [(text, False, False) for text in texts]
-        members: list[tuple[str | None, bool, bool]] = []
+            return [(None if text is None else _quoted(text), False) for text in texts]
+        members: list[tuple[str | None, bool]] = []
         for document, value in zip(texts, events.decoded(path, rows), strict=True):
-            text, is_json = text_of(value), value is not None and type(value) is not str
             if not path.steps and _whole(document, value) is None:
-                text = None
-            elif not path.steps and text is None:
-                text = document
-            # Only numbers as large as that are written with a positive exponent.
-            is_vast = is_json and text is not None and "e+" in text and _is_vast(value)
-            members.append((text, is_json, is_vast))
+                members.append((None, False))
+            elif value is None or type(value) is str:
+                text = value if value is not None or path.steps else document
+                members.append((None if text is None else _quoted(text), False))
+            else:
+                members.append(_canonical(value))
         return members
+
+
+@lru_cache(maxsize=1024)
+def _quoted(text: str) -> str:
+    return member_text(text, False)
+
+
+def _canonical(value: DecodedJson) -> tuple[str, bool]:
+    """Return the canonical form of a JSON value that is no string, and whether digits are lost."""
+    if type(value) is not float and not _MAY_BE_SUBTLE.search(orjson.dumps(value)):
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode(), False
+    text = text_of(value)
+    assert text is not None
+    # Only numbers as large as that are written with a positive exponent.
+    return member_text(text, True), "e+" in text and _is_vast(value)

@@ -15,6 +15,7 @@ from functools import lru_cache
 
 import polars as pl
 
+from ...schemas.frames.text_views import distinct_places
 from ..model.regex_limits import regex_problems
 from .automaton.automaton import Automata, automata_of
 from .automaton.search import search_ascii
@@ -28,6 +29,9 @@ REGEX_SET_MIN = 3
 
 AUTOMATON_BYTES_MIN = 1 << 22
 """From so many bytes of texts on, automata save more than it takes to build them."""
+
+DISTINCT_MAX = 0.8
+"""Share of the texts that are in different places up to which repeated texts are searched once."""
 
 _ESCAPE = re.compile(r"\\(?P<boundary>b\{[a-z-]+\}|[bB<>])|\\.", re.DOTALL)
 _VERBOSE = re.compile(r"\(\?[a-zA-Z-]*x")
@@ -92,14 +96,29 @@ def search(regexes: RegexSet, texts: pl.Expr) -> pl.Expr:
 
     def matches(batch: pl.Series) -> pl.Series:
         frame = pl.DataFrame([batch.alias("text")])
-        if regexes.forms and batch.str.len_bytes().sum() >= AUTOMATON_BYTES_MIN:
-            automata = automata_of(regexes.patterns)
-            if automata.groups:
-                return _search_automata(regexes, automata, frame).to_struct(batch.name)
-        return _search(regexes, frame).to_struct(batch.name)
+        found = _search_many(regexes, frame) if _is_long(batch) else _search(regexes, frame)
+        return found.to_struct(batch.name)
 
     dtype = pl.Struct({name: pl.Boolean() for name in _names(regexes)})
     return texts.map_batches(matches, return_dtype=dtype, is_elementwise=True)
+
+
+def _is_long(texts: pl.Series) -> bool:
+    """Return whether the texts have so many bytes that it pays to prepare the search."""
+    return len(texts) > 0 and texts.str.len_bytes().sum() >= AUTOMATON_BYTES_MIN
+
+
+def _search_many(regexes: RegexSet, frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the same as `_search`, of many texts: repeated texts are searched once."""
+    distinct = distinct_places(frame["text"])
+    repeats = len(distinct.rows) <= DISTINCT_MAX * len(frame)
+    searched = frame[distinct.rows] if repeats else frame
+    automata = automata_of(regexes.patterns) if regexes.forms else None
+    if automata is not None and automata.groups:
+        found = _search_automata(regexes, automata, searched)
+    else:
+        found = _search(regexes, searched)
+    return found[distinct.alike] if repeats else found
 
 
 def _search(regexes: RegexSet, frame: pl.DataFrame) -> pl.DataFrame:

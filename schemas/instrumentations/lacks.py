@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from ..dialects.session_key import SESSION_KEYS
 from ..event import Content, Kind
+from ..otlp.single import attribute_names
 from ..span import Span
 from ..span_content import SpanContent, SpanRole
 from .advice import Advice, advice_for
@@ -101,6 +102,20 @@ class Instrumentations:
             counts.read += 1
         elif not counts.read and any(map(_is_of_agents, span.attributes)):
             counts.unread += 1
+        return number
+
+    def add_plain(self, scope: str, version: str, read: int, others: Sequence[bytes]) -> int:
+        """Count spans of plain requests, and return the number of their instrumentation.
+
+        `read` is how many are of models, tools and agents; `others` are the other spans in protobuf. A plain
+        request has no span with dropped attributes or events.
+        """
+        number = self._number(scope_name(scope), scope_name(version))
+        counts = self._counts[number]
+        counts.spans += read + len(others)
+        counts.read += read
+        if not counts.read:
+            counts.unread += sum(any(map(_is_of_agents, attribute_names(span))) for span in others)
         return number
 
     def add_event(

@@ -88,5 +88,10 @@ def _read_scope(data: bytes) -> tuple[str, str]:
     return scope.name, scope.version
 
 
+def attribute_names(span: bytes) -> list[str]:
+    """Return the names of the attributes of a span in protobuf."""
+    return [pair.key for pair in Message.FromString(span).attributes]
+
+
 _cached_resource = lru_cache(maxsize=CACHED_MAX)(_read_resource)
 _cached_scope = lru_cache(maxsize=CACHED_MAX)(_read_scope)

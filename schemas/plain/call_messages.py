@@ -57,6 +57,9 @@ messages_in = msgspec.json.Decoder(list[CallMessage]).decode
 
 def text_of(parts: Sequence[Part]) -> str | None:
     """Return the texts of a message, a line each; None where another part is among them, or one is hidden."""
+    if len(parts) == 1:
+        only = parts[0]
+        return only.content if type(only) is TextPart and only.content not in REDACTIONS else None
     texts: list[str] = []
     for part in parts:
         if type(part) is not TextPart or part.content in REDACTIONS:

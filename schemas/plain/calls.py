@@ -14,7 +14,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from ..candidate import CallHistory, Claim, chars_of_claim
+from ..candidate import CallHistory, Claim, chars_of
 from ..claims.digests import ClaimsDigest, fields_of, message_key
 from ..dialects.names import opentelemetry_1_41 as otel
 from ..dialects.parts.messages import MESSAGES_MAX, ROLES
@@ -51,22 +51,16 @@ class OddMessage(Exception):
     """A message that the ordinary way reads."""
 
 
-class _At(msgspec.Struct, gc=False):
-    """The facts that all claims of one message share."""
-
-    time: int
-    place: int
-    past: bool
-    answered: bool
-    error: str | None = None
-
-
 class _Answer(msgspec.Struct):
-    """The answer to the last call, as the input of the next one has it: its parts, key and claims."""
+    """The answer to the last call, as the input of the next one has it: its parts, key and claims.
+
+    `chars` are the characters of the claims, `fields` those that a digest is made of.
+    """
 
     parts: list[Part]
     key: str
     claims: list[Claim]
+    chars: int
     fields: bytes
 
 
@@ -86,6 +80,7 @@ class PlainCall(msgspec.Struct):
     past: list[Claim] = []
     chars: int = 0
     behind: list[Claim] = []
+    behind_chars: int = 0
     asked: set[str] = set()
     open: dict[str, list[Claim]] = {}
     digest: ClaimsDigest = msgspec.field(default_factory=ClaimsDigest)
@@ -97,66 +92,69 @@ class PlainCall(msgspec.Struct):
         if rest is None or text[-1:] != "]":
             raise OddMessage
         messages = messages_in(rest)
-        roles = [ROLES.get(message.role) for message in messages]
-        last = len(roles) - 1
-        while last >= 0 and roles[last] is not _BY_ASSISTANT:
+        last = len(messages) - 1
+        while last >= 0 and ROLES.get(messages[last].role) is not _BY_ASSISTANT:
             last -= 1
         if last >= 0:
-            self._add_past([replace(claim, time=0, past=True) for claim in self.behind])
-            self.behind = []
+            self.past += [replace(claim, time=0, past=True) for claim in self.behind]
+            self.chars += self.behind_chars
+            self.behind, self.behind_chars = [], 0
         elif self.behind and self.behind[0].time != start:
             self.behind = [replace(claim, time=start) for claim in self.behind]
-        self._read(messages, roles, last, start)
+        answer, self.answer = self.answer, None
+        is_repeated = answer is not None and last >= 0 and self._repeats(answer, messages[0])
+        self._read(messages[1:] if is_repeated else messages, last - is_repeated, start)
         self.text = begin_of(text)
         if self.count > MESSAGES_MAX:
             raise OddMessage
 
-    def _read(
-        self, messages: Sequence[CallMessage], roles: Sequence[Role | None], last: int, start: int
-    ) -> None:
-        """Add messages behind those before; those up to the `last` answer are past."""
-        answer, self.answer, begin = self.answer, None, 0
-        if (
-            answer is not None
-            and last >= 0
-            and roles[0] is _BY_ASSISTANT
-            and messages[0].parts == answer.parts
-        ):
-            self._add_past([replace(claim, time=0, past=True) for claim in answer.claims])
-            self._note_calls(answer.claims)
-            self.digest.add(answer.fields)
-            self.key, self.answered, begin = answer.key, True, 1
-            self.count += 1
-        new: list[Claim] = []
-        for place in range(begin, len(messages)):
-            role, past = roles[place], place <= last
-            if role is not _INSTRUCTION:
-                at = _At(0 if past else start, self.count, past, self.answered)
-                claims = self._claims(messages[place].parts, role, at)
-                if past:
-                    self._add_past(claims)
-                else:
-                    self.behind += claims
-                new += claims
-            elif text_of(messages[place].parts) is None:
-                raise OddMessage
-            self.count += 1
-        self.digest.add(fields_of(new))
+    def _repeats(self, answer: _Answer, message: CallMessage) -> bool:
+        """Return whether a message is the last answer, and take that over as past if so."""
+        if message.parts != answer.parts or ROLES.get(message.role) is not _BY_ASSISTANT:
+            return False
+        self.past += [replace(claim, time=0, past=True) for claim in answer.claims]
+        self.chars += answer.chars
+        self._note_calls(answer.claims)
+        self.digest.add(answer.fields)
+        self.key, self.answered = answer.key, True
+        self.count += 1
+        return True
 
-    def _claims(self, parts: list[Part], role: Role | None, at: _At) -> list[Claim]:
-        """Return the claims of a message of the input."""
-        if role is _BY_ASSISTANT:
-            self.key, claims = _answered(parts, self.key, at)
-            self.answered = True
-            self._note_calls(claims)
-            return claims
-        if role is _BY_TOOL:
-            return self._results(parts, at)
-        text = text_of(parts) if role is _BY_USER else None
-        if text is None:
-            raise OddMessage
-        self.key = message_key(self.key, "user", text)
-        return [_message(_USER, text, self.key, at)]
+    def _read(self, messages: Sequence[CallMessage], last: int, start: int) -> None:
+        """Add messages behind those before; those up to the `last` answer are past."""
+        new: list[Claim] = []
+        for place, message in enumerate(messages):
+            role, parts, past = ROLES.get(message.role), message.parts, place <= last
+            time = 0 if past else start
+            if role is _BY_USER:
+                text = text_of(parts)
+                if text is None:
+                    raise OddMessage
+                self.key = key = message_key(self.key, "user", text)
+                behind = None, _CAPTURED, self.count, 0, past, f"{key}.0", self.answered
+                claims, chars = [Claim(_USER, time, text, None, None, None, None, *behind)], len(text)
+            elif role is _BY_ASSISTANT:
+                at = time, self.count, past, self.answered
+                self.key, claims, chars = _answered(parts, self.key, at)
+                self.answered = True
+                self._note_calls(claims)
+            elif role is _BY_TOOL:
+                claims = self._results(parts, time, past)
+                chars = chars_of(claims)
+            elif role is _INSTRUCTION and text_of(parts) is not None:
+                claims, chars = [], 0
+            else:
+                raise OddMessage
+            if past:
+                self.past += claims
+                self.chars += chars
+            else:
+                self.behind += claims
+                self.behind_chars += chars
+            new += claims
+            self.count += 1
+        if new:
+            self.digest.add(fields_of(new))
 
     def _note_calls(self, claims: Sequence[Claim]) -> None:
         """Note the calls among claims: results may answer them."""
@@ -165,7 +163,7 @@ class PlainCall(msgspec.Struct):
                 self.asked.add(claim.call_id)
                 self.open.setdefault(claim.call_id, []).append(claim)
 
-    def _results(self, parts: Sequence[Part], at: _At) -> list[Claim]:
+    def _results(self, parts: Sequence[Part], time: int, past: bool) -> list[Claim]:
         """Return the claims of a tool's message; each result has tool and arguments of its call."""
         keyed: list[list[str | None]] = []
         for part in parts:
@@ -180,52 +178,40 @@ class PlainCall(msgspec.Struct):
             waiting = self.open.get(call_id or "")
             call = waiting.pop() if waiting else None
             tool, args = (None, None) if call is None else (call.tool, call.args)
-            behind = None, _CAPTURED, at.place, rank, at.past, f"{key}.{rank}", at.answered
-            claims.append(Claim(_RESULT, at.time, None, tool, call_id, args, result, *behind))
+            behind = None, _CAPTURED, self.count, rank, past, f"{key}.{rank}", self.answered
+            claims.append(Claim(_RESULT, time, None, tool, call_id, args, result, *behind))
         return claims
-
-    def _add_past(self, claims: list[Claim]) -> None:
-        """Add claims to the past ones."""
-        for claim in claims:
-            self.chars += chars_of_claim(claim)
-        self.past += claims
 
     def reply(self, written: str | None, end: int, error: str | None) -> tuple[bytes, list[Claim]]:
         """Return the fields and the claims of the call's output. Raises OddMessage, or MsgspecError."""
         if written is None:
             return b"", []
         messages, key, answered = messages_in(written), self.key, self.answered
-        claims: list[Claim] = []
+        claims, chars = list[Claim](), 0
         for place, message in enumerate(messages, self.count):
             if ROLES.get(message.role) is not _BY_ASSISTANT or message.finish_reason == "":
                 raise OddMessage
-            key, found = _answered(message.parts, key, _At(end, place, False, answered, error))
+            key, found, size = _answered(message.parts, key, (end, place, False, answered), error)
             claims += found
-            answered = True
+            chars, answered = chars + size, True
         if not 0 < len(messages) <= MESSAGES_MAX:
             raise OddMessage
         fields = fields_of(claims)
         if len(messages) == 1 and error is None:
-            self.answer = _Answer(messages[0].parts, key, claims, fields)
+            self.answer = _Answer(messages[0].parts, key, claims, chars, fields)
         return fields, claims
 
 
 class PlainCalls(msgspec.Struct):
     """The last calls of a session's conversations, the latest first; `is_odd` once a message of one was.
 
-    It is a cache: with it and without, calls have the same claims.
+    `chars` are the characters of the remembered inputs. It is a cache: with it and without, calls have the
+    same claims.
     """
 
     calls: list[PlainCall] = []
     is_odd: bool = False
-
-    @property
-    def chars(self) -> int:
-        """Return the characters of the remembered inputs."""
-        chars = 0
-        for call in self.calls:
-            chars += len(call.text)
-        return chars
+    chars: int = 0
 
     def claims(self, span: PlainSpan, start: int, end: int) -> CallClaims | None:
         """Return the claims of a call of a model; None where the ordinary way is to read the span."""
@@ -233,12 +219,14 @@ class PlainCalls(msgspec.Struct):
         if asked is None:
             return None
         call = self._of(asked)
+        self.chars -= len(call.text)
         try:
             call.ask(asked, start)
             fields, claims = call.reply(span.texts.get(otel.OUTPUT_MESSAGES), end, error_of(span))
         except (OddMessage, msgspec.MsgspecError, RecursionError):
-            self.calls, self.is_odd = [], True
+            self.calls, self.is_odd, self.chars = [], True, 0
             return None
+        self.chars += len(call.text)
         history = CallHistory(tuple(call.past), call.chars) if call.past else None
         return history, (*call.behind, *claims), call.digest.with_(fields)
 
@@ -251,17 +239,36 @@ class PlainCalls(msgspec.Struct):
                     del calls[place]
                     calls.insert(0, call)
                 return call
+        for call in calls[CONVERSATIONS_MAX - 1 :]:
+            self.chars -= len(call.text)
         del calls[CONVERSATIONS_MAX - 1 :]
         calls.insert(0, PlainCall())
         return calls[0]
 
 
-def _answered(parts: Sequence[Part], before: str, at: _At) -> tuple[str, list[Claim]]:
-    """Return the key of an answer and its claims: its text and its calls."""
+_At: TypeAlias = tuple[int, int, bool, bool]
+"""The facts that all claims of one message share: `time`, `place`, `past` and `answered` of a claim."""
+
+
+def _answered(
+    parts: Sequence[Part], before: str, at: _At, error: str | None = None
+) -> tuple[str, list[Claim], int]:
+    """Return the key of an answer and its claims, its text and its calls, with their characters."""
+    text = text_of(parts)
+    if text is None:
+        return _calling(parts, before, at, error)
+    time, place, past, answered = at
+    key = message_key(before, "assistant", text)
+    behind = error, _CAPTURED, place, 0, past, f"{key}.0", answered
+    chars = len(text) if error is None else len(text) + len(error)
+    return key, [Claim(_ASSISTANT, time, text, None, None, None, None, *behind)], chars
+
+
+def _calling(parts: Sequence[Part], before: str, at: _At, error: str | None) -> tuple[str, list[Claim], int]:
+    """Return what `_answered` returns of an answer with calls. Raises OddMessage."""
     texts: list[str] = []
-    calls: list[CallPart] = []
+    calls: list[tuple[str, str, str]] = []
     keyed: list[list[str | None]] = []
-    found: list[str] = []
     for part in parts:
         if type(part) is TextPart and part.content not in REDACTIONS:
             texts.append(part.content)
@@ -269,23 +276,20 @@ def _answered(parts: Sequence[Part], before: str, at: _At) -> tuple[str, list[Cl
             args = arguments_of(part.arguments)
             if args is None:
                 raise OddMessage
-            calls.append(part)
-            found.append(args[0])
+            calls.append((part.name, part.id, args[0]))
             keyed.append([part.id, part.name, args[1]])
         else:
             raise OddMessage
-    if not parts:
+    if not calls:
         raise OddMessage
+    time, place, past, answered = at
     text = "\n".join(texts) if texts else None
     key = message_key(before, "assistant", text, keyed)
-    claims = [_message(_ASSISTANT, text, key, at)] if text or not calls else []
-    for rank, (call, args) in enumerate(zip(calls, found, strict=True), len(claims)):
-        behind = at.error, _CAPTURED, at.place, rank, at.past, f"{key}.{rank}", at.answered
-        claims.append(Claim(_CALL, at.time, None, call.name, call.id, args, None, *behind))
-    return key, claims
-
-
-def _message(kind: Kind, text: str | None, key: str, at: _At) -> Claim:
-    """Return the claim of a message's text."""
-    behind = at.error, _CAPTURED, at.place, 0, at.past, f"{key}.0", at.answered
-    return Claim(kind, at.time, text, None, None, None, None, *behind)
+    claims: list[Claim] = []
+    if text:
+        behind = error, _CAPTURED, place, 0, past, f"{key}.0", answered
+        claims.append(Claim(_ASSISTANT, time, text, None, None, None, None, *behind))
+    for rank, call in enumerate(calls, len(claims)):
+        behind = error, _CAPTURED, place, rank, past, f"{key}.{rank}", answered
+        claims.append(Claim(_CALL, time, None, *call, None, *behind))
+    return key, claims, chars_of(claims)

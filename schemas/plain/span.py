@@ -7,10 +7,10 @@ not plain.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import accumulate
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -32,22 +32,28 @@ from ..otlp.decoded import Unreadable
 from ..otlp.single import resource_of, scope_of
 from ..span import Value
 from .field_loops import FIELD_COLUMNS, FIRST, REFUSED, SMALL, SPAN_COLUMNS, find_fields
+from .usual_loops import (
+    IGNORED,
+    LENGTH_BYTES,
+    PART_COLUMNS,
+    SLOT_COLUMNS,
+    SLOT_NAMES,
+    USUAL,
+    USUAL_MAX,
+    part_spans,
+)
 
 CACHED_MAX = 8_192
 """The number of cached attributes and statuses: most of the small ones are on all spans of a process."""
 
-SLOTS = frozenset(
-    {
-        *(otel.ERROR_TYPE, otel.OPERATION, otel.INPUT_MESSAGES, otel.OUTPUT_MESSAGES),
-        *(otel.TOOL_NAME, otel.TOOL_CALL_ID, otel.TOOL_ARGUMENTS, otel.TOOL_RESULT),
-    }
-)
+SLOTS = frozenset(SLOT_NAMES)
 """The attributes that claims are made of."""
-_KNOWN = SLOTS | COLUMNS | {otel.INSTRUCTIONS, otel.TOOL_DEFINITIONS}
+_KNOWN = SLOTS | COLUMNS | set(IGNORED)
 """Attributes without the messages, the calls and the results that older conventions have elsewhere."""
 _ODD = MARKS | {fw.LANGSMITH_KIND, otel.SCOPE_NAME, lf.LEVEL, END, ai.PROMPT_MESSAGES}
 """Further attributes that change how a span is read."""
 _ODD_SCOPES = scopes.ADK | scopes.TEXT_PARTS
+assert [name for name in (*SLOT_NAMES, *IGNORED) if is_plain(name)] == [SLOT_NAMES[0]]
 
 
 class PlainSpan(msgspec.Struct, gc=False):
@@ -78,56 +84,124 @@ class PlainSpans:
         data, spans = b"".join(requests), np.empty((len(requests), SPAN_COLUMNS), np.int64)
         stops = np.array([*accumulate(map(len, requests))], np.int64)
         fields = np.empty((len(requests) * ATTRIBUTES_MAX, FIELD_COLUMNS), np.int64)
-        count = find_fields(np.frombuffer(data, np.uint8), stops, spans, fields, ATTRIBUTES_MAX)
-        self._data = data
-        self._spans: list[list[int]] = spans.tolist()
-        self._fields = cast("list[list[int]]", fields[:count].tolist())
+        written = np.frombuffer(data, np.uint8)
+        self._fields = fields[: find_fields(written, stops, spans, fields, ATTRIBUTES_MAX)]
+        parts = np.empty((len(requests), PART_COLUMNS), np.int64)
+        slots = np.empty((len(self._fields), SLOT_COLUMNS), np.int64)
+        usual = np.empty(len(requests) * USUAL_MAX, np.uint8)
+        count, size = part_spans(written, spans, self._fields, parts, slots, usual)
+        self._data, self._spans, self._usual = data, spans, usual[:size].tobytes()
+        self._parts: list[list[int]] = parts.tolist()
+        self._slots: list[list[int]] = slots[:count].tolist()
 
     def span(self, place: int) -> PlainSpan | None:
         """Return the span of the request at that place, like `plain_span`."""
-        row = self._spans[place]
-        return None if row[FIRST] == REFUSED else _plain_span(self._data, row, self._fields)
+        first, behind, begin, stop = self._parts[place]
+        if begin == REFUSED:
+            return self.span_by_attributes(place)
+        usual = _usual(self._usual[begin:stop])
+        if usual is None:
+            return None
+        data, texts = self._data, dict[str, str]()
+        try:
+            for slot, text, text_stop in self._slots[first:behind]:
+                texts[SLOT_NAMES[slot]] = data[text:text_stop].decode()
+        except ValueError:
+            return None
+        return PlainSpan(texts, *usual)
+
+    def is_parted(self, place: int) -> bool:
+        """Return whether loops have parted the attributes of the span at that place."""
+        return self._parts[place][USUAL] != REFUSED
+
+    def span_by_attributes(self, place: int) -> PlainSpan | None:
+        """Return the span at that place with its attributes read one by one, the same as `span`."""
+        row: list[int] = self._spans[place].tolist()
+        if row[FIRST] == REFUSED:
+            return None
+        first, behind, *_ = row
+        fields: list[list[int]] = self._fields[first:behind].tolist()
+        return _plain_span(self._data, row, fields)
 
 
 def _plain_span(data: bytes, row: Sequence[int], fields: Sequence[list[int]]) -> PlainSpan | None:
-    """Return the span of a row whose attributes are among these fields; None where it is not plain.
+    """Return the span of a row with these attributes; None where it is not plain."""
+    _, _, resource, resource_stop, scope, scope_stop, status, status_stop = row
+    texts: dict[str, str] = {}
+    try:
+        pairs = [_pair_of(data, *field) for field in fields]
+    except (DecodeError, ValueError):
+        # A text that is no UTF-8 raises a ValueError.
+        return None
+    for pair in pairs:
+        if pair is not None and pair[1] is not None:
+            texts[pair[0]] = pair[1]
+    of_status = b"" if status == REFUSED else data[status:status_stop]
+    usual = _usual_of(data[resource:resource_stop], data[scope:scope_stop], of_status, pairs)
+    return None if usual is None else PlainSpan(texts, *usual)
+
+
+def _pair_of(data: bytes, begin: int, stop: int, name_stop: int, text: int) -> _Pair | None:
+    """Return an attribute at these offsets; None where its span is not plain."""
+    if stop - begin <= SMALL:
+        return _cached_pair(data[begin:stop])
+    if text == REFUSED:
+        return _pair(data[begin:stop])
+    return _named(_use_of(data[begin + 2 : name_stop]), data[text:stop].decode())
+
+
+class _Usual(NamedTuple):
+    """The fields of `PlainSpan` behind its texts."""
+
+    attributes: dict[str, str]
+    has_more: bool
+    failed: bool
+
+
+@lru_cache(maxsize=CACHED_MAX)
+def _usual(written: bytes) -> _Usual | None:
+    """Return what spans with these `usual` parts share; None where they are not plain."""
+    parts: list[bytes] = []
+    at = 0
+    while at < len(written):
+        begin = at + LENGTH_BYTES
+        at = begin + int.from_bytes(written[at:begin], "little")
+        parts.append(written[begin:at])
+    resource, scope, status, *fields = parts
+    try:
+        pairs = list(map(_pair, fields))
+    except (DecodeError, ValueError):
+        return None
+    return _usual_of(resource, scope, status, pairs)
+
+
+def _usual_of(resource: bytes, scope: bytes, status: bytes, pairs: Iterable[_Pair | None]) -> _Usual | None:
+    """Return what a span has beside its texts; None where it is not plain.
 
     Its attributes are those of the span, its scope and its resource, like those of `attributes_of`. It is not
     plain where there are too many.
     """
-    first, behind, resource, resource_stop, scope, scope_stop, status, status_stop = row
     try:
-        named, _ = scope_of(data[scope:scope_stop])
+        named, _ = scope_of(scope)
         if named in _ODD_SCOPES:
             return None
         found = {otel.SCOPE_NAME: named} if named else {}
-        texts: dict[str, str] = {}
         has_more = False
-        for begin, stop, name_stop, text_begin in fields[first:behind]:
-            if stop - begin <= SMALL:
-                pair = _cached_pair(data[begin:stop])
-            elif text_begin == REFUSED:
-                pair = _pair(data[begin:stop])
-            else:
-                pair = _named(_use_of(data[begin + 2 : name_stop]), data[text_begin:stop].decode())
+        for pair in pairs:
             if pair is None:
                 return None
             name, slot, text, is_more = pair
             if text is not None:
                 found[name] = text
-            if slot is not None:
-                texts[name] = slot
-            elif is_more:
-                has_more = True
-        for name, text in _resource_attributes(data[resource:resource_stop]):
+            has_more = has_more or (slot is None and is_more)
+        for name, text in _resource_attributes(resource):
             if name not in found:
                 found[name] = text
-        failed = status != REFUSED and _has_failed(data[status:status_stop])
+        failed = _has_failed(status)
     except (DecodeError, ValueError):
-        # A text that is no UTF-8 raises a ValueError.
         return None
     is_odd = len(found) > ATTRIBUTES_MAX or len(named) > ATTRIBUTE_CHARS_MAX
-    return None if is_odd else PlainSpan(texts, found, has_more, failed)
+    return None if is_odd else _Usual(found, has_more, failed)
 
 
 @lru_cache(maxsize=CACHED_MAX)

@@ -11,9 +11,8 @@ import msgspec
 from ..sessions.trace import OpenTrace
 from ..time import NS_MAX
 from ..walk.locate import ROWS
-from .requests import PlainRecord, PlainRequest, PlainRequests, PlainRun, WaitingRun
+from .requests import SIZE_MAX, PlainRecord, PlainRequest, PlainRequests, PlainRun, WaitingRun
 
-SIZE_MAX = 1 << 20
 _DECODER = msgspec.msgpack.Decoder(OpenTrace)
 
 TracePart: TypeAlias = tuple[PlainRequest, PlainRun]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from zlib import crc32
 
 import msgspec
 
@@ -44,8 +45,10 @@ from .memory.seen import (
 )
 from .memory.seen_page import SeenMessage, SeenPage
 
-_END = Kind.END
-"""A name of its own, because Python 3.11 looks a member up four times as long as a global name."""
+APART_NS = 1 << 20
+"""Nanoseconds among which the occurrences that late spans begin at one time are spread: a millisecond."""
+_CALL, _RESULT, _END = Kind.TOOL_CALL, Kind.TOOL_RESULT, Kind.END
+"""Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
 
 
 class Close(StrEnum):
@@ -97,6 +100,7 @@ class SessionAssembler:
     stray_ends: int = 0
     taken: dict[str, int] = field(default_factory=dict[str, int])
     awaited: list[Awaited] = field(default_factory=list[Awaited])
+    before: int = field(default=NS_MIN, init=False, compare=False, repr=False)
 
     def add(self, candidate: Candidate, chars: int | None = None) -> None:
         """Hold a candidate of this session until the watermark has passed the end of its span.
@@ -117,14 +121,15 @@ class SessionAssembler:
         if candidate.copy_order < before.copy_order and key not in self.taken:
             self.held.put(key, candidate, chars)
 
-    def advance(self, watermark: int, claim_log: ClaimLog | None = None) -> list[Event]:
+    def advance(self, watermark: int, claim_log: ClaimLog | None = None, before: int = NS_MIN) -> list[Event]:
         """Return the events and `end` rows of the claims that the watermark has passed, in judged order.
 
         No span that ends at or before the watermark is expected any more. Claims still wait while a held span
         that ends after the watermark has an earlier claim. An occurrence closes when the watermark has passed
         its last event by more than `idle` and no held candidate belongs to it. The outcome of each claim is
-        reported to `claim_log`.
+        reported to `claim_log`. `before` is the watermark before the last candidates came.
         """
+        self.before = before
         if claim_log is not None:
             self.held.join_histories()
         held = self.held.candidates
@@ -161,6 +166,11 @@ class SessionAssembler:
             if claim_log is not None:
                 claim_log.leave(DropReason.OTHER_SPAN, key, candidate, candidate.claims)
             self.seen[-1].add_span(key, candidate.within)
+
+    def leave(self, spans: Mapping[str, Candidate]) -> None:
+        """Hold no more the candidates of these spans, by their keys: all their claims are taken."""
+        self.held.remove_all(spans)
+        self.seen[-1].add_spans({key: candidate.within for key, candidate in spans.items()})
 
     def finish(self, as_of: int | None, claim_log: ClaimLog | None = None) -> list[Event]:
         """Return the events of awaited results if the occurrence is over by `as_of` (None: all has come)."""
@@ -278,7 +288,7 @@ class SessionAssembler:
         if before is None:
             if self.awaited:
                 events += self._judge_awaited({}, claim_log)
-            event = self._judge(claim, key, candidate, place)
+            event = self.judge(claim, key, candidate, place)
             if claim_log is not None:
                 claim_log.judge(event, original, key, candidate, use)
             events.append(event)
@@ -312,15 +322,16 @@ class SessionAssembler:
         awaited, self.awaited = self.awaited, []
         for result in awaited:
             claim = completed_result(result, found)
-            event = self._judge(claim, result.run, result.candidate, place_of(claim))
+            event = self.judge(claim, result.run, result.candidate, place_of(claim))
             if claim_log is not None:
                 uses = (use for seen in self.seen for use in seen.uses.values() if use.run == result.run)
                 claim_log.judge(event, result.claim, result.run, result.candidate, next(uses, None))
             yield event
 
-    def _judge(self, claim: Claim, key: str, candidate: Candidate, place: ClaimPlace) -> Event:
-        """Return the next event of the session; open an occurrence where none is open."""
-        body, time = event_body(claim.kind, content_of(claim)), claim.time
+    def judge(self, claim: Claim, key: str, candidate: Candidate, place: ClaimPlace) -> Event:
+        """Return the next event of the session, of the span `key`; open an occurrence where none is open."""
+        kind, time = claim.kind, claim.time
+        body = event_body(kind, content_of(claim))
         digest = body_digest(body)
         last = (*place, digest)
         seen, now, late = self.seen, self.open, False
@@ -328,8 +339,7 @@ class SessionAssembler:
             closed = seen[-2].closed
             late = closed is not None and time <= closed
         if now is None:
-            # The time identifies an occurrence, so a late one must not have that of an earlier one.
-            begun = time if self.begun is None else max(time, self.begun + 1)
+            begun = self._beginning(time, key, candidate)
             now = self.open = OpenOccurrence(begun, time, last)
             self.begun = begun
         if last < now.last:
@@ -344,14 +354,24 @@ class SessionAssembler:
         ordinal = seen[-1].add_equal(digest)
         if now.caller is None and claim.place is not None:
             now.caller = key
-        if claim.call_id is not None and claim.kind in OF_TOOLS:
+        if claim.call_id is not None and (kind is _CALL or kind is _RESULT):
             self._note_call(claim, claim.call_id)
         named = event_id_of(self.session_id, now.time, body, ordinal)
         return event_of(claim, candidate, (now.time, now.seq), named, late=late)
 
+    def _beginning(self, time: int, key: str, candidate: Candidate) -> int:
+        """Return the time that identifies an occurrence, which a claim of that time begins."""
+        if self.begun is not None:
+            # A late one must not have that of an earlier one.
+            return max(time, self.begun + 1)
+        if self.before <= max(candidate.end, time + 2 * self.idle):
+            return time
+        # The state of an earlier occurrence, which began at the same time, may be forgotten.
+        return time + 1 + crc32(key.encode()) % APART_NS
+
     def _note_call(self, claim: Claim, call_id: str) -> None:
         """Remember an open call with that id, or forget it at its result."""
-        if claim.kind is Kind.TOOL_RESULT:
+        if claim.kind is _RESULT:
             # A call is answered once; a further result with its id answers no known call.
             for seen in self.seen:
                 seen.drop_call(call_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -10,9 +11,11 @@ from ..candidate import Candidate, Claim
 from ..event import Kind, content_of, event_body
 from .coverage import half_key
 
-_KINDS = {kind: place for place, kind in enumerate(Kind)}
+KINDS = {kind: place for place, kind in enumerate(Kind)}
+"""The order of kinds at one place."""
+NO_PLACE = 1 << 32
+"""The place in `ClaimPlace` of a claim without one: behind all places in conversations."""
 _END = Kind.END
-_NO_PLACE = 1 << 32
 _EMPTY = hashlib.blake2b(digest_size=8)
 """A copy of it takes half the time of a new one."""
 
@@ -77,7 +80,7 @@ def in_order(
     it has been taken: its claims have one time, and of that time only claims with a place in a conversation
     come before its last one.
     """
-    found = [place_of(claim) for claim, _, _ in items]
+    items, found = [*items], [place_of(claim) for claim, _, _ in items]
     order = sorted(range(len(items)), key=found.__getitem__)
     waiting = sorted(((_begin(each), key, each) for key, each in histories), reverse=True)
     at, count = 0, len(order)
@@ -86,11 +89,14 @@ def in_order(
         if waiting and (place is None or waiting[-1][0] <= place):
             _, key, candidate = waiting.pop()
             if not is_dropped(key, candidate):
-                left = [items[number] for number in order[at:]]
-                left += [(claim, key, candidate) for claim in candidate.past_claims]
-                later = [(key, each) for _, key, each in waiting]
-                yield from in_order(left, later, is_dropped)
-                return
+                first = len(items)
+                items += [(claim, key, candidate) for claim in candidate.past_claims]
+                found += [place_of(claim) for claim, _, _ in items[first:]]
+                # These have one time: what is later stays in its order.
+                stop = bisect_right(order, candidate.start, at, key=lambda number: found[number][0])
+                together = [*order[at:stop], *range(first, len(items))]
+                order[at:stop] = sorted(together, key=found.__getitem__)
+                count = len(order)
             continue
         assert place is not None
         begin, at = at, at + 1
@@ -112,7 +118,7 @@ def _begin(candidate: Candidate) -> ClaimPlace:
 def place_of(claim: Claim) -> ClaimPlace:
     """Return the sort key of a claim."""
     place = claim.place
-    return claim.time, _NO_PLACE if place is None else place, _KINDS[claim.kind], claim.rank
+    return claim.time, NO_PLACE if place is None else place, KINDS[claim.kind], claim.rank
 
 
 def _tie(item: ClaimItem) -> tuple[str, int, int, str]:

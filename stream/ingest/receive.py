@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from traceback import extract_tb
@@ -14,11 +14,12 @@ from traceback import extract_tb
 from ...schemas.chat.find import InputFlaw
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.otlp.signal import Signal
+from ...schemas.plain_traces.requests import PlainRequest
 from .decompress import IDENTITY, unpack
 from .limits import Admission, AdmissionControl, ReceiverLimits
 from .meter import ReceiverMeter, RequestKind
 from .rejections import Reason, Refused
-from .request import Busy, ExportRequest, Intake, decode
+from .request import Busy, ExportRequest, Intake, RequestContent, read
 
 FLAWS_IN_ANSWER_MAX = 5
 """Flaws that an answer names, one of each code."""
@@ -35,7 +36,10 @@ class PartialSuccess:
 
 
 class RequestHandler:
-    """The state that all receivers of a process share. It belongs to one event loop."""
+    """The state that all receivers of a process share. It belongs to one event loop.
+
+    `scope` are the resource attributes that precede the ids of sessions.
+    """
 
     def __init__(
         self,
@@ -43,18 +47,19 @@ class RequestHandler:
         meter: ReceiverMeter,
         limits: ReceiverLimits | None = None,
         now: Callable[[], int] = time.time_ns,
+        scope: Sequence[str] = (),
     ) -> None:
         self.limits = limits or ReceiverLimits()
         self.meter = meter
         self.admissions = AdmissionControl(self.limits)
         self._intake = intake
-        self._now = now
+        self._now, self._scope = now, scope
         self._decoding = asyncio.Semaphore(self.limits.decoders_max)
 
     async def handle(
         self, admission: Admission, kind: RequestKind, data: bytes, coding: str = IDENTITY
     ) -> PartialSuccess:
-        """Decode a request's body, and return once it is on disk. Raises Refused where it is not stored.
+        """Read a request's body, and return once it is on disk. Raises Refused where it is not stored.
 
         A request of metrics is acknowledged and dropped undecoded, so that its sender neither fails nor
         retries. A request in which nothing can be read is stored, so that an operator can look up its flaws,
@@ -78,36 +83,57 @@ class RequestHandler:
     async def _handle(
         self, admission: Admission, kind: RequestKind, data: bytes, coding: str
     ) -> PartialSuccess:
-        received = self._now()
-        body, decoded = await self._read(admission, kind, data, coding)
+        request = await self._read(admission, kind, data, coding)
+        content = request.content
+        if isinstance(content, PlainRequest):
+            await self._put(request)
+            self.meter.received(kind, content.size, len(request.body))
+            return PartialSuccess()
+        return await self._handle_decoded(kind, request, content)
+
+    async def _handle_decoded(
+        self, kind: RequestKind, request: ExportRequest, decoded: Decoded
+    ) -> PartialSuccess:
+        """Handle a request that was decoded, and may have flaws."""
         if decoded.flaws:
             self.meter.flawed(kind.signal, decoded.rejected, Counter(flaw.code for flaw in decoded.flaws))
         unreadable = bool(decoded.flaws) and not decoded.items
         if decoded.spans or decoded.records or decoded.flaws:
             try:
-                await self._intake.put(ExportRequest(body, kind.encoding, decoded, received, kind.signal))
-            except Busy as busy:
+                await self._put(request)
+            except Refused:
                 if not unreadable:
-                    raise _refused(busy) from None
+                    raise
         if unreadable:
             text = f"nothing in the request can be read; {_flaws_text(decoded.flaws)}"
             raise Refused(Reason.UNREADABLE, text, flaws=decoded.flaws)
-        self.meter.received(kind, decoded.items, len(body))
+        self.meter.received(kind, decoded.items, len(request.body))
         self.meter.unlinked(decoded.unlinked)
         return PartialSuccess(decoded.rejected, _flaws_text(decoded.flaws))
 
-    async def _read(
-        self, admission: Admission, kind: RequestKind, data: bytes, coding: str
-    ) -> tuple[bytes, Decoded]:
-        """Return the decompressed body, and what it holds."""
+    async def _put(self, request: ExportRequest) -> None:
+        """Return once a request is on disk. Raises Refused where it is not stored."""
+        try:
+            await self._intake.put(request)
+        except Busy as busy:
+            raise _refused(busy) from None
+
+    async def _read(self, admission: Admission, kind: RequestKind, data: bytes, coding: str) -> ExportRequest:
+        """Return the request with its body decompressed, and what it holds."""
+        received = self._now()
+
+        def content_of(body: bytes) -> RequestContent:
+            return read(body, kind.encoding, kind.signal, received, self._scope)
+
         if coding == IDENTITY and len(data) <= self.limits.inline_bytes_max:
-            return data, decode(data, kind.encoding, kind.signal)
+            return ExportRequest(data, kind.encoding, content_of(data), received, kind.signal)
         async with self._decoding:
             body = data
             if coding != IDENTITY:
                 body = await asyncio.to_thread(unpack, data, coding, self.limits)
                 admission.hold(len(body))
-            return body, await asyncio.to_thread(decode, body, kind.encoding, kind.signal)
+            content = await asyncio.to_thread(content_of, body)
+            return ExportRequest(body, kind.encoding, content, received, kind.signal)
 
 
 def _refused(busy: Busy) -> Refused:

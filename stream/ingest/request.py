@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
+from ...schemas.attempt import Broken, attempt
 from ...schemas.chat.find import InputFlaw
 from ...schemas.otlp.decode import decode_json, decode_logs_protobuf, decode_protobuf, read_span_json
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.otlp.signal import Signal
+from ...schemas.plain_traces.requests import PlainRecord, PlainRequest, plain_request
+
+RequestContent: TypeAlias = Decoded | PlainRequest
+NOT_STORED = -1
+"""The offset of a record that has none yet."""
 
 
 class Encoding(StrEnum):
@@ -25,9 +32,24 @@ class ExportRequest:
 
     body: bytes
     encoding: Encoding
-    decoded: Decoded
+    content: RequestContent
     received: int
     signal: Signal = Signal.SPANS
+
+
+def read(
+    body: bytes, encoding: Encoding, signal: Signal, received: int, scope: Sequence[str] = ()
+) -> RequestContent:
+    """Return the content of a request that arrived at that time: plain spans, or what `decode` returns.
+
+    Plain spans have no flaw. The resource attributes named by `scope` precede the ids of sessions.
+    """
+    if encoding is Encoding.PROTOBUF and signal is Signal.SPANS:
+        record = PlainRecord(body, received, NOT_STORED, b"")
+        plain = attempt(lambda: plain_request(record, scope))
+        if plain is not None and not isinstance(plain, Broken):
+            return plain
+    return decode(body, encoding, signal)
 
 
 def decode(body: bytes, encoding: Encoding, signal: Signal = Signal.SPANS) -> Decoded:

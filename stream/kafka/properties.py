@@ -29,6 +29,8 @@ QUEUE_MS = 10
 FETCH_WAIT_MS = 500
 """The milliseconds that a broker waits for the first record of a fetch."""
 HEARTBEAT_MS = 3_000
+TRANSACTION_S_MIN = 1.0
+"""The least seconds after which librdkafka lets the broker abort a transaction."""
 POLL_MS_MAX = 300_000
 """The milliseconds without a poll after which a client leaves its group by itself."""
 ANSWER_BYTES_MAX = 1_000_000_000
@@ -105,12 +107,17 @@ def producing(settings: KafkaSettings, process: str) -> dict[str, Any]:
     }
 
 
+def transaction_s(timeout_s: float) -> float:
+    """Return the seconds that a transaction may take of a process that may be silent for so many."""
+    return max(timeout_s, TRANSACTION_S_MIN)
+
+
 def transacting(settings: KafkaSettings, process: str, instance: str, timeout_s: float) -> dict[str, Any]:
     """Return the properties of a transactional producer; errors as `connecting`.
 
     librdkafka lets no request and no record take longer than a transaction.
     """
-    timeout_ms = round(timeout_s * 1000)
+    timeout_ms = round(transaction_s(timeout_s) * 1000)
     return {
         **producing(settings, process),
         "transactional.id": f"{settings.group(process)}-{instance}",

@@ -22,7 +22,7 @@ from .librdkafka.admin import partitions_of
 from .librdkafka.errors import raising
 from .librdkafka.sender import LATE_S, RecordSender
 from .preflight import LISTEN_S, require_listener
-from .properties import transacting
+from .properties import transacting, transaction_s
 from .settings import KafkaSettings
 
 BLOCK_S = 10.0
@@ -42,7 +42,7 @@ class Transactions:
     def __init__(self, settings: KafkaSettings, process: str, instance: str, timeout_s: float) -> None:
         """Connect to nothing yet. Raises StreamError (TRL721, TRL722)."""
         self._settings = settings
-        self._instance, self._timeout_s = instance, timeout_s
+        self._instance, self._timeout_s = instance, transaction_s(timeout_s)
         self._began = 0.0
         self._properties = transacting(settings, process, instance, timeout_s)
         self._sender: RecordSender | None = None

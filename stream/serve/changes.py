@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ...predict.drift.detectors import Detectors
 from ...schemas.instrumentations.census import SpanCensus
 from ...schemas.paged.page import PagePlace
+from ...schemas.plain_traces.requests import PlainRequest
 from ...schemas.records.dead_letter import DeadLetter
 from ...schemas.sessions.span_reading import SpanReading
 from ...schemas.span import Span
@@ -35,11 +36,26 @@ class SessionRow(NamedTuple):
 
 
 class TraceRow(NamedTuple):
-    """A trace's state (`number` 0), or a change since it was written, with the sizes of its entries then."""
+    """The row of a trace, and what a batch writes of the trace.
 
+    `row` is the number of the row with its state. Where `written` is 0 the state is `data`, else `data` is
+    that change since the state was written; it is None where the trace is forgotten. `before` is what the
+    store had of it. `sizes` are those of all entries.
+    """
+
+    row: int
     touched: int
-    number: int
-    data: bytes
+    written: int
+    data: bytes | None
+    sizes: EntrySizes
+    before: TraceInRows | None
+
+
+class TraceInRows(NamedTuple):
+    """A trace in the store: the number of its row, how many changes follow, and the sizes of all entries."""
+
+    row: int
+    changes: int
     sizes: EntrySizes
 
 
@@ -52,13 +68,13 @@ class StoreChanges:
     `census` counts the spans that came. For metrics and the doctor only: the `outputs` of judging. For
     metrics only: the arrival of the latest request (`received`), the spans and log records that wait, the log
     records that were `unjoined`, and the sessions that are open after the commit. For the doctor only: the
-    `spans` with their readings, and whether `log_records` came.
+    `spans` with their readings, the `plain_requests`, and whether `log_records` came.
     """
 
     worked_off: int = 0
     quarantined: list[int] = field(default_factory=list[int])
     sessions: dict[str, SessionRow | None] = field(default_factory=dict[str, SessionRow | None])
-    traces: dict[str, TraceRow | None] = field(default_factory=dict[str, TraceRow | None])
+    traces: dict[str, TraceRow] = field(default_factory=dict[str, TraceRow])
     events: list[tuple[str, int, int, int, str, bytes]] = field(
         default_factory=list[tuple[str, int, int, int, str, bytes]]
     )
@@ -77,6 +93,7 @@ class StoreChanges:
     unjoined: Counter[Unjoined] = field(default_factory=Counter[Unjoined])
     open_sessions: int = 0
     spans: list[tuple[Span, SpanReading]] = field(default_factory=list[tuple[Span, SpanReading]])
+    plain_requests: list[PlainRequest] = field(default_factory=list[PlainRequest])
     log_records: bool = False
     outputs: Outputs = field(default_factory=Outputs)
 

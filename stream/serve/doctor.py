@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from ...schemas.event import Event
 from ...schemas.instrumentations.lacks import Diagnosed, Instrumentations, as_json
+from ...schemas.plain_traces.requests import PlainRequest
 from ...schemas.sessions.span_reading import SpanReading
 from ...schemas.span import Span
 from ...schemas.span_content import SpanRole
@@ -31,19 +32,28 @@ class Doctor:
         self._found = Instrumentations()
         self._senders: dict[int, int] = {}
 
-    def add(
-        self, spans: Iterable[tuple[Span, SpanReading]], events: Iterable[Event], *, log_records: bool = False
+    def add_spans(
+        self, spans: Iterable[tuple[Span, SpanReading]], requests: Iterable[PlainRequest] = ()
     ) -> None:
-        """Count spans with their readings, and the events of these or earlier spans.
-
-        `log_records` states whether log records with content came with them.
-        """
+        """Count spans with their readings, and those of plain requests."""
         with self._lock:
-            self._found.log_records = self._found.log_records or log_records
             for span, reading in spans:
                 number = self._found.add(span, reading.content)
                 if reading.content.role is not SpanRole.OTHER:
                     self._remember(hash((span.trace_id, span.span_id)), number)
+            for request in requests:
+                for run, read, others in request.by_role():
+                    number = self._found.add_plain(run.scope, run.version, len(read), others)
+                    for span_id in read:
+                        self._remember(hash((run.trace_id, span_id)), number)
+
+    def add_events(self, events: Iterable[Event], *, log_records: bool = False) -> None:
+        """Count events of spans that were added, now or before.
+
+        `log_records` states whether log records with content came with the spans.
+        """
+        with self._lock:
+            self._found.log_records = self._found.log_records or log_records
             for event in events:
                 self._add_event(event)
 

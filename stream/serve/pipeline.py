@@ -19,13 +19,14 @@ from ...schemas.candidate import Candidate
 from ...schemas.chat.find import InputFlaw
 from ...schemas.otlp.decoded import Decoded
 from ...schemas.otlp.signal import Signal
+from ...schemas.plain_traces.requests import PlainRequest
 from ...schemas.records.dead_letter import DeadLetter
-from ...schemas.sessions.pending import Released
+from ...schemas.sessions.pending import EncodedRelease
 from ...schemas.settings import SessionSettings
 from ...schemas.time import NS
 from ..error import PROCESS_ERRORS
-from ..ingest.request import Busy, Encoding, ExportRequest, decode
-from ..messages.codec import CandidateBatch
+from ..ingest.request import Busy, Encoding, ExportRequest, read
+from ..messages.codec import CandidateBatch, decode_candidate
 from ..messages.record import Input
 from ..messages.session_state import SessionState
 from ..messages.topics import Topic
@@ -132,7 +133,8 @@ class Pipeline:
     def begin(self) -> None:
         """Finish what a crash left unfinished."""
         self._archiver.finish_begun()
-        self._process([_from_inbox(stored) for stored in self._store.inbox()])
+        scope = self._settings.scope
+        self._process([_from_inbox(stored, scope) for stored in self._store.inbox()])
 
     def turn(self) -> bool:
         """Work one round, and return whether further requests may come."""
@@ -210,7 +212,7 @@ class Pipeline:
         if batch.is_empty:
             return
         batch.spans_waiting, batch.records_waiting = self._source.waiting, self._source.waiting_records
-        batch.open_sessions = self._store.open_sessions()
+        batch.open_sessions = self._sessions.open_count
         self._runtime.on_commit(batch)
 
     def _commit(self, batch: StoreChanges) -> None:
@@ -244,7 +246,8 @@ class Pipeline:
         candidates, letters = self._unread.read(released, now)
         batch.dead_letters += letters
         touched = self._sessions.touched((candidate.session_id for candidate in candidates), watermark)
-        judged = self._judge.step(touched, candidates, watermark, self._sessions.take)
+        before = self._source.times.watermark
+        judged = self._judge.step(touched, candidates, watermark, self._sessions.take, before)
         batch.dead_letters += [
             DeadLetter(PROCESS, "", SOURCE, NO_RECORD, now, *flaw, "")
             for poison in judged.outputs.poison
@@ -270,9 +273,14 @@ def _add_resolved(batch: StoreChanges, result: RekeyResult) -> list[Candidate]:
         if isinstance(output, DeadLetter):
             batch.dead_letters.append(output)
         elif isinstance(output, ResolvedBatch):
-            candidates += [made.candidate for made in output.released if isinstance(made, Released)]
+            for released in output.released:
+                if isinstance(released, EncodedRelease):
+                    candidates += [decode_candidate(data) for _, data in released.candidates]
+                else:
+                    candidates.append(released.candidate)
     batch.quarantined += counts.broken
-    batch.spans, batch.census, batch.log_records = counts.spans, counts.census, counts.log_records
+    batch.spans, batch.plain_requests, batch.census = counts.spans, counts.plain_requests, counts.census
+    batch.log_records = counts.log_records
     batch.spans_early, batch.unjoined = counts.early, counts.unjoined
     return candidates
 
@@ -285,16 +293,18 @@ def _stored_source(store: Store, traces: StoreTraces) -> SourceState:
     return SourceState(traces.read(), times)
 
 
-def _from_inbox(stored: StoredRequest) -> SourceRequest:
-    decoded = decode(stored.body, stored.encoding, stored.signal)
-    request = ExportRequest(stored.body, stored.encoding, decoded, stored.received, stored.signal)
+def _from_inbox(stored: StoredRequest, scope: Sequence[str]) -> SourceRequest:
+    content = read(stored.body, stored.encoding, stored.signal, stored.received, scope)
+    request = ExportRequest(stored.body, stored.encoding, content, stored.received, stored.signal)
     return _request(stored.number, request)
 
 
 def _request(number: int, request: ExportRequest) -> SourceRequest:
     """Return a request that is on disk under its number."""
-    content: Decoded | ReceivedSpans = request.decoded
-    if request.signal is Signal.SPANS and request.encoding is Encoding.PROTOBUF:
-        content = ReceivedSpans(request.body, request.decoded)
+    content: Decoded | PlainRequest | ReceivedSpans = request.content
     digest = hashlib.sha256(request.body).digest()
+    if isinstance(content, PlainRequest):
+        content = content.recorded(number, digest)
+    elif request.signal is Signal.SPANS and request.encoding is Encoding.PROTOBUF:
+        content = ReceivedSpans(request.body, content)
     return SourceRequest(_INPUTS[request.signal], number, request.received, digest, content)

@@ -43,6 +43,7 @@ from ..ingest.server.sockets import Address, in_url, listening
 from ..process.metrics import metrics_route
 from ..process.serve_metrics import ServeMetrics
 from ..process.unread import UnreadNotice
+from ..stages.compile_loops import compile_rekey_loops
 from ..stages.judge import SessionJudge
 from ..stages.rule_set_judge import RuleSetJudge, judge_of_before
 from .archiving import ArchiveSink
@@ -76,12 +77,14 @@ class Service:
 async def serve(service: Service, address: Address, grpc_port: int | None) -> None:
     """Serve OTLP/HTTP, console and metrics on the address, and OTLP/gRPC on `grpc_port` (None: not at all).
 
-    On SIGTERM or SIGINT accept no more requests, finish those accepted, and return.
+    On SIGTERM or SIGINT accept no more requests, finish those accepted, and return. The loops that read
+    requests are compiled before the first one comes.
 
     Raises StreamError where it cannot or must not listen on the address, or cannot use the store, and any
     error that stopped the pipeline.
     """
     gate = gate_for(address.host, address.token)
+    compile_rekey_loops()
     share = divide_files(files_max())
     anyio.to_thread.current_default_thread_limiter().total_tokens = PAGES_MAX
     metrics, doctor = ServeMetrics((rule.pack, rule.id) for rule in service.compiled.rules), Doctor()
@@ -99,7 +102,8 @@ async def serve(service: Service, address: Address, grpc_port: int | None) -> No
     ):
         metrics.risk.set_drift(by_rule([store.drift()], metrics.risk.chain))
         pipeline = _pipeline(service, store, archive, metrics, doctor)
-        handler = RequestHandler(pipeline, metrics.receiver, ReceiverLimits(requests_max=share.requests_max))
+        receiving = ReceiverLimits(requests_max=share.requests_max)
+        handler = RequestHandler(pipeline, metrics.receiver, receiving, scope=service.settings.scope)
         grpc = None
         if grpc_port is not None:
             grpc_limits = ConnectionLimits(share.grpc_max, idle_s=IDLE_S)
@@ -227,7 +231,8 @@ def _count(
     metrics: ServeMetrics, notice: UnreadNotice, doctor: Doctor, now: Callable[[], int], batch: StoreChanges
 ) -> None:
     """Count what a batch changed."""
-    doctor.add(batch.spans, batch.outputs.events, log_records=batch.log_records)
+    doctor.add_spans(batch.spans, batch.plain_requests)
+    doctor.add_events(batch.outputs.events, log_records=batch.log_records)
     notice.add(batch.census)
     spans, judging, progress = metrics.spans, metrics.judging, metrics.progress
     spans.count_spans(batch.census)

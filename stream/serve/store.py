@@ -29,6 +29,8 @@ FILE = "tracline.sqlite3"
 LOCK = "tracline.lock"
 CACHE_KB = 32_000
 """Kilobytes of the tables that SQLite has in memory."""
+PAGE_BYTES = 8_192
+"""Bytes of a page of SQLite in a new store; an older store stays with its own."""
 _ENCODINGS = frozenset(encoding.value for encoding in Encoding)
 _SIGNALS = frozenset((Signal.SPANS.value, Signal.LOGS.value))
 _FACTS = ("version", "id", "watermark", "spans_time", "logs_time", "archived", "archiving", "drift")
@@ -84,23 +86,22 @@ class Store:
         rows = self._db.execute("SELECT round, number, data FROM page WHERE session_id = ?", (session_id,))
         return {(number, index): data for number, index, data in rows}
 
-    def schedule(self) -> Iterator[tuple[str, int]]:
-        """Yield the sessions with the watermark at which each is due."""
-        return iter(self._db.execute("SELECT session_id, due FROM session WHERE due IS NOT NULL"))
+    def schedule(self) -> Iterator[tuple[str, int, int]]:
+        """Yield the sessions with the watermark at which each is due, and whether it is open."""
+        return iter(self._db.execute("SELECT session_id, due, open FROM session WHERE due IS NOT NULL"))
 
-    def open_sessions(self) -> int:
-        """Return the number of open sessions."""
-        return self._db.execute("SELECT count(*) FROM session WHERE open").fetchone()[0]
-
-    def traces(self) -> dict[str, list[bytes]]:
-        """Return the entries of each stored trace: its state, and the changes since that was written."""
-        states = self._db.execute("SELECT trace_id, state FROM trace")
-        found: dict[str, list[bytes]] = {trace_id: [state] for trace_id, state in states}
+    def traces(self) -> dict[str, tuple[int, list[bytes]]]:
+        """Return the row of each stored trace, and its entries: its state, and the changes since then."""
+        found: dict[str, tuple[int, list[bytes]]] = {}
+        for trace_id, row, state in self._db.execute("SELECT trace_id, number, state FROM trace"):
+            if trace_id in found:
+                raise damaged()
+            found[trace_id] = row, [state]
         query = "SELECT trace_id, data FROM trace_change ORDER BY trace_id, number"
         for trace_id, data in self._db.execute(query):
             if trace_id not in found:
                 raise damaged()
-            found[trace_id].append(data)
+            found[trace_id][1].append(data)
         return found
 
     def fact(self, name: str) -> int | str | bytes | None:
@@ -191,18 +192,18 @@ class Store:
         new = ((session_id, *place[:2], data) for session_id, row in known.items() for place, data in row.new)
         self._insert("page", "session_id, round, number, data", new)
         states = ((session_id, *row[:4]) for session_id, row in known.items())
-        self._insert("session", "session_id, due, open, state, pages", states, "OR REPLACE")
+        self._db.executemany(_SESSION, states)
 
-    def _put_traces(self, rows: Mapping[str, TraceRow | None]) -> None:
+    def _put_traces(self, rows: Mapping[str, TraceRow]) -> None:
         """Write the states and changes of traces, and delete what is gone."""
-        gone = [(trace_id,) for trace_id, row in rows.items() if row is None]
-        known = [(trace_id, row) for trace_id, row in rows.items() if row is not None]
-        whole = [(trace_id, row.touched, row.data) for trace_id, row in known if row.number == 0]
-        changes = [(trace_id, row.number, row.data) for trace_id, row in known if row.number > 0]
-        self._db.executemany("DELETE FROM trace WHERE trace_id = ?", gone)
-        written = [*gone, *((trace_id,) for trace_id, *_ in whole)]
-        self._db.executemany("DELETE FROM trace_change WHERE trace_id = ?", written)
-        self._insert("trace", "trace_id, touched, state", whole, "OR REPLACE")
+        gone = [(trace_id, row.before) for trace_id, row in rows.items() if row.written == 0 and row.before]
+        self._db.executemany("DELETE FROM trace WHERE number = ?", [(before.row,) for _, before in gone])
+        changed = [(trace_id,) for trace_id, before in gone if before.changes]
+        self._db.executemany("DELETE FROM trace_change WHERE trace_id = ?", changed)
+        known = [(trace_id, row) for trace_id, row in rows.items() if row.data is not None]
+        whole = [(row.row, trace_id, row.touched, row.data) for trace_id, row in known if row.written == 0]
+        changes = [(trace_id, row.written, row.data) for trace_id, row in known if row.written > 0]
+        self._insert("trace", "number, trace_id, touched, state", whole)
         self._insert("trace_change", "trace_id, number, data", changes)
 
     def _insert(self, table: str, columns: str, rows: Iterable[tuple[object, ...]], how: str = "") -> None:
@@ -236,6 +237,11 @@ _CROSSING_COLUMNS = (
     " given, record"
 )
 
+_SESSION = """
+INSERT INTO session (session_id, due, open, state, pages) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET
+  due = excluded.due, open = excluded.open, state = excluded.state, pages = excluded.pages
+"""
 _STATUS = """
 INSERT INTO standing (session_id, occurrence, pack, rule, agent, applied, violated, unjudged)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -273,7 +279,8 @@ def open_store(folder: Path, new_id: str) -> Store:
         # FULL: a transaction is on disk when it is committed, also in WAL mode.
         # A commit touches rows all over the tables, of which SQLite's default caches 2 MB.
         cached = f"cache_size = -{CACHE_KB}"
-        for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", cached):
+        sized = f"page_size = {PAGE_BYTES}"
+        for pragma in (sized, "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", cached):
             connection.execute(f"PRAGMA {pragma}")
         _prepare(connection, store, new_id)
     except StreamError:

@@ -5,7 +5,7 @@ Times are nanoseconds since the epoch. Everything that a batch changes is writte
 
 from __future__ import annotations
 
-VERSION = 4
+VERSION = 5
 """Version of the tables and of the codecs of their blobs; `serve` refuses a store of an unknown version."""
 
 SCOPES = """
@@ -55,6 +55,22 @@ CREATE INDEX crossing_session ON crossing (session_id, occurrence);
 CREATE INDEX crossing_rule ON crossing (pack, rule, number);
 """
 
+SESSIONS = """
+CREATE TABLE session (            -- session states; `due`: the watermark at which a session is due
+  session_id TEXT PRIMARY KEY,
+  due        INTEGER,
+  open       INTEGER NOT NULL,    -- whether an occurrence is open; else the state only detects repeats
+  state      BLOB NOT NULL,
+  pages      BLOB NOT NULL DEFAULT x''  -- the places of the state's pages in the table `page`
+);
+CREATE TABLE trace (              -- traces, some with pending spans (schemas/sessions/pending.py)
+  number   INTEGER PRIMARY KEY,   -- in the order in which they were written
+  trace_id TEXT NOT NULL,
+  touched  INTEGER NOT NULL,
+  state    BLOB NOT NULL
+);
+"""
+
 MIGRATIONS = {
     1: f"""
 ALTER TABLE inbox ADD COLUMN signal TEXT NOT NULL DEFAULT 'spans';
@@ -66,6 +82,17 @@ ALTER TABLE session ADD COLUMN pages BLOB NOT NULL DEFAULT x'';
     3: f"""
 ALTER TABLE archived ADD COLUMN crossing INTEGER NOT NULL DEFAULT 0;
 {CROSSINGS}""",
+    4: f"""
+ALTER TABLE session RENAME TO session_before;
+ALTER TABLE trace RENAME TO trace_before;
+{SESSIONS}
+INSERT INTO session (session_id, due, open, state, pages)
+  SELECT session_id, due, open, state, pages FROM session_before;
+INSERT INTO trace (trace_id, touched, state)
+  SELECT trace_id, touched, state FROM trace_before ORDER BY touched, trace_id;
+DROP TABLE session_before;
+DROP TABLE trace_before;
+""",
 }
 """The migration from each earlier version that is read to the next one."""
 
@@ -84,20 +111,6 @@ CREATE TABLE quarantine (         -- requests that broke the pipeline, whole, fo
   body      BLOB NOT NULL,
   signal    TEXT NOT NULL
 );
-CREATE TABLE session (            -- session states; `due`: the watermark at which a session is due
-  session_id TEXT PRIMARY KEY,
-  due        INTEGER,
-  open       INTEGER NOT NULL,    -- whether an occurrence is open; else the state only detects repeats
-  state      BLOB NOT NULL,
-  pages      BLOB NOT NULL DEFAULT x''  -- the places of the state's pages in the table `page`
-) WITHOUT ROWID;
-CREATE INDEX session_due ON session (due);
-CREATE INDEX session_open ON session (open);
-CREATE TABLE trace (              -- traces, some with pending spans (schemas/sessions/pending.py)
-  trace_id TEXT PRIMARY KEY,
-  touched  INTEGER NOT NULL,
-  state    BLOB NOT NULL
-) WITHOUT ROWID;
 CREATE TABLE event (              -- judged events and `end` rows, in judged order
   id         INTEGER PRIMARY KEY AUTOINCREMENT,
   session_id TEXT NOT NULL,
@@ -155,7 +168,7 @@ CREATE TABLE archived (           -- rounds of archiving, with the last event, v
   time     INTEGER NOT NULL,      -- wall clock
   crossing INTEGER NOT NULL DEFAULT 0
 );
-{SCOPES}{PAGES}{CROSSINGS}CREATE TABLE fact (               -- see stream/serve/store.py
+{SCOPES}{SESSIONS}{PAGES}{CROSSINGS}CREATE TABLE fact (               -- see stream/serve/store.py
   name  TEXT PRIMARY KEY,
   value BLOB NOT NULL
 ) WITHOUT ROWID;

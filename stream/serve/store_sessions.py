@@ -36,8 +36,16 @@ class StoreSessions:
         self._store, self._cache, self._schedule = store, SessionCache(idle), Schedule()
         self._places: dict[str, tuple[PagePlace, ...]] = {}
         """The places of the pages of the sessions that were taken, as committed last."""
-        for session_id, due in store.schedule():
+        self._open = set[str]()
+        for session_id, due, is_open in store.schedule():
             self._schedule.plan(session_id, due)
+            if is_open:
+                self._open.add(session_id)
+
+    @property
+    def open_count(self) -> int:
+        """Return the number of open sessions."""
+        return len(self._open)
 
     def touched(self, session_ids: Iterable[str], watermark: int) -> list[str]:
         """Return these sessions and those that are due at the watermark, in order."""
@@ -59,6 +67,10 @@ class StoreSessions:
         self._places.clear()
         for session_id, row in rows.items():
             self._schedule.plan(session_id, None if row is None else row.due)
+            if row is not None and row.is_open:
+                self._open.add(session_id)
+            else:
+                self._open.discard(session_id)
         self._schedule.trim()
         self._cache.put(
             {

@@ -1,6 +1,8 @@
 """The traces of a store: the state of each, and the changes since it was written.
 
-`stream/messages/trace_state.py` has their codec.
+`stream/messages/trace_state.py` has their codec. A state has a row of its own, and one that is written again
+a new row behind all others: traces are written, and forgotten, in about the order in which they come, so that
+a commit touches few pages of the table.
 """
 
 from __future__ import annotations
@@ -10,46 +12,53 @@ from collections.abc import Mapping
 from ...schemas.sessions.pending import Traces, TraceWrites
 from ...schemas.sessions.trace import OpenTrace
 from ..messages.trace_state import DAMAGES, EntrySizes, decode_trace, next_entry
-from .changes import TraceRow
+from .changes import TraceInRows, TraceRow
 from .store import Store, damaged
 
 
 class StoreTraces:
-    """The entries of the stored traces: the number of each one's changes, and the sizes of its entries."""
+    """The places of the stored traces, and the sizes of their entries."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._stored: dict[str, tuple[int, EntrySizes]] = {}
+        self._stored: dict[str, TraceInRows] = {}
+        self._last_row = 0
 
     def read(self) -> Traces:
         """Return the traces as they were committed last. Raises StreamError where they are damaged."""
         found: dict[str, OpenTrace] = {}
         try:
-            for trace_id, entries in self._store.traces().items():
+            for trace_id, (row, entries) in self._store.traces().items():
                 found[trace_id], sizes = decode_trace(entries)
-                self._stored[trace_id] = len(entries) - 1, sizes
+                self._stored[trace_id] = TraceInRows(row, len(entries) - 1, sizes)
+                self._last_row = max(self._last_row, row)
         except DAMAGES:
             raise damaged() from None
         return Traces(dict(sorted(found.items(), key=lambda item: (item[1].touched, item[0]))))
 
-    def rows(self, writes: TraceWrites) -> dict[str, TraceRow | None]:
-        """Return the row that brings each changed trace up to date, None for a forgotten trace."""
-        rows: dict[str, TraceRow | None] = {}
+    def rows(self, writes: TraceWrites) -> dict[str, TraceRow]:
+        """Return the row that brings each changed trace up to date."""
+        rows: dict[str, TraceRow] = {}
+        last = self._last_row
         for trace_id, changes in writes.changes.items():
-            opened = writes.opened[trace_id]
+            opened, before = writes.opened[trace_id], self._stored.get(trace_id)
             if opened is None:
-                rows[trace_id] = None
+                rows[trace_id] = TraceRow(0, 0, 0, None, EntrySizes(0, 0), before)
                 continue
-            count, sizes = self._stored.get(trace_id, (0, None))
-            entry = next_entry(opened, changes, sizes)
-            number = 0 if entry.is_whole else count + 1
-            rows[trace_id] = TraceRow(opened.touched, number, entry.data, entry.sizes)
+            entry = next_entry(opened, changes, None if before is None else before.sizes)
+            if before is None or entry.is_whole:
+                last += 1
+                row, number = last, 0
+            else:
+                row, number = before.row, before.changes + 1
+            rows[trace_id] = TraceRow(row, opened.touched, number, entry.data, entry.sizes, before)
         return rows
 
-    def apply(self, rows: Mapping[str, TraceRow | None]) -> None:
+    def apply(self, rows: Mapping[str, TraceRow]) -> None:
         """Follow rows that were committed."""
         for trace_id, row in rows.items():
-            if row is None:
+            if row.data is None:
                 self._stored.pop(trace_id, None)
             else:
-                self._stored[trace_id] = row.number, row.sizes
+                self._stored[trace_id] = TraceInRows(row.row, row.written, row.sizes)
+                self._last_row = max(self._last_row, row.row)

@@ -15,10 +15,12 @@ from ...predict.drift.bet_sums import BetSum
 from ...schemas.attempt import Broken, attempt
 from ...schemas.candidate import Candidate
 from ...schemas.event import Event, Kind
+from ...schemas.plain_sessions.advance import advanced
 from ...schemas.records.risk_crossing import RiskCrossing
 from ...schemas.records.session_status import SessionStatus, StatusChange
 from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.sessions.assemble import SessionAssembler
+from ...schemas.time import NS_MIN
 from ..error import PROCESS_ERRORS
 from ..messages.session_state import SessionState
 from .rule_set_judge import RuleSetJudge
@@ -130,42 +132,48 @@ class SessionJudge:
         self._active, self._find, self._finish = active, find, finish
 
     def step(
-        self, session_ids: Iterable[str], candidates: Sequence[Candidate], watermark: int, load: Load
+        self,
+        session_ids: Iterable[str],
+        candidates: Sequence[Candidate],
+        watermark: int,
+        load: Load,
+        before: int = NS_MIN,
     ) -> JudgedSessions:
         """Add the candidates, and judge what the watermark has passed in any of these sessions.
 
         `session_ids` has every session of the candidates and those that are due. The same states, candidates
-        and watermark give the same outputs. Where this raises an error, each session is judged separately
-        from the state that `load` returns again, and what raises the error becomes poison. Raises the errors
-        that concern no session: PROCESS_ERRORS.
+        and watermark, and the same watermark `before` them, give the same outputs. Where this raises an
+        error, each session is judged separately from the state that `load` returns again, and what raises
+        the error becomes poison. Raises the errors that concern no session: PROCESS_ERRORS.
         """
-        names = list(session_ids)
-        all_judged = attempt(partial(self._step, names, candidates, watermark, load), PROCESS_ERRORS)
+        names, marks = list(session_ids), (before, watermark)
+        all_judged = attempt(partial(self._step, names, candidates, marks, load), PROCESS_ERRORS)
         if not isinstance(all_judged, Broken):
             return all_judged
         outputs, states = Outputs(), dict[str, SessionState]()
         for name in names:
             of_session = [candidate for candidate in candidates if candidate.session_id == name]
-            judged = self._step_alone(name, of_session, watermark, load)
+            judged = self._step_alone(name, of_session, marks, load)
             outputs += judged.outputs
             states |= judged.states
         return JudgedSessions(outputs, states)
 
     def _step(
-        self, session_ids: Iterable[str], candidates: Sequence[Candidate], watermark: int, load: Load
+        self, session_ids: Iterable[str], candidates: Sequence[Candidate], marks: tuple[int, int], load: Load
     ) -> JudgedSessions:
+        before, watermark = marks
         states = {session_id: load(session_id) for session_id in session_ids}
-        batch = self.assemble(states, candidates, watermark, {})
+        batch = self.assemble(states, candidates, watermark, {}, before)
         (outputs,) = self.judge(states, [batch])
         return JudgedSessions(outputs, states)
 
     def _step_alone(
-        self, session_id: str, candidates: Sequence[Candidate], watermark: int, load: Load
+        self, session_id: str, candidates: Sequence[Candidate], marks: tuple[int, int], load: Load
     ) -> JudgedSessions:
         """Step one session: with its candidates, else without them, else from an empty state."""
         poison: list[Poison] = []
         for added in (candidates, ()) if candidates else ((),):
-            judged = attempt(partial(self._step, [session_id], added, watermark, load), PROCESS_ERRORS)
+            judged = attempt(partial(self._step, [session_id], added, marks, load), PROCESS_ERRORS)
             if not isinstance(judged, Broken):
                 return replace(judged, outputs=judged.outputs + Outputs(poison=poison))
             spans = tuple((candidate.trace_id, candidate.span_id) for candidate in added)
@@ -179,11 +187,12 @@ class SessionJudge:
         candidates: Iterable[Candidate],
         watermark: int,
         ruled: Mapping[str, RuledAt],
+        before: int = NS_MIN,
     ) -> AssembledBatch:
         """Add the candidates to their sessions, and take the events that the watermark has passed.
 
-        The sessions of `states` change. `ruled` has the last rule set and occurrence of sessions whose events
-        of earlier batches are not judged yet.
+        The sessions of `states` change. `before` is the watermark before the candidates came. `ruled` has the
+        last rule set and occurrence of sessions whose events of earlier batches are not judged yet.
         """
         late, repeats = _counts(states)
         poison = _add(states, candidates)
@@ -191,17 +200,17 @@ class SessionJudge:
         judges: list[RuleSetJudge] = []
         last: dict[str, RuledAt] = {}
         for session_id, state in states.items():
-            before = ruled.get(session_id, (state.judging.rules, state.judging.occurrence))
+            ruled_at = ruled.get(session_id, (state.judging.rules, state.judging.occurrence))
             judge, begun = self._active, None
-            advanced = state.session.advance(watermark)
-            for event in advanced:
+            new = advanced(state.session, watermark, before)
+            for event in new:
                 if event.occurrence != begun:
                     # Its rule set judges an occurrence to its end.
-                    judge, begun = self._judge_of(before, event), event.occurrence
+                    judge, begun = self._judge_of(ruled_at, event), event.occurrence
                 judges.append(judge)
-            if advanced:
-                events += advanced
-                last[session_id] = judge.key, advanced[-1].occurrence
+            if new:
+                events += new
+                last[session_id] = judge.key, new[-1].occurrence
         after = _counts(states)
         counted = after[0] - late, after[1] - repeats
         digests = [judge.digest for judge in judges]

@@ -179,6 +179,7 @@ class MonitorStep:
             message.flaws.append(("record", "damaged", str(error)))
             changed.facts = msgspec.structs.replace(facts, offset=record.offset)
             return
+        before = facts.watermark
         facts = changed.facts = advanced(facts, content, record.offset)
         if activated is not None:
             judge, texts = activated
@@ -190,7 +191,7 @@ class MonitorStep:
             self._judges[judge.key] = judge
         message.watermark, message.is_tick = facts.watermark, not isinstance(content, CandidateBatch)
         candidates, message.span_dead_letters = read
-        self._add_candidates(message, changed, candidates)
+        self._add_candidates(message, changed, candidates, NS_MIN if before is None else before)
 
     def finish(self) -> list[StepMessage]:
         """Judge what is not judged yet, and return the messages."""
@@ -204,9 +205,12 @@ class MonitorStep:
         return self._messages
 
     def _add_candidates(
-        self, message: StepMessage, changed: ChangedPartition, candidates: Sequence[Candidate]
+        self, message: StepMessage, changed: ChangedPartition, candidates: Sequence[Candidate], before: int
     ) -> None:
-        """Add the candidates of a message to their sessions, and advance those that are due."""
+        """Add the candidates of a message to their sessions, and advance those that are due.
+
+        `before` is the watermark before the message.
+        """
         facts, until = changed.facts, message.watermark
         until = NS_MIN if until is None else until
         names = {candidate.session_id for candidate in candidates}
@@ -223,7 +227,7 @@ class MonitorStep:
             if chosen:
                 new = fresh & chosen
                 added = [each for each in candidates if each.session_id in new]
-                self._step_sessions(message, facts.active, chosen, added, watermark)
+                self._step_sessions(message, facts.active, chosen, added, (before, watermark))
                 changed.sessions.update(dict.fromkeys(chosen, message.record.offset))
                 changed.due.update((name, self._due_of(name)) for name in chosen)
 
@@ -233,17 +237,21 @@ class MonitorStep:
         active: str,
         names: Collection[str],
         candidates: Sequence[Candidate],
-        watermark: int,
+        marks: tuple[int, int],
     ) -> None:
+        """Step sessions under a rule set; `marks` are the watermarks before the message and after it."""
+        before, watermark = marks
         judge = self._judge_under(active)
         states = {name: self._session(message.record.partition, name) for name in sorted(names)}
         if self._is_separate:
             stored = {name: encode_state(state) for name, state in states.items()}
-            judged = judge.step(states, candidates, watermark, lambda name: decode_state(stored[name]))
+            judged = judge.step(
+                states, candidates, watermark, lambda name: decode_state(stored[name]), before
+            )
             self._sessions.update(judged.states)
             message.judged += judged.outputs
         else:
-            batch = judge.assemble(states, candidates, watermark, self._ruled)
+            batch = judge.assemble(states, candidates, watermark, self._ruled, before)
             self._ruled.update(batch.ruled)
             message.batches.append(batch)
 

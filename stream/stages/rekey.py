@@ -91,9 +91,9 @@ class RekeyCounts:
     `items` and `rejected` are the spans and log records that were read and could not be decoded, by topic;
     `candidates` the released ones, of which `early` came before their root was known; `unjoined` the log
     records that were not joined to a span, by reason; `dead_letters` the codes. `spans` has every span that a
-    receiver decoded with its reading, and `census` counts all by scope. `log_records` is whether log records
-    with content came; `plain` of the candidates are of plain traces. `broken` are the offsets of the requests
-    that broke their reader.
+    receiver decoded with its reading, `plain_requests` the requests without an object a span, and `census`
+    counts all by scope. `log_records` is whether log records with content came; `plain` of the candidates are
+    of plain traces. `broken` are the offsets of the requests that broke their reader.
     """
 
     items: Counter[Topic] = field(default_factory=Counter[Topic])
@@ -101,6 +101,7 @@ class RekeyCounts:
     candidates: int = 0
     early: int = 0
     spans: list[tuple[Span, SpanReading]] = field(default_factory=list[tuple[Span, SpanReading]])
+    plain_requests: list[PlainRequest] = field(default_factory=list[PlainRequest])
     census: SpanCensus = field(default_factory=SpanCensus)
     log_records: bool = False
     plain: int = 0
@@ -118,6 +119,7 @@ class RekeyCounts:
 
     def add_plain(self, request: PlainRequest) -> None:
         """Count a plain request that a source has taken."""
+        self.plain_requests.append(request)
         for run in request.runs:
             self.census.count(run.scope, run.stop - run.first, run.read)
             self.items[Topic.SPANS] += run.stop - run.first

@@ -1,4 +1,4 @@
-"""A rule set that judges the events of open sessions: one label frame and one kernel call for many batches.
+"""A rule set that judges the events of open sessions: one call of the kernel for many batches.
 
 A batch is the events of one message. The results are those of judging the batches one after another: each
 verdict and each change of a status belongs to the batch with the event that decides it, in the same order.
@@ -11,8 +11,6 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import attrgetter
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -32,15 +30,13 @@ from ...predict.following.live.session_follower import (
 from ...rules.engine.judge import JUDGED_COLUMNS, CompiledRules, compile_rule_set, label_columns
 from ...rules.incremental.carried import Carried
 from ...rules.incremental.carry_layout import CarryLayout
-from ...rules.incremental.continue_judging import BatchOutcome, continue_judging
-from ...rules.incremental.rule_changes import RuleChange
+from ...rules.incremental.continue_judging import BatchOutcome, FollowedRules, continue_judging
 from ...rules.labels.joint.joint_labels import JointLabels
-from ...rules.labels.missing import FIELDS as GAP_FIELDS
-from ...rules.labels.missing import MISSING, NOTHING, missing_column
+from ...rules.labels.labelled_rows import LabelledRows, ListedEvents, label_type
 from ...rules.model.digest import rule_set_digest
 from ...rules.model.rule import RuleSet, stopping
-from ...schemas.event import Content, Event
-from ...schemas.frames.events import event_frame
+from ...schemas.event import Event
+from ...schemas.frames.events import EVENT_SCHEMA
 from ...schemas.instrumentations.missing import Missing
 from ...schemas.records.risk_crossing import RiskCrossing
 from ...schemas.records.session_status import SessionStatus, StatusChange
@@ -48,10 +44,6 @@ from ...schemas.records.verdict_record import VerdictRecord
 from ...schemas.time import rfc3339
 from ..error import StreamError
 from ..messages.session_state import OTHER_RELEASE, Columns, JudgingState
-
-_CAPTURED, _UNJUDGED = Content.CAPTURED, SessionStatus.UNJUDGED
-"""Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
-_content = attrgetter("content")
 
 
 @dataclass(slots=True)
@@ -102,15 +94,10 @@ class RuleSetJudge:
         # A chain without a threshold for any of the rules follows none.
         self._follower = SessionFollower(chain) if chain is not None and chain.risks else None
         self._columns = (*JUDGED_COLUMNS, *label_columns(compiled))
-        self._fields = frozenset({*JUDGED_COLUMNS, *compiled.labeler.fields})
         self.digest = rule_set_digest(RuleSet(compiled.rules, {}))
         self._rules_key = f"{self.digest}.{_layout(compiled, self._columns)}"
         self.key = chained_key(self._rules_key, lacking if chain is None else chain.digest)
         self.rules = frozenset((rule.pack, rule.id) for rule in compiled.rules)
-        self._named = [
-            (rule.pack, rule.id, digest, rule.severity.value)
-            for rule, digest in zip(compiled.rules, compiled.digests, strict=True)
-        ]
 
     @cached_property
     def _joint(self) -> JointLabels:
@@ -131,25 +118,26 @@ class RuleSetJudge:
         if not events:
             return JudgedBatches([BatchVerdicts() for _ in batches], {})
         last = {event.session_id: event.occurrence for event in events}
-        frame = self._frame(events)
-        keep = (*JUDGED_COLUMNS, MISSING)
-        if self._follower is None:
-            labelled = watched = self.compiled.labeler.label_few(frame, keep=keep)
-        else:
-            labelled, watched = self._joint.label(frame, keep=keep)
-        rows = labelled[[*self._columns, MISSING]]
+        labelled, watched = self._labelled(events)
         before = {session_id: states[session_id] for session_id in last}
-        carried = self._carried(before, rows.schema)
+        carried = self._carried(before)
         numbers = np.repeat(np.arange(len(batches)), [len(batch) for batch in batches])
-        done = continue_judging(self._carry_layout, carried, rows, numbers, satisfied=self._satisfied)
+        followed = self._follow(watched, before)
+        names = frozenset[tuple[str, str]]() if self._follower is None else frozenset(self._follower.names)
+        done = continue_judging(
+            self._carry_layout,
+            carried,
+            labelled,
+            numbers,
+            satisfied=self._satisfied,
+            followed=FollowedRules(followed.occurrences, names),
+        )
         outcomes = [*done.outcomes, *(BatchOutcome() for _ in batches[len(done.outcomes) :])]
         verdicts = [self._verdicts(batch, each) for batch, each in zip(batches, outcomes, strict=True)]
         batch_of: list[int] = numbers.tolist()
-        followed = self._follow(watched, before)
         for crossing in followed.crossings:
             self._add_crossing(verdicts[batch_of[crossing.row]], events[crossing.row], crossing)
         if self._follower is not None:
-            _mark_followed(verdicts, followed.occurrences, frozenset(self._follower.names))
             for number, bets in self._bets(self._follower, followed, events, batch_of).items():
                 verdicts[number].bets += bets
         for row in followed.unseen:
@@ -162,6 +150,14 @@ class RuleSetJudge:
         }
         return JudgedBatches(verdicts, after, followed.occurrences)
 
+    def _labelled(self, events: Sequence[Event]) -> tuple[LabelledRows, LabelledRows]:
+        """Return the events with the labels of the rules, and with those of the chain's rules."""
+        columns = ListedEvents(events)
+        if self._follower is not None:
+            return self._joint.label(columns)
+        labelled = self.compiled.labeler.label_rows(columns)
+        return labelled, labelled
+
     @property
     def names_chain(self) -> bool:
         """Return whether a chain is to follow the sessions, at hand or not."""
@@ -173,14 +169,7 @@ class RuleSetJudge:
             return []
         return list(self._follower.risks(state.followed))
 
-    def _frame(self, events: Sequence[Event]) -> pl.DataFrame:
-        """Return the event frame of new events with `MISSING`."""
-        gaps = not all(map(_CAPTURED.__eq__, map(_content, events)))
-        fields = self._fields if self._follower is None else self._fields | self._joint.fields
-        frame = event_frame(events, fields.union(GAP_FIELDS) if gaps else fields)
-        return frame.with_columns_seq(missing_column() if gaps else NOTHING)
-
-    def _follow(self, labelled: pl.DataFrame, states: Mapping[str, JudgingState]) -> FollowedBatch:
+    def _follow(self, labelled: LabelledRows, states: Mapping[str, JudgingState]) -> FollowedBatch:
         """Follow the new events; an occurrence that was judged before without this chain is not followed.
 
         That holds under any rules: the events before are not at hand.
@@ -227,7 +216,7 @@ class RuleSetJudge:
             change = StatusChange(SessionStatus.AT_RISK, *at, *named, *times, is_followed=True)
             verdicts.statuses.append(change)
 
-    def _carried(self, states: Mapping[str, JudgingState], schema: pl.Schema) -> dict[str, Carried]:
+    def _carried(self, states: Mapping[str, JudgingState]) -> dict[str, Carried]:
         """Return what is carried of sessions under these rules; rows of the release before are judged."""
         states = {name: state for name, state in states.items() if rules_part(state.rules) == self._rules_key}
         carried = {name: state.carried for name, state in states.items() if state.carried is not None}
@@ -235,68 +224,46 @@ class RuleSetJudge:
             raise StreamError("TRL701", "a session's state has the tables of another release", OTHER_RELEASE)
         stored = [state.rows for state in states.values() if state.rows]
         if stored:
-            rows = self._rows(stored, schema)
+            rows = self._rows(stored)
             none = np.zeros(len(rows), dtype=np.int64)
             done = continue_judging(self._carry_layout, {}, rows, none, satisfied=self._satisfied)
             carried |= {name: each for name, each in done.carried.items() if each is not None}
         return carried
 
-    def _rows(self, stored: Sequence[Columns], schema: pl.Schema) -> pl.DataFrame:
+    def _rows(self, stored: Sequence[Columns]) -> LabelledRows:
         """Return the labelled events that the release before stored."""
         columns: Columns = {name: [] for name in self._columns}
         for rows in stored:
             for name, values in rows.items():
                 columns[name] += values
-        types: Any = {name: schema[name] for name in self._columns}
-        return pl.DataFrame(columns, schema=types).with_columns(NOTHING)
+        types = {name: EVENT_SCHEMA.get(name) or label_type(name) for name in self._columns}
+        frame = pl.DataFrame(columns, schema=types)
+        count, keys = self.compiled.labeler.words, self.compiled.program.keys
+        return LabelledRows.of_frame(frame, count, keys)
 
     def _verdicts(self, batch: Sequence[Event], outcome: BatchOutcome) -> BatchVerdicts:
         """Return the verdicts of a batch in the order of its sessions."""
         rank = {event.session_id: place for place, event in enumerate(batch)}
-        phases = (
-            (SessionStatus.APPLIED, outcome.applied),
-            (SessionStatus.VIOLATED, outcome.violated),
-            (SessionStatus.VIOLATED, outcome.unmet),
-            (SessionStatus.UNJUDGED, outcome.unjudged),
-        )
-        missing: dict[tuple[str, ...], str] = {
-            (record.session_id, record.occurrence, record.pack, record.rule): record.missing.content.value
-            for record in outcome.records
-            if isinstance(record.missing, Missing)
-        }
+        unjudged = [self._lacking(change, outcome.records) for change in outcome.unjudged]
+        phases = outcome.applied, outcome.violated, outcome.unmet, unjudged
         statuses = [
-            self._status(status, change, missing)
-            for status, changes in phases
+            change
+            for changes in phases
             for change in sorted(changes, key=lambda change: rank[change.session_id])
         ]
         return BatchVerdicts(sorted(outcome.records, key=lambda record: rank[record.session_id]), statuses)
 
-    def _status(
-        self, status: SessionStatus, change: RuleChange, missing: Mapping[tuple[str, ...], str]
-    ) -> StatusChange:
-        """Return a change as a status; `missing` has what unjudged rules lack, by the key of their record."""
-        pack, rule, digest, severity = self._named[change.rule]
-        session_id, occurrence, lacks = change.session_id, change.occurrence, None
-        if status is _UNJUDGED:
-            lacks = missing.get((session_id, rfc3339(occurrence), pack, rule))
-        agent, time, previous, is_certain = change.agent, change.time, change.previous, change.is_certain
-        named = session_id, occurrence, pack, rule, digest, severity, agent, time, lacks
-        return StatusChange(status, *named, False, previous, is_certain)
-
-
-def _mark_followed(
-    verdicts: Iterable[BatchVerdicts],
-    occurrences: frozenset[tuple[str, int]],
-    rules: frozenset[tuple[str | None, str | None]],
-) -> None:
-    """Mark the statuses of followed rules in followed occurrences."""
-    for batch in verdicts:
-        batch.statuses = [
-            msgspec.structs.replace(each, is_followed=True)
-            if (each.session_id, each.occurrence) in occurrences and (each.pack, each.rule) in rules
-            else each
-            for each in batch.statuses
+    @staticmethod
+    def _lacking(change: StatusChange, records: Iterable[VerdictRecord]) -> StatusChange:
+        """Return a change to unjudged with the state of the content that its record lacks."""
+        at = change.session_id, rfc3339(change.occurrence), change.pack, change.rule
+        lacks = [
+            record.missing.content.value
+            for record in records
+            if isinstance(record.missing, Missing)
+            and (record.session_id, record.occurrence, record.pack, record.rule) == at
         ]
+        return msgspec.structs.replace(change, missing=lacks[-1]) if lacks else change
 
 
 def chained_key(rules: str, chain: str | None) -> str:

@@ -28,7 +28,7 @@ from tracline.stream.messages.monitor_state import (
 from tracline.stream.messages.session_state import JudgingState, SessionState
 
 from ..support.conversations.rule_sessions import PACK, SECOND, START, random_event
-from .test_continued import COMPILED, at_once, labelled
+from .test_continued import COMPILED, at_once, live_rows
 
 ALONE = 740
 """Events of a long session before those that are judged alone."""
@@ -90,7 +90,7 @@ class Monitor:
         """Judge a message."""
         if self.random.random() < 0.5:
             self.restart()
-        rows = labelled(self.layout.compiled, events)
+        rows = live_rows(self.layout.compiled, events)
         none = np.zeros(len(rows), dtype=np.int64)
         names = {event.session_id for event in events}
         before = {name: self.carried[name] for name in names & self.carried.keys()}

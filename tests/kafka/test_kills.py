@@ -49,6 +49,10 @@ APART_S = 4.0
 """The longest time between two kills; the shortest is none, so that several processes are away at a time."""
 AT_A_PLACE = 0.6
 """The share of starts at which a process is to die at one of its fault points, not at any time."""
+SPARED_S = 20.0
+"""The time that such a process has to start, join and come to the fault point, before any other kill."""
+LEAST_AT_A_PLACE = 0.1
+"""The share of kills that must come at a fault point: otherwise processes hardly ever died at work."""
 WAIT_S = 300.0
 POLL_S = 0.05
 TICK_S = 60
@@ -71,6 +75,7 @@ class Slot:
     stack: ExitStack = field(default_factory=ExitStack)
     running: Stage | None = None
     is_shot: bool = False
+    spared_until: float = 0.0
 
     @property
     def stage(self) -> Stage:
@@ -126,8 +131,11 @@ class Killing:
             self._start(slot, self._fault(slot) if may_die else None)
 
     def kill_one(self) -> None:
-        """Kill any process at once."""
-        slot = self.random.choice(self.slots)
+        """Kill any process at once that is not on its way to a fault point."""
+        now = time.monotonic()
+        if not (open_to_kills := [slot for slot in self.slots if slot.spared_until <= now]):
+            return
+        slot = self.random.choice(open_to_kills)
         slot.is_shot = True
         slot.stage.process.kill()
 
@@ -158,6 +166,7 @@ class Killing:
 
     def _start(self, slot: Slot, fault: str | None) -> None:
         slot.lives += 1
+        slot.spared_until = time.monotonic() + SPARED_S if fault else 0.0
         log = self.pipeline.folder / f"{slot.kind}-{slot.number}-{slot.lives:03}.log"
         flags = ("--timeout-s", SILENT_S, *self._flags(slot))
         slot.live(running(self.pipeline.kafka, log, slot.kind, *flags, fault=fault))
@@ -235,6 +244,7 @@ def test_killed_at_any_time_nothing_is_lost_and_nobody_gives_up(
     assert_whole(killing.pipeline, sender, found)
     assert alerts(kafka) == expected_alerts(kafka)
     assert sum(toll.kills.values()) >= KILLS
+    assert sum(toll.at_a_place.values()) >= LEAST_AT_A_PLACE * KILLS, "few died at work"
     assert not toll.exits
     assert not notes, "the rules were the same everywhere"
 

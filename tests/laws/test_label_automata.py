@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tracline.rules.labels import regex_sets
 from tracline.rules.labels.automaton.ascii_syntax import read_pattern
-from tracline.rules.labels.automaton.automaton import PATTERNS_TRIED_MAX, automata_of
+from tracline.rules.labels.automaton.automaton import PATTERNS_TRIED_MAX, Automata, automata_of
 from tracline.rules.labels.automaton.search import search_ascii
 from tracline.rules.labels.labeler import Labeler
 from tracline.rules.labels.plan import pattern_of
@@ -28,7 +28,10 @@ ALPHABET = ASCII + "éÉ’\u00a0ſ\u212a中ø\u0301😀"
 
 verbose = st.lists(
     st.sampled_from(
-        ["a", "k", " ", "\n", "# no\n", r"\ ", r"\#", "[ak]", "(", ")", "|", "+", "?", r"\b", "{2}", "-"]
+        [
+            *("a", "k", " ", "\n", "# no\n", r"\ ", r"\#", "(", ")", "|", "+", "?", r"\b", "{2}", "-"),
+            *("[ak]", "[a- k]", "[a- ]", "[a-k ]", r"[\d- ]", "[- a]", "[^ ]"),
+        ]
     ),
     max_size=9,
 )
@@ -135,7 +138,8 @@ def test_a_regex_set_finds_the_same_with_automata(asked: list[str], texts: list[
 
 
 @pytest.mark.parametrize(
-    "pattern", [r"\p{L}", "[[:alpha:]]", "[a&&b]", "[a--b]", "(?x)[a k]", "(?m)^a", r"\x41"]
+    "pattern",
+    [r"\p{L}", "[[:alpha:]]", "[a&&b]", "[a--b]", "(?x)[a k]", "(?x)[a- k]", "(?x)[a- ]", "(?m)^a", r"\x41"],
 )
 def test_other_syntax_has_no_automaton(pattern: str) -> None:
     """Rust's engine searches for what is not read."""
@@ -186,3 +190,34 @@ def test_labels_are_the_same_with_automata(monkeypatch: pytest.MonkeyPatch) -> N
         with monkeypatch.context() as patch:
             patch.setattr(regex_sets, "AUTOMATON_BYTES_MIN", 0)
             assert labels.label(events.lazy()).collect().equals(expected)
+
+
+@settings(max_examples=100)
+@given(st.lists(texts, min_size=1, max_size=4), st.lists(st.integers(0, 30), min_size=20, max_size=40))
+def test_repeated_texts_are_searched_once_with_the_same_matches(
+    parts: list[list[str | None]], places: list[int]
+) -> None:
+    """Texts of several scripts in one place each, as the entries of a Parquet dictionary are."""
+    long = [
+        None if text is None else text + " a text longer than a view: no k" for part in parts for text in part
+    ]
+    column = pl.Series("text", long, dtype=pl.String).gather([place % len(long) for place in 20 * places])
+    regexes = regex_set([r"\bno k", r"k\b", r"(?i)\bA\b", r"é|\bS"])
+    searched: list[int] = []
+    search_plain = regex_sets._search
+
+    def counting(asked: regex_sets.RegexSet, frame: pl.DataFrame) -> pl.DataFrame:
+        searched.append(len(frame))
+        return search_plain(asked, frame)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(regex_sets, "AUTOMATON_BYTES_MIN", 0)
+        patch.setattr(regex_sets, "DISTINCT_MAX", 1.0)
+        patch.setattr(regex_sets, "_search", counting)
+        patch.setattr(regex_sets, "automata_of", lambda _: Automata((), frozenset()))
+        found = column.to_frame().select(search(regexes, pl.col("text"))).to_series().struct.unnest()
+    # Of texts whose places look alike to the cache, some are searched again.
+    assert len(searched) == 1
+    assert searched[0] < len(column) / 2
+    for pattern, matches in zip(regexes.patterns, found.iter_columns(), strict=True):
+        assert matches.to_list() == column.str.contains(pattern).fill_null(False).to_list(), pattern

@@ -24,7 +24,10 @@ def stored(folder: Path) -> Path:
     """Make a store with requests and traces that wait, all in its one file; return that."""
     with closing(open_store(folder, ID)) as store:
         store.accept([ExportRequest(bytes(3_000), Encoding.PROTOBUF, Decoded(), 1) for _ in range(40)])
-        states = {f"{number:032x}": TraceRow(1, 0, bytes(3_000), EntrySizes(0, 0)) for number in range(40)}
+        states = {
+            f"{number:032x}": TraceRow(number + 1, 1, 0, bytes(3_000), EntrySizes(0, 0), None)
+            for number in range(40)
+        }
         store.commit(StoreChanges(traces=states))
     with closing(sqlite3.connect(folder / FILE)) as db:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")

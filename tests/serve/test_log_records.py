@@ -158,11 +158,12 @@ def test_records_that_come_too_late_are_counted(tmp_path: Path) -> None:
                 live.send(Sent(live.now, body, Encoding.PROTOBUF))
         before = live.events
         for batch in live.batches:
-            doctor.add(batch.spans, batch.outputs.events, log_records=batch.log_records)
+            doctor.add_spans(batch.spans, batch.plain_requests)
+            doctor.add_events(batch.outputs.events, log_records=batch.log_records)
         assert Lack.LOG_RECORDS in {lack for diagnosis in doctor.diagnosed() for lack in diagnosis.lacks}
         for body in logs:
             live.send(Sent(live.now, body, Encoding.PROTOBUF, Signal.LOGS))
-            doctor.add((), (), log_records=live.batches[-1].log_records)
+            doctor.add_events((), log_records=live.batches[-1].log_records)
         assert Lack.LOG_RECORDS not in {lack for diagnosis in doctor.diagnosed() for lack in diagnosis.lacks}
         assert sum(batch.unjoined[Unjoined.LATE] for batch in live.batches) > 10
         assert live.events.equals(before)

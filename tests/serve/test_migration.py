@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from random import Random
 
+import pytest
 import zstandard
 from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.packs.load import load_packs
@@ -29,6 +30,8 @@ STORED_2 = FOLDER / "store_of_version_2.sql.zst"
 """A store of version 2 after `BEFORE` requests of `sent_2()`, with the next two in its inbox."""
 STORED_3 = FOLDER / "store_of_version_3.sql.zst"
 """The same of version 3."""
+STORED_4 = FOLDER / "store_of_version_4.sql.zst"
+"""The same of version 4, whose traces and sessions are in the trees of their keys."""
 BEFORE = 24
 PLAYED = PlayedSession(paced(random_session(51, turns=1), START_NS, 1), Manner())
 
@@ -75,10 +78,11 @@ def test_serve_continues_a_store_of_version_1(pack: Path, tmp_path: Path) -> Non
     assert schema(state) == schema(tmp_path / "new" / "state")
 
 
-def test_serve_continues_a_store_of_version_2(pack: Path, tmp_path: Path) -> None:
-    """Its sessions, whose states are whole in their rows, continue, and every event is judged once."""
+@pytest.mark.parametrize("file", [STORED_2, STORED_4])
+def test_serve_continues_a_store_of_version_2_and_of_4(pack: Path, tmp_path: Path, file: Path) -> None:
+    """Its sessions continue, also those whose states are whole in their rows; every event is judged once."""
     state = tmp_path / "old" / "state"
-    stored(state, zstandard.decompress(STORED_2.read_bytes()).decode())
+    stored(state, zstandard.decompress(file.read_bytes()).decode())
     with closing(sqlite3.connect(state / FILE)) as db:
         ids = {row[0] for row in db.execute("SELECT id FROM verdict")}
         (before,) = db.execute("SELECT count(*) FROM event").fetchone()

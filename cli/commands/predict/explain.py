@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import orjson
@@ -18,11 +18,23 @@ if TYPE_CHECKING:
     from ....batch.prediction.explained import ExplainedRisk, SequenceRisks
     from ....predict.explaining.explanation import RiskExplanation
     from ....predict.folder.chain_rules import ChainRules
+    from ....predict.risk.pattern import Pattern
 
 HORIZON_MAX = 1_000
 """The most events of a horizon."""
 
 Risky = tuple[str, "ExplainedRisk"]
+
+
+class ExplanationChoice(NamedTuple):
+    """The choice of an explanation: session, rule, event and pattern, number of paths, and their examples."""
+
+    session: str
+    rule: str | None
+    at: int | None
+    pattern: Pattern | None
+    paths: int
+    examples: bool
 
 
 @click.command(cls=Command)
@@ -45,6 +57,11 @@ Risky = tuple[str, "ExplainedRisk"]
     metavar="N",
     help="The number of violating continuations.",
 )
+@click.option(
+    "--pattern",
+    metavar="FORMULA",
+    help="Explain the probability of a pattern over `violated`, `satisfied`, `unmet` and `held` instead.",
+)
 @click.option("--examples", is_flag=True, help="Name a session of ARCHIVE that went each way.")
 @format_option("table", "json")
 def command(
@@ -55,6 +72,7 @@ def command(
     at: int | None,
     within: str | None,
     paths: int,
+    pattern: str | None,
     examples: bool,
     timezone: str,
     allow_rejected: int,
@@ -66,30 +84,25 @@ def command(
     rule, and the next events that would raise or lower the risk, by who acts. Events count in the sequence
     that the rule steps on; a rule with slices has several, and the riskiest is explained.
 
+    With --pattern the risk is the probability that the verdicts of the next K events make the formula true.
+
     \b
         tracline predict explain desk.chain archive/ --session chat-0000017 --rule confirm-before-refund
     """
+    from ....predict.risk.pattern import read_pattern
+
+    asked = None if pattern is None else read_pattern(pattern)
+    choice = ExplanationChoice(session, rule, at, asked, paths, examples)
     rules, counted = read_chain_and_archive(chain, archive, timezone, allow_rejected)
     if session not in counted.ids:
         raise click.UsageError(quoted(f"ARCHIVE has no session {session}."))
-    names = [f"{each.pack}/{each.rule}" for each in rules.counted]
-    places = [place for place, name in enumerate(names) if rule in (None, name, name.split("/")[1])]
-    if not places:
-        raise click.UsageError(quoted(f"CHAIN has no rule {rule}; it has {', '.join(names)}."))
-    events = horizon_of(rules, within)
-    found = [
-        risky
-        for place in places
-        if (risky := explained(rules, counted, place, session, at, events, paths, examples=examples))
-    ]
-    if not found:
-        raise click.UsageError("No rule has a risk after such an event of the session.")
-    name, riskiest = max(found, key=lambda each: each[1].explanation.risk)
+    name, riskiest = riskiest_of(rules, counted, choice, within)
     if format == "json":
-        document = {"chain": rules.chain.digest, "session": session, "rule": name, **as_json(riskiest)}
+        document = {"chain": rules.chain.digest, "session": session, "rule": name}
+        document |= ({} if pattern is None else {"pattern": pattern}) | as_json(riskiest)
         click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
         return
-    for line in table_lines(session, name, riskiest):
+    for line in table_lines(session, name, riskiest, pattern):
         click.echo(clean(line))
 
 
@@ -105,16 +118,23 @@ def horizon_of(rules: ChainRules, within: str | None) -> int | None:
     return number
 
 
+def riskiest_of(
+    rules: ChainRules, counted: CountedArchive, choice: ExplanationChoice, within: str | None
+) -> Risky:
+    """Return the name and the explanation of the chosen rule with the greatest risk."""
+    names, rule = [f"{each.pack}/{each.rule}" for each in rules.counted], choice.rule
+    places = [place for place, name in enumerate(names) if rule in (None, name, name.split("/")[1])]
+    if not places:
+        raise click.UsageError(quoted(f"CHAIN has no rule {rule}; it has {', '.join(names)}."))
+    events = horizon_of(rules, within)
+    found = [risky for place in places if (risky := explained(rules, counted, place, choice, events))]
+    if not found:
+        raise click.UsageError("No rule has a risk after such an event of the session.")
+    return max(found, key=lambda each: each[1].explanation.risk)
+
+
 def explained(
-    rules: ChainRules,
-    counted: CountedArchive,
-    place: int,
-    session: str,
-    at: int | None,
-    within: int | None,
-    paths: int,
-    *,
-    examples: bool,
+    rules: ChainRules, counted: CountedArchive, place: int, choice: ExplanationChoice, within: int | None
 ) -> Risky | None:
     """Return the name of a rule with its explanation, None where it has no risk at the event."""
     from ....batch.prediction.explained import session_rule
@@ -122,10 +142,10 @@ def explained(
     learned = rules.counted[place]
     estimate = rules.rules[place].estimate(learned)
     unseen = rules.rules[place].unseen_estimate(learned)
-    rule = session_rule(learned, estimate, unseen, counted.counted[place], within)
+    rule = session_rule(learned, estimate, unseen, counted.counted[place], within, choice.pattern)
     best: tuple[float, int, SequenceRisks] | None = None
-    for sequence in rule.sequences(counted.ids.index(session)):
-        event = sequence.riskiest if at is None else at
+    for sequence in rule.sequences(counted.ids.index(choice.session)):
+        event = sequence.riskiest if choice.at is None else choice.at
         if event is None or event >= len(sequence.places):
             continue
         risk = sequence.places[event].risk
@@ -133,8 +153,8 @@ def explained(
             best = risk, event, sequence
     if best is None:
         return None
-    ids = counted.ids if examples else None
-    return f"{learned.pack}/{learned.rule}", rule.explain(best[2], best[1], paths, ids)
+    ids = counted.ids if choice.examples else None
+    return f"{learned.pack}/{learned.rule}", rule.explain(best[2], best[1], choice.paths, ids)
 
 
 def as_json(found: ExplainedRisk) -> dict[str, Any]:
@@ -157,13 +177,13 @@ def as_json(found: ExplainedRisk) -> dict[str, Any]:
     }
 
 
-def table_lines(session: str, name: str, found: ExplainedRisk) -> Iterator[str]:
-    """Yield the explanation in words."""
+def table_lines(session: str, name: str, found: ExplainedRisk, pattern: str | None) -> Iterator[str]:
+    """Yield the explanation in words; with a pattern, of its probability."""
     from ....predict.explaining.words import horizon, percent
     from ...render.prediction import aligned_lines
 
     explanation, places = found.explanation, found.sequence.places
-    yield f"{session}: {name}, {horizon(explanation.within)}"
+    yield f"{session}: {name}, {horizon(explanation.within)}{'' if pattern is None else f': {pattern}'}"
     yield ""
     yield from aligned_lines(
         ("event", "risk", "symbol", "due"),
@@ -181,7 +201,7 @@ def table_lines(session: str, name: str, found: ExplainedRisk) -> Iterator[str]:
     yield ""
     yield from rise_lines(found.sequence)
     yield f"after event {found.at} the risk is {percent(explanation.risk)}"
-    yield from path_lines(found)
+    yield from path_lines(found, "a verdict" if pattern is None else "the pattern")
     yield from decision_lines(explanation)
 
 
@@ -196,15 +216,15 @@ def rise_lines(sequence: SequenceRisks) -> Iterator[str]:
         yield f"rose {ends} at event {rise.at}: {place.symbol}{due}"
 
 
-def path_lines(found: ExplainedRisk) -> Iterator[str]:
-    """Yield the likeliest violating continuations."""
+def path_lines(found: ExplainedRisk, goal: str) -> Iterator[str]:
+    """Yield the likeliest continuations to a goal."""
     from ....predict.explaining.words import percent
 
     explanation = found.explanation
     if not explanation.paths:
         return
     count = len(explanation.paths)
-    yield f"the {count} likeliest ways to a verdict, {percent(min(explanation.covered, 1.0))} of the risk:"
+    yield f"the {count} likeliest ways to {goal}, {percent(min(explanation.covered, 1.0))} of the risk:"
     for path, session in zip(explanation.paths, found.sessions, strict=True):
         example = f"  (as {session})" if session is not None else ""
         yield f"  {percent(path.probability)}  {' > '.join(step.symbol for step in path.steps)}{example}"

@@ -6,15 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 
-from ....rules.engine.sessions import numbers
+from ....rules.engine.kernel_loop import NO_SLICE
+from ....rules.labels.labelled_rows import LabelledRows
 from ....rules.model.arrays import I32, I64, U8
-from ....schemas.event import Kind
 from ..follow_loop import NO_SYMBOL_YET
-from .followed_session import BETWEEN, FollowedSession
-
-_END = [kind.value for kind in Kind].index(Kind.END.value)
+from .followed_session import ABOVE, BETWEEN, CUT, STOPPED, FollowedSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +20,7 @@ class BatchSlots:
 
     `rows` are the rows of their events slot by slot, between `bounds`, and `slots` the slot of each. `ended`
     are the slots whose occurrence has closed, with the rows of their ends, and `open` the others that a
-    later batch may continue.
+    later batch may continue. `no_slices` has `NO_SLICE` for each row.
     """
 
     places: tuple[tuple[str, int], ...]
@@ -33,10 +30,11 @@ class BatchSlots:
     slots: I32
     ended: I64
     open: tuple[int, ...]
+    no_slices: I32
 
 
 def batch_slots(
-    labelled: pl.DataFrame, before: Mapping[str, FollowedSession], midway: Mapping[str, int]
+    labelled: LabelledRows, before: Mapping[str, FollowedSession], midway: Mapping[str, int]
 ) -> BatchSlots:
     """Return the slots of a batch, whose rows have each session's events and `end` rows in judged order.
 
@@ -48,21 +46,22 @@ def batch_slots(
     ended: dict[int, int] = {}
     rows: list[int] = []
     slots: list[int] = []
-    names: list[str] = labelled["session_id"].to_list()
-    occurrences: list[int] = numbers(labelled["occurrence"]).tolist()
-    kinds: list[int] = labelled["kind"].to_physical().to_list()
-    for row, (name, occurrence, kind) in enumerate(zip(names, occurrences, kinds, strict=True)):
+    occurrences: list[int] = labelled.columns.column("occurrence")
+    ends: list[bool] = labelled.ends.tolist()
+    for row, (name, occurrence, is_end) in enumerate(
+        zip(labelled.session_ids, occurrences, ends, strict=True)
+    ):
         slot = known.get((name, occurrence))
         if slot is None:
             state = before.get(name)
             continues = state is not None and state.occurrence == occurrence
-            if midway.get(name) == occurrence or (kind == _END and not continues):
+            if midway.get(name) == occurrence or (is_end and not continues):
                 last.pop(name, None)
                 continue
             slot = known[name, occurrence] = len(known)
             states.append(state if continues else None)
         last[name] = slot
-        if kind == _END:
+        if is_end:
             ended[slot] = row
         else:
             rows.append(row)
@@ -77,13 +76,15 @@ def batch_slots(
         slots=of_rows,
         ended=np.array(sorted(ended.items()), dtype=np.int64).reshape(-1, 2),
         open=tuple(sorted(set(last.values()) - ended.keys())),
+        no_slices=np.full(len(rows), NO_SLICE, dtype=np.int32),
     )
 
 
 class CarriedRuns:
     """The runs of the slots that go on: `slots` are these, and the other arrays have a row for each.
 
-    `rows` and `texts` have by rule the names of their rows and their last symbols.
+    `rows` and `texts` have by rule the names of their rows and their last symbols, and `above`, `stopped` and
+    `cut` the bits of their flags.
 
     Their symbols have numbers below `NO_SYMBOL_YET`, since events of the batch have numbers from 0 on.
     """
@@ -105,6 +106,7 @@ class CarriedRuns:
         shape = len(self._states), rules
         data = b"".join([state.flags for _, state in self._states])
         self.flags: U8 = np.frombuffer(data, dtype=np.uint8).reshape(shape)
+        self.above, self.stopped, self.cut = (self.flags.T & bit != 0 for bit in (ABOVE, STOPPED, CUT))
         places: I64 = np.array([state.lasts for _, state in self._states], dtype=np.int64).reshape(shape)
         numbers = NO_SYMBOL_YET - 1 - np.array(bases, dtype=np.int64)[:, None] - places
         self.symbols: I32 = np.where(places < 0, NO_SYMBOL_YET, numbers).astype(np.int32)

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 
 from ....rules.engine.kernel_loop import NO_SLICE, UNKNOWN_SLICE
 from ....rules.incremental.carried_slices import CarriedSlices, SteppedSlice, slice_name
+from ....rules.labels.labelled_rows import Slices
 from ....rules.model.arrays import I32
 from .batch_slots import BatchSlots
 from .slice_runs import StoredRuns, decoded_runs, encoded_runs, values_of
@@ -33,9 +33,8 @@ class SliceMember(NamedTuple):
 class KeySlices:
     """The members of a batch for one `for_each`, whose number is `key`.
 
-    `carried` are the slices of each slot before the batch; `values` has the slice of each row of the batch,
-    null without one, and `unknown` those rows of which the slice is not known. `event_slices` are the members
-    of the rows of slots.
+    `carried` are the slices of each slot before the batch; `slices` are those of the rows of the batch.
+    `event_slices` are the members of the rows of slots.
     """
 
     def __init__(
@@ -43,21 +42,24 @@ class KeySlices:
         key: int,
         slots: BatchSlots,
         carried: Sequence[CarriedSlices],
-        values: pl.Series,
-        unknown: pl.Series,
+        slices: Slices,
     ) -> None:
         self._key, self._carried = key, carried
         self._known: dict[tuple[int, str], int] = {}
         self.members: list[SliceMember] = []
         self._decoded: dict[bytes, StoredRuns] = {}
-        self.event_slices: I32 = np.full(len(slots.rows), NO_SLICE, dtype=np.int32)
-        self.event_slices[unknown.to_numpy()[slots.rows]] = UNKNOWN_SLICE
-        texts: list[str | None] = values.to_list()
-        sliced = np.flatnonzero(values.is_not_null().to_numpy()[slots.rows] & (self.event_slices == NO_SLICE))
-        of_slots: list[int] = slots.slots[sliced].tolist()
-        rows: list[int] = slots.rows[sliced].tolist()
-        members = [self._member(slot, texts[row] or "") for slot, row in zip(of_slots, rows, strict=True)]
-        self.event_slices[sliced] = members
+        values, unknown = slices
+        rows: list[int] = slots.rows.tolist()
+        of_slots: list[int] = slots.slots.tolist()
+        members = [
+            UNKNOWN_SLICE
+            if unknown[row]
+            else NO_SLICE
+            if (value := values[row]) is None
+            else self._member(slot, value)
+            for slot, row in zip(of_slots, rows, strict=True)
+        ]
+        self.event_slices: I32 = np.array(members, dtype=np.int32)
         self._add_classes()
 
     def values(self, member: int) -> Iterator[str]:

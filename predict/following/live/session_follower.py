@@ -13,12 +13,12 @@ from typing import NamedTuple, cast
 
 import numpy as np
 import orjson
-import polars as pl
 
 from ....rules.engine import kernel
-from ....rules.engine.kernel_loop import NO_SLICE
+from ....rules.engine.kernel_loop import NO_SLICE, numbered
 from ....rules.engine.letters import LabelWords, letters
 from ....rules.labels.few import REMEMBERED_MAX
+from ....rules.labels.labelled_rows import LabelledRows
 from ....rules.model.arrays import I32, I64, U64, Mask
 from ....schemas.event import Kind
 from ...counting.labelled_sessions import DistinctEvents
@@ -41,12 +41,9 @@ from .followed_session import (
     FollowedSession,
 )
 from .key_slices import KeySlices
-from .rule_runs import RuleRuns
+from .rule_runs import RuleRuns, slot_flags
 from .slice_runs import StoredRun
 from .sliced_rules import SlicedBatch, SlicedRules
-
-FOLLOW_COLUMNS = ("session_id", "occurrence", "seq", "kind", "history", "agent")
-"""The columns of a batch beside the labels of a chain's rules."""
 
 _KINDS = tuple(kind.value for kind in Kind)
 
@@ -136,12 +133,12 @@ class SessionFollower:
         return state is not None and state.tables == self.tables
 
     def follow(
-        self, labelled: pl.DataFrame, before: Mapping[str, FollowedSession], midway: Mapping[str, int]
+        self, labelled: LabelledRows, before: Mapping[str, FollowedSession], midway: Mapping[str, int]
     ) -> FollowedBatch:
         """Follow new events of sessions from the states before, each of which `continues` here.
 
-        `labelled` has `FOLLOW_COLUMNS` and the labels of events and `end` rows, of each session in judged
-        order. `midway` has the occurrences that began without this chain: they are not followed.
+        `labelled` has the labels of the chain's rules, and the rows of each session in judged order. `midway`
+        has the occurrences that began without this chain: they are not followed.
         """
         slots = batch_slots(labelled, before, midway)
         if not slots.places:
@@ -149,7 +146,7 @@ class SessionFollower:
         if len(self._codes) > REMEMBERED_MAX:
             self._begin()
         codes = self._numbered(labelled, slots.rows)
-        over = labelled["seq"].to_numpy()[slots.rows] > kernel.EVENTS_MAX
+        over = labelled.seqs[slots.rows] > kernel.EVENTS_MAX
         spans, slices = (slots.bounds[:-1], slots.bounds[1:]), self._sliced.of_batch(labelled, slots)
         carried = CarriedRuns(slots.states, len(self.rules))
         all_runs: list[RuleRuns] = []
@@ -168,9 +165,9 @@ class SessionFollower:
             all_runs.append(runs)
         warned = np.zeros((len(slots.places), len(self.rules)), dtype=np.bool_)
         warned[carried.slots] = carried.flags & WARNED != 0
-        crossings = self._crossings(found, slots, labelled["history"].to_list(), warned)
+        crossings = self._crossings(found, slots, labelled.columns.column("history"), warned)
         unseen: list[int] = slots.rows[np.array(self._unseen, dtype=np.bool_)[codes]].tolist()
-        agents, last = _agents(slots, labelled["agent"].to_list())
+        agents, last = _agents(slots, labelled.columns.column("agent"))
         states = self._states(slots, all_runs, slices, warned, last)
         return FollowedBatch(crossings, frozenset(slots.places), states, tuple(unseen), bets, agents)
 
@@ -190,21 +187,17 @@ class SessionFollower:
                 named, is_above = (tables.risks.pack, tables.risks.rule, value), bool(run.flags & ABOVE)
                 yield CurrentRisk(*named, context, tables.risks.within, tables.risks.threshold, is_above)
 
-    def _numbered(self, labelled: pl.DataFrame, rows: I64) -> I32:
+    def _numbered(self, labelled: LabelledRows, rows: I64) -> I32:
         """Return the code of each of these rows; the tables have all of them from now on."""
         compiled = self.chain.watched.compiled
         count = compiled.labeler.words
         # The last column is the kind.
         bits: U64 = np.empty((len(rows), 2 * count + 1), dtype=np.uint64)
-        for column, name in enumerate([f"{letter}{word}" for letter in "tu" for word in range(count)]):
-            bits[:, column] = labelled[name].to_numpy()[rows]
-        bits[:, -1] = labelled["kind"].to_physical().to_numpy()[rows]
-        keys: list[bytes] = bits.view(f"V{bits.shape[1] * bits.itemsize}").ravel().tolist()
-        found = list(map(self._codes.get, keys))
-        new: dict[bytes, int] = {}
-        for place, code in enumerate(found):
-            if code is None:
-                new.setdefault(keys[place], place)
+        bits[:, :-1] = labelled.labels.words[rows]
+        bits[:, -1] = labelled.kinds[rows]
+        numbers, firsts = numbered(bits)
+        keys = [bits[place].tobytes() for place in firsts.tolist()]
+        new = {key: place for key, place in zip(keys, firsts.tolist(), strict=True) if key not in self._codes}
         if new:
             places = list(new.values())
             words = LabelWords(bits[places, :count], bits[places, count:-1])
@@ -214,7 +207,7 @@ class SessionFollower:
             named = tuple(_KINDS[kind] for kind in kinds)
             self._add(DistinctEvents(words, table, np.arange(len(new), dtype=np.int32), named))
             self._codes |= {key: len(self._codes) + number for number, key in enumerate(new)}
-        return np.array([self._codes[key] for key in keys], dtype=np.int32)
+        return np.array([self._codes[key] for key in keys], dtype=np.int32)[numbers]
 
     def _add(self, events: DistinctEvents) -> None:
         unseen = [False] * len(events.kinds)
@@ -258,7 +251,7 @@ class SessionFollower:
         """Return the states of the open slots after the batch; `agents` are the last ones by slot."""
         rows = list(zip(*[each.names for each in runs], strict=True))
         texts = list(zip(*[each.symbols for each in runs], strict=True))
-        flags = np.stack([each.flags for each in runs], axis=1) | warned.astype(np.uint8) * np.uint8(WARNED)
+        flags = slot_flags(runs, len(slots.places)) | warned.astype(np.uint8) * np.uint8(WARNED)
         of_keys = [[runs[place].slice_runs() for place in places] for places in self._sliced.places]
         sliced = list(slices.after([list(zip(*of_rules, strict=True)) for of_rules in of_keys]))
         found: dict[str, FollowedSession] = {}

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-import polars as pl
-
 from ....rules.incremental.carried_slices import CarriedSlices, SteppedSlice
+from ....rules.labels.labelled_rows import LabelledRows
 from .batch_slots import BatchSlots
 from .followed_session import FollowedSession
 from .key_slices import KeySlices
@@ -39,12 +38,12 @@ class SlicedRules:
             for column, place in enumerate(places)
         }
 
-    def of_batch(self, labelled: pl.DataFrame, slots: BatchSlots) -> SlicedBatch:
+    def of_batch(self, labelled: LabelledRows, slots: BatchSlots) -> SlicedBatch:
         """Return the slices of a batch."""
         none = CarriedSlices()
         before = [none if state is None else slices_of(state, self.places) for state in slots.states]
         members = [
-            KeySlices(number, slots, before, labelled[f"s{key}"], labelled[f"su{key}"])
+            KeySlices(number, slots, before, labelled.labels.slices[key])
             for number, key in enumerate(self._keys)
         ]
         return SlicedBatch(self, before, members)

@@ -282,7 +282,7 @@ class _PatternReader:
             return first
         self._next()
         last = self._next()
-        if last in "[-":
+        if last in "[-" or (self.is_verbose and (last.isspace() or last == "#")):
             raise _UnreadSyntax
         if last == "\\":
             last = self._next()

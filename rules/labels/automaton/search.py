@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
 
 import numpy as np
 import polars as pl
 
+from ....schemas.frames.text_views import TextViews, text_views
 from ...model.arrays import U64, Mask
 from .automaton import BEYOND_ASCII, Automata, Automaton
 from .search_loop import search_texts
@@ -25,30 +25,26 @@ class AsciiMatches:
 
 
 def search_ascii(automata: Automata, texts: pl.Series) -> AsciiMatches:
-    """Search the texts for the patterns of automata, of which there is one at least."""
-    # The oldest layout has the bytes of all texts one after another.
-    column: Any = cast("Any", texts.to_arrow(compat_level=pl.CompatLevel.oldest()))
-    _, bounds, data = column.buffers()
-    bounds = np.frombuffer(bounds, np.int64)[column.offset : column.offset + len(texts) + 1]
-    data = np.frombuffer(b"" if data is None else data, np.uint8)
+    """Search the texts for the patterns of automata, of which there is one at least, as of the texts."""
+    views = text_views(texts)
+    nulls = texts.is_null().to_numpy() if texts.has_nulls() else None
     matches: dict[int, Mask] = {}
     beyond = np.zeros(len(texts), dtype=np.bool_)
     for automaton, places in automata.groups:
-        bits = _bits(automaton, data, bounds)
-        if texts.has_nulls():
-            bits[texts.is_null().to_numpy()] = 0
+        bits = _bits(automaton, views)
+        if nulls is not None:
+            bits[nulls] = 0
         beyond = _has(bits, BEYOND_ASCII)
         matches.update((place, _has(bits, bit) & ~beyond) for bit, place in enumerate(places))
     return AsciiMatches(matches, beyond)
 
 
-def _bits(automaton: Automaton, data: Any, bounds: Any) -> U64:
+def _bits(automaton: Automaton, texts: TextViews) -> U64:
     """Return the bits of the patterns that match by text."""
-    out = np.empty(len(bounds) - 1, dtype=np.uint64)
-    found = automaton
-    width, reporting = np.uint64(found.width), np.uint64(found.reporting)
-    tables = found.classes, found.following, width, reporting, found.found, found.at_end
-    search_texts(data, bounds, tables, out)
+    out = np.empty(len(texts.begins), dtype=np.uint64)
+    width, reporting = np.uint64(automaton.width), np.uint64(automaton.reporting)
+    tables = automaton.classes, automaton.following, width, reporting, automaton.found, automaton.at_end
+    search_texts(texts.data, texts.begins, texts.ends, tables, out)
     return out
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import polars as pl
-
 from ...model.predicate import Literal
 from ..few import WORD_BITS, FewLabels
 from ..guards import any_of
 from ..labeler import Labeler
+from ..labelled_rows import EventColumns, LabelledRows, RowLabels
 
 
 class JointLabels:
@@ -24,30 +21,17 @@ class JointLabels:
             steps[key] = any_of([steps[key], guard]) if key in steps else guard
         self._few = FewLabels(predicates, steps)
         places = {key: place for place, key in enumerate(steps)}
-        self._names = [
-            _names(labeler.words, begin) | _slice_names([places[key] for key in labeler.slice_keys])
-            for labeler, begin in ((first, 0), (second, first.words))
-        ]
+        self._keys = [[places[key] for key in labeler.slice_keys] for labeler in (first, second)]
+        count = first.words + second.words
+        bounds = (0, first.words), (first.words, count)
+        self._words = [[*range(*each), *range(count + each[0], count + each[1])] for each in bounds]
         self.fields = frozenset({*first.fields, *second.fields})
 
-    def label(self, events: pl.DataFrame, keep: Sequence[str] = ()) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Return what `Labeler.label_few` of each labeler returns."""
-        labels = {column.name: column for column in self._few.label(events)}
-        columns = [*map(events.get_column, keep)]
+    def label(self, events: EventColumns) -> tuple[LabelledRows, LabelledRows]:
+        """Return what `Labeler.label_rows` of each labeler returns."""
+        labels = self._few.label(events)
         first, second = (
-            pl.DataFrame([*columns, *(labels[joint].alias(name) for name, joint in names.items())])
-            for names in self._names
+            LabelledRows(events, RowLabels(labels.words[:, words], [labels.slices[key] for key in keys]))
+            for words, keys in zip(self._words, self._keys, strict=True)
         )
         return first, second
-
-
-def _names(words: int, begin: int) -> dict[str, str]:
-    """Return the joint names of a labeler's words, which begin at that word, by the labeler's."""
-    return {f"{letter}{word}": f"{letter}{begin + word}" for letter in "tu" for word in range(words)}
-
-
-def _slice_names(places: Sequence[int]) -> dict[str, str]:
-    """Return the joint names of a labeler's slices by the labeler's, given the joint places of its keys."""
-    return {
-        f"{letter}{key}": f"{letter}{place}" for key, place in enumerate(places) for letter in ("s", "su")
-    }

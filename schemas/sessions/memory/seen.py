@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
 from ...candidate import Candidate, Claim
 from ...event import Content, Kind
+from ...span_content import SpanRole
 from .claimed_text import is_whole
 from .seen_page import RECENT_MAX, SeenCall, SeenEntries, SeenMessage, SeenPage, needed, paged
 from .tool_use import ToolUse, claimed_use, is_item, is_qualified, join, matching_use
@@ -28,6 +29,8 @@ CARRIED_CHARS_MAX = 30_000
 """Characters of a call's arguments that its result carries: an event then fits where its span did."""
 NAME_CHARS_MAX = 1_000
 """Characters of a call's id and tool together beyond which the call is not remembered for its result."""
+OF_AGENTS = f"{SpanRole.AGENT}."
+"""The begin of the keys in `Candidate.within` of agents and of their halves."""
 _CALL, _RESULT = Kind.TOOL_CALL, Kind.TOOL_RESULT
 """Names of their own, because Python 3.11 looks a member up four times as long as a global name."""
 
@@ -62,9 +65,14 @@ class SeenClaims:
     older: Sequence[SeenEntries] = ()
     calls: dict[str, SeenCall] = field(default_factory=dict[str, SeenCall])
     uses: dict[int, ToolUse] = field(default_factory=dict[int, ToolUse])
+    covers_calls: bool = field(default=False, init=False)
+    """Whether its spans cover others than agents."""
 
     def __post_init__(self) -> None:
         """Take over the calls and the uses of the entries."""
+        self.covers_calls = not all(
+            key.startswith(OF_AGENTS) for names in self.covered_names for key in names
+        )
         calls: dict[str, SeenCall | None] = {}
         uses: dict[int, ToolUse | None] = {}
         for entries in (*reversed(self.older), self.recent):
@@ -134,6 +142,25 @@ class SeenClaims:
             if not self.covers(outer):
                 self.counts.within += 1
                 self.recent.within[outer] = None
+                self.covers_calls = self.covers_calls or not outer.startswith(OF_AGENTS)
+
+    def add_spans(self, spans: Mapping[str, Sequence[str]]) -> None:
+        """Remember spans, each with the keys of those that it covers."""
+        recent, counts = self.recent, self.counts
+        most = max(counts.spans + len(spans), counts.within + sum(map(len, spans.values())))
+        if self.older or most > REMEMBERED_MAX:
+            for key, within in spans.items():
+                self.add_span(key, within)
+            return
+        before = len(recent.spans), len(recent.within)
+        for key, within in spans.items():
+            recent.spans[key] = None
+            for outer in within:
+                if outer not in recent.within:
+                    recent.within[outer] = None
+                    self.covers_calls = self.covers_calls or not outer.startswith(OF_AGENTS)
+        counts.spans += len(recent.spans) - before[0]
+        counts.within += len(recent.within) - before[1]
 
     def message(self, key: str) -> SeenMessage | None:
         """Return the last span with a message."""

@@ -27,6 +27,8 @@ from ..settings import KafkaSettings
 TIMEOUT_S = 10.0
 MS_MIN = 10
 """The shortest time that librdkafka takes, in milliseconds."""
+REQUEST_MS_MAX = 300_000
+"""The longest time that librdkafka waits for an answer, in milliseconds."""
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -95,8 +97,9 @@ class KafkaSpanExporter(SpanExporter):
     def _properties(self) -> dict[str, Any]:
         """Return the producer's properties, which try no record for longer than an export may take."""
         timeout_ms = max(MS_MIN, int(self._timeout_s * 1000))
-        waits = {"message.timeout.ms": timeout_ms, "socket.timeout.ms": max(MS_MIN, timeout_ms // 2)}
-        return {**producing(self._settings, "exporter"), **waits, "linger.ms": 0}
+        request_ms = min(max(MS_MIN, timeout_ms // 2), REQUEST_MS_MAX)
+        waits = {"message.timeout.ms": timeout_ms, "socket.timeout.ms": request_ms, "linger.ms": 0}
+        return {**producing(self._settings, "exporter"), **waits}
 
     def _forked(self) -> None:
         """Forget the producer in a child, which has the parent's lock and connection, but no threads."""

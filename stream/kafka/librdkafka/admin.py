@@ -60,13 +60,17 @@ class NewTopicLayout:
 
 
 class Admin:
-    """A client that asks and changes the brokers; each request raises KafkaError after `within_s`."""
+    """A client that asks and changes the brokers; each request raises KafkaError after `within_s`.
+
+    Raises KafkaError where librdkafka refuses the properties.
+    """
 
     def __init__(self, properties: Mapping[str, Any], within_s: float) -> None:
         self._within_s = within_s
         # Nobody reads its log: each request has its error.
         self._properties = {**properties, "log_level": 0}
-        self._client: Any = AdminClient(self._properties)
+        with raising():
+            self._client: Any = AdminClient(self._properties)
 
     def topics(self) -> dict[str, TopicLayout]:
         """Return all topics by name."""
@@ -174,7 +178,8 @@ class Admin:
             return {}
         # Else the answer would wait for open transactions.
         asking = {"group.id": group, "enable.auto.commit": False, "isolation.level": "read_uncommitted"}
-        consumer: Any = Consumer({**self._properties, **asking})
+        with raising():
+            consumer: Any = Consumer({**self._properties, **asking})
 
         def ask() -> list[Place]:
             with raising():

@@ -42,7 +42,7 @@ class TopicReader:
 
     `read_from` chooses its partitions and offsets. With an `assignment` it joins the group of its properties,
     which chooses the partitions before; `member` is then the membership, None without one. `is_away` asks
-    whether there is no broker at all.
+    whether there is no broker at all. Raises KafkaError where librdkafka refuses the properties.
     """
 
     def __init__(
@@ -59,7 +59,8 @@ class TopicReader:
         self._paused: set[int] = set()
         # A reader that joins no group need not ask for it. A member that was silent joins again.
         self._harmless = {Code.GROUP_AUTHORIZATION_FAILED if assignment is None else Code._MAX_POLL_EXCEEDED}
-        self._consumer: Any = Consumer(dict(properties), logger=LOGGER)
+        with raising():
+            self._consumer: Any = Consumer(dict(properties), logger=LOGGER)
         if assignment is not None:
             calls = {"on_assign": self._assigned, "on_revoke": self._revoked, "on_lost": self._lost}
             self._consumer.subscribe([topic], **calls)

@@ -25,12 +25,13 @@ ANY = -1
 class RecordSender:
     """A producer whose `send` returns once the brokers have every record.
 
-    Raises StreamError (TRL721, TRL722) where the settings cannot be used.
+    Raises KafkaError where librdkafka refuses the properties.
     """
 
     def __init__(self, properties: Mapping[str, Any]) -> None:
         self._within_s = properties["message.timeout.ms"] / 1000 + LATE_S
-        self.producer: Any = Producer(dict(properties), logger=LOGGER)
+        with raising():
+            self.producer: Any = Producer(dict(properties), logger=LOGGER)
 
     def send(
         self, records: Iterable[OutgoingRecord], headers: Sequence[tuple[str, bytes]] | None = None

@@ -6,7 +6,7 @@ import numpy as np
 from tracline.predict.chain.contexts import FOLDS
 from tracline.predict.chain.learned import Counted
 from tracline.predict.chain.steps import VIOLATED_STEP
-from tracline.predict.explaining.chain_graph import ENDED_NODE, VIOLATED_NODE, ChainGraph
+from tracline.predict.explaining.chain_graph import ENDED_NODE, GOAL_NODE, ChainGraph
 
 
 def tables(counted: Counted, folds: list[int]) -> np.ndarray:
@@ -37,8 +37,8 @@ def dense_graph(counted: Counted, of_symbol: float, of_row: float) -> ChainGraph
     steps = counted.steps
     targets = np.empty((rows, width), dtype=np.int64)
     targets[:, :-1] = np.arange(width - 1) * rows + steps.next
-    targets[:, :-1][steps.verdicts == VIOLATED_STEP] = VIOLATED_NODE
-    targets[:, -1] = np.where(steps.violates_at_end(), VIOLATED_NODE, ENDED_NODE)
+    targets[:, :-1][steps.verdicts == VIOLATED_STEP] = GOAL_NODE
+    targets[:, -1] = np.where(steps.violates_at_end(), GOAL_NODE, ENDED_NODE)
     return ChainGraph(
         probabilities.reshape(width * rows, width), np.tile(targets, (width, 1)).reshape(width * rows, width)
     )

@@ -65,11 +65,11 @@ def day(seed: int, count: int = 10) -> list[PlayedSession]:
 
 def json_lines(folder: Path, sent: Sequence[Sent]) -> None:
     """The requests as the collector's file exporter writes them in JSON."""
-    lines = [wire(sent_request.request.decoded.spans, Encoding.JSON) for sent_request in sent]
+    lines = [wire(sent_request.spans, Encoding.JSON) for sent_request in sent]
     (folder / "spans.jsonl").write_bytes(b"\n".join(lines))
 
 
 def protobuf(folder: Path, sent: Sequence[Sent]) -> None:
     """The requests as the collector's file exporter writes them in protobuf, each behind its length."""
-    bodies = [wire(sent_request.request.decoded.spans, Encoding.PROTOBUF) for sent_request in sent]
+    bodies = [wire(sent_request.spans, Encoding.PROTOBUF) for sent_request in sent]
     (folder / "spans.binpb").write_bytes(b"".join(len(body).to_bytes(4, "big") + body for body in bodies))

@@ -15,6 +15,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from tracline.schemas.otlp.decoded import Decoded
 from tracline.stream.ingest.auth import GateMiddleware, gate_for
 from tracline.stream.ingest.grpc import grpc_server
 from tracline.stream.ingest.http import routes
@@ -22,7 +23,7 @@ from tracline.stream.ingest.limits import ReceiverLimits
 from tracline.stream.ingest.meter import OtlpTransport
 from tracline.stream.ingest.receive import RequestHandler
 from tracline.stream.ingest.rejections import Reason
-from tracline.stream.ingest.request import Busy, ExportRequest
+from tracline.stream.ingest.request import Busy, ExportRequest, decode
 from tracline.stream.ingest.server.connections import ConnectionLimits
 from tracline.stream.ingest.server.http_server import HttpServer
 from tracline.stream.process.metrics import metrics_route
@@ -34,6 +35,11 @@ CONNECTIONS = ConnectionLimits(64)
 """The connections that receivers may have here."""
 CAME = 1_771_329_600_000_000_000
 """When requests come, by the clock that receivers have here."""
+
+
+def decoded(request: ExportRequest) -> Decoded:
+    """Return the content of a request as the decoder reads it."""
+    return decode(request.body, request.encoding, request.signal)
 
 
 @dataclass

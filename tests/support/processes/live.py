@@ -27,7 +27,7 @@ from tracline.schemas.otlp.signal import Signal
 from tracline.schemas.settings import SessionSettings
 from tracline.schemas.span import Span
 from tracline.schemas.time import NS
-from tracline.stream.ingest.request import Encoding, ExportRequest, decode
+from tracline.stream.ingest.request import Encoding, ExportRequest, decode, read
 from tracline.stream.serve.archiving import ArchiveSink, StoreIntervals
 from tracline.stream.serve.changes import StoreChanges
 from tracline.stream.serve.pipeline import Pipeline, PipelineRuntime
@@ -63,8 +63,13 @@ class Sent:
     @property
     def request(self) -> ExportRequest:
         """Return what a receiver makes of it."""
-        decoded = decode(self.body, self.encoding, self.signal)
-        return ExportRequest(self.body, self.encoding, decoded, self.time, self.signal)
+        content = read(self.body, self.encoding, self.signal, self.time)
+        return ExportRequest(self.body, self.encoding, content, self.time, self.signal)
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """Return its spans."""
+        return decode(self.body, self.encoding, self.signal).spans
 
 
 def wire(spans: Sequence[Span], encoding: Encoding) -> bytes:

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
 from tracline.archive.error import SourceError
-from tracline.batch.sources import event_files
+from tracline.batch.sources import event_files, footer_loop
 from tracline.batch.sources.discover import SourceFile
 from tracline.batch.sources.event_files import FileSlice, reading, scan_slices
 from tracline.batch.sources.file_format import FileFormat
@@ -135,6 +136,24 @@ def test_any_broken_byte_of_a_footer_is_odd_or_read(events: list[pl.DataFrame], 
         for value in (0x00, 0x7F, 0xFF, whole[place] ^ 1):
             path.write_bytes(whole[:place] + bytes([value]) + whole[place + 1 :])
             joined([path])
+
+
+def test_a_footer_with_fields_twice_is_odd(events: list[pl.DataFrame], tmp_path: Path) -> None:
+    """Readers take the last schema, rows and row groups; a file with copies of both would have other rows."""
+    [path] = written(events[:1], tmp_path)
+    assert joined([path]) is not None
+    whole = path.read_bytes()
+    begin = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    text = whole[begin:-8]
+    facts, columns, group = footer_loop.arrays()
+    footer_loop.read_footer(np.frombuffer(text, np.uint8), facts, columns, group)
+    schema_end, tail = int(facts[footer_loop.SCHEMA_END]), int(facts[footer_loop.TAIL])
+    # The schema is field 2, a list, behind the version, which has two bytes.
+    twice = text[:tail] + b"\x09\x04" + text[3:tail] + text[tail:]
+    assert text[schema_end:tail] in twice[tail:]
+    path.write_bytes(whole[:begin] + twice + len(twice).to_bytes(4, "little") + b"PAR1")
+    assert pl.read_parquet(path).equals(events[0])
+    assert joined([path]) is None
 
 
 def test_a_damaged_page_names_its_file(events: list[pl.DataFrame], tmp_path: Path) -> None:

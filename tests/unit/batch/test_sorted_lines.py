@@ -43,6 +43,7 @@ def test_what_is_added_in_any_order_is_read_in_one(
     monkeypatch.setattr(sorted_lines, "RUN_LINES", lines_max)
     monkeypatch.setattr(sorted_lines, "RUN_BYTES", bytes_max)
     monkeypatch.setattr(sorted_lines, "RUNS_OPEN_MAX", 3)
+    monkeypatch.setattr(sorted_lines, "BLOCK_LINES", 4)
     wanted = [
         record(session, seq, value)
         for session in ("a", "b", "é", "😀")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -199,3 +200,48 @@ def test_a_session_is_explained_after_a_symbol_that_the_chain_never_saw(folder: 
         )
         assert stored is not None
         assert stored.risk == pytest.approx(risks[2], abs=1e-9)
+
+
+@pytest.mark.parametrize(("at", "symbol", "state"), [(3, "unseen", 0), (4, "user:", 2)])
+@pytest.mark.parametrize("within", ["4", "ever"])
+def test_the_probability_of_a_pattern_is_explained(
+    folder: Path, within: str, at: int, symbol: str, state: int
+) -> None:
+    """It is the chain's, also after a symbol that the chain never saw; the ways to it have two verdicts."""
+    pattern = "eventually (violated and next eventually violated)"
+    rows = session("more", *(user(text) for text in ("a", "p", "r", "a")), end=False)
+    write(folder / "more" / "events.parquet", rows)
+    args = ("--session", "more", "--rule", "answered", "--within", within, "--at", at)
+    args = (*args, "--pattern", pattern)
+    found = predict(
+        "explain", folder / "good.chain", folder / "more", *args, "--format", "json", "--examples"
+    )
+    assert found.exit_code == 0, found.output
+    document = json.loads(found.stdout)
+    assert (document["pattern"], document["within"]) == (pattern, None if within == "ever" else int(within))
+    assert document["risk"] == pytest.approx(document["events"][at]["risk"], abs=1e-8)
+    context = {"symbol": symbol, "state": state, "within": document["within"]}
+    stored = load_chain(folder / "good.chain").risk("desk", "answered", pattern=pattern, **context)
+    assert stored is not None
+    assert stored.risk == pytest.approx(document["risk"], abs=1e-8)
+    nexts = document["nexts"]
+    assert sum(each["probability"] * each["risk"] for each in nexts) == pytest.approx(
+        document["risk"], abs=1e-8
+    )
+    assert len(document["paths"]) == (5 if within == "ever" else 4)
+    assert 0 < document["covered"] <= 1 + 1e-9
+    for path in document["paths"]:
+        symbols = [step["symbol"] for step in path["steps"]]
+        broken = [this == "user:p" and after != "user:q" for this, after in pairwise(symbols)]
+        assert sum(broken) >= 2
+    lines = predict("explain", folder / "good.chain", folder / "more", *args).stdout.splitlines()
+    assert lines[0].endswith(f": {pattern}")
+    assert any("likeliest ways to the pattern, " in line for line in lines)
+
+
+def test_a_mistake_in_a_pattern_is_an_error_before_the_archive_is_read(folder: Path) -> None:
+    """With its place, as of `show`."""
+    args = ("--session", "s000", "--pattern", "eventually violatd")
+    found = predict("explain", folder / "bad.chain", folder / "bad", *args)
+    assert found.exit_code == 2
+    assert "unknown proposition `violatd`" in found.output

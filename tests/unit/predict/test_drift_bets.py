@@ -26,8 +26,9 @@ from tracline.predict.drift.event_bets import LOG_ONE
 from tracline.predict.following.followed_chain import FollowedChain
 from tracline.predict.following.followed_risks import ContextRisk
 from tracline.predict.following.live.followed_session import FollowedSession
-from tracline.predict.following.live.session_follower import FOLLOW_COLUMNS, SessionFollower
+from tracline.predict.following.live.session_follower import SessionFollower
 from tracline.rules.compiler.compile import compile_rule
+from tracline.rules.labels.labelled_rows import FrameColumns
 from tracline.rules.model.rule import RuleSet
 from tracline.rules.packs.load import load_packs
 
@@ -71,7 +72,7 @@ def bets_in_batches(chain: FollowedChain, events: Sequence[dict], random: Random
         follower = SessionFollower(chain)
         size = random.randint(1, 20)
         batch, waiting = waiting[:size], waiting[size:]
-        labelled = chain.watched.compiled.labeler.label_few(frame_of(batch), keep=FOLLOW_COLUMNS)
+        labelled = chain.watched.compiled.labeler.label_rows(FrameColumns(frame_of(batch)))
         done = follower.follow(
             labelled,
             {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tracline.predict.chain.contexts import END
 from tracline.predict.chain.walks import CLOSED, CLOSED_UNMET, CUT
-from tracline.predict.explaining.chain_graph import ENDED_NODE, VIOLATED_NODE, ChainGraph
+from tracline.predict.explaining.chain_graph import ENDED_NODE, GOAL_NODE, ChainGraph
 from tracline.predict.explaining.next_symbols import Actor, actor_of, next_symbols
 from tracline.predict.explaining.paths import likeliest_paths
 from tracline.predict.explaining.real_sessions import session_along
@@ -27,7 +28,7 @@ def test_likeliest_paths_are_the_first_of_all(seed: int, within: int) -> None:
     for each in found:
         assert each.probability == pytest.approx(every[each.nexts])
         assert len(each.nodes) == len(each.nexts) - 1
-        steps = zip((0, *each.nodes), each.nexts, (*each.nodes, VIOLATED_NODE), strict=True)
+        steps = zip((0, *each.nodes), each.nexts, (*each.nodes, GOAL_NODE), strict=True)
         assert all(graph.targets[node, place] == target for node, place, target in steps)
 
 
@@ -46,7 +47,7 @@ def test_next_symbols_divide_the_risk(seed: int) -> None:
     """The risk of a node is the mean of the risks after its next symbols, and all paths together have it."""
     graph = random_graph(np.random.default_rng(seed))
     symbols = ("user:a", "tool_call:b", "assistant")
-    found = next_symbols(graph, 0, graph.risks_within(3), symbols)
+    found = next_symbols(graph, 0, graph.risks_within(3), (*symbols, END))
     risk = graph.risks_within(4)[0]
     assert sum(each.probability * each.risk for each in found) == pytest.approx(risk)
     assert sum(each.probability for each in found) == pytest.approx(1)
@@ -63,9 +64,7 @@ def test_the_agent_acts_by_its_messages_and_calls() -> None:
 
 def test_loops_do_not_hide_the_way_out() -> None:
     """A node that almost always stays where it is violates by ever longer paths, each less likely."""
-    graph = ChainGraph(
-        np.array([[0.9, 0.05, 0.05]]), np.array([[0, VIOLATED_NODE, ENDED_NODE]], dtype=np.int64)
-    )
+    graph = ChainGraph(np.array([[0.9, 0.05, 0.05]]), np.array([[0, GOAL_NODE, ENDED_NODE]], dtype=np.int64))
     found = likeliest_paths(graph, 0, None, 4)
     assert [each.nexts for each in found] == [(1,), (0, 1), (0, 0, 1), (0, 0, 0, 1)]
 

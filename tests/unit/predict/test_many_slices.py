@@ -11,7 +11,8 @@ import msgspec
 import pytest
 from tracline.predict.following.followed_chain import FollowedChain
 from tracline.predict.following.live.followed_session import FollowedSession
-from tracline.predict.following.live.session_follower import FOLLOW_COLUMNS, SessionFollower
+from tracline.predict.following.live.session_follower import SessionFollower
+from tracline.rules.labels.labelled_rows import FrameColumns
 from tracline.rules.model.rule import RuleSet
 from tracline.rules.packs.load import load_packs
 from tracline.schemas.paged.page import stored_page
@@ -68,7 +69,7 @@ def followed(
     while place < len(events):
         follower, size = SessionFollower(chain), sizes[place % len(sizes)]
         batch, place = events[place : place + size], place + size
-        labelled = chain.watched.compiled.labeler.label_few(frame_of(batch), keep=FOLLOW_COLUMNS)
+        labelled = chain.watched.compiled.labeler.label_rows(FrameColumns(frame_of(batch)))
         done = follower.follow(labelled, states, {})
         states = stored_and_read(done.states)
         found = {

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
-import polars as pl
 import pytest
 from tracline.predict.following.followed_chain import FollowedChain
 from tracline.predict.following.live.followed_session import FollowedSession
-from tracline.predict.following.live.session_follower import FOLLOW_COLUMNS, SessionFollower
+from tracline.predict.following.live.session_follower import SessionFollower
+from tracline.rules.labels.labelled_rows import FrameColumns, LabelledRows
 from tracline.rules.model.rule import RuleSet
 from tracline.rules.packs.load import load_packs
 
@@ -26,9 +26,9 @@ def desk(tmp_path: Path) -> RuleSet:
     return load_packs(file)
 
 
-def labelled_rows(chain: FollowedChain, events: list[dict]) -> pl.DataFrame:
+def labelled_rows(chain: FollowedChain, events: list[dict]) -> LabelledRows:
     """Return the columns and labels of these event rows."""
-    return chain.watched.compiled.labeler.label_few(frame_of(events), keep=FOLLOW_COLUMNS)
+    return chain.watched.compiled.labeler.label_rows(FrameColumns(frame_of(events)))
 
 
 def in_batches(chain: FollowedChain, events: list[dict], random: Random, stored: bool) -> list[tuple]:

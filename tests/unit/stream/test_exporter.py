@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+
+import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.trace import SpanContext
-from tracline.stream.kafka.care.exporter import by_trace
+from tracline.stream.kafka.care.exporter import KafkaSpanExporter, by_trace
+from tracline.stream.kafka.settings import KafkaSettings
 
 
 def span(trace: int, number: int, size: int = 10) -> ReadableSpan:
@@ -52,3 +57,13 @@ def test_a_span_over_the_limit_is_counted_and_the_others_go() -> None:
 def test_no_spans_are_no_records() -> None:
     """The SDK may export nothing."""
     assert by_trace([], 1_000) == ([], 0)
+
+
+@pytest.mark.parametrize("timeout_s", [0.001, 10, 3_600])
+def test_an_exporter_has_a_producer_whatever_its_timeout(timeout_s: float) -> None:
+    """A broker that listens is enough where there is nothing to send."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        settings = KafkaSettings((f"127.0.0.1:{listener.getsockname()[1]}",))
+        exporter = KafkaSpanExporter(settings, timeout_s=timeout_s)
+        assert exporter.export([]) is SpanExportResult.SUCCESS
+        exporter.shutdown()

@@ -39,6 +39,7 @@ from ...support.http.receiving import (
     SlowIntake,
     StoringIntake,
     WaitableMetrics,
+    decoded,
     request_of,
     running,
 )
@@ -102,7 +103,7 @@ def test_the_sdk_delivers(compression: grpc.Compression) -> None:
         provider.shutdown()
         assert server.counts("tracline_receiver_spans_total") == {("grpc", "protobuf"): 1}
     (request,) = intake.requests
-    assert [span.attributes["gen_ai.conversation.id"] for span in request.decoded.spans] == ["s-1"]
+    assert [span.attributes["gen_ai.conversation.id"] for span in decoded(request).spans] == ["s-1"]
     assert request.encoding is Encoding.PROTOBUF
     assert request.received == CAME
 
@@ -115,7 +116,7 @@ def test_a_request_is_stored_as_it_came(compression: grpc.Compression | None) ->
     with running(intake) as server:
         assert export(server, body, compression=compression) == ExportTraceServiceResponse()
     assert [request.body for request in intake.requests] == [body]
-    assert len(intake.requests[0].decoded.spans) == 200
+    assert len(decoded(intake.requests[0]).spans) == 200
 
 
 def test_unreadable_items_are_reported_and_the_rest_is_accepted() -> None:
@@ -125,7 +126,7 @@ def test_unreadable_items_are_reported_and_the_rest_is_accepted() -> None:
         partial = export(server, request_of(5, broken=2).SerializeToString()).partial_success
     assert partial.rejected_spans == 2
     assert "resource 1, scope 1, span 4: otlp-trace-id" in partial.error_message
-    assert [len(request.decoded.spans) for request in intake.requests] == [3]
+    assert [len(decoded(request).spans) for request in intake.requests] == [3]
 
 
 def test_what_cannot_be_read_at_all_is_invalid() -> None:
@@ -200,7 +201,7 @@ def test_the_sdk_comes_again(full: BusyIntake | BrokenIntake) -> None:
             pass
         assert exporter.export([span]) is SpanExportResult.SUCCESS
         exporter.shutdown()
-    assert [len(request.decoded.spans) for request in full.requests] == [1]
+    assert [len(decoded(request).spans) for request in full.requests] == [1]
 
 
 def test_the_answer_waits_until_the_request_is_stored() -> None:

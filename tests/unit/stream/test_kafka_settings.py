@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
 from tracline.cli.error import CommandError
 from tracline.cli.settings import kafka_settings
 from tracline.stream.error import StreamError
+from tracline.stream.group.broker_errors import KafkaError
 from tracline.stream.kafka import properties as config
+from tracline.stream.kafka.librdkafka.admin import Admin
+from tracline.stream.kafka.librdkafka.reader import TopicReader
+from tracline.stream.kafka.librdkafka.sender import RecordSender
 from tracline.stream.kafka.settings import (
     KafkaSettings,
     check,
@@ -22,6 +28,8 @@ from tracline.stream.kafka.settings import (
 from tracline.stream.messages.topics import Topic
 
 SECRET = "correct horse"
+TIMEOUTS = (0.5, 1.5, 600.0)
+"""Least, usual and greatest `--timeout-s` of a process."""
 WITH_SASL = KafkaSettings(
     security_protocol="SASL_PLAINTEXT",
     sasl_mechanism="SCRAM-SHA-512",
@@ -207,10 +215,26 @@ def test_librdkafka_is_given_the_same(folder: Path) -> None:
     assert (secured["sasl.username"], secured["sasl.password"]) == ("tracline", SECRET)
     assert secured["ssl.endpoint.identification.algorithm"] == "none"
     assert config.connecting(given, "rekey")["ssl.endpoint.identification.algorithm"] == "https"
-    for properties in (config.producing(given, "rekey"), config.transacting(given, "rekey", "one", 1.5)):
+    for properties in (
+        config.producing(given, "rekey"),
+        *(config.transacting(given, "rekey", "one", timeout_s) for timeout_s in TIMEOUTS),
+    ):
         assert Producer({**properties, "log_level": 0}) is not None
-    for properties in (config.consuming(given, "rekey"), config.joining(given, "rekey", 1.5)):
+    for properties in (
+        config.consuming(given, "rekey"),
+        *(config.joining(given, "rekey", timeout_s) for timeout_s in TIMEOUTS),
+    ):
         assert Consumer({**properties, "log_level": 0}) is not None
+
+
+@pytest.mark.parametrize(
+    "kind", [RecordSender, lambda given: TopicReader(given, "t"), lambda given: Admin(given, 1)]
+)
+def test_what_librdkafka_refuses_is_an_error_of_kafka(kind: Callable[[dict[str, Any]], object]) -> None:
+    """A process reports it as it reports what a broker refuses."""
+    refused = {"group.id": "g", "message.timeout.ms": 1_000, "socket.timeout.ms": -1}
+    with pytest.raises(KafkaError, match=r"socket\.timeout\.ms"):
+        kind(refused)
 
 
 def test_producers_lose_nothing_and_consumers_read_what_is_committed() -> None:

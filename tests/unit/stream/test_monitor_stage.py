@@ -304,3 +304,22 @@ def test_revoked_partitions_leave_nothing_behind() -> None:
     assert monitor.state.open_sessions == 0
     monitor.stage.restore(monitor.state, [0], list(monitor.table.items()))
     assert len(monitor.take(1, SHOUTS[1]).judged.records) == 2
+
+
+def test_spans_that_come_after_their_session_was_forgotten_have_places_of_their_own() -> None:
+    """Two begin at one time; one that comes again has its place again, and spans in time have theirs."""
+    first = wrote(FIRST, 5, "hello")
+    second = msgspec.structs.replace(wrote(FIRST, 5, "well"), span_id="another")
+    messages = [
+        batch(1, wrote(SECOND, 0, "now")),
+        batch(9_000),
+        *(batch(9_000, each) for each in (first, second)),
+    ]
+    monitor = Monitor()
+    taken = [monitor.take(offset, message).judged.events for offset, message in enumerate(messages)]
+    assert [event.occurrence for events in taken[:2] for event in events] == [START, START]
+    events = [event for judged in taken[2:] for event in judged]
+    assert {event.time for event in events if event.kind is not Kind.END} == {first.start}
+    assert len({(event.session_id, event.occurrence, event.seq) for event in events}) == len(events) == 4
+    assert all(0 < event.occurrence - first.start < NS // 100 for event in events)
+    assert monitor.take(4, messages[3]).judged.events == taken[3]

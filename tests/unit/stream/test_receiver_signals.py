@@ -34,7 +34,7 @@ from tracline.stream.ingest.endpoint import ENDPOINTS
 from tracline.stream.ingest.limits import ReceiverLimits
 from tracline.stream.ingest.request import Encoding
 
-from ...support.http.receiving import WAIT_S, BusyIntake, Running, StoringIntake, running
+from ...support.http.receiving import WAIT_S, BusyIntake, Running, StoringIntake, decoded, running
 
 pytestmark = pytest.mark.slow
 
@@ -158,7 +158,7 @@ def test_the_sdk_delivers_log_records(transport: str) -> None:
         assert server.counts("tracline_receiver_requests_total") == {(transport, "protobuf"): 2}
         assert server.counts("tracline_receiver_refused_total") == {}
     (request,) = intake.requests
-    (record,) = request.decoded.records
+    (record,) = decoded(request).records
     assert (request.signal, request.encoding) == (Signal.LOGS, Encoding.PROTOBUF)
     assert (record.trace_id, record.span_id) == (
         f"{span.get_span_context().trace_id:032x}",
@@ -204,7 +204,7 @@ def test_unreadable_log_records_are_reported_and_the_rest_taken() -> None:
     assert (response.status_code, partial.rejected_log_records) == (200, 1)
     assert "otlp-shape" in partial.error_message
     assert CARD not in partial.error_message
-    assert [len(request.decoded.records) for request in intake.requests] == [1]
+    assert [len(decoded(request).records) for request in intake.requests] == [1]
 
 
 @pytest.mark.parametrize("body", [b"\xff" * 50, b"no OTLP"])
@@ -225,7 +225,7 @@ def test_log_records_in_json_are_taken_as_in_protobuf() -> None:
         assert response.status_code == 200
         assert Parse(response.content, ExportLogsServiceResponse()) == ExportLogsServiceResponse()
     (request,) = intake.requests
-    assert (request.body, request.signal, len(request.decoded.records)) == (body, Signal.LOGS, 1)
+    assert (request.body, request.signal, len(decoded(request).records)) == (body, Signal.LOGS, 1)
 
 
 def test_records_that_name_no_span_are_counted() -> None:
@@ -249,4 +249,4 @@ def test_log_records_that_cannot_be_stored_come_again(transport: str) -> None:
             provider.get_logger("desk").emit(LogRecord(event_name=CHOICE, body={"index": 0}))
         provider.shutdown()
         assert server.counts("tracline_receiver_refused_total") == {("disk",): 1}
-    assert [len(request.decoded.records) for request in full.requests] == [1]
+    assert [len(decoded(request).records) for request in full.requests] == [1]

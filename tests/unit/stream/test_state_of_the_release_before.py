@@ -18,14 +18,13 @@ import msgspec
 import numpy as np
 import pytest
 import zstandard
-from tracline.rules.engine.judge import JUDGED_COLUMNS, compile_rule_set, label_columns
+from tracline.rules.engine.judge import compile_rule_set
 from tracline.rules.incremental.carried import Carried
 from tracline.rules.incremental.carry_layout import CarryLayout
 from tracline.rules.incremental.continue_judging import continue_judging
-from tracline.rules.labels.missing import MISSING, missing_column
+from tracline.rules.labels.labelled_rows import ListedEvents
 from tracline.rules.model.rule import stopping
 from tracline.schemas.event import Event
-from tracline.schemas.frames.events import event_frame
 from tracline.schemas.records.verdict_record import encode_verdict
 from tracline.schemas.time import rfc3339
 from tracline.stream.messages.codec import Activation, decode_judged, decode_verdicts, encode
@@ -160,8 +159,6 @@ def _lines(
     layout: CarryLayout, carried: dict[str, Carried], events: Sequence[Event], is_satisfied: bool
 ) -> tuple[list[bytes], dict[str, Carried | None]]:
     """Return the records of these events, and what is carried after them."""
-    frame = event_frame(events).with_columns(missing_column())
-    names = (*JUDGED_COLUMNS, *label_columns(layout.compiled), MISSING)
-    rows = layout.compiled.labeler.label_few(frame, keep=(*JUDGED_COLUMNS, MISSING)).select(names)
+    rows = layout.compiled.labeler.label_rows(ListedEvents(events))
     done = continue_judging(layout, carried, rows, np.zeros(len(rows), np.int64), satisfied=is_satisfied)
     return [encode_verdict(record) for each in done.outcomes for record in each.records], done.carried
