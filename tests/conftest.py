@@ -55,8 +55,11 @@ LONG = (
     *("laws/test_list_meaning.py", "laws/test_desk_scores.py", "differential/test_certificates.py"),
     *("laws/test_polls.py", "differential/test_following.py", "laws/test_nights.py"),
     *("laws/test_remembered.py", "laws/test_walk.py", "laws/test_otlp.py"),
+    *("laws/test_label_automata.py", "laws/test_markov_desk.py", "differential/test_compare.py"),
+    *("unit/examples/test_nightly.py", "unit/stream/test_monitor_chains.py", "unit/cli/test_init.py"),
+    *("unit/cli/test_demo.py", "unit/stream/test_trial.py", "unit/stream/test_http.py"),
 )
-"""Files of about fifteen seconds and more; the last tests of a run should be short."""
+"""Files of about ten seconds and more; the last tests of a run should be short."""
 
 ROOT = Path(__file__).parents[1]
 
